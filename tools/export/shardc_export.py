@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exports a PyTorch module to a .pt2 file in the form that shardc compiles best.
+
+The factory is `package.module:function` (or `file.py:function`). It returns
+(module, args), (module, args, kwargs), or a module alone when --args names a safetensors
+file with one tensor per argument. Everything that has a good kernel of its own (attention,
+norms, linear, ...) is kept whole; the rest is decomposed to core ATen.
+
+  python -m shardc_export mymodel.py:build -o model.pt2
+  python -m shardc_export mymodel.py:build -o model.pt2 \\
+      --dynamic input_ids:0=batch --dynamic input_ids:1=seq:2:512
+"""
+import argparse
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import sys
+
+import torch
+
+# Composite operators that stay whole: shardc has sharding rules and kernels for them, and their
+# decompositions would have to be recognised again.
+COMPOSITES = (
+    "linear.default", "matmul.default", "scaled_dot_product_attention.default",
+    "layer_norm.default", "rms_norm.default", "group_norm.default", "silu.default",
+    "gelu.default", "embedding.default", "conv2d.default", "cross_entropy_loss.default",
+    "softmax.int", "log_softmax.int", "transpose.int", "split.Tensor",
+)
+
+
+def composite_table():
+    """The decompositions to run: PyTorch's default ones less the composites that stay."""
+    table = torch.export.default_decompositions()
+    for name in COMPOSITES:
+        packet, overload = name.split(".")
+        table.pop(getattr(getattr(torch.ops.aten, packet), overload), None)
+    return table
+
+
+def load_factory(spec):
+    place, separator, name = spec.rpartition(":")
+    if not separator or not place or not name:
+        raise ValueError(f"factory '{spec}' is not of the form module:function")
+    if place.endswith(".py"):
+        path = pathlib.Path(place).resolve()
+        module_spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(module_spec)
+        sys.path.insert(0, str(path.parent))
+        sys.modules[path.stem] = module
+        module_spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, "")
+        module = importlib.import_module(place)
+    if not hasattr(module, name):
+        raise ValueError(f"'{place}' has no function '{name}'")
+    return getattr(module, name)
+
+
+def parse_dynamic(specs):
+    """["ids:0=batch:1:64"] -> {"ids": {0: Dim("batch", min=1, max=64)}}; equal names are one Dim."""
+    dims, shapes = {}, {}
+    for spec in specs:
+        try:
+            place, symbol = spec.split("=")
+            argument, dim = place.rsplit(":", 1)
+            name, *bounds = symbol.split(":")
+            bounds = dict(zip(("min", "max"), map(int, bounds)))
+            dim = int(dim)
+        except ValueError:
+            raise ValueError(f"--dynamic '{spec}' is not of the form ARG:DIM=NAME[:MIN[:MAX]]") from None
+        if name not in dims or bounds:
+            dims[name] = torch.export.Dim(name, **bounds)
+        shapes.setdefault(argument, {})[dim] = name
+    return {a: {d: dims[n] for d, n in s.items()} for a, s in shapes.items()}
+
+
+def dynamic_shapes(model, args, kwargs, dynamic):
+    """Orders the dynamic dims as torch.export wants them: one entry per bound argument."""
+    bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
+    unknown = [name for name in dynamic if name not in bound]
+    if unknown:
+        raise ValueError(f"--dynamic names {unknown}, but the arguments are {list(bound)}")
+    return {name: dynamic.get(name) for name in bound} if dynamic else None
+
+
+def export(model, args=(), kwargs=None, dynamic=(), form="composite"):
+    """Exports `model` in inference mode; `form` is composite, core (core ATen) or training."""
+    kwargs = dict(kwargs or {})
+    model = model.eval()
+    shapes = dynamic_shapes(model, args, kwargs, parse_dynamic(dynamic))
+    program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=shapes)
+    if form == "composite":
+        return program.run_decompositions(composite_table())
+    return program.run_decompositions() if form == "core" else program
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(
+        prog="shardc export", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("factory", metavar="MODULE:FUNCTION", help="function that builds the model")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.pt2")
+    parser.add_argument("--args", metavar="FILE.safetensors", help="example arguments, by name")
+    parser.add_argument("--dynamic", action="append", default=[], metavar="ARG:DIM=NAME[:MIN[:MAX]]",
+                        help="a dimension that stays symbolic; equal names are equal sizes")
+    parser.add_argument("--form", choices=("composite", "core", "training"), default="composite")
+    parser.add_argument("--seed", type=int, default=0, help="seed set before the factory runs")
+    options = parser.parse_args(argv)
+    if not options.output.endswith(".pt2"):
+        parser.error("the output's name must end in .pt2")
+    try:
+        torch.manual_seed(options.seed)
+        built = load_factory(options.factory)()
+        model, args, kwargs = (*built, {}, {})[:3] if isinstance(built, tuple) else (built, (), {})
+        if options.args:
+            from safetensors.torch import load_file
+            args, kwargs = (), load_file(options.args)
+        program = export(model, args, kwargs, options.dynamic, options.form)
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        print(f"shardc export: error: {error}", file=sys.stderr)
+        return 1
+    torch.export.save(program, options.output)
+    calls = sum(node.op == "call_function" for node in program.graph.nodes)
+    print(f"{options.output}: {calls} operations, {len(program.state_dict)} parameters and buffers")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
