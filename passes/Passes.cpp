@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-
-#include "passes/Passes.h"
-
-void shardc::registerAllPasses() {}
