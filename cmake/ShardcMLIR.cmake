@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Targets that use MLIR. LLVM is linked as a shared library: start-up of a tool stays near 20 ms.
-find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+# LLVM's version file wants major and minor to match exactly, so the major version is checked here.
+find_package(MLIR REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+if(NOT LLVM_VERSION_MAJOR EQUAL 22)
+  message(FATAL_ERROR "shardc needs LLVM and MLIR 22, found ${LLVM_PACKAGE_VERSION} in ${MLIR_DIR}")
+endif()
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 set(MLIR_LINK_MLIR_DYLIB ON)
 set(LLVM_LINK_LLVM_DYLIB ON)
@@ -9,7 +13,6 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 set(SHARDC_MLIR_INCLUDES ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-set(MLIR_TABLEGEN_FLAGS -I${CMAKE_SOURCE_DIR})
 set(SHARDC_MLIR_FLAGS -fno-rtti -fno-exceptions ${SHARDC_WARNINGS})
 
 # The one precompiled header. Every MLIR target reuses it; without it all includes must still be honest.
@@ -52,6 +55,9 @@ function(shardc_add_tool name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   shardc_mlir_settings(${name})
+  # -fPIC as the libraries, not -fPIE: a precompiled header fits only one of the two.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} MLIR LLVM)
 endfunction()
 
@@ -64,7 +70,7 @@ function(shardc_tablegen target td)
   while(args)
     list(POP_FRONT args generator output)
     string(REPLACE "," ";" flags "${generator}")
-    mlir_tablegen(${output} ${flags})
+    mlir_tablegen(${output} ${flags} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
   endwhile()
   add_public_tablegen_target(${target})
   set_property(GLOBAL APPEND PROPERTY SHARDC_TABLEGEN_TARGETS ${target})

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dialect itself: what it is for, and the base classes of its attributes, types and operations.
+
+#ifndef SHARDC_DIALECTS_DIST_DISTBASE_TD
+#define SHARDC_DIALECTS_DIST_DISTBASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Dist_Dialect : Dialect {
+  let name = "dist";
+  let cppNamespace = "::shardc::dist";
+  let summary = "Meshes, layouts, redistribution, collectives and futures";
+  let description = [{
+    What the compiler says about many ranks, and nothing else: where the pieces of a tensor live
+    (`#dist.mesh`, `#dist.layout`), that they must move (`dist.redistribute`), and how they move
+    (`dist.all_gather` and its like). The arithmetic between two movements belongs to other dialects.
+  }];
+  let useDefaultTypePrinterParser = 1;
+}
+
+class Dist_Attr<string name, string mnemonicName, list<Trait> traits = []>
+    : AttrDef<Dist_Dialect, name, traits> {
+  let mnemonic = mnemonicName;
+}
+
+class Dist_Type<string name, string mnemonicName, list<Trait> traits = []>
+    : TypeDef<Dist_Dialect, name, traits> {
+  let mnemonic = mnemonicName;
+}
+
+class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
+
+#endif // SHARDC_DIALECTS_DIST_DISTBASE_TD

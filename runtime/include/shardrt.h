@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * shardrt.h: run a program compiled by shardc on one rank of many.
+ *
+ * This header needs no other header of the project, is plain C11 (and C++), and is versioned: see
+ * SHARDRT_VERSION.
+ *
+ *   const shardrt_manifest *m;          what the compiled program says about itself
+ *   shardrt_artifact *artifact;         a loaded model.so
+ *   shardrt_communicator *comm;         this rank's end of a group of ranks
+ *   shardrt_model *model;               the program bound to one rank, with its parameters
+ *
+ * Typical use, once per rank (see runtime/examples):
+ *
+ *   shardrt_open("model.so", &artifact, &error);
+ *   shardrt_local_communicators(4, comms, &error);  // once per process; comms[r] is for rank r
+ *   shardrt_config_init(&config);
+ *   config.world_size = 4;
+ *   config.rank = r;
+ *   config.communicator = comms[r];
+ *   shardrt_create(shardrt_artifact_manifest(artifact), &config, &model, &error);
+ *   shardrt_load_parameters_file(model, "model.pt2", &error);
+ *   shardrt_run(model, "forward", inputs, n_inputs, outputs, n_outputs, &error);
+ *   shardrt_destroy(model);
+ *   shardrt_communicator_destroy(comms[r]);
+ *   shardrt_close(artifact);
+ *
+ * Errors. Every function that can fail returns a status (SHARDRT_OK is 0) and, when `error` is not
+ * NULL and the status is not SHARDRT_OK, stores a new error object there, which the caller frees
+ * with shardrt_error_free. Nothing is thrown, nothing calls exit or abort, and there is no global
+ * state: several models, of different artifacts, may live in one process.
+ *
+ * Threads. A model is used by one thread at a time. Ranks of one process are different models on
+ * different threads; functions described as collective must be called by every rank of the
+ * communicator, and return an error on all of them (within the timeout) if one rank fails, dies or
+ * never calls.
+ */
+#ifndef SHARDRT_H
+#define SHARDRT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(SHARDRT_BUILD)
+#define SHARDRT_API __attribute__((visibility("default")))
+#else
+#define SHARDRT_API
+#endif
+
+/* Version of this interface. A library accepts callers with the same major version and a minor
+ * version up to its own. */
+#define SHARDRT_VERSION_MAJOR 1
+#define SHARDRT_VERSION_MINOR 0
+
+/* The most dimensions a tensor may have. */
+#define SHARDRT_MAX_RANK 16
+
+/* ---- Status and errors ---- */
+
+typedef int32_t shardrt_status;
+enum {
+  SHARDRT_OK = 0,
+  SHARDRT_INVALID_ARGUMENT =
+      1,                 /* the caller's arguments: shapes, types, names, ranges, a null pointer */
+  SHARDRT_NOT_FOUND = 2, /* no such file, entry point, parameter or library */
+  SHARDRT_BAD_FILE = 3,  /* a file that cannot be read, or is truncated or corrupt */
+  SHARDRT_INCOMPATIBLE = 4, /* another ABI version, or an artifact for another CPU */
+  SHARDRT_MISMATCH =
+      5, /* ranks disagree: artifact, collective sequence, world size, mesh, order of collectives */
+  SHARDRT_TIMEOUT =
+      6, /* a collective's deadline passed; the message names it and the missing ranks */
+  SHARDRT_ABORTED = 7, /* another rank failed, or shardrt_abort was called */
+  SHARDRT_OUT_OF_MEMORY = 8,
+  SHARDRT_PROGRAM_ERROR =
+      9, /* the program found bad data, e.g. an index outside an embedding table */
+  SHARDRT_INTERNAL = 10
+};
+
+typedef struct shardrt_error shardrt_error;
+SHARDRT_API shardrt_status shardrt_error_status(const shardrt_error *error);
+/* UTF-8, zero terminated, may have several lines; valid until shardrt_error_free. Never NULL. */
+SHARDRT_API const char *shardrt_error_message(const shardrt_error *error);
+SHARDRT_API void shardrt_error_free(shardrt_error *error); /* NULL is allowed */
+SHARDRT_API const char *shardrt_status_name(shardrt_status status);
+
+/* "major.minor.patch (details)" of the library. */
+SHARDRT_API const char *shardrt_version(void);
+
+/* ---- Element types ---- */
+
+typedef int32_t shardrt_type;
+/* Values are part of both ABIs (this one and that of generated code). Names in manifests: the lower
+ * case name, e.g. "bf16". */
+enum {
+  SHARDRT_F32 = 1,
+  SHARDRT_F64 = 2,
+  SHARDRT_F16 = 3,
+  SHARDRT_BF16 = 4,
+  SHARDRT_I64 = 5,
+  SHARDRT_I32 = 6,
+  SHARDRT_I16 = 7,
+  SHARDRT_I8 = 8,
+  SHARDRT_U8 = 9,
+  SHARDRT_BOOL = 10 /* one byte, 0 or 1 */
+};
+SHARDRT_API int64_t shardrt_type_bytes(shardrt_type type); /* 0 for an unknown type */
+SHARDRT_API const char *shardrt_type_name(shardrt_type type);
+SHARDRT_API shardrt_type shardrt_type_from_name(const char *name); /* 0 for an unknown name */
+
+/* ---- Artifacts ---- */
+
+struct shardrt_program; /* the program's tables: internal, see runtime/abi/shardrt_program.h */
+
+/* What an artifact says about itself. Lives as long as the artifact is loaded. */
+typedef struct shardrt_manifest {
+  uint32_t program_abi;  /* version of runtime/abi/shardrt_program.h it was compiled against */
+  uint32_t struct_bytes; /* sizeof(shardrt_manifest) */
+  const char *json;      /* UTF-8, schema in docs/manifest.md; not necessarily zero terminated */
+  uint64_t json_bytes;
+  const struct shardrt_program *program;
+} shardrt_manifest;
+
+/* The one symbol that an artifact exports, under the name "shardrt_query". Declared as a type so
+ * that programs which load several artifacts, and those which link one, both can use it. */
+typedef const shardrt_manifest *(*shardrt_query_fn)(void);
+
+typedef struct shardrt_artifact shardrt_artifact;
+/* Loads an artifact (dlopen, local symbols) and checks ABI version and manifest. It stays loaded
+ * until shardrt_close. */
+SHARDRT_API shardrt_status shardrt_open(const char *path, shardrt_artifact **artifact,
+                                        shardrt_error **error);
+SHARDRT_API const shardrt_manifest *shardrt_artifact_manifest(const shardrt_artifact *artifact);
+/* Every model made from it must have been destroyed. NULL is allowed. */
+SHARDRT_API void shardrt_close(shardrt_artifact *artifact);
+
+/* ---- Communicators ---- */
+
+typedef struct shardrt_communicator shardrt_communicator;
+/* N ranks as threads of this process over shared memory. Fills `communicators[0..world_size)`, one
+ * for each rank; each is used by one model, and destroyed on its own. Not collective: one thread
+ * makes them all. */
+SHARDRT_API shardrt_status shardrt_local_communicators(int32_t world_size,
+                                                       shardrt_communicator **communicators,
+                                                       shardrt_error **error);
+/* Makes every collective in flight on any rank of the group, and every later one, return
+ * SHARDRT_ABORTED with this reason. May be called from any thread and more than once (the first
+ * reason is kept); not from a signal handler. */
+SHARDRT_API void shardrt_communicator_abort(shardrt_communicator *communicator, const char *reason);
+/* Destroying a communicator while its model is running counts as this rank's death: the others get
+ * an error. NULL is allowed. */
+SHARDRT_API void shardrt_communicator_destroy(shardrt_communicator *communicator);
+
+/* ---- Models ---- */
+
+typedef struct shardrt_model shardrt_model;
+
+enum {
+  SHARDRT_LOG_ERROR = 0,
+  SHARDRT_LOG_WARNING = 1,
+  SHARDRT_LOG_INFO = 2,
+  SHARDRT_LOG_DEBUG = 3
+};
+/* `message` is one or more lines without a final line end, valid during the call. May be called
+ * from any thread. */
+typedef void (*shardrt_log_fn)(void *context, int32_t level, int32_t rank, const char *message);
+
+enum {
+  /* Keep timed events for shardrt_visit_events and shardrt_write_trace. */
+  SHARDRT_RECORD_EVENTS = 1,
+  /* Run collectives when they are waited for, on the calling thread: no overlap, no extra thread.
+   */
+  SHARDRT_NO_COMM_THREAD = 2
+};
+
+typedef struct shardrt_config {
+  uint64_t struct_bytes; /* sizeof(shardrt_config), set by shardrt_config_init */
+  int32_t world_size;    /* must equal the manifest's world size */
+  int32_t rank;          /* 0 <= rank < world_size */
+  /* Needed when world_size > 1; not owned, must outlive the model. */
+  shardrt_communicator *communicator;
+  double timeout_s;   /* deadline of each collective; default 600 */
+  int32_t threads;    /* compute threads, the caller included; 0 (default): cores / world_size */
+  int32_t log_level;  /* default SHARDRT_LOG_WARNING, or from the environment's SHARDRT_LOG */
+  shardrt_log_fn log; /* default: lines on stderr */
+  void *log_context;
+  /* Memory for arena, parameters' copies and staging; both or neither. bytes > 0; alignment is a
+   * power of two. alloc returns NULL when it cannot. */
+  void *(*alloc)(void *context, size_t bytes, size_t alignment);
+  void (*free)(void *context, void *memory, size_t bytes);
+  void *alloc_context;
+  uint32_t flags; /* SHARDRT_RECORD_EVENTS, SHARDRT_NO_COMM_THREAD */
+  int32_t device; /* CUDA device; ignored by CPU artifacts */
+  void *stream;   /* CUDA stream; ignored by CPU artifacts */
+} shardrt_config;
+SHARDRT_API void shardrt_config_init(shardrt_config *config);
+
+/* Binds a program to one rank. Fails with all reasons at once if anything is missing or different
+ * from the manifest: ABI, CPU features, world size, rank, communicator. Not collective (ranks are
+ * compared before the first collective of the first run). The manifest's artifact must stay loaded.
+ */
+SHARDRT_API shardrt_status shardrt_create(const shardrt_manifest *manifest,
+                                          const shardrt_config *config, shardrt_model **model,
+                                          shardrt_error **error);
+/* NULL is allowed. Releases arena, parameters and maps. */
+SHARDRT_API void shardrt_destroy(shardrt_model *model);
+
+/* ---- Tensors ---- */
+
+enum {
+  /* This rank's own shard. */
+  SHARDRT_LOCAL = 0,
+  /* The whole tensor. Input: the rank reads its part of it. Output: filled completely on every rank
+   * whose data is not NULL (ranks that do not want it pass NULL); costs an all-gather. */
+  SHARDRT_GLOBAL = 1,
+  /* Outputs only: the whole tensor, one buffer given by all ranks of this process; each rank writes
+   * only what it owns. Complete when all ranks have returned (see shardrt_barrier). No
+   * communication. */
+  SHARDRT_SHARED = 2
+};
+
+/* A view of the caller's host memory, which it keeps. */
+typedef struct shardrt_tensor {
+  void *data; /* inputs are only read. NULL is allowed if the view has no element. */
+  shardrt_type type;
+  int32_t rank;           /* number of dimensions, 0 for a scalar */
+  const int64_t *extents; /* `rank` entries, in elements */
+  /* `rank` entries, in elements; 0 and negative ones are allowed for inputs. NULL: row-major. */
+  const int64_t *strides;
+  int32_t scope;    /* SHARDRT_LOCAL, _GLOBAL or _SHARED */
+  int32_t reserved; /* 0 */
+  /* Extents of the whole tensor: needed for a LOCAL input with a dynamic dim that is sharded (a
+   * shard's extent does not tell the tensor's). NULL otherwise. */
+  const int64_t *global_extents;
+} shardrt_tensor;
+
+typedef struct shardrt_shape {
+  shardrt_type type;
+  int32_t rank;
+  int64_t extents[SHARDRT_MAX_RANK];
+} shardrt_shape;
+
+/* ---- Parameters ---- */
+
+/* Reads this rank's slices of all parameters from a .pt2 archive or a safetensors file, told apart
+ * by content. The file is mapped; a slice that is contiguous in it is used in place, so the file
+ * must not be changed while the model lives. Missing parameters, unknown names in the file, wrong
+ * shapes and wrong types are all reported in one error, and then the model keeps the parameters
+ * that it had. Not collective. */
+SHARDRT_API shardrt_status shardrt_load_parameters_file(shardrt_model *model, const char *path,
+                                                        shardrt_error **error);
+
+/* The same from the caller's memory. `find` is called once for each parameter's name (and each of
+ * its tied names until one is found); it returns 0 and fills `tensor` (scope SHARDRT_GLOBAL or
+ * SHARDRT_LOCAL), 1 if there is no such parameter, or another value to stop with an error. The
+ * memory must stay valid until the function returns: it is copied. */
+typedef int32_t (*shardrt_find_parameter_fn)(void *context, const char *name,
+                                             shardrt_tensor *tensor);
+SHARDRT_API shardrt_status shardrt_load_parameters(shardrt_model *model,
+                                                   shardrt_find_parameter_fn find, void *context,
+                                                   shardrt_error **error);
+
+/* ---- Running ---- */
+
+/* Runs one entry point (NULL: the first). Collective when the program has collectives. Inputs and
+ * outputs are in the manifest's order; every output's extents must be those of
+ * shardrt_output_shapes. Element types are never converted. On failure the contents of output
+ * buffers are undefined, parameters and states are as before the call. After SHARDRT_TIMEOUT,
+ * SHARDRT_ABORTED or SHARDRT_MISMATCH the communicator is of no more use. */
+SHARDRT_API shardrt_status shardrt_run(shardrt_model *model, const char *entry,
+                                       const shardrt_tensor *inputs, size_t n_inputs,
+                                       const shardrt_tensor *outputs, size_t n_outputs,
+                                       shardrt_error **error);
+
+/* Shapes of every output for these inputs (data may be NULL here), before any run. `global` and
+ * `local` have n_outputs entries each, or are NULL. Checks the inputs as shardrt_run does. Not
+ * collective. */
+SHARDRT_API shardrt_status shardrt_output_shapes(shardrt_model *model, const char *entry,
+                                                 const shardrt_tensor *inputs, size_t n_inputs,
+                                                 shardrt_shape *global, shardrt_shape *local,
+                                                 size_t n_outputs, shardrt_error **error);
+
+/* Shape of this rank's shard of an input whose global extents are given. */
+SHARDRT_API shardrt_status shardrt_input_shard(shardrt_model *model, const char *entry,
+                                               size_t input, const int64_t *extents, int32_t rank,
+                                               shardrt_shape *local, shardrt_error **error);
+
+/* Returns when every rank has called it. Collective. */
+SHARDRT_API shardrt_status shardrt_barrier(shardrt_model *model, shardrt_error **error);
+
+/* ---- Seeing it run ---- */
+
+enum { SHARDRT_STREAM_COMPUTE = 0, SHARDRT_STREAM_COMM = 1, SHARDRT_STREAM_WAIT = 2 };
+typedef struct shardrt_event {
+  const char *name;     /* op or collective, valid while the artifact is loaded */
+  const char *location; /* module path and source line, may be "" */
+  int32_t rank;
+  int32_t stream;  /* SHARDRT_STREAM_COMPUTE, _COMM or _WAIT (compute blocked on a collective) */
+  double start_us; /* since a point in time common to all models of the process */
+  double duration_us;
+  int64_t bytes; /* bytes of a collective's operands on this rank, 0 for compute */
+} shardrt_event;
+typedef void (*shardrt_event_fn)(void *context, const shardrt_event *event);
+/* Events of runs so far, in order of start (needs SHARDRT_RECORD_EVENTS). */
+SHARDRT_API void shardrt_visit_events(const shardrt_model *model, shardrt_event_fn visit,
+                                      void *context);
+SHARDRT_API void shardrt_clear_events(shardrt_model *model);
+/* Chrome trace (chrome://tracing, Perfetto) of several ranks: one process lane per rank, one thread
+ * lane per stream. Written to a temporary file beside `path` and renamed. */
+SHARDRT_API shardrt_status shardrt_write_trace(const shardrt_model *const *models, size_t n_models,
+                                               const char *path, shardrt_error **error);
+
+typedef struct shardrt_memory {
+  uint64_t arena_bytes;      /* the largest arena used so far */
+  uint64_t parameter_bytes;  /* slices this rank holds, mapped or copied */
+  uint64_t copied_bytes;     /* of these, copied rather than used in place */
+  uint64_t persistent_bytes; /* packed forms of parameters that the program keeps */
+} shardrt_memory;
+SHARDRT_API void shardrt_memory_used(const shardrt_model *model, shardrt_memory *memory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# lit configuration of all tests under test/. Run them with `ninja check-shardc`, or one folder or file
+# with `lit -v build/test --filter dialects/dist`.
+#
+# Substitutions: %python (with torch where it is installed), %cxx, %build (build tree), %root (source
+# tree). Features: `torch` where %python can import it.
+
+import os
+import subprocess
+
+import lit.formats
+
+config.name = "shardc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "unit", "e2e"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.shardc_build_dir, "test")
+
+config.environment["PATH"] = os.pathsep.join(
+    [config.shardc_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", "")]
+)
+config.substitutions += [
+    ("%python", config.shardc_python),
+    ("%cxx", config.shardc_cxx),
+    ("%build", config.shardc_build_dir),
+    ("%root", config.shardc_source_dir),
+]
+
+
+def has_torch():
+    """Whether %python has PyTorch, without importing it (that takes seconds)."""
+    probe = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
+    return subprocess.call([config.shardc_python, "-c", probe]) == 0
+
+
+if has_torch():
+    config.available_features.add("torch")

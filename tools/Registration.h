@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every tool of the project that reads or writes IR knows: one list, so that they agree.
+
+#ifndef SHARDC_TOOLS_REGISTRATION_H
+#define SHARDC_TOOLS_REGISTRATION_H
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace shardc {
+
+/// Our dialects and those upstream ones that our stages use, with their interface extensions.
+void registerAllDialects(mlir::DialectRegistry &registry);
+
+/// Every importer this build has, for `findImporter`.
+void registerAllImporters();
+
+} // namespace shardc
+
+#endif // SHARDC_TOOLS_REGISTRATION_H

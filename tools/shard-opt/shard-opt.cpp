@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects and
+// passes, and with a front door for model files (importers/Input.h).
+
+#include "importers/Input.h"
+#include "passes/Passes.h"
+#include "tools/Registration.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+static llvm::cl::extrahelp examples(R"(
+EXAMPLES:
+  shard-opt model.pt2                       print the imported model
+  shard-opt --canonicalize --cse FILE.mlir  run two passes
+  shard-opt --dist-verify-stage=local FILE  check that FILE is what the stage "local" allows
+  shard-opt --emit-bytecode FILE -o F.mlirbc
+
+FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an importer reads
+(.pt2, .pt); the content decides, not the name. "-" is standard input.
+)");
+
+static void printVersion(raw_ostream &os) {
+  os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
+}
+
+/// Runs the importer and hands its module on as bytecode: from there a model file goes through the same
+/// driver as any other input, with all of its options.
+static std::unique_ptr<llvm::MemoryBuffer> importAsBytecode(const shardc::Importer &importer,
+                                                           llvm::MemoryBufferRef file,
+                                                           const DialectRegistry &registry) {
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  OwningOpRef<ModuleOp> module = importer.import(file, &context);
+  if (!module)
+    return nullptr;
+  std::string bytes;
+  llvm::raw_string_ostream stream(bytes);
+  if (failed(writeBytecodeToFile(*module, stream)))
+    return nullptr;
+  return llvm::MemoryBuffer::getMemBufferCopy(bytes, file.getBufferIdentifier());
+}
+
+static LogicalResult run(StringRef inputFile, StringRef outputFile, DialectRegistry &registry) {
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects()) {
+    llvm::interleave(registry.getDialectNames(), llvm::outs(), "\n");
+    llvm::outs() << "\n";
+    return success();
+  }
+  if (config.shouldListPasses()) {
+    printRegisteredPasses();
+    return success();
+  }
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(inputFile, &message);
+  if (!file) {
+    llvm::errs() << message << "\n";
+    return failure();
+  }
+  if (const shardc::Importer *importer = shardc::findImporter(*file)) {
+    file = importAsBytecode(*importer, *file, registry);
+    if (!file)
+      return failure();
+  }
+  std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(outputFile, &message);
+  if (!output) {
+    llvm::errs() << message << "\n";
+    return failure();
+  }
+  if (failed(MlirOptMain(output->os(), std::move(file), registry, config)))
+    return failure();
+  output->keep();
+  return success();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  llvm::cl::SetVersionPrinter(printVersion);
+  mlir::registerTransformsPasses();
+  shardc::registerAllPasses();
+  shardc::registerAllImporters();
+  DialectRegistry registry;
+  shardc::registerAllDialects(registry);
+  auto [inputFile, outputFile] =
+      registerAndParseCLIOptions(argc, argv, "shardc optimizer driver\n", registry);
+  return asMainReturnCode(run(inputFile, outputFile, registry));
+}
