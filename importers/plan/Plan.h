@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Placement plans: what the user says about where tensors are. A plan is a YAML file, `--place`
+// specs, or both; here it is only read, not yet held against a model (passes/placement does that).
+#ifndef SHARDC_IMPORTERS_PLAN_PLAN_H
+#define SHARDC_IMPORTERS_PLAN_PLAN_H
+
+#include "dialects/interfaces/Layout.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardc::plan {
+
+enum class Section : uint8_t { Input, Output, Parameter, Module };
+llvm::StringRef sectionName(Section section);
+
+/// Tensor-parallel styles, named as Hugging Face's `tp_plan` and PyTorch's ParallelStyle do.
+enum class Style : uint8_t { Colwise, Rowwise, ColwiseGatherOutput, EmbeddingRowwise, Sequence };
+
+struct AxisPlacement {
+  std::string axis;
+  Placement placement;
+};
+
+/// One line of a plan: a pattern for names, and either a style or placements.
+struct Rule {
+  Section section;
+  std::string pattern;
+  std::optional<Style> style;
+  std::vector<AxisPlacement> placements;
+  /// `R` without an axis: replicated over every axis of the mesh.
+  bool replicateAll = false;
+  /// Where the rule was written, for messages: `plan.yaml:7` or `--place param:W=tp:S(1)`.
+  std::string origin;
+};
+
+struct Plan {
+  std::vector<MeshAxis> mesh; ///< empty where the plan names none
+  std::string tpAxis;         ///< axis that styles act on; empty: `tp`, or the only axis
+  std::vector<Rule> rules;
+};
+
+/// Reads a YAML plan. All mistakes are appended to `errors`, each with `file:line`.
+void parseYaml(llvm::StringRef text, llvm::StringRef file, Plan &plan,
+               std::vector<std::string> &errors);
+
+/// Reads one `--place` spec: `input:NAME=dp:S(0)`, `param:GLOB=dp:S(0),tp:S(1)`,
+/// `module:GLOB=colwise`, `output:NAME=R`.
+void parsePlaceSpec(llvm::StringRef spec, Plan &plan, std::vector<std::string> &errors);
+
+/// Reads `dp=2,tp=4`.
+void parseMesh(llvm::StringRef text, llvm::StringRef origin, std::vector<MeshAxis> &axes,
+               std::vector<std::string> &errors);
+
+/// Reads the right-hand side of a rule: a style, `R`, or `dp:S(0),tp:S(1)`.
+void parseRuleValue(llvm::StringRef value, Rule &rule, std::vector<std::string> &errors);
+
+/// Whether `name` matches `pattern`: `*` stands for any characters, dots included; `{a,b}` for one
+/// of a list; all else for itself. Linear in the pattern times the name.
+bool matchesPattern(llvm::StringRef pattern, llvm::StringRef name);
+bool hasWildcard(llvm::StringRef pattern);
+
+/// The names closest to `wanted`, at most `count`, nearest first, as `a, b or c`; empty where there
+/// is none. A pattern is compared by its last parts.
+std::string nearestNames(llvm::StringRef wanted, const std::vector<std::string> &names,
+                         unsigned count = 3);
+
+} // namespace shardc::plan
+
+#endif // SHARDC_IMPORTERS_PLAN_PLAN_H

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rule values, `--place` specs and mesh texts.
+#include "importers/plan/Plan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using llvm::StringRef;
+
+namespace shardc::plan {
+namespace {
+
+struct StyleName {
+  llvm::StringLiteral name;
+  Style style;
+};
+// Packed styles shard a fused weight; its blocks are found by propagation, so they need no style of
+// their own.
+constexpr StyleName styleNames[] = {
+    {"colwise", Style::Colwise},
+    {"rowwise", Style::Rowwise},
+    {"packed_colwise", Style::Colwise},
+    {"packed_rowwise", Style::Rowwise},
+    {"embedding_rowwise", Style::EmbeddingRowwise},
+    {"colwise_gather_output", Style::ColwiseGatherOutput},
+    {"colwise_rep", Style::ColwiseGatherOutput},
+    {"sequence", Style::Sequence},
+    {"sequence_parallel", Style::Sequence},
+};
+
+std::string knownStyles() {
+  std::string text;
+  for (const StyleName &s : styleNames)
+    text += (text.empty() ? "" : ", ") + s.name.str();
+  return text;
+}
+
+/// Splits at commas outside parentheses and brackets: `dp:S(0, blocks = 3),tp:R`.
+llvm::SmallVector<StringRef> splitTopLevel(StringRef text) {
+  llvm::SmallVector<StringRef> parts;
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || (text[i] == ',' && depth == 0)) {
+      parts.push_back(text.slice(begin, i).trim());
+      begin = i + 1;
+    } else if (text[i] == '(' || text[i] == '[') {
+      ++depth;
+    } else if (text[i] == ')' || text[i] == ']') {
+      --depth;
+    }
+  }
+  return parts;
+}
+
+bool isIdentifier(StringRef text) {
+  return !text.empty() && !llvm::isDigit(text.front()) &&
+         llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+} // namespace
+
+StringRef sectionName(Section section) {
+  switch (section) {
+  case Section::Input:
+    return "input";
+  case Section::Output:
+    return "output";
+  case Section::Parameter:
+    return "parameter";
+  case Section::Module:
+    return "module";
+  }
+  return "";
+}
+
+void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &errors) {
+  value = value.trim();
+  auto error = [&](const llvm::Twine &what) { errors.push_back(rule.origin + ": " + what.str()); };
+  if (value == "R") {
+    rule.replicateAll = true;
+    return;
+  }
+  if (isIdentifier(value)) {
+    const auto *known =
+        llvm::find_if(styleNames, [&](const StyleName &s) { return s.name == value; });
+    if (known == std::end(styleNames))
+      error("unknown style '" + value + "' for '" + rule.pattern + "'; styles are " +
+            knownStyles() + ", and placements are written axis:S(0), axis:R or axis:P(sum)");
+    else if (rule.section != Section::Module)
+      error("style '" + value + "' applies to modules, not to " + sectionName(rule.section) + " '" +
+            rule.pattern + "'; write placements, e.g. tp:S(0)");
+    else
+      rule.style = known->style;
+    return;
+  }
+  for (StringRef part : splitTopLevel(value)) {
+    auto [axis, placementText] = part.split(':');
+    axis = axis.trim();
+    if (!part.contains(':') || axis.empty()) {
+      error("'" + part + "' for '" + rule.pattern + "' is not axis:placement; e.g. tp:S(0)");
+      continue;
+    }
+    if (llvm::any_of(rule.placements, [&](const AxisPlacement &p) { return p.axis == axis; })) {
+      error("axis '" + axis + "' is given twice for '" + rule.pattern + "'");
+      continue;
+    }
+    Parsed<Placement> placement = parsePlacement({placementText.data(), placementText.size()});
+    if (!placement) {
+      error("'" + placementText.trim() + "' for axis '" + axis + "' of '" + rule.pattern +
+            "': " + placement.error);
+      continue;
+    }
+    rule.placements.push_back({axis.str(), *placement.value});
+  }
+}
+
+void parsePlaceSpec(StringRef spec, Plan &plan, std::vector<std::string> &errors) {
+  std::string origin = "--place " + spec.str();
+  auto [target, value] = spec.split('=');
+  auto [kind, pattern] = target.split(':');
+  auto section = llvm::StringSwitch<std::optional<Section>>(kind.trim())
+                     .Case("input", Section::Input)
+                     .Case("output", Section::Output)
+                     .Cases({"param", "parameter"}, Section::Parameter)
+                     .Case("module", Section::Module)
+                     .Default(std::nullopt);
+  if (!section || pattern.trim().empty() || value.trim().empty()) {
+    errors.push_back(origin +
+                     ": not KIND:NAME=VALUE with KIND one of input, output, param, module; e.g. "
+                     "param:*.weight=tp:S(0) or module:*.q_proj=colwise");
+    return;
+  }
+  Rule rule{*section, pattern.trim().str(), std::nullopt, {}, false, origin};
+  parseRuleValue(value, rule, errors);
+  plan.rules.push_back(std::move(rule));
+}
+
+void parseMesh(StringRef text, StringRef origin, std::vector<MeshAxis> &axes,
+               std::vector<std::string> &errors) {
+  axes.clear();
+  for (StringRef part : splitTopLevel(text)) {
+    auto [name, size] = part.split('=');
+    name = name.trim();
+    int64_t extent = 0;
+    if (!isIdentifier(name) || size.trim().getAsInteger(10, extent) || extent < 1) {
+      errors.push_back(
+          (origin + ": '" + part + "' is not NAME=SIZE with a size of at least 1; e.g. dp=2,tp=4")
+              .str());
+      continue;
+    }
+    if (llvm::any_of(axes, [&](const MeshAxis &a) { return a.name == name; })) {
+      errors.push_back((origin + ": axis '" + name + "' is given twice").str());
+      continue;
+    }
+    axes.push_back({name.str(), extent});
+  }
+}
+
+} // namespace shardc::plan

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/plan/Plan.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/YAMLParser.h"
+
+using llvm::StringRef;
+namespace yaml = llvm::yaml;
+
+namespace shardc::plan {
+namespace {
+
+class PlanReader {
+public:
+  PlanReader(StringRef text, StringRef file, Plan &plan, std::vector<std::string> &errors)
+      : file(file), plan(plan), errors(errors), stream(text, sources, /*ShowColors=*/false) {
+    sources.setDiagHandler(
+        [](const llvm::SMDiagnostic &diagnostic, void *self) {
+          auto *reader = static_cast<PlanReader *>(self);
+          reader->errors.push_back(reader->file.str() + ":" +
+                                   std::to_string(diagnostic.getLineNo()) + ": " +
+                                   diagnostic.getMessage().str());
+        },
+        this);
+  }
+
+  void read() {
+    yaml::document_iterator document = stream.begin();
+    if (document == stream.end())
+      return;
+    yaml::Node *root = document->getRoot();
+    if (!root || llvm::isa<yaml::NullNode>(root))
+      return;
+    auto *map = llvm::dyn_cast<yaml::MappingNode>(root);
+    if (!map)
+      return error(root,
+                   "a plan is a mapping with the keys mesh, inputs, modules, parameters, outputs");
+    for (yaml::KeyValueNode &entry : *map)
+      readSection(entry);
+  }
+
+private:
+  std::string place(yaml::Node *node) {
+    auto [line, column] = sources.getLineAndColumn(node->getSourceRange().Start);
+    return file.str() + ":" + std::to_string(line);
+  }
+  void error(yaml::Node *node, const llvm::Twine &what) {
+    errors.push_back(place(node) + ": " + what.str());
+  }
+
+  /// The text of a scalar; the error is reported here.
+  std::optional<std::string> scalar(yaml::Node *node, StringRef what) {
+    llvm::SmallString<64> storage;
+    if (auto *text = llvm::dyn_cast_or_null<yaml::ScalarNode>(node))
+      return text->getValue(storage).trim().str();
+    if (node)
+      error(node, "expected " + what + " here");
+    return std::nullopt;
+  }
+
+  void readSection(yaml::KeyValueNode &entry) {
+    std::optional<std::string> key = scalar(entry.getKey(), "the name of a section");
+    if (!key)
+      return;
+    yaml::Node *value = entry.getValue();
+    if (*key == "mesh")
+      return readMesh(value);
+    if (*key == "tp_axis") {
+      plan.tpAxis = scalar(value, "the name of a mesh axis").value_or("");
+      return;
+    }
+    auto section = llvm::StringSwitch<std::optional<Section>>(*key)
+                       .Case("inputs", Section::Input)
+                       .Case("outputs", Section::Output)
+                       .Case("parameters", Section::Parameter)
+                       .Cases({"modules", "tp_plan", "base_model_tp_plan"}, Section::Module)
+                       .Default(std::nullopt);
+    if (!section) {
+      std::vector<std::string> known = {"mesh",    "inputs",  "outputs", "parameters",
+                                        "modules", "tp_plan", "tp_axis", "base_model_tp_plan"};
+      return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
+                                       nearestNames(*key, known, 1) + "?");
+    }
+    auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(value);
+    if (!map) {
+      if (value && !llvm::isa<yaml::NullNode>(value))
+        error(value, "section '" + *key + "' is a mapping from names to placements or styles");
+      return;
+    }
+    for (yaml::KeyValueNode &rule : *map)
+      readRule(*section, rule);
+  }
+
+  void readMesh(yaml::Node *value) {
+    if (auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(value)) {
+      std::string text;
+      for (yaml::KeyValueNode &axis : *map) {
+        std::optional<std::string> name = scalar(axis.getKey(), "the name of an axis");
+        std::optional<std::string> size = scalar(axis.getValue(), "the size of an axis");
+        if (name && size)
+          text += (text.empty() ? "" : ",") + *name + "=" + *size;
+      }
+      return parseMesh(text, place(value), plan.mesh, errors);
+    }
+    if (std::optional<std::string> text = scalar(value, "a mesh, e.g. {dp: 2, tp: 4}"))
+      parseMesh(*text, place(value), plan.mesh, errors);
+  }
+
+  void readRule(Section section, yaml::KeyValueNode &entry) {
+    std::optional<std::string> pattern = scalar(entry.getKey(), "a name or pattern");
+    yaml::Node *value = entry.getValue();
+    if (!pattern || !value)
+      return;
+    Rule rule{section, *pattern, std::nullopt, {}, false, place(entry.getKey())};
+    if (auto *map = llvm::dyn_cast<yaml::MappingNode>(value)) {
+      std::string text;
+      for (yaml::KeyValueNode &axis : *map) {
+        std::optional<std::string> name = scalar(axis.getKey(), "the name of a mesh axis");
+        std::optional<std::string> placement = scalar(axis.getValue(), "a placement, e.g. S(0)");
+        if (name && placement)
+          text += (text.empty() ? "" : ",") + *name + ":" + *placement;
+      }
+      parseRuleValue(text, rule, errors);
+    } else if (std::optional<std::string> text =
+                   scalar(value, "a style or placements, e.g. colwise or {tp: S(0)}")) {
+      parseRuleValue(*text, rule, errors);
+    }
+    plan.rules.push_back(std::move(rule));
+  }
+
+  StringRef file;
+  Plan &plan;
+  std::vector<std::string> &errors;
+  llvm::SourceMgr sources;
+  yaml::Stream stream;
+};
+
+} // namespace
+
+void parseYaml(StringRef text, StringRef file, Plan &plan, std::vector<std::string> &errors) {
+  PlanReader(text, file, plan, errors).read();
+}
+
+} // namespace shardc::plan
