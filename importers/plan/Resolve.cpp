@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/plan/Resolve.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+#include <tuple>
+
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace shardc::plan {
+namespace {
+
+using Target = Annotation::Target;
+using Key = std::tuple<Target, unsigned, unsigned>;
+
+class Resolver {
+public:
+  Resolver(const Plan &plan, const Mesh &mesh, const ModelNames &model)
+      : plan(plan), mesh(mesh), model(model) {}
+
+  Resolution run() {
+    chooseStyleAxis();
+    for (const Rule &rule : plan.rules)
+      apply(rule);
+    for (auto &[key, state] : states) {
+      Annotation annotation{std::get<0>(key), std::get<1>(key), std::get<2>(key), Layout(mesh), {}};
+      for (unsigned a = 0; a < mesh.numAxes(); ++a) {
+        annotation.layout.placements[a] = state[a].placement;
+        annotation.origins.push_back(state[a].rule ? state[a].rule->origin : "");
+      }
+      result.annotations.push_back(std::move(annotation));
+    }
+    return std::move(result);
+  }
+
+private:
+  /// What is known so far of one axis of one tensor, and who said so.
+  struct AxisState {
+    Placement placement;
+    const Rule *rule = nullptr;
+  };
+
+  void error(const Rule &rule, const Twine &what) {
+    result.errors.push_back(rule.origin + ": " + what.str());
+  }
+
+  std::string axisNames() const {
+    std::vector<std::string> names;
+    for (const MeshAxis &axis : mesh.axes)
+      names.push_back(axis.name);
+    return llvm::join(names, ", ");
+  }
+
+  void chooseStyleAxis() {
+    if (!plan.tpAxis.empty())
+      styleAxis = mesh.axisIndex(plan.tpAxis);
+    else if (auto tp = mesh.axisIndex("tp"))
+      styleAxis = tp;
+    else if (mesh.numAxes() == 1)
+      styleAxis = 0;
+    if (!plan.tpAxis.empty() && !styleAxis)
+      result.errors.push_back("tp_axis '" + plan.tpAxis + "' is no axis of the mesh; it has " +
+                              axisNames());
+  }
+
+  static unsigned precedence(const Rule &rule) {
+    return (StringRef(rule.origin).starts_with("--place") ? 2 : 0) +
+           (hasWildcard(rule.pattern) ? 0 : 1);
+  }
+
+  /// Indices of the entries that have a matching name. The base-model prefix is tried only where
+  /// nothing matches as written.
+  template <typename GetNames>
+  std::vector<unsigned> match(const Rule &rule, unsigned count, GetNames getNames) {
+    std::vector<unsigned> found;
+    for (const std::string &pattern : {rule.pattern, "*." + rule.pattern}) {
+      for (unsigned i = 0; i < count; ++i)
+        if (llvm::any_of(getNames(i),
+                         [&](const std::string &name) { return matchesPattern(pattern, name); }))
+          found.push_back(i);
+      if (!found.empty())
+        return found;
+    }
+    std::vector<std::string> all;
+    for (unsigned i = 0; i < count; ++i)
+      for (const std::string &name : getNames(i))
+        all.push_back(name);
+    std::string nearest = nearestNames(rule.pattern, all);
+    error(rule, "'" + rule.pattern + "' matches no " + sectionName(rule.section) + " of the model" +
+                    (nearest.empty() ? "" : "; the nearest are " + nearest));
+    return found;
+  }
+
+  void place(const Rule &rule, Key key, StringRef name, const std::vector<int64_t> &shape,
+             unsigned axis, const Placement &placement) {
+    Layout alone(mesh);
+    alone.placements[axis] = placement;
+    for (const std::string &problem : alone.validate(shape, /*allowOpen=*/true))
+      return error(rule, Twine(mesh.axes[axis].name) + ":" + placement.str() + " does not fit '" +
+                             name + "': " + problem);
+    std::vector<AxisState> &state = states.try_emplace(key, mesh.numAxes()).first->second;
+    AxisState &old = state[axis];
+    if (old.rule && old.placement != placement) {
+      if (precedence(*old.rule) > precedence(rule))
+        return;
+      if (precedence(*old.rule) == precedence(rule))
+        return error(rule, "'" + rule.pattern + "' asks for " + mesh.axes[axis].name + ":" +
+                               placement.str() + " on '" + name + "', but '" + old.rule->pattern +
+                               "' (" + old.rule->origin + ") asks for " + mesh.axes[axis].name +
+                               ":" + old.placement.str());
+    }
+    old = {placement, &rule};
+  }
+
+  void placeAll(const Rule &rule, Key key, StringRef name, const std::vector<int64_t> &shape) {
+    if (rule.replicateAll)
+      for (unsigned a = 0; a < mesh.numAxes(); ++a)
+        place(rule, key, name, shape, a, Placement::replicate());
+    for (const AxisPlacement &p : rule.placements)
+      if (auto axis = mesh.axisIndex(p.axis))
+        place(rule, key, name, shape, *axis, p.placement);
+  }
+
+  void apply(const Rule &rule) {
+    for (const AxisPlacement &p : rule.placements)
+      if (!mesh.axisIndex(p.axis))
+        error(rule, "mesh has no axis '" + Twine(p.axis) + "'; it has " + axisNames());
+    if (rule.section == Section::Module)
+      return applyToModules(rule);
+    const auto &[tensors, target] =
+        rule.section == Section::Parameter ? std::pair(&model.parameters, Target::Parameter)
+        : rule.section == Section::Input   ? std::pair(&model.inputs, Target::Input)
+                                           : std::pair(&model.outputs, Target::Output);
+    const auto &list = *tensors;
+    // Inputs and outputs are also known by their position.
+    unsigned position = 0;
+    if (rule.section != Section::Parameter && !StringRef(rule.pattern).getAsInteger(10, position)) {
+      if (position >= list.size())
+        return error(rule, "there is no " + sectionName(rule.section) + " " + Twine(position) +
+                               "; the model has " + Twine(list.size()));
+      return placeAll(rule, {target, position, 0}, list[position].names.front(),
+                      list[position].shape);
+    }
+    for (unsigned i : match(rule, list.size(), [&](unsigned i) -> auto & { return list[i].names; }))
+      placeAll(rule, {target, i, 0}, list[i].names.front(), list[i].shape);
+  }
+
+  void applyToModules(const Rule &rule) {
+    auto matched = match(rule, model.modules.size(), [&](unsigned i) {
+      return std::vector<std::string>{model.modules[i].path};
+    });
+    if (rule.style && !styleAxis) {
+      if (plan.tpAxis.empty())
+        error(rule, "which mesh axis does the style of '" + Twine(rule.pattern) +
+                        "' act on? Name one tp, or set tp_axis; the "
+                        "axes are " +
+                        axisNames());
+      return;
+    }
+    for (unsigned m : matched) {
+      const ModuleBoundary &module = model.modules[m];
+      if (rule.style)
+        applyStyle(rule, m);
+      else
+        for (unsigned v = 0; v < module.outputs.size(); ++v)
+          placeAll(rule, {Target::ModuleOutput, m, v}, module.path, module.outputs[v]);
+    }
+  }
+
+  void placeBoundary(const Rule &rule, Target target, unsigned m, const Placement &placement) {
+    const ModuleBoundary &module = model.modules[m];
+    const auto &shapes = target == Target::ModuleInput ? module.inputs : module.outputs;
+    for (unsigned v = 0; v < shapes.size(); ++v)
+      place(rule, {target, m, v}, module.path, shapes[v], *styleAxis, placement);
+  }
+
+  void applyStyle(const Rule &rule, unsigned m) {
+    const ModuleBoundary &module = model.modules[m];
+    bool column = *rule.style == Style::Colwise || *rule.style == Style::ColwiseGatherOutput;
+    if (*rule.style == Style::Sequence) {
+      placeBoundary(rule, Target::ModuleInput, m, Placement::shard(1));
+      placeBoundary(rule, Target::ModuleOutput, m, Placement::shard(1));
+    }
+    bool any = *rule.style == Style::Sequence;
+    for (unsigned p : module.parameters) {
+      const NamedTensor &parameter = model.parameters[p];
+      std::optional<int64_t> dim;
+      if (*rule.style != Style::Sequence)
+        dim = column ? parameter.columnDim : parameter.rowDim;
+      any |= dim.has_value();
+      // The bias of a row-parallel layer and the weights of a norm are whole on every rank.
+      place(rule, {Target::Parameter, p, 0}, parameter.names.front(), parameter.shape, *styleAxis,
+            dim ? Placement::shard(*dim) : Placement::replicate());
+    }
+    if (!any) {
+      std::vector<std::string> children;
+      for (const ModuleBoundary &other : model.modules)
+        if (!other.parameters.empty() && StringRef(other.path).starts_with(module.path + "."))
+          children.push_back(other.path);
+      std::string nearest = nearestNames(module.path, children);
+      error(rule, "module '" + Twine(module.path) +
+                      "' has no weight of its own that can be sharded " +
+                      (column ? "by columns" : "by rows") +
+                      (nearest.empty() ? "" : "; its parts are " + nearest));
+    }
+    if (*rule.style == Style::ColwiseGatherOutput)
+      placeBoundary(rule, Target::ModuleOutput, m, Placement::replicate());
+  }
+
+  const Plan &plan;
+  const Mesh &mesh;
+  const ModelNames &model;
+  std::optional<unsigned> styleAxis;
+  std::map<Key, std::vector<AxisState>> states;
+  Resolution result;
+};
+
+} // namespace
+
+Resolution resolvePlan(const Plan &plan, const Mesh &mesh, const ModelNames &model) {
+  return Resolver(plan, mesh, model).run();
+}
+
+} // namespace shardc::plan

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Holds a plan against the names and shapes of a model. No IR: the pass that applies a plan fills
+// ModelNames and writes the annotations back.
+#ifndef SHARDC_IMPORTERS_PLAN_RESOLVE_H
+#define SHARDC_IMPORTERS_PLAN_RESOLVE_H
+
+#include "importers/plan/Plan.h"
+
+namespace shardc::plan {
+
+/// A parameter, input or output of the model.
+struct NamedTensor {
+  std::vector<std::string> names; ///< several where tensors are tied
+  std::vector<int64_t> shape;     ///< DimSplit.h's kDynamic where symbolic
+  /// For parameters, from the sharding rules of the ops that use it: the dim that only it gives to
+  /// the result (the output features of a linear layer), and the one that is contracted or looked
+  /// up (its input features).
+  std::optional<int64_t> columnDim;
+  std::optional<int64_t> rowDim;
+};
+
+/// A module by its path, e.g. `model.layers.0.mlp`.
+struct ModuleBoundary {
+  std::string path;
+  std::vector<unsigned> parameters; ///< indices of its own parameters, not those of children
+  std::vector<std::vector<int64_t>> inputs;  ///< shapes of activations that enter
+  std::vector<std::vector<int64_t>> outputs; ///< shapes of values that leave
+};
+
+struct ModelNames {
+  std::vector<NamedTensor> parameters, inputs, outputs;
+  std::vector<ModuleBoundary> modules;
+};
+
+/// What the plan says of one tensor; open on every axis that it does not mention.
+struct Annotation {
+  enum class Target : uint8_t { Parameter, Input, Output, ModuleInput, ModuleOutput };
+  Target target;
+  unsigned index;     ///< into ModelNames::parameters, inputs, outputs or modules
+  unsigned value = 0; ///< ModuleInput, ModuleOutput: which of the module's boundary values
+  Layout layout;
+  std::vector<std::string> origins; ///< one per mesh axis; empty where open
+};
+
+struct Resolution {
+  std::vector<Annotation> annotations;
+  std::vector<std::string>
+      errors; ///< every mistake of the plan, each with its origin and the nearest real names
+};
+
+/// A rule on an exact name beats one with a wildcard, and a `--place` spec beats the file; any
+/// other disagreement about an axis of a tensor is an error. Patterns match after a leading
+/// base-model prefix too (`layers.*` finds `model.layers.*`). Linear in rules times names.
+Resolution resolvePlan(const Plan &plan, const Mesh &mesh, const ModelNames &model);
+
+} // namespace shardc::plan
+
+#endif // SHARDC_IMPORTERS_PLAN_RESOLVE_H

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/plan/Resolve.h"
+
+#include <gtest/gtest.h>
+
+using namespace shardc;
+using namespace shardc::plan;
+using Target = Annotation::Target;
+
+namespace {
+
+/// Two layers of one column and one row linear (with biases), a norm between, a tied embedding.
+ModelNames model() {
+  ModelNames m;
+  auto parameter = [&](std::vector<std::string> names, std::vector<int64_t> shape,
+                       std::optional<int64_t> column, std::optional<int64_t> row) {
+    m.parameters.push_back({std::move(names), std::move(shape), column, row});
+    return static_cast<unsigned>(m.parameters.size() - 1);
+  };
+  for (const char *layer : {"model.layers.0", "model.layers.1"}) {
+    std::string base = layer;
+    unsigned up = parameter({base + ".up.weight"}, {32, 8}, 0, 1);
+    unsigned upBias = parameter({base + ".up.bias"}, {32}, 0, std::nullopt);
+    unsigned down = parameter({base + ".down.weight"}, {8, 32}, 0, 1);
+    unsigned downBias = parameter({base + ".down.bias"}, {8}, 0, std::nullopt);
+    unsigned norm = parameter({base + ".norm.weight"}, {8}, std::nullopt, std::nullopt);
+    std::vector<int64_t> stream = {2, 16, 8}, hidden = {2, 16, 32};
+    m.modules.push_back({base + ".up", {up, upBias}, {stream}, {hidden}});
+    m.modules.push_back({base + ".down", {down, downBias}, {hidden}, {stream}});
+    m.modules.push_back({base + ".norm", {norm}, {stream}, {stream}});
+    m.modules.push_back({base, {}, {stream}, {stream}});
+  }
+  unsigned embed = parameter({"model.embed.weight", "lm_head.weight"}, {1003, 8}, 1, 0);
+  m.modules.push_back({"model.embed", {embed}, {{2, 16}}, {{2, 16, 8}}});
+  m.inputs.push_back({{"input_ids"}, {2, 16}, {}, {}});
+  m.outputs.push_back({{"logits"}, {2, 16, 1003}, {}, {}});
+  return m;
+}
+
+const Mesh mesh({{"dp", 2}, {"tp", 4}});
+
+Resolution resolve(std::initializer_list<const char *> specs, const Mesh &on = mesh) {
+  Plan plan;
+  std::vector<std::string> errors;
+  for (const char *spec : specs)
+    parsePlaceSpec(spec, plan, errors);
+  EXPECT_TRUE(errors.empty());
+  return resolvePlan(plan, on, model());
+}
+
+std::string layoutOf(const Resolution &r, Target target, unsigned index) {
+  for (const Annotation &a : r.annotations)
+    if (a.target == target && a.index == index)
+      return a.layout.str();
+  return "none";
+}
+
+TEST(Resolve, StylesPlaceWeightsAndBiases) {
+  Resolution r = resolve({"module:layers.*.up=colwise", "module:layers.*.down=rowwise"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 0), "[?, S(0)]"); // up.weight [out, in]
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 1), "[?, S(0)]"); // up.bias
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 2), "[?, S(1)]"); // down.weight
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 3), "[?, R]");    // down.bias
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 4), "none");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 5), "[?, S(0)]");
+}
+
+TEST(Resolve, SequenceAndGatherOutputConstrainBoundaries) {
+  Resolution r = resolve({"module:*.norm=sequence", "module:*.up=colwise_rep"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::ModuleInput, 2), "[?, S(1)]");
+  EXPECT_EQ(layoutOf(r, Target::ModuleOutput, 2), "[?, S(1)]");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 4), "[?, R]");
+  EXPECT_EQ(layoutOf(r, Target::ModuleOutput, 0), "[?, R]");
+}
+
+TEST(Resolve, AxesOfDifferentRulesCombine) {
+  Resolution r =
+      resolve({"param:*=dp:S(0)", "module:*.up=colwise", "input:0=dp:S(0)", "output:logits=R"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 0), "[S(0), S(0)]");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 4), "[S(0), ?]");
+  EXPECT_EQ(layoutOf(r, Target::Input, 0), "[S(0), ?]");
+  EXPECT_EQ(layoutOf(r, Target::Output, 0), "[R, R]");
+}
+
+TEST(Resolve, AnExactNameBeatsAPattern) {
+  Resolution r = resolve({"param:model.layers.0.norm.weight=dp:R", "param:*=dp:S(0)"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 4), "[R, ?]");
+}
+
+TEST(Resolve, TiedNamesReachOneParameter) {
+  Resolution r = resolve({"param:lm_head.weight=tp:S(0)", "module:embed=embedding_rowwise"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 10), "[?, S(0)]");
+}
+
+TEST(Resolve, MistakesNameTheNearest) {
+  Resolution r = resolve({"module:layers.*.upp=colwise", "param:*.up.weight=ep:S(0)",
+                          "input:1=dp:S(0)", "param:*.norm.weight=tp:S(1)", "output:logit=R"});
+  ASSERT_EQ(r.errors.size(), 6u); // the last but one hits two layers
+  EXPECT_NE(r.errors[0].find("the nearest are model.layers.0.up"), std::string::npos)
+      << r.errors[0];
+  EXPECT_NE(r.errors[1].find("mesh has no axis 'ep'; it has dp, tp"), std::string::npos)
+      << r.errors[1];
+  EXPECT_NE(r.errors[2].find("there is no input 1; the model has 1"), std::string::npos)
+      << r.errors[2];
+  EXPECT_NE(r.errors[3].find("tp:S(1) does not fit 'model.layers.0.norm.weight'"),
+            std::string::npos)
+      << r.errors[3];
+  EXPECT_NE(r.errors[5].find("the nearest are logits"), std::string::npos) << r.errors[5];
+}
+
+TEST(Resolve, DisagreementIsAnError) {
+  Resolution r = resolve({"param:*.up.weight=tp:S(1)", "module:*.0.up=colwise"});
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_NE(r.errors[0].find("asks for tp:S(0) on 'model.layers.0.up.weight', but '*.up.weight'"),
+            std::string::npos)
+      << r.errors[0];
+}
+
+TEST(Resolve, AModuleWithoutWeightsNamesItsParts) {
+  Resolution r = resolve({"module:model.layers.0=colwise"});
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_NE(r.errors[0].find("its parts are model.layers.0.up"), std::string::npos) << r.errors[0];
+}
+
+TEST(Resolve, StylesNeedOneAxis) {
+  EXPECT_EQ(resolve({"module:*.up=colwise"}, Mesh({{"x", 4}})).errors.size(), 0u);
+  Resolution r = resolve({"module:*.up=colwise"}, Mesh({{"x", 2}, {"y", 2}}));
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_NE(r.errors[0].find("the axes are x, y"), std::string::npos) << r.errors[0];
+}
+
+} // namespace
