@@ -2,6 +2,7 @@
 
 #include "tools/Registration.h"
 
+#include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,8 +13,8 @@
 using namespace shardc;
 
 void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<dist::DistDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::tensor::TensorDialect>();
+  registry.insert<aten::AtenDialect, dist::DistDialect, mlir::arith::ArithDialect,
+                  mlir::func::FuncDialect, mlir::tensor::TensorDialect>();
   mlir::func::registerAllExtensions(registry);
 }
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops that multiply and sum over shared dims.
+#ifndef SHARDC_DIALECTS_ATEN_CONTRACTIONS_TD
+#define SHARDC_DIALECTS_ATEN_CONTRACTIONS_TD
+
+include "dialects/aten/AtenBase.td"
+
+class Aten_ContractionOp<string mnemonic, list<Trait> traits = []>
+    : Aten_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>], traits)> {
+  let results = (outs Aten_Tensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Aten_LinearOp : Aten_ContractionOp<"linear"> {
+  let summary = "input times the transpose of weight, plus bias";
+  let description = [{
+    `result[..., n] = sum_k input[..., k] * weight[n, k] + bias[n]`. A weight of one dim gives a result
+    without the last dim.
+  }];
+  let arguments = (ins Aten_Tensor:$input, Aten_Tensor:$weight, Optional<Aten_Tensor>:$bias);
+}
+
+def Aten_MatmulOp : Aten_ContractionOp<"matmul"> {
+  let summary = "Matrix product with broadcast batch dims; vectors as in PyTorch";
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other);
+}
+
+#endif // SHARDC_DIALECTS_ATEN_CONTRACTIONS_TD

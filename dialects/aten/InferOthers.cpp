@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Aten.h"
+
+using namespace mlir;
+
+namespace shardc::aten {
+
+LogicalResult GeluOp::verify() {
+  if (getApproximate() != "none" && getApproximate() != "tanh")
+    return emitOpError("approximate is \"") << getApproximate() << "\"; it is \"none\" or \"tanh\"";
+  return success();
+}
+
+LogicalResult ToCopyOp::infer(Inference &inference, Adaptor op) {
+  return inference.result(shapeOf(op.getSelf()), op.getDtype());
+}
+
+LogicalResult ConstantOp::infer(Inference &inference, Adaptor op) {
+  return inference.result(op.getValue().getShapedType().getShape(), op.getValue().getElementType());
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult EmbeddingOp::infer(Inference &inference, Adaptor op) {
+  ArrayRef<int64_t> weight = shapeOf(op.getWeight());
+  if (weight.size() != 2)
+    return inference.error("needs a weight of two dims, not ", weight.size());
+  Shape shape(shapeOf(op.getIndices()));
+  shape.push_back(weight.back());
+  return inference.result(shape, elementTypeOf(op.getWeight()));
+}
+
+LogicalResult LayerNormOp::infer(Inference &inference, Adaptor op) {
+  RankedTensorType type = typeOf(op.getInput());
+  ArrayRef<int64_t> normalized = op.getNormalizedShape();
+  if (normalized.empty() || static_cast<int64_t>(normalized.size()) > type.getRank())
+    return inference.error("normalized_shape has ", normalized.size(), " entries for a tensor of ",
+                           type.getRank(), " dims");
+  if (failed(verifyCompatibleShape(type.getShape().take_back(normalized.size()), normalized)))
+    return inference.error("normalized_shape is not the input's trailing shape");
+  for (Value parameter : {op.getWeight(), op.getBias()})
+    if (parameter && failed(verifyCompatibleShape(shapeOf(parameter), normalized)))
+      return inference.error("weight and bias must have the shape normalized_shape");
+  FailureOr<Type> element = inference.promote(op.getOperands());
+  if (failed(element))
+    return failure();
+  return inference.result(type.getShape(), type.getElementType());
+}
+
+LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor op) {
+  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()),
+                    value = shapeOf(op.getValue());
+  Value queryKeyValue[] = {op.getQuery(), op.getKey(), op.getValue()};
+  FailureOr<Type> type = inference.sameElementType(queryKeyValue);
+  if (failed(type))
+    return failure();
+  if (query.size() < 2 || key.size() < 2 || value.size() < 2)
+    return inference.error("needs query, key and value of at least two dims");
+  if (failed(inference.same(query.back(), key.back(), "last dims of query and key")) ||
+      failed(
+          inference.same(key[key.size() - 2], value[value.size() - 2], "lengths of key and value")))
+    return failure();
+  ArrayRef<int64_t> queryBatch = query.drop_back(2);
+  Shape keyBatch(key.drop_back(2)), valueBatch(value.drop_back(2));
+  if (op.getEnableGqa()) {
+    if (queryBatch.empty() || keyBatch.empty() || valueBatch.empty())
+      return inference.error("gqa needs a dim of heads");
+    for (Shape *batch : {&keyBatch, &valueBatch}) {
+      int64_t heads = queryBatch.back(), own = batch->back();
+      if (!ShapedType::isDynamic(heads) && !ShapedType::isDynamic(own) &&
+          (own == 0 || heads % own != 0))
+        return inference.error("gqa: ", heads, " query heads are no multiple of ", own);
+      batch->back() = heads;
+    }
+  }
+  FailureOr<Shape> shape = inference.broadcast({queryBatch, keyBatch, valueBatch});
+  if (failed(shape))
+    return failure();
+  if (Value mask = op.getAttnMask()) {
+    Shape scores(*shape);
+    scores.append({query[query.size() - 2], key[key.size() - 2]});
+    FailureOr<Shape> masked = inference.broadcast({scores, shapeOf(mask)});
+    if (failed(masked))
+      return failure();
+    if (masked->size() != scores.size() || failed(verifyCompatibleShape(*masked, scores)))
+      return inference.error("attn_mask does not broadcast to the scores");
+    if (!elementTypeOf(mask).isInteger(1) && elementTypeOf(mask) != *type)
+      return inference.error("attn_mask must be bool or have the element type of query");
+  }
+  shape->push_back(query[query.size() - 2]);
+  shape->push_back(value.back());
+  return inference.result(*shape, *type);
+}
+
+std::optional<double> ScaledDotProductAttentionOp::getFlops() {
+  // Scores and their product with value; the softmax is of lower order.
+  std::optional<double> result = numElements(getResult().getType());
+  ArrayRef<int64_t> query = shapeOf(getQuery()), key = shapeOf(getKey()),
+                    value = shapeOf(getValue());
+  int64_t keys = key[key.size() - 2];
+  if (!result || ShapedType::isDynamic(keys) || ShapedType::isDynamic(query.back()))
+    return std::nullopt;
+  double rows = value.back() == 0 ? 0 : *result / static_cast<double>(value.back());
+  double full =
+      2 * rows * static_cast<double>(keys) * static_cast<double>(query.back() + value.back());
+  return getIsCausal() ? full / 2 : full;
+}
+
+} // namespace shardc::aten

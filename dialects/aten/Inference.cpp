@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Inference.h"
+
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+
+namespace shardc::aten {
+
+bool areCompatibleTypes(TypeRange lhs, TypeRange rhs) {
+  if (lhs.size() != rhs.size())
+    return false;
+  for (auto [left, right] : llvm::zip(lhs, rhs)) {
+    auto leftTensor = dyn_cast<RankedTensorType>(left),
+         rightTensor = dyn_cast<RankedTensorType>(right);
+    if (!leftTensor || !rightTensor) {
+      if (left != right)
+        return false;
+      continue;
+    }
+    if (leftTensor.getElementType() != rightTensor.getElementType() ||
+        failed(verifyCompatibleShape(leftTensor.getShape(), rightTensor.getShape())))
+      return false;
+  }
+  return true;
+}
+
+LogicalResult Inference::result(ArrayRef<int64_t> shape, Type elementType) {
+  types.push_back(RankedTensorType::get(shape, elementType));
+  return success();
+}
+
+LogicalResult Inference::checkDim(int64_t dim, int64_t rank, StringRef name) {
+  int64_t bound = std::max<int64_t>(rank, 1);
+  if (dim < 0 || dim >= bound)
+    return error(name, " is ", dim, ", out of range for a tensor of ", rank, " dims");
+  return success();
+}
+
+LogicalResult Inference::checkDims(ArrayRef<int64_t> dims, int64_t rank, StringRef name) {
+  llvm::SmallBitVector seen(std::max<int64_t>(rank, 1));
+  for (int64_t dim : dims) {
+    if (failed(checkDim(dim, rank, name)))
+      return failure();
+    if (seen.test(dim))
+      return error(name, " names dim ", dim, " twice");
+    seen.set(dim);
+  }
+  return success();
+}
+
+static bool isStaticSize(int64_t size) { return !ShapedType::isDynamic(size); }
+
+FailureOr<Shape> Inference::broadcast(ArrayRef<ArrayRef<int64_t>> shapes) {
+  size_t rank = 0;
+  for (ArrayRef<int64_t> shape : shapes)
+    rank = std::max(rank, shape.size());
+  Shape result(rank, 1);
+  for (ArrayRef<int64_t> shape : shapes) {
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t &size = result[rank - 1 - i];
+      int64_t other = shape[shape.size() - 1 - i];
+      if (other == 1 || size == other)
+        continue;
+      // A dynamic size beside one that is not 1 must be that size, or 1.
+      if (size == 1 || (!isStaticSize(size) && isStaticSize(other)))
+        size = other;
+      else if (isStaticSize(other))
+        return error("operands do not broadcast: sizes ", size, " and ", other, " at dim ",
+                     rank - 1 - i, " of the result");
+    }
+  }
+  return result;
+}
+
+FailureOr<int64_t> Inference::same(int64_t lhs, int64_t rhs, StringRef what) {
+  if (!isStaticSize(lhs))
+    return rhs;
+  if (isStaticSize(rhs) && lhs != rhs)
+    return error(what, " differ: ", lhs, " and ", rhs);
+  return lhs;
+}
+
+FailureOr<Type> Inference::promote(ValueRange tensors) {
+  SmallVector<RankedTensorType> types;
+  for (Value tensor : tensors)
+    types.push_back(typeOf(tensor));
+  if (Type type = resultElementType(types))
+    return type;
+  return error("element types of operands have no common type in PyTorch's promotion rules");
+}
+
+FailureOr<Type> Inference::sameElementType(ValueRange tensors) {
+  Type type = elementTypeOf(tensors.front());
+  for (Value tensor : tensors.drop_front())
+    if (elementTypeOf(tensor) != type)
+      return error("operands have element types ", type, " and ", elementTypeOf(tensor),
+                   "; this op does not promote");
+  return type;
+}
+
+static FailureOr<Shape> broadcastShape(Inference &inference, ValueRange operands) {
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (Value operand : operands)
+    shapes.push_back(shapeOf(operand));
+  return inference.broadcast(shapes);
+}
+
+LogicalResult inferElementwise(Inference &inference, ValueRange operands) {
+  FailureOr<Shape> shape = broadcastShape(inference, operands);
+  FailureOr<Type> type = inference.promote(operands);
+  if (failed(shape) || failed(type))
+    return failure();
+  return inference.result(*shape, *type);
+}
+
+LogicalResult inferElementwiseFloat(Inference &inference, ValueRange operands) {
+  FailureOr<Shape> shape = broadcastShape(inference, operands);
+  FailureOr<Type> type = inference.promote(operands);
+  if (failed(shape) || failed(type))
+    return failure();
+  return inference.result(*shape, toFloatType(*type));
+}
+
+LogicalResult inferElementwiseBool(Inference &inference, ValueRange operands) {
+  FailureOr<Shape> shape = broadcastShape(inference, operands);
+  if (failed(shape))
+    return failure();
+  return inference.result(*shape, IntegerType::get(inference.getContext(), 1));
+}
+
+/// `present` with what `inferred` knows more; null where they contradict each other.
+static Type refine(Type present, Type inferred) {
+  auto tensor = dyn_cast<RankedTensorType>(present);
+  if (!tensor || !isa<RankedTensorType>(inferred))
+    return present;
+  Shape shape(tensor.getShape());
+  for (auto [size, known] : llvm::zip(shape, cast<RankedTensorType>(inferred).getShape()))
+    if (!isStaticSize(size))
+      size = known;
+  return RankedTensorType::get(shape, tensor.getElementType(), tensor.getEncoding());
+}
+
+LogicalResult inferAndSetTypes(Operation *op) {
+  auto inferrable = dyn_cast<InferTypeOpInterface>(op);
+  if (!inferrable)
+    return success();
+  SmallVector<Type> inferred;
+  if (failed(inferrable.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(),
+                                         op->getDiscardableAttrDictionary(),
+                                         op->getPropertiesStorage(), op->getRegions(), inferred)))
+    return failure();
+  if (!areCompatibleTypes(op->getResultTypes(), inferred))
+    return op->emitOpError("has results of types ")
+           << op->getResultTypes() << ", but its operands give " << inferred;
+  for (auto [result, type] : llvm::zip(op->getResults(), inferred))
+    result.setType(refine(result.getType(), type));
+  return success();
+}
+
+} // namespace shardc::aten

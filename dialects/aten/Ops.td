@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// All ops of the dialect: the file that tablegen reads.
+include "dialects/aten/Attention.td"
+include "dialects/aten/Contractions.td"
+include "dialects/aten/Creation.td"
+include "dialects/aten/Elementwise.td"
+include "dialects/aten/Indexing.td"
+include "dialects/aten/Normalization.td"
+include "dialects/aten/Views.td"

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a tensor op says about itself, beyond its operands and types. Passes talk to these interfaces
+// and never to the ops of one dialect.
+#ifndef SHARDC_DIALECTS_INTERFACES_OPINTERFACES_TD
+#define SHARDC_DIALECTS_INTERFACES_OPINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let cppNamespace = "::shardc";
+  let description = [{
+    How much work an op is on tensors of the shapes it has (global or local). Nothing where a shape is
+    dynamic: the caller decides what to assume then.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Arithmetic operations of one execution; a multiply-add counts as two, a transcendental function
+        as one. Nothing if a shape that matters is dynamic.
+      }],
+      "std::optional<double>", "getFlops", (ins), [{}], [{
+        return ::shardc::elementwiseFlops($_op.getOperation());
+      }]>,
+    InterfaceMethod<[{
+        Bytes read and written by one execution that keeps no value in cache from an op before it.
+        Nothing if a shape is dynamic.
+      }],
+      "std::optional<double>", "getBytes", (ins), [{}], [{
+        return ::shardc::operandAndResultBytes($_op.getOperation());
+      }]>,
+  ];
+}
+
+def LocalizableOpInterface : OpInterface<"LocalizableOpInterface"> {
+  let cppNamespace = "::shardc";
+  let description = [{
+    What one rank computes, given its local operands. The default is the same op on local types: right
+    wherever an op has no attribute or operand that counts elements of a sharded dim, and where local
+    results need nothing but the collectives that their layouts already name. Any other op attaches an
+    implementation of its own (an external model, one file for each family, in passes/localize); an op
+    that has neither cannot be localised, which is an error.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Builds the local form of this op. `operands` are local values in the layouts that this op has
+        them in. Returns one local value for each result, of types `context.localResultType(i)`. On
+        failure a diagnostic has been emitted.
+      }],
+      "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>>", "localize",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
+           "::shardc::LocalizeContext &":$context), [{}], [{
+        return ::shardc::localizeAsSameOp($_op.getOperation(), builder, operands, context);
+      }]>,
+  ];
+}
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::shardc";
+  let description = [{
+    The vector-Jacobian product of an op, built out of ordinary tensor ops.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Builds the cotangents of the operands from those of the results. A null result cotangent is
+        zero; a null operand cotangent says that none is needed or none exists (integers, indices).
+        `needed[i]` says whether that of operand i is wanted. On failure a diagnostic has been emitted.
+      }],
+      "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>>", "buildCotangents",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$resultCotangents,
+           "::llvm::ArrayRef<bool>":$needed)>,
+  ];
+}
+
+#endif // SHARDC_DIALECTS_INTERFACES_OPINTERFACES_TD
