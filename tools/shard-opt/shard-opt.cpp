@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects and
-// passes, and with a front door for model files (importers/Input.h).
+// shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects
+// and passes, and with a front door for model files (importers/Input.h).
 
 #include "importers/Input.h"
 #include "passes/Passes.h"
 #include "tools/Registration.h"
+#ifdef SHARDC_TEST_PASSES
+#include "test/lib/PrintProgramJson.h"
+#endif
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AsmState.h"
@@ -36,11 +39,11 @@ static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
 }
 
-/// Runs the importer and hands its module on as bytecode: from there a model file goes through the same
-/// driver as any other input, with all of its options.
+/// Runs the importer and hands its module on as bytecode: from there a model file goes through the
+/// same driver as any other input, with all of its options.
 static std::unique_ptr<llvm::MemoryBuffer> importAsBytecode(const shardc::Importer &importer,
-                                                           llvm::MemoryBufferRef file,
-                                                           const DialectRegistry &registry) {
+                                                            llvm::MemoryBufferRef file,
+                                                            const DialectRegistry &registry) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
@@ -92,6 +95,9 @@ int main(int argc, char **argv) {
   llvm::cl::SetVersionPrinter(printVersion);
   mlir::registerTransformsPasses();
   shardc::registerAllPasses();
+#ifdef SHARDC_TEST_PASSES
+  shardc::registerPrintProgramJsonPass();
+#endif
   shardc::registerAllImporters();
   DialectRegistry registry;
   shardc::registerAllDialects(registry);

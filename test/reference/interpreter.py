@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs programs of two stages with PyTorch's own ops, to say what they mean.
+
+`run_global` runs an imported or placed function on global tensors; a redistribute is the identity.
+`run_local` runs a function of the local stage for all ranks of a mesh in lock step: a value is one
+tensor per position of the mesh, and a collective sees those of its whole group. Every value is held
+against its type: a wrong static extent is an error here, not a wrong number later."""
+import torch
+
+import aten_ops
+import dist_ops
+import index_ops
+
+
+class InterpretationError(Exception):
+    pass
+
+
+def _fail(op, why):
+    raise InterpretationError(f"{op.name} at {op.loc}: {why}")
+
+
+def _one(op, values):
+    """One execution of an op that has nothing to do with other ranks."""
+    if op.name in aten_ops.OPS:
+        result = aten_ops.OPS[op.name](aten_ops.bind(op, values), op.attrs, op.types)
+    elif op.name in index_ops.OPS:
+        result = index_ops.OPS[op.name](values, op.attrs, op.types)
+    else:
+        _fail(op, "the interpreter does not know this op")
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _check(op, results):
+    if len(results) != len(op.types):
+        _fail(op, f"{len(results)} results where {len(op.types)} are due")
+    for type_, value in zip(op.types, results):
+        if why := type_.mismatch(value):
+            _fail(op, why)
+
+
+def run_global(function, inputs):
+    """Values of the results for global inputs."""
+    values = dict(zip(function.args, inputs))
+    symbols = dist_ops.bind_symbols(function, inputs)
+    for op in function.ops:
+        operands = [values[i] for i in op.operands]
+        if op.name == "func.return":
+            return operands
+        if op.name in ("dist.redistribute", "dist.constrain"):
+            results = operands
+        elif op.name == "dist.extent":
+            results = [dist_ops.extent(op.attrs, None, symbols)]
+        else:
+            try:
+                results = _one(op, operands)
+            except (RuntimeError, IndexError, ValueError) as error:
+                _fail(op, str(error))
+        _check(op, results)
+        values.update(zip(op.results, results))
+    raise InterpretationError(f"{function.name} does not return")
+
+
+def run_local(function, mesh, inputs, symbols=None):
+    """`inputs[i][p]` is argument i at position p; the results come in the same form."""
+    values = dict(zip(function.args, inputs))
+    positions = range(mesh.size)
+    for arg, type_, held in zip(function.args, function.arg_types, inputs):
+        for p in positions:
+            if why := type_.mismatch(held[p]):
+                raise InterpretationError(f"argument {arg} of {function.name} at position {p}: {why}")
+    for op in function.ops:
+        operands = [values[i] for i in op.operands]
+        if op.name == "func.return":
+            return operands
+        try:
+            if op.name in dist_ops.OPS:
+                results = dist_ops.OPS[op.name](op, operands, mesh, symbols or {})
+            else:
+                each = [_one(op, [v[p] for v in operands]) for p in positions]
+                results = [list(v) for v in zip(*each)]
+        except (RuntimeError, IndexError, ValueError, KeyError) as error:
+            _fail(op, repr(error))
+        for p in positions:
+            _check(op, [v[p] for v in results])
+        values.update(zip(op.results, results))
+    raise InterpretationError(f"{function.name} does not return")
+
+
+def same_tensor(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
