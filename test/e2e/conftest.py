@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""End-to-end tests: exported models, compiled and run on several ranks, against PyTorch's own answers."""
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SHARDC_BUILD", ROOT / "build"))
+MODELS = BUILD / "test-models"
+
+
+def tool(name):
+    return BUILD / "bin" / name
+
+
+def run(*command, timeout=300, check=True, **kwargs):
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True, timeout=timeout, **kwargs)
+    if check and done.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))} failed with {done.returncode}:\n{done.stderr[-6000:]}")
+    return done
+
+
+class Model:
+    """An exported model with its inputs and PyTorch's outputs. Exported once; again when the exporter changes."""
+
+    def __init__(self, name):
+        self.name = name
+        self.path = MODELS / f"{name}.pt2"
+        self.inputs = MODELS / f"{name}.inputs.safetensors"
+        self.outputs = MODELS / f"{name}.outputs.safetensors"
+        sources = [ROOT / "test/models/builders.py", ROOT / "test/models/export_models.py",
+                   ROOT / "tools/export/shardc_export.py"]
+        digest = hashlib.sha256(b"".join(s.read_bytes() for s in sources)).hexdigest()
+        stamp = MODELS / f"{name}.stamp"
+        MODELS.mkdir(parents=True, exist_ok=True)
+        with open(MODELS / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not stamp.exists() or stamp.read_text() != digest:
+                run(sys.executable, ROOT / "test/models/export_models.py", "-o", MODELS, name, timeout=600)
+                stamp.write_text(digest)
+
+
+@pytest.fixture(scope="session")
+def model():
+    return functools.cache(Model)
+
+
+class Program:
+    """A compiled model. `run` checks every output against PyTorch's, relative to the output's scale."""
+
+    def __init__(self, source, path, world, options):
+        self.source, self.path, self.world, self.options = source, path, world, options
+
+    def run(self, tmp_path, tolerance=1e-4, inputs=None, expected=None, options=()):
+        out = tmp_path / "outputs.safetensors"
+        run(tool("shard-run"), "-n", self.world, self.path, "--weights", self.source.path,
+            "--inputs", inputs or self.source.inputs, "--outputs", out, *options)
+        got, want = load_file(out), expected or load_file(self.source.outputs)
+        assert got.keys() == want.keys()
+        for name, reference in want.items():
+            assert got[name].shape == reference.shape, name
+            assert got[name].dtype == reference.dtype, name
+            scale = max(np.abs(reference.astype(np.float64)).max(initial=0.0), 1e-30)
+            error = np.abs(got[name].astype(np.float64) - reference).max(initial=0.0) / scale
+            assert error <= tolerance, f"{name}: differs by {error:.3g} of its scale"
+        return got
+
+    def explain(self):
+        return json.loads(run(tool("shardc"), "explain", self.source.path, *self.options, "--format", "json").stdout)
+
+    def totals(self):
+        """Collectives by kind: {"all_reduce": 5, ...}."""
+        return {kind: entry["count"] for kind, entry in self.explain()["totals"].items() if entry["count"]}
+
+
+@pytest.fixture
+def compile_model(model, tmp_path):
+    def build(name, mesh, *options):
+        source = model(name)
+        path = tmp_path / f"{name}.so"
+        options = ("--mesh", mesh, *options)
+        run(tool("shardc"), "compile", source.path, *options, "-o", path)
+        world = int(np.prod([int(axis.split("=")[1]) for axis in mesh.split(",")]))
+        return Program(source, path, world, options)
+
+    return build

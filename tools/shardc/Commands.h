@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The commands of shardc. Each registers its subcommand and options when its file is linked; main runs the one chosen.
+#ifndef SHARDC_TOOLS_SHARDC_COMMANDS_H
+#define SHARDC_TOOLS_SHARDC_COMMANDS_H
+
+#include "llvm/Support/CommandLine.h"
+
+namespace shardc {
+
+struct Command {
+  llvm::cl::SubCommand *subcommand;
+  llvm::cl::OptionCategory *category;
+  /// Returns the exit status of the process.
+  int (*run)(const char *argv0);
+};
+
+/// In the order in which help lists them.
+llvm::ArrayRef<Command> allCommands();
+
+Command compileCommand();
+Command explainCommand();
+Command exportCommand();
+
+} // namespace shardc
+
+#endif // SHARDC_TOOLS_SHARDC_COMMANDS_H

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What `compile` and `explain` share: the options that name a model, a mesh and a plan, and the way from there to the
+// scheduled stage.
+#ifndef SHARDC_TOOLS_SHARDC_MODEL_H
+#define SHARDC_TOOLS_SHARDC_MODEL_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace shardc {
+
+/// Options that several subcommands have.
+struct ModelOptions {
+  ModelOptions(llvm::cl::SubCommand &command, llvm::cl::OptionCategory &category);
+
+  llvm::cl::opt<std::string> model, mesh, plan, saveStages;
+  llvm::cl::list<std::string> places;
+};
+
+/// Every dialect and importer that the tools know.
+void registerEverything(mlir::DialectRegistry &registry);
+
+/// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were reported.
+mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRContext *context);
+
+/// imported -> placed -> local, with the plan and mesh of the options; saves each stage where asked.
+mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options);
+
+/// Writes the module to DIR/NAME.mlir if the user asked for stages.
+mlir::LogicalResult saveStage(mlir::ModuleOp module, const ModelOptions &options, llvm::StringRef name);
+
+} // namespace shardc
+
+#endif // SHARDC_TOOLS_SHARDC_MODEL_H

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// shardc: from an exported model, a mesh and a plan to a program for every rank.
+#include "tools/shardc/Commands.h"
+
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cl = llvm::cl;
+
+static cl::extrahelp examples(R"(
+EXAMPLES:
+  shardc export mymodel.py:build -o model.pt2
+  shardc compile model.pt2 --mesh dp=2,tp=2 --plan plan.yaml -o model.so
+  shardc compile model.pt2 --mesh tp=4 --place 'module:*.q_proj=colwise' --place 'module:*.o_proj=rowwise' -o model.so
+  shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
+  shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
+
+`shardc COMMAND --help` lists the options of a command.
+)");
+
+llvm::ArrayRef<shardc::Command> shardc::allCommands() {
+  static const Command commands[] = {compileCommand(), explainCommand(), exportCommand()};
+  return commands;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "shardc " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n"; });
+  for (const shardc::Command &command : shardc::allCommands())
+    cl::HideUnrelatedOptions(*command.category, *command.subcommand);
+  cl::ParseCommandLineOptions(argc, argv, "shardc: a compiler for sharded PyTorch models\n");
+  for (const shardc::Command &command : shardc::allCommands())
+    if (*command.subcommand)
+      return command.run(argv[0]);
+  llvm::WithColor::error() << "name a command: compile, explain or export (see shardc --help)\n";
+  return 2;
+}
