@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/ModelNames.h"
+#include "passes/placement/Passes.h"
+
+#include "dialects/dist/Dist.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_APPLYPLAN
+#include "passes/placement/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+
+namespace shardc {
+namespace {
+
+class ApplyPlanPass : public impl::ApplyPlanBase<ApplyPlanPass> {
+public:
+  using ApplyPlanBase::ApplyPlanBase;
+
+  void runOnOperation() override {
+    constrained.clear();
+    std::vector<std::string> errors;
+    plan::Plan read = readPlan(errors);
+    Mesh meshValue(read.mesh);
+    if (meshValue.axes.empty())
+      if (auto given = getOperation()->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName))
+        meshValue = given.getValue();
+    if (meshValue.axes.empty() && errors.empty())
+      errors.push_back("no mesh is given; name its axes in the plan or on the command line, e.g. dp=2,tp=4");
+    for (const std::string &problem : meshValue.validate())
+      errors.push_back("mesh: " + problem);
+    if (errors.empty()) {
+      getOperation()->setAttr(dist::kMeshAttrName, dist::MeshAttr::get(&getContext(), meshValue));
+      for (auto function : getOperation().getOps<func::FuncOp>())
+        if (!function.isExternal() && function.isPublic())
+          apply(function, read, meshValue, errors);
+    }
+    for (const std::string &problem : errors)
+      emitError(UnknownLoc::get(&getContext())) << problem;
+    if (!errors.empty())
+      signalPassFailure();
+  }
+
+private:
+  plan::Plan readPlan(std::vector<std::string> &errors) {
+    plan::Plan read;
+    if (!plan.empty()) {
+      auto file = llvm::MemoryBuffer::getFile(plan, /*IsText=*/true);
+      if (!file)
+        errors.push_back("cannot read the plan '" + plan + "': " + file.getError().message());
+      else
+        plan::parseYaml((*file)->getBuffer(), plan, read, errors);
+    }
+    for (const std::string &place : places)
+      plan::parsePlaceSpec(place, read, errors);
+    if (!mesh.empty())
+      plan::parseMesh(mesh, "mesh", read.mesh, errors);
+    return read;
+  }
+
+  void apply(func::FuncOp function, const plan::Plan &read, const Mesh &meshValue, std::vector<std::string> &errors) {
+    ModelIndex index = indexModel(function);
+    plan::Resolution resolution = plan::resolvePlan(read, meshValue, index.names);
+    errors.insert(errors.end(), resolution.errors.begin(), resolution.errors.end());
+    if (!errors.empty())
+      return;
+    for (const plan::Annotation &annotation : resolution.annotations)
+      write(function, index, annotation);
+  }
+
+  void write(func::FuncOp function, ModelIndex &index, const plan::Annotation &annotation) {
+    using Target = plan::Annotation::Target;
+    auto layout = dist::LayoutAttr::get(&getContext(), annotation.layout);
+    switch (annotation.target) {
+    case Target::Parameter:
+      function.setArgAttr(index.parameterArguments[annotation.index], dist::kAnnotationAttrName, layout);
+      ++numAnnotated;
+      break;
+    case Target::Input:
+      function.setArgAttr(index.inputArguments[annotation.index], dist::kAnnotationAttrName, layout);
+      ++numAnnotated;
+      break;
+    case Target::Output:
+      function.setResultAttr(index.outputResults[annotation.index], dist::kAnnotationAttrName, layout);
+      ++numAnnotated;
+      break;
+    case Target::ModuleInput:
+      constrain(index.modules[annotation.index], index.modules[annotation.index].inputs[annotation.value], layout,
+                /*insideUses=*/true);
+      break;
+    case Target::ModuleOutput:
+      constrain(index.modules[annotation.index], index.modules[annotation.index].outputs[annotation.value], layout,
+                /*insideUses=*/false);
+      break;
+    }
+  }
+
+  /// Puts a constraint on a value for its uses inside the module, or for those outside (returns included).
+  void constrain(const ModelIndex::Boundary &boundary, Value value, dist::LayoutAttr layout, bool insideUses) {
+    llvm::SmallDenseSet<Operation *> inside(boundary.operations.begin(), boundary.operations.end());
+    // Modules nest: the value may be constrained already on its way to some of these uses.
+    SmallVector<Value> &forms = constrained.try_emplace(value, SmallVector<Value>{value}).first->second;
+    for (Value form : SmallVector<Value>(forms)) {
+      auto matches = [&](OpOperand &use) {
+        return !isa<dist::ConstrainOp>(use.getOwner()) && inside.contains(use.getOwner()) == insideUses;
+      };
+      if (llvm::none_of(form.getUses(), matches))
+        continue;
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointAfterValue(form);
+      Value result = dist::ConstrainOp::create(builder, form.getLoc(), form, layout);
+      form.replaceUsesWithIf(result, matches);
+      forms.push_back(result);
+    }
+    ++numConstrained;
+  }
+
+  /// A value and the constraints on it so far.
+  llvm::DenseMap<Value, SmallVector<Value>> constrained;
+};
+
+} // namespace
+} // namespace shardc

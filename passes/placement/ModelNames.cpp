@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/ModelNames.h"
+
+#include "dialects/dist/Dist.h"
+#include "dialects/interfaces/ModelLocation.h"
+#include "dialects/interfaces/OpInterfaces.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace shardc {
+namespace {
+
+std::vector<int64_t> shapeOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return {};
+  std::vector<int64_t> shape;
+  for (int64_t size : type.getShape())
+    shape.push_back(ShapedType::isDynamic(size) ? kDynamic : size);
+  return shape;
+}
+
+std::vector<std::string> namesOf(Attribute attribute, StringRef otherwise) {
+  if (auto one = dyn_cast_or_null<StringAttr>(attribute))
+    return {one.getValue().str()};
+  std::vector<std::string> names;
+  if (auto several = dyn_cast_or_null<ArrayAttr>(attribute))
+    for (Attribute name : several)
+      if (auto text = dyn_cast<StringAttr>(name))
+        names.push_back(text.getValue().str());
+  if (names.empty())
+    names.push_back(otherwise.str());
+  return names;
+}
+
+bool isWeight(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return false;
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto kind = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), dist::kKindAttrName) : nullptr;
+  return kind && kind.getValue() != "input";
+}
+
+/// Looks for the ops that give the dims of a parameter a role, through copies, casts and permutations of it.
+class RoleFinder {
+public:
+  explicit RoleFinder(plan::NamedTensor &parameter) : parameter(parameter) {}
+
+  /// `dims[i]`: the dim of the parameter that dim i of `value` is, or none.
+  void visit(Value value, ArrayRef<std::optional<int64_t>> dims, unsigned depth = 0) {
+    for (OpOperand &use : value.getUses()) {
+      auto op = dyn_cast<ShardingRuleOpInterface>(use.getOwner());
+      if (!op)
+        continue;
+      ShardingRule rule = op.getShardingRule();
+      unsigned operand = use.getOperandNumber();
+      if (operand >= rule.operands.size() || rule.operands[operand].size() != dims.size())
+        continue;
+      bool reads = findRoles(op, rule, operand, dims);
+      // A value that is only moved or cast on its way: follow it, a few steps at most.
+      if (!reads && rule.operands.size() == 1 && rule.results.size() == 1 && depth < 4) {
+        SmallVector<std::optional<int64_t>> next;
+        for (const DimFactors &factors : rule.results[0])
+          next.push_back(sourceDim(rule.operands[0], factors, dims));
+        visit(op->getResult(0), next, depth + 1);
+      }
+    }
+  }
+
+private:
+  static std::optional<int64_t> sourceDim(const TensorFactors &source, const DimFactors &factors,
+                                          ArrayRef<std::optional<int64_t>> dims) {
+    if (!factors.empty())
+      for (auto [d, candidate] : llvm::enumerate(source))
+        if (candidate == factors)
+          return dims[d];
+    return std::nullopt;
+  }
+
+  bool findRoles(ShardingRuleOpInterface op, const ShardingRule &rule, unsigned operand,
+                 ArrayRef<std::optional<int64_t>> dims) {
+    // Factors of activations are not the parameter's to give.
+    llvm::SmallDenseSet<unsigned> ofActivations;
+    bool hasActivation = false;
+    for (auto [o, tensor] : llvm::enumerate(rule.operands)) {
+      if (o == operand || o >= op->getNumOperands() || isWeight(op->getOperand(o)))
+        continue;
+      hasActivation = true;
+      for (const DimFactors &factors : tensor)
+        ofActivations.insert(factors.begin(), factors.end());
+    }
+    if (!hasActivation)
+      return false;
+    for (auto [d, factors] : llvm::enumerate(rule.operands[operand])) {
+      if (factors.empty() || !dims[d])
+        continue;
+      unsigned factor = factors.front();
+      FactorKind kind = rule.factors[factor].kind;
+      if (kind == FactorKind::Reducing && !parameter.rowDim)
+        parameter.rowDim = *dims[d];
+      else if (kind == FactorKind::Parallel && !ofActivations.contains(factor) && !parameter.columnDim)
+        parameter.columnDim = *dims[d];
+    }
+    return true;
+  }
+
+  plan::NamedTensor &parameter;
+};
+
+void findModules(func::FuncOp function, ModelIndex &index) {
+  // Every module path and its ancestors, with the ops inside, in order of first appearance.
+  llvm::MapVector<StringRef, ModelIndex::Boundary> modules;
+  auto forEachModule = [](StringRef path, auto visit) {
+    for (; !path.empty(); path = path.contains('.') ? path.rsplit('.').first : StringRef())
+      visit(path);
+  };
+  for (Operation &op : function.getBody().front().without_terminator())
+    forEachModule(getModulePath(op.getLoc()), [&](StringRef path) { modules[path].operations.push_back(&op); });
+
+  // Parameters belong to the module that their name says.
+  llvm::StringMap<std::vector<unsigned>> parametersOf;
+  for (auto [p, parameter] : llvm::enumerate(index.names.parameters))
+    for (const std::string &name : parameter.names)
+      parametersOf[StringRef(name).contains('.') ? StringRef(name).rsplit('.').first : StringRef()].push_back(p);
+  for (auto &entry : parametersOf)
+    forEachModule(entry.getKey(), [&](StringRef path) { modules[path]; });
+
+  for (auto &[path, boundary] : modules) {
+    llvm::SmallDenseSet<Operation *> inside(boundary.operations.begin(), boundary.operations.end());
+    llvm::SetVector<Value> inputs, outputs;
+    for (Operation *op : boundary.operations) {
+      for (Value operand : op->getOperands())
+        if (isa<RankedTensorType>(operand.getType()) && !isWeight(operand) &&
+            !inside.contains(operand.getDefiningOp()))
+          inputs.insert(operand);
+      for (Value result : op->getResults())
+        if (isa<RankedTensorType>(result.getType()) &&
+            llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+          outputs.insert(result);
+    }
+    plan::ModuleBoundary names{path.str(), parametersOf.lookup(path), {}, {}};
+    for (Value value : inputs) {
+      boundary.inputs.push_back(value);
+      names.inputs.push_back(shapeOf(value));
+    }
+    for (Value value : outputs) {
+      boundary.outputs.push_back(value);
+      names.outputs.push_back(shapeOf(value));
+    }
+    index.names.modules.push_back(std::move(names));
+    index.modules.push_back(std::move(boundary));
+  }
+}
+
+} // namespace
+
+ModelIndex indexModel(func::FuncOp function) {
+  ModelIndex index;
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttrName);
+    bool isInput = !kind || kind.getValue() == "input";
+    // Buffers and constants are named like parameters, so that a plan can place them.
+    plan::NamedTensor tensor{namesOf(function.getArgAttr(number, dist::kNameAttrName), "arg" + std::to_string(number)),
+                             shapeOf(argument), std::nullopt, std::nullopt};
+    if (!isInput) {
+      SmallVector<std::optional<int64_t>> dims;
+      for (int64_t d = 0, e = tensor.shape.size(); d < e; ++d)
+        dims.push_back(d);
+      RoleFinder(tensor).visit(argument, dims);
+    }
+    (isInput ? index.names.inputs : index.names.parameters).push_back(std::move(tensor));
+    (isInput ? index.inputArguments : index.parameterArguments).push_back(number);
+  }
+  Operation *end = function.getBody().front().getTerminator();
+  for (auto [number, value] : llvm::enumerate(end->getOperands())) {
+    index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttrName),
+                                           "output" + std::to_string(number)),
+                                   shapeOf(value), std::nullopt, std::nullopt});
+    index.outputResults.push_back(number);
+  }
+  findModules(function, index);
+  return index;
+}
+
+} // namespace shardc
