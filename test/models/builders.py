@@ -94,3 +94,37 @@ def llama(batch=2, sequence=16, layers=2, heads=4, kv_heads=2, width=64, hidden=
         hidden_size=width, intermediate_size=hidden, vocab_size=vocabulary,
         max_position_embeddings=128, attention_dropout=0.0, use_cache=False))
     return model.eval(), {"input_ids": _ids(seed + 1, vocabulary, batch, sequence)}
+
+
+class Mixed(nn.Module):
+    """Every shape of graph that models rarely have all at once: a mutated buffer, constants and
+    buffers that are not saved, tied weights, updates in place through views, operators with several
+    results and lists of results, an integer input, symbolic sizes, infinities, nested outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4, bias=False)
+        self.second = nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.register_buffer("steps", torch.zeros(3))
+        self.register_buffer("scale", torch.arange(4.0), persistent=False)
+        self.offset = torch.ones(4)
+
+    def forward(self, x, pair, flag=True, *, extra=None):
+        self.steps.add_(1)
+        hidden = self.second(self.first(x)) * self.scale + self.offset
+        doubled = torch.zeros(2 * x.shape[0], 4)
+        doubled[1:3].mul_(2.0).add_(1.0)
+        doubled.t()[0] = 3.0
+        doubled.add_(hidden.sum())
+        values, _ = torch.topk(x, 2)
+        left, right = torch.split(hidden, 2, dim=1)
+        masked = torch.masked_fill(left, right > 0, float("-inf"))
+        with torch.no_grad():
+            count = self.steps.sum() + pair[0].sum()
+        return {"doubled": doubled, "parts": (values, masked)}, count
+
+
+def mixed(batch=6):
+    torch.manual_seed(0)
+    return Mixed().eval(), {"x": torch.randn(batch, 4), "pair": [torch.randn(3, 5)], "extra": None}

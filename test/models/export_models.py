@@ -30,6 +30,8 @@ VARIANTS = {
     "mlp": (builders.mlp, {}, (), "composite"),
     "mlp_odd": (builders.mlp, dict(batch=3, width=10, hidden=37), (), "composite"),
     "mlp_dynamic": (builders.mlp, {}, ("x:0=batch:1:64",), "composite"),
+    "mixed": (builders.mixed, {}, ("x:0=batch:2:64",), "composite"),
+    "mixed_training": (builders.mixed, {}, ("x:0=batch:2:64",), "training"),
     "minilm": (builders.minilm, {}, (), "composite"),
     "minilm_dynamic": (builders.minilm, {}, MINILM_DYNAMIC, "composite"),
     "gpt2": (builders.gpt2, {}, (), "composite"),
@@ -51,6 +53,12 @@ def flat_outputs(result):
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
+def flat_inputs(program, kwargs):
+    """Tensors by the names of the exported signature."""
+    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(kwargs) if isinstance(leaf, torch.Tensor)]
+    return {str(n): v.contiguous() for n, v in zip(program.graph_signature.user_inputs, leaves)}
+
+
 def save(name, folder):
     builder, options, dynamic, form = VARIANTS[name]
     model, kwargs = builder(**options)
@@ -59,7 +67,7 @@ def save(name, folder):
         outputs = flat_outputs(model(**kwargs))
     names = [str(n) for n in program.graph_signature.user_outputs]
     torch.export.save(program, folder / f"{name}.pt2")
-    save_file({k: v.contiguous() for k, v in kwargs.items()}, folder / f"{name}.inputs.safetensors")
+    save_file(flat_inputs(program, kwargs), folder / f"{name}.inputs.safetensors")
     save_file({n: v.contiguous() for n, v in zip(names, outputs, strict=True)},
               folder / f"{name}.outputs.safetensors")
     return program

@@ -76,12 +76,23 @@ def parse_dynamic(specs):
 
 
 def dynamic_shapes(model, args, kwargs, dynamic):
-    """Orders the dynamic dims as torch.export wants them: one entry per bound argument."""
-    bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
-    unknown = [name for name in dynamic if name not in bound]
+    """The dynamic dims as torch.export wants them: in the structure of the bound arguments. An argument
+    inside a list or dict is named with dots, `pair.0`."""
+    if not dynamic:
+        return None
+    bound = dict(inspect.signature(model.forward).bind(*args, **kwargs).arguments)
+    names = []
+
+    def dims(path, _):
+        steps = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", ""))) for key in path)
+        names.append(".".join(map(str, steps)))
+        return dynamic.get(names[-1])
+
+    shapes = torch.utils._pytree.tree_map_with_path(dims, bound)
+    unknown = [name for name in dynamic if name not in names]
     if unknown:
-        raise ValueError(f"--dynamic names {unknown}, but the arguments are {list(bound)}")
-    return {name: dynamic.get(name) for name in bound} if dynamic else None
+        raise ValueError(f"--dynamic names {unknown}, but the arguments are {names}")
+    return shapes
 
 
 def export(model, args=(), kwargs=None, dynamic=(), form="composite"):

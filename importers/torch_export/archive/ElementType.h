@@ -10,8 +10,27 @@
 namespace shardc {
 
 enum class ElementType : uint8_t {
-  U8, I8, I16, I32, I64, F16, F32, F64, C32, C64, C128, Bool, BF16,
-  U16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, U32, U64,
+  U8,
+  I8,
+  I16,
+  I32,
+  I64,
+  F16,
+  F32,
+  F64,
+  C32,
+  C64,
+  C128,
+  Bool,
+  BF16,
+  U16,
+  F8E4M3FN,
+  F8E5M2,
+  F8E4M3FNUZ,
+  F8E5M2FNUZ,
+  F8E8M0FNU,
+  U32,
+  U64,
 };
 
 /// Bytes of one element.

@@ -14,49 +14,49 @@ using Kind = JsonToken::Kind;
 
 // Receives the parser's events. An escaped string is never longer than its source text, so one
 // allocation of the text's size holds all strings.
-class TokenBuilder final : public nlohmann::json_sax<Json> {
+class TokenBuilder {
 public:
   TokenBuilder(std::vector<JsonToken> &tokens, char *arena) : tokens(tokens), arena(arena) {}
 
-  bool null() override {
+  bool null() {
     push(Kind::Null);
     return true;
   }
-  bool boolean(bool value) override {
+  bool boolean(bool value) {
     push(Kind::Bool).integer = value;
     return true;
   }
-  bool number_integer(int64_t value) override {
+  bool number_integer(int64_t value) {
     push(Kind::Integer).integer = value;
     return true;
   }
-  bool number_unsigned(uint64_t value) override {
+  bool number_unsigned(uint64_t value) {
     if (value > uint64_t(std::numeric_limits<int64_t>::max()))
       push(Kind::Real).real = double(value);
     else
       push(Kind::Integer).integer = int64_t(value);
     return true;
   }
-  bool number_float(double value, const std::string &) override {
+  bool number_float(double value, const std::string &) {
     push(Kind::Real).real = value;
     return true;
   }
-  bool string(std::string &value) override {
+  bool string(std::string &value) {
     text(push(Kind::String), value);
     return true;
   }
-  bool binary(std::vector<uint8_t> &) override { return false; }
-  bool key(std::string &value) override {
+  bool binary(Json::binary_t &) { return false; }
+  bool key(std::string &value) {
     JsonToken &token = tokens.emplace_back();
     token.kind = Kind::String;
     text(token, value);
     return true;
   }
-  bool start_object(size_t) override { return open(Kind::Object); }
-  bool start_array(size_t) override { return open(Kind::Array); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool parse_error(size_t at, const std::string &, const Json::exception &what) override {
+  bool start_object(size_t) { return open(Kind::Object); }
+  bool start_array(size_t) { return open(Kind::Array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool parse_error(size_t at, const std::string &, const Json::exception &what) {
     problem = "byte " + std::to_string(at) + ": " + what.what();
     return false;
   }

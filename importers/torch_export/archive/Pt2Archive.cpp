@@ -70,10 +70,10 @@ std::optional<Pt2Archive> Pt2Archive::read(std::span<const std::byte> bytes, std
     archive.model = rest;
   }
   if (models == 0) {
-    error = zip->find("archive/serialized_exported_program.json") || zip->records().empty()
-                ? "no models/*.json: not an archive of torch.export.save"
-                : "no models/*.json: neither an archive of torch.export.save (PyTorch 2.8 or "
-                  "later) nor another model that is known here";
+    error = zip->find("serialized_exported_program.json")
+                ? "saved by PyTorch before 2.8, whose archives hold pickled weights: export the "
+                  "model again"
+                : "no models/*.json: not an archive of torch.export.save";
     return std::nullopt;
   }
   if (models > 1 && archive.model != "model") {
@@ -138,7 +138,8 @@ bool Pt2Archive::addTensors(const std::string &folder, const std::string &config
       return false;
     }
     if (member.value["use_pickle"].boolean().value_or(true)) {
-      error = "'" + tensor.name + "' is stored as a pickle, which is never executed; export it as "
+      error = "'" + tensor.name +
+              "' is stored as a pickle, which is never executed; export it as "
               "a plain tensor";
       return false;
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace shardc {
 namespace {
@@ -99,8 +100,8 @@ std::optional<TensorStore> readSafetensors(std::span<const std::byte> bytes, std
     if (!readItem(member, items.emplace_back(), error))
       return std::nullopt;
   }
-  std::stable_sort(items.begin(), items.end(), [](const Item &a, const Item &b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  std::sort(items.begin(), items.end(), [](const Item &a, const Item &b) {
+    return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
   });
   TensorStore store;
   uint64_t at = 0;

@@ -72,8 +72,8 @@ bool TensorStore::add(StoredTensor tensor, std::string &error) {
       __builtin_mul_overflow(end, width, &bytes))
     return fail("is larger than 64 bits can count");
   if (!tensor.storage.empty() && uint64_t(bytes) > tensor.storage.size())
-    return fail("needs " + std::to_string(bytes) + " bytes of '" + tensor.record +
-                "', which has " + std::to_string(tensor.storage.size()));
+    return fail("needs " + std::to_string(bytes) + " bytes of '" + tensor.record + "', which has " +
+                std::to_string(tensor.storage.size()));
   if (!index.emplace(tensor.name, list.size()).second)
     return fail("appears twice");
   list.push_back(std::move(tensor));

@@ -28,7 +28,9 @@ template <typename T> T load(Bytes bytes, size_t at) {
 }
 
 // Whether [at, at + size) lies in `total` bytes, without overflow.
-bool inside(uint64_t at, uint64_t size, uint64_t total) { return at <= total && size <= total - at; }
+bool inside(uint64_t at, uint64_t size, uint64_t total) {
+  return at <= total && size <= total - at;
+}
 
 struct Directory {
   uint64_t offset = 0, size = 0, count = 0;
@@ -61,10 +63,9 @@ bool findDirectory(Bytes bytes, Directory &directory, std::string &error) {
   directory.size = load<uint32_t>(bytes, *end + 12);
   directory.offset = load<uint32_t>(bytes, *end + 16);
   uint64_t limit = *end;
-  bool is64 = directory.count == 0xffff || directory.size == 0xffffffff ||
-              directory.offset == 0xffffffff;
-  if (*end >= locatorBytes &&
-      load<uint32_t>(bytes, *end - locatorBytes) == locatorSignature) {
+  bool is64 =
+      directory.count == 0xffff || directory.size == 0xffffffff || directory.offset == 0xffffffff;
+  if (*end >= locatorBytes && load<uint32_t>(bytes, *end - locatorBytes) == locatorSignature) {
     uint64_t at = load<uint64_t>(bytes, *end - locatorBytes + 8);
     if (!inside(at, end64Bytes, *end - locatorBytes) ||
         load<uint32_t>(bytes, at) != end64Signature) {
@@ -97,8 +98,8 @@ struct Entry {
 // Replaces the fields that are all ones by those of the zip64 extra field (4.5.3: present in this
 // order, each only if its 32-bit field is all ones).
 bool readZip64(Bytes extra, Entry &entry) {
-  bool wanted = entry.size == 0xffffffff || entry.stored == 0xffffffff ||
-                entry.header == 0xffffffff;
+  bool wanted =
+      entry.size == 0xffffffff || entry.stored == 0xffffffff || entry.header == 0xffffffff;
   if (!wanted)
     return true;
   for (size_t at = 0; inside(at, 4, extra.size());) {
@@ -127,8 +128,8 @@ bool readZip64(Bytes extra, Entry &entry) {
 } // namespace
 
 bool ZipArchive::hasMagic(Bytes bytes) {
-  return bytes.size() >= 4 && (load<uint32_t>(bytes, 0) == localSignature ||
-                               load<uint32_t>(bytes, 0) == endSignature);
+  return bytes.size() >= 4 &&
+         (load<uint32_t>(bytes, 0) == localSignature || load<uint32_t>(bytes, 0) == endSignature);
 }
 
 std::optional<ZipArchive> ZipArchive::read(Bytes bytes, std::string &error) {
@@ -152,8 +153,7 @@ std::optional<ZipArchive> ZipArchive::read(Bytes bytes, std::string &error) {
       error.append(": ").append(what);
       return std::nullopt;
     };
-    if (!inside(at, entryBytes, entries.size()) ||
-        load<uint32_t>(entries, at) != entrySignature)
+    if (!inside(at, entryBytes, entries.size()) || load<uint32_t>(entries, at) != entrySignature)
       return fail("the directory is cut off");
     uint16_t flags = load<uint16_t>(entries, at + 8), method = load<uint16_t>(entries, at + 10);
     uint32_t crc = load<uint32_t>(entries, at + 16);

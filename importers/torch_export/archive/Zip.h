@@ -26,10 +26,10 @@ public:
   /// Whether `bytes` begin as a zip archive does. For telling kinds of files apart.
   static bool hasMagic(std::span<const std::byte> bytes);
 
-  /// Reads the central directory (local headers of streamed archives hold no sizes) and checks every
-  /// length and offset against the file. `bytes` must outlive the archive. On failure `error` says
-  /// what is wrong: truncated, compressed or encrypted records, names that repeat, parts outside the
-  /// file.
+  /// Reads the central directory (local headers of streamed archives hold no sizes) and checks
+  /// every length and offset against the file. `bytes` must outlive the archive. On failure `error`
+  /// says what is wrong: truncated, compressed or encrypted records, names that repeat, parts
+  /// outside the file.
   static std::optional<ZipArchive> read(std::span<const std::byte> bytes, std::string &error);
 
   /// The record called `name`, or null.

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/torch_export/program/SymExpr.h"
+
+#include <gtest/gtest.h>
+
+using namespace shardc::torch_export;
+using Kind = SymExpr::Kind;
+
+namespace {
+
+std::string errorOf(std::string_view text) {
+  std::string error;
+  EXPECT_FALSE(parseSymExpr(text, error)) << text;
+  return error;
+}
+
+TEST(SymExpr, ParsesWhatSympyPrints) {
+  std::string error, text = "Add(Mul(Integer(2), FloorDiv(Symbol('s77', positive=True, "
+                            "integer=True), Integer(3))), Integer(-7))";
+  auto expr = parseSymExpr(text, error);
+  ASSERT_TRUE(expr) << error;
+  EXPECT_EQ(expr->kind, Kind::Add);
+  ASSERT_EQ(expr->operands.size(), 2u);
+  EXPECT_EQ(expr->operands[1].value, -7);
+  const SymExpr &quotient = expr->operands[0].operands[1];
+  EXPECT_EQ(quotient.kind, Kind::FloorDiv);
+  EXPECT_EQ(quotient.operands[0].symbol, "s77");
+  EXPECT_EQ(quotient.operands[1].value, 3);
+  auto qualified =
+      parseSymExpr("torch.utils._sympy.functions.PythonMod(Symbol('u0'), Integer(4))", error);
+  ASSERT_TRUE(qualified) << error;
+  EXPECT_EQ(qualified->kind, Kind::Mod);
+}
+
+TEST(SymExpr, RefusesTheRest) {
+  EXPECT_NE(errorOf("FloatTrueDiv(Integer(1), Integer(2))").find("FloatTrueDiv is not known"),
+            std::string::npos);
+  for (const char *text :
+       {"", "s0 + 1", "Integer(", "Integer(99999999999999999999)", "Symbol('')", "Symbol('s0'",
+        "Symbol('s0', positive)", "Add(Integer(1))", "FloorDiv(Integer(1), Integer(2), Integer(3))",
+        "Integer(1) x", "Pow(Integer(2), Symbol('s0'))", "Pow(Integer(2), Integer(64))"})
+    EXPECT_NE(errorOf(text), "") << text;
+  std::string deep;
+  for (int i = 0; i < 100000; ++i)
+    deep += "Add(";
+  EXPECT_NE(errorOf(deep).find("too deep"), std::string::npos);
+}
+
+} // namespace
