@@ -2,8 +2,8 @@
 #include "dialects/interfaces/Layout.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
-#include <set>
 
 namespace shardc {
 
@@ -73,6 +73,33 @@ std::vector<unsigned> Layout::partialAxes() const {
     if (placements[axis].isPartial())
       axes.push_back(axis);
   return axes;
+}
+
+/// The order in which the axes of each dim keep their order in `order`, at the positions that they
+/// would take in mesh order.
+static std::vector<unsigned> canonicalOrder(const std::vector<Placement> &placements,
+                                            const std::vector<unsigned> &order) {
+  std::map<int64_t, std::vector<unsigned>> axesOfDim;
+  for (unsigned axis : order)
+    if (placements[axis].isShard())
+      axesOfDim[placements[axis].dim].push_back(axis);
+  std::vector<unsigned> result = identityOrder(placements.size());
+  for (auto &[dim, axes] : axesOfDim) {
+    std::vector<unsigned> positions = axes;
+    std::sort(positions.begin(), positions.end());
+    for (size_t i = 0; i < axes.size(); ++i)
+      result[positions[i]] = axes[i];
+  }
+  return result;
+}
+
+Layout Layout::with(unsigned axis, Placement placement) const {
+  Layout result = *this;
+  result.placements[axis] = std::move(placement);
+  std::erase(result.order, axis);
+  result.order.push_back(axis);
+  result.order = canonicalOrder(result.placements, result.order);
+  return result;
 }
 
 std::vector<int64_t> Layout::localShape(std::span<const int64_t> shape,
@@ -173,18 +200,7 @@ Layout Layout::canonicalize(std::span<const int64_t> shape) const {
       p.sizes = split.axes[level].sizes;
     }
   }
-  // Axes that share a dim keep their order among the positions that they would take in mesh order.
-  result.order = identityOrder(placements.size());
-  std::set<int64_t> dims;
-  for (const Placement &p : placements)
-    if (p.isShard())
-      dims.insert(p.dim);
-  for (int64_t dim : dims) {
-    std::vector<unsigned> axes = axesOfDim(dim), positions = axes;
-    std::sort(positions.begin(), positions.end());
-    for (size_t i = 0; i < axes.size(); ++i)
-      result.order[positions[i]] = axes[i];
-  }
+  result.order = canonicalOrder(placements, order);
   return result;
 }
 

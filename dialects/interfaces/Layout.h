@@ -89,6 +89,10 @@ struct Layout {
   DimSplit splitOfDim(int64_t dim) const;
   std::vector<unsigned> partialAxes() const;
 
+  /// This layout with another placement for `axis`, in canonical order; a shard becomes the
+  /// innermost of its dim.
+  Layout with(unsigned axis, Placement placement) const;
+
   /// Shape of what the device at `coordinate` holds. A dim of size kDynamic stays kDynamic where it
   /// is sharded and where it is not: evaluate splitOfDim(d) once its size is known.
   std::vector<int64_t> localShape(std::span<const int64_t> shape,
