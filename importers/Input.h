@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one front door for model files. A tool opens a file, asks which importer takes it (told by the
-// content, never by the name) and gets a module; MLIR text and bytecode need no importer. An importer
-// registers itself once at start-up, so that a tool links only those it wants.
+// The one front door for model files. A tool opens a file, asks which importer takes it (told by
+// the content, never by the name) and gets a module; MLIR text and bytecode need no importer. An
+// importer registers itself once at start-up, so that a tool links only those it wants.
 
 #ifndef SHARDC_IMPORTERS_INPUT_H
 #define SHARDC_IMPORTERS_INPUT_H
@@ -18,8 +18,8 @@ struct Importer {
   llvm::StringRef name;
   /// True if this importer takes the file. Looks at the bytes only; must not fail on any content.
   bool (*accepts)(llvm::MemoryBufferRef file);
-  /// Makes the module of the imported stage. The buffer's identifier is the path. On failure returns
-  /// null after having emitted every error as a diagnostic of the context.
+  /// Makes the module of the imported stage. The buffer's identifier is the path. On failure
+  /// returns null after having emitted every error as a diagnostic of the context.
   mlir::OwningOpRef<mlir::ModuleOp> (*import)(llvm::MemoryBufferRef file,
                                               mlir::MLIRContext *context);
 };

@@ -2,20 +2,68 @@
 
 #include "dialects/dist/Dist.h"
 
+#include "dialects/dist/Aliases.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace shardc;
 using namespace shardc::dist;
 
 #include "dialects/dist/Dialect.cpp.inc"
 
+#include "dialects/dist/GroupInterface.cpp.inc"
+
+#include "dialects/dist/CollectiveInterface.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dist/Attributes.cpp.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "dialects/dist/Types.cpp.inc"
 
+llvm::hash_code shardc::hash_value(const DimSplit &split) {
+  llvm::hash_code hash = llvm::hash_value(split.axes.size());
+  for (const AxisSplit &axis : split.axes)
+    hash = llvm::hash_combine(hash, axis.axis, axis.count, axis.blocks, axis.granule,
+                              llvm::hash_combine_range(axis.sizes.begin(), axis.sizes.end()));
+  return hash;
+}
+
+LayoutAttr shardc::dist::getLayout(Type type) {
+  auto tensorType = dyn_cast<RankedTensorType>(type);
+  return tensorType ? dyn_cast_or_null<LayoutAttr>(tensorType.getEncoding()) : LayoutAttr();
+}
+
+RankedTensorType shardc::dist::getDeliveredType(Type tensorOrFuture) {
+  if (auto future = dyn_cast<FutureType>(tensorOrFuture))
+    return future.getTensorType();
+  return dyn_cast<RankedTensorType>(tensorOrFuture);
+}
+
 void DistDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/dist/Attributes.cpp.inc"
+      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/dist/Types.cpp.inc"
       >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dist/Ops.cpp.inc"
+      >();
+  addInterfaces<AliasInterface>();
+}
+
+Operation *DistDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                            Location loc) {
+  auto typed = dyn_cast<TypedAttr>(value);
+  if (!typed || typed.getType() != type)
+    return nullptr;
+  return arith::ConstantOp::create(builder, loc, typed);
 }

@@ -1,17 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The `dist` dialect: meshes, layouts, redistribution, collectives, futures.
+//
+// Attributes wrap the value types of dialects/interfaces (`MeshAttr::getValue()` is a `const Mesh
+// &`, `LayoutAttr::getValue()` a `const Layout &`); `MeshAttr::get(context, mesh)` and
+// `LayoutAttr::get(context, layout)` go the other way.
 
 #ifndef SHARDC_DIALECTS_DIST_DIST_H
 #define SHARDC_DIALECTS_DIST_DIST_H
 
+#include "dialects/interfaces/Layout.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace shardc {
+
+// Hashes for the uniquing of attributes, found by argument-dependent look-up.
+inline llvm::hash_code hash_value(const Mesh &mesh) { return mesh.hash(); }
+inline llvm::hash_code hash_value(const Layout &layout) { return layout.hash(); }
+llvm::hash_code hash_value(const DimSplit &split);
+
+} // namespace shardc
+
+namespace shardc::dist {
+
+enum class CollectiveKind : uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  Permute
+};
+
+/// The name of the op without its dialect, e.g. "all_reduce".
+llvm::StringRef stringifyCollectiveKind(CollectiveKind kind);
+
+/// What an asynchronous collective writes: its place in the order of starts.
+struct CommunicationResource : mlir::SideEffects::Resource::Base<CommunicationResource> {
+  llvm::StringRef getName() final { return "Communication"; }
+};
+
+/// Verifiers and folds enumerate the ranks of meshes and groups; no machine comes near this bound.
+inline constexpr int64_t maxDevices = int64_t(1) << 20;
+
+class GroupAttrInterface;
+class LayoutAttr;
+
+/// Rank lists where known, else the attribute itself; see `GroupAttrInterface::getCanonicalGroup`.
+mlir::Attribute canonicalizeGroup(GroupAttrInterface group);
+
+/// Simplified, with the symbols it uses sorted by name: equal sizes become identical.
+std::pair<llvm::SmallVector<mlir::StringAttr>, mlir::AffineExpr>
+canonicalizeSize(llvm::ArrayRef<mlir::StringAttr> symbols, mlir::AffineExpr expr);
+
+/// The layout in the encoding of a ranked tensor type; null where there is none.
+LayoutAttr getLayout(mlir::Type type);
+
+/// The tensor type of a future, or the tensor type itself.
+mlir::RankedTensorType getDeliveredType(mlir::Type tensorOrFuture);
+
+/// How an axis splits a dim, as written in layouts and extents: `blocks = 3, granule = 64`.
+struct SplitOptions {
+  int64_t blocks = 1;
+  int64_t granule = 1;
+  std::vector<int64_t> sizes;
+};
+mlir::ParseResult parseSplitOption(mlir::AsmParser &parser, SplitOptions &options);
+/// Parses `sum`, `avg`, `min`, `max` or `prod`.
+mlir::ParseResult parseReductionKeyword(mlir::AsmParser &parser, Reduction &reduction);
+
+} // namespace shardc::dist
 
 #include "dialects/dist/Dialect.h.inc"
 
+#include "dialects/dist/GroupInterface.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dist/Attributes.h.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "dialects/dist/Types.h.inc"
+
+#include "dialects/dist/CollectiveInterface.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/dist/Ops.h.inc"
+
+namespace shardc::dist {
+
+/// The index operands of one tensor of a collective.
+struct TensorSizes {
+  mlir::ValueRange splitExtents;  ///< in order, for the dynamic entries of its split extents
+  mlir::ValueRange concatExtents; ///< in order, for the dynamic entries of its concat extents
+  /// The full extent along the concat dim where neither list nor result type says it; for a permute
+  /// the dynamic extents of the result.
+  mlir::ValueRange fullOrShape;
+};
+
+/// Hands out `op.getSizes()` tensor by tensor; an error on the op where their number is wrong.
+mlir::FailureOr<llvm::SmallVector<TensorSizes>> getTensorSizes(CollectiveOpInterface op);
+
+/// Whether a collective must be given the full extent along `concatDim` of a result as an operand.
+bool needsFullExtent(int64_t splitDim, int64_t concatDim, bool hasConcatExtents,
+                     mlir::RankedTensorType resultType);
+
+} // namespace shardc::dist
 
 #endif // SHARDC_DIALECTS_DIST_DIST_H

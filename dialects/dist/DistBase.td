@@ -17,7 +17,11 @@ def Dist_Dialect : Dialect {
     (`#dist.mesh`, `#dist.layout`), that they must move (`dist.redistribute`), and how they move
     (`dist.all_gather` and its like). The arithmetic between two movements belongs to other dialects.
   }];
+  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let hasCanonicalizer = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 class Dist_Attr<string name, string mnemonicName, list<Trait> traits = []>

@@ -1,12 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Placement, futures and what a rank knows about itself. Collectives are in Collectives.td.
 
 #ifndef SHARDC_DIALECTS_DIST_OPS_TD
 #define SHARDC_DIALECTS_DIST_OPS_TD
 
-include "dialects/dist/DistBase.td"
+include "dialects/dist/Groups.td"
 include "dialects/dist/Types.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===------------------------------------------------------------------------------------------===//
+// Imported and placed stages
+//===------------------------------------------------------------------------------------------===//
+
+def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Asks for a layout of a tensor (imported stage)";
+  let description = [{
+    The identity. Placement keeps what the layout says and decides what it leaves open (`?`).
+
+    ```mlir
+    %y = dist.constrain %x : tensor<8x16xf32> to #dist.layout<#mesh, [S(0), ?]>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Dist_LayoutAttr:$layout);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result) `to` qualified($layout)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Dist_RedistributeOp : Dist_Op<"redistribute", [Pure]> {
+  let summary = "Changes the layout of a tensor (placed stage)";
+  let description = [{
+    The identity on the global value, whatever the two layouts: the one op that may move data before
+    collectives exist. `backward` marks the cotangent of another redistribute (G2), whose target
+    `dist-rewrite-partial-gradients` may still choose.
+
+    ```mlir
+    %r = dist.redistribute %y : tensor<8x32xf32, #Ptp> to tensor<8x32xf32, #R>
+    %g = dist.redistribute backward %y : tensor<8x32xf32, #R> to tensor<8x32xf32, #Ptp>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, UnitAttr:$backward);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    (`backward` $backward^)? $input attr-dict `:` type($input) `to` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    LayoutAttr getSourceLayout() { return getLayout(getInput().getType()); }
+    LayoutAttr getTargetLayout() { return getLayout(getResult().getType()); }
+  }];
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Local and scheduled stages
+//===------------------------------------------------------------------------------------------===//
+
+def Dist_WaitOp : Dist_Op<"wait", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "Waits for collectives in flight and delivers their tensors";
+  let description = [{
+    Until its wait, a collective reads its operands: whoever plans memory keeps their buffers, and
+    overwrites none of them, from the start to the wait.
+
+    ```mlir
+    %a, %b = dist.wait %f, %g : !dist.future<tensor<4xf32>>, !dist.future<tensor<8xf32>>
+    ```
+  }];
+  let arguments = (ins Variadic<Dist_FutureType>:$futures);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "($futures^ `:` type($futures))? attr-dict";
+  let hasCanonicalizer = 1;
+}
+
+def Dist_AxisIndexOp : Dist_Op<"axis_index", [Pure]> {
+  let summary = "This rank's position in its group";
+  let description = [{
+    ```mlir
+    %i = dist.axis_index over #dist.axes<#mesh, ["tp"]>
+    ```
+  }];
+  let arguments = (ins Dist_GroupAttrInterface:$group);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`over` qualified($group) attr-dict";
+  let hasFolder = 1;
+}
+
+def Dist_ExtentOp : Dist_Op<"extent", [Pure]> {
+  let summary = "An extent on this rank";
+  let description = [{
+    The value of `extents` at this rank's mesh coordinate, for this run's values of the symbols. Two
+    such ops with equal extents are equal. `dist-specialize` folds all that is static.
+
+    ```mlir
+    %rows = dist.extent #dist.extents<10 over #mesh ["dp"]>
+    ```
+  }];
+  let arguments = (ins Dist_ExtentsAttr:$extents);
+  let results = (outs Index:$result);
+  let assemblyFormat = "qualified($extents) attr-dict";
+  let hasFolder = 1;
+}
 
 #endif // SHARDC_DIALECTS_DIST_OPS_TD

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "dialects/dist/Aliases.h"
+#include "dialects/dist/Dist.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+/// `S0tp`, `S0x3tp` (3 blocks), `S0by64tp` (granule 64), `S0_5_3_tp` (sizes), `Psumtp` is `Ptp`.
+static void printPlacement(const shardc::Placement &placement, StringRef axis,
+                           llvm::raw_ostream &os) {
+  if (placement.isOpen()) {
+    os << "open_" << axis;
+    return;
+  }
+  if (placement.isPartial()) {
+    os << "P";
+    if (placement.reduction != shardc::Reduction::Sum)
+      os << shardc::reductionName(placement.reduction) << "_";
+    os << axis;
+    return;
+  }
+  os << "S" << placement.dim;
+  if (placement.blocks != 1)
+    os << "x" << placement.blocks;
+  if (placement.granule != 1)
+    os << "by" << placement.granule;
+  constexpr size_t maxSizesShown = 8;
+  if (placement.sizes.size() > maxSizesShown)
+    os << "_sizes";
+  else
+    for (int64_t size : placement.sizes)
+      os << "_" << size;
+  os << (placement.sizes.empty() ? "" : "_") << axis;
+}
+
+static void printLayout(const shardc::Layout &layout, llvm::raw_ostream &os) {
+  bool first = true;
+  for (unsigned axis : layout.order) {
+    const shardc::Placement &placement = layout.placements[axis];
+    if (placement.isReplicate())
+      continue;
+    os << (first ? "" : "_");
+    printPlacement(placement, layout.mesh.axes[axis].name, os);
+    first = false;
+  }
+  if (first)
+    os << "R";
+}
+
+AliasInterface::AliasResult AliasInterface::getAlias(Attribute attr, llvm::raw_ostream &os) const {
+  if (isa<MeshAttr>(attr)) {
+    os << "mesh";
+    return AliasResult::FinalAlias;
+  }
+  if (auto layout = dyn_cast<LayoutAttr>(attr)) {
+    printLayout(layout.getValue(), os);
+    return AliasResult::FinalAlias;
+  }
+  if (auto axes = dyn_cast<AxesAttr>(attr)) {
+    llvm::interleave(axes.getAxes(), os, [&](StringAttr axis) { os << axis.getValue(); }, "_");
+    return axes.getAxes().empty() ? AliasResult::NoAlias : AliasResult::FinalAlias;
+  }
+  if (isa<GroupsAttr>(attr)) {
+    os << "group";
+    return AliasResult::FinalAlias;
+  }
+  return AliasResult::NoAlias;
+}
