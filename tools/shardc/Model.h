@@ -19,11 +19,11 @@ struct ModelOptions {
   llvm::cl::list<std::string> places;
 };
 
-/// Every dialect and importer that the tools know.
-void registerEverything(mlir::DialectRegistry &registry);
-
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were reported.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRContext *context);
+
+/// Runs a registered pipeline by its name.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef pipeline);
 
 /// imported -> placed -> local, with the plan and mesh of the options; saves each stage where asked.
 mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options);

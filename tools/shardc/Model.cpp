@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/shardc/Model.h"
+
+#include "importers/Input.h"
+#include "passes/placement/Passes.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+namespace shardc {
+
+ModelOptions::ModelOptions(cl::SubCommand &command, cl::OptionCategory &category)
+    : model(cl::Positional, cl::Required, cl::desc("MODEL"), cl::sub(command), cl::cat(category)),
+      mesh("mesh", cl::desc("mesh axes, outermost first, e.g. dp=2,tp=2; overrides the plan's"), cl::value_desc("axes"),
+           cl::sub(command), cl::cat(category)),
+      plan("plan", cl::desc("placement plan (YAML; docs/plans.md)"), cl::value_desc("file"), cl::sub(command),
+           cl::cat(category)),
+      saveStages("save-stages", cl::desc("write the program at every stage to this folder"), cl::value_desc("folder"),
+                 cl::sub(command), cl::cat(category)),
+      places("place", cl::desc("one line of a plan, e.g. 'module:*.q_proj=colwise' or 'param:W=dp:S(0),tp:S(1)'; may be "
+                               "repeated"),
+             cl::value_desc("spec"), cl::sub(command), cl::cat(category)) {}
+
+OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &message);
+  if (!file) {
+    llvm::WithColor::error() << message << "\n";
+    return nullptr;
+  }
+  if (const Importer *importer = findImporter(*file))
+    return importer->import(*file, context);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, context);
+}
+
+LogicalResult saveStage(ModuleOp module, const ModelOptions &options, StringRef name) {
+  if (options.saveStages.empty())
+    return success();
+  llvm::SmallString<256> path(options.saveStages);
+  if (std::error_code error = llvm::sys::fs::create_directories(path)) {
+    llvm::WithColor::error() << "cannot make the folder '" << path << "': " << error.message() << "\n";
+    return failure();
+  }
+  llvm::sys::path::append(path, name + ".mlir");
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(path, &message);
+  if (!output) {
+    llvm::WithColor::error() << message << "\n";
+    return failure();
+  }
+  module->print(output->os(), OpPrintingFlags().enableDebugInfo());
+  output->keep();
+  return success();
+}
+
+LogicalResult runPipeline(ModuleOp module, StringRef pipeline) {
+  PassManager passes(module->getContext());
+  if (failed(parsePassPipeline(pipeline, passes)))
+    return failure();
+  return passes.run(module);
+}
+
+LogicalResult partition(ModuleOp module, const ModelOptions &options) {
+  PassManager passes(module->getContext());
+  ApplyPlanOptions plan;
+  plan.mesh = options.mesh;
+  plan.plan = options.plan;
+  plan.places.assign(options.places.begin(), options.places.end());
+  buildPlacePipeline(passes, plan);
+  if (failed(saveStage(module, options, "1-imported")) || failed(passes.run(module)) ||
+      failed(saveStage(module, options, "2-placed")) || failed(runPipeline(module, "shardc-localize")))
+    return failure();
+  return saveStage(module, options, "3-local");
+}
+
+} // namespace shardc
