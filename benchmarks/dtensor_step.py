@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One process of the DTensor side: torchrun --nproc-per-node 4 benchmarks/dtensor_step.py STEPS. Rank 0 prints JSON."""
+import json
+import resource
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+import models
+
+
+def main():
+    steps = int(sys.argv[1])
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    model, _, inputs = models.gpt()
+    for block in model.h:
+        parallelize_module(block, mesh, {
+            "attn.q": ColwiseParallel(), "attn.k": ColwiseParallel(), "attn.v": ColwiseParallel(),
+            "attn.o": RowwiseParallel(), "up": ColwiseParallel(), "down": RowwiseParallel()})
+    times = []
+    with torch.inference_mode():
+        for _ in range(3):
+            model(**inputs)
+        for _ in range(steps):
+            dist.barrier()
+            begin = time.perf_counter()
+            model(**inputs)
+            times.append((time.perf_counter() - begin) * 1e3)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if dist.get_rank() == 0:
+        print(json.dumps({"step_ms": sorted(times), "peak_bytes": peak}))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

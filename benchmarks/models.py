@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The GPT-2-like model of the comparisons with other systems: 4 layers, width 256, 8 heads, vocabulary 1024, sequence 128,
+batch 4, separate q/k/v, untied head. Plain modules, so that every system can shard it with its own means."""
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.head_dim = width // heads
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        batch, sequence, _ = x.shape
+        # -1: under tensor parallelism a rank has only its own heads.
+        q, k, v = (f(x).view(batch, sequence, -1, self.head_dim).transpose(1, 2) for f in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o(y.transpose(1, 2).reshape(batch, sequence, -1))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attn = Attention(width, heads)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.down(F.gelu(self.up(self.ln_2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers=4, width=256, heads=8, vocabulary=1024, sequence=128):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(sequence, width)
+        self.h = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for block in self.h:
+            x = block(x)
+        return self.head(self.ln_f(x))
+
+
+def gpt(batch=4, sequence=128, seed=0):
+    torch.manual_seed(seed)
+    model = Gpt(sequence=sequence).eval()
+    return model, (), {"ids": torch.randint(0, 1024, (batch, sequence))}
+
+
+def plan():
+    """The tensor-parallel plan, as `--place` options."""
+    specs = ["module:*.attn.{q,k,v}=colwise", "module:*.attn.o=rowwise", "module:h.*.up=colwise", "module:h.*.down=rowwise"]
+    return [part for spec in specs for part in ("--place", spec)]
