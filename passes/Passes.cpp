@@ -2,4 +2,6 @@
 
 #include "passes/Passes.h"
 
-void shardc::registerAllPasses() {}
+#include "passes/placement/Passes.h"
+
+void shardc::registerAllPasses() { registerPlacementPasses(); }

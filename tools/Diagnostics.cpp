@@ -41,7 +41,8 @@ LogicalResult ModelDiagnostics::handle(Diagnostic &diagnostic) {
     llvm::WithColor::warning() << diagnostic.str() << "\n";
     break;
   case DiagnosticSeverity::Remark:
-    kept.push_back({diagnostic.str(), getModulePath(diagnostic.getLocation()).str(), placeOf(diagnostic.getLocation())});
+    kept.push_back({diagnostic.str(), getModulePath(diagnostic.getLocation()).str(),
+                    placeOf(diagnostic.getLocation())});
     if (!printRemarks)
       return success();
     llvm::WithColor::remark() << diagnostic.str() << "\n";

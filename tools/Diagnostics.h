@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Diagnostics for people who have a model, not IR: the message, then the module path and line of source it is about.
+// Diagnostics for people who have a model, not IR: the message, then the module path and line of
+// source it is about.
 #ifndef SHARDC_TOOLS_DIAGNOSTICS_H
 #define SHARDC_TOOLS_DIAGNOSTICS_H
 
@@ -11,7 +12,8 @@
 
 namespace shardc {
 
-/// Prints the errors and warnings of a context to stderr while it lives, and keeps its remarks for a report.
+/// Prints the errors and warnings of a context to stderr while it lives, and keeps its remarks for
+/// a report.
 class ModelDiagnostics {
 public:
   explicit ModelDiagnostics(mlir::MLIRContext *context, bool printRemarks = false);

@@ -30,7 +30,8 @@ public:
       if (auto given = getOperation()->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName))
         meshValue = given.getValue();
     if (meshValue.axes.empty() && errors.empty())
-      errors.push_back("no mesh is given; name its axes in the plan or on the command line, e.g. dp=2,tp=4");
+      errors.push_back(
+          "no mesh is given; name its axes in the plan or on the command line, e.g. dp=2,tp=4");
     for (const std::string &problem : meshValue.validate())
       errors.push_back("mesh: " + problem);
     if (errors.empty()) {
@@ -62,7 +63,8 @@ private:
     return read;
   }
 
-  void apply(func::FuncOp function, const plan::Plan &read, const Mesh &meshValue, std::vector<std::string> &errors) {
+  void apply(func::FuncOp function, const plan::Plan &read, const Mesh &meshValue,
+             std::vector<std::string> &errors) {
     ModelIndex index = indexModel(function);
     plan::Resolution resolution = plan::resolvePlan(read, meshValue, index.names);
     errors.insert(errors.end(), resolution.errors.begin(), resolution.errors.end());
@@ -77,36 +79,45 @@ private:
     auto layout = dist::LayoutAttr::get(&getContext(), annotation.layout);
     switch (annotation.target) {
     case Target::Parameter:
-      function.setArgAttr(index.parameterArguments[annotation.index], dist::kAnnotationAttrName, layout);
+      function.setArgAttr(index.parameterArguments[annotation.index], dist::kAnnotationAttrName,
+                          layout);
       ++numAnnotated;
       break;
     case Target::Input:
-      function.setArgAttr(index.inputArguments[annotation.index], dist::kAnnotationAttrName, layout);
+      function.setArgAttr(index.inputArguments[annotation.index], dist::kAnnotationAttrName,
+                          layout);
       ++numAnnotated;
       break;
     case Target::Output:
-      function.setResultAttr(index.outputResults[annotation.index], dist::kAnnotationAttrName, layout);
+      function.setResultAttr(index.outputResults[annotation.index], dist::kAnnotationAttrName,
+                             layout);
       ++numAnnotated;
       break;
     case Target::ModuleInput:
-      constrain(index.modules[annotation.index], index.modules[annotation.index].inputs[annotation.value], layout,
+      constrain(index.modules[annotation.index],
+                index.modules[annotation.index].inputs[annotation.value], layout,
                 /*insideUses=*/true);
       break;
     case Target::ModuleOutput:
-      constrain(index.modules[annotation.index], index.modules[annotation.index].outputs[annotation.value], layout,
+      constrain(index.modules[annotation.index],
+                index.modules[annotation.index].outputs[annotation.value], layout,
                 /*insideUses=*/false);
       break;
     }
   }
 
-  /// Puts a constraint on a value for its uses inside the module, or for those outside (returns included).
-  void constrain(const ModelIndex::Boundary &boundary, Value value, dist::LayoutAttr layout, bool insideUses) {
+  /// Puts a constraint on a value for its uses inside the module, or for those outside (returns
+  /// included).
+  void constrain(const ModelIndex::Boundary &boundary, Value value, dist::LayoutAttr layout,
+                 bool insideUses) {
     llvm::SmallDenseSet<Operation *> inside(boundary.operations.begin(), boundary.operations.end());
     // Modules nest: the value may be constrained already on its way to some of these uses.
-    SmallVector<Value> &forms = constrained.try_emplace(value, SmallVector<Value>{value}).first->second;
+    SmallVector<Value> &forms =
+        constrained.try_emplace(value, SmallVector<Value>{value}).first->second;
     for (Value form : SmallVector<Value>(forms)) {
       auto matches = [&](OpOperand &use) {
-        return !isa<dist::ConstrainOp>(use.getOwner()) && inside.contains(use.getOwner()) == insideUses;
+        return !isa<dist::ConstrainOp>(use.getOwner()) &&
+               inside.contains(use.getOwner()) == insideUses;
       };
       if (llvm::none_of(form.getUses(), matches))
         continue;

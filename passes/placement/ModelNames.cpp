@@ -41,11 +41,14 @@ bool isWeight(Value value) {
   if (!argument)
     return false;
   auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto kind = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), dist::kKindAttrName) : nullptr;
+  auto kind =
+      function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), dist::kKindAttrName)
+               : nullptr;
   return kind && kind.getValue() != "input";
 }
 
-/// Looks for the ops that give the dims of a parameter a role, through copies, casts and permutations of it.
+/// Looks for the ops that give the dims of a parameter a role, through copies, casts and
+/// permutations of it.
 class RoleFinder {
 public:
   explicit RoleFinder(plan::NamedTensor &parameter) : parameter(parameter) {}
@@ -102,7 +105,8 @@ private:
       FactorKind kind = rule.factors[factor].kind;
       if (kind == FactorKind::Reducing && !parameter.rowDim)
         parameter.rowDim = *dims[d];
-      else if (kind == FactorKind::Parallel && !ofActivations.contains(factor) && !parameter.columnDim)
+      else if (kind == FactorKind::Parallel && !ofActivations.contains(factor) &&
+               !parameter.columnDim)
         parameter.columnDim = *dims[d];
     }
     return true;
@@ -119,13 +123,15 @@ void findModules(func::FuncOp function, ModelIndex &index) {
       visit(path);
   };
   for (Operation &op : function.getBody().front().without_terminator())
-    forEachModule(getModulePath(op.getLoc()), [&](StringRef path) { modules[path].operations.push_back(&op); });
+    forEachModule(getModulePath(op.getLoc()),
+                  [&](StringRef path) { modules[path].operations.push_back(&op); });
 
   // Parameters belong to the module that their name says.
   llvm::StringMap<std::vector<unsigned>> parametersOf;
   for (auto [p, parameter] : llvm::enumerate(index.names.parameters))
     for (const std::string &name : parameter.names)
-      parametersOf[StringRef(name).contains('.') ? StringRef(name).rsplit('.').first : StringRef()].push_back(p);
+      parametersOf[StringRef(name).contains('.') ? StringRef(name).rsplit('.').first : StringRef()]
+          .push_back(p);
   for (auto &entry : parametersOf)
     forEachModule(entry.getKey(), [&](StringRef path) { modules[path]; });
 
@@ -139,7 +145,8 @@ void findModules(func::FuncOp function, ModelIndex &index) {
           inputs.insert(operand);
       for (Value result : op->getResults())
         if (isa<RankedTensorType>(result.getType()) &&
-            llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+            llvm::any_of(result.getUsers(),
+                         [&](Operation *user) { return !inside.contains(user); }))
           outputs.insert(result);
     }
     plan::ModuleBoundary names{path.str(), parametersOf.lookup(path), {}, {}};
@@ -165,8 +172,9 @@ ModelIndex indexModel(func::FuncOp function) {
     auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttrName);
     bool isInput = !kind || kind.getValue() == "input";
     // Buffers and constants are named like parameters, so that a plan can place them.
-    plan::NamedTensor tensor{namesOf(function.getArgAttr(number, dist::kNameAttrName), "arg" + std::to_string(number)),
-                             shapeOf(argument), std::nullopt, std::nullopt};
+    plan::NamedTensor tensor{
+        namesOf(function.getArgAttr(number, dist::kNameAttrName), "arg" + std::to_string(number)),
+        shapeOf(argument), std::nullopt, std::nullopt};
     if (!isInput) {
       SmallVector<std::optional<int64_t>> dims;
       for (int64_t d = 0, e = tensor.shape.size(); d < e; ++d)

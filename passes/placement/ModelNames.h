@@ -16,7 +16,7 @@ struct ModelIndex {
   std::vector<unsigned> parameterArguments, inputArguments; ///< argument numbers
   std::vector<unsigned> outputResults;                      ///< result numbers
   struct Boundary {
-    std::vector<mlir::Value> inputs, outputs; ///< as in plan::ModuleBoundary
+    std::vector<mlir::Value> inputs, outputs;  ///< as in plan::ModuleBoundary
     std::vector<mlir::Operation *> operations; ///< those inside the module, children included
   };
   std::vector<Boundary> modules;

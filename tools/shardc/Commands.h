@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The commands of shardc. Each registers its subcommand and options when its file is linked; main runs the one chosen.
+// The commands of shardc. Each registers its subcommand and options when its file is linked; main
+// runs the one chosen.
 #ifndef SHARDC_TOOLS_SHARDC_COMMANDS_H
 #define SHARDC_TOOLS_SHARDC_COMMANDS_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `shardc export`: runs the Python helper where PyTorch is installed; its options are the helper's own.
+// `shardc export`: runs the Python helper where PyTorch is installed; its options are the helper's
+// own.
 #include "tools/shardc/Commands.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -15,9 +16,12 @@ namespace {
 
 cl::OptionCategory category("Options of shardc export");
 cl::SubCommand command("export", "export a PyTorch model to .pt2 (needs Python with PyTorch)");
-cl::list<std::string> arguments(cl::ConsumeAfter, cl::desc("MODULE:FUNCTION -o OUT.pt2 [options]; --help after MODULE:FUNCTION lists them"),
-                                cl::sub(command), cl::cat(category));
-cl::opt<std::string> factory(cl::Positional, cl::desc("MODULE:FUNCTION"), cl::sub(command), cl::cat(category));
+cl::list<std::string> arguments(
+    cl::ConsumeAfter,
+    cl::desc("MODULE:FUNCTION -o OUT.pt2 [options]; --help after MODULE:FUNCTION lists them"),
+    cl::sub(command), cl::cat(category));
+cl::opt<std::string> factory(cl::Positional, cl::desc("MODULE:FUNCTION"), cl::sub(command),
+                             cl::cat(category));
 
 /// SHARDC_PYTHON, else the project's virtual environment, else python3 on the PATH.
 std::string findPython() {

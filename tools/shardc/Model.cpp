@@ -22,14 +22,16 @@ namespace shardc {
 
 ModelOptions::ModelOptions(cl::SubCommand &command, cl::OptionCategory &category)
     : model(cl::Positional, cl::Required, cl::desc("MODEL"), cl::sub(command), cl::cat(category)),
-      mesh("mesh", cl::desc("mesh axes, outermost first, e.g. dp=2,tp=2; overrides the plan's"), cl::value_desc("axes"),
+      mesh("mesh", cl::desc("mesh axes, outermost first, e.g. dp=2,tp=2; overrides the plan's"),
+           cl::value_desc("axes"), cl::sub(command), cl::cat(category)),
+      plan("plan", cl::desc("placement plan (YAML; docs/plans.md)"), cl::value_desc("file"),
            cl::sub(command), cl::cat(category)),
-      plan("plan", cl::desc("placement plan (YAML; docs/plans.md)"), cl::value_desc("file"), cl::sub(command),
-           cl::cat(category)),
-      saveStages("save-stages", cl::desc("write the program at every stage to this folder"), cl::value_desc("folder"),
-                 cl::sub(command), cl::cat(category)),
-      places("place", cl::desc("one line of a plan, e.g. 'module:*.q_proj=colwise' or 'param:W=dp:S(0),tp:S(1)'; may be "
-                               "repeated"),
+      saveStages("save-stages", cl::desc("write the program at every stage to this folder"),
+                 cl::value_desc("folder"), cl::sub(command), cl::cat(category)),
+      places("place",
+             cl::desc("one line of a plan, e.g. 'module:*.q_proj=colwise' or "
+                      "'param:W=dp:S(0),tp:S(1)'; may be "
+                      "repeated"),
              cl::value_desc("spec"), cl::sub(command), cl::cat(category)) {}
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
@@ -51,7 +53,8 @@ LogicalResult saveStage(ModuleOp module, const ModelOptions &options, StringRef 
     return success();
   llvm::SmallString<256> path(options.saveStages);
   if (std::error_code error = llvm::sys::fs::create_directories(path)) {
-    llvm::WithColor::error() << "cannot make the folder '" << path << "': " << error.message() << "\n";
+    llvm::WithColor::error() << "cannot make the folder '" << path << "': " << error.message()
+                             << "\n";
     return failure();
   }
   llvm::sys::path::append(path, name + ".mlir");
@@ -81,7 +84,8 @@ LogicalResult partition(ModuleOp module, const ModelOptions &options) {
   plan.places.assign(options.places.begin(), options.places.end());
   buildPlacePipeline(passes, plan);
   if (failed(saveStage(module, options, "1-imported")) || failed(passes.run(module)) ||
-      failed(saveStage(module, options, "2-placed")) || failed(runPipeline(module, "shardc-localize")))
+      failed(saveStage(module, options, "2-placed")) ||
+      failed(runPipeline(module, "shardc-localize")))
     return failure();
   return saveStage(module, options, "3-local");
 }

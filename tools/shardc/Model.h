@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `compile` and `explain` share: the options that name a model, a mesh and a plan, and the way from there to the
-// scheduled stage.
+// What `compile` and `explain` share: the options that name a model, a mesh and a plan, and the way
+// from there to the scheduled stage.
 #ifndef SHARDC_TOOLS_SHARDC_MODEL_H
 #define SHARDC_TOOLS_SHARDC_MODEL_H
 
@@ -19,17 +19,20 @@ struct ModelOptions {
   llvm::cl::list<std::string> places;
 };
 
-/// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were reported.
+/// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
+/// reported.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRContext *context);
 
 /// Runs a registered pipeline by its name.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef pipeline);
 
-/// imported -> placed -> local, with the plan and mesh of the options; saves each stage where asked.
+/// imported -> placed -> local, with the plan and mesh of the options; saves each stage where
+/// asked.
 mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options);
 
 /// Writes the module to DIR/NAME.mlir if the user asked for stages.
-mlir::LogicalResult saveStage(mlir::ModuleOp module, const ModelOptions &options, llvm::StringRef name);
+mlir::LogicalResult saveStage(mlir::ModuleOp module, const ModelOptions &options,
+                              llvm::StringRef name);
 
 } // namespace shardc
 

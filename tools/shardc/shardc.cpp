@@ -27,7 +27,9 @@ llvm::ArrayRef<shardc::Command> shardc::allCommands() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "shardc " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n"; });
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "shardc " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
+  });
   for (const shardc::Command &command : shardc::allCommands())
     cl::HideUnrelatedOptions(*command.category, *command.subcommand);
   cl::ParseCommandLineOptions(argc, argv, "shardc: a compiler for sharded PyTorch models\n");
