@@ -77,39 +77,37 @@ private:
   void write(func::FuncOp function, ModelIndex &index, const plan::Annotation &annotation) {
     using Target = plan::Annotation::Target;
     auto layout = dist::LayoutAttr::get(&getContext(), annotation.layout);
+    SmallVector<StringRef> origins(annotation.origins.begin(), annotation.origins.end());
+    ArrayAttr origin = Builder(&getContext()).getStrArrayAttr(origins);
+    auto annotateArgument = [&](unsigned number) {
+      function.setArgAttr(number, dist::kAnnotationAttrName, layout);
+      function.setArgAttr(number, dist::kOriginAttrName, origin);
+      ++numAnnotated;
+    };
+    unsigned i = annotation.index;
     switch (annotation.target) {
     case Target::Parameter:
-      function.setArgAttr(index.parameterArguments[annotation.index], dist::kAnnotationAttrName,
-                          layout);
-      ++numAnnotated;
-      break;
+      return annotateArgument(index.parameterArguments[i]);
     case Target::Input:
-      function.setArgAttr(index.inputArguments[annotation.index], dist::kAnnotationAttrName,
-                          layout);
-      ++numAnnotated;
-      break;
+      return annotateArgument(index.inputArguments[i]);
     case Target::Output:
-      function.setResultAttr(index.outputResults[annotation.index], dist::kAnnotationAttrName,
-                             layout);
+      function.setResultAttr(index.outputResults[i], dist::kAnnotationAttrName, layout);
+      function.setResultAttr(index.outputResults[i], dist::kOriginAttrName, origin);
       ++numAnnotated;
-      break;
+      return;
     case Target::ModuleInput:
-      constrain(index.modules[annotation.index],
-                index.modules[annotation.index].inputs[annotation.value], layout,
-                /*insideUses=*/true);
-      break;
+      return constrain(index.modules[i], index.modules[i].inputs[annotation.value], layout, origin,
+                       /*insideUses=*/true);
     case Target::ModuleOutput:
-      constrain(index.modules[annotation.index],
-                index.modules[annotation.index].outputs[annotation.value], layout,
-                /*insideUses=*/false);
-      break;
+      return constrain(index.modules[i], index.modules[i].outputs[annotation.value], layout, origin,
+                       /*insideUses=*/false);
     }
   }
 
   /// Puts a constraint on a value for its uses inside the module, or for those outside (returns
   /// included).
   void constrain(const ModelIndex::Boundary &boundary, Value value, dist::LayoutAttr layout,
-                 bool insideUses) {
+                 ArrayAttr origin, bool insideUses) {
     llvm::SmallDenseSet<Operation *> inside(boundary.operations.begin(), boundary.operations.end());
     // Modules nest: the value may be constrained already on its way to some of these uses.
     SmallVector<Value> &forms =
@@ -123,7 +121,9 @@ private:
         continue;
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfterValue(form);
-      Value result = dist::ConstrainOp::create(builder, form.getLoc(), form, layout);
+      auto constraint = dist::ConstrainOp::create(builder, form.getLoc(), form, layout);
+      constraint->setAttr(dist::kOriginAttrName, origin);
+      Value result = constraint.getResult();
       form.replaceUsesWithIf(result, matches);
       forms.push_back(result);
     }
