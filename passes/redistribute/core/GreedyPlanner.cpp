@@ -32,8 +32,9 @@ public:
   Walk(const Layout &from, const Layout &to, std::span<const int64_t> shape)
       : current(from.canonicalize(shape)), target(to.canonicalize(shape)) {}
 
-  std::vector<RedistributeStep> run() {
-    while (!(current == target)) {
+  /// Nothing where no sequence is found, which the invariant excludes.
+  std::optional<std::vector<RedistributeStep>> run() {
+    for (size_t left = 2 * current.placements.size(); !(current == target); --left) {
       std::optional<RedistributeStep> best;
       int bestOrder = 0;
       for (unsigned axis = 0; axis < current.placements.size(); ++axis) {
@@ -44,8 +45,8 @@ public:
           bestOrder = order;
         }
       }
-      if (!best) // excluded by the invariant; ends a walk between layouts that break it
-        return {};
+      if (!best || left == 0)
+        return std::nullopt;
       current = best->after;
       append(std::move(*best));
     }
@@ -152,8 +153,12 @@ RedistributePlan GreedyPlanner::plan(const Layout &from, const Layout &to,
     for (const std::string &error : layout->validate(shape))
       result.errors.push_back("cannot redistribute " + from.str() + " to " + to.str() + ": " +
                               error);
-  if (result.errors.empty())
-    result.steps = Walk(from, to, shape).run();
+  if (!result.errors.empty())
+    return result;
+  if (std::optional<std::vector<RedistributeStep>> steps = Walk(from, to, shape).run())
+    result.steps = std::move(*steps);
+  else
+    result.errors.push_back("no sequence of steps leads from " + from.str() + " to " + to.str());
   return result;
 }
 
