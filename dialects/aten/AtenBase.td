@@ -25,13 +25,30 @@ def Aten_Dialect : Dialect {
     |---|---|
     | `Tensor` | operand of the same name |
     | `Tensor?`, `Tensor[]` | optional or variadic operand |
+    | `Tensor?[]` | variadic operand of those present, and the attribute `NAME_at` with their positions |
     | `Scalar` beside tensors (`add.Scalar`, `where.ScalarOther`, `clamp`) | operand: a 0-dim `aten.constant` of the promoted element type (TypePromotion.h) |
     | `Scalar` or `float` that parametrises the op (`eps`, `alpha`, `negative_slope`) | f64 attribute |
     | `int`, `int[]` | i64 attribute, array of i64 |
-    | `SymInt`, `SymInt[]` | static values in the attribute `static_NAME`, `kDynamic` where an index operand of `NAME` gives the value |
+    | `SymInt`, `SymInt[]` | attribute `static_NAME` (i64, array of i64); `kDynamic` there where an index operand of `NAME` gives the value |
     | `bool` | unit attribute: present is true |
     | `ScalarType` | type attribute |
     | device, layout, memory format, generator, `non_blocking` | dropped |
+
+    Where overloads take one dim or several, the attribute is an array. Other names for the same thing:
+
+    | ATen | here |
+    |---|---|
+    | reshape, _unsafe_view, flatten, unflatten | view |
+    | t, mT, swapaxes | transpose |
+    | split, chunk, tensor_split, unsafe_split | split_with_sizes |
+    | detach, lift_fresh_copy | alias |
+    | contiguous | clone |
+    | _to_copy, to.dtype, type_as | to_copy (clone or alias if the element type stays) |
+    | full, zeros, ones, scalar_tensor, full_like, zeros_like, ones_like, new_full ... | constant; expand of a 0-dim constant if a size is dynamic (`buildFull`) |
+    | _softmax, _log_softmax | softmax, log_softmax; half_to_float is dtype f32 |
+    | rsub | sub with operands exchanged |
+    | floor_divide | div with rounding_mode "floor" |
+    | var.dim, var (unbiased) | var with correction 1 or 0 |
 
     Dims are counted from the front: an importer adds the rank to a negative dim, and replaces the `-1`
     of `view` and `expand` by the size meant. There are no in-place forms, no aliasing and no strides.
@@ -65,6 +82,7 @@ def Aten_Dim : ConfinedAttr<I64Attr, [IntNonNegative]>;
 //===--------------------------------------------------------------------------------------------===//
 
 class Aten_ArgumentKind<Constraint c> {
+  string storage = !if(!isa<Attr>(c), !cast<Attr>(c).storageType, "");
   string kind = !cond(
     !isa<Attr>(c) : !if(!or(!cast<Attr>(c).isOptional, !isa<DefaultValuedAttr>(c)),
                         "OptionalAttribute", "Attribute"),
@@ -83,7 +101,8 @@ class Aten_Op<string mnemonic, list<Trait> traits = []>
 
   list<string> argumentTable = !foreach(i, !range(!size(arguments)),
     "{\"" # !getdagname(arguments, i) # "\", ::shardc::aten::SchemaArgument::"
-          # Aten_ArgumentKind<!getdagarg<Constraint>(arguments, i)>.kind # "}");
+          # Aten_ArgumentKind<!getdagarg<Constraint>(arguments, i)>.kind
+          # ", \"" # Aten_ArgumentKind<!getdagarg<Constraint>(arguments, i)>.storage # "\"}");
 
   code inferDeclaration = [{
     static ::llvm::LogicalResult infer(::shardc::aten::Inference &inference, Adaptor op);

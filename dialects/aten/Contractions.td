@@ -26,4 +26,26 @@ def Aten_MatmulOp : Aten_ContractionOp<"matmul"> {
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other);
 }
 
+def Aten_MmOp : Aten_ContractionOp<"mm"> {
+  let summary = "Matrix product: [m, k] by [k, n]";
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
+}
+
+def Aten_BmmOp : Aten_ContractionOp<"bmm"> {
+  let summary = "Batch of matrix products: [b, m, k] by [b, k, n]";
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
+}
+
+def Aten_AddmmOp : Aten_ContractionOp<"addmm"> {
+  let summary = "beta * self + alpha * mat1 mat2; self is broadcast";
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat1, Aten_Tensor:$mat2,
+                       DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
+}
+
+def Aten_BaddbmmOp : Aten_ContractionOp<"baddbmm"> {
+  let summary = "beta * self + alpha * batch1 batch2; self is broadcast";
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$batch1, Aten_Tensor:$batch2,
+                       DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
+}
+
 #endif // SHARDC_DIALECTS_ATEN_CONTRACTIONS_TD

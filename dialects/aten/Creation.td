@@ -23,4 +23,31 @@ def Aten_ConstantOp : Aten_Op<"constant", [ConstantLike]> {
   let hasFolder = 1;
 }
 
+def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
+  let summary = "start, start + step, ... before end (before or after, by the sign of step)";
+  let description = [{
+    Of integers; cast to `dtype`. An arange of floats is one of integers, times a step, plus a start.
+
+    ```mlir
+    %p = aten.arange [0 : %n : 1] i64 : tensor<?xi64>
+    ```
+  }];
+  let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$static_start, Optional<Index>:$start,
+                       I64Attr:$static_end, Optional<Index>:$end,
+                       DefaultValuedAttr<I64Attr, "1">:$step, TypeAttr:$dtype);
+  let results = (outs Aten_Tensor:$result);
+  let assemblyFormat = [{
+    `[` custom<DynamicIndex>($start, $static_start) `:` custom<DynamicIndex>($end, $static_end) `:`
+    $step `]` $dtype attr-dict `:` type($result)
+  }];
+}
+
+def Aten_SymSizeOp : Aten_Op<"sym_size"> {
+  let summary = "Size of a dim";
+  let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$self `dim` $dim attr-dict `:` type($self)";
+  let hasFolder = 1;
+}
+
 #endif // SHARDC_DIALECTS_ATEN_CREATION_TD

@@ -23,6 +23,68 @@ static void printConstantValue(OpAsmPrinter &printer, Operation *, ElementsAttr 
     printer << " -> " << type;
 }
 
+// A SymInt: a number, or a value of type index.
+static ParseResult parseDynamicIndex(OpAsmParser &parser,
+                                     std::optional<OpAsmParser::UnresolvedOperand> &operand,
+                                     IntegerAttr &value) {
+  OpAsmParser::UnresolvedOperand parsed;
+  OptionalParseResult result = parser.parseOptionalOperand(parsed);
+  int64_t number = ShapedType::kDynamic;
+  if (result.has_value()) {
+    if (failed(*result))
+      return failure();
+    operand = parsed;
+  } else if (parser.parseInteger(number)) {
+    return failure();
+  }
+  value = parser.getBuilder().getI64IntegerAttr(number);
+  return success();
+}
+
+static void printDynamicIndex(OpAsmPrinter &printer, Operation *, Value operand,
+                              IntegerAttr value) {
+  if (operand)
+    printer << operand;
+  else
+    printer << value.getInt();
+}
+
+// The dims of a tensor that is indexed: `[:, %i, %j]`. Dims after the last indexed one are left
+// out.
+static ParseResult parseIndexedDims(OpAsmParser &parser,
+                                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &indices,
+                                    DenseI64ArrayAttr &at) {
+  SmallVector<int64_t> dims;
+  int64_t dim = 0;
+  auto parseOne = [&]() -> ParseResult {
+    if (failed(parser.parseOptionalColon())) {
+      if (parser.parseOperand(indices.emplace_back()))
+        return failure();
+      dims.push_back(dim);
+    }
+    ++dim;
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseOne))
+    return failure();
+  at = parser.getBuilder().getDenseI64ArrayAttr(dims);
+  return success();
+}
+
+static void printIndexedDims(OpAsmPrinter &printer, Operation *, OperandRange indices,
+                             DenseI64ArrayAttr at) {
+  printer << '[';
+  int64_t dim = 0;
+  for (auto [index, position] : llvm::zip(indices, at.asArrayRef())) {
+    for (; dim < position; ++dim)
+      printer << ":, ";
+    printer << index;
+    if (++dim <= at.asArrayRef().back())
+      printer << ", ";
+  }
+  printer << ']';
+}
+
 #define GET_OP_CLASSES
 #include "dialects/aten/Ops.cpp.inc"
 

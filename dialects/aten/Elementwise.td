@@ -29,27 +29,88 @@ class Aten_BinaryOp<string mnemonic, string formula, string rule = "inferPromote
   let arguments = (ins type:$self, type:$other);
 }
 
-// Same element type as the operand.
+//===--------------------------------------------------------------------------------------------===//
+// One operand
+//===--------------------------------------------------------------------------------------------===//
+
+// The element type stays.
 def Aten_AbsOp : Aten_UnaryOp<"abs", "absolute value">;
 def Aten_NegOp : Aten_UnaryOp<"neg", "negation", "inferPromoted", Aten_NumberTensor>;
-def Aten_ReluOp : Aten_UnaryOp<"relu", "max(self, 0)", "inferPromoted", Aten_NumberTensor>;
-def Aten_SiluOp : Aten_UnaryOp<"silu", "self * sigmoid(self)", "inferPromoted", Aten_FloatTensor>;
+def Aten_SignOp : Aten_UnaryOp<"sign", "-1, 0 or 1">;
+def Aten_FloorOp : Aten_UnaryOp<"floor", "largest integer not above self", "inferPromoted", Aten_NumberTensor>;
+def Aten_CeilOp : Aten_UnaryOp<"ceil", "smallest integer not below self", "inferPromoted", Aten_NumberTensor>;
+def Aten_TruncOp : Aten_UnaryOp<"trunc", "integer part", "inferPromoted", Aten_NumberTensor>;
+def Aten_RoundOp : Aten_UnaryOp<"round", "nearest integer, ties to even", "inferPromoted", Aten_NumberTensor>;
+def Aten_BitwiseNotOp : Aten_UnaryOp<"bitwise_not", "complement of all bits, or of a bool", "inferPromoted", Aten_IntTensor>;
+def Aten_CloneOp : Aten_UnaryOp<"clone", "the same elements">;
+def Aten_AliasOp : Aten_UnaryOp<"alias", "the same elements (also detach, lift_fresh_copy)">;
 
 // Integers and bools become the default float type.
 def Aten_ExpOp : Aten_UnaryOp<"exp", "e to the power of self", "inferPromotedFloat">;
+def Aten_Exp2Op : Aten_UnaryOp<"exp2", "2 to the power of self", "inferPromotedFloat">;
+def Aten_Expm1Op : Aten_UnaryOp<"expm1", "exp(self) - 1, exact near 0", "inferPromotedFloat">;
+def Aten_LogOp : Aten_UnaryOp<"log", "natural logarithm", "inferPromotedFloat">;
+def Aten_Log2Op : Aten_UnaryOp<"log2", "logarithm to base 2", "inferPromotedFloat">;
+def Aten_Log10Op : Aten_UnaryOp<"log10", "logarithm to base 10", "inferPromotedFloat">;
+def Aten_Log1pOp : Aten_UnaryOp<"log1p", "log(1 + self), exact near 0", "inferPromotedFloat">;
+def Aten_SqrtOp : Aten_UnaryOp<"sqrt", "square root", "inferPromotedFloat">;
 def Aten_RsqrtOp : Aten_UnaryOp<"rsqrt", "1 / sqrt(self)", "inferPromotedFloat">;
+def Aten_ReciprocalOp : Aten_UnaryOp<"reciprocal", "1 / self", "inferPromotedFloat">;
+def Aten_SinOp : Aten_UnaryOp<"sin", "sine", "inferPromotedFloat">;
+def Aten_CosOp : Aten_UnaryOp<"cos", "cosine", "inferPromotedFloat">;
+def Aten_TanOp : Aten_UnaryOp<"tan", "tangent", "inferPromotedFloat">;
+def Aten_AsinOp : Aten_UnaryOp<"asin", "arcsine", "inferPromotedFloat">;
+def Aten_AcosOp : Aten_UnaryOp<"acos", "arccosine", "inferPromotedFloat">;
+def Aten_AtanOp : Aten_UnaryOp<"atan", "arctangent", "inferPromotedFloat">;
+def Aten_SinhOp : Aten_UnaryOp<"sinh", "hyperbolic sine", "inferPromotedFloat">;
+def Aten_CoshOp : Aten_UnaryOp<"cosh", "hyperbolic cosine", "inferPromotedFloat">;
 def Aten_TanhOp : Aten_UnaryOp<"tanh", "hyperbolic tangent", "inferPromotedFloat">;
+def Aten_ErfOp : Aten_UnaryOp<"erf", "error function", "inferPromotedFloat">;
+def Aten_SigmoidOp : Aten_UnaryOp<"sigmoid", "1 / (1 + exp(-self))", "inferPromotedFloat">;
 
-def Aten_GeluOp : Aten_ElementwiseOp<"gelu"> {
-  let summary = "Gaussian error linear unit";
-  let description = [{
-    `self * Phi(self)` with Phi the normal distribution function, or its approximation by tanh.
-  }];
+// The result is bool.
+def Aten_LogicalNotOp : Aten_UnaryOp<"logical_not", "self == 0", "inferPredicate">;
+def Aten_IsnanOp : Aten_UnaryOp<"isnan", "whether self is not a number", "inferPredicate">;
+def Aten_IsinfOp : Aten_UnaryOp<"isinf", "whether self is infinite", "inferPredicate">;
+
+//===--------------------------------------------------------------------------------------------===//
+// Activations
+//===--------------------------------------------------------------------------------------------===//
+
+class Aten_ActivationOp<string mnemonic, string formula, dag parameters = (ins)>
+    : Aten_ElementwiseOp<mnemonic> {
+  let summary = formula;
   let inferBy = "inferPromoted";
-  let arguments = (ins Aten_FloatTensor:$self,
-                       DefaultValuedAttr<StrAttr, "\"none\"">:$approximate);
+  let arguments = !con((ins Aten_FloatTensor:$self), parameters);
+}
+
+def Aten_ReluOp : Aten_UnaryOp<"relu", "max(self, 0)", "inferPromoted", Aten_NumberTensor>;
+def Aten_SiluOp : Aten_ActivationOp<"silu", "self * sigmoid(self)">;
+def Aten_HardswishOp : Aten_ActivationOp<"hardswish", "self * min(max(self + 3, 0), 6) / 6">;
+def Aten_HardsigmoidOp : Aten_ActivationOp<"hardsigmoid", "min(max(self + 3, 0), 6) / 6">;
+def Aten_LeakyReluOp : Aten_ActivationOp<"leaky_relu",
+    "self where positive, elsewhere negative_slope * self",
+    (ins DefaultValuedAttr<F64Attr, "0.01">:$negative_slope)>;
+def Aten_EluOp : Aten_ActivationOp<"elu",
+    "scale * self where positive, elsewhere scale * alpha * (exp(input_scale * self) - 1)",
+    (ins DefaultValuedAttr<F64Attr, "1.0">:$alpha, DefaultValuedAttr<F64Attr, "1.0">:$scale,
+         DefaultValuedAttr<F64Attr, "1.0">:$input_scale)>;
+def Aten_HardtanhOp : Aten_ActivationOp<"hardtanh", "min(max(self, min_val), max_val)",
+    (ins DefaultValuedAttr<F64Attr, "-1.0">:$min_val, DefaultValuedAttr<F64Attr, "1.0">:$max_val)>;
+def Aten_SoftplusOp : Aten_ActivationOp<"softplus",
+    "log(1 + exp(beta * self)) / beta; self where beta * self > threshold",
+    (ins DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "20.0">:$threshold)>;
+def Aten_GeluOp : Aten_ActivationOp<"gelu", "Gaussian error linear unit",
+    (ins DefaultValuedAttr<StrAttr, "\"none\"">:$approximate)> {
+  let description = [{
+    `self * Phi(self)` with Phi the normal distribution function, or its approximation by `tanh`.
+  }];
   let hasVerifier = 1;
 }
+
+//===--------------------------------------------------------------------------------------------===//
+// Two operands
+//===--------------------------------------------------------------------------------------------===//
 
 class Aten_AddLikeOp<string mnemonic, string formula> : Aten_ElementwiseOp<mnemonic> {
   let summary = formula;
@@ -60,6 +121,79 @@ def Aten_AddOp : Aten_AddLikeOp<"add", "self + alpha * other">;
 def Aten_SubOp : Aten_AddLikeOp<"sub", "self - alpha * other">;
 
 def Aten_MulOp : Aten_BinaryOp<"mul", "self * other">;
+def Aten_DivOp : Aten_ElementwiseOp<"div"> {
+  let summary = "self / other";
+  let description = [{
+    Without `rounding_mode` integers become floats. "trunc" rounds the quotient towards zero, "floor"
+    down; the element type stays.
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other, OptionalAttr<StrAttr>:$rounding_mode);
+  let hasVerifier = 1;
+}
+def Aten_PowOp : Aten_ElementwiseOp<"pow"> {
+  let summary = "self to the power of exponent";
+  let inferBy = "inferPromoted";
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$exponent);
+}
+def Aten_MaximumOp : Aten_BinaryOp<"maximum", "larger of the two; NaN if one is">;
+def Aten_MinimumOp : Aten_BinaryOp<"minimum", "smaller of the two; NaN if one is">;
+def Aten_FmodOp : Aten_BinaryOp<"fmod", "remainder with the sign of self", "inferPromoted", Aten_NumberTensor>;
+def Aten_RemainderOp : Aten_BinaryOp<"remainder", "remainder with the sign of other", "inferPromoted", Aten_NumberTensor>;
+def Aten_Atan2Op : Aten_BinaryOp<"atan2", "angle of the point (other, self)", "inferPromotedFloat">;
+
+def Aten_BitwiseAndOp : Aten_BinaryOp<"bitwise_and", "and of all bits, or of bools", "inferPromoted", Aten_IntTensor>;
+def Aten_BitwiseOrOp : Aten_BinaryOp<"bitwise_or", "or of all bits, or of bools", "inferPromoted", Aten_IntTensor>;
+def Aten_BitwiseXorOp : Aten_BinaryOp<"bitwise_xor", "exclusive or of all bits, or of bools", "inferPromoted", Aten_IntTensor>;
+def Aten_LogicalAndOp : Aten_BinaryOp<"logical_and", "both are not 0", "inferPredicate">;
+def Aten_LogicalOrOp : Aten_BinaryOp<"logical_or", "one is not 0", "inferPredicate">;
+def Aten_LogicalXorOp : Aten_BinaryOp<"logical_xor", "exactly one is not 0", "inferPredicate">;
+
+// Comparisons, in the promoted type of the two.
+def Aten_EqOp : Aten_BinaryOp<"eq", "self == other", "inferComparison">;
+def Aten_NeOp : Aten_BinaryOp<"ne", "self != other", "inferComparison">;
+def Aten_LtOp : Aten_BinaryOp<"lt", "self < other", "inferComparison">;
+def Aten_LeOp : Aten_BinaryOp<"le", "self <= other", "inferComparison">;
+def Aten_GtOp : Aten_BinaryOp<"gt", "self > other", "inferComparison">;
+def Aten_GeOp : Aten_BinaryOp<"ge", "self >= other", "inferComparison">;
+
+//===--------------------------------------------------------------------------------------------===//
+// More operands
+//===--------------------------------------------------------------------------------------------===//
+
+def Aten_WhereOp : Aten_ElementwiseOp<"where"> {
+  let summary = "self where condition holds, other elsewhere";
+  let arguments = (ins Aten_BoolTensor:$condition, Aten_Tensor:$self, Aten_Tensor:$other);
+}
+def Aten_MaskedFillOp : Aten_ElementwiseOp<"masked_fill"> {
+  let summary = "value where mask holds, self elsewhere; the element type is that of self";
+  let arguments = (ins Aten_Tensor:$self, Aten_BoolTensor:$mask, Aten_Tensor:$value);
+}
+def Aten_ClampOp : Aten_ElementwiseOp<"clamp", [AttrSizedOperandSegments]> {
+  let summary = "min(max(self, min), max); a bound may be absent";
+  let inferBy = "inferPromoted";
+  let arguments = (ins Aten_NumberTensor:$self, Optional<Aten_NumberTensor>:$min,
+                       Optional<Aten_NumberTensor>:$max);
+  let assemblyFormat = [{
+    $self (`min` `(` $min^ `)`)? (`max` `(` $max^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+def Aten_AddcmulOp : Aten_ElementwiseOp<"addcmul"> {
+  let summary = "self + value * tensor1 * tensor2";
+  let inferBy = "inferPromoted";
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$tensor1, Aten_Tensor:$tensor2,
+                       DefaultValuedAttr<F64Attr, "1.0">:$value);
+}
+def Aten_AddcdivOp : Aten_ElementwiseOp<"addcdiv"> {
+  let summary = "self + value * tensor1 / tensor2";
+  let inferBy = "inferPromoted";
+  let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$tensor1, Aten_FloatTensor:$tensor2,
+                       DefaultValuedAttr<F64Attr, "1.0">:$value);
+}
+def Aten_LerpOp : Aten_ElementwiseOp<"lerp"> {
+  let summary = "self + weight * (end - self)";
+  let inferBy = "inferPromoted";
+  let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$end, Aten_FloatTensor:$weight);
+}
 
 def Aten_ToCopyOp : Aten_Op<"to_copy", [LocalizableOpInterface]> {
   let summary = "The same elements, cast to another element type (ATen's _to_copy, to.dtype)";

@@ -29,9 +29,8 @@ LogicalResult LinearOp::infer(Inference &inference, Adaptor op) {
     FailureOr<Shape> sum = inference.broadcast({shape, shapeOf(bias)});
     if (failed(sum))
       return failure();
-    if (sum->size() != shape.size())
-      return inference.error("bias has more dims than the result");
-    shape = *sum;
+    if (failed(verifyCompatibleShape(*sum, shape)))
+      return inference.error("bias does not broadcast to the product's shape");
   }
   return inference.result(shape, *type);
 }
@@ -63,6 +62,73 @@ LogicalResult MatmulOp::infer(Inference &inference, Adaptor op) {
 
 std::optional<double> MatmulOp::getFlops() {
   return contractionFlops(getResult(), shapeOf(getSelf()).back());
+}
+
+/// [b, m, k] by [b, k, n], or the same without b.
+static FailureOr<Shape> inferProduct(Inference &inference, Value lhs, Value rhs, size_t rank) {
+  ArrayRef<int64_t> left = shapeOf(lhs), right = shapeOf(rhs);
+  if (left.size() != rank || right.size() != rank)
+    return inference.error("multiplies tensors of ", rank, " dims, not ", left.size(), " and ",
+                           right.size());
+  if (failed(inference.same(left.back(), right[rank - 2], "contracted dims")))
+    return failure();
+  Shape shape;
+  if (rank == 3) {
+    FailureOr<int64_t> batch = inference.same(left.front(), right.front(), "batch sizes");
+    if (failed(batch))
+      return failure();
+    shape.push_back(*batch);
+  }
+  shape.append({left[rank - 2], right.back()});
+  return shape;
+}
+
+static LogicalResult inferProductResult(Inference &inference, Value lhs, Value rhs, size_t rank) {
+  FailureOr<Shape> shape = inferProduct(inference, lhs, rhs, rank);
+  FailureOr<Type> type = inference.sameElementType({lhs, rhs});
+  if (failed(shape) || failed(type))
+    return failure();
+  return inference.result(*shape, *type);
+}
+
+static LogicalResult inferSumWithProduct(Inference &inference, Value self, Value lhs, Value rhs,
+                                         size_t rank) {
+  FailureOr<Shape> shape = inferProduct(inference, lhs, rhs, rank);
+  FailureOr<Type> type = inference.sameElementType({self, lhs, rhs});
+  if (failed(shape) || failed(type))
+    return failure();
+  FailureOr<Shape> sum = inference.broadcast({*shape, shapeOf(self)});
+  if (failed(sum))
+    return failure();
+  if (failed(verifyCompatibleShape(*sum, *shape)))
+    return inference.error("self does not broadcast to the product's shape");
+  return inference.result(*shape, *type);
+}
+
+LogicalResult MmOp::infer(Inference &inference, Adaptor op) {
+  return inferProductResult(inference, op.getSelf(), op.getMat2(), 2);
+}
+LogicalResult BmmOp::infer(Inference &inference, Adaptor op) {
+  return inferProductResult(inference, op.getSelf(), op.getMat2(), 3);
+}
+LogicalResult AddmmOp::infer(Inference &inference, Adaptor op) {
+  return inferSumWithProduct(inference, op.getSelf(), op.getMat1(), op.getMat2(), 2);
+}
+LogicalResult BaddbmmOp::infer(Inference &inference, Adaptor op) {
+  return inferSumWithProduct(inference, op.getSelf(), op.getBatch1(), op.getBatch2(), 3);
+}
+
+std::optional<double> MmOp::getFlops() {
+  return contractionFlops(getResult(), shapeOf(getSelf()).back());
+}
+std::optional<double> BmmOp::getFlops() {
+  return contractionFlops(getResult(), shapeOf(getSelf()).back());
+}
+std::optional<double> AddmmOp::getFlops() {
+  return contractionFlops(getResult(), shapeOf(getMat1()).back());
+}
+std::optional<double> BaddbmmOp::getFlops() {
+  return contractionFlops(getResult(), shapeOf(getBatch1()).back());
 }
 
 } // namespace shardc::aten

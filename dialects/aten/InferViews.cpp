@@ -5,19 +5,6 @@ using namespace mlir;
 
 namespace shardc::aten {
 
-/// Number of index operands against the dynamic entries of the static list; no negative size.
-static LogicalResult checkMixedList(Inference &inference, ArrayRef<int64_t> values, size_t operands,
-                                    StringRef name) {
-  size_t dynamic = llvm::count_if(values, ShapedType::isDynamic);
-  if (dynamic != operands)
-    return inference.error(name, " has ", dynamic, " dynamic entries but ", operands,
-                           " index operands");
-  for (int64_t value : values)
-    if (!ShapedType::isDynamic(value) && value < 0)
-      return inference.error(name, " has the negative entry ", value);
-  return success();
-}
-
 /// Product of sizes, nothing if one is dynamic (and none is 0) or the product overflows.
 static std::optional<int64_t> product(ArrayRef<int64_t> shape) {
   if (llvm::is_contained(shape, 0))
@@ -32,7 +19,7 @@ static std::optional<int64_t> product(ArrayRef<int64_t> shape) {
 LogicalResult ViewOp::infer(Inference &inference, Adaptor op) {
   RankedTensorType type = typeOf(op.getSelf());
   Shape shape(op.getStaticSize());
-  if (failed(checkMixedList(inference, shape, op.getSize().size(), "size")))
+  if (failed(inference.checkDynamicList(shape, op.getSize(), "size")))
     return failure();
   std::optional<int64_t> before = product(type.getShape()), after = product(shape);
   if (before && after && *before != *after)
@@ -43,7 +30,7 @@ LogicalResult ViewOp::infer(Inference &inference, Adaptor op) {
 LogicalResult ExpandOp::infer(Inference &inference, Adaptor op) {
   RankedTensorType type = typeOf(op.getSelf());
   Shape shape(op.getStaticSize());
-  if (failed(checkMixedList(inference, shape, op.getSize().size(), "size")))
+  if (failed(inference.checkDynamicList(shape, op.getSize(), "size")))
     return failure();
   int64_t added = static_cast<int64_t>(shape.size()) - type.getRank();
   if (added < 0)
@@ -82,6 +69,54 @@ LogicalResult TransposeOp::infer(Inference &inference, Adaptor op) {
   Shape shape(type.getShape());
   if (!shape.empty())
     std::swap(shape[dim0], shape[dim1]);
+  return inference.result(shape, type.getElementType());
+}
+
+LogicalResult UnsqueezeOp::infer(Inference &inference, Adaptor op) {
+  RankedTensorType type = typeOf(op.getSelf());
+  if (failed(inference.checkDim(op.getDim(), type.getRank() + 1, "dim")))
+    return failure();
+  Shape shape(type.getShape());
+  shape.insert(shape.begin() + op.getDim(), 1);
+  return inference.result(shape, type.getElementType());
+}
+
+LogicalResult SqueezeOp::infer(Inference &inference, Adaptor op) {
+  RankedTensorType type = typeOf(op.getSelf());
+  if (failed(inference.checkDims(op.getDim(), type.getRank(), "dim")))
+    return failure();
+  Shape shape;
+  for (auto [i, size] : llvm::enumerate(type.getShape())) {
+    if (!llvm::is_contained(op.getDim(), static_cast<int64_t>(i)))
+      shape.push_back(size);
+    else if (size != 1 && !ShapedType::isDynamic(size))
+      return inference.error("cannot remove dim ", i, " of size ", size);
+  }
+  return inference.result(shape, type.getElementType());
+}
+
+LogicalResult FlipOp::infer(Inference &inference, Adaptor op) {
+  RankedTensorType type = typeOf(op.getSelf());
+  if (failed(inference.checkDims(op.getDims(), type.getRank(), "dims")))
+    return failure();
+  return inference.result(type.getShape(), type.getElementType());
+}
+
+LogicalResult ConstantPadNdOp::infer(Inference &inference, Adaptor op) {
+  RankedTensorType type = typeOf(op.getSelf());
+  ArrayRef<int64_t> pad = op.getPad();
+  if (pad.size() % 2 != 0 || static_cast<int64_t>(pad.size() / 2) > type.getRank())
+    return inference.error("pad has ", pad.size(), " entries for a tensor of ", type.getRank(),
+                           " dims");
+  Shape shape(type.getShape());
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t &size = shape[shape.size() - 1 - i];
+    if (ShapedType::isDynamic(size))
+      continue;
+    size += pad[2 * i] + pad[2 * i + 1];
+    if (size < 0)
+      return inference.error("pad cuts more from dim ", shape.size() - 1 - i, " than there is");
+  }
   return inference.result(shape, type.getElementType());
 }
 

@@ -27,6 +27,8 @@ bool areCompatibleTypes(TypeRange lhs, TypeRange rhs) {
 }
 
 LogicalResult Inference::result(ArrayRef<int64_t> shape, Type elementType) {
+  if (!TensorType::isValidElementType(elementType))
+    return error(elementType, " is no element type");
   types.push_back(RankedTensorType::get(shape, elementType));
   return success();
 }
@@ -47,6 +49,25 @@ LogicalResult Inference::checkDims(ArrayRef<int64_t> dims, int64_t rank, StringR
       return error(name, " names dim ", dim, " twice");
     seen.set(dim);
   }
+  return success();
+}
+
+LogicalResult Inference::checkDynamic(int64_t value, Value operand, StringRef name) {
+  if (ShapedType::isDynamic(value) == static_cast<bool>(operand))
+    return success();
+  return error(name,
+               operand ? " is both static and an operand" : " is dynamic, but has no operand");
+}
+
+LogicalResult Inference::checkDynamicList(ArrayRef<int64_t> values, ValueRange operands,
+                                          StringRef name) {
+  size_t dynamic = llvm::count_if(values, ShapedType::isDynamic);
+  if (dynamic != operands.size())
+    return error(name, " has ", dynamic, " dynamic entries but ", operands.size(),
+                 " index operands");
+  for (int64_t value : values)
+    if (!ShapedType::isDynamic(value) && value < 0)
+      return error(name, " has the negative entry ", value);
   return success();
 }
 
@@ -128,6 +149,12 @@ LogicalResult inferElementwiseBool(Inference &inference, ValueRange operands) {
   if (failed(shape))
     return failure();
   return inference.result(*shape, IntegerType::get(inference.getContext(), 1));
+}
+
+Type sumType(Type type, std::optional<Type> dtype) {
+  if (dtype)
+    return *dtype;
+  return isa<FloatType>(type) ? type : IntegerType::get(type.getContext(), 64);
 }
 
 /// `present` with what `inferred` knows more; null where they contradict each other.

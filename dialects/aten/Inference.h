@@ -33,6 +33,7 @@ public:
 
   /// Adds one result.
   llvm::LogicalResult result(llvm::ArrayRef<int64_t> shape, mlir::Type elementType);
+  void result(mlir::Type type) { types.push_back(type); }
 
   template <typename... Args> llvm::LogicalResult error(Args &&...args) {
     return mlir::emitOptionalError(location, "'", opName, "' op ", std::forward<Args>(args)...);
@@ -42,6 +43,12 @@ public:
   llvm::LogicalResult checkDim(int64_t dim, int64_t rank, llvm::StringRef name);
   /// Likewise, and no dim twice.
   llvm::LogicalResult checkDims(llvm::ArrayRef<int64_t> dims, int64_t rank, llvm::StringRef name);
+
+  /// A SymInt: an index operand is there exactly if the static value is dynamic. In lists, one for
+  /// each dynamic entry, and no entry is negative.
+  llvm::LogicalResult checkDynamic(int64_t value, mlir::Value operand, llvm::StringRef name);
+  llvm::LogicalResult checkDynamicList(llvm::ArrayRef<int64_t> values, mlir::ValueRange operands,
+                                       llvm::StringRef name);
 
   /// The shape that all broadcast to.
   llvm::FailureOr<Shape> broadcast(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
@@ -83,12 +90,71 @@ llvm::LogicalResult inferPromotedFloat(Inference &inference, Adaptor op) {
 template <typename Adaptor> llvm::LogicalResult inferPredicate(Inference &inference, Adaptor op) {
   return inferElementwiseBool(inference, op.getOperands());
 }
+template <typename Adaptor> llvm::LogicalResult inferComparison(Inference &inference, Adaptor op) {
+  if (failed(inference.promote(op.getOperands())))
+    return mlir::failure();
+  return inferElementwiseBool(inference, op.getOperands());
+}
 template <typename Adaptor> llvm::LogicalResult inferSoftmax(Inference &inference, Adaptor op) {
   mlir::RankedTensorType type = typeOf(op.getSelf());
   if (failed(inference.checkDim(op.getDim(), type.getRank(), "dim")))
     return mlir::failure();
   std::optional<mlir::Type> dtype = op.getDtype();
   return inference.result(type.getShape(), toFloatType(dtype.value_or(type.getElementType())));
+}
+
+/// i64 for bools and integers, unless `dtype` says otherwise.
+mlir::Type sumType(mlir::Type type, std::optional<mlir::Type> dtype);
+
+/// Reduction over `dims` (none or empty: all). The second form refuses to reduce no elements.
+llvm::LogicalResult inferReduction(Inference &inference, mlir::Value self,
+                                   std::optional<llvm::ArrayRef<int64_t>> dims, bool keepdim,
+                                   mlir::Type elementType);
+llvm::LogicalResult inferExtremumOf(Inference &inference, mlir::Value self,
+                                    std::optional<llvm::ArrayRef<int64_t>> dims, bool keepdim,
+                                    mlir::Type elementType);
+
+template <typename Adaptor> llvm::LogicalResult inferSumLike(Inference &inference, Adaptor op) {
+  return inferReduction(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
+                        sumType(elementTypeOf(op.getSelf()), op.getDtype()));
+}
+template <typename Adaptor>
+llvm::LogicalResult inferCastReductionSame(Inference &inference, Adaptor op) {
+  return inferReduction(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
+                        op.getDtype().value_or(elementTypeOf(op.getSelf())));
+}
+template <typename Adaptor> llvm::LogicalResult inferMean(Inference &inference, Adaptor op) {
+  if (!mlir::isa<mlir::FloatType>(op.getDtype().value_or(elementTypeOf(op.getSelf()))))
+    return inference.error("has no mean of integers or bools: give a float dtype");
+  return inferCastReductionSame(inference, op);
+}
+template <typename Adaptor>
+llvm::LogicalResult inferReductionSame(Inference &inference, Adaptor op) {
+  return inferReduction(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
+                        elementTypeOf(op.getSelf()));
+}
+template <typename Adaptor>
+llvm::LogicalResult inferReductionFloat(Inference &inference, Adaptor op) {
+  return inferReduction(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
+                        toFloatType(elementTypeOf(op.getSelf())));
+}
+template <typename Adaptor> llvm::LogicalResult inferExtremum(Inference &inference, Adaptor op) {
+  return inferExtremumOf(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
+                         elementTypeOf(op.getSelf()));
+}
+template <typename Adaptor> llvm::LogicalResult inferAnyAll(Inference &inference, Adaptor op) {
+  // PyTorch keeps uint8, which once was its bool.
+  mlir::Type type = elementTypeOf(op.getSelf());
+  bool isByte = type.isUnsignedInteger(8);
+  return inferReduction(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
+                        isByte ? type : mlir::IntegerType::get(inference.getContext(), 1));
+}
+template <typename Adaptor>
+llvm::LogicalResult inferArgReduction(Inference &inference, Adaptor op) {
+  int64_t dim = op.getDim().value_or(0);
+  return inferExtremumOf(inference, op.getSelf(),
+                         op.getDim() ? std::optional<llvm::ArrayRef<int64_t>>(dim) : std::nullopt,
+                         op.getKeepdim(), mlir::IntegerType::get(inference.getContext(), 64));
 }
 
 /// Infers the result types of `op` again from its operands and refines the present ones: a dynamic

@@ -25,6 +25,29 @@ def Aten_LayerNormOp : Aten_NormalizationOp<"layer_norm", [AttrSizedOperandSegme
   }];
 }
 
+def Aten_RmsNormOp : Aten_NormalizationOp<"rms_norm"> {
+  let summary = "input / sqrt(mean of input^2 + eps) * weight over the trailing dims";
+  let description = [{
+    `eps` absent: the smallest step above 1 of the element type.
+  }];
+  let arguments = (ins Aten_FloatTensor:$input, DenseI64ArrayAttr:$normalized_shape,
+                       Optional<Aten_FloatTensor>:$weight, OptionalAttr<F64Attr>:$eps);
+  let assemblyFormat = [{
+    $input $normalized_shape (`weight` `(` $weight^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_GroupNormOp : Aten_NormalizationOp<"group_norm", [AttrSizedOperandSegments]> {
+  let summary = "Normalises groups of channels (dim 1) together with all dims after them";
+  let arguments = (ins Aten_FloatTensor:$input, I64Attr:$num_groups, Optional<Aten_FloatTensor>:$weight,
+                       Optional<Aten_FloatTensor>:$bias, DefaultValuedAttr<F64Attr, "1.0e-5">:$eps);
+  let assemblyFormat = [{
+    $input `groups` $num_groups (`weight` `(` $weight^ `)`)? (`bias` `(` $bias^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 class Aten_SoftmaxOpBase<string mnemonic> : Aten_NormalizationOp<mnemonic> {
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, OptionalAttr<TypeAttr>:$dtype);
   let assemblyFormat = [{

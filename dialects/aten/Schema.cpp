@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialects/aten/Schema.h"
-
-#include "mlir/IR/BuiltinTypes.h"
+#include "dialects/aten/Aten.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
 using namespace mlir;
@@ -119,6 +119,45 @@ FailureOr<Operation *> buildOp(OpBuilder &builder, Location loc, StringRef opNam
     return failure();
   }
   return builder.insert(op);
+}
+
+static Value buildScalarOf(OpBuilder &builder, Location loc, Type elementType, Attribute value) {
+  auto type = RankedTensorType::get({}, elementType);
+  return ConstantOp::create(builder, loc, type, DenseElementsAttr::get(type, value));
+}
+
+Value buildScalar(OpBuilder &builder, Location loc, Type elementType, double value) {
+  if (auto type = dyn_cast<FloatType>(elementType))
+    return buildScalarOf(builder, loc, type, FloatAttr::get(type, value));
+  return buildScalar(builder, loc, elementType, static_cast<int64_t>(value));
+}
+
+Value buildScalar(OpBuilder &builder, Location loc, Type elementType, int64_t value) {
+  if (auto type = dyn_cast<FloatType>(elementType)) {
+    // Straight to the type: by way of double it would be rounded twice.
+    llvm::APFloat number(type.getFloatSemantics());
+    number.convertFromAPInt(llvm::APInt(64, value, true), true, llvm::APFloat::rmNearestTiesToEven);
+    return buildScalarOf(builder, loc, type, FloatAttr::get(type, number));
+  }
+  unsigned width = elementType.getIntOrFloatBitWidth();
+  llvm::APInt number(64, value, true);
+  // PyTorch's casts: bool is "not 0", other integers wrap.
+  number = width == 1 ? llvm::APInt(1, value != 0) : number.trunc(width);
+  return buildScalarOf(builder, loc, elementType, IntegerAttr::get(elementType, number));
+}
+
+Value buildFull(OpBuilder &builder, Value scalar, ArrayRef<OpFoldResult> size) {
+  SmallVector<Value> dynamic;
+  SmallVector<int64_t> fixed;
+  dispatchIndexOpFoldResults(size, dynamic, fixed);
+  Location loc = scalar.getLoc();
+  DenseElementsAttr element;
+  if (dynamic.empty() && matchPattern(scalar, m_Constant(&element)) && element.isSplat()) {
+    auto type = RankedTensorType::get(fixed, elementTypeOf(scalar));
+    return ConstantOp::create(builder, loc, type, element.resizeSplat(type));
+  }
+  return ExpandOp::create(builder, loc, RankedTensorType::get(fixed, elementTypeOf(scalar)), scalar,
+                          fixed, dynamic);
 }
 
 } // namespace shardc::aten

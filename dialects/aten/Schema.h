@@ -15,6 +15,7 @@ struct SchemaArgument {
   enum Kind { Required, Optional, Variadic, Attribute, OptionalAttribute };
   llvm::StringLiteral name;
   Kind kind;
+  llvm::StringLiteral storage; ///< attributes: C++ class, such as "::mlir::DenseI64ArrayAttr"
   bool isOperand() const { return kind <= Variadic; }
 };
 
@@ -38,6 +39,15 @@ mlir::FailureOr<mlir::Operation *> buildOp(mlir::OpBuilder &builder, mlir::Locat
                                            llvm::StringRef name,
                                            llvm::ArrayRef<NamedOperand> operands,
                                            llvm::ArrayRef<mlir::NamedAttribute> attributes);
+
+/// A 0-dim constant. A float is rounded to the element type, an integer or bool must fit in it.
+mlir::Value buildScalar(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType,
+                        double value);
+mlir::Value buildScalar(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType,
+                        int64_t value);
+/// A tensor filled with a 0-dim tensor's element: a constant where all is known, else an expand.
+mlir::Value buildFull(mlir::OpBuilder &builder, mlir::Value scalar,
+                      llvm::ArrayRef<mlir::OpFoldResult> size);
 
 } // namespace shardc::aten
 

@@ -56,4 +56,115 @@ def Aten_TransposeOp : Aten_ViewOpBase<"transpose", [LocalizableOpInterface]> {
   }];
 }
 
+def Aten_UnsqueezeOp : Aten_ViewOpBase<"unsqueeze"> {
+  let summary = "Puts in a dim of size 1, which is dim `dim` of the result";
+  let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim);
+  let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
+}
+
+def Aten_SqueezeOp : Aten_ViewOpBase<"squeeze"> {
+  let summary = "Removes dims, all of which have size 1";
+  let description = [{
+    Unlike ATen's, this op never keeps a dim that is listed: an importer lists those of size 1 only. So
+    the op means the same on the shards of a tensor.
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dim);
+  let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
+}
+
+def Aten_FlipOp : Aten_ViewOpBase<"flip"> {
+  let summary = "Reverses dims";
+  let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dims);
+  let assemblyFormat = "$self $dims attr-dict `:` functional-type(operands, results)";
+}
+
+//===--------------------------------------------------------------------------------------------===//
+// Parts and wholes
+//===--------------------------------------------------------------------------------------------===//
+
+def Aten_SliceOp : Aten_ViewOpBase<"slice", [AttrSizedOperandSegments]> {
+  let summary = "Elements start, start + step, ... before end along a dim";
+  let description = [{
+    As in Python, a negative bound counts from the end, and both are clipped to the tensor. Where the
+    dim's size is static, canonicalisation makes both lie in [0, size]. No end is the largest i64.
+
+    ```mlir
+    %y = aten.slice %x dim 1 [0 : %n : 1] : (tensor<2x16xf32>) -> tensor<2x?xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, DefaultValuedAttr<I64Attr, "0">:$static_start,
+                       Optional<Index>:$start,
+                       DefaultValuedAttr<I64Attr, "std::numeric_limits<int64_t>::max()">:$static_end,
+                       Optional<Index>:$end, DefaultValuedAttr<I64Attr, "1">:$step);
+  let assemblyFormat = [{
+    $self `dim` $dim `[` custom<DynamicIndex>($start, $static_start) `:`
+    custom<DynamicIndex>($end, $static_end) `:` $step `]` attr-dict
+    `:` `(` type($self) `)` `->` type($result)
+  }];
+  let hasCanonicalizeMethod = 1;
+}
+
+def Aten_SelectOp : Aten_ViewOpBase<"select"> {
+  let summary = "The slice at one position of a dim, which vanishes";
+  let description = [{
+    A negative position counts from the end.
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, I64Attr:$static_index,
+                       Optional<Index>:$index);
+  let assemblyFormat = [{
+    $self `dim` $dim `at` custom<DynamicIndex>($index, $static_index) attr-dict
+    `:` `(` type($self) `)` `->` type($result)
+  }];
+}
+
+def Aten_SplitWithSizesOp : Aten_Op<"split_with_sizes"> {
+  let summary = "Cuts a dim into consecutive parts of the given sizes (also split, chunk)";
+  let arguments = (ins Aten_Tensor:$self, DenseI64ArrayAttr:$static_split_sizes,
+                       Variadic<Index>:$split_sizes, DefaultValuedAttr<Aten_Dim, "0">:$dim);
+  let results = (outs Variadic<Aten_Tensor>:$parts);
+  let assemblyFormat = [{
+    $self custom<DynamicIndexList>($split_sizes, $static_split_sizes) `dim` $dim attr-dict
+    `:` `(` type($self) `)` `->` `(` type($parts) `)`
+  }];
+}
+
+def Aten_CatOp : Aten_ViewOpBase<"cat"> {
+  let summary = "Concatenation along a dim, in the promoted element type";
+  let arguments = (ins Variadic<Aten_Tensor>:$tensors, DefaultValuedAttr<Aten_Dim, "0">:$dim);
+  let assemblyFormat = [{
+    $tensors `dim` $dim attr-dict `:` functional-type($tensors, $result)
+  }];
+}
+
+def Aten_StackOp : Aten_ViewOpBase<"stack"> {
+  let summary = "Concatenation along a new dim of tensors of one shape";
+  let arguments = (ins Variadic<Aten_Tensor>:$tensors, DefaultValuedAttr<Aten_Dim, "0">:$dim);
+  let assemblyFormat = [{
+    $tensors `dim` $dim attr-dict `:` functional-type($tensors, $result)
+  }];
+}
+
+//===--------------------------------------------------------------------------------------------===//
+// Borders and triangles
+//===--------------------------------------------------------------------------------------------===//
+
+def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd"> {
+  let summary = "Adds elements of one value around a tensor";
+  let description = [{
+    `pad` is a list of pairs (before, after), for the last dim first. A negative width cuts off.
+  }];
+  let arguments = (ins Aten_Tensor:$self, DenseI64ArrayAttr:$pad,
+                       DefaultValuedAttr<F64Attr, "0.0">:$value);
+  let assemblyFormat = "$self $pad attr-dict `:` functional-type(operands, results)";
+}
+
+class Aten_TriangleOp<string mnemonic, string formula> : Aten_ViewOpBase<mnemonic> {
+  let summary = formula;
+  let inferBy = "inferPromoted";
+  let arguments = (ins Aten_Tensor:$self, DefaultValuedAttr<I64Attr, "0">:$diagonal);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+def Aten_TrilOp : Aten_TriangleOp<"tril", "Zero where column > row + diagonal, in the last two dims">;
+def Aten_TriuOp : Aten_TriangleOp<"triu", "Zero where column < row + diagonal, in the last two dims">;
+
 #endif // SHARDC_DIALECTS_ATEN_VIEWS_TD

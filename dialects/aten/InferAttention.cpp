@@ -5,48 +5,6 @@ using namespace mlir;
 
 namespace shardc::aten {
 
-LogicalResult GeluOp::verify() {
-  if (getApproximate() != "none" && getApproximate() != "tanh")
-    return emitOpError("approximate is \"") << getApproximate() << "\"; it is \"none\" or \"tanh\"";
-  return success();
-}
-
-LogicalResult ToCopyOp::infer(Inference &inference, Adaptor op) {
-  return inference.result(shapeOf(op.getSelf()), op.getDtype());
-}
-
-LogicalResult ConstantOp::infer(Inference &inference, Adaptor op) {
-  return inference.result(op.getValue().getShapedType().getShape(), op.getValue().getElementType());
-}
-
-OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
-
-LogicalResult EmbeddingOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> weight = shapeOf(op.getWeight());
-  if (weight.size() != 2)
-    return inference.error("needs a weight of two dims, not ", weight.size());
-  Shape shape(shapeOf(op.getIndices()));
-  shape.push_back(weight.back());
-  return inference.result(shape, elementTypeOf(op.getWeight()));
-}
-
-LogicalResult LayerNormOp::infer(Inference &inference, Adaptor op) {
-  RankedTensorType type = typeOf(op.getInput());
-  ArrayRef<int64_t> normalized = op.getNormalizedShape();
-  if (normalized.empty() || static_cast<int64_t>(normalized.size()) > type.getRank())
-    return inference.error("normalized_shape has ", normalized.size(), " entries for a tensor of ",
-                           type.getRank(), " dims");
-  if (failed(verifyCompatibleShape(type.getShape().take_back(normalized.size()), normalized)))
-    return inference.error("normalized_shape is not the input's trailing shape");
-  for (Value parameter : {op.getWeight(), op.getBias()})
-    if (parameter && failed(verifyCompatibleShape(shapeOf(parameter), normalized)))
-      return inference.error("weight and bias must have the shape normalized_shape");
-  FailureOr<Type> element = inference.promote(op.getOperands());
-  if (failed(element))
-    return failure();
-  return inference.result(type.getShape(), type.getElementType());
-}
-
 LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor op) {
   ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()),
                     value = shapeOf(op.getValue());

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Aten.h"
+
+using namespace mlir;
+
+namespace shardc::aten {
+
+static LogicalResult verifyChoice(Operation *op, StringRef name, StringRef value,
+                                  ArrayRef<StringRef> choices) {
+  if (llvm::is_contained(choices, value))
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError()
+                                  << name << " is \"" << value << "\"; it must be one of ";
+  llvm::interleaveComma(choices, diagnostic,
+                        [&](StringRef choice) { diagnostic << '"' << choice << '"'; });
+  return diagnostic;
+}
+
+LogicalResult GeluOp::verify() {
+  return verifyChoice(*this, "approximate", getApproximate(), {"none", "tanh"});
+}
+
+LogicalResult DivOp::verify() {
+  return getRoundingMode()
+             ? verifyChoice(*this, "rounding_mode", *getRoundingMode(), {"trunc", "floor"})
+             : success();
+}
+
+LogicalResult DivOp::infer(Inference &inference, Adaptor op) {
+  return op.getRoundingMode() ? inferElementwise(inference, op.getOperands())
+                              : inferElementwiseFloat(inference, op.getOperands());
+}
+
+LogicalResult ToCopyOp::infer(Inference &inference, Adaptor op) {
+  return inference.result(shapeOf(op.getSelf()), op.getDtype());
+}
+
+LogicalResult WhereOp::infer(Inference &inference, Adaptor op) {
+  FailureOr<Shape> shape = inference.broadcast(
+      {shapeOf(op.getCondition()), shapeOf(op.getSelf()), shapeOf(op.getOther())});
+  FailureOr<Type> type = inference.promote(op.getOperands().drop_front());
+  if (failed(shape) || failed(type))
+    return failure();
+  return inference.result(*shape, *type);
+}
+
+LogicalResult MaskedFillOp::infer(Inference &inference, Adaptor op) {
+  if (!shapeOf(op.getValue()).empty())
+    return inference.error("value must be a 0-dim tensor");
+  FailureOr<Shape> shape = inference.broadcast({shapeOf(op.getSelf()), shapeOf(op.getMask())});
+  if (failed(shape))
+    return failure();
+  return inference.result(*shape, elementTypeOf(op.getSelf()));
+}
+
+} // namespace shardc::aten

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops that reduce dims, or scan along one.
+#ifndef SHARDC_DIALECTS_ATEN_REDUCTIONS_TD
+#define SHARDC_DIALECTS_ATEN_REDUCTIONS_TD
+
+include "dialects/aten/AtenBase.td"
+
+/// `dim` absent or empty: all dims. Without `keepdim` they vanish from the result.
+class Aten_ReductionOpBase<string mnemonic, string formula, list<Trait> traits = []>
+    : Aten_Op<mnemonic, traits> {
+  let summary = formula;
+  let results = (outs Aten_Tensor:$result);
+}
+
+class Aten_ReductionOp<string mnemonic, string formula, string rule, Type type = Aten_Tensor,
+                       list<Trait> traits = []> : Aten_ReductionOpBase<mnemonic, formula, traits> {
+  let inferBy = rule;
+  let arguments = (ins type:$self, OptionalAttr<Aten_Dims>:$dim, UnitAttr:$keepdim);
+  let assemblyFormat = [{
+    $self (`dim` $dim^)? (`keepdim` $keepdim^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+/// `dtype`: self is cast to it first.
+class Aten_CastReductionOp<string mnemonic, string formula, string rule>
+    : Aten_ReductionOpBase<mnemonic, formula> {
+  let inferBy = rule;
+  let arguments = (ins Aten_Tensor:$self, OptionalAttr<Aten_Dims>:$dim, UnitAttr:$keepdim,
+                       OptionalAttr<TypeAttr>:$dtype);
+  let assemblyFormat = [{
+    $self (`dim` $dim^)? (`keepdim` $keepdim^)? (`to` $dtype^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+// Bools and integers become i64.
+def Aten_SumOp : Aten_CastReductionOp<"sum", "sum of elements", "inferSumLike">;
+def Aten_ProdOp : Aten_CastReductionOp<"prod", "product of elements", "inferSumLike">;
+def Aten_MeanOp : Aten_CastReductionOp<"mean", "sum of elements / their number", "inferMean">;
+
+def Aten_AmaxOp : Aten_ReductionOp<"amax", "largest element; NaN if there is one", "inferExtremum">;
+def Aten_AminOp : Aten_ReductionOp<"amin", "smallest element; NaN if there is one", "inferExtremum">;
+def Aten_AnyOp : Aten_ReductionOp<"any", "whether an element is not 0", "inferAnyAll">;
+def Aten_AllOp : Aten_ReductionOp<"all", "whether no element is 0", "inferAnyAll">;
+def Aten_LogsumexpOp : Aten_ReductionOp<"logsumexp", "log of the sum of exp(self)",
+                                        "inferReductionFloat">;
+
+def Aten_VarOp : Aten_ReductionOpBase<"var", "sum of squared differences from the mean / (number - correction)"> {
+  let inferBy = "inferReductionSame";
+  let arguments = (ins Aten_FloatTensor:$self, OptionalAttr<Aten_Dims>:$dim,
+                       DefaultValuedAttr<F64Attr, "1.0">:$correction, UnitAttr:$keepdim);
+  let assemblyFormat = [{
+    $self (`dim` $dim^)? (`keepdim` $keepdim^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_VectorNormOp : Aten_ReductionOpBase<"linalg_vector_norm", "(sum of |self|^ord)^(1/ord)"> {
+  let description = [{
+    `ord` infinite: largest |self|; -infinite: smallest; 0: number of elements that are not 0. `dtype`:
+    self is cast to it first.
+  }];
+  let inferBy = "inferCastReductionSame";
+  let arguments = (ins Aten_FloatTensor:$self, DefaultValuedAttr<F64Attr, "2.0">:$ord,
+                       OptionalAttr<Aten_Dims>:$dim, UnitAttr:$keepdim,
+                       OptionalAttr<TypeAttr>:$dtype);
+  let assemblyFormat = [{
+    $self (`dim` $dim^)? (`keepdim` $keepdim^)? (`to` $dtype^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBase<mnemonic, formula> {
+  let description = [{
+    The first of equals. Without `dim`: the position in the flattened tensor.
+  }];
+  let inferBy = "inferArgReduction";
+  let arguments = (ins Aten_NumberTensor:$self, OptionalAttr<Aten_Dim>:$dim, UnitAttr:$keepdim);
+  let assemblyFormat = [{
+    $self (`dim` $dim^)? (`keepdim` $keepdim^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+def Aten_ArgmaxOp : Aten_ArgReductionOp<"argmax", "position of the largest element, i64">;
+def Aten_ArgminOp : Aten_ArgReductionOp<"argmin", "position of the smallest element, i64">;
+
+def Aten_CumsumOp : Aten_Op<"cumsum"> {
+  let summary = "Sums of all elements up to each one along dim";
+  let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, OptionalAttr<TypeAttr>:$dtype);
+  let results = (outs Aten_Tensor:$result);
+  let assemblyFormat = [{
+    $self `dim` $dim (`to` $dtype^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // SHARDC_DIALECTS_ATEN_REDUCTIONS_TD
