@@ -2,6 +2,10 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/aten/passes/Passes.h"
 #include "passes/placement/Passes.h"
 
-void shardc::registerAllPasses() { registerPlacementPasses(); }
+void shardc::registerAllPasses() {
+  aten::registerAtenPasses();
+  registerPlacementPasses();
+}

@@ -42,11 +42,14 @@ def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
   }];
 }
 
+/// An index. Not "buildable", which would make ODS write inference of its own.
+def Aten_Size : Type<Index.predicate, "index", "::mlir::IndexType">;
+
 def Aten_SymSizeOp : Aten_Op<"sym_size"> {
   let summary = "Size of a dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim);
-  let results = (outs Index:$result);
-  let assemblyFormat = "$self `dim` $dim attr-dict `:` type($self)";
+  let results = (outs Aten_Size:$result);
+  let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares inferred types with PyTorch's own on random ops (pytorch_cases.py).
+
+Each case is written three times: with results of unknown sizes, which --aten-refine-types must turn into
+PyTorch's; with operands of partly unknown sizes and PyTorch's results, which must verify; and, where
+PyTorch raises an error, with a result of any type: inference must refuse it.
+"""
+
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+from pytorch_cases import FAMILIES, NAMES
+
+
+def mlir_type(shape, dtype):
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{NAMES[dtype]}>"
+
+
+def function(name, operands, text, results):
+    """`operands` and `results` are types."""
+    args = ", ".join(f"%a{i}: {t}" for i, t in enumerate(operands))
+    op = text.format(*(f"%a{i}" for i in range(len(operands))))
+    many = len(results) > 1 or text.startswith("aten.split")
+    out = f"({', '.join(results)})" if many else results[0]
+    form = out if text.startswith("aten.arange") else f"({', '.join(operands)}) -> {out}"
+    number = f":{len(results)}" if len(results) > 1 else ""
+    values = ", ".join(f"%r#{i}" for i in range(len(results))) if len(results) > 1 else "%r"
+    return (f"func.func @{name}({args}) -> ({', '.join(results)}) {{\n"
+            f"  %r{number} = {op} : {form}\n  return {values} : {', '.join(results)}\n}}\n")
+
+
+def forget(shape, chance):
+    return ["?" if random.random() < chance else n for n in shape]
+
+
+def shard_opt(text, *flags):
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        return subprocess.run(["shard-opt", file.name, *flags], capture_output=True, text=True)
+
+
+def main(count, seed):
+    random.seed(seed)
+    expected, refine, forgetful, refused, calls = {}, [], [], [], {}
+    for i in range(count):
+        operands, text, call = random.choice(FAMILIES)()
+        types = [mlir_type(*o) for o in operands]
+        try:
+            out = call(*(torch.empty(s, dtype=t, device="meta") for s, t in operands))
+        except Exception:
+            refused.append((text, function(f"c{i}", types, text, ["tensor<f32>"])))
+            continue
+        out = list(out) if isinstance(out, (list, tuple)) else [out]
+        calls[f"c{i}"] = (text, types)
+        expected[f"c{i}"] = [mlir_type(r.shape, r.dtype) for r in out]
+        refine.append(function(f"c{i}", types, text,
+                               [mlir_type(forget(r.shape, 1), r.dtype) for r in out]))
+        forgetful.append(function(f"c{i}", [mlir_type(forget(s, 0.4), t) for s, t in operands], text,
+                                  expected[f"c{i}"]))
+
+    bad = 0
+    done = shard_opt("".join(refine), "--aten-refine-types")
+    found = dict(re.findall(r"func\.func @(c\d+)\(.*\) -> (.*) \{", done.stdout))
+    if done.returncode:
+        bad += 1
+        print(done.stderr[:4000])
+    else:
+        for name, types in expected.items():
+            if found.get(name, "").strip("()") != ", ".join(types):
+                bad += 1
+                print(f"{calls[name]}: PyTorch says {types}, inferred {found.get(name)}")
+    done = shard_opt("".join(forgetful))
+    if done.returncode:
+        bad += 1
+        print(done.stderr[:4000])
+    done = shard_opt("// -----\n".join(f for _, f in refused), "--split-input-file")
+    messages = done.stderr.count("failed to infer returned types")
+    if messages != len(refused):
+        bad += 1
+        accepted = done.stdout.count("func.func")
+        print(f"PyTorch refuses {len(refused)} cases, inference {messages} ({accepted} accepted)")
+        for text, f in refused:
+            if "failed to infer" not in shard_opt(f).stderr:
+                print(f)
+    print(f"{len(expected)} calls agree, {len(refused)} are refused" if not bad else f"{bad} failures")
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
