@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "dialects/dist/FunctionAttributes.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+ArrayRef<StringLiteral> shardc::dist::argumentKinds() {
+  static constexpr StringLiteral kinds[] = {"parameter", "buffer", "constant", "input"};
+  return kinds;
+}
+
+ArrayRef<StringLiteral> shardc::dist::resultKinds() {
+  static constexpr StringLiteral kinds[] = {"output", "loss", "buffer_mutation", "input_mutation",
+                                            "gradient"};
+  return kinds;
+}
+
+SmallVector<StringRef> shardc::dist::getNames(DictionaryAttr attributes) {
+  SmallVector<StringRef> names;
+  Attribute value = attributes ? attributes.get(kNameAttr) : Attribute();
+  if (auto name = dyn_cast_or_null<StringAttr>(value))
+    names.push_back(name.getValue());
+  else if (auto list = dyn_cast_or_null<ArrayAttr>(value))
+    for (Attribute name : list)
+      names.push_back(cast<StringAttr>(name).getValue());
+  return names;
+}
+
+SymbolAttr shardc::dist::findSymbol(FunctionOpInterface function, StringRef name) {
+  auto symbols = function->getAttrOfType<ArrayAttr>(kSymbolsAttr);
+  for (Attribute symbol : symbols ? symbols.getValue() : ArrayRef<Attribute>())
+    if (auto declared = dyn_cast<SymbolAttr>(symbol); declared && declared.getName() == name)
+      return declared;
+  return {};
+}
+
+namespace {
+/// One argument or result of a function with its attributes.
+class Verifier {
+public:
+  Verifier(FunctionOpInterface function, bool isResult, unsigned index)
+      : function(function), isResult(isResult), index(index),
+        type(isResult ? function.getResultTypes()[index] : function.getArgumentTypes()[index]),
+        attributes(isResult ? function.getResultAttrDict(index) : function.getArgAttrDict(index)) {}
+
+  LogicalResult verify(NamedAttribute attribute);
+
+private:
+  InFlightDiagnostic error() {
+    return function->emitOpError(isResult ? "result " : "argument ") << index << ": ";
+  }
+  LogicalResult verifyName(Attribute value);
+  LogicalResult verifyKind(Attribute value);
+  LogicalResult verifyAnnotation(Attribute value);
+  LogicalResult verifyGlobalType(Attribute value);
+  LogicalResult verifyLayout(Attribute value);
+  LogicalResult verifySizes(Attribute value);
+  /// Of the whole tensor: `dist.global_type` where there is one; null for what is not a tensor.
+  RankedTensorType getGlobalType();
+
+  FunctionOpInterface function;
+  bool isResult;
+  unsigned index;
+  Type type;
+  DictionaryAttr attributes;
+};
+} // namespace
+
+RankedTensorType Verifier::getGlobalType() {
+  if (auto global = attributes.getAs<TypeAttr>(kGlobalTypeAttr))
+    return dyn_cast<RankedTensorType>(global.getValue());
+  return getDeliveredType(type);
+}
+
+LogicalResult Verifier::verifyName(Attribute value) {
+  auto isName = [](Attribute name) {
+    auto text = dyn_cast<StringAttr>(name);
+    return text && !text.empty();
+  };
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (isName(value) || (list && !list.empty() && llvm::all_of(list, isName)))
+    return success();
+  return error() << "'dist.name' must be a name or a list of names, got " << value;
+}
+
+LogicalResult Verifier::verifyKind(Attribute value) {
+  auto kind = dyn_cast<StringAttr>(value);
+  ArrayRef<StringLiteral> kinds = isResult ? resultKinds() : argumentKinds();
+  if (kind && llvm::is_contained(kinds, kind.getValue()))
+    return success();
+  InFlightDiagnostic diagnostic = error() << "'dist.kind' must be one of ";
+  llvm::interleaveComma(kinds, diagnostic);
+  return diagnostic << "; got " << value;
+}
+
+LogicalResult Verifier::verifyAnnotation(Attribute value) {
+  auto layout = dyn_cast<LayoutAttr>(value);
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!layout || !tensor)
+    return error() << "'dist.annotation' is a #dist.layout for a tensor, got " << value << " for "
+                   << type;
+  if (tensor.getEncoding())
+    return error() << "'dist.annotation' asks for a layout, but the type already has one: "
+                   << tensor;
+  return layout.verifyAnnotation(tensor.getShape(),
+                                 [&] { return error() << "'dist.annotation': "; });
+}
+
+LogicalResult Verifier::verifyGlobalType(Attribute value) {
+  auto typeAttr = dyn_cast<TypeAttr>(value);
+  auto global = dyn_cast_or_null<RankedTensorType>(typeAttr ? typeAttr.getValue() : Type());
+  if (!global || global.getEncoding())
+    return error() << "'dist.global_type' must be a tensor type without a layout, got " << value;
+  RankedTensorType local = getDeliveredType(type);
+  if (!local || local.getRank() != global.getRank() ||
+      local.getElementType() != global.getElementType())
+    return error() << "'dist.global_type' " << global << " differs in rank or element type from "
+                   << type;
+  if (!attributes.contains(kLayoutAttr))
+    return error() << "'dist.global_type' needs 'dist.layout'";
+  return success();
+}
+
+LogicalResult Verifier::verifyLayout(Attribute value) {
+  auto layout = dyn_cast<LayoutAttr>(value);
+  if (!layout)
+    return error() << "'dist.layout' must be a #dist.layout, got " << value;
+  if (!attributes.contains(kGlobalTypeAttr))
+    return error() << "'dist.layout' needs 'dist.global_type'";
+  RankedTensorType global = getGlobalType();
+  if (!global)
+    return success(); // reported for dist.global_type
+  auto emitError = [&] { return error() << "'dist.layout': "; };
+  return layout.verifyEncoding(global.getShape(), global.getElementType(), emitError);
+}
+
+LogicalResult Verifier::verifySizes(Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  RankedTensorType global = getGlobalType();
+  if (!global)
+    return error() << "'dist.sizes' is for tensors, got " << type;
+  if (!list || static_cast<int64_t>(list.size()) != global.getRank())
+    return error() << "'dist.sizes' must list one #dist.size for each of " << global.getRank()
+                   << " dims, got " << value;
+  for (auto [dim, entry] : llvm::enumerate(list)) {
+    auto size = dyn_cast<SizeAttr>(entry);
+    if (!size)
+      return error() << "'dist.sizes': expected a #dist.size for dim " << dim << ", got " << entry;
+    int64_t known = size.getConstant().value_or(ShapedType::kDynamic);
+    if (known != global.getDimSize(dim))
+      return error() << "'dist.sizes': " << size << " is not the size of dim " << dim << " of "
+                     << global;
+    for (StringAttr symbol : size.getSymbols())
+      if (!findSymbol(function, symbol.getValue()))
+        return error() << "'dist.sizes': the function's 'dist.symbols' does not declare " << symbol;
+  }
+  return success();
+}
+
+LogicalResult Verifier::verify(NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if (name == kNameAttr)
+    return verifyName(value);
+  if (name == kKindAttr)
+    return verifyKind(value);
+  if (name == kAnnotationAttr)
+    return verifyAnnotation(value);
+  if (name == kGlobalTypeAttr)
+    return verifyGlobalType(value);
+  if (name == kLayoutAttr)
+    return verifyLayout(value);
+  if (name == kSizesAttr)
+    return verifySizes(value);
+  return error() << "unknown attribute '" << name
+                 << "'; known are dist.name, dist.kind, dist.annotation, dist.layout, "
+                    "dist.global_type and dist.sizes";
+}
+
+static LogicalResult verifyOf(Operation *op, bool isResult, unsigned index,
+                              NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitOpError("is not a function, so its ")
+           << (isResult ? "results" : "arguments") << " have no attribute '" << attribute.getName()
+           << "'";
+  return Verifier(function, isResult, index).verify(attribute);
+}
+
+LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
+                                                    NamedAttribute attribute) {
+  return verifyOf(op, /*isResult=*/false, index, attribute);
+}
+
+LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,
+                                                       NamedAttribute attribute) {
+  return verifyOf(op, /*isResult=*/true, index, attribute);
+}
+
+static LogicalResult verifySymbols(Operation *op, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (!isa<FunctionOpInterface>(op) || !list || !llvm::all_of(list, llvm::IsaPred<SymbolAttr>))
+    return op->emitOpError("'dist.symbols' must be a function's list of #dist.symbol, got ")
+           << value;
+  llvm::StringSet<> names;
+  for (auto symbol : list.getAsRange<SymbolAttr>())
+    if (!names.insert(symbol.getName().getValue()).second)
+      return op->emitOpError("'dist.symbols' declares ") << symbol.getName() << " twice";
+  return success();
+}
+
+LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kSymbolsAttr)
+    return verifySymbols(op, attribute.getValue());
+  if (name == kMeshAttr && (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue())))
+    return op->emitOpError("'dist.mesh' must be a module's #dist.mesh, got ")
+           << attribute.getValue();
+  return success();
+}

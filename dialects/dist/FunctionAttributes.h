@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a function says about its arguments and results, and a module about its program, beyond types.
+//
+// Arguments and results:
+//   dist.name         string, or array of strings for tied weights: the name in the model ("fc.weight";
+//                     of a mutation or gradient result: the name of what is mutated or differentiated)
+//   dist.kind         what it is: see `argumentKinds()` and `resultKinds()`
+//   dist.annotation   imported stage: layout asked for, placements may be open
+//   dist.layout       local stage: the layout that the local tensor has; with
+//   dist.global_type  local stage: type of the whole tensor, without a layout
+//   dist.sizes        array of #dist.size, one per dim of the whole tensor: names its dynamic dims
+// Functions:
+//   dist.symbols      array of #dist.symbol: the symbols that sizes and extents may use, with ranges
+// Modules:
+//   dist.mesh         the mesh that the program is for
+//   dist.specializations  see `dist-specialize`
+//
+// All are verified by the dialect; an unknown `dist.` attribute of an argument or result is an error.
+
+#ifndef SHARDC_DIALECTS_DIST_FUNCTIONATTRIBUTES_H
+#define SHARDC_DIALECTS_DIST_FUNCTIONATTRIBUTES_H
+
+#include "dialects/dist/Dist.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace shardc::dist {
+
+inline constexpr llvm::StringLiteral kNameAttr = "dist.name";
+inline constexpr llvm::StringLiteral kKindAttr = "dist.kind";
+inline constexpr llvm::StringLiteral kAnnotationAttr = "dist.annotation";
+inline constexpr llvm::StringLiteral kLayoutAttr = "dist.layout";
+inline constexpr llvm::StringLiteral kGlobalTypeAttr = "dist.global_type";
+inline constexpr llvm::StringLiteral kSizesAttr = "dist.sizes";
+inline constexpr llvm::StringLiteral kSymbolsAttr = "dist.symbols";
+inline constexpr llvm::StringLiteral kMeshAttr = "dist.mesh";
+
+/// "parameter", "buffer", "constant", "input".
+llvm::ArrayRef<llvm::StringLiteral> argumentKinds();
+/// "output", "loss", "buffer_mutation", "input_mutation", "gradient".
+llvm::ArrayRef<llvm::StringLiteral> resultKinds();
+
+/// The names in `dist.name`, in order; none where it is absent.
+llvm::SmallVector<llvm::StringRef> getNames(mlir::DictionaryAttr attributes);
+
+/// The symbol of that name in the function's `dist.symbols`; null where there is none.
+SymbolAttr findSymbol(mlir::FunctionOpInterface function, llvm::StringRef name);
+
+} // namespace shardc::dist
+
+#endif // SHARDC_DIALECTS_DIST_FUNCTIONATTRIBUTES_H

@@ -1,0 +1,92 @@
+// RUN: shard-opt %s --split-input-file --verify-diagnostics | FileCheck %s
+
+#mesh = #dist.mesh<["dp" = 2, "tp" = 4]>
+module attributes {dist.mesh = #mesh} {
+  // CHECK: func.func private @imported(tensor<8x4xf32> {dist.annotation = #S0dp_open_tp, dist.kind = "parameter", dist.name = ["wte.weight", "lm_head.weight"]}
+  func.func private @imported(
+      tensor<8x4xf32> {dist.name = ["wte.weight", "lm_head.weight"], dist.kind = "parameter",
+                       dist.annotation = #dist.layout<#mesh, [S(0), ?]>},
+      tensor<?x16xi64> {dist.name = "ids", dist.kind = "input",
+                        dist.sizes = [#dist.size<batch * 2>, #dist.size<16>]})
+      -> (tensor<f32> {dist.kind = "loss"})
+      attributes {dist.symbols = [#dist.symbol<batch in [1, 64]>]}
+  // CHECK: func.func private @local(tensor<?x2xf32> {dist.global_type = tensor<5x8xf32>, dist.layout = #S0dp_S1tp})
+  func.func private @local(
+      tensor<?x2xf32> {dist.layout = #dist.layout<#mesh, [S(0), S(1)]>,
+                       dist.global_type = tensor<5x8xf32>})
+}
+
+// -----
+// expected-error@+1 {{argument 0: 'dist.name' must be a name or a list of names, got []}}
+func.func private @f(tensor<2xf32> {dist.name = []})
+
+// -----
+// expected-error@+1 {{argument 0: 'dist.kind' must be one of parameter, buffer, constant, input; got "output"}}
+func.func private @f(tensor<2xf32> {dist.kind = "output"})
+
+// -----
+// expected-error@+1 {{result 0: 'dist.kind' must be one of output, loss, buffer_mutation, input_mutation, gradient; got "input"}}
+func.func private @f() -> (tensor<2xf32> {dist.kind = "input"})
+
+// -----
+// expected-error@+1 {{argument 1: unknown attribute 'dist.nmae'; known are dist.name,}}
+func.func private @f(tensor<2xf32>, tensor<2xf32> {dist.nmae = "x"})
+
+// -----
+#mesh = #dist.mesh<["a" = 2]>
+// expected-error@+1 {{'dist.annotation' is a #dist.layout for a tensor, got #dist.layout<#dist.mesh<["a" = 2]>, [R]> for 'index'}}
+func.func private @f(index {dist.annotation = #dist.layout<#mesh, [R]>})
+
+// -----
+#mesh = #dist.mesh<["a" = 2]>
+#R = #dist.layout<#mesh, [R]>
+// expected-error@+1 {{'dist.annotation' asks for a layout, but the type already has one}}
+func.func private @f(tensor<2xf32, #R> {dist.annotation = #R})
+
+// -----
+#mesh = #dist.mesh<["a" = 2]>
+// expected-error@+1 {{'dist.annotation': axis "a": S(3): dim 3 is out of range for a tensor of rank 1}}
+func.func private @f(tensor<2xf32> {dist.annotation = #dist.layout<#mesh, [S(3)]>})
+
+// -----
+#mesh = #dist.mesh<["a" = 2]>
+// expected-error@+1 {{'dist.layout' needs 'dist.global_type'}}
+func.func private @f(tensor<2xf32> {dist.layout = #dist.layout<#mesh, [S(0)]>})
+
+// -----
+// expected-error@+1 {{'dist.global_type' needs 'dist.layout'}}
+func.func private @f(tensor<2xf32> {dist.global_type = tensor<4xf32>})
+
+// -----
+#mesh = #dist.mesh<["a" = 2]>
+// expected-error@+1 {{'dist.global_type' 'tensor<4x2xf32>' differs in rank or element type from 'tensor<2xf32>'}}
+func.func private @f(tensor<2xf32> {dist.layout = #dist.layout<#mesh, [S(0)]>, dist.global_type = tensor<4x2xf32>})
+
+// -----
+#mesh = #dist.mesh<["a" = 2]>
+// expected-error@+1 {{'dist.layout': axis "a": the placement is open}}
+func.func private @f(tensor<2xf32> {dist.layout = #dist.layout<#mesh, [?]>, dist.global_type = tensor<4xf32>})
+
+// -----
+// expected-error@+1 {{'dist.sizes' must list one #dist.size for each of 2 dims, got [#dist.size<2>]}}
+func.func private @f(tensor<2x2xf32> {dist.sizes = [#dist.size<2>]})
+
+// -----
+// expected-error@+1 {{'dist.sizes': #dist.size<3> is not the size of dim 0 of 'tensor<2xf32>'}}
+func.func private @f(tensor<2xf32> {dist.sizes = [#dist.size<3>]})
+
+// -----
+// expected-error@+1 {{'dist.sizes': the function's 'dist.symbols' does not declare "n"}}
+func.func private @f(tensor<?xf32> {dist.sizes = [#dist.size<n>]})
+
+// -----
+// expected-error@+1 {{'dist.symbols' declares "n" twice}}
+func.func private @f() attributes {dist.symbols = [#dist.symbol<n in [1, 2]>, #dist.symbol<n in [1, 3]>]}
+
+// -----
+// expected-error@+1 {{'dist.symbols' must be a function's list of #dist.symbol, got 3}}
+func.func private @f() attributes {dist.symbols = 3}
+
+// -----
+// expected-error@+1 {{'dist.mesh' must be a module's #dist.mesh, got 3}}
+module attributes {dist.mesh = 3} {}
