@@ -61,8 +61,19 @@ function(shardc_add_tool name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} MLIR LLVM)
 endfunction()
 
+# shardc_add_mlir_unit_test(NAME SOURCES... [DEPS targets...])
+# As shardc_add_unit_test, for tests that make IR.
+function(shardc_add_mlir_unit_test name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  shardc_add_tool(${name} ${ARG_UNPARSED_ARGUMENTS} DEPS ${ARG_DEPS})
+  target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main Threads::Threads)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/unit)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
 # shardc_tablegen(TARGET TD_FILE  -gen-x out1 -gen-y out2 ...)
-# Outputs land beside the source's path in the build tree, e.g. dialects/dist/Dist.h.inc.
+# Outputs land beside the source's path in the build tree, e.g. dialects/dist/Dist.h.inc. A dialect or
+# a set of passes gets its reference page too (target shardc-docs): docs/dialects/NAME.md, docs/FOLDER.md.
 function(shardc_tablegen target td)
   set(LLVM_TARGET_DEFINITIONS ${td})
   set(args ${ARGN})
@@ -71,7 +82,29 @@ function(shardc_tablegen target td)
     list(POP_FRONT args generator output)
     string(REPLACE "," ";" flags "${generator}")
     mlir_tablegen(${output} ${flags} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
+    if(generator MATCHES "^-gen-dialect-decls,-dialect=(.*)$")
+      shardc_reference_page(dialects/${CMAKE_MATCH_1} ${td} -gen-dialect-doc -dialect=${CMAKE_MATCH_1})
+    elseif(generator MATCHES "^-gen-pass-decls")
+      file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+      shardc_reference_page(${folder} ${td} -gen-pass-doc)
+    endif()
   endwhile()
   add_public_tablegen_target(${target})
   set_property(GLOBAL APPEND PROPERTY SHARDC_TABLEGEN_TARGETS ${target})
+endfunction()
+
+# The reference pages of all dialects and passes, made from what their .td files say.
+add_custom_target(shardc-docs COMMENT "Reference pages in ${CMAKE_BINARY_DIR}/docs")
+function(shardc_reference_page page td)
+  set(output ${CMAKE_BINARY_DIR}/docs/${page}.md)
+  get_filename_component(folder ${output} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  string(MAKE_C_IDENTIFIER ${page} id)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${MLIR_TABLEGEN_EXE} ${ARGN} -I ${CMAKE_CURRENT_SOURCE_DIR} -I ${CMAKE_SOURCE_DIR}
+            -I ${LLVM_INCLUDE_DIR} ${td} -o ${output} -d ${output}.d
+    DEPENDS ${td} DEPFILE ${output}.d
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} VERBATIM)
+  add_custom_target(shardc-docs-${id} DEPENDS ${output})
+  add_dependencies(shardc-docs shardc-docs-${id})
 endfunction()

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a function says about its arguments and results, and a module about its program, beyond types.
+// What a function says about its arguments and results, and a module about its program, beyond
+// types.
 //
 // Arguments and results:
-//   dist.name         string, or array of strings for tied weights: the name in the model ("fc.weight";
-//                     of a mutation or gradient result: the name of what is mutated or differentiated)
+//   dist.name         string, or array of strings for tied weights: the name in the model
+//   ("fc.weight";
+//                     of a mutation or gradient result: the name of what is mutated or
+//                     differentiated)
 //   dist.kind         what it is: see `argumentKinds()` and `resultKinds()`
 //   dist.annotation   imported stage: layout asked for, placements may be open
 //   dist.layout       local stage: the layout that the local tensor has; with
 //   dist.global_type  local stage: type of the whole tensor, without a layout
 //   dist.sizes        array of #dist.size, one per dim of the whole tensor: names its dynamic dims
 // Functions:
-//   dist.symbols      array of #dist.symbol: the symbols that sizes and extents may use, with ranges
+//   dist.symbols      array of #dist.symbol: the symbols that sizes and extents may use, with
+//   ranges
 // Modules:
 //   dist.mesh         the mesh that the program is for
 //   dist.specializations  see `dist-specialize`
 //
-// All are verified by the dialect; an unknown `dist.` attribute of an argument or result is an error.
+// All are verified by the dialect; an unknown `dist.` attribute of an argument or result is an
+// error.
 
 #ifndef SHARDC_DIALECTS_DIST_FUNCTIONATTRIBUTES_H
 #define SHARDC_DIALECTS_DIST_FUNCTIONATTRIBUTES_H
