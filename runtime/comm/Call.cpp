@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/comm/Call.h"
+
+#include "runtime/support/Types.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shardrt {
+
+namespace {
+
+bool hasGather(uint32_t kind) {
+  return kind == SHARDRT_ALL_GATHER || kind == SHARDRT_ALL_TO_ALL || kind == SHARDRT_PERMUTE;
+}
+bool hasScatter(uint32_t kind) {
+  return kind == SHARDRT_REDUCE_SCATTER || kind == SHARDRT_ALL_TO_ALL;
+}
+bool reduces(uint32_t kind) { return kind == SHARDRT_ALL_REDUCE || kind == SHARDRT_REDUCE_SCATTER; }
+
+/// Fills the members' extents on one dim from a table or the chunk rule.
+std::string splitDim(const int64_t *table, int64_t full, size_t members, bool sums,
+                     std::vector<int64_t> &out) {
+  if (!table) {
+    if (sums)
+      chunkExtents(full, members, out);
+    else
+      out.assign(members, full);
+    return "";
+  }
+  out.assign(table, table + members);
+  int64_t total = 0;
+  for (int64_t extent : out) {
+    if (extent < 0)
+      return "a member's extent is negative (" + std::to_string(extent) + ")";
+    total += extent;
+  }
+  if (sums && total != full)
+    return "the members' extents sum to " + std::to_string(total) + ", the dim has " +
+           std::to_string(full);
+  return "";
+}
+
+} // namespace
+
+void chunkExtents(int64_t full, size_t members, std::vector<int64_t> &out) {
+  out.resize(members);
+  int64_t n = int64_t(members), chunk = (full + n - 1) / n;
+  for (int64_t r = 0; r < n; ++r)
+    out[size_t(r)] = std::max<int64_t>(0, std::min(full, (r + 1) * chunk) - r * chunk);
+}
+
+int64_t permuteSource(const shardrt_collective &collective, uint32_t target) {
+  for (uint32_t i = 0; i < collective.n_pairs; ++i)
+    if (collective.permutation[2 * i + 1] == target)
+      return collective.permutation[2 * i];
+  return -1;
+}
+
+Extents CallOperand::inShape(uint32_t position) const {
+  Extents shape = extents;
+  if (!gather.empty())
+    shape[size_t(facts->gather_dim)] = gather[position];
+  return shape;
+}
+
+Extents CallOperand::outShape(uint32_t position, const shardrt_collective &collective) const {
+  Extents shape = extents;
+  if (!scatter.empty())
+    shape[size_t(facts->scatter_dim)] = scatter[position];
+  if (collective.kind == SHARDRT_PERMUTE && !gather.empty()) {
+    int64_t source = permuteSource(collective, position);
+    shape[size_t(facts->gather_dim)] = gather[source < 0 ? position : size_t(source)];
+  }
+  return shape;
+}
+
+int64_t CallOperand::inElements(uint32_t position) const {
+  return countElements(inShape(position).data(), size_t(facts->rank));
+}
+
+int64_t CallOperand::outElements(uint32_t position, const shardrt_collective &collective) const {
+  return countElements(outShape(position, collective).data(), size_t(facts->rank));
+}
+
+std::string CollectiveCall::assign(const shardrt_collective &desc, Group &where, uint64_t number,
+                                   const shardrt_collective_tensor *tensors) {
+  collective = &desc;
+  group = &where;
+  run = number;
+  operands.resize(desc.n_operands);
+  for (uint32_t i = 0; i < desc.n_operands; ++i) {
+    CallOperand &operand = operands[i];
+    const shardrt_collective_tensor &tensor = tensors[i];
+    operand.facts = &desc.operands[i];
+    operand.elementBytes = typeBytes(operand.facts->type);
+    operand.in = tensor.in;
+    operand.out = tensor.out;
+    std::string here = "operand " + std::to_string(i) + ": ";
+    for (int32_t d = 0; d < operand.facts->rank; ++d)
+      operand.extents[size_t(d)] = tensor.extents[d];
+    if (checkedBytes(operand.extents.data(), size_t(operand.facts->rank), operand.elementBytes) < 0)
+      return here + "its extents " +
+             describe(operand.facts->type, operand.extents.data(), size_t(operand.facts->rank)) +
+             " are negative or too large";
+    operand.gather.clear();
+    operand.scatter.clear();
+    if (int32_t dim = operand.facts->gather_dim; dim >= 0) {
+      std::string problem = splitDim(tensor.gather, tensor.extents[dim], where.size(),
+                                     desc.kind != SHARDRT_PERMUTE, operand.gather);
+      if (!problem.empty())
+        return here + "gather dim " + std::to_string(dim) + ": " + problem;
+    }
+    if (int32_t dim = operand.facts->scatter_dim; dim >= 0) {
+      std::string problem =
+          splitDim(tensor.scatter, tensor.extents[dim], where.size(), true, operand.scatter);
+      if (!problem.empty())
+        return here + "scatter dim " + std::to_string(dim) + ": " + problem;
+    }
+    if (!operand.in && operand.inElements(where.position) > 0)
+      return here + "its input is a null pointer";
+    if (!operand.out && operand.outElements(where.position, desc) > 0)
+      return here + "its output is a null pointer";
+  }
+  return "";
+}
+
+int64_t CollectiveCall::wireBytes() const {
+  // Ring volumes: (n-1)/n of the full tensor for a gather or scatter, twice that for an all-reduce,
+  // (n-1)/n of the local tensor for an all-to-all, the local buffer for a permute or broadcast.
+  int64_t n = group->size();
+  if (n < 2)
+    return 0;
+  double bytes = 0;
+  for (const CallOperand &operand : operands) {
+    double full = double(countElements(operand.extents.data(), size_t(operand.facts->rank))) *
+                  double(operand.elementBytes);
+    double local = double(operand.inElements(group->position)) * double(operand.elementBytes);
+    double share = double(n - 1) / double(n);
+    switch (collective->kind) {
+    case SHARDRT_ALL_REDUCE:
+      bytes += 2 * share * full;
+      break;
+    case SHARDRT_ALL_TO_ALL:
+      bytes += share * local;
+      break;
+    case SHARDRT_PERMUTE:
+      bytes += local;
+      break;
+    case SHARDRT_BROADCAST:
+      bytes += full;
+      break;
+    default:
+      bytes += share * full;
+    }
+  }
+  return int64_t(bytes);
+}
+
+int64_t CollectiveCall::operandBytes() const {
+  int64_t bytes = 0;
+  for (const CallOperand &operand : operands)
+    bytes += operand.inElements(group->position) * operand.elementBytes;
+  return bytes;
+}
+
+const char *kindName(uint32_t kind) {
+  constexpr const char *names[] = {"?",          "all_gather", "all_reduce", "reduce_scatter",
+                                   "all_to_all", "broadcast",  "permute"};
+  return names[kind <= SHARDRT_PERMUTE ? kind : 0];
+}
+
+const char *reductionName(uint32_t reduction) {
+  constexpr const char *names[] = {"none", "sum", "avg", "min", "max", "prod"};
+  return reduction <= SHARDRT_PROD ? names[reduction] : "?";
+}
+
+std::string describe(const shardrt_collective &collective) {
+  std::string text = collective.name ? collective.name : kindName(collective.kind);
+  if (collective.location && *collective.location)
+    text += std::string(" (") + collective.location + ")";
+  return text;
+}
+
+void checkDescriptor(const shardrt_collective &c, std::span<const shardrt_group> groups,
+                     std::vector<std::string> &problems) {
+  std::string here = "collective " + describe(c) + ": ";
+  auto problem = [&](const std::string &text) { problems.push_back(here + text); };
+  if (c.kind < SHARDRT_ALL_GATHER || c.kind > SHARDRT_PERMUTE)
+    return problem("unknown kind " + std::to_string(c.kind));
+  if (c.group >= groups.size())
+    return problem("unknown group " + std::to_string(c.group));
+  if (reduces(c.kind) ? c.reduction < SHARDRT_SUM || c.reduction > SHARDRT_PROD
+                      : c.reduction != SHARDRT_REDUCE_NONE)
+    problem("reduction " + std::to_string(c.reduction) + " does not fit " + kindName(c.kind));
+  uint32_t smallest = UINT32_MAX;
+  const shardrt_group &group = groups[c.group];
+  for (uint32_t s = 0; s < group.n_sets; ++s)
+    smallest = std::min(smallest, group.set_begin[s + 1] - group.set_begin[s]);
+  if (c.kind == SHARDRT_BROADCAST && c.root >= smallest)
+    problem("root " + std::to_string(c.root) + " is outside the group");
+  if (c.kind == SHARDRT_PERMUTE) {
+    std::vector<uint32_t> targets;
+    for (uint32_t i = 0; i < c.n_pairs; ++i) {
+      if (c.permutation[2 * i] >= smallest || c.permutation[2 * i + 1] >= smallest)
+        problem("pair " + std::to_string(i) + " is outside the group");
+      targets.push_back(c.permutation[2 * i + 1]);
+    }
+    std::sort(targets.begin(), targets.end());
+    if (std::adjacent_find(targets.begin(), targets.end()) != targets.end())
+      problem("a target occurs twice");
+  }
+  for (uint32_t i = 0; i < c.n_operands; ++i) {
+    const shardrt_collective_operand &o = c.operands[i];
+    std::string operand = "operand " + std::to_string(i) + ": ";
+    if (typeBytes(o.type) == 0)
+      problem(operand + "unknown element type " + std::to_string(o.type));
+    if (o.rank < 0 || o.rank > SHARDRT_MAX_RANK) {
+      problem(operand + "rank " + std::to_string(o.rank));
+      continue;
+    }
+    bool gatherNeeded = hasGather(c.kind) && c.kind != SHARDRT_PERMUTE;
+    if (o.gather_dim < (gatherNeeded ? 0 : -1) || o.gather_dim >= o.rank ||
+        (o.gather_dim >= 0 && !hasGather(c.kind)))
+      problem(operand + "gather dim " + std::to_string(o.gather_dim));
+    if (o.scatter_dim < (hasScatter(c.kind) ? 0 : -1) || o.scatter_dim >= o.rank ||
+        (o.scatter_dim >= 0 && !hasScatter(c.kind)))
+      problem(operand + "scatter dim " + std::to_string(o.scatter_dim));
+    if (c.kind == SHARDRT_ALL_TO_ALL && o.gather_dim == o.scatter_dim)
+      problem(operand + "gather and scatter dim are the same");
+    if (reduces(c.kind) && o.type == SHARDRT_BOOL && c.reduction == SHARDRT_AVG)
+      problem(operand + "avg is not defined for bool");
+  }
+}
+
+std::string difference(const CollectiveCall &a, const CollectiveCall &b) {
+  const shardrt_collective &x = *a.collective, &y = *b.collective;
+  if (a.run != b.run)
+    return "run " + std::to_string(a.run) + " and run " + std::to_string(b.run) + " of the program";
+  if (&x != &y) {
+    if (x.kind != y.kind || x.reduction != y.reduction || x.n_operands != y.n_operands ||
+        x.root != y.root || x.n_pairs != y.n_pairs || !x.name != !y.name ||
+        (x.name && std::strcmp(x.name, y.name) != 0))
+      return "different collectives";
+    if (x.n_pairs && std::memcmp(x.permutation, y.permutation, 8ull * x.n_pairs) != 0)
+      return "different permutations";
+  }
+  for (size_t i = 0; i < a.operands.size(); ++i) {
+    const CallOperand &p = a.operands[i], &q = b.operands[i];
+    std::string here = "operand " + std::to_string(i) + ": ";
+    if (p.facts != q.facts && std::memcmp(p.facts, q.facts, sizeof(*p.facts)) != 0)
+      return here + "different element types, ranks or dims";
+    if (!std::equal(p.shape().begin(), p.shape().end(), q.shape().begin()))
+      return here + "extents " + describe(p.facts->type, p.extents.data(), p.shape().size()) +
+             " and " + describe(q.facts->type, q.extents.data(), q.shape().size());
+    if (p.gather != q.gather || p.scatter != q.scatter)
+      return here + "different extents of members";
+  }
+  return "";
+}
+
+} // namespace shardrt

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The last collectives of one rank, for the report when something went wrong.
+#ifndef SHARDC_RUNTIME_COMM_FLIGHTRECORDER_H
+#define SHARDC_RUNTIME_COMM_FLIGHTRECORDER_H
+
+#include "runtime/comm/Call.h"
+#include "runtime/support/Futex.h"
+
+namespace shardrt {
+
+/// Written by whoever executes the rank's collectives (one thread at a time), read when none does.
+class FlightRecorder {
+public:
+  struct Record {
+    const shardrt_collective *collective = nullptr;
+    uint64_t run = 0;
+    int64_t bytes = 0;
+    Clock::time_point begin, end;
+    shardrt_status status = SHARDRT_OK;
+    bool finished = false;
+  };
+
+  Record &begin(const CollectiveCall &call);
+  /// One line for each record, oldest first; empty if there is none.
+  std::string dump() const;
+
+private:
+  static constexpr size_t capacity = 64;
+  std::array<Record, capacity> ring;
+  uint64_t count = 0;
+};
+
+} // namespace shardrt
+
+#endif // SHARDC_RUNTIME_COMM_FLIGHTRECORDER_H

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The communicator of ranks that are threads of one process: a collective is two meetings of its
+// members, and between them every member does its part directly on the others' memory.
+#include "runtime/comm/LocalWorld.h"
+#include "runtime/comm/Share.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardrt {
+
+namespace {
+
+class LocalGroup : public Group {
+public:
+  LocalGroup(const std::vector<uint32_t> &members, uint32_t position, LocalChannel &channel)
+      : Group(members, position), channel(channel), calls(members.size()) {}
+
+  LocalChannel &channel;
+  uint64_t phase = 0;
+  std::vector<const CollectiveCall *> calls; ///< of all members; reused from call to call
+};
+
+class LocalCommunicator : public Communicator {
+public:
+  LocalCommunicator(std::shared_ptr<LocalWorld> world, uint32_t self)
+      : world(std::move(world)), self(self) {
+    std::vector<uint32_t> all(this->world->size());
+    std::iota(all.begin(), all.end(), 0u);
+    everybody = static_cast<LocalGroup *>(&group(all));
+  }
+  ~LocalCommunicator() override { world->leave(self); }
+
+  uint32_t worldSize() const override { return world->size(); }
+  uint32_t rank() const override { return self; }
+
+  Group &group(std::span<const uint32_t> members) override {
+    std::vector<uint32_t> key(members.begin(), members.end());
+    std::unique_ptr<LocalGroup> &entry = groups[key];
+    if (!entry) {
+      auto position = uint32_t(std::find(key.begin(), key.end(), self) - key.begin());
+      entry = std::make_unique<LocalGroup>(key, position, world->channel(key));
+    }
+    return *entry;
+  }
+
+  void handshake(const Identity &identity, Clock::time_point deadline) override {
+    const Activity activity{"the comparison of ranks before the first collective"};
+    arrive(*everybody, LocalChannel::Purpose::Handshake, &identity, activity, deadline);
+    finish(*everybody, activity, deadline, [&] { return compare(identity); });
+  }
+
+  void barrier(Clock::time_point deadline) override {
+    const Activity activity{"the barrier"};
+    arrive(*everybody, LocalChannel::Purpose::Barrier, nullptr, activity, deadline);
+    finish(*everybody, activity, deadline, [] { return std::string(); });
+  }
+
+  Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) override {
+    auto &group = static_cast<LocalGroup &>(*call.group);
+    if (group.size() == 1) {
+      const CollectiveCall *alone = &call;
+      performShare({&alone, 1}, 0);
+      return Clock::now();
+    }
+    world->noteCollective(self, call.collective);
+    struct Leave {
+      LocalCommunicator &c;
+      ~Leave() { c.world->noteCollective(c.self, nullptr); }
+    } leave{*this};
+    const Activity activity{"", call.collective, call.run};
+    arrive(group, LocalChannel::Purpose::Collective, &call, activity, deadline);
+    Clock::time_point arrived = Clock::now();
+    finish(group, activity, deadline, [&] {
+      std::string problem = collectCalls(group);
+      if (problem.empty())
+        performShare(group.calls, group.position);
+      return problem;
+    });
+    return arrived;
+  }
+
+  void abort(shardrt_status status, const std::string &reason) noexcept override {
+    world->abort(self, status, reason);
+  }
+  void refuse(uint64_t run, const std::string &reason) noexcept override {
+    world->refuse(self, run, reason);
+  }
+  void leave() noexcept override { world->leave(self); }
+  void notePosition(const shardrt_op *op) noexcept override { world->notePosition(self, op); }
+
+private:
+  /// First meeting: everybody's payload can be seen by everybody after it.
+  void arrive(LocalGroup &group, LocalChannel::Purpose purpose, const void *payload,
+              const Activity &activity, Clock::time_point deadline) {
+    LocalChannel::Slot &slot = group.channel.slots[group.position];
+    slot.purpose = purpose;
+    slot.payload = payload;
+    world->meet(group.channel, group.position, ++group.phase, activity, deadline);
+  }
+
+  /// Does this member's part, which returns what is wrong if anything, and meets the others again:
+  /// nobody needs the payloads, or what they point to, after that.
+  template <typename Part>
+  void finish(LocalGroup &group, const Activity &activity, Clock::time_point deadline, Part part) {
+    if (!world->beginTouching(self))
+      world->failAborted(group.channel, self, activity);
+    std::string problem = checkPurposes(group);
+    if (problem.empty())
+      problem = part();
+    world->endTouching(self);
+    if (!problem.empty())
+      world->fail(group.channel, self, activity, SHARDRT_MISMATCH, problem);
+    world->meet(group.channel, group.position, ++group.phase, activity, deadline);
+  }
+
+  /// Empty if all members came for the same purpose.
+  std::string checkPurposes(const LocalGroup &group) const {
+    constexpr const char *names[] = {"a collective", "the comparison of ranks", "a barrier"};
+    const LocalChannel &channel = group.channel;
+    for (size_t i = 1; i < channel.slots.size(); ++i)
+      if (channel.slots[i].purpose != channel.slots[0].purpose)
+        return "rank " + std::to_string(channel.members[0]) + " is in " +
+               names[size_t(channel.slots[0].purpose)] + ", rank " +
+               std::to_string(channel.members[i]) + " in " +
+               names[size_t(channel.slots[i].purpose)];
+    return "";
+  }
+
+  static std::string callText(const LocalGroup &group, size_t member) {
+    return "rank " + std::to_string(group.members[member]) + " is in " +
+           describe(*group.calls[member]->collective);
+  }
+  /// Fills group.calls; returns how the members' calls differ, if they do.
+  std::string collectCalls(LocalGroup &group) const {
+    for (size_t i = 0; i < group.calls.size(); ++i)
+      group.calls[i] = static_cast<const CollectiveCall *>(group.channel.slots[i].payload);
+    for (size_t i = 1; i < group.calls.size(); ++i)
+      if (std::string how = difference(*group.calls[0], *group.calls[i]); !how.empty())
+        return "ranks disagree: " + callText(group, 0) + ", " + callText(group, i) + " (" + how +
+               ")";
+    return "";
+  }
+
+  std::string compare(const Identity &identity) const {
+    std::string text;
+    for (size_t fact = 0; fact < identity.size(); ++fact) {
+      std::map<std::string, std::vector<uint32_t>> ranksOf;
+      for (uint32_t r = 0; r < world->size(); ++r) {
+        auto &theirs = *static_cast<const Identity *>(everybody->channel.slots[r].payload);
+        ranksOf[fact < theirs.size() ? theirs[fact].second : "nothing"].push_back(r);
+      }
+      if (ranksOf.size() == 1)
+        continue;
+      text += (text.empty() ? "ranks differ in " : "; ") + identity[fact].first + ":";
+      const char *separator = " ";
+      for (auto &[value, ranks] : ranksOf) {
+        text += separator + value + " on " + rankList(ranks);
+        separator = ", ";
+      }
+    }
+    return text;
+  }
+
+  std::shared_ptr<LocalWorld> world;
+  uint32_t self;
+  std::map<std::vector<uint32_t>, std::unique_ptr<LocalGroup>> groups;
+  LocalGroup *everybody;
+};
+
+} // namespace
+
+std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize) {
+  auto world = std::make_shared<LocalWorld>(worldSize);
+  std::vector<std::unique_ptr<Communicator>> ends;
+  for (uint32_t rank = 0; rank < worldSize; ++rank)
+    ends.push_back(std::make_unique<LocalCommunicator>(world, rank));
+  return ends;
+}
+
+} // namespace shardrt

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/comm/Stream.h"
+
+#include <sys/prctl.h>
+
+namespace shardrt {
+
+namespace {
+
+/// Sleeps are only a bound on how long a lost chance to look again can last.
+constexpr std::chrono::seconds nap(1);
+
+std::chrono::nanoseconds spinTime(uint32_t ranks) {
+  return std::chrono::microseconds(std::thread::hardware_concurrency() >= 2 * ranks ? 20 : 0);
+}
+
+} // namespace
+
+CommStream::CommStream(Communicator &communicator, EventLog &events, Options options)
+    : communicator(communicator), events(events), options(options),
+      spin(spinTime(communicator.worldSize())) {
+  if (options.thread)
+    thread = std::thread([this] { threadMain(); });
+}
+
+CommStream::~CommStream() {
+  stopping.store(true, std::memory_order_release);
+  work.advance();
+  if (thread.joinable())
+    thread.join();
+}
+
+CommStream::Operation &CommStream::allocate(uint32_t &index) {
+  if (unused.empty()) {
+    unused.push_back(uint32_t(operations.size()));
+    operations.push_back(std::make_unique<Operation>());
+  }
+  index = unused.back();
+  unused.pop_back();
+  Operation &operation = *operations[index];
+  operation.live = true;
+  operation.failure.reset();
+  operation.done.store(false, std::memory_order_relaxed);
+  return operation;
+}
+
+void CommStream::release(uint32_t index) {
+  operations[index]->live = false;
+  ++operations[index]->generation;
+  unused.push_back(index);
+}
+
+uint64_t CommStream::start(const shardrt_collective &collective, Group *group, uint64_t run,
+                           const shardrt_collective_tensor *tensors) noexcept {
+  uint32_t index = 0;
+  Operation &operation = allocate(index);
+  operation.collective = &collective;
+  uint64_t token = uint64_t(operation.generation) << 32 | index;
+  std::string problem = group ? operation.call.assign(collective, *group, run, tensors) : "";
+  if (!group || !problem.empty()) {
+    if (!problem.empty())
+      operation.failure.emplace(SHARDRT_INTERNAL, describe(collective) + ": " + problem);
+    operation.done.store(true, std::memory_order_release);
+    return token;
+  }
+  {
+    std::lock_guard lock(queueMutex);
+    queue.push_back(&operation);
+  }
+  if (options.thread)
+    work.advance();
+  return token;
+}
+
+void CommStream::execute(Operation &operation) {
+  FlightRecorder::Record &record = recorder.begin(operation.call);
+  try {
+    Clock::time_point arrived = communicator.run(operation.call, deadlineAfter(options.timeout));
+    if (options.link.enabled() && operation.call.group->size() > 1)
+      std::this_thread::sleep_until(arrived + options.link.time(operation.call.wireBytes()));
+  } catch (const Failure &failure) {
+    operation.failure.emplace(failure);
+    record.status = failure.status;
+  } catch (const std::exception &error) {
+    operation.failure.emplace(SHARDRT_INTERNAL, error.what());
+    record.status = SHARDRT_INTERNAL;
+    communicator.abort(SHARDRT_ABORTED, error.what());
+  }
+  record.end = Clock::now();
+  record.finished = true;
+  if (events.enabled)
+    events.add(SHARDRT_STREAM_COMM, operation.call.collective->name,
+               operation.call.collective->location, record.begin, record.end, record.bytes);
+  operation.done.store(true, std::memory_order_release);
+  completed.advance();
+}
+
+bool CommStream::runNext() {
+  Operation *operation = nullptr;
+  {
+    std::lock_guard lock(queueMutex);
+    if (queue.empty())
+      return false;
+    operation = queue.front();
+    queue.pop_front();
+  }
+  execute(*operation);
+  return true;
+}
+
+void CommStream::threadMain() {
+  // Emulated links and deadlines need sleeps to end on time; the default slack is 50 us.
+  prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+  while (true) {
+    uint32_t seen = work.load();
+    {
+      std::lock_guard lock(executing);
+      while (runNext()) {
+      }
+    }
+    if (stopping.load(std::memory_order_acquire))
+      return;
+    work.wait(seen, spin, nap);
+  }
+}
+
+void CommStream::finishOperation(uint32_t index) {
+  Operation &operation = *operations[index];
+  while (!operation.done.load(std::memory_order_acquire)) {
+    uint32_t seen = completed.load();
+    if (executing.try_lock()) {
+      std::lock_guard lock(executing, std::adopt_lock);
+      // It is in the queue: only a holder of `executing` takes it out, and completes it before it
+      // lets go.
+      while (!operation.done.load(std::memory_order_acquire) && runNext()) {
+      }
+      continue;
+    }
+    if (!operation.done.load(std::memory_order_acquire))
+      completed.wait(seen, spin, nap);
+  }
+}
+
+CommStream::Operation *CommStream::find(uint64_t token) const {
+  uint32_t index = uint32_t(token), generation = uint32_t(token >> 32);
+  bool known = index < operations.size() && operations[index]->live &&
+               operations[index]->generation == generation;
+  return known ? operations[index].get() : nullptr;
+}
+
+const shardrt_collective *CommStream::collectiveOf(uint64_t token) const {
+  const Operation *operation = find(token);
+  return operation ? operation->collective : nullptr;
+}
+
+void CommStream::wait(uint64_t token) {
+  uint32_t index = uint32_t(token);
+  if (!find(token))
+    throw Failure(SHARDRT_INTERNAL, "wait for a collective that is not in flight");
+  finishOperation(index);
+  std::optional<Failure> failure = std::move(operations[index]->failure);
+  release(index);
+  if (failure)
+    throw Failure(*failure);
+}
+
+void CommStream::runNow(const shardrt_collective &collective, Group *group, uint64_t run,
+                        const shardrt_collective_tensor *tensors) {
+  if (!group)
+    return;
+  uint32_t index = 0;
+  Operation &operation = allocate(index);
+  if (std::string problem = operation.call.assign(collective, *group, run, tensors);
+      !problem.empty()) {
+    release(index);
+    throw Failure(SHARDRT_INTERNAL, describe(collective) + ": " + problem);
+  }
+  {
+    std::lock_guard lock(executing);
+    while (runNext()) {
+    }
+    execute(operation);
+  }
+  std::optional<Failure> failure = std::move(operation.failure);
+  release(index);
+  if (failure)
+    throw Failure(*failure);
+}
+
+std::optional<Failure> CommStream::drain() {
+  std::optional<Failure> first;
+  for (uint32_t index = 0; index < operations.size(); ++index) {
+    if (!operations[index]->live)
+      continue;
+    finishOperation(index);
+    if (!first && operations[index]->failure)
+      first.emplace(*operations[index]->failure);
+    release(index);
+  }
+  return first;
+}
+
+} // namespace shardrt

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/manifest/Manifest.h"
+
+#include "importers/torch_export/archive/Json.h"
+#include "runtime/support/Failure.h"
+#include "runtime/support/Types.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+namespace shardrt {
+
+using shardc::JsonValue;
+
+namespace {
+
+/// Reads values by path and collects what is wrong, so that a bad manifest is reported at once.
+class Reader {
+public:
+  Problems problems;
+
+  void wrong(const std::string &path, const std::string &expected) {
+    problems.add(path + ": expected " + expected);
+  }
+  std::string text(JsonValue parent, const std::string &path, const char *key) {
+    auto value = parent[key].string();
+    if (!value)
+      wrong(path + "." + key, "a string");
+    return std::string(value.value_or(""));
+  }
+  int64_t integer(JsonValue parent, const std::string &path, const char *key) {
+    auto value = parent[key].integer();
+    if (!value)
+      wrong(path + "." + key, "an integer");
+    return value.value_or(0);
+  }
+  /// Calls `each(element, path)` for an array; a missing one is an error if required.
+  template <typename Each>
+  void array(JsonValue parent, const std::string &path, const char *key, bool required, Each each) {
+    JsonValue value = parent[key];
+    std::string here = path.empty() ? key : path + "." + key;
+    if (!value.isArray()) {
+      if (required || value.exists())
+        wrong(here, "an array");
+      return;
+    }
+    size_t i = 0;
+    for (JsonValue element : value.elements())
+      each(element, here + "[" + std::to_string(i++) + "]");
+  }
+  std::vector<std::string> strings(JsonValue parent, const std::string &path, const char *key,
+                                   bool required) {
+    std::vector<std::string> out;
+    array(parent, path, key, required, [&](JsonValue element, const std::string &here) {
+      if (auto value = element.string())
+        out.emplace_back(*value);
+      else
+        wrong(here, "a string");
+    });
+    return out;
+  }
+
+  void mesh(JsonValue root, Manifest &m);
+  void symbols(JsonValue root, Manifest &m);
+  Expression expression(JsonValue value, const std::string &path, const Manifest &m);
+  void tensor(JsonValue value, const std::string &path, const Manifest &m, TensorSpec &spec);
+  void parameters(JsonValue root, Manifest &m);
+  void entries(JsonValue root, Manifest &m);
+};
+
+void Reader::mesh(JsonValue root, Manifest &m) {
+  JsonValue mesh = root["mesh"];
+  if (!mesh.isObject())
+    return wrong("mesh", "an object");
+  array(mesh, "mesh", "axes", true, [&](JsonValue axis, const std::string &path) {
+    m.mesh.axes.push_back({text(axis, path, "name"), integer(axis, path, "size")});
+  });
+  array(mesh, "mesh", "devices", false, [&](JsonValue device, const std::string &path) {
+    if (auto value = device.integer())
+      m.mesh.deviceIds.push_back(*value);
+    else
+      wrong(path, "an integer");
+  });
+  std::vector<std::string> invalid = m.mesh.validate();
+  problems.add(invalid, "mesh: ");
+  if (!invalid.empty())
+    return;
+  if (m.mesh.numDevices() > m.worldSize)
+    problems.add("world_size: " + std::to_string(m.worldSize) +
+                 " ranks are too few for a mesh of " + std::to_string(m.mesh.numDevices()));
+  for (int64_t device : m.mesh.deviceIds)
+    if (device < 0 || device >= m.worldSize)
+      problems.add("mesh.devices: rank " + std::to_string(device) + " is outside the world");
+}
+
+void Reader::symbols(JsonValue root, Manifest &m) {
+  array(root, "", "symbols", false, [&](JsonValue symbol, const std::string &path) {
+    SymbolSpec spec{text(symbol, path, "name"), integer(symbol, path, "min"),
+                    integer(symbol, path, "max")};
+    if (spec.min > spec.max || spec.min < 0)
+      wrong(path, "0 <= min <= max");
+    if (std::find(m.symbolNames.begin(), m.symbolNames.end(), spec.name) != m.symbolNames.end())
+      problems.add(path + ": the symbol " + spec.name + " occurs twice");
+    m.symbolNames.push_back(spec.name);
+    m.symbols.push_back(std::move(spec));
+  });
+  array(root, "", "constraints", false, [&](JsonValue constraint, const std::string &path) {
+    constexpr std::pair<const char *, ConstraintSpec::Relation> relations[] = {
+        {"==", ConstraintSpec::Relation::Equal},        {"!=", ConstraintSpec::Relation::NotEqual},
+        {"<=", ConstraintSpec::Relation::LessEqual},    {"<", ConstraintSpec::Relation::Less},
+        {">=", ConstraintSpec::Relation::GreaterEqual}, {">", ConstraintSpec::Relation::Greater}};
+    ConstraintSpec spec;
+    spec.left = expression(constraint["left"], path + ".left", m);
+    spec.right = expression(constraint["right"], path + ".right", m);
+    std::string relation = text(constraint, path, "relation");
+    bool known = false;
+    for (auto &[name, value] : relations)
+      if (relation == name) {
+        spec.relation = value;
+        known = true;
+      }
+    if (!known)
+      wrong(path + ".relation", "one of == != <= < >= >");
+    spec.text = spec.left.str(m.symbolNames) + " " + relation + " " + spec.right.str(m.symbolNames);
+    m.constraints.push_back(std::move(spec));
+  });
+}
+
+Expression Reader::expression(JsonValue value, const std::string &path, const Manifest &m) {
+  if (auto number = value.integer())
+    return Expression::constant(*number);
+  if (auto name = value.string()) {
+    auto found = std::find(m.symbolNames.begin(), m.symbolNames.end(), *name);
+    if (found != m.symbolNames.end())
+      return Expression::symbol(size_t(found - m.symbolNames.begin()));
+    wrong(path, "a symbol, but " + std::string(*name) + " is none");
+    return Expression::constant(0);
+  }
+  if (value.isArray() && value.size() == 3) {
+    std::vector<JsonValue> parts;
+    for (JsonValue part : value.elements())
+      parts.push_back(part);
+    auto kind = Expression::operatorNamed(parts[0].string().value_or(""));
+    if (kind) {
+      // Two evaluations whose order matters for messages.
+      Expression left = expression(parts[1], path + "[1]", m);
+      Expression right = expression(parts[2], path + "[2]", m);
+      return {*kind, 0, {std::move(left), std::move(right)}};
+    }
+  }
+  wrong(path, "an integer, a symbol or [operator, left, right]");
+  return Expression::constant(0);
+}
+
+void Reader::tensor(JsonValue value, const std::string &path, const Manifest &m, TensorSpec &spec) {
+  std::string type = text(value, path, "type");
+  spec.type = typeFromName(type);
+  if (spec.type == 0)
+    wrong(path + ".type", "an element type");
+  array(value, path, "shape", true, [&](JsonValue dim, const std::string &here) {
+    spec.shape.push_back(expression(dim, here, m));
+    if (spec.shape.back().isConstant() && spec.shape.back().value < 0)
+      wrong(here, "an extent that is not negative");
+  });
+  if (spec.rank() > SHARDRT_MAX_RANK)
+    wrong(path + ".shape", "at most " + std::to_string(SHARDRT_MAX_RANK) + " dims");
+  shardc::Parsed<shardc::Layout> layout = shardc::parseLayout(m.mesh, text(value, path, "layout"));
+  if (!layout) {
+    problems.add(path + ".layout: " + layout.error);
+    return;
+  }
+  spec.layout = std::move(*layout.value);
+  std::vector<int64_t> shape;
+  for (const Expression &dim : spec.shape)
+    shape.push_back(dim.isConstant() ? dim.value : shardc::kDynamic);
+  problems.add(spec.layout.validate(shape), path + ".layout: ");
+}
+
+void Reader::parameters(JsonValue root, Manifest &m) {
+  std::set<std::string> seen;
+  array(root, "", "parameters", true, [&](JsonValue value, const std::string &path) {
+    ParameterSpec spec;
+    spec.names = strings(value, path, "names", true);
+    if (spec.names.empty())
+      return wrong(path + ".names", "at least one name");
+    spec.name = spec.names.front();
+    for (const std::string &name : spec.names)
+      if (!seen.insert(name).second)
+        problems.add(path + ".names: " + name + " belongs to two parameters");
+    tensor(value, path, m, spec);
+    for (const Expression &dim : spec.shape)
+      if (!dim.isConstant())
+        wrong(path + ".shape", "integers");
+    if (value["source"].exists()) {
+      std::string source = text(value, path, "source");
+      spec.isConstant = source == "constant";
+      if (!spec.isConstant && source != "weights")
+        wrong(path + ".source", "weights or constant");
+    }
+    if (value["mutable"].exists() && !value["mutable"].boolean())
+      wrong(path + ".mutable", "true or false");
+    spec.isMutable = value["mutable"].boolean().value_or(false);
+    m.parameters.push_back(std::move(spec));
+  });
+}
+
+void Reader::entries(JsonValue root, Manifest &m) {
+  std::unordered_map<std::string, size_t> parameterIndex;
+  for (size_t i = 0; i < m.parameters.size(); ++i)
+    for (const std::string &name : m.parameters[i].names)
+      parameterIndex.emplace(name, i);
+  array(root, "", "entries", true, [&](JsonValue value, const std::string &path) {
+    EntrySpec entry;
+    entry.name = text(value, path, "name");
+    array(value, path, "inputs", true, [&](JsonValue input, const std::string &here) {
+      TensorSpec &spec = entry.inputs.emplace_back();
+      spec.name = text(input, here, "name");
+      tensor(input, here, m, spec);
+    });
+    array(value, path, "outputs", true, [&](JsonValue output, const std::string &here) {
+      OutputSpec &spec = entry.outputs.emplace_back();
+      spec.name = text(output, here, "name");
+      tensor(output, here, m, spec);
+      std::string kind = text(output, here, "kind");
+      if (kind == "user") {
+        entry.userOutputs.push_back(entry.outputs.size() - 1);
+        return;
+      }
+      if (kind != "state")
+        return wrong(here + ".kind", "user or state");
+      std::string target = text(output, here, "updates");
+      auto found = parameterIndex.find(target);
+      if (found == parameterIndex.end())
+        return wrong(here + ".updates", "the name of a parameter");
+      spec.updates = found->second;
+      const ParameterSpec &parameter = m.parameters[found->second];
+      bool sameShape = spec.rank() == parameter.rank();
+      for (size_t d = 0; sameShape && d < spec.rank(); ++d)
+        sameShape = spec.shape[d].isConstant() && spec.shape[d].value == parameter.shape[d].value;
+      if (!parameter.isMutable || parameter.type != spec.type || !sameShape ||
+          !(parameter.layout == spec.layout))
+        problems.add(here + ": type, shape and layout must be those of " + target +
+                     ", which must be mutable");
+    });
+    m.entries.push_back(std::move(entry));
+  });
+  if (m.entries.empty())
+    wrong("entries", "at least one entry");
+}
+
+} // namespace
+
+Manifest Manifest::parse(std::string_view json) {
+  std::string error;
+  std::optional<shardc::JsonDocument> document = shardc::JsonDocument::parse(json, error);
+  if (!document)
+    throw Failure(SHARDRT_BAD_FILE, "the artifact's manifest is not JSON: " + error);
+  JsonValue root = document->root();
+  if (!root.isObject())
+    throw Failure(SHARDRT_BAD_FILE, "the artifact's manifest is not a JSON object");
+  if (auto format = root["format"].integer(); format != 1)
+    throw Failure(SHARDRT_INCOMPATIBLE,
+                  "the artifact's manifest has format " +
+                      (format ? std::to_string(*format) : std::string("unknown")) +
+                      ", this runtime reads format 1");
+  Reader reader;
+  Manifest m;
+  m.tool = reader.text(root, "", "tool");
+  m.name = reader.text(root, "", "name");
+  m.artifactHash = reader.text(root, "", "artifact_hash");
+  m.sequenceHash = reader.text(root, "", "sequence_hash");
+  m.targetKind = reader.text(root["target"], "target", "kind");
+  m.triple = reader.text(root["target"], "target", "triple");
+  m.cpu = reader.text(root["target"], "target", "cpu");
+  m.features = reader.strings(root["target"], "target", "features", true);
+  m.worldSize = reader.integer(root, "", "world_size");
+  if (m.worldSize < 1 || m.worldSize > INT32_MAX)
+    reader.wrong("world_size", "a positive integer");
+  m.ignoredParameters = reader.strings(root, "", "ignored_parameters", false);
+  m.libraries = reader.strings(root, "", "libraries", false);
+  reader.mesh(root, m);
+  reader.symbols(root, m);
+  // Layouts are checked against the mesh: with a bad one their messages would be noise.
+  if (reader.problems.empty()) {
+    reader.parameters(root, m);
+    reader.entries(root, m);
+  }
+  reader.problems.raise(SHARDRT_BAD_FILE, "the artifact's manifest");
+  return m;
+}
+
+std::vector<int64_t> ParameterSpec::extents() const {
+  std::vector<int64_t> out;
+  for (const Expression &dim : shape)
+    out.push_back(dim.value);
+  return out;
+}
+
+bool ConstraintSpec::holds(int64_t a, int64_t b) const {
+  switch (relation) {
+  case Relation::Equal:
+    return a == b;
+  case Relation::NotEqual:
+    return a != b;
+  case Relation::LessEqual:
+    return a <= b;
+  case Relation::Less:
+    return a < b;
+  case Relation::GreaterEqual:
+    return a >= b;
+  default:
+    return a > b;
+  }
+}
+
+bool matchesPattern(std::string_view pattern, std::string_view text) {
+  // The last * and where its match began: on a mismatch it takes one more character.
+  size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*')
+    ++p;
+  return p == pattern.size();
+}
+
+} // namespace shardrt

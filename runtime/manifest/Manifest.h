@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The manifest of an artifact as values (docs/manifest.md).
+#ifndef SHARDC_RUNTIME_MANIFEST_MANIFEST_H
+#define SHARDC_RUNTIME_MANIFEST_MANIFEST_H
+
+#include "dialects/interfaces/Layout.h"
+#include "runtime/abi/shardrt_program.h"
+#include "runtime/manifest/Expression.h"
+
+#include <string>
+#include <vector>
+
+namespace shardrt {
+
+struct TensorSpec {
+  std::string name;
+  shardrt_type type = 0;
+  std::vector<Expression> shape;
+  shardc::Layout layout;
+
+  size_t rank() const { return shape.size(); }
+};
+
+struct ParameterSpec : TensorSpec { ///< all dims are constants; name is the first of names
+  std::vector<std::string> names;
+  bool isConstant = false; ///< the data is in the artifact
+  bool isMutable = false;
+
+  std::vector<int64_t> extents() const;
+};
+
+struct OutputSpec : TensorSpec {
+  /// Index of the parameter whose new value this is; nothing for an output of the user's.
+  std::optional<size_t> updates;
+};
+
+struct EntrySpec {
+  std::string name;
+  std::vector<TensorSpec> inputs;
+  std::vector<OutputSpec> outputs;
+  std::vector<size_t> userOutputs; ///< indices of outputs without `updates`, in order
+};
+
+struct SymbolSpec {
+  std::string name;
+  int64_t min = 0, max = 0; ///< inclusive
+};
+
+struct ConstraintSpec {
+  enum class Relation : uint8_t { Equal, NotEqual, LessEqual, Less, GreaterEqual, Greater };
+  Expression left, right;
+  Relation relation = Relation::Equal;
+  std::string text; ///< for messages
+
+  bool holds(int64_t left, int64_t right) const;
+};
+
+struct Manifest {
+  std::string tool, name, artifactHash, sequenceHash;
+  std::string targetKind, triple, cpu;
+  std::vector<std::string> features;
+  int64_t worldSize = 1;
+  shardc::Mesh mesh;
+  std::vector<SymbolSpec> symbols;
+  std::vector<std::string> symbolNames; ///< of `symbols`
+  std::vector<ConstraintSpec> constraints;
+  std::vector<ParameterSpec> parameters;
+  std::vector<std::string> ignoredParameters; ///< patterns
+  std::vector<std::string> libraries; ///< that generated code calls through services: "blas"
+  std::vector<EntrySpec> entries;
+
+  /// Throws Failure (SHARDRT_BAD_FILE) with everything that is wrong, each with the path of its
+  /// key.
+  static Manifest parse(std::string_view json);
+  /// Whether the tables of the artifact fit this manifest; throws with everything that does not.
+  void checkProgram(const shardrt_program &program) const;
+};
+
+/// Whether `text` matches `pattern`, in which * stands for any characters.
+bool matchesPattern(std::string_view pattern, std::string_view text);
+
+} // namespace shardrt
+
+#endif // SHARDC_RUNTIME_MANIFEST_MANIFEST_H

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program bound to one rank: what shardrt_model is.
+#ifndef SHARDC_RUNTIME_MODEL_MODEL_H
+#define SHARDC_RUNTIME_MODEL_MODEL_H
+
+#include "runtime/api/Handles.h"
+#include "runtime/comm/Stream.h"
+#include "runtime/gemm/Blas.h"
+#include "runtime/manifest/Manifest.h"
+#include "runtime/model/Binding.h"
+#include "runtime/model/Parameters.h"
+#include "runtime/support/Log.h"
+#include "runtime/threads/ThreadPool.h"
+
+#include <map>
+
+namespace shardrt {
+
+class Model {
+public:
+  /// Checks the ABI version, the manifest, and that the tables fit it. Throws Failure.
+  static Manifest parseArtifact(const shardrt_manifest &artifact);
+
+  /// Throws Failure with everything that is missing or different.
+  Model(const shardrt_manifest &artifact, const shardrt_config &config);
+  ~Model();
+  Model(const Model &) = delete;
+
+  void loadFile(const std::string &path);
+  void loadCallback(shardrt_find_parameter_fn find, void *context);
+
+  /// `entry` null: the first.
+  void run(const char *entry, std::span<const shardrt_tensor> inputs,
+           std::span<const shardrt_tensor> outputs);
+  void outputShapes(const char *entry, std::span<const shardrt_tensor> inputs,
+                    shardrt_shape *global, shardrt_shape *local, size_t count);
+  void inputShard(const char *entry, size_t input, const int64_t *extents, int32_t rank,
+                  shardrt_shape &local);
+  void barrier();
+
+  const EventLog &eventLog() const { return events; }
+  void clearEvents() { events.clear(); }
+  shardrt_memory memoryUsed() const;
+  const Log &logger() const { return log; }
+  uint32_t rank() const { return uint32_t(self); }
+  const Manifest &manifestOf() const { return manifest; }
+
+private:
+  friend struct Services;
+
+  /// An entry for one tuple of symbols.
+  struct Plan {
+    Shapes shapes;
+    std::vector<int64_t> offsets;
+    uint64_t arenaBytes = 0;
+  };
+  /// What an entry keeps between runs.
+  struct EntryState {
+    const shardrt_entry *program = nullptr;
+    const EntrySpec *spec = nullptr;
+    const shardrt_variant *variant = nullptr; ///< null: this rank has nothing to do
+    Buffer persistent;
+    std::map<SymbolValues, Plan> plans;
+  };
+  /// A tensor of one call, as the program sees it and as the caller gave it.
+  struct Passed {
+    void *data = nullptr; ///< dense, local
+    bool staged = false;  ///< data is a staging buffer
+  };
+
+  void checkArtifact(const shardrt_manifest &artifact, const shardrt_config &config) const;
+  EntryState &entryNamed(const char *name);
+  void adoptParameters(ParameterSet parameters);
+  Identity identity() const;
+
+  Plan &planFor(EntryState &entry, const SymbolValues &symbols);
+  shardrt_frame frameFor(EntryState &entry, const SymbolValues &symbols);
+  void compareRanks();
+  void execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
+               std::span<const shardrt_tensor> inputs, std::span<const shardrt_tensor> outputs);
+  [[noreturn]] void failRun(const Failure &failure);
+  void *stage(size_t slot, size_t bytes);
+  Passed passInput(size_t slot, const TensorSpec &spec, const Slice &slice,
+                   const shardrt_tensor &tensor);
+  Passed passOutput(size_t slot, const TensorSpec &spec, const Slice &slice,
+                    const shardrt_tensor &tensor);
+  void returnOutput(const TensorSpec &spec, const Slice &slice, const Passed &passed,
+                    const shardrt_tensor &tensor);
+  void gatherGlobal(const TensorSpec &spec, const Slice &slice, const void *local,
+                    const shardrt_tensor &tensor);
+  Group *groupOf(const shardrt_collective &collective);
+  const Blas &blasLibrary();
+  void recordFailure(shardrt_status status, const std::string &message);
+  void closeOp(Clock::time_point now);
+
+  const Manifest manifest;
+  const shardrt_program &program;
+  const int32_t self;
+  const Log log;
+  const Allocator allocator;
+  const double timeout;
+  const bool usesCollectives;               ///< of more than one rank
+  const std::shared_ptr<Endpoint> endpoint; ///< of an own world of one, if none was given
+  Communicator &communicator;
+  const std::optional<shardc::Coordinate> coordinate;
+  EventLog events;
+  ThreadPool pool;
+  CommStream stream;
+  std::vector<Group *> groups; ///< this rank's set of each group of the program; null: in none
+  Group *everybody = nullptr;
+  std::once_flag blasOnce;
+  std::shared_ptr<const Blas> blas;
+
+  ParameterSet parameters;
+  std::vector<EntryState> entries;
+  Buffer arena;
+  std::vector<Buffer> staging;
+  bool ranksCompared = false;
+  uint64_t runNumber = 0;
+
+  // The run in progress.
+  const EntryState *running = nullptr;
+  std::mutex failureMutex; ///< services may fail on any compute thread
+  std::optional<Failure> firstFailure;
+  std::atomic<bool> hasFailed{false};
+  const shardrt_op *currentOp = nullptr;
+  Clock::time_point opBegin;
+};
+
+/// The table that generated code gets.
+extern const shardrt_services serviceTable;
+
+} // namespace shardrt
+
+#endif // SHARDC_RUNTIME_MODEL_MODEL_H

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/model/Parameters.h"
+
+#include "runtime/support/Copy.h"
+#include "runtime/support/Failure.h"
+#include "runtime/support/Types.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+namespace shardrt {
+
+namespace {
+
+/// Copies are aligned for vectors, unlike slices in place.
+constexpr size_t copyAlignment = 64;
+
+std::string shapeText(shardrt_type type, const std::vector<int64_t> &extents) {
+  return describe(type, extents.data(), extents.size());
+}
+
+} // namespace
+
+/// Takes sources one by one and collects what is wrong.
+class ParameterSet::Builder {
+public:
+  Builder(const Manifest &manifest, const shardrt_program &program,
+          const std::optional<shardc::Coordinate> &coordinate, const Allocator &allocator)
+      : manifest(manifest), program(program), coordinate(coordinate), allocator(allocator) {
+    size_t count = manifest.parameters.size();
+    set.slices.resize(count, nullptr);
+    set.isSet.resize(count, false);
+    set.owned.resize(count);
+    set.next.resize(count);
+  }
+
+  ParameterSet set;
+  Problems problems;
+
+  void addConstants() {
+    for (size_t i = 0; i < manifest.parameters.size(); ++i)
+      if (manifest.parameters[i].isConstant)
+        addConstant(i);
+  }
+
+  /// Checks the source and takes this rank's slice of it, unless something was wrong before.
+  void add(size_t index, const std::string &name, const ParameterSource &source) {
+    const ParameterSpec &spec = manifest.parameters[index];
+    Slice slice = Slice::make(spec.layout, spec.extents(), coordinate);
+    const std::vector<int64_t> &wanted = source.local ? slice.local : slice.global;
+    if (source.type != spec.type || source.extents != wanted) {
+      problems.add(name + ": it is " + shapeText(source.type, source.extents) + ", expected " +
+                   shapeText(spec.type, wanted));
+      return;
+    }
+    if (!problems.empty())
+      return;
+    if (source.local) // all of it
+      slice = Slice::make(shardc::Layout(), slice.local, shardc::Coordinate());
+    take(index, slice, source);
+  }
+
+  /// Another name of a parameter that is already set: must have the same value.
+  void compare(size_t index, const std::string &name, const ParameterSource &source) {
+    const ParameterSpec &spec = manifest.parameters[index];
+    Slice slice = Slice::make(spec.layout, spec.extents(), coordinate);
+    bool same = source.type == spec.type && source.extents == slice.global;
+    if (same && problems.empty()) {
+      int64_t bytes = typeBytes(spec.type);
+      Buffer copy(allocator, size_t(slice.elements() * bytes), copyAlignment, "a tied parameter");
+      slice.extract(copy.data(), source.data, source.strides.data(), bytes);
+      same = copy.size() == 0 || std::memcmp(copy.data(), set.slices[index], copy.size()) == 0;
+    }
+    if (!same)
+      problems.add(name + ": it is tied to " + spec.name + " in the program, but differs from it");
+  }
+
+  /// Throws if anything was wrong.
+  ParameterSet finish(const std::string &headline) {
+    problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
+    return std::move(set);
+  }
+
+private:
+  void addConstant(size_t index) {
+    const ParameterSpec &spec = manifest.parameters[index];
+    for (uint32_t c = 0; c < program.n_constants; ++c) {
+      const shardrt_constant &constant = program.constants[c];
+      if (spec.name != constant.name)
+        continue;
+      ParameterSource source;
+      source.type = constant.type;
+      source.extents.assign(constant.extents, constant.extents + constant.rank);
+      source.strides.resize(source.extents.size());
+      denseStrides(source.extents, source.strides.data());
+      source.data = constant.data;
+      source.borrowed = true;
+      add(index, spec.name, source);
+      return;
+    }
+    problems.add(spec.name + ": the artifact lacks this constant");
+  }
+
+  void take(size_t index, const Slice &slice, const ParameterSource &source) {
+    const ParameterSpec &spec = manifest.parameters[index];
+    int64_t elementBytes = typeBytes(spec.type);
+    size_t bytes = size_t(slice.elements() * elementBytes);
+    set.isSet[index] = true;
+    set.total += bytes;
+    if (spec.isMutable)
+      set.next[index] = Buffer(allocator, bytes, copyAlignment, "a parameter's next value");
+    if (bytes == 0)
+      return;
+    if (source.borrowed && !spec.isMutable && slice.isBox() &&
+        isDense(slice.local, source.strides.data())) {
+      auto *first = static_cast<const char *>(source.data) +
+                    slice.offset(source.strides.data()) * elementBytes;
+      if (reinterpret_cast<uintptr_t>(first) % uintptr_t(elementBytes) == 0) {
+        set.slices[index] = const_cast<char *>(first);
+        return;
+      }
+    }
+    set.owned[index] = Buffer(allocator, bytes, copyAlignment, "a parameter");
+    slice.extract(set.owned[index].data(), source.data, source.strides.data(), elementBytes);
+    set.slices[index] = set.owned[index].data();
+    set.copied += bytes;
+  }
+
+  const Manifest &manifest;
+  const shardrt_program &program;
+  const std::optional<shardc::Coordinate> &coordinate;
+  const Allocator &allocator;
+};
+
+namespace {
+
+/// 0 for element types that no program uses.
+shardrt_type typeOf(shardc::ElementType type) {
+  return typeFromName(shardc::elementTypeName(type));
+}
+
+std::string storedText(const shardc::StoredTensor &tensor) {
+  std::string text = std::string(shardc::elementTypeName(tensor.type)) + "[";
+  for (size_t d = 0; d < tensor.sizes.size(); ++d)
+    text += (d ? ", " : "") + std::to_string(tensor.sizes[d]);
+  return text + "]";
+}
+
+ParameterSource sourceOf(const shardc::StoredTensor &tensor) {
+  ParameterSource source;
+  source.type = typeOf(tensor.type);
+  source.extents = tensor.sizes;
+  source.strides = tensor.strides;
+  source.data = tensor.storage.data() + tensor.offset * int64_t(shardc::byteWidth(tensor.type));
+  source.borrowed = true;
+  return source;
+}
+
+} // namespace
+
+ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_program &program,
+                                    const std::optional<shardc::Coordinate> &coordinate,
+                                    const Allocator &allocator, const std::string &path) {
+  std::string error;
+  std::optional<shardc::TensorStore> opened = shardc::TensorStore::open(path, error);
+  if (!opened)
+    throw Failure(SHARDRT_BAD_FILE, error);
+  auto store = std::make_shared<const shardc::TensorStore>(std::move(*opened));
+  Builder builder(manifest, program, coordinate, allocator);
+  std::unordered_set<std::string_view> known;
+  for (size_t i = 0; i < manifest.parameters.size(); ++i) {
+    const ParameterSpec &spec = manifest.parameters[i];
+    known.insert(spec.names.begin(), spec.names.end());
+    if (spec.isConstant)
+      continue;
+    const shardc::StoredTensor *first = nullptr;
+    for (const std::string &name : spec.names) {
+      const shardc::StoredTensor *tensor = store->find(name);
+      if (!tensor || (first && tensor->tiedTo(*first)))
+        continue;
+      if (!tensor->hasData())
+        builder.problems.add(name + ": the file has its shape but no data (exported without "
+                                    "weights)");
+      else if (typeOf(tensor->type) == 0)
+        builder.problems.add(name + ": it is " + storedText(*tensor) + ", expected " +
+                             shapeText(spec.type, spec.extents()));
+      else if (first)
+        builder.compare(i, name, sourceOf(*tensor));
+      else
+        builder.add(i, name, sourceOf(*tensor));
+      first = first ? first : tensor;
+    }
+    if (!first)
+      builder.problems.add(spec.name + ": missing, expected " +
+                           shapeText(spec.type, spec.extents()));
+  }
+  // Of an exported program only parameters count: its buffers and constants may have been folded.
+  bool marksParameters = std::any_of(store->tensors().begin(), store->tensors().end(),
+                                     [](auto &tensor) { return tensor.parameter; });
+  for (const shardc::StoredTensor &tensor : store->tensors()) {
+    bool ignored = std::any_of(
+        manifest.ignoredParameters.begin(), manifest.ignoredParameters.end(),
+        [&](const std::string &pattern) { return matchesPattern(pattern, tensor.name); });
+    if (!known.count(tensor.name) && !ignored && (tensor.parameter || !marksParameters))
+      builder.problems.add(tensor.name + ": the program has no such parameter (" +
+                           storedText(tensor) + ")");
+  }
+  builder.addConstants();
+  builder.set.file = store;
+  return builder.finish("parameters in " + path);
+}
+
+ParameterSet ParameterSet::fromCallback(const Manifest &manifest, const shardrt_program &program,
+                                        const std::optional<shardc::Coordinate> &coordinate,
+                                        const Allocator &allocator, shardrt_find_parameter_fn find,
+                                        void *context) {
+  Builder builder(manifest, program, coordinate, allocator);
+  for (size_t i = 0; i < manifest.parameters.size(); ++i) {
+    const ParameterSpec &spec = manifest.parameters[i];
+    if (spec.isConstant)
+      continue;
+    int32_t answer = 1;
+    for (const std::string &name : spec.names) {
+      shardrt_tensor tensor{};
+      answer = find(context, name.c_str(), &tensor);
+      if (answer == 1)
+        continue;
+      if (answer != 0)
+        throw Failure(SHARDRT_INVALID_ARGUMENT, "parameter " + name +
+                                                    ": the caller's function returned " +
+                                                    std::to_string(answer));
+      bool valid = tensor.rank >= 0 && tensor.rank <= SHARDRT_MAX_RANK &&
+                   (tensor.rank == 0 || tensor.extents);
+      int64_t bytes = valid ? checkedBytes(tensor.extents, size_t(tensor.rank),
+                                           std::max<int64_t>(typeBytes(tensor.type), 1))
+                            : -1;
+      if (bytes < 0 || (bytes > 0 && !tensor.data) ||
+          (tensor.scope != SHARDRT_GLOBAL && tensor.scope != SHARDRT_LOCAL)) {
+        builder.problems.add(name + ": rank, extents, scope or data are not valid");
+        break;
+      }
+      ParameterSource source;
+      source.type = tensor.type;
+      source.extents.assign(tensor.extents, tensor.extents + tensor.rank);
+      source.strides.resize(source.extents.size());
+      if (tensor.strides)
+        source.strides.assign(tensor.strides, tensor.strides + tensor.rank);
+      else
+        denseStrides(source.extents, source.strides.data());
+      source.data = tensor.data;
+      source.local = tensor.scope == SHARDRT_LOCAL;
+      builder.add(i, name, source);
+      break;
+    }
+    if (answer == 1)
+      builder.problems.add(spec.name + ": missing, expected " +
+                           shapeText(spec.type, spec.extents()));
+  }
+  builder.addConstants();
+  return builder.finish("parameters");
+}
+
+ParameterSet ParameterSet::fromConstants(const Manifest &manifest, const shardrt_program &program,
+                                         const std::optional<shardc::Coordinate> &coordinate,
+                                         const Allocator &allocator) {
+  Builder builder(manifest, program, coordinate, allocator);
+  builder.addConstants();
+  return builder.finish("constants");
+}
+
+std::vector<std::string> ParameterSet::unset(const Manifest &manifest) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < isSet.size(); ++i)
+    if (!isSet[i])
+      names.push_back(manifest.parameters[i].name);
+  return names;
+}
+
+void ParameterSet::adoptNext(size_t parameter) {
+  std::swap(owned[parameter], next[parameter]);
+  slices[parameter] = owned[parameter].data();
+}
+
+} // namespace shardrt

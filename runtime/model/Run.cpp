@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One run of an entry: shapes, the caller's tensors in and out, the generated code.
+#include "runtime/model/Model.h"
+#include "runtime/support/Copy.h"
+#include "runtime/support/Types.h"
+
+#include <algorithm>
+
+namespace shardrt {
+
+namespace {
+
+constexpr size_t stagingAlignment = 64;
+/// Plans of so many tuples of symbols are kept; a program that sees more starts over.
+constexpr size_t maxPlans = 1024;
+
+/// How global outputs are put together. Of static life, like the descriptors of an artifact: other
+/// ranks' messages may name it at any time.
+const shardrt_collective_operand bytesOperand{SHARDRT_U8, 1, 0, -1};
+const shardrt_collective outputGather{"the gather of a global output",
+                                      "",
+                                      &bytesOperand,
+                                      nullptr,
+                                      SHARDRT_ALL_GATHER,
+                                      SHARDRT_REDUCE_NONE,
+                                      0,
+                                      1,
+                                      0,
+                                      0,
+                                      0};
+
+/// The caller's strides, or row-major ones.
+std::vector<int64_t> stridesOf(const shardrt_tensor &tensor) {
+  std::vector<int64_t> strides(size_t(tensor.rank));
+  if (tensor.strides)
+    strides.assign(tensor.strides, tensor.strides + tensor.rank);
+  else
+    denseStrides({tensor.extents, size_t(tensor.rank)}, strides.data());
+  return strides;
+}
+
+/// The whole of a dense local tensor as a slice of itself.
+Slice whole(const std::vector<int64_t> &extents) {
+  return Slice::make(shardc::Layout(), extents, shardc::Coordinate());
+}
+
+/// Where this rank's part begins in the caller's memory, if it is dense and aligned there; else
+/// null.
+void *inPlace(const Slice &slice, const shardrt_tensor &tensor, int64_t bytes) {
+  std::vector<int64_t> strides = stridesOf(tensor);
+  if (!slice.isBox() || slice.elements() == 0 || !isDense(slice.local, strides.data()))
+    return nullptr;
+  char *first = static_cast<char *>(tensor.data) + slice.offset(strides.data()) * bytes;
+  return reinterpret_cast<uintptr_t>(first) % uintptr_t(bytes) == 0 ? first : nullptr;
+}
+
+/// Which of these byte ranges overlap another one, in n log n. Only ranges marked as written
+/// matter: two that are only read may overlap.
+struct Range {
+  const char *begin;
+  size_t bytes;
+  bool written;
+  size_t index;
+};
+std::vector<size_t> overlappingWrites(std::vector<Range> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  std::vector<size_t> out;
+  const char *readEnd = nullptr, *writeEnd = nullptr;
+  size_t lastWritten = 0;
+  for (const Range &range : ranges) {
+    if (range.written && (range.begin < readEnd || range.begin < writeEnd))
+      out.push_back(range.index);
+    else if (!range.written && range.begin < writeEnd)
+      out.push_back(lastWritten);
+    const char *end = range.begin + range.bytes;
+    if (range.written && end > writeEnd) {
+      writeEnd = end;
+      lastWritten = range.index;
+    }
+    if (!range.written)
+      readEnd = std::max(readEnd, end);
+  }
+  return out;
+}
+
+} // namespace
+
+Model::Plan &Model::planFor(EntryState &entry, const SymbolValues &symbols) {
+  auto found = entry.plans.find(symbols);
+  if (found != entry.plans.end())
+    return found->second;
+  if (entry.plans.size() >= maxPlans)
+    entry.plans.clear();
+  Plan plan;
+  plan.shapes = evaluateShapes(*entry.spec, symbols, coordinate);
+  if (const shardrt_variant *variant = entry.variant) {
+    plan.offsets.resize(variant->n_offsets);
+    plan.arenaBytes = variant->arena_bytes;
+    if (variant->plan) {
+      shardrt_frame frame = frameFor(entry, symbols);
+      frame.offsets = plan.offsets.data();
+      frame.arena_bytes = 0;
+      hasFailed = false;
+      firstFailure.reset();
+      if (int32_t result = variant->plan(&frame); result != 0 || hasFailed)
+        throw firstFailure ? *firstFailure
+                           : Failure(SHARDRT_PROGRAM_ERROR,
+                                     "planning of memory returned " + std::to_string(result));
+      plan.arenaBytes = frame.arena_bytes;
+    }
+  }
+  return entry.plans.emplace(symbols, std::move(plan)).first->second;
+}
+
+shardrt_frame Model::frameFor(EntryState &entry, const SymbolValues &symbols) {
+  shardrt_frame frame{};
+  frame.services = &serviceTable;
+  frame.runtime = this;
+  frame.persistent = entry.persistent.data();
+  frame.parameters = parameters.pointers();
+  frame.symbols = symbols.data();
+  frame.coordinates = coordinate ? coordinate->data() : nullptr;
+  frame.rank = self;
+  frame.world = manifest.worldSize;
+  frame.threads = pool.threads();
+  return frame;
+}
+
+void *Model::stage(size_t slot, size_t bytes) {
+  if (staging.size() <= slot)
+    staging.resize(slot + 1);
+  staging[slot].reserve(allocator, bytes, stagingAlignment, "staging");
+  return staging[slot].data();
+}
+
+Model::Passed Model::passInput(size_t slot, const TensorSpec &spec, const Slice &slice,
+                               const shardrt_tensor &tensor) {
+  int64_t bytes = typeBytes(spec.type);
+  const Slice &part = tensor.scope == SHARDRT_LOCAL ? whole(slice.local) : slice;
+  if (part.elements() == 0)
+    return {};
+  if (void *data = inPlace(part, tensor, bytes))
+    return {data, false};
+  void *data = stage(slot, size_t(part.elements() * bytes));
+  part.extract(data, tensor.data, stridesOf(tensor).data(), bytes);
+  return {data, true};
+}
+
+Model::Passed Model::passOutput(size_t slot, const TensorSpec &spec, const Slice &slice,
+                                const shardrt_tensor &tensor) {
+  int64_t bytes = typeBytes(spec.type);
+  if (slice.elements() == 0)
+    return {};
+  if (tensor.scope == SHARDRT_LOCAL) {
+    if (void *data = inPlace(whole(slice.local), tensor, bytes))
+      return {data, false};
+  } else if (tensor.scope == SHARDRT_SHARED && writesPart(spec.layout, coordinate)) {
+    if (void *data = inPlace(slice, tensor, bytes))
+      return {data, false};
+  }
+  return {stage(slot, size_t(slice.elements() * bytes)), true};
+}
+
+void Model::returnOutput(const TensorSpec &spec, const Slice &slice, const Passed &passed,
+                         const shardrt_tensor &tensor) {
+  int64_t bytes = typeBytes(spec.type);
+  if (tensor.scope == SHARDRT_GLOBAL) {
+    gatherGlobal(spec, slice, passed.data, tensor);
+    return;
+  }
+  if (!passed.staged)
+    return;
+  std::vector<int64_t> strides = stridesOf(tensor);
+  if (tensor.scope == SHARDRT_LOCAL)
+    whole(slice.local).insert(tensor.data, strides.data(), passed.data, bytes);
+  else if (writesPart(spec.layout, coordinate))
+    slice.insert(tensor.data, strides.data(), passed.data, bytes);
+}
+
+void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void *local,
+                         const shardrt_tensor &tensor) {
+  int64_t bytes = typeBytes(spec.type);
+  size_t world = size_t(manifest.worldSize);
+  // Every writer's part, one after the other, as bytes; then each goes to its place.
+  std::vector<Slice> parts;
+  std::vector<int64_t> sizes;
+  int64_t total = 0;
+  for (size_t rank = 0; rank < world; ++rank) {
+    auto where = manifest.mesh.coordinateOf(int64_t(rank));
+    if (!writesPart(spec.layout, where))
+      where.reset();
+    parts.push_back(Slice::make(spec.layout, slice.global, where));
+    // A scalar has one element even for a rank that is not to write it.
+    sizes.push_back(where ? parts.back().elements() * bytes : 0);
+    total += sizes.back();
+  }
+  Buffer all(allocator, size_t(total), stagingAlignment, "an output's parts");
+  const void *received = all.data();
+  if (world > 1) {
+    shardrt_collective_tensor operands{local, all.data(), &total, sizes.data(), nullptr};
+    stream.runNow(outputGather, everybody, runNumber, &operands);
+  } else {
+    received = local;
+  }
+  if (!tensor.data)
+    return;
+  std::vector<int64_t> strides = stridesOf(tensor);
+  auto *from = static_cast<const char *>(received);
+  for (size_t rank = 0; rank < world; ++rank) {
+    if (sizes[rank] > 0)
+      parts[rank].insert(tensor.data, strides.data(), from, bytes);
+    from += sizes[rank];
+  }
+}
+
+void Model::compareRanks() {
+  if (ranksCompared || !usesCollectives)
+    return;
+  communicator.handshake(identity(), deadlineAfter(timeout));
+  ranksCompared = true;
+}
+
+void Model::failRun(const Failure &failure) {
+  running = nullptr;
+  currentOp = nullptr;
+  communicator.notePosition(nullptr);
+  if (communicator.worldSize() > 1) {
+    // The others must not wait for this rank; then nothing of it is in flight any more.
+    communicator.abort(failure.status == SHARDRT_TIMEOUT || failure.status == SHARDRT_MISMATCH
+                           ? failure.status
+                           : SHARDRT_ABORTED,
+                       failure.message);
+    stream.drain();
+    std::string record = stream.flightRecord();
+    if (!record.empty())
+      log.write(SHARDRT_LOG_ERROR, failure.message + "\n last collectives of rank " +
+                                       std::to_string(self) + ":\n" + record);
+  }
+  throw Failure(failure);
+}
+
+void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
+                    std::span<const shardrt_tensor> inputs,
+                    std::span<const shardrt_tensor> outputs) {
+  const EntrySpec &spec = *entry.spec;
+  arena.reserve(allocator, size_t(plan.arenaBytes), SHARDRT_ARENA_ALIGNMENT, "the arena");
+  std::vector<Passed> in, out(spec.outputs.size());
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    in.push_back(passInput(i, spec.inputs[i], plan.shapes.inputs[i], inputs[i]));
+    size_t bytes = size_t(plan.shapes.inputs[i].elements() * typeBytes(spec.inputs[i].type));
+    if (in[i].data)
+      ranges.push_back({static_cast<const char *>(in[i].data), bytes, false, i});
+  }
+  for (size_t u = 0; u < outputs.size(); ++u) {
+    size_t o = spec.userOutputs[u];
+    out[o] = passOutput(inputs.size() + o, spec.outputs[o], plan.shapes.outputs[o], outputs[u]);
+    size_t bytes = size_t(plan.shapes.outputs[o].elements() * typeBytes(spec.outputs[o].type));
+    if (out[o].data)
+      ranges.push_back({static_cast<const char *>(out[o].data), bytes, true, o});
+  }
+  // Generated code may write outputs before it has read all inputs.
+  for (size_t o : overlappingWrites(ranges)) {
+    size_t bytes = size_t(plan.shapes.outputs[o].elements() * typeBytes(spec.outputs[o].type));
+    out[o] = {stage(inputs.size() + o, bytes), true};
+  }
+  for (size_t o = 0; o < spec.outputs.size(); ++o)
+    if (spec.outputs[o].updates)
+      out[o].data = parameters.nextValue(*spec.outputs[o].updates);
+
+  std::vector<const void *> inputPointers;
+  std::vector<void *> outputPointers;
+  for (const Passed &passed : in)
+    inputPointers.push_back(passed.data);
+  for (const Passed &passed : out)
+    outputPointers.push_back(passed.data);
+  shardrt_frame frame = frameFor(entry, symbols);
+  frame.arena = arena.data();
+  frame.arena_bytes = plan.arenaBytes;
+  frame.inputs = inputPointers.data();
+  frame.outputs = outputPointers.data();
+  frame.offsets = plan.offsets.data();
+
+  compareRanks();
+  running = &entry;
+  if (entry.variant) {
+    int32_t result = entry.variant->run(&frame);
+    closeOp(Clock::now());
+    if (result != 0 || hasFailed)
+      throw firstFailure
+          ? *firstFailure
+          : Failure(SHARDRT_PROGRAM_ERROR, spec.name + " returned " + std::to_string(result));
+    if (std::optional<Failure> failure = stream.drain())
+      throw Failure(*failure);
+  }
+  for (size_t u = 0; u < outputs.size(); ++u) {
+    size_t o = spec.userOutputs[u];
+    returnOutput(spec.outputs[o], plan.shapes.outputs[o], out[o], outputs[u]);
+  }
+  for (const OutputSpec &output : spec.outputs)
+    if (output.updates)
+      parameters.adoptNext(*output.updates);
+  running = nullptr;
+  communicator.notePosition(nullptr);
+}
+
+void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
+                std::span<const shardrt_tensor> outputs) {
+  ++runNumber;
+  EntryState *entry = nullptr;
+  Plan *plan = nullptr;
+  SymbolValues symbols;
+  try {
+    entry = &entryNamed(entryName);
+    if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
+      throw Failure(SHARDRT_INVALID_ARGUMENT, "no parameters have been loaded (" +
+                                                  std::to_string(unset.size()) + ", the first is " +
+                                                  unset.front() + ")");
+    symbols = bindSymbols(manifest, *entry->spec, inputs, coordinate, true);
+    plan = &planFor(*entry, symbols);
+    checkOutputs(*entry->spec, plan->shapes, outputs);
+  } catch (const Failure &failure) {
+    // Nothing has started here, but other ranks may have.
+    communicator.refuse(runNumber, failure.message);
+    throw;
+  }
+  hasFailed = false;
+  firstFailure.reset();
+  try {
+    execute(*entry, *plan, symbols, inputs, outputs);
+  } catch (const Failure &failure) {
+    failRun(failure);
+  } catch (const std::exception &error) {
+    failRun(Failure(SHARDRT_INTERNAL, error.what()));
+  }
+}
+
+void Model::outputShapes(const char *entryName, std::span<const shardrt_tensor> inputs,
+                         shardrt_shape *global, shardrt_shape *local, size_t count) {
+  EntryState &entry = entryNamed(entryName);
+  const EntrySpec &spec = *entry.spec;
+  if (count != spec.userOutputs.size())
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  "entry " + spec.name + " has " + std::to_string(spec.userOutputs.size()) +
+                      " outputs, room was given for " + std::to_string(count));
+  SymbolValues symbols = bindSymbols(manifest, spec, inputs, coordinate, false);
+  Plan &plan = planFor(entry, symbols);
+  for (size_t u = 0; u < count; ++u) {
+    const Slice &slice = plan.shapes.outputs[spec.userOutputs[u]];
+    shardrt_type type = spec.outputs[spec.userOutputs[u]].type;
+    for (auto [shape, extents] :
+         {std::pair(global, &slice.global), std::pair(local, &slice.local)}) {
+      if (!shape)
+        continue;
+      shape[u].type = type;
+      shape[u].rank = int32_t(extents->size());
+      std::copy(extents->begin(), extents->end(), shape[u].extents);
+    }
+  }
+}
+
+} // namespace shardrt

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef SHARDC_RUNTIME_MODEL_TRACE_H
+#define SHARDC_RUNTIME_MODEL_TRACE_H
+
+#include "runtime/support/Events.h"
+
+#include <span>
+#include <string>
+
+namespace shardrt {
+
+/// Writes a Chrome trace: a process for each rank, a thread for each stream, microseconds from the
+/// earliest event. Throws Failure.
+void writeTrace(std::span<const EventLog *const> ranks, const std::string &path);
+
+} // namespace shardrt
+
+#endif // SHARDC_RUNTIME_MODEL_TRACE_H

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sleeping on a 32-bit word with a time limit (std::atomic::wait has none).
+#ifndef SHARDC_RUNTIME_SUPPORT_FUTEX_H
+#define SHARDC_RUNTIME_SUPPORT_FUTEX_H
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace shardrt {
+
+using Clock = std::chrono::steady_clock;
+
+/// Returns when the word may have changed from `seen`, when woken, or after `limit`; may return
+/// early.
+inline void futexWait(std::atomic<uint32_t> &word, uint32_t seen, std::chrono::nanoseconds limit) {
+  static_assert(sizeof(std::atomic<uint32_t>) == 4);
+  if (limit.count() <= 0)
+    return;
+  timespec relative{};
+  relative.tv_sec = time_t(limit.count() / 1000000000);
+  relative.tv_nsec = long(limit.count() % 1000000000);
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, seen, &relative,
+          nullptr, 0);
+}
+
+inline void futexWake(std::atomic<uint32_t> &word, int count = INT_MAX) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE, count, nullptr,
+          nullptr, 0);
+}
+
+/// Tells the core that this is a spin loop.
+inline void spinPause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// A word that threads wait to change. A change is seen by acquire, made by release; it costs a
+/// system call only when somebody sleeps.
+class Signal {
+public:
+  uint32_t load() const { return word.load(std::memory_order_acquire); }
+
+  /// Makes everything before it visible to those who see the change.
+  void advance() {
+    // Sequentially consistent with the waiter's increment of `sleepers`: either this thread sees
+    // the sleeper, or the sleeper's futex call sees the new word.
+    word.fetch_add(1, std::memory_order_seq_cst);
+    wake();
+  }
+  /// Lets sleepers look again without a change of the word.
+  void wake() {
+    if (sleepers.load(std::memory_order_seq_cst) != 0)
+      futexWake(word);
+  }
+
+  /// Waits until the word differs from `seen`, at most for `spin` awake and then `limit` asleep.
+  /// Returns whether it differs.
+  bool wait(uint32_t seen, std::chrono::nanoseconds spin, std::chrono::nanoseconds limit) {
+    if (load() != seen)
+      return true;
+    if (spin.count() > 0) {
+      Clock::time_point until = Clock::now() + spin;
+      do {
+        for (int i = 0; i < 64; ++i) {
+          if (load() != seen)
+            return true;
+          spinPause();
+        }
+      } while (Clock::now() < until);
+    }
+    sleepers.fetch_add(1, std::memory_order_seq_cst);
+    futexWait(word, seen, limit);
+    sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    return load() != seen;
+  }
+
+private:
+  std::atomic<uint32_t> word{0};
+  std::atomic<uint32_t> sleepers{0};
+};
+
+} // namespace shardrt
+
+#endif // SHARDC_RUNTIME_SUPPORT_FUTEX_H
