@@ -81,8 +81,6 @@ mlir::ParseResult parseReductionKeyword(mlir::AsmParser &parser, Reduction &redu
 
 } // namespace shardc::dist
 
-#include "dialects/dist/AttributeNames.h"
-
 #include "dialects/dist/Dialect.h.inc"
 
 #include "dialects/dist/GroupInterface.h.inc"

@@ -59,6 +59,7 @@ private:
   LogicalResult verifyGlobalType(Attribute value);
   LogicalResult verifyLayout(Attribute value);
   LogicalResult verifySizes(Attribute value);
+  LogicalResult verifyOrigin(Attribute value);
   /// Of the whole tensor: `dist.global_type` where there is one; null for what is not a tensor.
   RankedTensorType getGlobalType();
 
@@ -161,6 +162,16 @@ LogicalResult Verifier::verifySizes(Attribute value) {
   return success();
 }
 
+LogicalResult Verifier::verifyOrigin(Attribute value) {
+  auto origins = dyn_cast<ArrayAttr>(value);
+  auto layout = attributes.getAs<LayoutAttr>(kAnnotationAttr);
+  if (!origins || !llvm::all_of(origins, llvm::IsaPred<StringAttr>))
+    return error() << "'dist.origin' must be a list of strings, got " << value;
+  if (!layout || layout.getValue().placements.size() != origins.size())
+    return error() << "'dist.origin' needs a 'dist.annotation', and one string per mesh axis";
+  return success();
+}
+
 LogicalResult Verifier::verify(NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
@@ -176,8 +187,10 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
     return verifyLayout(value);
   if (name == kSizesAttr)
     return verifySizes(value);
+  if (name == kOriginAttr)
+    return verifyOrigin(value);
   return error() << "unknown attribute '" << name
-                 << "'; known are dist.name, dist.kind, dist.annotation, dist.layout, "
+                 << "'; known are dist.name, dist.kind, dist.annotation, dist.origin, dist.layout, "
                     "dist.global_type and dist.sizes";
 }
 

@@ -10,6 +10,8 @@
 //                     differentiated)
 //   dist.kind         what it is: see `argumentKinds()` and `resultKinds()`
 //   dist.annotation   imported stage: layout asked for, placements may be open
+//   dist.origin       imported stage: who asked for the annotation (`plan.yaml:7`), one string per
+//                     mesh axis, empty where open
 //   dist.layout       local stage: the layout that the local tensor has; with
 //   dist.global_type  local stage: type of the whole tensor, without a layout
 //   dist.sizes        array of #dist.size, one per dim of the whole tensor: names its dynamic dims
@@ -36,6 +38,7 @@ namespace shardc::dist {
 inline constexpr llvm::StringLiteral kNameAttr = "dist.name";
 inline constexpr llvm::StringLiteral kKindAttr = "dist.kind";
 inline constexpr llvm::StringLiteral kAnnotationAttr = "dist.annotation";
+inline constexpr llvm::StringLiteral kOriginAttr = "dist.origin";
 inline constexpr llvm::StringLiteral kLayoutAttr = "dist.layout";
 inline constexpr llvm::StringLiteral kGlobalTypeAttr = "dist.global_type";
 inline constexpr llvm::StringLiteral kSizesAttr = "dist.sizes";

@@ -2,7 +2,7 @@
 #include "passes/placement/ModelNames.h"
 #include "passes/placement/Passes.h"
 
-#include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -27,7 +27,7 @@ public:
     plan::Plan read = readPlan(errors);
     Mesh meshValue(read.mesh);
     if (meshValue.axes.empty())
-      if (auto given = getOperation()->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName))
+      if (auto given = getOperation()->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
         meshValue = given.getValue();
     if (meshValue.axes.empty() && errors.empty())
       errors.push_back(
@@ -35,7 +35,7 @@ public:
     for (const std::string &problem : meshValue.validate())
       errors.push_back("mesh: " + problem);
     if (errors.empty()) {
-      getOperation()->setAttr(dist::kMeshAttrName, dist::MeshAttr::get(&getContext(), meshValue));
+      getOperation()->setAttr(dist::kMeshAttr, dist::MeshAttr::get(&getContext(), meshValue));
       for (auto function : getOperation().getOps<func::FuncOp>())
         if (!function.isExternal() && function.isPublic())
           apply(function, read, meshValue, errors);
@@ -80,8 +80,8 @@ private:
     SmallVector<StringRef> origins(annotation.origins.begin(), annotation.origins.end());
     ArrayAttr origin = Builder(&getContext()).getStrArrayAttr(origins);
     auto annotateArgument = [&](unsigned number) {
-      function.setArgAttr(number, dist::kAnnotationAttrName, layout);
-      function.setArgAttr(number, dist::kOriginAttrName, origin);
+      function.setArgAttr(number, dist::kAnnotationAttr, layout);
+      function.setArgAttr(number, dist::kOriginAttr, origin);
       ++numAnnotated;
     };
     unsigned i = annotation.index;
@@ -91,8 +91,8 @@ private:
     case Target::Input:
       return annotateArgument(index.inputArguments[i]);
     case Target::Output:
-      function.setResultAttr(index.outputResults[i], dist::kAnnotationAttrName, layout);
-      function.setResultAttr(index.outputResults[i], dist::kOriginAttrName, origin);
+      function.setResultAttr(index.outputResults[i], dist::kAnnotationAttr, layout);
+      function.setResultAttr(index.outputResults[i], dist::kOriginAttr, origin);
       ++numAnnotated;
       return;
     case Target::ModuleInput:
@@ -122,7 +122,7 @@ private:
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfterValue(form);
       auto constraint = dist::ConstrainOp::create(builder, form.getLoc(), form, layout);
-      constraint->setAttr(dist::kOriginAttrName, origin);
+      constraint->setAttr(dist::kOriginAttr, origin);
       Value result = constraint.getResult();
       form.replaceUsesWithIf(result, matches);
       forms.push_back(result);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/ModelNames.h"
 
-#include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 
@@ -41,9 +41,9 @@ bool isWeight(Value value) {
   if (!argument)
     return false;
   auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto kind =
-      function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), dist::kKindAttrName)
-               : nullptr;
+  auto kind = function
+                  ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), dist::kKindAttr)
+                  : nullptr;
   return kind && kind.getValue() != "input";
 }
 
@@ -169,11 +169,11 @@ ModelIndex indexModel(func::FuncOp function) {
   ModelIndex index;
   for (BlockArgument argument : function.getArguments()) {
     unsigned number = argument.getArgNumber();
-    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttrName);
+    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
     bool isInput = !kind || kind.getValue() == "input";
     // Buffers and constants are named like parameters, so that a plan can place them.
     plan::NamedTensor tensor{
-        namesOf(function.getArgAttr(number, dist::kNameAttrName), "arg" + std::to_string(number)),
+        namesOf(function.getArgAttr(number, dist::kNameAttr), "arg" + std::to_string(number)),
         shapeOf(argument), std::nullopt, std::nullopt};
     if (!isInput) {
       SmallVector<std::optional<int64_t>> dims;
@@ -186,7 +186,7 @@ ModelIndex indexModel(func::FuncOp function) {
   }
   Operation *end = function.getBody().front().getTerminator();
   for (auto [number, value] : llvm::enumerate(end->getOperands())) {
-    index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttrName),
+    index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttr),
                                            "output" + std::to_string(number)),
                                    shapeOf(value), std::nullopt, std::nullopt});
     index.outputResults.push_back(number);

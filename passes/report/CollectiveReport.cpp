@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/report/CollectiveReport.h"
 
+#include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -76,7 +77,7 @@ int64_t roundedBytes(double bytes) { return static_cast<int64_t>(bytes + 0.5); }
 
 CollectiveReport reportCollectives(ModuleOp module) {
   CollectiveReport report;
-  if (auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttrName))
+  if (auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
     report.mesh = mesh.getValue();
   // All clones of one function have the same collectives in the same order.
   bool first = true;

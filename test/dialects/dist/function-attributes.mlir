@@ -90,3 +90,10 @@ func.func private @f() attributes {dist.symbols = 3}
 // -----
 // expected-error@+1 {{'dist.mesh' must be a module's #dist.mesh, got 3}}
 module attributes {dist.mesh = 3} {}
+
+// -----
+
+// expected-error@+1 {{argument 0: 'dist.origin' needs a 'dist.annotation', and one string per mesh axis}}
+func.func @origin_alone(%x: tensor<8xf32> {dist.origin = ["plan.yaml:1"]}) {
+  return
+}
