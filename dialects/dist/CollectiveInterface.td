@@ -17,7 +17,7 @@ def Dist_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"The tensors that are sent.", "::mlir::OperandRange", "getTensors">,
     InterfaceMethod<[{
       Index operands, tensor after tensor: the dynamic entries of its extent lists in order, then its
-      full extent or result shape where the type of the result does not say it.
+      full extent where neither list nor the type of the result says it (see `getTensorSizes`).
     }], "::mlir::OperandRange", "getSizes", (ins), [{}], [{
       return $_op->getOperands().take_back(0);
     }]>,
@@ -26,8 +26,8 @@ def Dist_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
       return std::nullopt;
     }]>,
     InterfaceMethod<[{
-      The dim that grows with the group: where an all-gather or all-to-all concatenates. -1 where
-      there is none.
+      The dim along which operands may differ from position to position: where an all-gather or
+      all-to-all concatenates, and along which what a permute moves differs. -1 where there is none.
     }], "int64_t", "getConcatDim", (ins "unsigned":$tensor), [{}], [{ return -1; }]>,
     InterfaceMethod<[{
       The dim that shrinks with the group: where a reduce-scatter or all-to-all cuts. -1 where there

@@ -4,7 +4,7 @@
 //
 //   op      := reduction? 'over' group ('from' root)? ('pairs' pairs)? tensors? attr-dict ':' types
 //   tensor  := operand ('dim' d | 'split' d) ('extents' list)? ('concat' d ('extents' list)?)?
-//              ('full' operand)? ('shape' list)?
+//              ('full' operand)?
 //   list    := '[' (integer | operand), ... ']'
 //   types   := type-list            where results have the types of the operands
 //            | functional-type
@@ -26,7 +26,7 @@ struct Grammar {
   bool reduction = false;
   llvm::StringLiteral splitKeyword = "";  ///< before the dim that is cut, if there is one
   llvm::StringLiteral concatKeyword = ""; ///< before the dim that is concatenated, if there is one
-  bool shape = false;
+  bool dimIsOptional = false;             ///< a permute has a dim only where extents differ
 };
 
 using Operand = OpAsmParser::UnresolvedOperand;
@@ -37,16 +37,15 @@ struct TensorClauses {
   SMLoc loc;
   int64_t splitDim = -1, concatDim = -1;
   SmallVector<int64_t> splitExtents, concatExtents;
-  SmallVector<Operand> sizes; ///< operands of the extent lists, then full or shape
+  SmallVector<Operand> sizes; ///< operands of the extent lists, then full
   bool full = false;
-  unsigned shape = 0; ///< how many of `sizes` are from a shape clause
 };
 } // namespace
 
 static Grammar grammarOf(CollectiveKind kind) {
   Grammar grammar;
   grammar.reduction = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
-  if (kind == CollectiveKind::AllGather)
+  if (kind == CollectiveKind::AllGather || kind == CollectiveKind::Permute)
     grammar.concatKeyword = "dim";
   if (kind == CollectiveKind::ReduceScatter)
     grammar.splitKeyword = "dim";
@@ -54,7 +53,7 @@ static Grammar grammarOf(CollectiveKind kind) {
     grammar.splitKeyword = "split";
     grammar.concatKeyword = "concat";
   }
-  grammar.shape = kind == CollectiveKind::Permute;
+  grammar.dimIsOptional = kind == CollectiveKind::Permute;
   return grammar;
 }
 
@@ -76,10 +75,12 @@ static ParseResult parseMixedList(OpAsmParser &parser, SmallVectorImpl<int64_t> 
   });
 }
 
-static ParseResult parseDimClause(OpAsmParser &parser, StringRef keyword, int64_t &dim,
-                                  SmallVectorImpl<int64_t> &extents,
+static ParseResult parseDimClause(OpAsmParser &parser, StringRef keyword, bool optional,
+                                  int64_t &dim, SmallVectorImpl<int64_t> &extents,
                                   SmallVectorImpl<Operand> &sizes) {
-  if (parser.parseKeyword(keyword) || parser.parseInteger(dim))
+  if (optional && failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  if ((!optional && parser.parseKeyword(keyword)) || parser.parseInteger(dim))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("extents")))
     return parseMixedList(parser, extents, sizes);
@@ -89,21 +90,16 @@ static ParseResult parseDimClause(OpAsmParser &parser, StringRef keyword, int64_
 static ParseResult parseClauses(OpAsmParser &parser, const Grammar &grammar,
                                 TensorClauses &clauses) {
   if (!grammar.splitKeyword.empty() &&
-      parseDimClause(parser, grammar.splitKeyword, clauses.splitDim, clauses.splitExtents,
-                     clauses.sizes))
+      parseDimClause(parser, grammar.splitKeyword, /*optional=*/false, clauses.splitDim,
+                     clauses.splitExtents, clauses.sizes))
     return failure();
   if (!grammar.concatKeyword.empty()) {
-    if (parseDimClause(parser, grammar.concatKeyword, clauses.concatDim, clauses.concatExtents,
-                       clauses.sizes))
+    if (parseDimClause(parser, grammar.concatKeyword, grammar.dimIsOptional, clauses.concatDim,
+                       clauses.concatExtents, clauses.sizes))
       return failure();
     clauses.full = succeeded(parser.parseOptionalKeyword("full"));
     if (clauses.full && parser.parseOperand(clauses.sizes.emplace_back()))
       return failure();
-  }
-  if (grammar.shape && succeeded(parser.parseOptionalKeyword("shape"))) {
-    if (parser.parseOperandList(clauses.sizes, AsmParser::Delimiter::Square))
-      return failure();
-    clauses.shape = clauses.sizes.size();
   }
   return success();
 }
@@ -149,12 +145,8 @@ static ParseResult checkSizes(OpAsmParser &parser, const Grammar &grammar,
   RankedTensorType type = getDeliveredType(result);
   if (!type)
     return success(); // for the verifier to report
-  if (grammar.shape && clauses.shape != type.getNumDynamicDims())
-    return parser.emitError(clauses.loc, "expected ")
-           << type.getNumDynamicDims() << " extents in 'shape' for " << type << ", got "
-           << clauses.shape;
-  bool needsFull =
-      needsFullExtent(clauses.splitDim, clauses.concatDim, !clauses.concatExtents.empty(), type);
+  bool needsFull = !grammar.dimIsOptional && needsFullExtent(clauses.splitDim, clauses.concatDim,
+                                                             !clauses.concatExtents.empty(), type);
   if (needsFull && !clauses.full)
     return parser.emitError(clauses.loc, "the full extent of dim ")
            << clauses.concatDim << " is not known from " << type << ": give it by 'full'";
@@ -200,7 +192,7 @@ static ParseResult parseGroup(OpAsmParser &parser, NamedAttrList &attributes) {
   return success();
 }
 
-/// Dims and extents of all tensors as attributes; an all-gather or reduce-scatter has one dim each.
+/// Dims and extents of all tensors as attributes. Only an all-to-all has two dims for each.
 static void addDims(Builder &builder, CollectiveKind kind, ArrayRef<TensorClauses> tensors,
                     NamedAttrList &attributes) {
   SmallVector<int64_t> splitDims, concatDims;
@@ -216,7 +208,7 @@ static void addDims(Builder &builder, CollectiveKind kind, ArrayRef<TensorClause
     attributes.set(both ? "split_dims" : "dims", builder.getDenseI64ArrayAttr(splitDims));
     addLists(builder, splitExtents, both ? "split_extents" : "extents", attributes);
   }
-  if (both || kind == CollectiveKind::AllGather) {
+  if (both || kind == CollectiveKind::AllGather || kind == CollectiveKind::Permute) {
     attributes.set(both ? "concat_dims" : "dims", builder.getDenseI64ArrayAttr(concatDims));
     addLists(builder, concatExtents, both ? "concat_extents" : "extents", attributes);
   }
@@ -291,7 +283,7 @@ static void printMixedList(OpAsmPrinter &printer, ArrayRef<int64_t> values, Valu
 
 static void printDimClause(OpAsmPrinter &printer, StringRef keyword, int64_t dim,
                            ArrayRef<int64_t> extents, ValueRange dynamic) {
-  if (keyword.empty())
+  if (keyword.empty() || dim < 0)
     return;
   printer << " " << keyword << " " << dim;
   if (!extents.empty())
@@ -299,24 +291,18 @@ static void printDimClause(OpAsmPrinter &printer, StringRef keyword, int64_t dim
 }
 
 static void printTensors(OpAsmPrinter &printer, CollectiveOpInterface op, const Grammar &grammar) {
-  FailureOr<SmallVector<TensorSizes>> sizes = getTensorSizes(op);
-  if (failed(sizes))
-    return;
+  SmallVector<TensorSizes> sizes = getTensorSizes(op);
   printer << (op.getTensors().empty() ? "" : " ");
   llvm::interleaveComma(llvm::enumerate(op.getTensors()), printer, [&](auto entry) {
     unsigned i = entry.index();
-    const TensorSizes &tensorSizes = (*sizes)[i];
+    const TensorSizes &tensorSizes = sizes[i];
     printer << entry.value();
     printDimClause(printer, grammar.splitKeyword, op.getSplitDim(i), op.getSplitExtents(i),
                    tensorSizes.splitExtents);
     printDimClause(printer, grammar.concatKeyword, op.getConcatDim(i), op.getConcatExtents(i),
                    tensorSizes.concatExtents);
-    if (tensorSizes.fullOrShape.empty())
-      return;
-    if (grammar.shape)
-      printer << " shape [" << tensorSizes.fullOrShape << "]";
-    else
-      printer << " full " << tensorSizes.fullOrShape;
+    if (tensorSizes.full)
+      printer << " full " << tensorSizes.full;
   });
 }
 

@@ -22,11 +22,11 @@ public:
 
   LogicalResult verifyResults();
   LogicalResult verifyReduction();
-  /// One dim per tensor in `dims`, one list per tensor in `extents`.
+  /// One dim per tensor in `dims`, one list per tensor in `extents`. An optional dim may be -1.
   LogicalResult verifyLists(StringRef name, ArrayRef<int64_t> dims,
-                            std::optional<ArrayAttr> extents);
+                            std::optional<ArrayAttr> extents, bool optional = false);
   LogicalResult verifyTypes(unsigned tensor);
-  LogicalResult verifySizes() { return failure(failed(getTensorSizes(op))); }
+  LogicalResult verifySizes();
 
 private:
   InFlightDiagnostic error(unsigned tensor) { return op->emitOpError("tensor ") << tensor << ": "; }
@@ -68,8 +68,8 @@ LogicalResult Verifier::verifyReduction() {
   for (unsigned i = 0; i < op.getTensors().size(); ++i) {
     Type element = op.getOperandType(i).getElementType();
     bool ordered = *reduction == shardc::Reduction::Min || *reduction == shardc::Reduction::Max;
-    if (*reduction == shardc::Reduction::Avg && !isa<FloatType, ComplexType>(element))
-      return error(i) << "avg needs a floating-point element type, got " << element;
+    if (*reduction == shardc::Reduction::Avg && element.isInteger(1))
+      return error(i) << "avg of booleans is not defined";
     if (ordered && isa<ComplexType>(element))
       return error(i) << reductionName(*reduction) << " needs an ordered element type, got "
                       << element;
@@ -78,13 +78,13 @@ LogicalResult Verifier::verifyReduction() {
 }
 
 LogicalResult Verifier::verifyLists(StringRef name, ArrayRef<int64_t> dims,
-                                    std::optional<ArrayAttr> extents) {
+                                    std::optional<ArrayAttr> extents, bool optional) {
   size_t tensors = op.getTensors().size();
   if (dims.size() != tensors)
     return op->emitOpError("needs one ")
            << name << " for each of " << tensors << " tensors, got " << dims.size();
   for (auto [i, dim] : llvm::enumerate(dims))
-    if (dim < 0 || dim >= op.getOperandType(i).getRank())
+    if (dim < (optional ? -1 : 0) || dim >= op.getOperandType(i).getRank())
       return error(i) << name << " " << dim << " is out of range for " << op.getOperandType(i);
   if (!extents)
     return success();
@@ -103,6 +103,14 @@ LogicalResult Verifier::verifyLists(StringRef name, ArrayRef<int64_t> dims,
         return error(i) << "extent " << extent << " is negative";
   }
   return success();
+}
+
+LogicalResult Verifier::verifySizes() {
+  int64_t needed, given = op.getSizes().size();
+  getTensorSizes(op, &needed);
+  if (given == needed)
+    return success();
+  return op->emitOpError("needs ") << needed << " index operands for its extents, got " << given;
 }
 
 LogicalResult Verifier::verifySplit(unsigned tensor, int64_t dim, int64_t full, int64_t local,
@@ -147,6 +155,10 @@ LogicalResult Verifier::verifyTypes(unsigned tensor) {
     if (within) {
       if (failed(verifySplit(tensor, dim, before, ShapedType::kDynamic, splitExtents)) ||
           failed(verifySplit(tensor, dim, after, ShapedType::kDynamic, concatExtents)))
+        return failure();
+    } else if (dim == concat && op.getCollectiveKind() == CollectiveKind::Permute) {
+      if (failed(verifySplit(tensor, dim, ShapedType::kDynamic, before, concatExtents)) ||
+          failed(verifySplit(tensor, dim, ShapedType::kDynamic, after, concatExtents)))
         return failure();
     } else if (dim == split && dim != concat) {
       if (failed(verifySplit(tensor, dim, before, after, splitExtents)))
@@ -221,8 +233,12 @@ LogicalResult BroadcastOp::verify() {
 }
 
 LogicalResult PermuteOp::verify() {
-  if (failed(verifyCommon(*this)))
+  if (failed(verifyCommon(*this)) ||
+      failed(Verifier(*this).verifyLists("dim", getDims(), getExtents(), /*optional=*/true)))
     return failure();
+  for (unsigned i = 0; i < getTensors().size(); ++i)
+    if ((getConcatDim(i) < 0) != getConcatExtents(i).empty())
+      return emitOpError("tensor ") << i << ": a dim and its extents go together";
   if (getPairs().size() % 2)
     return emitOpError("pairs must be source and target positions, got an odd number of entries");
   int64_t size = getGroup().getGroupSize();
@@ -237,5 +253,5 @@ LogicalResult PermuteOp::verify() {
              << position << " is the " << (i % 2 ? "target" : "source") << " of two pairs";
     seen.set(position);
   }
-  return Verifier(*this).verifySizes();
+  return verifyTypes(*this);
 }

@@ -69,6 +69,10 @@ ArrayRef<int64_t> AllToAllOp::getSplitExtents(unsigned tensor) {
 
 CollectiveKind BroadcastOp::getCollectiveKind() { return CollectiveKind::Broadcast; }
 CollectiveKind PermuteOp::getCollectiveKind() { return CollectiveKind::Permute; }
+int64_t PermuteOp::getConcatDim(unsigned tensor) { return getDims()[tensor]; }
+ArrayRef<int64_t> PermuteOp::getConcatExtents(unsigned tensor) {
+  return listOf(getExtents(), tensor);
+}
 
 //===------------------------------------------------------------------------------------------===//
 // Size operands
@@ -84,33 +88,27 @@ static int64_t countDynamic(ArrayRef<int64_t> values) {
   return llvm::count_if(values, ShapedType::isDynamic);
 }
 
-FailureOr<SmallVector<TensorSizes>> shardc::dist::getTensorSizes(CollectiveOpInterface op) {
+SmallVector<TensorSizes> shardc::dist::getTensorSizes(CollectiveOpInterface op, int64_t *needed) {
   SmallVector<TensorSizes> result(op.getTensors().size());
   ValueRange sizes = op.getSizes();
-  auto take = [&](int64_t count) {
-    ValueRange taken = sizes.take_front(std::min<size_t>(count, sizes.size()));
+  int64_t count = 0;
+  auto take = [&](int64_t wanted) {
+    count += wanted;
+    ValueRange taken = sizes.take_front(std::min<size_t>(wanted, sizes.size()));
     sizes = sizes.drop_front(taken.size());
     return taken;
   };
-  int64_t expected = 0;
   for (auto [i, tensor] : llvm::enumerate(result)) {
-    int64_t split = countDynamic(op.getSplitExtents(i));
-    int64_t concat = countDynamic(op.getConcatExtents(i));
-    int64_t rest = 0;
-    RankedTensorType type = op.getResultTensorType(i);
-    if (op.getCollectiveKind() == CollectiveKind::Permute)
-      rest = type.getNumDynamicDims();
-    else
-      rest = needsFullExtent(op.getSplitDim(i), op.getConcatDim(i), !op.getConcatExtents(i).empty(),
-                             type);
-    tensor.splitExtents = take(split);
-    tensor.concatExtents = take(concat);
-    tensor.fullOrShape = take(rest);
-    expected += split + concat + rest;
+    bool full = op.getCollectiveKind() != CollectiveKind::Permute &&
+                needsFullExtent(op.getSplitDim(i), op.getConcatDim(i),
+                                !op.getConcatExtents(i).empty(), op.getResultTensorType(i));
+    tensor.splitExtents = take(countDynamic(op.getSplitExtents(i)));
+    tensor.concatExtents = take(countDynamic(op.getConcatExtents(i)));
+    if (ValueRange taken = take(full); !taken.empty())
+      tensor.full = taken.front();
   }
-  if (expected != static_cast<int64_t>(op.getSizes().size()))
-    return op->emitOpError("needs ")
-           << expected << " index operands for its extents, got " << op.getSizes().size();
+  if (needed)
+    *needed = count;
   return result;
 }
 

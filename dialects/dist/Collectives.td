@@ -36,7 +36,7 @@ def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", ["getReductionOrNone"]> {
     %f:2 = dist.all_reduce avg over #dp %a, %b
         : (tensor<8xf32>, tensor<?xf32>) -> (!dist.future<tensor<8xf32>>, !dist.future<tensor<?xf32>>)
     ```
-    `avg` divides by the number of ranks and needs a floating-point element type.
+    `avg` divides by the number of ranks (integers round toward zero) and is not defined for booleans.
   }];
   let arguments = (ins Dist_ReductionAttr:$reduction, Variadic<AnyRankedTensor>:$tensors,
       Dist_GroupAttrInterface:$group);
@@ -119,22 +119,25 @@ def Dist_BroadcastOp : Dist_CollectiveOp<"broadcast", []> {
   let results = (outs Variadic<Dist_TensorOrFuture>:$results);
 }
 
-def Dist_PermuteOp : Dist_CollectiveOp<"permute", [], [AttrSizedOperandSegments]> {
+def Dist_PermuteOp : Dist_CollectiveOp<"permute", ["getConcatDim", "getConcatExtents"],
+                        [AttrSizedOperandSegments]> {
   let summary = "Sends tensors from position to position";
   let description = [{
     Each pair is source and target position. A position is the source, and the target, of at most
-    one pair. One that is no target gets zeros, in the shape of its result type.
+    one pair. One that is no target gets zeros.
 
     ```mlir
     %y = dist.permute over #tp pairs [[0, 1], [1, 2], [2, 0]] %x : tensor<8xf32>
-    %z = dist.permute over #tp pairs [[0, 1]] %x shape [%n]
+    %z = dist.permute over #tp pairs [[0, 1]] %x dim 0 extents [3, %n, 0, 1]
         : (tensor<?x4xf32>) -> tensor<?x4xf32>
     ```
-    What arrives may have other extents than what is sent (halos): `shape` gives the dynamic extents
-    of the result of a tensor, in order of dims.
+    Along one dim, what is moved may differ from position to position (halos): the operand at
+    position p has `extents[p]` elements there, the result as many as its source has, or `extents[p]`
+    zeros where there is none.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Variadic<Index>:$sizes,
-      Dist_GroupAttrInterface:$group, DenseI64ArrayAttr:$pairs);
+      Dist_GroupAttrInterface:$group, DenseI64ArrayAttr:$pairs, DenseI64ArrayAttr:$dims,
+      OptionalAttr<ArrayAttr>:$extents);
   let results = (outs Variadic<Dist_TensorOrFuture>:$results);
 }
 

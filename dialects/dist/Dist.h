@@ -102,13 +102,13 @@ namespace shardc::dist {
 struct TensorSizes {
   mlir::ValueRange splitExtents;  ///< in order, for the dynamic entries of its split extents
   mlir::ValueRange concatExtents; ///< in order, for the dynamic entries of its concat extents
-  /// The full extent along the concat dim where neither list nor result type says it; for a permute
-  /// the dynamic extents of the result.
-  mlir::ValueRange fullOrShape;
+  /// The full extent along the concat dim where neither list nor result type says it; else null.
+  mlir::Value full;
 };
 
-/// Hands out `op.getSizes()` tensor by tensor; an error on the op where their number is wrong.
-mlir::FailureOr<llvm::SmallVector<TensorSizes>> getTensorSizes(CollectiveOpInterface op);
+/// Hands out `op.getSizes()` tensor by tensor. `needed` is how many the op must have: others are
+/// missing or left over in an op that has not been verified.
+llvm::SmallVector<TensorSizes> getTensorSizes(CollectiveOpInterface op, int64_t *needed = nullptr);
 
 /// Whether a collective must be given the full extent along `concatDim` of a result as an operand.
 bool needsFullExtent(int64_t splitDim, int64_t concatDim, bool hasConcatExtents,

@@ -42,9 +42,9 @@ func.func @f(%x: tensor<8xf32>) {
 
 // -----
 #g = #dist.named_group<"0", 4>
-func.func @f(%x: tensor<8xi32>) {
-  // expected-error@+1 {{tensor 0: avg needs a floating-point element type, got 'i32'}}
-  %0 = dist.all_reduce avg over #g %x : tensor<8xi32>
+func.func @f(%x: tensor<8xi1>) {
+  // expected-error@+1 {{tensor 0: avg of booleans is not defined}}
+  %0 = dist.all_reduce avg over #g %x : tensor<8xi1>
   return
 }
 
@@ -159,5 +159,29 @@ func.func @f(%x: tensor<6xf32>) {
 func.func @f(%x: tensor<6xf32>) {
   // expected-error@+1 {{position 1 is the target of two pairs}}
   %1 = dist.permute over #g pairs [[0, 1], [1, 1]] %x : tensor<6xf32>
+  return
+}
+
+// -----
+#g = #dist.named_group<"0", 2>
+func.func @f(%x: tensor<6xf32>) {
+  // expected-error@+1 {{tensor 0: dim 0 changes from 6 to 5}}
+  %1 = dist.permute over #g pairs [[0, 1]] %x : (tensor<6xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+#g = #dist.named_group<"0", 2>
+func.func @f(%x: tensor<6xf32>) {
+  // expected-error@+1 {{tensor 0: no position has extent 4 along dim 0}}
+  %1 = dist.permute over #g pairs [[0, 1]] %x dim 0 extents [5, 6] : (tensor<6xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+#g = #dist.named_group<"0", 2>
+func.func @f(%x: tensor<6xf32>) {
+  // expected-error@+1 {{tensor 0: a dim and its extents go together}}
+  %1 = dist.permute over #g pairs [[0, 1]] %x dim 0 : tensor<6xf32>
   return
 }

@@ -67,14 +67,6 @@ func.func @f(%x: tensor<?xf32>, %n: index) {
 
 // -----
 #g = #dist.named_group<"0", 4>
-func.func @f(%x: tensor<4xf32>, %n: index) {
-  // expected-error@+1 {{expected 1 extents in 'shape' for 'tensor<?xf32>', got 2}}
-  %0 = dist.permute over #g pairs [] %x shape [%n, %n] : (tensor<4xf32>) -> tensor<?xf32>
-  return
-}
-
-// -----
-#g = #dist.named_group<"0", 4>
 func.func @f(%x: tensor<?xf32>, %n: index) {
   // expected-error@+1 {{needs 1 index operands for its extents, got 2}}
   %0 = "dist.all_gather"(%x, %n, %n) <{dims = array<i64: 0>, group = #g, operandSegmentSizes = array<i32: 1, 2>}>

@@ -77,9 +77,9 @@ func.func @exchange(%x: tensor<8x4xf32>, %y: tensor<?x4xf32>, %n: index, %m: ind
       : tensor<8x4xf32>, tensor<?x4xf32>
   // CHECK: dist.permute over #dist.named_group<"ring", 2> pairs {{\[\[}}0, 1], [1, 0]] %[[X]] : tensor<8x4xf32>
   %4 = dist.permute over #dist.named_group<"ring", 2> pairs [[0, 1], [1, 0]] %x : tensor<8x4xf32>
-  // CHECK: dist.permute over #tp pairs [] %[[X]], %[[Y]] shape [%[[N]]], %[[Y]] shape [%[[M]], %[[N]]]
-  %5:3 = dist.permute over #tp pairs [] %x, %y shape [%n], %y shape [%m, %n]
-      : (tensor<8x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>)
-      -> (tensor<3x4xf32>, tensor<?x4xf32>, tensor<?x?xf32>)
+  // CHECK: dist.permute over #tp pairs [] %[[X]], %[[Y]] dim 0 extents [%[[N]], 2, 3, %[[M]]], %[[X]] dim 1 extents [4, 4, 0, 2] :
+  %5:3 = dist.permute over #tp pairs [] %x, %y dim 0 extents [%n, 2, 3, %m], %x dim 1 extents [4, 4, 0, 2]
+      : (tensor<8x4xf32>, tensor<?x4xf32>, tensor<8x4xf32>)
+      -> (tensor<8x4xf32>, tensor<?x4xf32>, tensor<8x?xf32>)
   return
 }
