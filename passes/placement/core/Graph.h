@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What propagation and placement need to know of a program: tensors, ops with sharding rules, and
+// annotations. Plain values; a pass fills a graph from the IR and applies the result.
+#ifndef SHARDC_PASSES_PLACEMENT_CORE_GRAPH_H
+#define SHARDC_PASSES_PLACEMENT_CORE_GRAPH_H
+
+#include "dialects/interfaces/ShardingRule.h"
+
+#include <unordered_map>
+
+namespace shardc {
+
+using TensorId = unsigned;
+using OpId = unsigned;
+inline constexpr unsigned kNone = ~0u;
+
+/// How far an annotation is followed where others disagree about the same mesh axis.
+enum class Strength : uint8_t {
+  /// Ops compute with the tensor as it is: it is never gathered (Megatron styles).
+  Pinned,
+  /// Followed before weak ones; a disagreement among equals is settled by bytes moved.
+  Normal,
+  /// How the tensor is stored. Ops compute so where nothing else is asked of the axis, and gather
+  /// it
+  /// otherwise (fully sharded parameters).
+  Weak,
+};
+
+/// What is asked of one tensor. Axes that are open in `layout` are left to propagation. A shard
+/// without sizes, blocks and granule has open extents (L3c): propagation may make them coarser.
+struct Annotation {
+  TensorId tensor = kNone;
+  Layout layout;
+  std::vector<Strength> strengths;  ///< one per mesh axis, or empty: all Normal
+  std::vector<std::string> origins; ///< one per mesh axis, for messages; or empty
+};
+
+class PropagationGraph {
+public:
+  explicit PropagationGraph(Mesh mesh) : mesh(std::move(mesh)) {}
+
+  struct Tensor {
+    unsigned shape; ///< index into shapes
+    int64_t elementSize;
+    OpId producer = kNone; ///< none for an input of the graph
+  };
+  struct Op {
+    unsigned rule;                      ///< index into rules
+    unsigned firstOperand, firstResult; ///< into operandTensors, resultTensors
+    unsigned numOperands, numResults;
+    bool isConstraint = false;
+  };
+
+  /// An input (argument, parameter, constant) of the graph.
+  TensorId addInput(std::vector<int64_t> shape, int64_t elementSize);
+  /// An op whose operands exist already: ops are added in an order of execution. Results are new
+  /// tensors; their ids are consecutive from the one returned (kNone where there are none).
+  /// `resultElementSizes` has one entry per result.
+  TensorId addOp(ShardingRule rule, std::span<const TensorId> operands,
+                 const std::vector<std::vector<int64_t>> &resultShapes,
+                 std::span<const int64_t> resultElementSizes);
+  /// The identity on a tensor, whose result has exactly the layout that an annotation asks for
+  /// (open axes are decided as for any tensor, never partial). Also for outputs of the graph.
+  TensorId addConstraint(TensorId tensor, Layout layout, std::vector<Strength> strengths = {},
+                         std::vector<std::string> origins = {});
+  /// Asks for the layout of an input of the graph.
+  void annotate(Annotation annotation) { annotations.push_back(std::move(annotation)); }
+
+  std::span<const TensorId> operands(OpId op) const {
+    return std::span(operandTensors).subspan(ops[op].firstOperand, ops[op].numOperands);
+  }
+  std::span<const TensorId> results(OpId op) const {
+    return std::span(resultTensors).subspan(ops[op].firstResult, ops[op].numResults);
+  }
+  const ShardingRule &rule(OpId op) const { return rules[ops[op].rule]; }
+  const std::vector<int64_t> &shape(TensorId tensor) const { return shapes[tensors[tensor].shape]; }
+  unsigned numAxes() const { return mesh.numAxes(); }
+
+  /// All that is wrong with the graph: rules that do not fit, annotations that are not valid for
+  /// their tensor. Names tensors and ops by id and origin.
+  std::vector<std::string> validate() const;
+
+  Mesh mesh;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;
+  std::vector<TensorId> operandTensors, resultTensors;
+  std::vector<ShardingRule> rules;          ///< distinct
+  std::vector<std::vector<int64_t>> shapes; ///< distinct
+  std::vector<Annotation> annotations;
+
+private:
+  unsigned internRule(ShardingRule rule);
+  unsigned internShape(std::vector<int64_t> shape);
+  TensorId addTensor(std::vector<int64_t> shape, int64_t elementSize, OpId producer);
+
+  std::unordered_multimap<size_t, unsigned> ruleIds, shapeIds; ///< by hash
+};
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_PLACEMENT_CORE_GRAPH_H

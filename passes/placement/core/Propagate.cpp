@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/core/Propagate.h"
+
+#include "passes/placement/core/Transition.h"
+#include "passes/placement/core/Uses.h"
+#include "passes/placement/core/Worklist.h"
+
+#include <algorithm>
+
+namespace shardc {
+
+namespace {
+/// One factor that an axis is asked for on, in one op.
+struct Claim {
+  FactorSplit split;
+  Strength strength;
+  size_t index; ///< among the op's claims, for a stable order
+};
+
+class Propagator {
+public:
+  explicit Propagator(const PropagationGraph &graph)
+      : graph(graph), numAxes(graph.numAxes()), uses(graph), worklist(graph.ops.size()),
+        layouts(graph.mesh) {}
+
+  Propagation run() {
+    result.errors = graph.validate();
+    if (!result.errors.empty())
+      return std::move(result);
+    result.states.resize(graph.tensors.size() * numAxes);
+    result.factors.assign(graph.ops.size() * numAxes, kNone);
+    for (Strength strength : {Strength::Normal, Strength::Weak}) {
+      for (const Annotation &annotation : graph.annotations)
+        install(annotation, strength);
+      for (bool contractions : {false, true})
+        propagateRound(contractions);
+    }
+    reportCoarserExtents();
+    return std::move(result);
+  }
+
+private:
+  AxisState &state(TensorId tensor, unsigned axis) {
+    return result.states[size_t(tensor) * numAxes + axis];
+  }
+
+  static Strength strengthOf(const Annotation &annotation, unsigned axis) {
+    return annotation.strengths.empty() ? Strength::Normal : annotation.strengths[axis];
+  }
+
+  /// What each axis of an annotation does by itself. Where no order is given, weak axes chunk what
+  /// the others leave: gathering them then restores what ops compute with.
+  std::vector<AxisPlacement> placementsOf(const Annotation &annotation) {
+    Layout layout = annotation.layout;
+    auto isWeak = [&](unsigned axis) { return strengthOf(annotation, axis) == Strength::Weak; };
+    if (layout.isDefaultOrder()) {
+      layout.order.clear();
+      for (bool weak : {false, true})
+        for (unsigned axis = 0; axis < numAxes; ++axis)
+          if (isWeak(axis) == weak)
+            layout.order.push_back(axis);
+    }
+    std::vector<AxisPlacement> placements = decompose(layout, result.sizes);
+    for (unsigned axis = 0; axis < numAxes; ++axis) {
+      AxisPlacement &p = placements[axis];
+      p.storage = p.isShard() && isWeak(axis) && !p.split.fixed;
+      // Only the innermost axes of a dim are storage.
+      bool outside = false;
+      for (unsigned other : layout.axesOfDim(p.dim)) {
+        p.storage &= !(outside && !isWeak(other));
+        outside |= other == axis;
+      }
+    }
+    return placements;
+  }
+
+  void install(const Annotation &annotation, Strength round) {
+    std::vector<AxisPlacement> placements = placementsOf(annotation);
+    for (unsigned axis = 0; axis < numAxes; ++axis) {
+      Strength strength = strengthOf(annotation, axis);
+      if (placements[axis].kind == PlacementKind::Open ||
+          (strength == Strength::Weak) != (round == Strength::Weak))
+        continue;
+      // An annotation stays, whatever others made of the axis before.
+      state(annotation.tensor, axis) = {placements[axis], strength, /*annotated=*/true, kNone};
+      markUses(annotation.tensor);
+    }
+    if (round == Strength::Weak)
+      checkAnnotation(annotation, placements);
+  }
+
+  /// An annotation whose axes make no layout together cannot be kept.
+  void checkAnnotation(const Annotation &annotation, const std::vector<AxisPlacement> &placements) {
+    const std::vector<int64_t> &shape = graph.shape(annotation.tensor);
+    Layout wanted = annotation.layout.canonicalize(shape);
+    std::optional<Layout> kept = compose(graph.mesh, shape, placements);
+    bool same = kept.has_value();
+    for (unsigned axis = 0; same && axis < numAxes; ++axis)
+      same = placements[axis].storage || placements[axis].kind == PlacementKind::Open ||
+             kept->placements[axis] == wanted.placements[axis];
+    if (!same)
+      result.errors.push_back(
+          "annotation " + annotation.layout.str() + " of tensor " +
+          std::to_string(annotation.tensor) + originText(annotation) +
+          ": an axis splits pieces of the blocks of another; give the inner axis the blocks");
+  }
+
+  static std::string originText(const Annotation &annotation) {
+    for (const std::string &origin : annotation.origins)
+      if (!origin.empty())
+        return " (" + origin + ")";
+    return "";
+  }
+
+  void markUses(TensorId tensor) {
+    OpId producer = graph.tensors[tensor].producer;
+    if (producer != kNone)
+      worklist.add(producer);
+    for (OpId op : uses.of(tensor))
+      worklist.add(op);
+  }
+
+  void propagateRound(bool contractions) {
+    std::vector<OpId> deferred;
+    while (std::optional<OpId> op = worklist.next()) {
+      if (!contractions && contracts(*op)) {
+        deferred.push_back(*op);
+        continue;
+      }
+      ++result.visits;
+      for (unsigned axis = 0; axis < numAxes; ++axis)
+        visit(*op, axis);
+    }
+    for (OpId op : deferred)
+      worklist.add(op);
+  }
+
+  bool contracts(OpId op) {
+    unsigned rule = graph.ops[op].rule;
+    if (ruleContracts.empty())
+      for (const ShardingRule &r : graph.rules)
+        ruleContracts.push_back(
+            std::any_of(r.factors.begin(), r.factors.end(),
+                        [](const Factor &f) { return f.kind == FactorKind::Reducing; }));
+    return ruleContracts[rule];
+  }
+
+  /// Calls `use(tensor, dims, isResult)` for each operand and result.
+  template <typename F> void forTensors(OpId op, F &&use) {
+    const ShardingRule &rule = graph.rule(op);
+    std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
+    for (size_t i = 0; i < operands.size(); ++i)
+      use(operands[i], rule.operands[i], false);
+    for (size_t i = 0; i < results.size(); ++i)
+      use(results[i], rule.results[i], true);
+  }
+
+  void visit(OpId op, unsigned axis) {
+    claims.clear();
+    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool) {
+      const AxisState &s = state(tensor, axis);
+      if (!s.placement.isShard())
+        return;
+      if (std::optional<FactorSplit> f = projectToFactor(graph.rule(op), dims[s.placement.dim],
+                                                         s.placement.split, result.sizes))
+        claims.push_back({*f, s.strength, claims.size()});
+    });
+    if (claims.empty())
+      return;
+    unsigned factor = chooseFactor(op, axis);
+    result.factors[size_t(op) * numAxes + axis] = factor;
+
+    // Join the claims on the factor; one that does not fit the others stays out, and is
+    // redistributed.
+    std::sort(claims.begin(), claims.end(), [](const Claim &a, const Claim &b) {
+      return std::tuple(a.strength, !a.split.split.fixed, a.index) <
+             std::tuple(b.strength, !b.split.split.fixed, b.index);
+    });
+    std::optional<Claim> joint;
+    for (const Claim &claim : claims) {
+      if (claim.split.factor != factor)
+        continue;
+      if (!joint)
+        joint = claim;
+      else if (std::optional<Split> merged = mergeSplits(joint->split.split, claim.split.split,
+                                                         graph.rule(op).factors[factor].size))
+        joint->split.split = *merged;
+    }
+    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
+      give(op, axis, tensor, dims, isResult, *joint);
+    });
+  }
+
+  /// Gives a joint split to one tensor of the op that has the factor.
+  void give(OpId op, unsigned axis, TensorId tensor, const TensorFactors &dims, bool isResult,
+            const Claim &joint) {
+    auto hasFactor = [&](const DimFactors &dim) {
+      return std::find(dim.begin(), dim.end(), joint.split.factor) != dim.end();
+    };
+    size_t d =
+        static_cast<size_t>(std::find_if(dims.begin(), dims.end(), hasFactor) - dims.begin());
+    AxisState &s = state(tensor, axis);
+    bool open = s.placement.kind == PlacementKind::Open;
+    if (d == dims.size() || (!open && !s.placement.isShard()))
+      return;
+    std::optional<Split> split = liftToDim(graph.rule(op), dims[d], joint.split, result.sizes);
+    if (!split)
+      return;
+    AxisState next = s;
+    if (open) {
+      uint8_t level = levelOf(op, axis);
+      next.placement = AxisPlacement::shard(static_cast<int>(d), *split, level);
+      next.strength = joint.strength;
+    } else {
+      if (s.placement.dim != static_cast<int>(d))
+        return;
+      std::optional<Split> merged = mergeSplits(s.placement.split, *split, graph.shape(tensor)[d]);
+      if (!merged)
+        return;
+      // Ops that compute with it make a stored shard an ordinary one.
+      next.placement.storage = false;
+      next.placement.split = *merged;
+      next.strength = std::min(s.strength, std::max(joint.strength, Strength::Normal));
+      if (!merged->sameExtents(s.placement.split))
+        next.coarsenedBy = op;
+    }
+    // What is made from a pinned tensor alone is pinned too.
+    if (open && !(isResult && graph.ops[op].numOperands == 1))
+      next.strength = std::max(next.strength, Strength::Normal);
+    if (!open && next.placement.samePlacement(s.placement) && next.strength == s.strength)
+      return;
+    if (!composes(tensor, axis, next.placement))
+      return;
+    s = next;
+    markUses(tensor);
+  }
+
+  uint8_t levelOf(OpId op, unsigned axis) {
+    uint8_t level = static_cast<uint8_t>(axis);
+    forTensors(op, [&](TensorId tensor, const TensorFactors &, bool) {
+      const AxisPlacement &p = state(tensor, axis).placement;
+      if (p.isShard())
+        level = p.level;
+    });
+    return level;
+  }
+
+  /// Whether the tensor has a layout if the axis does this to it. Only another axis on the same dim
+  /// can object.
+  bool composes(TensorId tensor, unsigned axis, const AxisPlacement &placement) {
+    bool shared = false;
+    scratch.clear();
+    for (unsigned a = 0; a < numAxes; ++a) {
+      scratch.push_back(a == axis ? placement : state(tensor, a).placement);
+      shared |= a != axis && scratch.back().isShard() && scratch.back().dim == placement.dim;
+    }
+    return !shared ||
+           layouts.compose(graph.tensors[tensor].shape, graph.shape(tensor), scratch).has_value();
+  }
+
+  unsigned chooseFactor(OpId op, unsigned axis) {
+    Strength best = Strength::Weak;
+    for (const Claim &claim : claims)
+      best = std::min(best, claim.strength);
+    unsigned chosen = kNone;
+    double chosenBytes = 0;
+    for (const Claim &claim : claims) {
+      unsigned factor = claim.split.factor;
+      if (claim.strength != best || factor == chosen)
+        continue;
+      double bytes = bytesMoved(op, axis, factor);
+      if (chosen == kNone || bytes < chosenBytes) {
+        chosen = factor;
+        chosenBytes = bytes;
+      }
+    }
+    return chosen;
+  }
+
+  /// Bytes that the op's tensors move if the axis shards `factor`.
+  double bytesMoved(OpId op, unsigned axis, unsigned factor) {
+    const ShardingRule &rule = graph.rule(op);
+    int64_t n = graph.mesh.axes[axis].size;
+    double total = 0;
+    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
+      AxisPlacement now = state(tensor, axis).placement, then = AxisPlacement::replicate();
+      if (now.kind == PlacementKind::Open)
+        now = AxisPlacement::replicate();
+      if (isResult && rule.factors[factor].kind == FactorKind::Reducing)
+        then = AxisPlacement::partial(rule.factors[factor].reduction);
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (std::find(dims[d].begin(), dims[d].end(), factor) != dims[d].end())
+          then = AxisPlacement::shard(static_cast<int>(d), {}, 0);
+      // Whether extents agree is not the question here.
+      if (now.isShard() && then.isShard() && now.dim == then.dim)
+        return;
+      double bytes = bytesBesideAxis(graph, tensor, axis, [&](unsigned a) -> const AxisPlacement & {
+        return state(tensor, a).placement;
+      });
+      total +=
+          isResult ? transitionBytes(then, now, bytes, n) : transitionBytes(now, then, bytes, n);
+    });
+    return total;
+  }
+
+  void reportCoarserExtents() {
+    for (const Annotation &annotation : graph.annotations)
+      for (unsigned axis = 0; axis < numAxes; ++axis) {
+        const AxisState &s = state(annotation.tensor, axis);
+        if (!s.annotated || s.coarsenedBy == kNone)
+          continue;
+        std::string origin = annotation.origins.empty() ? "" : annotation.origins[axis];
+        std::string text = annotation.layout.placements[axis].str() + " over " +
+                           graph.mesh.axes[axis].name +
+                           (origin.empty() ? "" : " (" + origin + ")") + " is split in units of " +
+                           std::to_string(s.placement.split.granule);
+        if (s.placement.split.blocks > 1)
+          text += ", in " + std::to_string(s.placement.split.blocks) + " blocks";
+        result.remarks.push_back({Remark::Kind::CoarserExtents, annotation.tensor, s.coarsenedBy,
+                                  axis, std::move(text)});
+      }
+  }
+
+  const PropagationGraph &graph;
+  unsigned numAxes;
+  Uses uses;
+  Worklist worklist;
+  LayoutTable layouts;
+  Propagation result;
+  std::vector<Claim> claims;          // scratch
+  std::vector<AxisPlacement> scratch; // scratch
+  std::vector<bool> ruleContracts;
+};
+} // namespace
+
+Propagation propagate(const PropagationGraph &graph) { return Propagator(graph).run(); }
+
+} // namespace shardc

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Propagation of shardings over sharding rules, in both directions, to a fixpoint.
+//
+// The state is one AxisPlacement for each tensor and mesh axis: open, or replicated by annotation,
+// or a shard. An op joins the shards of its operands and results that select the same factor, and
+// gives the joint split to every operand and result that has the factor and is open. States only go
+// from open to shard, and from a split to a coarser one (blocks and granule multiply), so each
+// changes at most 1 + log2(size of the dim) times, and every change visits the ops of one tensor:
+// the work is linear in the uses of tensors.
+//
+// Order: annotations of normal strength first, through ops that contract nothing, then through all;
+// then the same with weak annotations. Inside a round ops are visited in order of execution, then
+// in reverse order, so that an op in the middle of a program sees what both sides ask before it
+// decides.
+//
+// Where one axis is asked for on two factors of an op, the factor of a pinned tensor wins, then the
+// stronger annotation, then the one for which the op's tensors move fewer bytes.
+#ifndef SHARDC_PASSES_PLACEMENT_CORE_PROPAGATE_H
+#define SHARDC_PASSES_PLACEMENT_CORE_PROPAGATE_H
+
+#include "passes/placement/core/Compose.h"
+#include "passes/placement/core/Graph.h"
+
+namespace shardc {
+
+/// The state of one tensor on one mesh axis.
+struct AxisState {
+  AxisPlacement placement;
+  Strength strength = Strength::Normal;
+  bool annotated = false;
+  OpId coarsenedBy = kNone; ///< the op whose factors made open extents coarser, last
+};
+
+/// What propagation and placement say about one tensor or op, for people.
+struct Remark {
+  enum class Kind : uint8_t {
+    CoarserExtents, ///< open extents of an annotation follow whole heads, groups or blocks
+    Conflict,       ///< an axis was asked for on two factors of an op
+    Gathered,       ///< a sharded operand is gathered: the op cannot be sharded so
+  };
+  Kind kind = Kind::Conflict;
+  TensorId tensor = kNone;
+  OpId op = kNone;
+  unsigned axis = 0;
+  std::string text;
+};
+
+struct Propagation {
+  /// By tensor, then axis.
+  std::vector<AxisState> states;
+  /// By op, then axis: the factor that the axis shards, or kNone.
+  std::vector<unsigned> factors;
+  std::vector<Remark> remarks;
+  std::vector<std::string> errors;
+  int64_t visits = 0; ///< of ops, all rounds
+  SizesPool sizes;    ///< owns what the states point to
+};
+
+Propagation propagate(const PropagationGraph &graph);
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_PLACEMENT_CORE_PROPAGATE_H

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/core/Split.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardc {
+
+/// Product of the sizes of factors [begin, end) of a dim; kDynamic where one is unknown.
+static int64_t product(const ShardingRule &rule, const DimFactors &dim, size_t begin, size_t end) {
+  int64_t result = 1;
+  for (size_t i = begin; i < end; ++i) {
+    int64_t size = rule.factors[dim[i]].size;
+    if (size == kDynamic)
+      return kDynamic;
+    result *= size;
+  }
+  return result;
+}
+
+/// a * b, or nothing where it does not fit 63 bits.
+static std::optional<int64_t> multiply(int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result))
+    return std::nullopt;
+  return result;
+}
+
+static std::optional<int64_t> leastCommonMultiple(int64_t a, int64_t b) {
+  return multiply(a / std::gcd(a, b), b);
+}
+
+/// Whether `split` leaves at least two units to share out in a range of n elements, and its numbers
+/// divide n.
+static bool fits(const Split &split, int64_t n) {
+  std::optional<int64_t> unit = multiply(split.blocks, split.granule);
+  if (!unit)
+    return false;
+  if (n == kDynamic)
+    return true;
+  return n % *unit == 0 && (split.fixed || n / *unit >= 2);
+}
+
+std::optional<FactorSplit> projectToFactor(const ShardingRule &rule, const DimFactors &dim,
+                                           const Split &split, SizesPool &pool) {
+  for (size_t j = 0; j < dim.size(); ++j) {
+    const Factor &factor = rule.factors[dim[j]];
+    int64_t outer = product(rule, dim, 0, j), inner = product(rule, dim, j + 1, dim.size());
+    if (outer <= 0)
+      return std::nullopt;
+    if (!factor.canShard())
+      continue;
+    if (inner <= 0)
+      return std::nullopt;
+    std::optional<int64_t> blocks = leastCommonMultiple(split.blocks, outer);
+    std::optional<int64_t> granule =
+        split.sizes ? std::optional<int64_t>(inner) : leastCommonMultiple(split.granule, inner);
+    if (!blocks || !granule)
+      continue;
+    Split onFactor{*blocks / outer, *granule / inner, nullptr, split.fixed};
+    if (split.fixed && (*blocks != split.blocks || (!split.sizes && *granule != split.granule)))
+      continue;
+    if (split.sizes) {
+      std::vector<int64_t> sizes = *split.sizes;
+      if (std::any_of(sizes.begin(), sizes.end(), [&](int64_t size) { return size % inner; }))
+        continue;
+      for (int64_t &size : sizes)
+        size /= inner;
+      onFactor.sizes = pool.get(std::move(sizes));
+    }
+    if (fits(onFactor, factor.size))
+      return FactorSplit{dim[j], onFactor};
+  }
+  return std::nullopt;
+}
+
+std::optional<Split> liftToDim(const ShardingRule &rule, const DimFactors &dim,
+                               const FactorSplit &split, SizesPool &pool) {
+  size_t j = static_cast<size_t>(std::find(dim.begin(), dim.end(), split.factor) - dim.begin());
+  if (j == dim.size())
+    return std::nullopt;
+  int64_t outer = product(rule, dim, 0, j), inner = product(rule, dim, j + 1, dim.size());
+  if (outer <= 0 || inner <= 0)
+    return std::nullopt;
+  Split result = split.split;
+  std::optional<int64_t> blocks = multiply(result.blocks, outer);
+  std::optional<int64_t> granule = multiply(result.granule, inner);
+  if (!blocks || !granule)
+    return std::nullopt;
+  result.blocks = *blocks;
+  if (!result.sizes) {
+    result.granule = *granule;
+  } else if (inner != 1) {
+    std::vector<int64_t> sizes = *result.sizes;
+    for (int64_t &size : sizes)
+      size *= inner;
+    result.sizes = pool.get(std::move(sizes));
+  }
+  return result;
+}
+
+std::optional<Split> mergeSplits(const Split &a, const Split &b, int64_t n) {
+  if (a.sameExtents(b))
+    return a.fixed ? a : b;
+  if (a.fixed && b.fixed)
+    return std::nullopt;
+  if (a.fixed || b.fixed) {
+    const Split &fixed = a.fixed ? a : b, &open = a.fixed ? b : a;
+    bool whole = fixed.granule % open.granule == 0;
+    if (fixed.sizes)
+      whole = std::all_of(fixed.sizes->begin(), fixed.sizes->end(),
+                          [&](int64_t size) { return size % open.granule == 0; });
+    return whole && fixed.blocks % open.blocks == 0 ? std::optional<Split>(fixed) : std::nullopt;
+  }
+  std::optional<int64_t> blocks = leastCommonMultiple(a.blocks, b.blocks);
+  std::optional<int64_t> granule = leastCommonMultiple(a.granule, b.granule);
+  if (!blocks || !granule)
+    return std::nullopt;
+  Split merged{*blocks, *granule, nullptr, false};
+  return fits(merged, n) ? std::optional<Split>(merged) : std::nullopt;
+}
+
+} // namespace shardc
