@@ -91,13 +91,20 @@ class Aten_ArgumentKind<Constraint c> {
     true : "Required");
 }
 
+/// Most ops compute the same on local tensors as on global ones: the default of LocalizableOpInterface,
+/// which their classes list. One that does not (sizes among its arguments, work across a sharded dim)
+/// gets its implementation from passes/localize.
+///
 /// Base of all ops. An op's types are inferred by `LogicalResult XOp::infer(Inference &, Adaptor)`: a
 /// function of its own, or, where `inferBy` is set, the function of that name that its family shares.
 class Aten_Op<string mnemonic, list<Trait> traits = []>
     : Op<Aten_Dialect, mnemonic, !listconcat([
         Pure, InferTypeOpAdaptorWithIsCompatible, DeclareOpInterfaceMethods<Aten_SchemaOpInterface>,
-        CostOpInterface], traits)> {
+        DeclareOpInterfaceMethods<ShardingRuleOpInterface>, CostOpInterface], traits)> {
   string inferBy = "";
+  /// The op's sharding rule as a C++ expression of `op` (Rules.h); empty: getShardingRule() is written
+  /// out.
+  string shardBy = "";
 
   list<string> argumentTable = !foreach(i, !range(!size(arguments)),
     "{\"" # !getdagname(arguments, i) # "\", ::shardc::aten::SchemaArgument::"
@@ -115,6 +122,13 @@ class Aten_Op<string mnemonic, list<Trait> traits = []>
       return ::shardc::aten::}] # inferBy # [{(inference, op);
     }
   }]);
+  code ruleDefinition = !if(!empty(shardBy), "", [{
+    ::shardc::ShardingRule $cppClass::getShardingRule() {
+      [[maybe_unused]] $cppClass op = *this;
+      using namespace ::shardc::aten;
+      return }] # shardBy # [{;
+    }
+  }]);
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(
         ::mlir::MLIRContext *context, std::optional<::mlir::Location> location, Adaptor adaptor,
@@ -130,7 +144,7 @@ class Aten_Op<string mnemonic, list<Trait> traits = []>
       # !interleave(argumentTable, ", ") # [{}};
       return table;
     }
-  }] # inferDefinition;
+  }] # inferDefinition # ruleDefinition;
 }
 
 #endif // SHARDC_DIALECTS_ATEN_ATENBASE_TD

@@ -5,7 +5,7 @@
 include "dialects/aten/AtenBase.td"
 
 def Aten_ScaledDotProductAttentionOp : Aten_Op<"scaled_dot_product_attention",
-    [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+    [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, LocalizableOpInterface]> {
   let summary = "softmax(query key^T * scale + mask) value";
   let description = [{
     query is `[..., heads, L, E]`, key `[..., heads, S, E]`, value `[..., heads, S, Ev]`. The mask is
@@ -21,6 +21,7 @@ def Aten_ScaledDotProductAttentionOp : Aten_Op<"scaled_dot_product_attention",
     $query `,` $key `,` $value (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)?
     (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
+  let shardBy = "attentionRule(op)";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_ATTENTION_TD

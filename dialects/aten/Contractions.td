@@ -7,7 +7,8 @@
 include "dialects/aten/AtenBase.td"
 
 class Aten_ContractionOp<string mnemonic, list<Trait> traits = []>
-    : Aten_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>], traits)> {
+    : Aten_Op<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, LocalizableOpInterface], traits)> {
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
@@ -19,33 +20,39 @@ def Aten_LinearOp : Aten_ContractionOp<"linear"> {
     without the last dim.
   }];
   let arguments = (ins Aten_Tensor:$input, Aten_Tensor:$weight, Optional<Aten_Tensor>:$bias);
+  let shardBy = "linearRule(op)";
 }
 
 def Aten_MatmulOp : Aten_ContractionOp<"matmul"> {
   let summary = "Matrix product with broadcast batch dims; vectors as in PyTorch";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other);
+  let shardBy = "matmulRule(op)";
 }
 
 def Aten_MmOp : Aten_ContractionOp<"mm"> {
   let summary = "Matrix product: [m, k] by [k, n]";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
+  let shardBy = "productRule(op)";
 }
 
 def Aten_BmmOp : Aten_ContractionOp<"bmm"> {
   let summary = "Batch of matrix products: [b, m, k] by [b, k, n]";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
+  let shardBy = "productRule(op)";
 }
 
 def Aten_AddmmOp : Aten_ContractionOp<"addmm"> {
   let summary = "beta * self + alpha * mat1 mat2; self is broadcast";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat1, Aten_Tensor:$mat2,
                        DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
+  let shardBy = "sumWithProductRule(op)";
 }
 
 def Aten_BaddbmmOp : Aten_ContractionOp<"baddbmm"> {
   let summary = "beta * self + alpha * batch1 batch2; self is broadcast";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$batch1, Aten_Tensor:$batch2,
                        DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
+  let shardBy = "sumWithProductRule(op)";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_CONTRACTIONS_TD

@@ -21,6 +21,7 @@ def Aten_ConstantOp : Aten_Op<"constant", [ConstantLike]> {
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "attr-dict custom<ConstantValue>($value, type($result))";
   let hasFolder = 1;
+  let shardBy = "creationRule(op)";
 }
 
 def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
@@ -40,6 +41,7 @@ def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
     `[` custom<DynamicIndex>($start, $static_start) `:` custom<DynamicIndex>($end, $static_end) `:`
     $step `]` $dtype attr-dict `:` type($result)
   }];
+  let shardBy = "creationRule(op)";
 }
 
 /// An index. Not "buildable", which would make ODS write inference of its own.
@@ -51,6 +53,7 @@ def Aten_SymSizeOp : Aten_Op<"sym_size"> {
   let results = (outs Aten_Size:$result);
   let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
+  let shardBy = "sizeRule(op)";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_CREATION_TD

@@ -12,6 +12,9 @@ class Aten_ElementwiseOp<string mnemonic, list<Trait> traits = []>
     : Aten_Op<mnemonic, !listconcat([LocalizableOpInterface], traits)> {
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  /// Sets of operands in which the op is linear jointly (ShardingRule.h).
+  string linear = "";
+  let shardBy = "elementwiseRule(op, {" # linear # "})";
 }
 
 class Aten_UnaryOp<string mnemonic, string formula, string rule = "inferPromoted",
@@ -35,15 +38,21 @@ class Aten_BinaryOp<string mnemonic, string formula, string rule = "inferPromote
 
 // The element type stays.
 def Aten_AbsOp : Aten_UnaryOp<"abs", "absolute value">;
-def Aten_NegOp : Aten_UnaryOp<"neg", "negation", "inferPromoted", Aten_NumberTensor>;
+def Aten_NegOp : Aten_UnaryOp<"neg", "negation", "inferPromoted", Aten_NumberTensor> {
+  let linear = "{0}";
+}
 def Aten_SignOp : Aten_UnaryOp<"sign", "-1, 0 or 1">;
 def Aten_FloorOp : Aten_UnaryOp<"floor", "largest integer not above self", "inferPromoted", Aten_NumberTensor>;
 def Aten_CeilOp : Aten_UnaryOp<"ceil", "smallest integer not below self", "inferPromoted", Aten_NumberTensor>;
 def Aten_TruncOp : Aten_UnaryOp<"trunc", "integer part", "inferPromoted", Aten_NumberTensor>;
 def Aten_RoundOp : Aten_UnaryOp<"round", "nearest integer, ties to even", "inferPromoted", Aten_NumberTensor>;
 def Aten_BitwiseNotOp : Aten_UnaryOp<"bitwise_not", "complement of all bits, or of a bool", "inferPromoted", Aten_IntTensor>;
-def Aten_CloneOp : Aten_UnaryOp<"clone", "the same elements">;
-def Aten_AliasOp : Aten_UnaryOp<"alias", "the same elements (also detach, lift_fresh_copy)">;
+def Aten_CloneOp : Aten_UnaryOp<"clone", "the same elements"> {
+  let shardBy = "copyRule(op)";
+}
+def Aten_AliasOp : Aten_UnaryOp<"alias", "the same elements (also detach, lift_fresh_copy)"> {
+  let shardBy = "copyRule(op)";
+}
 
 // Integers and bools become the default float type.
 def Aten_ExpOp : Aten_UnaryOp<"exp", "e to the power of self", "inferPromotedFloat">;
@@ -116,11 +125,14 @@ class Aten_AddLikeOp<string mnemonic, string formula> : Aten_ElementwiseOp<mnemo
   let summary = formula;
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
+  let linear = "{0, 1}";
 }
 def Aten_AddOp : Aten_AddLikeOp<"add", "self + alpha * other">;
 def Aten_SubOp : Aten_AddLikeOp<"sub", "self - alpha * other">;
 
-def Aten_MulOp : Aten_BinaryOp<"mul", "self * other">;
+def Aten_MulOp : Aten_BinaryOp<"mul", "self * other"> {
+  let linear = "{0}, {1}";
+}
 def Aten_DivOp : Aten_ElementwiseOp<"div"> {
   let summary = "self / other";
   let description = [{
@@ -128,6 +140,7 @@ def Aten_DivOp : Aten_ElementwiseOp<"div"> {
     down; the element type stays.
   }];
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other, OptionalAttr<StrAttr>:$rounding_mode);
+  let shardBy = "divRule(op)";
   let hasVerifier = 1;
 }
 def Aten_PowOp : Aten_ElementwiseOp<"pow"> {
@@ -163,10 +176,12 @@ def Aten_GeOp : Aten_BinaryOp<"ge", "self >= other", "inferComparison">;
 def Aten_WhereOp : Aten_ElementwiseOp<"where"> {
   let summary = "self where condition holds, other elsewhere";
   let arguments = (ins Aten_BoolTensor:$condition, Aten_Tensor:$self, Aten_Tensor:$other);
+  let linear = "{1, 2}";
 }
 def Aten_MaskedFillOp : Aten_ElementwiseOp<"masked_fill"> {
   let summary = "value where mask holds, self elsewhere; the element type is that of self";
   let arguments = (ins Aten_Tensor:$self, Aten_BoolTensor:$mask, Aten_Tensor:$value);
+  let linear = "{0, 2}";
 }
 def Aten_ClampOp : Aten_ElementwiseOp<"clamp", [AttrSizedOperandSegments]> {
   let summary = "min(max(self, min), max); a bound may be absent";
@@ -182,23 +197,27 @@ def Aten_AddcmulOp : Aten_ElementwiseOp<"addcmul"> {
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$tensor1, Aten_Tensor:$tensor2,
                        DefaultValuedAttr<F64Attr, "1.0">:$value);
+  let linear = "{0, 1}, {0, 2}";
 }
 def Aten_AddcdivOp : Aten_ElementwiseOp<"addcdiv"> {
   let summary = "self + value * tensor1 / tensor2";
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$tensor1, Aten_FloatTensor:$tensor2,
                        DefaultValuedAttr<F64Attr, "1.0">:$value);
+  let linear = "{0, 1}";
 }
 def Aten_LerpOp : Aten_ElementwiseOp<"lerp"> {
   let summary = "self + weight * (end - self)";
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$end, Aten_FloatTensor:$weight);
+  let linear = "{0, 1}";
 }
 
 def Aten_ToCopyOp : Aten_Op<"to_copy", [LocalizableOpInterface]> {
   let summary = "The same elements, cast to another element type (ATen's _to_copy, to.dtype)";
   let arguments = (ins Aten_Tensor:$self, TypeAttr:$dtype);
   let results = (outs Aten_Tensor:$result);
+  let shardBy = "castRule(op)";
   let assemblyFormat = "$self `to` $dtype attr-dict `:` functional-type(operands, results)";
 }
 

@@ -23,6 +23,7 @@ def Aten_LayerNormOp : Aten_NormalizationOp<"layer_norm", [AttrSizedOperandSegme
     $input $normalized_shape (`weight` `(` $weight^ `)`)? (`bias` `(` $bias^ `)`)?
     attr-dict `:` functional-type(operands, results)
   }];
+  let shardBy = "trailingNormRule(op, getNormalizedShape().size(), /*exchange=*/3)";
 }
 
 def Aten_RmsNormOp : Aten_NormalizationOp<"rms_norm"> {
@@ -36,6 +37,7 @@ def Aten_RmsNormOp : Aten_NormalizationOp<"rms_norm"> {
     $input $normalized_shape (`weight` `(` $weight^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let shardBy = "trailingNormRule(op, getNormalizedShape().size(), /*exchange=*/1)";
 }
 
 def Aten_GroupNormOp : Aten_NormalizationOp<"group_norm", [AttrSizedOperandSegments]> {
@@ -46,6 +48,7 @@ def Aten_GroupNormOp : Aten_NormalizationOp<"group_norm", [AttrSizedOperandSegme
     $input `groups` $num_groups (`weight` `(` $weight^ `)`)? (`bias` `(` $bias^ `)`)?
     attr-dict `:` functional-type(operands, results)
   }];
+  let shardBy = "groupNormRule(op)";
 }
 
 class Aten_SoftmaxOpBase<string mnemonic> : Aten_NormalizationOp<mnemonic> {
@@ -54,6 +57,7 @@ class Aten_SoftmaxOpBase<string mnemonic> : Aten_NormalizationOp<mnemonic> {
     $self `dim` $dim (`to` $dtype^)? attr-dict `:` functional-type(operands, results)
   }];
   let inferBy = "inferSoftmax";
+  let shardBy = "jointRule(op, {static_cast<int64_t>(getDim())}, /*exchange=*/2)"; // maximum, sum
 }
 def Aten_SoftmaxOp : Aten_SoftmaxOpBase<"softmax"> {
   let summary = "exp(self) / sum of exp(self) over dim; self is cast to dtype first, if given";

@@ -23,8 +23,8 @@ class Aten_ReductionOp<string mnemonic, string formula, string rule, Type type =
 }
 
 /// `dtype`: self is cast to it first.
-class Aten_CastReductionOp<string mnemonic, string formula, string rule>
-    : Aten_ReductionOpBase<mnemonic, formula> {
+class Aten_CastReductionOp<string mnemonic, string formula, string rule, list<Trait> traits = []>
+    : Aten_ReductionOpBase<mnemonic, formula, traits> {
   let inferBy = rule;
   let arguments = (ins Aten_Tensor:$self, OptionalAttr<Aten_Dims>:$dim, UnitAttr:$keepdim,
                        OptionalAttr<TypeAttr>:$dtype);
@@ -35,17 +35,36 @@ class Aten_CastReductionOp<string mnemonic, string formula, string rule>
 }
 
 // Bools and integers become i64.
-def Aten_SumOp : Aten_CastReductionOp<"sum", "sum of elements", "inferSumLike">;
-def Aten_ProdOp : Aten_CastReductionOp<"prod", "product of elements", "inferSumLike">;
-def Aten_MeanOp : Aten_CastReductionOp<"mean", "sum of elements / their number", "inferMean">;
+def Aten_SumOp : Aten_CastReductionOp<"sum", "sum of elements", "inferSumLike", [LocalizableOpInterface]> {
+  let shardBy = "reductionRule(op, Reduction::Sum, /*isLinear=*/true)";
+}
+def Aten_ProdOp : Aten_CastReductionOp<"prod", "product of elements", "inferSumLike",
+                                       [LocalizableOpInterface]> {
+  let shardBy = "reductionRule(op, Reduction::Prod)";
+}
+def Aten_MeanOp : Aten_CastReductionOp<"mean", "sum of elements / their number", "inferMean"> {
+  let description = [{
+    Over a sharded dim the local op is a sum over the global number of elements (G6), which is why the
+    result is then partial by sum, not by average.
+  }];
+  let shardBy = "reductionRule(op, Reduction::Sum, /*isLinear=*/true)";
+}
 
-def Aten_AmaxOp : Aten_ReductionOp<"amax", "largest element; NaN if there is one", "inferExtremum">;
-def Aten_AminOp : Aten_ReductionOp<"amin", "smallest element; NaN if there is one", "inferExtremum">;
-def Aten_AnyOp : Aten_ReductionOp<"any", "whether an element is not 0", "inferAnyAll">;
-def Aten_AllOp : Aten_ReductionOp<"all", "whether no element is 0", "inferAnyAll">;
-def Aten_LogsumexpOp : Aten_ReductionOp<"logsumexp", "log of the sum of exp(self)",
-                                        "inferReductionFloat">;
+class Aten_ExtremumOp<string mnemonic, string formula, string rule, string kind>
+    : Aten_ReductionOp<mnemonic, formula, rule, Aten_Tensor, [LocalizableOpInterface]> {
+  let shardBy = "reductionRule(op, Reduction::" # kind # ")";
+}
+// Of no elements: the identity of the reduction, as shards may be empty (PyTorch refuses).
+def Aten_AmaxOp : Aten_ExtremumOp<"amax", "largest element; NaN if there is one", "inferReductionSame", "Max">;
+def Aten_AminOp : Aten_ExtremumOp<"amin", "smallest element; NaN if there is one", "inferReductionSame", "Min">;
+def Aten_AnyOp : Aten_ExtremumOp<"any", "whether an element is not 0", "inferAnyAll", "Max">;
+def Aten_AllOp : Aten_ExtremumOp<"all", "whether no element is 0", "inferAnyAll", "Min">;
 
+def Aten_LogsumexpOp : Aten_ReductionOp<"logsumexp", "log of the sum of exp(self)", "inferReductionFloat"> {
+  let shardBy = "jointReductionRule(op, /*exchange=*/2)"; // maximum, sum
+}
+
+// count, mean, sum of squared differences
 def Aten_VarOp : Aten_ReductionOpBase<"var", "sum of squared differences from the mean / (number - correction)"> {
   let inferBy = "inferReductionSame";
   let arguments = (ins Aten_FloatTensor:$self, OptionalAttr<Aten_Dims>:$dim,
@@ -53,6 +72,7 @@ def Aten_VarOp : Aten_ReductionOpBase<"var", "sum of squared differences from th
   let assemblyFormat = [{
     $self (`dim` $dim^)? (`keepdim` $keepdim^)? attr-dict `:` functional-type(operands, results)
   }];
+  let shardBy = "jointReductionRule(op, /*exchange=*/3)";
 }
 
 def Aten_VectorNormOp : Aten_ReductionOpBase<"linalg_vector_norm", "(sum of |self|^ord)^(1/ord)"> {
@@ -68,6 +88,7 @@ def Aten_VectorNormOp : Aten_ReductionOpBase<"linalg_vector_norm", "(sum of |sel
     $self (`dim` $dim^)? (`keepdim` $keepdim^)? (`to` $dtype^)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let shardBy = "jointReductionRule(op, /*exchange=*/1)";
 }
 
 class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBase<mnemonic, formula> {
@@ -79,17 +100,19 @@ class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBas
   let assemblyFormat = [{
     $self (`dim` $dim^)? (`keepdim` $keepdim^)? attr-dict `:` functional-type(operands, results)
   }];
+  let shardBy = "argReductionRule(op)";
 }
 def Aten_ArgmaxOp : Aten_ArgReductionOp<"argmax", "position of the largest element, i64">;
 def Aten_ArgminOp : Aten_ArgReductionOp<"argmin", "position of the smallest element, i64">;
 
-def Aten_CumsumOp : Aten_Op<"cumsum"> {
+def Aten_CumsumOp : Aten_Op<"cumsum", [LocalizableOpInterface]> {
   let summary = "Sums of all elements up to each one along dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, OptionalAttr<TypeAttr>:$dtype);
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = [{
     $self `dim` $dim (`to` $dtype^)? attr-dict `:` functional-type(operands, results)
   }];
+  let shardBy = "alongDimsRule(op, {static_cast<int64_t>(getDim())})";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_REDUCTIONS_TD

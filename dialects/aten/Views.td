@@ -33,6 +33,7 @@ def Aten_ViewOp : Aten_SizedViewOp<"view"> {
     %y = aten.view %x [8, %n, 12, 32] : (tensor<8x?x384xf32>) -> tensor<8x?x12x32xf32>
     ```
   }];
+  let shardBy = "viewRule(op)";
 }
 
 def Aten_ExpandOp : Aten_SizedViewOp<"expand"> {
@@ -40,12 +41,14 @@ def Aten_ExpandOp : Aten_SizedViewOp<"expand"> {
   let description = [{
     `size` is the shape of the result; no size is -1.
   }];
+  let shardBy = "expandRule(op)";
 }
 
 def Aten_PermuteOp : Aten_ViewOpBase<"permute", [LocalizableOpInterface]> {
   let summary = "Dim i of the result is dim dims[i] of self";
   let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dims);
   let assemblyFormat = "$self $dims attr-dict `:` functional-type(operands, results)";
+  let shardBy = "permuteRule(op)";
 }
 
 def Aten_TransposeOp : Aten_ViewOpBase<"transpose", [LocalizableOpInterface]> {
@@ -54,15 +57,17 @@ def Aten_TransposeOp : Aten_ViewOpBase<"transpose", [LocalizableOpInterface]> {
   let assemblyFormat = [{
     $self ` ` `[` $dim0 `,` $dim1 `]` attr-dict `:` functional-type(operands, results)
   }];
+  let shardBy = "transposeRule(op)";
 }
 
-def Aten_UnsqueezeOp : Aten_ViewOpBase<"unsqueeze"> {
+def Aten_UnsqueezeOp : Aten_ViewOpBase<"unsqueeze", [LocalizableOpInterface]> {
   let summary = "Puts in a dim of size 1, which is dim `dim` of the result";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim);
   let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let shardBy = "unsqueezeRule(op)";
 }
 
-def Aten_SqueezeOp : Aten_ViewOpBase<"squeeze"> {
+def Aten_SqueezeOp : Aten_ViewOpBase<"squeeze", [LocalizableOpInterface]> {
   let summary = "Removes dims, all of which have size 1";
   let description = [{
     Unlike ATen's, this op never keeps a dim that is listed: an importer lists those of size 1 only. So
@@ -70,12 +75,14 @@ def Aten_SqueezeOp : Aten_ViewOpBase<"squeeze"> {
   }];
   let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dim);
   let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let shardBy = "squeezeRule(op)";
 }
 
-def Aten_FlipOp : Aten_ViewOpBase<"flip"> {
+def Aten_FlipOp : Aten_ViewOpBase<"flip", [LocalizableOpInterface]> {
   let summary = "Reverses dims";
   let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dims);
   let assemblyFormat = "$self $dims attr-dict `:` functional-type(operands, results)";
+  let shardBy = "alongDimsRule(op, getDims())";
 }
 
 //===--------------------------------------------------------------------------------------------===//
@@ -102,9 +109,10 @@ def Aten_SliceOp : Aten_ViewOpBase<"slice", [AttrSizedOperandSegments]> {
     `:` `(` type($self) `)` `->` type($result)
   }];
   let hasCanonicalizeMethod = 1;
+  let shardBy = "sliceRule(op)";
 }
 
-def Aten_SelectOp : Aten_ViewOpBase<"select"> {
+def Aten_SelectOp : Aten_ViewOpBase<"select", [LocalizableOpInterface]> {
   let summary = "The slice at one position of a dim, which vanishes";
   let description = [{
     A negative position counts from the end.
@@ -115,6 +123,7 @@ def Aten_SelectOp : Aten_ViewOpBase<"select"> {
     $self `dim` $dim `at` custom<DynamicIndex>($index, $static_index) attr-dict
     `:` `(` type($self) `)` `->` type($result)
   }];
+  let shardBy = "selectRule(op)";
 }
 
 def Aten_SplitWithSizesOp : Aten_Op<"split_with_sizes"> {
@@ -126,29 +135,32 @@ def Aten_SplitWithSizesOp : Aten_Op<"split_with_sizes"> {
     $self custom<DynamicIndexList>($split_sizes, $static_split_sizes) `dim` $dim attr-dict
     `:` `(` type($self) `)` `->` `(` type($parts) `)`
   }];
+  let shardBy = "splitRule(op)";
 }
 
-def Aten_CatOp : Aten_ViewOpBase<"cat"> {
+def Aten_CatOp : Aten_ViewOpBase<"cat", [LocalizableOpInterface]> {
   let summary = "Concatenation along a dim, in the promoted element type";
   let arguments = (ins Variadic<Aten_Tensor>:$tensors, DefaultValuedAttr<Aten_Dim, "0">:$dim);
   let assemblyFormat = [{
     $tensors `dim` $dim attr-dict `:` functional-type($tensors, $result)
   }];
+  let shardBy = "catRule(op)";
 }
 
-def Aten_StackOp : Aten_ViewOpBase<"stack"> {
+def Aten_StackOp : Aten_ViewOpBase<"stack", [LocalizableOpInterface]> {
   let summary = "Concatenation along a new dim of tensors of one shape";
   let arguments = (ins Variadic<Aten_Tensor>:$tensors, DefaultValuedAttr<Aten_Dim, "0">:$dim);
   let assemblyFormat = [{
     $tensors `dim` $dim attr-dict `:` functional-type($tensors, $result)
   }];
+  let shardBy = "stackRule(op)";
 }
 
 //===--------------------------------------------------------------------------------------------===//
 // Borders and triangles
 //===--------------------------------------------------------------------------------------------===//
 
-def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd"> {
+def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd", [LocalizableOpInterface]> {
   let summary = "Adds elements of one value around a tensor";
   let description = [{
     `pad` is a list of pairs (before, after), for the last dim first. A negative width cuts off.
@@ -156,13 +168,16 @@ def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd"> {
   let arguments = (ins Aten_Tensor:$self, DenseI64ArrayAttr:$pad,
                        DefaultValuedAttr<F64Attr, "0.0">:$value);
   let assemblyFormat = "$self $pad attr-dict `:` functional-type(operands, results)";
+  let shardBy = "padRule(op)";
 }
 
-class Aten_TriangleOp<string mnemonic, string formula> : Aten_ViewOpBase<mnemonic> {
+class Aten_TriangleOp<string mnemonic, string formula>
+    : Aten_ViewOpBase<mnemonic, [LocalizableOpInterface]> {
   let summary = formula;
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, DefaultValuedAttr<I64Attr, "0">:$diagonal);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let shardBy = "alongDimsRule(op, {-2, -1})";
 }
 def Aten_TrilOp : Aten_TriangleOp<"tril", "Zero where column > row + diagonal, in the last two dims">;
 def Aten_TriuOp : Aten_TriangleOp<"triu", "Zero where column < row + diagonal, in the last two dims">;

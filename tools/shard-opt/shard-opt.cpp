@@ -8,6 +8,7 @@
 #include "tools/Registration.h"
 #ifdef SHARDC_TEST_PASSES
 #include "test/lib/PrintProgramJson.h"
+#include "test/lib/PrintShardingRules.h"
 #endif
 
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -97,6 +98,7 @@ int main(int argc, char **argv) {
   shardc::registerAllPasses();
 #ifdef SHARDC_TEST_PASSES
   shardc::registerPrintProgramJsonPass();
+  shardc::registerPrintShardingRulesPass();
 #endif
   shardc::registerAllImporters();
   DialectRegistry registry;

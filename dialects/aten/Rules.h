@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sharding rules of families of ops: what `shardBy` in the op definitions names. Rules describe
+// global and local shapes alike; encodings are not looked at.
+#ifndef SHARDC_DIALECTS_ATEN_RULES_H
+#define SHARDC_DIALECTS_ATEN_RULES_H
+
+#include "dialects/interfaces/RuleBuilder.h"
+#include "mlir/IR/Operation.h"
+
+namespace shardc::aten {
+
+using OperandSets = std::vector<std::vector<unsigned>>;
+
+/// A builder with the shapes of an op's operands and results; an index has the shape of a scalar.
+RuleBuilder ruleBuilder(mlir::Operation *op);
+
+// Elementwise. RulesElementwise.cpp
+ShardingRule elementwiseRule(mlir::Operation *op, const OperandSets &linear);
+ShardingRule copyRule(mlir::Operation *op);
+ShardingRule castRule(mlir::Operation *op);
+ShardingRule divRule(mlir::Operation *op);
+
+// Reductions over the attribute `dim` of the op, norms and scans. RulesReductions.cpp
+ShardingRule reductionRule(mlir::Operation *op, Reduction reduction, bool isLinear = false);
+/// Ranks that share a reduced dim exchange `exchange` elements for each element of the result.
+ShardingRule jointReductionRule(mlir::Operation *op, int64_t exchange);
+ShardingRule argReductionRule(mlir::Operation *op);
+/// The same, with results of full shape.
+ShardingRule jointRule(mlir::Operation *op, std::vector<int64_t> dims, int64_t exchange);
+/// Over the last `count` dims; weights line up with them.
+ShardingRule trailingNormRule(mlir::Operation *op, int64_t count, int64_t exchange);
+ShardingRule groupNormRule(mlir::Operation *op);
+/// Operand and result have one shape; linear; `dims` must be replicated (negative: from the end).
+ShardingRule alongDimsRule(mlir::Operation *op, llvm::ArrayRef<int64_t> dims);
+
+// Views. RulesViews.cpp
+ShardingRule viewRule(mlir::Operation *op);
+ShardingRule expandRule(mlir::Operation *op);
+ShardingRule permuteRule(mlir::Operation *op);
+ShardingRule transposeRule(mlir::Operation *op);
+ShardingRule unsqueezeRule(mlir::Operation *op);
+ShardingRule squeezeRule(mlir::Operation *op);
+ShardingRule sliceRule(mlir::Operation *op);
+ShardingRule selectRule(mlir::Operation *op);
+ShardingRule splitRule(mlir::Operation *op);
+ShardingRule catRule(mlir::Operation *op);
+ShardingRule stackRule(mlir::Operation *op);
+ShardingRule padRule(mlir::Operation *op);
+ShardingRule creationRule(mlir::Operation *op);
+ShardingRule sizeRule(mlir::Operation *op);
+
+// Contractions, attention, indexing. RulesContractions.cpp
+ShardingRule linearRule(mlir::Operation *op);
+ShardingRule matmulRule(mlir::Operation *op);
+/// mm, bmm; and with an operand added.
+ShardingRule productRule(mlir::Operation *op);
+ShardingRule sumWithProductRule(mlir::Operation *op);
+ShardingRule attentionRule(mlir::Operation *op);
+ShardingRule embeddingRule(mlir::Operation *op);
+ShardingRule gatherRule(mlir::Operation *op);
+ShardingRule indexSelectRule(mlir::Operation *op);
+ShardingRule indexRule(mlir::Operation *op);
+
+} // namespace shardc::aten
+
+#endif // SHARDC_DIALECTS_ATEN_RULES_H

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Aten.h"
+#include "dialects/aten/Rules.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace shardc::aten {
+
+namespace {
+/// Pairs up dims of operand 0 and of result 0, all parallel.
+class DimPairs {
+public:
+  explicit DimPairs(Operation *op) : builder(ruleBuilder(op)), self(typeOf(op->getOperand(0))) {}
+  void pair(int64_t dim, int64_t resultDim) {
+    DimFactors factors;
+    if (self.getDimSize(dim) != 1)
+      factors.push_back(builder.factor(self.getDimSize(dim)));
+    builder.operandDim(0, dim, factors).resultDim(0, resultDim, factors);
+  }
+  int64_t getRank() const { return self.getRank(); }
+  RuleBuilder builder;
+
+private:
+  RankedTensorType self;
+};
+} // namespace
+
+/// The size that an index operand of a view gives, in terms of the dims of `self`: dim d is symbol
+/// d.
+static DimSize sizeOf(Value index, Value self, int depth = 0) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return *constant;
+  Operation *op = index.getDefiningOp();
+  if (!op || depth == 8)
+    return ShapedType::kDynamic;
+  if (auto size = dyn_cast<SymSizeOp>(op))
+    return size.getSelf() == self ? DimSize::symbol(static_cast<int>(size.getDim()))
+                                  : DimSize(ShapedType::kDynamic);
+  if (auto product = dyn_cast<arith::MulIOp>(op)) {
+    DimSize lhs = sizeOf(product.getLhs(), self, depth + 1);
+    DimSize rhs = sizeOf(product.getRhs(), self, depth + 1);
+    if (lhs.isUnknown() || rhs.isUnknown())
+      return ShapedType::kDynamic;
+    llvm::append_range(lhs.symbols, rhs.symbols);
+    return DimSize(lhs.coefficient * rhs.coefficient, std::move(lhs.symbols));
+  }
+  return ShapedType::kDynamic;
+}
+
+ShardingRule viewRule(Operation *op) {
+  auto view = cast<ViewOp>(op);
+  std::vector<RuleBuilder::Shape> operands(op->getNumOperands()), results(1);
+  RankedTensorType self = typeOf(view.getSelf());
+  for (auto [i, size] : llvm::enumerate(self.getShape()))
+    operands[0].push_back(ShapedType::isDynamic(size) ? DimSize::symbol(static_cast<int>(i))
+                                                      : DimSize(size));
+  auto sizes = view.getSize().begin();
+  bool known = true;
+  for (int64_t size : view.getStaticSize()) {
+    results[0].push_back(ShapedType::isDynamic(size) ? sizeOf(*sizes++, view.getSelf())
+                                                     : DimSize(size));
+    known &= !results[0].back().isUnknown();
+  }
+  // With sizes that say nothing, the builder may still find the only one that fits.
+  if (!known)
+    return ruleBuilder(op).view().build();
+  return RuleBuilder(operands, results).view().build();
+}
+
+ShardingRule expandRule(Operation *op) { return ruleBuilder(op).expand().build(); }
+
+ShardingRule permuteRule(Operation *op) {
+  ArrayRef<int64_t> dims = cast<PermuteOp>(op).getDims();
+  return ruleBuilder(op).permute({dims.begin(), dims.end()}).build();
+}
+
+ShardingRule transposeRule(Operation *op) {
+  auto transpose = cast<TransposeOp>(op);
+  std::vector<int64_t> dims(typeOf(transpose.getSelf()).getRank());
+  std::iota(dims.begin(), dims.end(), 0);
+  if (!dims.empty())
+    std::swap(dims[transpose.getDim0()], dims[transpose.getDim1()]);
+  return ruleBuilder(op).permute(std::move(dims)).build();
+}
+
+ShardingRule unsqueezeRule(Operation *op) {
+  int64_t added = cast<UnsqueezeOp>(op).getDim();
+  DimPairs pairs(op);
+  for (int64_t i = 0; i < pairs.getRank(); ++i)
+    pairs.pair(i, i < added ? i : i + 1);
+  pairs.builder.resultDim(0, added, {});
+  return pairs.builder.linear(0).movesDataOnly().build();
+}
+
+ShardingRule squeezeRule(Operation *op) {
+  DimPairs pairs(op);
+  int64_t kept = 0;
+  for (int64_t i = 0; i < pairs.getRank(); ++i)
+    if (llvm::is_contained(cast<SqueezeOp>(op).getDim(), i))
+      pairs.builder.operandDim(0, i, {});
+    else
+      pairs.pair(i, kept++);
+  return pairs.builder.linear(0).movesDataOnly().build();
+}
+
+ShardingRule sliceRule(Operation *op) {
+  auto slice = cast<SliceOp>(op);
+  int64_t dim = slice.getDim(), start = slice.getStaticStart();
+  ArrayRef<int64_t> self = shapeOf(slice.getSelf()), result = shapeOf(slice.getResult());
+  if (start < 0 && !ShapedType::isDynamic(start) && !ShapedType::isDynamic(self[dim]))
+    start = std::max<int64_t>(start + self[dim], 0);
+  bool isWhole = self[dim] == result[dim] && !ShapedType::isDynamic(self[dim]);
+  // Blocks can be told apart only where all is known.
+  if (slice.getStep() != 1 || ShapedType::isDynamic(start) || ShapedType::isDynamic(result[dim]))
+    start = -1;
+  return ruleBuilder(op).slice(dim, isWhole ? 0 : start).build();
+}
+
+ShardingRule selectRule(Operation *op) {
+  int64_t selected = cast<SelectOp>(op).getDim();
+  DimPairs pairs(op);
+  for (int64_t i = 0; i < pairs.getRank(); ++i)
+    if (i != selected)
+      pairs.pair(i, i < selected ? i : i - 1);
+  return pairs.builder.linear(0).movesDataOnly().build();
+}
+
+ShardingRule splitRule(Operation *op) {
+  return ruleBuilder(op).split(cast<SplitWithSizesOp>(op).getDim()).build();
+}
+
+ShardingRule catRule(Operation *op) {
+  return ruleBuilder(op).concat(cast<CatOp>(op).getDim()).build();
+}
+
+ShardingRule stackRule(Operation *op) {
+  int64_t added = cast<StackOp>(op).getDim();
+  RuleBuilder builder = ruleBuilder(op);
+  std::vector<unsigned> all;
+  for (auto [i, size] : llvm::enumerate(shapeOf(op->getResult(0)))) {
+    int64_t dim = static_cast<int64_t>(i);
+    if (dim == added)
+      continue;
+    DimFactors factors;
+    if (size != 1)
+      factors.push_back(builder.factor(size));
+    builder.resultDim(0, dim, factors);
+    for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+      builder.operandDim(operand, dim < added ? dim : dim - 1, factors);
+  }
+  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+    all.push_back(operand);
+  return builder.linearJointly(all).movesDataOnly().build();
+}
+
+ShardingRule padRule(Operation *op) {
+  auto pad = cast<ConstantPadNdOp>(op);
+  DimPairs pairs(op);
+  for (int64_t i = 0; i < pairs.getRank(); ++i) {
+    size_t entry = 2 * (pairs.getRank() - 1 - i);
+    if (entry >= pad.getPad().size() || (pad.getPad()[entry] == 0 && pad.getPad()[entry + 1] == 0))
+      pairs.pair(i, i);
+  }
+  if (pad.getValue().isZero())
+    pairs.builder.linear(0);
+  return pairs.builder.build();
+}
+
+ShardingRule creationRule(Operation *op) { return ruleBuilder(op).create().build(); }
+
+ShardingRule sizeRule(Operation *op) {
+  // A size is known wherever a shard is: nothing need be gathered for it.
+  RuleBuilder builder = ruleBuilder(op);
+  for (auto [i, size] : llvm::enumerate(shapeOf(op->getOperand(0))))
+    builder.operandDim(0, static_cast<int64_t>(i),
+                       size == 1 ? DimFactors{} : DimFactors{builder.factor(size)});
+  return builder.build();
+}
+
+} // namespace shardc::aten
