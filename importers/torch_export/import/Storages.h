@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Values for tensors that may share storage and be updated in place: reads after an update see it,
+// whatever view it went through. Without updates this is a table of values.
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_STORAGES_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_STORAGES_H
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace shardc::torch_export {
+
+class Storages {
+public:
+  using Tensor = unsigned;
+
+  explicit Storages(mlir::OpBuilder &builder) : builder(builder) {}
+
+  /// A tensor with a storage of its own.
+  Tensor add(mlir::Value value);
+  /// A tensor that shares the storage of `source`; `value` is what one view op made of the source's
+  /// value, or that value itself.
+  Tensor addView(Tensor source, mlir::Value value);
+
+  /// The tensor's present value. Builds the views of an updated storage again. Null, after a
+  /// diagnostic, if that is not possible.
+  mlir::Value read(Tensor tensor, mlir::Location loc);
+
+  /// Updates the tensor, and everything that shares its storage. Fails with a diagnostic at `loc` for
+  /// views through which an update cannot be expressed.
+  mlir::LogicalResult write(Tensor tensor, mlir::Value value, mlir::Location loc);
+
+  /// Whether the tensor's storage has been updated.
+  bool updated(Tensor tensor) const { return versions[tensors[tensor].storage] != 0; }
+
+private:
+  struct Entry {
+    mlir::Value value, sourceValue;
+    mlir::Operation *view = nullptr; // null: the source itself
+    unsigned result = 0;
+    int source = -1;
+    unsigned storage = 0, version = 0;
+  };
+  mlir::Value scatter(const Entry &entry, mlir::Value source, mlir::Value part, mlir::Location loc);
+
+  mlir::OpBuilder &builder;
+  llvm::SmallVector<Entry, 0> tensors;
+  llvm::SmallVector<unsigned, 0> versions; // of storages
+};
+
+} // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_STORAGES_H

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes Schemas.inc: the schemas of the ATen overloads in Overloads.def and of their in-place forms,
+as PyTorch's dispatcher declares them.
+
+  generate_schemas.py Overloads.def Schemas.inc
+"""
+import json
+import math
+import pathlib
+import re
+import sys
+
+import torch
+
+# Argument types by their text in a schema, without alias annotation, optional mark and list length.
+TYPES = {
+    "Tensor": "Tensor", "Tensor[]": "TensorList", "int": "Int", "int[]": "IntList", "SymInt": "SymInt",
+    "SymInt[]": "SymIntList", "float": "Float", "float[]": "FloatList", "Scalar": "Scalar", "bool": "Bool",
+    "ScalarType": "ScalarType", "str": "String",
+}
+
+
+def listed(path):
+    text = "".join(line for line in path.open() if not line.startswith("//"))
+    return re.findall(r"ATEN\w*\(([\w.]+)[,)]", text)
+
+
+def find(name):
+    packet, overload = name.split(".")
+    packet = getattr(torch.ops.aten, packet, None)
+    return getattr(packet, overload, None) if packet is not None else None
+
+
+def split_arguments(text):
+    """Splits at commas outside of brackets."""
+    depth, start, parts = 0, 0, []
+    for i, c in enumerate(text + ","):
+        depth += c in "([" 
+        depth -= c in ")]"
+        if c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [part for part in parts if part and part != "*"]
+
+
+def number(value):
+    if math.isinf(value) or math.isnan(value):
+        raise ValueError("a default that is not finite")
+    return repr(float(value))
+
+
+def default(argument):
+    if not argument.has_default_value():
+        return "{}"
+    value = argument.default_value
+    if value is None:
+        return "{Default::None}"
+    if isinstance(value, bool):
+        return f"{{Default::Bool, {int(value)}}}"
+    if isinstance(value, int):
+        return f"{{Default::Int, {value}}}"
+    if isinstance(value, float):
+        return f"{{Default::Real, 0, {number(value)}}}"
+    if isinstance(value, str):
+        return f"{{Default::String, 0, 0, {json.dumps(value)}}}"
+    if isinstance(value, list) and all(type(v) is int for v in value):
+        return f"{{Default::Ints, 0, 0, \"{','.join(map(str, value))}\"}}"
+    return "{Default::Other}"
+
+
+def schema_rows(name, operator):
+    schema = operator._schema
+    text = str(schema)
+    text = text[text.index("(") + 1:text.rindex(") ->")]
+    rows = []
+    for argument, declared in zip(schema.arguments, split_arguments(text), strict=True):
+        kind = re.sub(r"\([^)]*\)", "", declared.split("=")[0].rsplit(" ", 1)[0]) # without alias sets
+        optional = kind.endswith("?")
+        kind = re.sub(r"\[\d+\]", "[]", kind.rstrip("?"))
+        if kind == "Tensor?[]":
+            kind, optional = "Tensor[]", True
+        alias = argument.alias_info
+        rows.append(f"    {{{json.dumps(argument.name)}, ArgumentType::{TYPES.get(kind, 'Other')}, "
+                    f"{str(optional).lower()}, {str(bool(alias and alias.is_write)).lower()}, {default(argument)}}},")
+    views = any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
+    return rows, views
+
+
+def main():
+    source, output = map(pathlib.Path, sys.argv[1:])
+    names = listed(source)
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        sys.exit(f"{source}: listed twice: {', '.join(sorted(repeated))}")
+    missing = [name for name in names if find(name) is None]
+    if missing:
+        sys.exit(f"{source}: PyTorch {torch.__version__} has no such overloads: {', '.join(missing)}")
+    in_place = [name.replace(".", "_.", 1) for name in names]
+    names = sorted(names + [name for name in in_place if find(name) is not None])
+    lines, table = [f"// Generated from PyTorch {torch.__version__}."], []
+    for i, name in enumerate(names):
+        rows, views = schema_rows(name, find(name))
+        lines += [f"constexpr SchemaArgument arguments{i}[] = {{", *rows, "};"] if rows else []
+        arguments = f"arguments{i}" if rows else "{}"
+        table.append(f"    {{\"{name}\", {arguments}, {str(views).lower()}}},")
+    lines += ["constexpr Schema schemas[] = {", *table, "};"]
+    output.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
