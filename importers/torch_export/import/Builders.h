@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From ATen overloads to ops: the table of Overloads.def.
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERS_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERS_H
+
+#include "importers/torch_export/import/Call.h"
+
+namespace shardc::torch_export {
+
+/// One value for each tensor that the node produces; null for one that cannot be produced, which is an
+/// error if it is used.
+using Results = llvm::SmallVector<mlir::Value>;
+using Builder = mlir::FailureOr<Results> (*)(Call &call);
+
+struct Overload {
+  llvm::StringLiteral name;            // "add.Tensor"
+  llvm::StringLiteral op;              // "aten.add"; empty with a builder of its own or if dropped
+  Builder build = nullptr;
+  bool dropped() const { return op.empty() && !build; }
+};
+
+/// The row of an overload; null if there is none.
+const Overload *findOverload(llvm::StringRef name);
+llvm::ArrayRef<Overload> allOverloads();
+
+/// Builds op `name` with operands and attributes of the call's arguments of the same names.
+mlir::FailureOr<Results> buildByName(Call &call, llvm::StringRef name);
+
+/// Attribute `argument` of the C++ class `storage` for a call's argument; null where it is None or, for
+/// a unit attribute, false. `rank` is that of the tensor whose dims arguments such as `dim` count.
+mlir::FailureOr<mlir::Attribute> buildAttribute(Call &call, llvm::StringRef argument,
+                                                llvm::StringRef storage, int64_t rank);
+
+} // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERS_H

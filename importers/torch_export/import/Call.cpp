@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/torch_export/import/Call.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+
+Type convertElementType(MLIRContext *context, ElementType type) {
+  Builder builder(context);
+  switch (type) {
+  case ElementType::Bool:
+    return builder.getI1Type();
+  case ElementType::I8:
+    return builder.getI8Type();
+  case ElementType::I16:
+    return builder.getI16Type();
+  case ElementType::I32:
+    return builder.getI32Type();
+  case ElementType::I64:
+    return builder.getI64Type();
+  case ElementType::U8:
+    return builder.getIntegerType(8, false);
+  case ElementType::U16:
+    return builder.getIntegerType(16, false);
+  case ElementType::U32:
+    return builder.getIntegerType(32, false);
+  case ElementType::U64:
+    return builder.getIntegerType(64, false);
+  case ElementType::F16:
+    return builder.getF16Type();
+  case ElementType::BF16:
+    return builder.getBF16Type();
+  case ElementType::F32:
+    return builder.getF32Type();
+  case ElementType::F64:
+    return builder.getF64Type();
+  case ElementType::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case ElementType::F8E5M2:
+    return Float8E5M2Type::get(context);
+  case ElementType::C32:
+  case ElementType::C64:
+  case ElementType::C128:
+  case ElementType::F8E4M3FNUZ:
+  case ElementType::F8E5M2FNUZ:
+  case ElementType::F8E8M0FNU:
+    return {};
+  }
+  return {};
+}
+
+RankedTensorType convertType(MLIRContext *context, const TensorMeta &meta) {
+  Type elementType = convertElementType(context, meta.type);
+  if (!elementType)
+    return {};
+  SmallVector<int64_t> shape;
+  for (const SymInt &size : meta.sizes)
+    shape.push_back(size.constant() ? size.value : ShapedType::kDynamic);
+  return RankedTensorType::get(shape, elementType);
+}
+
+Argument defaultArgument(const SchemaArgument &argument) {
+  const Default &value = argument.otherwise;
+  switch (value.kind) {
+  case Default::Bool:
+    return value.integer != 0;
+  case Default::Int:
+    return value.integer;
+  case Default::Real:
+    return value.real;
+  case Default::String:
+    return value.text;
+  case Default::Ints: {
+    std::vector<int64_t> numbers;
+    SmallVector<StringRef> parts;
+    StringRef(value.text).split(parts, ',', -1, false);
+    for (StringRef part : parts)
+      part.getAsInteger(10, numbers.emplace_back());
+    return numbers;
+  }
+  case Default::Required:
+  case Default::None:
+  case Default::Other:
+    break;
+  }
+  return NoneArg{};
+}
+
+std::optional<double> asReal(const Argument &argument) {
+  if (auto *real = std::get_if<double>(&argument))
+    return *real;
+  if (auto *integer = std::get_if<int64_t>(&argument))
+    return double(*integer);
+  if (auto *flag = std::get_if<bool>(&argument))
+    return double(*flag);
+  if (auto *size = std::get_if<SymIntArg>(&argument); size && size->constant())
+    return double(size->value);
+  return std::nullopt;
+}
+
+InFlightDiagnostic Call::error() {
+  return emitError(loc) << "'" << StringRef(schema.overload) << "': ";
+}
+
+template <typename T> FailureOr<T> Call::wrongForm(StringRef name) {
+  return error() << "the argument '" << name << "' has a form that is not supported here";
+}
+
+const Argument *Call::find(StringRef name) {
+  for (const NamedArgument &input : node.inputs)
+    if (StringRef(input.name) == name)
+      return &input.value;
+  const SchemaArgument *argument = schema.find(name);
+  if (!argument)
+    return nullptr;
+  for (auto &[known, value] : defaults)
+    if (known == name)
+      return value.get();
+  defaults.emplace_back(argument->name, std::make_unique<Argument>(defaultArgument(*argument)));
+  return defaults.back().second.get();
+}
+
+bool Call::isNone(StringRef name) {
+  const Argument *argument = find(name);
+  return !argument || std::holds_alternative<NoneArg>(*argument);
+}
+
+FailureOr<Value> Call::tensor(StringRef name) {
+  if (isNone(name))
+    return Value();
+  auto *tensor = std::get_if<TensorArg>(find(name));
+  if (!tensor)
+    return wrongForm<Value>(name);
+  if (tensor->name.empty())
+    return Value();
+  Value value = values.tensor(tensor->name, loc);
+  if (!value)
+    return failure();
+  return value;
+}
+
+FailureOr<SmallVector<Value>> Call::tensors(StringRef name) {
+  SmallVector<Value> list;
+  if (isNone(name))
+    return list;
+  auto *tensors = std::get_if<TensorListArg>(find(name));
+  if (!tensors)
+    return wrongForm<SmallVector<Value>>(name);
+  for (const TensorArg &tensor : tensors->tensors) {
+    Value value = tensor.name.empty() ? Value() : values.tensor(tensor.name, loc);
+    if (!value && !tensor.name.empty())
+      return failure();
+    list.push_back(value);
+  }
+  return list;
+}
+
+FailureOr<std::optional<int64_t>> Call::integer(StringRef name) {
+  if (isNone(name))
+    return std::optional<int64_t>();
+  const Argument *argument = find(name);
+  if (auto *value = std::get_if<int64_t>(argument))
+    return std::optional<int64_t>(*value);
+  if (auto *size = std::get_if<SymIntArg>(argument); size && size->constant())
+    return std::optional<int64_t>(size->value);
+  return wrongForm<std::optional<int64_t>>(name);
+}
+
+FailureOr<std::optional<double>> Call::real(StringRef name) {
+  if (isNone(name))
+    return std::optional<double>();
+  if (std::optional<double> value = asReal(*find(name)))
+    return value;
+  return wrongForm<std::optional<double>>(name);
+}
+
+FailureOr<bool> Call::boolean(StringRef name) {
+  if (isNone(name))
+    return false;
+  if (auto *value = std::get_if<bool>(find(name)))
+    return *value;
+  return wrongForm<bool>(name);
+}
+
+FailureOr<std::optional<SmallVector<int64_t>>> Call::integers(StringRef name) {
+  using List = std::optional<SmallVector<int64_t>>;
+  if (isNone(name))
+    return List();
+  const Argument *argument = find(name);
+  if (auto *list = std::get_if<std::vector<int64_t>>(argument))
+    return List(SmallVector<int64_t>(list->begin(), list->end()));
+  if (auto *one = std::get_if<int64_t>(argument))
+    return List(SmallVector<int64_t>{*one});
+  if (auto *list = std::get_if<SymIntListArg>(argument)) {
+    SmallVector<int64_t> numbers;
+    for (const SymIntArg &value : list->values) {
+      if (!value.constant())
+        return wrongForm<List>(name);
+      numbers.push_back(value.value);
+    }
+    return List(std::move(numbers));
+  }
+  return wrongForm<List>(name);
+}
+
+FailureOr<Type> Call::elementType(StringRef name) {
+  if (isNone(name))
+    return Type();
+  auto *code = std::get_if<ScalarTypeArg>(find(name));
+  if (!code)
+    return wrongForm<Type>(name);
+  if (Type type = convertElementType(builder.getContext(), code->type))
+    return type;
+  return error() << "the element type " << StringRef(elementTypeName(code->type))
+                 << " is not supported";
+}
+
+FailureOr<OpFoldResult> Call::size(StringRef name) {
+  if (isNone(name))
+    return OpFoldResult();
+  const Argument *argument = find(name);
+  if (auto *value = std::get_if<int64_t>(argument))
+    return OpFoldResult(builder.getIndexAttr(*value));
+  if (auto *value = std::get_if<SymIntArg>(argument))
+    return values.size(*value, loc);
+  return wrongForm<OpFoldResult>(name);
+}
+
+FailureOr<SmallVector<OpFoldResult>> Call::sizes(StringRef name) {
+  using List = SmallVector<OpFoldResult>;
+  if (isNone(name))
+    return List();
+  const Argument *argument = find(name);
+  List list;
+  if (auto *numbers = std::get_if<std::vector<int64_t>>(argument)) {
+    for (int64_t number : *numbers)
+      list.push_back(builder.getIndexAttr(number));
+    return list;
+  }
+  auto *symbolic = std::get_if<SymIntListArg>(argument);
+  if (!symbolic)
+    return wrongForm<List>(name);
+  for (const SymIntArg &value : symbolic->values) {
+    FailureOr<OpFoldResult> size = values.size(value, loc);
+    if (failed(size))
+      return failure();
+    list.push_back(*size);
+  }
+  return list;
+}
+
+FailureOr<SmallVector<OpFoldResult>> Call::resultSizes(unsigned result) {
+  if (result >= results.size() || !results[result])
+    return error() << "it has no result " << result;
+  SmallVector<OpFoldResult> list;
+  for (const SymInt &size : results[result]->sizes) {
+    FailureOr<OpFoldResult> value = symbols.get(size, loc);
+    if (failed(value))
+      return failure();
+    list.push_back(*value);
+  }
+  return list;
+}
+
+Type Call::resultElementType(unsigned result) {
+  return result < results.size() && results[result]
+             ? convertElementType(builder.getContext(), results[result]->type)
+             : Type();
+}
+
+FailureOr<int64_t> Call::dim(int64_t value, int64_t rank) {
+  // A 0-dim tensor counts as one of one dim, as in PyTorch.
+  int64_t limit = std::max<int64_t>(rank, 1);
+  if (value < -limit || value >= limit)
+    return error() << "dim " << value << " is outside of a tensor of rank " << rank;
+  return value < 0 ? value + limit : value;
+}
+
+FailureOr<int64_t> Call::dimArgument(StringRef name, int64_t rank) {
+  FailureOr<std::optional<int64_t>> value = integer(name);
+  if (failed(value))
+    return failure();
+  if (!*value)
+    return error() << "the argument '" << name << "' is missing";
+  return dim(**value, rank);
+}
+
+FailureOr<Value> Call::scalar(const Argument &value, Type elementType) {
+  if (auto *real = std::get_if<double>(&value))
+    return aten::buildScalar(builder, loc, elementType, *real);
+  if (auto *integer = std::get_if<int64_t>(&value))
+    return aten::buildScalar(builder, loc, elementType, *integer);
+  if (auto *flag = std::get_if<bool>(&value))
+    return aten::buildScalar(builder, loc, elementType, int64_t(*flag));
+  if (auto *size = std::get_if<SymIntArg>(&value); size && size->constant())
+    return aten::buildScalar(builder, loc, elementType, size->value);
+  return error() << "a scalar argument is no number known at compile time";
+}
+
+FailureOr<Operation *> Call::build(StringRef op, ArrayRef<aten::NamedOperand> operands,
+                                   ArrayRef<NamedAttribute> attributes) {
+  return aten::buildOp(builder, loc, op, operands, attributes);
+}
+
+FailureOr<Value> Call::buildOne(StringRef op, ArrayRef<aten::NamedOperand> operands,
+                                ArrayRef<NamedAttribute> attributes) {
+  FailureOr<Operation *> built = build(op, operands, attributes);
+  if (failed(built))
+    return failure();
+  return (*built)->getResult(0);
+}
+
+} // namespace shardc::torch_export

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One node of a program as a call of an ATen operator: its arguments by name, those left out taken from
+// the schema, with tensors and sizes as values. Builders of ops (Builders.h) work on it.
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_CALL_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_CALL_H
+
+#include "importers/torch_export/import/Symbols.h"
+#include "importers/torch_export/program/Program.h"
+#include "importers/torch_export/schema/Schema.h"
+
+#include "dialects/aten/Schema.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+
+namespace shardc::torch_export {
+
+/// The builtin type of an element; null for complex and other types without one here.
+mlir::Type convertElementType(mlir::MLIRContext *context, ElementType type);
+
+/// The type of a tensor, dynamic where its metadata have an expression; null as above.
+mlir::RankedTensorType convertType(mlir::MLIRContext *context, const TensorMeta &meta);
+
+/// Finds values of the program by name.
+class ValueSource {
+public:
+  virtual ~ValueSource() = default;
+  /// Null after a diagnostic.
+  virtual mlir::Value tensor(llvm::StringRef name, mlir::Location loc) = 0;
+  virtual mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) = 0;
+};
+
+class Call {
+public:
+  Call(mlir::OpBuilder &builder, mlir::Location loc, const Node &node, const Schema &schema,
+       llvm::SmallVector<const TensorMeta *> results, ValueSource &values, Symbols &symbols)
+      : builder(builder), loc(loc), node(node), schema(schema), results(std::move(results)),
+        values(values), symbols(symbols) {}
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  const Node &node;
+  const Schema &schema;
+  llvm::SmallVector<const TensorMeta *> results; // of the node's tensors, lists flattened
+
+  /// An error at the node, which names it.
+  mlir::InFlightDiagnostic error();
+
+  /// The argument as written, or its default; null if the schema has none of this name.
+  const Argument *find(llvm::StringRef name);
+  bool isNone(llvm::StringRef name);
+
+  // Each fails with a diagnostic if the argument is there and of another form.
+
+  /// Null if it is None.
+  mlir::FailureOr<mlir::Value> tensor(llvm::StringRef name);
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>> tensors(llvm::StringRef name);
+  /// Nothing if it is None.
+  mlir::FailureOr<std::optional<int64_t>> integer(llvm::StringRef name);
+  mlir::FailureOr<std::optional<double>> real(llvm::StringRef name);
+  mlir::FailureOr<bool> boolean(llvm::StringRef name);
+  mlir::FailureOr<std::optional<llvm::SmallVector<int64_t>>> integers(llvm::StringRef name);
+  /// Null if it is None.
+  mlir::FailureOr<mlir::Type> elementType(llvm::StringRef name);
+  /// An int or SymInt; null if it is None.
+  mlir::FailureOr<mlir::OpFoldResult> size(llvm::StringRef name);
+  mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> sizes(llvm::StringRef name);
+
+  /// The shape that PyTorch recorded for a result.
+  mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> resultSizes(unsigned result = 0);
+  mlir::Type resultElementType(unsigned result = 0);
+
+  /// Counts a dim from the front; fails if it is outside of a tensor of this rank.
+  mlir::FailureOr<int64_t> dim(int64_t value, int64_t rank);
+  /// The dim called `name`, of a tensor of this rank.
+  mlir::FailureOr<int64_t> dimArgument(llvm::StringRef name, int64_t rank);
+
+  /// `value` as a 0-dim tensor.
+  mlir::FailureOr<mlir::Value> scalar(const Argument &value, mlir::Type elementType);
+
+  mlir::FailureOr<mlir::Operation *> build(llvm::StringRef op,
+                                           llvm::ArrayRef<aten::NamedOperand> operands,
+                                           llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
+  /// Likewise an op with one result.
+  mlir::FailureOr<mlir::Value> buildOne(llvm::StringRef op,
+                                        llvm::ArrayRef<aten::NamedOperand> operands,
+                                        llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
+  mlir::NamedAttribute integerAttr(llvm::StringRef name, int64_t value) {
+    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+  }
+  mlir::NamedAttribute integersAttr(llvm::StringRef name, llvm::ArrayRef<int64_t> values) {
+    return builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(values));
+  }
+
+private:
+  template <typename T> mlir::FailureOr<T> wrongForm(llvm::StringRef name);
+
+  ValueSource &values;
+  Symbols &symbols;
+  llvm::SmallVector<std::pair<llvm::StringRef, std::unique_ptr<Argument>>, 4> defaults;
+};
+
+/// The default of an argument as an argument; None for one that must be given.
+Argument defaultArgument(const SchemaArgument &argument);
+
+/// A number of any form.
+std::optional<double> asReal(const Argument &argument);
+
+} // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_CALL_H
