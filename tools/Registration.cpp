@@ -4,6 +4,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
+#include "importers/torch_export/import/TorchExport.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/Extensions/AllExtensions.h"
@@ -18,4 +19,4 @@ void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
   mlir::func::registerAllExtensions(registry);
 }
 
-void shardc::registerAllImporters() {}
+void shardc::registerAllImporters() { torch_export::registerTorchExportImporter(); }

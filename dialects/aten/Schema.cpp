@@ -103,10 +103,13 @@ FailureOr<Operation *> buildOp(OpBuilder &builder, Location loc, StringRef opNam
     return failure();
   DictionaryAttr dictionary = arguments.attributes.getDictionary(context);
   PropertyStorage properties(name);
-  if (failed(name.setOpPropertiesFromAttribute(name, properties.get(), dictionary,
-                                               [&] { return emitError(loc); })))
-    return failure();
-  name.populateDefaultProperties(properties.get());
+  // An op without attributes has no properties to set.
+  if (name.getOpPropertyByteSize() != 0) {
+    if (failed(name.setOpPropertiesFromAttribute(name, properties.get(), dictionary,
+                                                 [&] { return emitError(loc); })))
+      return failure();
+    name.populateDefaultProperties(properties.get());
+  }
   SmallVector<Type> types;
   if (failed(inference->inferReturnTypes(context, loc, arguments.operands,
                                          DictionaryAttr::get(context), properties.get(), {},

@@ -14,10 +14,10 @@ namespace {
 
 // Arguments that say how, not what, PyTorch computes.
 bool isHint(StringRef name) {
-  static const llvm::StringSet<> hints = {"cudnn_enable",  "cudnn_enabled", "pin_memory",
-                                          "non_blocking",  "copy",          "implicit",
-                                          "generator",     "device",        "memory_format",
-                                          "sparse",        "scale_grad_by_freq"};
+  static const llvm::StringSet<> hints = {
+      "cudnn_enable",  "cudnn_enabled", "pin_memory",        "non_blocking",
+      "copy",          "implicit",      "generator",         "device",
+      "memory_format", "sparse",        "scale_grad_by_freq"};
   return hints.contains(name);
 }
 
@@ -58,27 +58,36 @@ aten::ScalarKind scalarKind(const Argument &argument) {
   return std::holds_alternative<double>(argument) ? aten::ScalarKind::Float : aten::ScalarKind::Int;
 }
 
+bool isOperand(ArrayRef<aten::SchemaArgument> places, StringRef name) {
+  return llvm::any_of(places, [&](const aten::SchemaArgument &place) {
+    return place.isOperand() && place.name == name;
+  });
+}
+
 // The element type of scalars beside tensors.
-FailureOr<Type> promotedType(Call &call, StringRef name) {
+FailureOr<Type> promotedType(Call &call, StringRef name, ArrayRef<aten::SchemaArgument> places) {
   SmallVector<RankedTensorType> tensors;
   SmallVector<aten::ScalarKind> scalars;
   for (const SchemaArgument &argument : call.schema.arguments) {
     StringRef argumentName = argument.name;
     if (call.isNone(argumentName))
       continue;
-    if (argument.type == ArgumentType::Scalar) {
-      // Scalars that are attributes (alpha, beta, value) take no part.
-      if (argumentName == "alpha" || argumentName == "beta" ||
-          (argumentName == "value" && name != "aten.masked_fill"))
-        continue;
-      scalars.push_back(scalarKind(*call.find(argumentName)));
-    } else if (argument.type == ArgumentType::Tensor && argumentName != "condition" &&
-               argumentName != "mask") {
-      FailureOr<Value> tensor = call.tensor(argumentName);
-      if (failed(tensor))
-        return failure();
-      tensors.push_back(cast<RankedTensorType>(tensor->getType()));
+    // Numbers take part wherever a tensor could stand; those that are attributes do not.
+    const Argument &value = *call.find(argumentName);
+    bool isNumber = asReal(value).has_value();
+    if (argument.type != ArgumentType::Tensor &&
+        (argument.type != ArgumentType::Scalar || !isOperand(places, argumentName)))
+      continue;
+    if (argumentName == "condition" || argumentName == "mask")
+      continue;
+    if (isNumber) {
+      scalars.push_back(scalarKind(value));
+      continue;
     }
+    FailureOr<Value> tensor = call.tensor(argumentName);
+    if (failed(tensor))
+      return failure();
+    tensors.push_back(cast<RankedTensorType>(tensor->getType()));
   }
   // masked_fill writes into self.
   if (name == "aten.masked_fill" && !tensors.empty())
@@ -127,7 +136,7 @@ private:
     if (std::holds_alternative<TensorArg>(argument)) {
       value = call.tensor(place.name);
     } else {
-      FailureOr<Type> type = promotedType(call, name);
+      FailureOr<Type> type = promotedType(call, name, places);
       if (failed(type))
         return failure();
       value = call.scalar(argument, *type);
@@ -220,6 +229,7 @@ FailureOr<Attribute> buildAttribute(Call &call, StringRef argument, StringRef st
                                     int64_t rank) {
   if (call.isNone(argument))
     return Attribute();
+  storage = storage.trim();
   storage.consume_front("::mlir::");
   auto one = [&](auto value, auto make) -> FailureOr<Attribute> {
     if (failed(value))

@@ -29,8 +29,7 @@ FailureOr<Results> buildCopy(Call &call) {
   FailureOr<Value> self = call.tensor("self"), source = call.tensor("src");
   if (failed(self) || failed(source))
     return failure();
-  FailureOr<Value> value =
-      buildCast(call.builder, call.loc, *source, aten::elementTypeOf(*self));
+  FailureOr<Value> value = buildCast(call.builder, call.loc, *source, aten::elementTypeOf(*self));
   if (succeeded(value) && aten::shapeOf(*value) != aten::shapeOf(*self))
     value = buildExpand(call.builder, call.loc, *value, sizesOf(call.builder, call.loc, *self));
   return one(value);
@@ -145,8 +144,8 @@ FailureOr<Results> buildInternalSoftmax(Call &call) {
     attributes.push_back(
         call.builder.getNamedAttr("dtype", TypeAttr::get(call.builder.getF32Type())));
   bool isLog = StringRef(call.schema.overload).starts_with("_log");
-  return one(call.buildOne(isLog ? "aten.log_softmax" : "aten.softmax", {{"self", {*self}}},
-                           attributes));
+  return one(
+      call.buildOne(isLog ? "aten.log_softmax" : "aten.softmax", {{"self", {*self}}}, attributes));
 }
 
 FailureOr<Results> buildNativeLayerNorm(Call &call) {
@@ -196,8 +195,7 @@ FailureOr<Results> buildFilled(Call &call) {
   FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
   if (failed(scalar) || failed(sizes))
     return failure();
-  FailureOr<Value> element =
-      buildCast(call.builder, call.loc, *scalar, call.resultElementType());
+  FailureOr<Value> element = buildCast(call.builder, call.loc, *scalar, call.resultElementType());
   if (failed(element))
     return failure();
   return one(buildExpand(call.builder, call.loc, *element, *sizes));
@@ -217,8 +215,8 @@ FailureOr<Results> buildArange(Call &call) {
       std::optional<int64_t> constant = getConstantIntValue(bound);
       if (!constant)
         operands.push_back({name, {cast<Value>(bound)}});
-      attributes.push_back(call.integerAttr(std::string("static_") + name,
-                                            constant.value_or(ShapedType::kDynamic)));
+      attributes.push_back(
+          call.integerAttr(std::string("static_") + name, constant.value_or(ShapedType::kDynamic)));
     }
     return call.buildOne("aten.arange", operands, attributes);
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Overloads that rearrange elements and whose arguments need more than a change of form: sizes of -1,
-// dims that may or may not go, parts whose number follows from a size.
+// Overloads that rearrange elements and whose arguments need more than a change of form: sizes of
+// -1, dims that may or may not go, parts whose number follows from a size.
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/Parts.h"
 
@@ -91,9 +91,9 @@ FailureOr<Results> buildSplit(Call &call) {
     if (!constant)
       dynamic.values.push_back(cast<Value>(size));
   }
-  FailureOr<Operation *> op = call.build(
-      "aten.split_with_sizes", {{"self", {*self}}, dynamic},
-      {call.integersAttr("static_split_sizes", fixed), call.integerAttr("dim", *dim)});
+  FailureOr<Operation *> op =
+      call.build("aten.split_with_sizes", {{"self", {*self}}, dynamic},
+                 {call.integersAttr("static_split_sizes", fixed), call.integerAttr("dim", *dim)});
   if (failed(op))
     return failure();
   return Results((*op)->getResults());
@@ -132,7 +132,8 @@ FailureOr<OpFoldResult> position(Call &call, StringRef name, Value tensor, int64
     return *value;
   int64_t size = aten::shapeOf(tensor)[dim];
   if (ShapedType::isDynamic(size))
-    return call.error() << "the negative argument '" << name << "' counts from the end of a dynamic dim";
+    return call.error() << "the negative argument '" << name
+                        << "' counts from the end of a dynamic dim";
   return OpFoldResult(call.builder.getIndexAttr(std::max<int64_t>(*constant + size, 0)));
 }
 
@@ -228,15 +229,14 @@ FailureOr<Results> buildDifference(Call &call) {
       return failure();
   }
   OpBuilder &builder = call.builder;
-  FailureOr<Value> later =
-      buildSlice(builder, call.loc, *value, *dim, builder.getIndexAttr(1), {});
+  FailureOr<Value> later = buildSlice(builder, call.loc, *value, *dim, builder.getIndexAttr(1), {});
   FailureOr<Value> earlier = buildSlice(builder, call.loc, *value, *dim, builder.getIndexAttr(0),
                                         builder.getIndexAttr(-1));
   if (failed(later) || failed(earlier))
     return failure();
   bool isBool = aten::elementTypeOf(*value).isInteger(1);
-  return one(call.buildOne(isBool ? "aten.ne" : "aten.sub",
-                           {{"self", {*later}}, {"other", {*earlier}}}));
+  return one(
+      call.buildOne(isBool ? "aten.ne" : "aten.sub", {{"self", {*later}}, {"other", {*earlier}}}));
 }
 
 } // namespace shardc::torch_export

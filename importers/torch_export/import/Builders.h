@@ -8,14 +8,14 @@
 
 namespace shardc::torch_export {
 
-/// One value for each tensor that the node produces; null for one that cannot be produced, which is an
-/// error if it is used.
+/// One value for each tensor that the node produces; null for one that cannot be produced, which is
+/// an error if it is used.
 using Results = llvm::SmallVector<mlir::Value>;
 using Builder = mlir::FailureOr<Results> (*)(Call &call);
 
 struct Overload {
-  llvm::StringLiteral name;            // "add.Tensor"
-  llvm::StringLiteral op;              // "aten.add"; empty with a builder of its own or if dropped
+  llvm::StringLiteral name; // "add.Tensor"
+  llvm::StringLiteral op;   // "aten.add"; empty with a builder of its own or if dropped
   Builder build = nullptr;
   bool dropped() const { return op.empty() && !build; }
 };
@@ -27,8 +27,9 @@ llvm::ArrayRef<Overload> allOverloads();
 /// Builds op `name` with operands and attributes of the call's arguments of the same names.
 mlir::FailureOr<Results> buildByName(Call &call, llvm::StringRef name);
 
-/// Attribute `argument` of the C++ class `storage` for a call's argument; null where it is None or, for
-/// a unit attribute, false. `rank` is that of the tensor whose dims arguments such as `dim` count.
+/// Attribute `argument` of the C++ class `storage` for a call's argument; null where it is None or,
+/// for a unit attribute, false. `rank` is that of the tensor whose dims arguments such as `dim`
+/// count.
 mlir::FailureOr<mlir::Attribute> buildAttribute(Call &call, llvm::StringRef argument,
                                                 llvm::StringRef storage, int64_t rank);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/Call.h"
 
+#include "dialects/interfaces/ModelLocation.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -101,7 +103,8 @@ std::optional<double> asReal(const Argument &argument) {
 }
 
 InFlightDiagnostic Call::error() {
-  return emitError(loc) << "'" << StringRef(schema.overload) << "': ";
+  return emitError(loc) << "'aten." << StringRef(schema.overload) << "' in " << describePlace(loc)
+                        << ": ";
 }
 
 template <typename T> FailureOr<T> Call::wrongForm(StringRef name) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One node of a program as a call of an ATen operator: its arguments by name, those left out taken from
-// the schema, with tensors and sizes as values. Builders of ops (Builders.h) work on it.
+// One node of a program as a call of an ATen operator: its arguments by name, those left out taken
+// from the schema, with tensors and sizes as values. Builders of ops (Builders.h) work on it.
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_CALL_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_CALL_H
 

@@ -4,6 +4,7 @@
 #include "dialects/aten/Aten.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -36,12 +37,14 @@ void addIndex(OpBuilder &builder, StringRef name, OpFoldResult value,
   std::optional<int64_t> constant = getConstantIntValue(value);
   if (!constant)
     operands.push_back({name, {cast<Value>(value)}});
-  attributes.push_back(builder.getNamedAttr(
-      ("static_" + name).str(),
-      builder.getI64IntegerAttr(constant.value_or(ShapedType::kDynamic))));
+  attributes.push_back(
+      builder.getNamedAttr(("static_" + name).str(),
+                           builder.getI64IntegerAttr(constant.value_or(ShapedType::kDynamic))));
 }
 
-OpFoldResult add(OpBuilder &builder, Location loc, OpFoldResult lhs, OpFoldResult rhs) {
+} // namespace
+
+OpFoldResult addSizes(OpBuilder &builder, Location loc, OpFoldResult lhs, OpFoldResult rhs) {
   std::optional<int64_t> left = getConstantIntValue(lhs), right = getConstantIntValue(rhs);
   if (left && right)
     return builder.getIndexAttr(*left + *right);
@@ -49,8 +52,6 @@ OpFoldResult add(OpBuilder &builder, Location loc, OpFoldResult lhs, OpFoldResul
                                getValueOrCreateConstantIndexOp(builder, loc, rhs))
       .getResult();
 }
-
-} // namespace
 
 SmallVector<OpFoldResult> sizesOf(OpBuilder &builder, Location loc, Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -88,7 +89,7 @@ FailureOr<Value> buildSlice(OpBuilder &builder, Location loc, Value tensor, int6
 
 FailureOr<Value> buildReplaceSlice(OpBuilder &builder, Location loc, Value tensor, int64_t dim,
                                    OpFoldResult start, Value part) {
-  OpFoldResult end = add(builder, loc, start, sizesOf(builder, loc, part)[dim]);
+  OpFoldResult end = addSizes(builder, loc, start, sizesOf(builder, loc, part)[dim]);
   OpFoldResult size = sizesOf(builder, loc, tensor)[dim];
   SmallVector<Value> parts;
   if (getConstantIntValue(start) != 0) {

@@ -12,6 +12,9 @@ namespace shardc::torch_export {
 llvm::SmallVector<mlir::OpFoldResult> sizesOf(mlir::OpBuilder &builder, mlir::Location loc,
                                               mlir::Value tensor);
 
+mlir::OpFoldResult addSizes(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult lhs,
+                            mlir::OpFoldResult rhs);
+
 /// The same elements in row-major order in another shape.
 mlir::FailureOr<mlir::Value> buildView(mlir::OpBuilder &builder, mlir::Location loc,
                                        mlir::Value tensor,

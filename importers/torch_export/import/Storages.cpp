@@ -125,7 +125,9 @@ Value Storages::scatter(const Entry &entry, Value source, Value part, Location l
             if (!start)
               return failure();
             FailureOr<Value> slice = buildUnsqueeze(builder, loc, part, dim);
-            return failed(slice) ? failure() : replace(dim, start, *slice);
+            if (failed(slice))
+              return failure();
+            return replace(dim, start, *slice);
           })
           .Case([&](aten::SplitWithSizesOp op) -> FailureOr<Value> {
             int64_t start = 0;

@@ -26,8 +26,8 @@ public:
   /// diagnostic, if that is not possible.
   mlir::Value read(Tensor tensor, mlir::Location loc);
 
-  /// Updates the tensor, and everything that shares its storage. Fails with a diagnostic at `loc` for
-  /// views through which an update cannot be expressed.
+  /// Updates the tensor, and everything that shares its storage. Fails with a diagnostic at `loc`
+  /// for views through which an update cannot be expressed.
   mlir::LogicalResult write(Tensor tensor, mlir::Value value, mlir::Location loc);
 
   /// Whether the tensor's storage has been updated.

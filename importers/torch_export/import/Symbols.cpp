@@ -124,8 +124,8 @@ Value Symbols::buildSymbol(OpBuilder &builder, StringRef name, Location loc) {
   Value value = aten::SymSizeOp::create(builder, place, builder.getIndexType(), source.argument,
                                         uint64_t(source.dim));
   if (source.summand != 0)
-    value = arith::SubIOp::create(builder, place, value,
-                                  buildConstant(builder, place, source.summand));
+    value =
+        arith::SubIOp::create(builder, place, value, buildConstant(builder, place, source.summand));
   if (source.factor != 1)
     value = arith::FloorDivSIOp::create(builder, place, value,
                                         buildConstant(builder, place, source.factor));

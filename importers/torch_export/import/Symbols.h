@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Symbolic sizes of an exported program as index values. Every expression becomes arithmetic on sizes
-// of the function's arguments, at the start of the function and only once, so that equal sizes are one
-// value.
+// Symbolic sizes of an exported program as index values. Every expression becomes arithmetic on
+// sizes of the function's arguments, at the start of the function and only once, so that equal
+// sizes are one value.
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_SYMBOLS_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_SYMBOLS_H
 
@@ -19,12 +19,12 @@ public:
   /// `entry` is the entry block of the function that is being built.
   explicit Symbols(mlir::Block *entry) : entry(entry) {}
 
-  /// Says that dim `dim` of `argument` has the size `size`. Symbols are found in arguments of which a
-  /// size is the symbol itself, or the symbol times or plus a constant.
+  /// Says that dim `dim` of `argument` has the size `size`. Symbols are found in arguments of which
+  /// a size is the symbol itself, or the symbol times or plus a constant.
   void bind(mlir::Value argument, unsigned dim, const SymInt &size);
 
-  /// The size as a constant or an index value. Fails with a diagnostic at `loc` for expressions that
-  /// are not integer arithmetic and for symbols that no argument determines.
+  /// The size as a constant or an index value. Fails with a diagnostic at `loc` for expressions
+  /// that are not integer arithmetic and for symbols that no argument determines.
   mlir::FailureOr<mlir::OpFoldResult> get(const SymInt &size, mlir::Location loc);
 
 private:

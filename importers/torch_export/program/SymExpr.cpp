@@ -91,6 +91,10 @@ private:
     if (end == std::string_view::npos || end == at)
       return fail("expected a name");
     name = text.substr(at, end - at);
+    std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    if (letters.find(name[0]) == letters.npos ||
+        name.find_first_not_of(std::string(letters) + "0123456789") != name.npos)
+      return fail("expected a name");
     at = end + 1;
     while (eat(',')) {
       if (word().empty() || !eat('=') || word().empty())
@@ -131,6 +135,9 @@ private:
     if (expr.operands.size() < function->minOperands ||
         expr.operands.size() > function->maxOperands)
       return fail("wrong number of operands of " + std::string(name));
+    if ((expr.kind == Kind::FloorDiv || expr.kind == Kind::CeilDiv || expr.kind == Kind::Mod) &&
+        expr.operands[1].kind == Kind::Integer && expr.operands[1].value <= 0)
+      return fail("only positive divisors are known");
     if (expr.kind == Kind::Pow && (expr.operands[1].kind != Kind::Integer ||
                                    expr.operands[1].value < 0 || expr.operands[1].value > 63))
       return fail("only powers with a small constant exponent are known");

@@ -10,7 +10,17 @@
 namespace shardc::torch_export {
 
 enum class ArgumentType : uint8_t {
-  Tensor, TensorList, Int, IntList, SymInt, SymIntList, Float, FloatList, Scalar, Bool, ScalarType,
+  Tensor,
+  TensorList,
+  Int,
+  IntList,
+  SymInt,
+  SymIntList,
+  Float,
+  FloatList,
+  Scalar,
+  Bool,
+  ScalarType,
   String,
   Other, // device, layout, memory format, generator, ...
 };

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An exported program as a module of the imported stage.
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_PROGRAMIMPORTER_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_PROGRAMIMPORTER_H
+
+#include "importers/torch_export/archive/TensorStore.h"
+#include "importers/torch_export/program/Program.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace shardc::torch_export {
+
+/// Makes a module with one public function `forward`:
+///  - its arguments are the parameters, buffers and constants (tied ones are one argument with all
+///  of
+///    their names; small constants become aten.constant), then the user inputs, its results the
+///    outputs, then what the program updates in place; names and kinds are in `dist.name` and
+///    `dist.kind`;
+///  - every op carries node name, module path and source line as its location;
+///  - updates in place, also through views, are turned into values;
+///  - symbolic sizes are arithmetic on `aten.sym_size`, ranges are in `dist.symbols`.
+/// On failure returns null after all errors have been emitted; unsupported operators come together
+/// in one error. `path` names the file in messages.
+mlir::OwningOpRef<mlir::ModuleOp> importProgram(const ExportedProgram &program,
+                                                const TensorStore &tensors, llvm::StringRef path,
+                                                mlir::MLIRContext *context);
+
+/// Emits one error that lists every operator of the program that cannot be imported, with the
+/// number of its uses and up to three places. True if there is none.
+bool checkOperators(const ExportedProgram &program, mlir::Location file);
+
+} // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_PROGRAMIMPORTER_H

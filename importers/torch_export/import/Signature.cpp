@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/torch_export/import/Signature.h"
+
+#include "importers/torch_export/import/Call.h"
+#include "importers/torch_export/import/SizeAttributes.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+namespace {
+
+// Constants of at most so many elements become part of the program, where folding sees them.
+constexpr int64_t maxInlineElements = 64;
+
+using InputKind = InputSpec::Kind;
+using OutputKind = OutputSpec::Kind;
+
+StringRef argumentKind(InputKind kind) {
+  switch (kind) {
+  case InputKind::Parameter:
+    return "parameter";
+  case InputKind::Buffer:
+    return "buffer";
+  case InputKind::TensorConstant:
+    return "constant";
+  default:
+    return "input";
+  }
+}
+
+StringRef resultKind(OutputKind kind) {
+  switch (kind) {
+  case OutputKind::Loss:
+    return "loss";
+  case OutputKind::BufferMutation:
+  case OutputKind::ParameterMutation:
+    return "buffer_mutation";
+  case OutputKind::UserInputMutation:
+    return "input_mutation";
+  case OutputKind::GradientToParameter:
+  case OutputKind::GradientToUserInput:
+    return "gradient";
+  case OutputKind::UserOutput:
+  case OutputKind::Token:
+    break;
+  }
+  return "output";
+}
+
+// The elements of a stored tensor in row-major order.
+std::vector<char> readElements(const StoredTensor &tensor) {
+  size_t width = byteWidth(tensor.type);
+  std::vector<char> bytes(size_t(tensor.elements()) * width);
+  SmallVector<int64_t> index(tensor.sizes.size(), 0);
+  for (size_t at = 0; at < bytes.size(); at += width) {
+    int64_t element = tensor.offset;
+    for (auto [position, stride] : llvm::zip_equal(index, tensor.strides))
+      element += position * stride;
+    std::memcpy(bytes.data() + at, tensor.storage.data() + size_t(element) * width, width);
+    for (size_t d = index.size(); d-- > 0;) {
+      if (++index[d] < tensor.sizes[d])
+        break;
+      index[d] = 0;
+    }
+  }
+  return bytes;
+}
+
+// A small stored tensor as an attribute; null if it is large, or not stored.
+DenseElementsAttr inlineConstant(const StoredTensor *tensor, RankedTensorType type) {
+  if (!tensor || !tensor->hasData() || !type.hasStaticShape() ||
+      type.getNumElements() > maxInlineElements || tensor->elements() != type.getNumElements())
+    return {};
+  std::vector<char> bytes = readElements(*tensor);
+  if (type.getElementType().isInteger(1)) {
+    SmallVector<bool> flags;
+    for (char byte : bytes)
+      flags.push_back(byte != 0);
+    return DenseElementsAttr::get(type, ArrayRef<bool>(flags));
+  }
+  bool splat = false;
+  if (!DenseElementsAttr::isValidRawBuffer(type, bytes, splat))
+    return {};
+  return DenseElementsAttr::getFromRawBuffer(type, bytes);
+}
+
+class SignatureBuilder {
+public:
+  SignatureBuilder(const ExportedProgram &program, const TensorStore &store, Location file)
+      : program(program), store(store), file(file), builder(file.getContext()) {}
+
+  FailureOr<Signature> run() {
+    for (const InputSpec &input : program.inputs)
+      addInput(input);
+    setNames();
+    for (const OutputSpec &output : program.outputs)
+      addOutput(output);
+    FailureOr<ArrayAttr> symbols = makeSymbols(builder.getContext(), program);
+    if (failed(symbols) || errors)
+      return failure();
+    signature.symbols = *symbols;
+    return std::move(signature);
+  }
+
+private:
+  void fail(const Twine &what) {
+    emitError(file) << what;
+    errors = true;
+  }
+
+  void addInput(const InputSpec &input) {
+    SignatureInput &entry = signature.inputs.emplace_back();
+    StringRef name = input.target.empty() ? input.name : input.target;
+    switch (input.kind) {
+    case InputKind::ConstantInput:
+    case InputKind::Token:
+      return;
+    case InputKind::CustomObject:
+      return fail("the model holds the object '" + name + "', which is no tensor");
+    case InputKind::UserInput:
+    case InputKind::Parameter:
+    case InputKind::Buffer:
+    case InputKind::TensorConstant:
+      break;
+    }
+    auto found = program.graph.tensors.find(input.name);
+    if (found == program.graph.tensors.end())
+      return fail("the input '" + name +
+                  "' is a number: export the model with it as a constant or a tensor");
+    RankedTensorType type = convertType(builder.getContext(), found->second);
+    if (!type)
+      return fail("the input '" + name + "' has the element type " +
+                  elementTypeName(found->second.type) + ", which is not supported");
+    const StoredTensor *stored = input.target.empty() ? nullptr : store.find(input.target);
+    if (stored && !agrees(*stored, found->second))
+      return fail("the stored tensor '" + name +
+                  "' has another shape or element type than the program says");
+    if (input.kind == InputKind::TensorConstant)
+      if ((entry.constant = inlineConstant(stored, type)))
+        return;
+    // Tied weights are one storage with several names.
+    if (stored && !stored->storage.empty())
+      for (unsigned other : byStorage[stored->storage.data()])
+        if (tensors[other]->tiedTo(*stored)) {
+          entry.argument = other;
+          names[other].push_back(builder.getStringAttr(name));
+          return;
+        }
+    entry.argument = unsigned(signature.argumentTypes.size());
+    signature.argumentTypes.push_back(type);
+    names.push_back({builder.getStringAttr(name)});
+    tensors.push_back(stored);
+    if (stored && !stored->storage.empty())
+      byStorage[stored->storage.data()].push_back(*entry.argument);
+    NamedAttrList attributes;
+    attributes.set(dist::kKindAttr, builder.getStringAttr(argumentKind(input.kind)));
+    if (ArrayAttr sizes = makeSizes(builder.getContext(), found->second))
+      attributes.set(dist::kSizesAttr, sizes);
+    pending.push_back(std::move(attributes));
+  }
+
+  static bool agrees(const StoredTensor &stored, const TensorMeta &meta) {
+    if (stored.type != meta.type || stored.sizes.size() != meta.sizes.size())
+      return false;
+    for (auto [size, recorded] : llvm::zip_equal(stored.sizes, meta.sizes))
+      if (!recorded.constant() || recorded.value != size)
+        return false;
+    return true;
+  }
+
+  // Names of tied weights that the graph does not use count too: a plan may say any of them.
+  void setNames() {
+    for (const StoredTensor &stored : store.tensors())
+      if (auto found = byStorage.find(stored.storage.data());
+          !stored.storage.empty() && found != byStorage.end())
+        for (unsigned argument : found->second)
+          if (auto name = builder.getStringAttr(stored.name);
+              tensors[argument]->tiedTo(stored) && !llvm::is_contained(names[argument], name))
+            names[argument].push_back(name);
+    for (auto [list, attributes] : llvm::zip_equal(names, pending)) {
+      attributes.set(dist::kNameAttr,
+                     list.size() == 1
+                         ? Attribute(list.front())
+                         : builder.getArrayAttr(SmallVector<Attribute>(list.begin(), list.end())));
+      signature.argumentAttributes.push_back(attributes.getDictionary(builder.getContext()));
+    }
+  }
+
+  void addOutput(const OutputSpec &output) {
+    if (output.kind == OutputKind::Token || std::holds_alternative<NoneArg>(output.value))
+      return;
+    auto *tensor = std::get_if<TensorArg>(&output.value);
+    if (!tensor) {
+      std::string place = output.path.empty() ? "an output" : "the output '" + output.path + "'";
+      return fail(place + " is a number, not a tensor: return tensors only");
+    }
+    StringRef name = output.target.empty() ? tensor->name : output.target;
+    NamedAttrList attributes;
+    attributes.set(dist::kKindAttr, builder.getStringAttr(resultKind(output.kind)));
+    attributes.set(dist::kNameAttr, builder.getStringAttr(name));
+    if (ArrayAttr sizes = makeSizes(builder.getContext(), program.graph.tensors.at(tensor->name)))
+      attributes.set(dist::kSizesAttr, sizes);
+    signature.outputs.push_back({tensor->name, attributes.getDictionary(builder.getContext())});
+  }
+
+  const ExportedProgram &program;
+  const TensorStore &store;
+  Location file;
+  OpBuilder builder;
+  Signature signature;
+  SmallVector<SmallVector<StringAttr, 1>> names; // of each argument
+  SmallVector<const StoredTensor *> tensors;     // of each argument; null if not stored
+  SmallVector<NamedAttrList> pending;            // of each argument
+  llvm::DenseMap<const std::byte *, SmallVector<unsigned, 1>> byStorage;
+  bool errors = false;
+};
+
+} // namespace
+
+FailureOr<Signature> makeSignature(const ExportedProgram &program, const TensorStore &store,
+                                   Location file) {
+  return SignatureBuilder(program, store, file).run();
+}
+
+DictionaryAttr makeMutation(MLIRContext *context, const ExportedProgram &program, unsigned number) {
+  const InputSpec &input = program.inputs[number];
+  Builder builder(context);
+  bool isInput = input.kind == InputKind::UserInput;
+  NamedAttrList attributes;
+  attributes.set(dist::kKindAttr,
+                 builder.getStringAttr(isInput ? "input_mutation" : "buffer_mutation"));
+  attributes.set(dist::kNameAttr, builder.getStringAttr(isInput ? input.name : input.target));
+  if (ArrayAttr sizes = makeSizes(context, program.graph.tensors.at(input.name)))
+    attributes.set(dist::kSizesAttr, sizes);
+  return attributes.getDictionary(context);
+}
+
+} // namespace shardc::torch_export

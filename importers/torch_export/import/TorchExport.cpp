@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/torch_export/import/TorchExport.h"
+
+#include "importers/Input.h"
+#include "importers/torch_export/archive/Pt2Archive.h"
+#include "importers/torch_export/import/ProgramImporter.h"
+
+#include "dialects/aten/Aten.h"
+#include "dialects/dist/Dist.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+namespace {
+
+std::span<const std::byte> bytesOf(llvm::MemoryBufferRef file) {
+  return std::as_bytes(std::span(file.getBufferStart(), file.getBufferSize()));
+}
+
+// Any zip: one of another kind gets an error that says so. An importer of another kind of zip
+// registers before this one.
+bool accepts(llvm::MemoryBufferRef file) { return ZipArchive::hasMagic(bytesOf(file)); }
+
+OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
+  context
+      ->loadDialect<aten::AtenDialect, dist::DistDialect, arith::ArithDialect, func::FuncDialect>();
+  std::string error;
+  auto fail = [&]() -> OwningOpRef<ModuleOp> {
+    emitError(FileLineColLoc::get(context, file.getBufferIdentifier(), 0, 0)) << error;
+    return {};
+  };
+  std::optional<Pt2Archive> archive = Pt2Archive::read(bytesOf(file), error);
+  if (!archive)
+    return fail();
+  std::optional<TensorStore> tensors = archive->takeTensors(error);
+  if (!tensors)
+    return fail();
+  std::optional<std::string_view> json = archive->programJson(error);
+  if (!json)
+    return fail();
+  std::optional<ExportedProgram> program = parseProgram(*json, error);
+  if (!program)
+    return fail();
+  return importProgram(*program, *tensors, file.getBufferIdentifier(), context);
+}
+
+} // namespace
+
+void registerTorchExportImporter() { registerImporter({"torch.export archive", accepts, import}); }
+
+} // namespace shardc::torch_export
