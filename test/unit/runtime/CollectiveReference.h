@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a collective must compute, element by element and by other means than the runtime's.
+#ifndef SHARDC_TEST_UNIT_RUNTIME_COLLECTIVEREFERENCE_H
+#define SHARDC_TEST_UNIT_RUNTIME_COLLECTIVEREFERENCE_H
+
+#include "runtime/comm/Call.h"
+#include "runtime/support/Types.h"
+#include "test/unit/runtime/Elements.h"
+
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace test {
+
+using namespace shardrt;
+
+using Table = std::vector<int64_t>;
+
+struct OperandCase {
+  Table extents;
+  int32_t gatherDim = -1, scatterDim = -1;
+  Table gather = {}, scatter = {}; ///< empty: the chunk rule
+};
+struct Case {
+  uint32_t kind, reduction;
+  shardrt_type type;
+  std::vector<OperandCase> operands = {};
+  uint32_t root = 0;
+  std::vector<uint32_t> pairs = {};
+  bool inPlace = false;
+};
+
+/// torch.chunk, piece by piece.
+inline Table chunks(int64_t full, size_t n) {
+  int64_t size = full / int64_t(n) + (full % int64_t(n) ? 1 : 0);
+  Table out;
+  for (size_t i = 0; i < n; ++i) {
+    out.push_back(std::min(size, full));
+    full -= out.back();
+  }
+  return out;
+}
+inline Table membersExtents(const Table &given, const OperandCase &o, int32_t dim, size_t n,
+                            bool permute) {
+  if (dim < 0)
+    return {};
+  if (!given.empty())
+    return given;
+  return permute ? Table(n, o.extents[size_t(dim)]) : chunks(o.extents[size_t(dim)], n);
+}
+
+inline int64_t linear(const Table &shape, const Table &index) {
+  int64_t at = 0;
+  for (size_t d = 0; d < shape.size(); ++d)
+    at = at * shape[d] + index[d];
+  return at;
+}
+
+/// One operand as the reference sees it: everybody's inputs, and where each element comes from.
+struct Reference {
+  const Case &c;
+  const OperandCase &o;
+  size_t n;
+  Table gather = membersExtents(o.gather, o, o.gatherDim, n, c.kind == SHARDRT_PERMUTE);
+  Table scatter = membersExtents(o.scatter, o, o.scatterDim, n, false);
+
+  Table inShape(size_t p) const {
+    Table shape = o.extents;
+    if (o.gatherDim >= 0)
+      shape[size_t(o.gatherDim)] = gather[p];
+    return shape;
+  }
+  int64_t source(size_t p) const {
+    for (size_t i = 0; i < c.pairs.size(); i += 2)
+      if (c.pairs[i + 1] == p)
+        return c.pairs[i];
+    return -1;
+  }
+  Table outShape(size_t p) const {
+    Table shape = o.extents;
+    if (o.scatterDim >= 0)
+      shape[size_t(o.scatterDim)] = scatter[p];
+    if (c.kind == SHARDRT_PERMUTE && o.gatherDim >= 0)
+      shape[size_t(o.gatherDim)] = gather[source(p) < 0 ? p : size_t(source(p))];
+    return shape;
+  }
+  double input(const std::vector<std::vector<uint8_t>> &in, size_t q, const Table &index) const {
+    return test::get(c.type, in[q].data(), size_t(linear(inShape(q), index)));
+  }
+  double reduce(const std::vector<std::vector<uint8_t>> &in, const Table &index) const {
+    double acc = input(in, 0, index);
+    for (size_t q = 1; q < n; ++q) {
+      double x = input(in, q, index);
+      switch (c.reduction) {
+      case SHARDRT_MIN:
+        acc = std::min(acc, x);
+        break;
+      case SHARDRT_MAX:
+        acc = std::max(acc, x);
+        break;
+      case SHARDRT_PROD:
+        acc *= x;
+        break;
+      default:
+        acc += x;
+      }
+    }
+    if (c.type == SHARDRT_BOOL)
+      return acc != 0;
+    if (c.reduction != SHARDRT_AVG)
+      return acc;
+    return c.type == SHARDRT_F64 || c.type >= SHARDRT_I64 ? acc / double(n)
+                                                          : double(float(acc) / float(n));
+  }
+  double expected(const std::vector<std::vector<uint8_t>> &in, size_t p, Table index) const {
+    if (o.scatterDim >= 0)
+      index[size_t(o.scatterDim)] +=
+          std::accumulate(scatter.begin(), scatter.begin() + ptrdiff_t(p), int64_t(0));
+    if (c.reduction != SHARDRT_REDUCE_NONE)
+      return reduce(in, index);
+    if (c.kind == SHARDRT_BROADCAST)
+      return input(in, c.root, index);
+    if (c.kind == SHARDRT_PERMUTE)
+      return source(p) < 0 ? 0 : input(in, size_t(source(p)), index);
+    size_t q = 0;
+    for (int64_t &at = index[size_t(o.gatherDim)]; at >= gather[q]; ++q)
+      at -= gather[q];
+    return input(in, q, index);
+  }
+};
+
+inline int64_t count(const Table &shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+}
+
+/// Inputs and outputs of every member for one operand.
+struct Memory {
+  std::vector<std::vector<uint8_t>> in, out;
+};
+
+inline void fill(const Reference &r, Memory &memory, unsigned seed) {
+  for (size_t q = 0; q < r.n; ++q) {
+    int64_t elements = count(r.inShape(q));
+    memory.in.emplace_back(size_t(elements * typeBytes(r.c.type)));
+    for (int64_t i = 0; i < elements; ++i)
+      test::set(r.c.type, memory.in[q].data(), size_t(i),
+                test::smallValue(r.c.type, seed + unsigned(q * 7919) + unsigned(i)));
+    memory.out.emplace_back(size_t(count(r.outShape(q)) * typeBytes(r.c.type)), 0xcd);
+  }
+}
+
+inline void check(const Reference &r, const Memory &memory, const std::string &what) {
+  for (size_t p = 0; p < r.n; ++p) {
+    Table shape = r.outShape(p);
+    for (int64_t i = 0; i < count(shape); ++i) {
+      Table index(shape.size());
+      int64_t rest = i;
+      for (size_t d = shape.size(); d-- > 0;) {
+        index[d] = rest % shape[d];
+        rest /= shape[d];
+      }
+      std::vector<uint8_t> wanted(8);
+      test::set(r.c.type, wanted.data(), 0, r.expected(memory.in, p, index));
+      ASSERT_EQ(test::get(r.c.type, memory.out[p].data(), size_t(i)),
+                test::get(r.c.type, wanted.data(), 0))
+          << what << ", member " << p << ", element " << i;
+    }
+  }
+}
+
+inline std::string text(const Case &c) {
+  std::string out =
+      std::string(kindName(c.kind)) + " " + reductionName(c.reduction) + " " + typeName(c.type);
+  for (const OperandCase &o : c.operands)
+    out += " " + describe(c.type, o.extents.data(), o.extents.size());
+  return out;
+}
+
+} // namespace test
+
+#endif // SHARDC_TEST_UNIT_RUNTIME_COLLECTIVEREFERENCE_H

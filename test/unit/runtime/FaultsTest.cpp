@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ranks that die, hang, disagree or refuse: every other rank gets an error that says so, in time.
+#include "test/unit/runtime/Ranks.h"
+
+#include <gtest/gtest.h>
+
+using namespace shardrt;
+using test::Outcome;
+
+namespace {
+
+const std::vector<uint32_t> everybody = {0, 1, 2, 3};
+
+struct AllReduce {
+  explicit AllReduce(const char *name = "all_reduce.7", int64_t count = 4)
+      : collective(SHARDRT_ALL_REDUCE, SHARDRT_SUM, {{SHARDRT_F32, 1, -1, -1}}, name,
+                   "encoder.layer.3 (bert.py:42)"),
+        extents{count} {}
+  void run(Communicator &end, double timeout, std::vector<uint32_t> ranks = everybody,
+           uint64_t number = 1) {
+    std::vector<float> data(size_t(extents[0]), 1.0f);
+    shardrt_collective_tensor tensor{data.data(), data.data(), extents, nullptr, nullptr};
+    CollectiveCall call;
+    std::string problem = call.assign(collective.desc, end.group(ranks), number, &tensor);
+    ASSERT_EQ(problem, "");
+    end.run(call, deadlineAfter(timeout));
+  }
+  test::Collective collective;
+  int64_t extents[1];
+};
+
+void expectContains(const Outcome &outcome, std::initializer_list<const char *> parts) {
+  for (const char *part : parts)
+    EXPECT_NE(outcome.message.find(part), std::string::npos)
+        << "no '" << part << "' in: " << outcome.message;
+}
+
+} // namespace
+
+TEST(Faults, AStuckRankIsNamedAtTheDeadline) {
+  AllReduce reduce;
+  const shardrt_op op{"linear", "encoder.layer.3.output (bert.py:40)"};
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    if (end.rank() == 2) {
+      end.notePosition(&op);
+      std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    }
+    reduce.run(end, 0.3);
+  });
+  for (uint32_t r : {0u, 1u, 3u}) {
+    EXPECT_EQ(outcomes[r].status, SHARDRT_TIMEOUT);
+    expectContains(outcomes[r],
+                   {"all_reduce.7", "encoder.layer.3 (bert.py:42)", "missing rank 2",
+                    "arrived ranks 0, 1 and 3", "rank 2 was last seen in linear", "bert.py:40"});
+  }
+  EXPECT_EQ(outcomes[2].status, SHARDRT_TIMEOUT) << "a late rank must not run on alone";
+}
+
+TEST(Faults, ARankThatDiesIsNoticedAtOnce) {
+  AllReduce reduce;
+  Clock::time_point begin = Clock::now();
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    if (end.rank() == 1)
+      return; // its end is destroyed
+    reduce.run(end, 60);
+  });
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  for (uint32_t r : {0u, 2u, 3u}) {
+    EXPECT_EQ(outcomes[r].status, SHARDRT_ABORTED);
+    expectContains(outcomes[r], {"all_reduce.7", "rank 1 has left"});
+  }
+}
+
+TEST(Faults, LeavingAfterTheLastCollectiveIsNoFault) {
+  AllReduce reduce;
+  for (int i = 0; i < 50; ++i)
+    for (const Outcome &outcome :
+         test::runRanks(4, [&](Communicator &end) { reduce.run(end, 60); }))
+      ASSERT_EQ(outcome.status, SHARDRT_OK) << outcome.message;
+}
+
+TEST(Faults, ADeathInOneGroupReachesTheOther) {
+  AllReduce pairs("all_reduce.pair"), all("all_reduce.all");
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    if (end.rank() == 3)
+      throw Failure(SHARDRT_PROGRAM_ERROR, "broken");
+    pairs.run(end, 60, end.rank() < 2 ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{2, 3});
+    all.run(end, 60);
+  });
+  expectContains(outcomes[2], {"all_reduce.pair", "rank 3 has left"});
+  for (uint32_t r : {0u, 1u})
+    EXPECT_EQ(outcomes[r].status, SHARDRT_ABORTED) << outcomes[r].message;
+}
+
+TEST(Faults, DifferentOrdersAreAMismatchThatNamesBoth) {
+  AllReduce a("all_reduce.a"), b("all_reduce.b");
+  auto outcomes =
+      test::runRanks(2, [&](Communicator &end) { (end.rank() == 0 ? a : b).run(end, 60, {0, 1}); });
+  for (const Outcome &outcome : outcomes) {
+    EXPECT_EQ(outcome.status, SHARDRT_MISMATCH);
+    expectContains(outcome,
+                   {"rank 0 is in all_reduce.a", "rank 1 is in all_reduce.b", "bert.py:42"});
+  }
+}
+
+TEST(Faults, DifferentExtentsAreAMismatch) {
+  AllReduce a("all_reduce.a", 4), b("all_reduce.a", 5);
+  auto outcomes =
+      test::runRanks(2, [&](Communicator &end) { (end.rank() == 0 ? a : b).run(end, 60, {0, 1}); });
+  for (const Outcome &outcome : outcomes) {
+    EXPECT_EQ(outcome.status, SHARDRT_MISMATCH);
+    expectContains(outcome, {"f32[4] and f32[5]"});
+  }
+}
+
+TEST(Faults, DifferentRunsAreAMismatch) {
+  AllReduce reduce;
+  auto outcomes = test::runRanks(
+      2, [&](Communicator &end) { reduce.run(end, 60, {0, 1}, end.rank() == 0 ? 1 : 2); });
+  for (const Outcome &outcome : outcomes)
+    expectContains(outcome, {"run 1 and run 2"});
+}
+
+TEST(Faults, HandshakeNamesRanksAndBothValues) {
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    Identity identity = {{"artifact hash", end.rank() == 2 ? "beef" : "cafe"},
+                         {"mesh", "[\"tp\" = 4]"}};
+    end.handshake(identity, deadlineAfter(60));
+  });
+  for (const Outcome &outcome : outcomes) {
+    EXPECT_EQ(outcome.status, SHARDRT_MISMATCH);
+    expectContains(outcome,
+                   {"ranks differ in artifact hash", "beef on rank 2", "cafe on ranks 0, 1 and 3"});
+    EXPECT_EQ(outcome.message.find("mesh"), std::string::npos) << outcome.message;
+  }
+}
+
+TEST(Faults, ARefusedRunDoesNotMakeOthersWait) {
+  AllReduce reduce;
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    if (end.rank() == 0) {
+      end.refuse(1, "input x: it is f32[3], expected f32[4]");
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      return;
+    }
+    reduce.run(end, 60);
+  });
+  for (uint32_t r : {1u, 2u, 3u})
+    expectContains(outcomes[r], {"rank 0 did not start this run", "input x"});
+}
+
+TEST(Faults, ARunThatAllRefuseLeavesTheWorldUsable) {
+  AllReduce reduce;
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    end.refuse(1, "bad input");
+    reduce.run(end, 60, everybody, 2);
+  });
+  for (const Outcome &outcome : outcomes)
+    EXPECT_EQ(outcome.status, SHARDRT_OK) << outcome.message;
+}
+
+TEST(Faults, AbortFromOutsideEndsAllAndStays) {
+  AllReduce reduce;
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    if (end.rank() == 3) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      end.abort(SHARDRT_ABORTED, "interrupted");
+      end.abort(SHARDRT_ABORTED, "again");
+    }
+    reduce.run(end, 60);
+  });
+  for (const Outcome &outcome : outcomes) {
+    EXPECT_EQ(outcome.status, SHARDRT_ABORTED);
+    expectContains(outcome, {"interrupted"});
+  }
+}
+
+TEST(Faults, BarrierAgainstCollectiveIsAMismatch) {
+  AllReduce reduce;
+  auto outcomes = test::runRanks(4, [&](Communicator &end) {
+    if (end.rank() == 0)
+      end.barrier(deadlineAfter(60));
+    else
+      reduce.run(end, 60);
+  });
+  for (const Outcome &outcome : outcomes)
+    EXPECT_EQ(outcome.status, SHARDRT_MISMATCH) << outcome.message;
+}
