@@ -133,12 +133,13 @@ public:
   /// As GPT-2: one weight for q, k and v, applied to [b * s, width].
   TensorId fusedAttention(TensorId x, const std::string &prefix, int64_t heads) {
     Shape s = shape(x);
-    TensorId flat = view(norm(x, prefix + "norm"), {s[0] * s[1], s[2]});
+    int64_t rows = s[0] == kDynamic ? kDynamic : s[0] * s[1];
+    TensorId flat = view(norm(x, prefix + "norm"), {rows, s[2]});
     TensorId qkv = view(linear(flat, prefix + "qkv", 3 * s[2]), {s[0], s[1], 3 * s[2]});
     std::vector<TensorId> parts = split(qkv, 2, 3);
     for (TensorId &part : parts)
       part = toHeads(part, heads);
-    TensorId a = view(fromHeads(attention(parts[0], parts[1], parts[2])), {s[0] * s[1], s[2]});
+    TensorId a = view(fromHeads(attention(parts[0], parts[1], parts[2])), {rows, s[2]});
     TensorId out = names[prefix + "out"] = linear(a, prefix + "o", s[2]);
     return add(x, view(out, s));
   }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/core/PartialDelay.h"
+
+#include "passes/placement/core/Transition.h"
+
+#include <algorithm>
+
+namespace shardc {
+
+static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+static bool contains(const std::vector<unsigned> &set, size_t operand) {
+  return std::find(set.begin(), set.end(), operand) != set.end();
+}
+
+PartialDelay::PartialDelay(const PropagationGraph &graph, const Propagation &propagation)
+    : graph(graph), propagation(propagation),
+      partial(graph.tensors.size() * graph.numAxes(), false),
+      usesDelay(graph.tensors.size() * graph.numAxes(), 0) {
+  predictPartials();
+  for (OpId op = static_cast<OpId>(graph.ops.size()); op-- > 0;)
+    for (unsigned axis = 0; axis < graph.numAxes(); ++axis)
+      visit(op, axis);
+}
+
+void PartialDelay::predictPartials() {
+  for (OpId op = 0; op < graph.ops.size(); ++op)
+    for (unsigned axis = 0; axis < graph.numAxes(); ++axis) {
+      const ShardingRule &rule = graph.rule(op);
+      unsigned factor = propagation.factors[size_t(op) * graph.numAxes() + axis];
+      bool is = factor != kNone && rule.factors[factor].kind == FactorKind::Reducing;
+      if (factor == kNone)
+        for (const std::vector<unsigned> &set : rule.linearIn)
+          for (unsigned operand : set)
+            is |= partial[index(graph.operands(op)[operand], axis)];
+      if (is)
+        for (TensorId result : graph.results(op))
+          partial[index(result, axis)] = true;
+    }
+}
+
+double PartialDelay::reduceNow(TensorId tensor, unsigned axis) const {
+  const AxisState *states = &propagation.states[index(tensor, 0)];
+  double bytes = bytesBesideAxis(graph, tensor, axis, [&](unsigned a) -> const AxisPlacement & {
+    return states[a].placement;
+  });
+  return transitionBytes(AxisPlacement::partial(Reduction::Sum), states[axis].placement, bytes,
+                         graph.mesh.axes[axis].size);
+}
+
+double PartialDelay::delay(TensorId tensor, unsigned axis) const {
+  return std::min(reduceNow(tensor, axis), usesDelay[index(tensor, axis)]);
+}
+
+void PartialDelay::visit(OpId op, unsigned axis) {
+  const ShardingRule &rule = graph.rule(op);
+  std::span<const TensorId> operands = graph.operands(op);
+  double results = 0;
+  if (!rule.linearIn.empty())
+    for (TensorId result : graph.results(op))
+      results += delay(result, axis);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    double best = kInfinite;
+    for (const std::vector<unsigned> &set : rule.linearIn) {
+      if (!contains(set, i))
+        continue;
+      double cost = results;
+      for (size_t j = 0; j < operands.size(); ++j) {
+        if (operands[j] == operands[i])
+          continue;
+        bool joint = contains(set, j);
+        if (joint && partial[index(operands[j], axis)])
+          cost = std::min(cost, 0.0);
+        // A factor of a product must be whole; gathering it is never free.
+        if (!joint && propagation.states[index(operands[j], axis)].placement.isShard())
+          cost = kInfinite;
+      }
+      best = std::min(best, cost);
+    }
+    usesDelay[index(operands[i], axis)] += best;
+  }
+}
+
+} // namespace shardc

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/core/Place.h"
+
+#include "passes/placement/core/PartialDelay.h"
+#include "passes/placement/core/Transition.h"
+
+#include <algorithm>
+
+namespace shardc {
+
+namespace {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+/// What one axis does to one op.
+struct Strategy {
+  enum class Kind : uint8_t { Replicate, Factor, PassPartial };
+  Kind kind = Kind::Replicate;
+  FactorSplit factor;                   ///< Factor
+  uint8_t level = 0;                    ///< Factor
+  unsigned linearSet = 0;               ///< PassPartial: index into ShardingRule::linearIn
+  Reduction reduction = Reduction::Sum; ///< PassPartial
+
+  bool operator==(const Strategy &o) const {
+    if (kind != o.kind)
+      return false;
+    if (kind == Kind::Factor)
+      return factor.factor == o.factor.factor && factor.split.sameExtents(o.factor.split);
+    return kind == Kind::Replicate || (linearSet == o.linearSet && reduction == o.reduction);
+  }
+};
+
+class Placer {
+public:
+  Placer(const PropagationGraph &graph, Propagation &propagation)
+      : graph(graph), propagation(propagation), numAxes(graph.numAxes()), layouts(graph.mesh),
+        delays(graph, propagation), actual(graph.tensors.size() * numAxes) {}
+
+  PlacedGraph run() {
+    result.remarks = std::move(propagation.remarks);
+    result.tensorLayouts.assign(graph.tensors.size(), 0);
+    result.operandLayouts.assign(graph.operandTensors.size(), 0);
+    for (TensorId t = 0; t < graph.tensors.size(); ++t)
+      if (graph.tensors[t].producer == kNone)
+        placeInput(t);
+    for (OpId op = 0; op < graph.ops.size() && result.errors.empty(); ++op)
+      placeOp(op);
+    result.layouts = layouts.take();
+    return std::move(result);
+  }
+
+private:
+  const AxisState &wanted(TensorId t, unsigned axis) const {
+    return propagation.states[size_t(t) * numAxes + axis];
+  }
+  AxisPlacement &now(TensorId t, unsigned axis) { return actual[size_t(t) * numAxes + axis]; }
+  std::span<AxisPlacement> nowOf(TensorId t) {
+    return std::span(actual).subspan(size_t(t) * numAxes, numAxes);
+  }
+
+  void setLayout(TensorId t, std::span<const AxisPlacement> axes) {
+    std::copy(axes.begin(), axes.end(), nowOf(t).begin());
+    if (std::optional<LayoutId> id = layouts.compose(graph.tensors[t].shape, graph.shape(t), axes))
+      result.tensorLayouts[t] = *id;
+    else
+      result.errors.push_back("the placements found for tensor " + std::to_string(t) +
+                              " make no layout together");
+  }
+
+  void placeInput(TensorId t) {
+    std::vector<AxisPlacement> axes;
+    for (unsigned axis = 0; axis < numAxes; ++axis) {
+      axes.push_back(wanted(t, axis).placement);
+      if (axes.back().kind == PlacementKind::Open)
+        axes.back() = AxisPlacement::replicate();
+    }
+    setLayout(t, axes);
+  }
+
+  //===-- One op
+  //----------------------------------------------------------------------------------===//
+
+  /// What strategy `s` asks of operand or result `slot` on one axis; nothing where it cannot be
+  /// said.
+  std::optional<AxisPlacement> placementOf(const ShardingRule &rule, const Strategy &s,
+                                           bool isResult, size_t slot) {
+    switch (s.kind) {
+    case Strategy::Kind::Replicate:
+      return AxisPlacement::replicate();
+    case Strategy::Kind::PassPartial: {
+      const std::vector<unsigned> &set = rule.linearIn[s.linearSet];
+      bool partial = isResult || std::find(set.begin(), set.end(), slot) != set.end();
+      return partial ? AxisPlacement::partial(s.reduction) : AxisPlacement::replicate();
+    }
+    case Strategy::Kind::Factor:
+      break;
+    }
+    unsigned f = s.factor.factor;
+    const TensorFactors &dims = isResult ? rule.results[slot] : rule.operands[slot];
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (std::find(dims[d].begin(), dims[d].end(), f) != dims[d].end()) {
+        std::optional<Split> split = liftToDim(rule, dims[d], s.factor, propagation.sizes);
+        if (!split)
+          return std::nullopt;
+        return AxisPlacement::shard(static_cast<int>(d), *split, s.level);
+      }
+    bool reducing = rule.factors[f].kind == FactorKind::Reducing;
+    if (reducing && isResult)
+      return AxisPlacement::partial(rule.factors[f].reduction);
+    if (reducing && rule.isAdditive(static_cast<unsigned>(slot)))
+      return AxisPlacement::partial(Reduction::Sum);
+    return AxisPlacement::replicate();
+  }
+
+  /// Strategies that some operand, or what is wanted of some result, speaks for.
+  void collectStrategies(OpId op, unsigned axis, std::vector<Strategy> &strategies) {
+    const ShardingRule &rule = graph.rule(op);
+    auto add = [&](Strategy s) {
+      if (std::find(strategies.begin(), strategies.end(), s) == strategies.end())
+        strategies.push_back(s);
+    };
+    auto addFactor = [&](const AxisPlacement &p, const TensorFactors &dims) {
+      if (!p.isShard() || p.storage)
+        return;
+      if (auto f = projectToFactor(rule, dims[p.dim], p.split, propagation.sizes)) {
+        Strategy s;
+        s.kind = Strategy::Kind::Factor;
+        s.factor = *f;
+        s.level = p.level;
+        add(s);
+      }
+    };
+    add({});
+    for (size_t i = 0; i < rule.results.size(); ++i)
+      addFactor(wanted(graph.results(op)[i], axis).placement, rule.results[i]);
+    for (size_t i = 0; i < rule.operands.size(); ++i)
+      addFactor(now(graph.operands(op)[i], axis), rule.operands[i]);
+    for (unsigned set = 0; set < rule.linearIn.size(); ++set)
+      for (unsigned operand : rule.linearIn[set]) {
+        const AxisPlacement &p = now(graph.operands(op)[operand], axis);
+        if (p.isPartial() && (p.reduction == Reduction::Sum || p.reduction == Reduction::Avg)) {
+          Strategy s;
+          s.kind = Strategy::Kind::PassPartial;
+          s.linearSet = set;
+          s.reduction = p.reduction;
+          add(s);
+        }
+      }
+  }
+
+  /// Bytes that strategy `s` moves over `axis`; infinite where it is impossible.
+  double cost(OpId op, unsigned axis, const Strategy &s) {
+    const ShardingRule &rule = graph.rule(op);
+    std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
+    int64_t n = graph.mesh.axes[axis].size;
+    double total = 0;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/false, i);
+      if (!then || !nests(operandRows[i], axis, *then, operands[i]))
+        return kInfinite;
+      if (now(operands[i], axis).samePlacement(*then) || isAvailable(operands[i], axis, *then))
+        continue;
+      if (wanted(operands[i], axis).strength == Strength::Pinned &&
+          now(operands[i], axis).isShard())
+        return kInfinite;
+      double bytes = bytesBesideAxis(graph, operands[i], axis, [&](unsigned a) -> AxisPlacement & {
+        return now(operands[i], a);
+      });
+      total += transitionBytes(now(operands[i], axis), *then, bytes, n);
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/true, i);
+      if (!then || !nests(resultRows[i], axis, *then, results[i]))
+        return kInfinite;
+      total += resultCost(results[i], axis, *then);
+    }
+    return total + exchangeCost(op, axis, s);
+  }
+
+  double resultCost(TensorId t, unsigned axis, const AxisPlacement &made) const {
+    bool summed = made.reduction == Reduction::Sum || made.reduction == Reduction::Avg;
+    if (made.isPartial())
+      return summed ? delays.delay(t, axis) : delays.reduceNow(t, axis);
+    const AxisPlacement &then = wanted(t, axis).placement;
+    if (!then.isShard())
+      return 0;
+    double bytes = bytesBesideAxis(graph, t, axis, [&](unsigned a) -> const AxisPlacement & {
+      return wanted(t, a).placement;
+    });
+    return transitionBytes(made, then, bytes, graph.mesh.axes[axis].size);
+  }
+
+  /// What ranks exchange inside the op: an all-reduce of `exchange` elements per point of the
+  /// largest result's other factors.
+  double exchangeCost(OpId op, unsigned axis, const Strategy &s) {
+    const ShardingRule &rule = graph.rule(op);
+    if (s.kind != Strategy::Kind::Factor)
+      return 0;
+    const Factor &f = rule.factors[s.factor.factor];
+    int64_t amount = f.kind == FactorKind::Cooperative    ? f.exchange
+                     : f.kind == FactorKind::Neighbouring ? f.haloBefore + f.haloAfter
+                                                          : 0;
+    if (amount == 0 || graph.results(op).empty())
+      return 0;
+    TensorId t = graph.results(op)[0];
+    double bytes = bytesBesideAxis(graph, t, axis, [&](unsigned a) -> const AxisPlacement & {
+      return wanted(t, a).placement;
+    });
+    for (const DimFactors &dim : rule.results[0])
+      if (std::find(dim.begin(), dim.end(), s.factor.factor) != dim.end())
+        bytes /= f.size == kDynamic ? 128.0 : static_cast<double>(std::max<int64_t>(f.size, 1));
+    double n = static_cast<double>(graph.mesh.axes[axis].size);
+    return 2 * (n - 1) / n * bytes * static_cast<double>(amount);
+  }
+
+  /// Whether the axes decided so far and this one make a layout. Only axes on one dim can disagree.
+  bool nests(const std::vector<AxisPlacement> &row, unsigned axis, const AxisPlacement &placement,
+             TensorId t) {
+    bool shared = false;
+    for (unsigned a = 0; a < numAxes; ++a)
+      shared |= a != axis && row[a].isShard() && placement.isShard() && row[a].dim == placement.dim;
+    if (!shared)
+      return true;
+    scratch.assign(row.begin(), row.end());
+    scratch[axis] = placement;
+    return layouts.compose(graph.tensors[t].shape, graph.shape(t), scratch).has_value();
+  }
+
+  bool isAvailable(TensorId t, unsigned axis, const AxisPlacement &then) const {
+    auto it = versions.find(t);
+    return it != versions.end() &&
+           std::any_of(it->second.begin(), it->second.end(),
+                       [&](const Version &v) { return v.axes[axis].samePlacement(then); });
+  }
+
+  /// Among strategies that move equally much.
+  static int preference(const ShardingRule &rule, const Strategy &s) {
+    switch (s.kind) {
+    case Strategy::Kind::PassPartial:
+      return rule.movesDataOnly ? 0 : 3;
+    case Strategy::Kind::Factor:
+      return 1;
+    case Strategy::Kind::Replicate:
+      return 2;
+    }
+    return 2;
+  }
+
+  Strategy choose(OpId op, unsigned axis) {
+    std::vector<Strategy> strategies;
+    collectStrategies(op, axis, strategies);
+    Strategy best;
+    double bestCost = kInfinite;
+    for (const Strategy &s : strategies) {
+      double c = cost(op, axis, s);
+      double slack = 1e-9 * std::max(1.0, bestCost);
+      bool less = c < bestCost && (bestCost == kInfinite || c < bestCost - slack);
+      bool equal = !less && c != kInfinite && c < bestCost + slack;
+      if (less || (equal && preference(graph.rule(op), s) < preference(graph.rule(op), best))) {
+        best = s;
+        bestCost = c;
+      }
+    }
+    return best;
+  }
+
+  void placeOp(OpId op) {
+    const ShardingRule &rule = graph.rule(op);
+    std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
+    operandRows.assign(operands.size(), std::vector(numAxes, AxisPlacement::replicate()));
+    resultRows.assign(results.size(), std::vector(numAxes, AxisPlacement::replicate()));
+    auto isAnnotated = [&](unsigned axis) {
+      return graph.ops[op].isConstraint && wanted(results[0], axis).annotated;
+    };
+    for (unsigned axis = 0; axis < numAxes; ++axis)
+      if (isAnnotated(axis))
+        operandRows[0][axis] = resultRows[0][axis] = wanted(results[0], axis).placement;
+    for (unsigned axis = 0; axis < numAxes; ++axis) {
+      if (isAnnotated(axis))
+        continue;
+      Strategy s = choose(op, axis);
+      for (size_t i = 0; i < operands.size(); ++i)
+        operandRows[i][axis] = placementOf(rule, s, false, i).value_or(AxisPlacement::replicate());
+      for (size_t i = 0; i < results.size(); ++i)
+        resultRows[i][axis] = placementOf(rule, s, true, i).value_or(AxisPlacement::replicate());
+      remarkGathers(op, axis, s);
+    }
+    for (size_t i = 0; i < operands.size(); ++i)
+      require(op, i);
+    for (size_t i = 0; i < results.size(); ++i)
+      setLayout(results[i], resultRows[i]);
+  }
+
+  /// Notes the layout that an operand is needed in.
+  void require(OpId op, size_t i) {
+    TensorId t = graph.operands(op)[i];
+    std::optional<LayoutId> id =
+        layouts.compose(graph.tensors[t].shape, graph.shape(t), operandRows[i]);
+    if (!id) {
+      result.errors.push_back("the placements found for operand " + std::to_string(i) + " of op " +
+                              std::to_string(op) + " make no layout together");
+      return;
+    }
+    result.operandLayouts[graph.ops[op].firstOperand + i] = *id;
+    if (*id == result.tensorLayouts[t])
+      return;
+    std::vector<Version> &made = versions[t];
+    if (std::any_of(made.begin(), made.end(), [&](const Version &v) { return v.layout == *id; }))
+      return;
+    made.push_back({*id, operandRows[i]});
+    result.redistributions.push_back({t, *id, op});
+  }
+
+  /// An operand that is gathered because the op cannot be sharded as it is, and not by choice.
+  void remarkGathers(OpId op, unsigned axis, const Strategy &s) {
+    const ShardingRule &rule = graph.rule(op);
+    std::span<const TensorId> operands = graph.operands(op);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const AxisPlacement &p = now(operands[i], axis);
+      if (!p.isShard() || p.storage || operandRows[i][axis].isShard())
+        continue;
+      bool pinned = wanted(operands[i], axis).strength == Strength::Pinned;
+      std::optional<FactorSplit> f =
+          projectToFactor(rule, rule.operands[i][p.dim], p.split, propagation.sizes);
+      if (f && !pinned && (s.kind != Strategy::Kind::Replicate || isPossible(op, *f, p.level)))
+        continue;
+      result.remarks.push_back(
+          {Remark::Kind::Gathered, operands[i], op, axis,
+           "operand " + std::to_string(i) + " is sharded over " + graph.mesh.axes[axis].name +
+               " on dim " + std::to_string(p.dim) +
+               (f ? ", which the op's other tensors cannot follow" : ", which the op needs whole") +
+               "; it is gathered"});
+    }
+  }
+
+  /// Whether every operand and result of the op can follow a split of a factor.
+  bool isPossible(OpId op, const FactorSplit &f, uint8_t level) {
+    const ShardingRule &rule = graph.rule(op);
+    Strategy s;
+    s.kind = Strategy::Kind::Factor;
+    s.factor = f;
+    s.level = level;
+    for (size_t i = 0; i < rule.operands.size(); ++i)
+      if (!placementOf(rule, s, false, i))
+        return false;
+    for (size_t i = 0; i < rule.results.size(); ++i)
+      if (!placementOf(rule, s, true, i))
+        return false;
+    return true;
+  }
+
+  struct Version {
+    LayoutId layout;
+    std::vector<AxisPlacement> axes;
+  };
+
+  const PropagationGraph &graph;
+  Propagation &propagation;
+  unsigned numAxes;
+  LayoutTable layouts;
+  PartialDelay delays;
+  std::vector<AxisPlacement> actual; ///< by tensor, then axis
+  std::unordered_map<TensorId, std::vector<Version>> versions;
+  PlacedGraph result;
+  std::vector<std::vector<AxisPlacement>> operandRows, resultRows; ///< of the op being placed
+  std::vector<AxisPlacement> scratch;
+};
+} // namespace
+
+PlacedGraph place(const PropagationGraph &graph, Propagation &propagation) {
+  if (!propagation.errors.empty()) {
+    PlacedGraph result;
+    result.errors = propagation.errors;
+    return result;
+  }
+  return Placer(graph, propagation).run();
+}
+
+PlacedGraph placeGraph(const PropagationGraph &graph) {
+  Propagation propagation = propagate(graph);
+  return place(graph, propagation);
+}
+
+} // namespace shardc
