@@ -59,7 +59,7 @@ private:
   LogicalResult verifyGlobalType(Attribute value);
   LogicalResult verifyLayout(Attribute value);
   LogicalResult verifySizes(Attribute value);
-  LogicalResult verifyOrigin(Attribute value);
+  LogicalResult verifyPerAxis(StringRef name, Attribute value, ArrayRef<StringLiteral> allowed);
   /// Of the whole tensor: `dist.global_type` where there is one; null for what is not a tensor.
   RankedTensorType getGlobalType();
 
@@ -162,13 +162,24 @@ LogicalResult Verifier::verifySizes(Attribute value) {
   return success();
 }
 
-LogicalResult Verifier::verifyOrigin(Attribute value) {
-  auto origins = dyn_cast<ArrayAttr>(value);
+LogicalResult Verifier::verifyPerAxis(StringRef name, Attribute value,
+                                      ArrayRef<StringLiteral> allowed) {
+  auto entries = dyn_cast<ArrayAttr>(value);
   auto layout = attributes.getAs<LayoutAttr>(kAnnotationAttr);
-  if (!origins || !llvm::all_of(origins, llvm::IsaPred<StringAttr>))
-    return error() << "'dist.origin' must be a list of strings, got " << value;
-  if (!layout || layout.getValue().placements.size() != origins.size())
-    return error() << "'dist.origin' needs a 'dist.annotation', and one string per mesh axis";
+  auto isAllowed = [&](Attribute entry) {
+    auto text = dyn_cast<StringAttr>(entry);
+    return text && (allowed.empty() || llvm::is_contained(allowed, text.getValue()));
+  };
+  if (!entries || !llvm::all_of(entries, isAllowed)) {
+    InFlightDiagnostic diagnostic = error() << "'" << name << "' must be a list of strings";
+    if (!allowed.empty()) {
+      diagnostic << " out of ";
+      llvm::interleaveComma(allowed, diagnostic);
+    }
+    return diagnostic << ", got " << value;
+  }
+  if (!layout || layout.getValue().placements.size() != entries.size())
+    return error() << "'" << name << "' needs a 'dist.annotation', and one string per mesh axis";
   return success();
 }
 
@@ -188,10 +199,13 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
   if (name == kSizesAttr)
     return verifySizes(value);
   if (name == kOriginAttr)
-    return verifyOrigin(value);
-  return error() << "unknown attribute '" << name
-                 << "'; known are dist.name, dist.kind, dist.annotation, dist.origin, dist.layout, "
-                    "dist.global_type and dist.sizes";
+    return verifyPerAxis(name, value, {});
+  if (name == kStrengthAttr)
+    return verifyPerAxis(name, value, {"pinned", "normal", "weak"});
+  return error()
+         << "unknown attribute '" << name
+         << "'; known are dist.name, dist.kind, dist.annotation, dist.origin, dist.strength, "
+            "dist.layout, dist.global_type and dist.sizes";
 }
 
 static LogicalResult verifyOf(Operation *op, bool isResult, unsigned index,

@@ -12,6 +12,8 @@
 //   dist.annotation   imported stage: layout asked for, placements may be open
 //   dist.origin       imported stage: who asked for the annotation (`plan.yaml:7`), one string per
 //                     mesh axis, empty where open
+//   dist.strength     imported stage: "pinned", "normal" or "weak" per mesh axis: how far the
+//                     annotation is followed where others disagree (absent: normal)
 //   dist.layout       local stage: the layout that the local tensor has; with
 //   dist.global_type  local stage: type of the whole tensor, without a layout
 //   dist.sizes        array of #dist.size, one per dim of the whole tensor: names its dynamic dims
@@ -39,6 +41,7 @@ inline constexpr llvm::StringLiteral kNameAttr = "dist.name";
 inline constexpr llvm::StringLiteral kKindAttr = "dist.kind";
 inline constexpr llvm::StringLiteral kAnnotationAttr = "dist.annotation";
 inline constexpr llvm::StringLiteral kOriginAttr = "dist.origin";
+inline constexpr llvm::StringLiteral kStrengthAttr = "dist.strength";
 inline constexpr llvm::StringLiteral kLayoutAttr = "dist.layout";
 inline constexpr llvm::StringLiteral kGlobalTypeAttr = "dist.global_type";
 inline constexpr llvm::StringLiteral kSizesAttr = "dist.sizes";

@@ -25,11 +25,18 @@ public:
     chooseStyleAxis();
     for (const Rule &rule : plan.rules)
       apply(rule);
+    std::vector<bool> isDataAxis(mesh.numAxes());
+    for (auto &[key, state] : states)
+      for (unsigned a = 0; a < mesh.numAxes(); ++a)
+        if (std::get<0>(key) == Target::Input && state[a].placement.isShard())
+          isDataAxis[a] = true;
     for (auto &[key, state] : states) {
-      Annotation annotation{std::get<0>(key), std::get<1>(key), std::get<2>(key), Layout(mesh), {}};
+      Annotation annotation{
+          std::get<0>(key), std::get<1>(key), std::get<2>(key), Layout(mesh), {}, {}};
       for (unsigned a = 0; a < mesh.numAxes(); ++a) {
         annotation.layout.placements[a] = state[a].placement;
         annotation.origins.push_back(state[a].rule ? state[a].rule->origin : "");
+        annotation.strengths.push_back(strengthOf(annotation.target, state[a], isDataAxis[a]));
       }
       result.annotations.push_back(std::move(annotation));
     }
@@ -42,6 +49,13 @@ private:
     Placement placement;
     const Rule *rule = nullptr;
   };
+
+  static Annotation::Strength strengthOf(Target target, const AxisState &state, bool isDataAxis) {
+    if (target != Target::Parameter || !state.rule)
+      return Annotation::Strength::Normal;
+    return isDataAxis && !state.rule->style ? Annotation::Strength::Weak
+                                            : Annotation::Strength::Pinned;
+  }
 
   void error(const Rule &rule, const Twine &what) {
     result.errors.push_back(rule.origin + ": " + what.str());

@@ -41,6 +41,12 @@ struct Annotation {
   unsigned value = 0; ///< ModuleInput, ModuleOutput: which of the module's boundary values
   Layout layout;
   std::vector<std::string> origins; ///< one per mesh axis; empty where open
+  /// One per mesh axis: how far the request goes where others disagree about the axis. Styles say
+  /// how ops compute (pinned). Placements of a parameter do too, unless the axis also shards an
+  /// input: then it is a data axis, and the parameter is stored so and gathered for use (weak;
+  /// fully sharded data parallelism).
+  enum class Strength : uint8_t { Pinned, Normal, Weak };
+  std::vector<Strength> strengths;
 };
 
 struct Resolution {

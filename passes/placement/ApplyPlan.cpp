@@ -17,6 +17,18 @@ using namespace mlir;
 namespace shardc {
 namespace {
 
+StringRef strengthName(plan::Annotation::Strength strength) {
+  switch (strength) {
+  case plan::Annotation::Strength::Pinned:
+    return "pinned";
+  case plan::Annotation::Strength::Normal:
+    return "normal";
+  case plan::Annotation::Strength::Weak:
+    return "weak";
+  }
+  return "";
+}
+
 class ApplyPlanPass : public impl::ApplyPlanBase<ApplyPlanPass> {
 public:
   using ApplyPlanBase::ApplyPlanBase;
@@ -79,9 +91,14 @@ private:
     auto layout = dist::LayoutAttr::get(&getContext(), annotation.layout);
     SmallVector<StringRef> origins(annotation.origins.begin(), annotation.origins.end());
     ArrayAttr origin = Builder(&getContext()).getStrArrayAttr(origins);
+    SmallVector<StringRef> names;
+    for (plan::Annotation::Strength strength : annotation.strengths)
+      names.push_back(strengthName(strength));
+    ArrayAttr strength = Builder(&getContext()).getStrArrayAttr(names);
     auto annotateArgument = [&](unsigned number) {
       function.setArgAttr(number, dist::kAnnotationAttr, layout);
       function.setArgAttr(number, dist::kOriginAttr, origin);
+      function.setArgAttr(number, dist::kStrengthAttr, strength);
       ++numAnnotated;
     };
     unsigned i = annotation.index;

@@ -97,3 +97,11 @@ module attributes {dist.mesh = 3} {}
 func.func @origin_alone(%x: tensor<8xf32> {dist.origin = ["plan.yaml:1"]}) {
   return
 }
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 4]>
+// expected-error@+1 {{argument 0: 'dist.strength' must be a list of strings out of pinned, normal, weak, got ["strong"]}}
+func.func @strength(%x: tensor<8xf32> {dist.annotation = #dist.layout<#mesh, [S(0)]>, dist.strength = ["strong"]}) {
+  return
+}

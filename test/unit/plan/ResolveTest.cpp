@@ -85,6 +85,18 @@ TEST(Resolve, AxesOfDifferentRulesCombine) {
   EXPECT_EQ(layoutOf(r, Target::Output, 0), "[R, R]");
 }
 
+TEST(Resolve, ParametersShardedOverADataAxisAreOnlyStoredSo) {
+  Resolution r = resolve({"param:*=dp:S(0)", "module:*.up=colwise", "input:0=dp:S(0)"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  for (const Annotation &a : r.annotations)
+    if (a.target == Target::Parameter && a.index == 0)
+      EXPECT_EQ(a.strengths,
+                (std::vector{Annotation::Strength::Weak, Annotation::Strength::Pinned}));
+  // Without a sharded input the same rule says how ops compute.
+  r = resolve({"param:*.up.weight=dp:S(0)"});
+  EXPECT_EQ(r.annotations.front().strengths.front(), Annotation::Strength::Pinned);
+}
+
 TEST(Resolve, AnExactNameBeatsAPattern) {
   Resolution r = resolve({"param:model.layers.0.norm.weight=dp:R", "param:*=dp:S(0)"});
   ASSERT_TRUE(r.errors.empty()) << r.errors.front();
