@@ -334,7 +334,8 @@ RuleBuilder &RuleBuilder::slice(int64_t dim, int64_t start) {
   }
   const DimSize &whole = operandShapes[0][dim], &piece = resultShapes[0][dim];
   bool aligned =
-      start == 0 || (start > 0 && piece.symbols.empty() && start % piece.coefficient == 0);
+      start == 0 || (start > 0 && piece.symbols.empty() && piece.coefficient > 0 &&
+                     start % piece.coefficient == 0);
   if (isMultiple(whole, piece) && aligned)
     blocksOfDim(false, dim, whole, piece);
   return linear(0);

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random calls of ATen ops: the call in PyTorch, on meta tensors, and the same op as MLIR text.
 
-A case is (operands, text, call): `text` has {0}, {1} ... for the operands; `call` gets meta tensors of
-the operands' shapes and element types and returns a tensor or a tuple of tensors. It may raise: then
-inference has to refuse too.
+A case is (operands, text, call) or (operands, text, call, more): `text` has {0}, {1} ... for the
+operands; `call` gets tensors of the operands' shapes and element types and returns a tensor or a list of
+tensors. It may raise: then inference has to refuse too. `more` may have
+- `local(operands, result_shapes)`: what one shard computes, where that is not `call`;
+- `bounds`: for operands that are indices, their exclusive upper bound.
 """
 
+import math
 import random
 
 import torch
@@ -104,7 +107,8 @@ def to_copy():
 def reduction():
     name = random.choice("sum mean prod amax amin any all var logsumexp linalg_vector_norm".split())
     types = FLOATS if name in ("mean", "var", "linalg_vector_norm") else ALL
-    s = shape()
+    # Of no elements, our amax and amin are the identity.
+    s = shape(sizes=[1, 2, 3, 5] if name in ("amax", "amin") else SIZES)
     dims, keep = some_dims(len(s)), random.random() < 0.5
     if not dims and name == "logsumexp":
         dims = [0]
@@ -124,7 +128,11 @@ def reduction():
         if name == "var":
             return A.var.correction(x, dims or None, correction=1.0, keepdim=keep)
         return getattr(A, name)(x, dims, keep)
-    return [(s, random.choice(types))], text, call
+
+    def mean(x, results):
+        whole = [n for d, n in enumerate(s) if not dims or d in dims]
+        return A.sum(x, dims or list(range(x.dim())), keep) / math.prod(whole)
+    return [(s, random.choice(types))], text, call, {"local": lambda x, r: mean(x[0], r)} if name == "mean" else {}
 
 
 def cast_reduction():
@@ -132,7 +140,9 @@ def cast_reduction():
     s = shape()
     dims = some_dims(len(s)) or [0]
     return ([(s, random.choice(ALL))], f"aten.{name} {{0}} dim {dim_list(dims)} to {NAMES[t]}",
-            lambda x: getattr(A, name)(x, dims, False, dtype=t))
+            lambda x: getattr(A, name)(x, dims, False, dtype=t),
+            {"local": lambda x, r: (A.sum(x[0].to(t), dims, False)
+                                    / (math.prod(s[d] for d in dims if s) if name == "mean" else 1))})
 
 
 def arg_reduction():
@@ -167,7 +177,8 @@ def view():
     random.shuffle(new)
     if random.random() < 0.1:
         new.append(2)
-    return [(s, torch.float32)], f"aten.view {{0}} {dim_list(new)}", lambda x: x.reshape(new)
+    return [(s, torch.float32)], f"aten.view {{0}} {dim_list(new)}", (
+        lambda x: x.reshape(new)), {"local": lambda x, r: x[0].reshape(r[0])}
 
 
 def expand():
@@ -175,7 +186,8 @@ def expand():
     new = shape(random.randint(0, 1)) + [random.choice(SIZES) if n == 1 else n for n in s]
     if new and random.random() < 0.1:
         new[-1] += 1
-    return [(s, torch.float32)], f"aten.expand {{0}} {dim_list(new)}", lambda x: x.expand(new)
+    return [(s, torch.float32)], f"aten.expand {{0}} {dim_list(new)}", (
+        lambda x: x.expand(new)), {"local": lambda x, r: x[0].expand(r[0])}
 
 
 def rearrange():
@@ -185,13 +197,13 @@ def rearrange():
     d0, d1 = random.randrange(max(len(s), 1)), random.randrange(max(len(s), 1))
     new = random.randint(0, len(s) + 1)
     ones = [d for d, n in enumerate(s) if n == 1]
+    flips = some_dims(len(s)) if s else []
     return random.choice([
         ([(s, torch.float32)], f"aten.permute {{0}} {dim_list(dims)}", lambda x: x.permute(dims)),
         ([(s, torch.float32)], f"aten.transpose {{0}} [{d0}, {d1}]", lambda x: x.transpose(d0, d1)),
         ([(s, torch.float32)], f"aten.unsqueeze {{0}} dim {new}", lambda x: x.unsqueeze(new)),
         ([(s, torch.float32)], f"aten.squeeze {{0}} dim {dim_list(ones)}", lambda x: x.squeeze(ones)),
-        ([(s, torch.float32)], f"aten.flip {{0}} {dim_list(some_dims(len(s)) if s else [])}",
-         lambda x: x.clone()),
+        ([(s, torch.float32)], f"aten.flip {{0}} {dim_list(flips)}", lambda x: x.flip(flips)),
     ])
 
 
@@ -203,12 +215,22 @@ def parts():
     cuts = sorted(random.choices(range(s[d] + 1), k=random.randint(0, 3)))
     sizes = [b - a for a, b in zip([0] + cuts, cuts + [s[d] + (random.random() < 0.1)])]
     pad = [random.randint(-1, 3) for _ in range(2 * random.randint(1, len(s)))]
+    piece = len(range(s[d])[start:end])
+
+    def local_slice(x, r):
+        # Aligned blocks, of which each shard has its part.
+        begin = range(s[d])[start:end].start if r[0][d] == piece else 0
+        block = range(s[d])[start:end].start // piece * r[0][d] if piece else 0
+        return x[0].narrow(d, begin if r[0][d] == piece else block, r[0][d])
     return random.choice([
+        ([(s, torch.float32)], f"aten.slice {{0}} dim {d} [{start} : {end} : 1]",
+         lambda x: A.slice(x, d, start, end, 1), {"local": local_slice}),
         ([(s, torch.float32)], f"aten.slice {{0}} dim {d} [{start} : {end} : {step}]",
          lambda x: A.slice(x, d, start, end, step)),
         ([(s, torch.float32)], f"aten.select {{0}} dim {d} at {index}", lambda x: x.select(d, index)),
         ([(s, torch.float32)], f"aten.split_with_sizes {{0}} {dim_list(sizes)} dim {d}",
-         lambda x: A.split_with_sizes(x, sizes, d)),
+         lambda x: A.split_with_sizes(x, sizes, d),
+         {"local": lambda x, r: A.split_with_sizes(x[0], [q[d] for q in r], d)}),
         ([(s, torch.float32)], f"aten.constant_pad_nd {{0}} {dim_list(pad)}",
          lambda x: A.constant_pad_nd(x, pad)),
     ])
@@ -261,17 +283,26 @@ def indexing():
     indices = [([n if random.random() < 0.7 else 1 for n in common], torch.int64) for _ in at]
     slots = [f"{{{at.index(e) + 1}}}" if e in at else ":" for e in range(at[-1] + 1)]
 
+    def local_embedding(x, r):
+        """A shard of rows starts at x[0].start: others count as zero."""
+        mine = x[1] - getattr(x[0], "start", 0)
+        found = (mine >= 0) & (mine < x[0].shape[0])
+        if x[0].shape[0] == 0:
+            return torch.zeros(r[0], dtype=x[0].dtype)
+        return A.embedding(x[0], mine.where(found, 0)) * found.unsqueeze(-1)
+
     def index(x, *idx):
         it = iter(idx)
         return A.index(x, [next(it) if e in at else None for e in range(len(s))])
     return random.choice([
         ([(s, torch.float16), (i, torch.int64)], f"aten.gather {{0}} dim {d} at {{1}}",
-         lambda x, j: A.gather(x, d, j)),
+         lambda x, j: A.gather(x, d, j), {"bounds": {1: s[d]}}),
         ([(s, torch.bool), ([n], torch.int32)], f"aten.index_select {{0}} dim {d} at {{1}}",
-         lambda x, j: A.index_select(x, d, j)),
+         lambda x, j: A.index_select(x, d, j), {"bounds": {1: s[d]}}),
         ([([n, m], torch.float32), (shape(), torch.int64)], "aten.embedding {0} at {1}",
-         lambda w, j: A.embedding(w, j)),
-        ([(s, torch.float32)] + indices, f"aten.index {{0}}[{', '.join(slots)}]", index),
+         lambda w, j: A.embedding(w, j), {"bounds": {1: n}, "local": local_embedding}),
+        ([(s, torch.float32)] + indices, f"aten.index {{0}}[{', '.join(slots)}]", index,
+         {"bounds": {i + 1: s[e] for i, e in enumerate(at)}}),
     ])
 
 
@@ -287,7 +318,8 @@ def norm():
         ([(s, t), (tail, t)], f"aten.rms_norm {{0}} {dim_list(tail)} weight({{1}})",
          lambda x, w: A.rms_norm(x, tail, w)),
         ([(image, t), ([c], t)], "aten.group_norm {0} groups 2 weight({1})",
-         lambda x, w: A.group_norm(x, 2, w)),
+         lambda x, w: A.group_norm(x, 2, w),
+         {"local": lambda x, r: A.group_norm(x[0], max(x[0].shape[1] * 2 // c, 1), x[1])}),
     ])
 
 

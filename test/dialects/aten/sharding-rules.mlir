@@ -1,0 +1,63 @@
+// RUN: shard-opt %s --test-print-sharding-rules -verify-diagnostics -o /dev/null
+
+func.func @mlp(%x: tensor<8x11x64xf32>, %w: tensor<256x64xf32>, %b: tensor<256xf32>) {
+  // expected-remark @below {{(a)(b)(c), (d)(c), (d) -> (a)(b)(d), a = 8, b = 11, c = 64 sum, d = 256}}
+  %y = aten.linear %x, %w, %b : (tensor<8x11x64xf32>, tensor<256x64xf32>, tensor<256xf32>) -> tensor<8x11x256xf32>
+  // expected-remark @below {{(a)(b)(c) -> (a)(b)(c), a = 8, b = 11, c = 256}}
+  %g = aten.gelu %y : (tensor<8x11x256xf32>) -> tensor<8x11x256xf32>
+  return
+}
+
+func.func @heads(%x: tensor<8x11x64xf32>) {
+  // expected-remark @below {{(a)(b)(c d) -> (a)(b)(c)(d), a = 8, b = 11, c = 4, d = 16}}
+  %v = aten.view %x [8, 11, 4, 16] : (tensor<8x11x64xf32>) -> tensor<8x11x4x16xf32>
+  // expected-remark @below {{(a)(b)(c)(d) -> (a)(c)(b)(d), a = 8, b = 11, c = 4, d = 16}}
+  %t = aten.transpose %v [1, 2] : (tensor<8x11x4x16xf32>) -> tensor<8x4x11x16xf32>
+  // expected-remark @below {{(a)(b)(c)(d), (a)(b)(e)(d), (a)(b)(e)(f) -> (a)(b)(c)(f), a = 8, b = 4, c = 11 replicated, d = 16 replicated, e = 11 replicated, f = 16}}
+  %a = aten.scaled_dot_product_attention %t, %t, %t causal : (tensor<8x4x11x16xf32>, tensor<8x4x11x16xf32>, tensor<8x4x11x16xf32>) -> tensor<8x4x11x16xf32>
+  return
+}
+
+// A query head is (key head, position in its group).
+func.func @grouped_queries(%q: tensor<2x8x5x4xf32>, %k: tensor<2x2x5x4xf32>) {
+  // expected-remark @below {{(a)(b c)(d)(e), (a)(b)(f)(e), (a)(b)(f)(g) -> (a)(b c)(d)(g), a = 2, b = 2, c = 4, d = 5, e = 4 replicated, f = 5 replicated, g = 4}}
+  %a = aten.scaled_dot_product_attention %q, %k, %k gqa : (tensor<2x8x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>) -> tensor<2x8x5x4xf32>
+  return
+}
+
+func.func @rows(%x: tensor<8x11x64xf32>, %w: tensor<64xf32>) {
+  // expected-remark @below {{(a)(b)(c), (c), (c) -> (a)(b)(c), a = 8, b = 11, c = 64 cooperative}}
+  %n = aten.layer_norm %x [64] weight(%w) bias(%w) : (tensor<8x11x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<8x11x64xf32>
+  // expected-remark @below {{(a)(b)(c) -> (a)(b)(), a = 8, b = 11, c = 64 sum}}
+  %m = aten.mean %n dim [2] keepdim : (tensor<8x11x64xf32>) -> tensor<8x11x1xf32>
+  // expected-remark @below {{(a)(b)(c), (a)(b)() -> (a)(b)(c), a = 8, b = 11, c = 64}}
+  %s = aten.mul %n, %m : (tensor<8x11x64xf32>, tensor<8x11x1xf32>) -> tensor<8x11x64xf32>
+  return
+}
+
+// Rows of the table are reduced over: a rank looks up its own.
+func.func @embedding(%w: tensor<1003x64xf32>, %i: tensor<8x11xi64>) {
+  // expected-remark @below {{(a)(b), (c)(d) -> (c)(d)(b), a = 1003 sum, b = 64, c = 8, d = 11}}
+  %e = aten.embedding %w at %i : (tensor<1003x64xf32>, tensor<8x11xi64>) -> tensor<8x11x64xf32>
+  return
+}
+
+// Equal parts leave what is inside a part shardable.
+func.func @fused(%x: tensor<8x192xf32>) {
+  // expected-remark @below {{(a)(b c) -> (a)(c), (a)(c), (a)(c), a = 8, b = 3 replicated, c = 64}}
+  %p:3 = aten.split_with_sizes %x [64, 64, 64] dim 1 : (tensor<8x192xf32>) -> (tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x64xf32>)
+  // expected-remark @below {{(a)(b), (a)(b) -> (a)(c b), a = 8, b = 64, c = 2 replicated}}
+  %c = aten.cat %p#0, %p#1 dim 1 : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x128xf32>
+  return
+}
+
+// Sizes made of the operand's own sizes keep their factors apart.
+func.func @symbolic(%x: tensor<?x?x384xf32>) {
+  // expected-remark @below {{(a)(b)(c) -> scalar, a = ?, b = ?, c = 384}}
+  %b = aten.sym_size %x dim 0 : (tensor<?x?x384xf32>) -> index
+  // expected-remark @below {{-> scalar}}
+  %s = aten.sym_size %x dim 1 : (tensor<?x?x384xf32>) -> index
+  // expected-remark @below {{(a)(b)(c d), scalar, scalar -> (a)(b)(c)(d), a = ?, b = ?, c = 12, d = 32}}
+  %v = aten.view %x [%b, %s, 12, 32] : (tensor<?x?x384xf32>) -> tensor<?x?x12x32xf32>
+  return
+}
