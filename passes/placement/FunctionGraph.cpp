@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/FunctionGraph.h"
+
+#include "dialects/dist/FunctionAttributes.h"
+#include "dialects/interfaces/ModelLocation.h"
+#include "dialects/interfaces/OpInterfaces.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace shardc {
+namespace {
+
+std::vector<int64_t> shapeOf(RankedTensorType type) {
+  std::vector<int64_t> shape;
+  for (int64_t size : type.getShape())
+    shape.push_back(ShapedType::isDynamic(size) ? kDynamic : size);
+  return shape;
+}
+
+int64_t elementSize(RankedTensorType type) { return (type.getElementTypeBitWidth() + 7) / 8; }
+
+/// The rule with the entries of operands that are no tensors taken out.
+ShardingRule keepOperands(ShardingRule rule, ArrayRef<unsigned> kept) {
+  auto renumber = [&](std::vector<unsigned> &list) {
+    std::vector<unsigned> renumbered;
+    for (unsigned operand : list) {
+      const auto *found = llvm::find(kept, operand);
+      if (found != kept.end())
+        renumbered.push_back(found - kept.begin());
+    }
+    list = std::move(renumbered);
+  };
+  std::vector<TensorFactors> operands;
+  for (unsigned operand : kept)
+    operands.push_back(std::move(rule.operands[operand]));
+  rule.operands = std::move(operands);
+  for (std::vector<unsigned> &set : rule.linearIn)
+    renumber(set);
+  renumber(rule.additive);
+  return rule;
+}
+
+struct Request {
+  Layout layout;
+  std::vector<Strength> strengths;
+  std::vector<std::string> origins;
+};
+
+std::optional<Request> readRequest(Attribute annotation, Attribute strength, Attribute origin) {
+  auto layout = dyn_cast_or_null<dist::LayoutAttr>(annotation);
+  if (!layout)
+    return std::nullopt;
+  Request request{layout.getValue(), {}, {}};
+  if (auto names = dyn_cast_or_null<ArrayAttr>(strength))
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      request.strengths.push_back(name == "pinned" ? Strength::Pinned
+                                  : name == "weak" ? Strength::Weak
+                                                   : Strength::Normal);
+  if (auto texts = dyn_cast_or_null<ArrayAttr>(origin))
+    for (StringRef text : texts.getAsValueRange<StringAttr>())
+      request.origins.push_back(text.str());
+  return request;
+}
+
+class Builder {
+public:
+  Builder(func::FuncOp function, const Mesh &mesh) : function(function), result(mesh) {}
+
+  FailureOr<FunctionGraph> run() {
+    if (!llvm::hasSingleElement(function.getBody())) {
+      function.emitError("placement needs straight-line code, but the function has several blocks");
+      return failure();
+    }
+    for (BlockArgument argument : function.getArguments())
+      addArgument(argument);
+    for (Operation &op : function.getBody().front().without_terminator())
+      addOperation(&op);
+    addOutputs();
+    if (!unsupported.empty())
+      reportUnsupported();
+    if (!unsupported.empty() || failedAlready)
+      return failure();
+    for (const std::string &problem : result.graph.validate()) {
+      function.emitError(problem);
+      failedAlready = true;
+    }
+    return failedAlready ? FailureOr<FunctionGraph>(failure()) : std::move(result);
+  }
+
+private:
+  void bind(Value value, TensorId tensor) {
+    result.tensorOf[value] = tensor;
+    result.values.resize(std::max<size_t>(result.values.size(), tensor + 1));
+    result.values[tensor] = value;
+  }
+
+  void addArgument(BlockArgument argument) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type)
+      return;
+    TensorId tensor = result.graph.addInput(shapeOf(type), elementSize(type));
+    bind(argument, tensor);
+    unsigned number = argument.getArgNumber();
+    if (auto request = readRequest(function.getArgAttr(number, dist::kAnnotationAttr),
+                                   function.getArgAttr(number, dist::kStrengthAttr),
+                                   function.getArgAttr(number, dist::kOriginAttr)))
+      result.graph.annotate({tensor, request->layout, request->strengths, request->origins});
+  }
+
+  /// Remembers which MLIR op the graph's newest op is.
+  void bindOperation(Operation *op, ArrayRef<unsigned> operands) {
+    result.operations.resize(result.graph.ops.size());
+    result.operandNumbers.resize(result.graph.ops.size());
+    result.operations.back() = op;
+    result.operandNumbers.back().assign(operands.begin(), operands.end());
+  }
+
+  void addOperation(Operation *op) {
+    SmallVector<unsigned> kept;
+    std::vector<TensorId> operands;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (!isa<RankedTensorType>(operand.get().getType()))
+        continue;
+      auto found = result.tensorOf.find(operand.get());
+      if (found == result.tensorOf.end())
+        return; // its producer was reported
+      kept.push_back(operand.getOperandNumber());
+      operands.push_back(found->second);
+    }
+    if (auto constraint = dyn_cast<dist::ConstrainOp>(op)) {
+      auto request = readRequest(constraint.getLayoutAttr(), op->getAttr(dist::kStrengthAttr),
+                                 op->getAttr(dist::kOriginAttr));
+      bind(constraint.getResult(), result.graph.addConstraint(operands.front(), request->layout, request->strengths,
+                                                              request->origins));
+      return bindOperation(op, kept);
+    }
+    bool hasTensors = llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+    auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!ruled) {
+      // Index arithmetic and queries of global sizes are the same on all ranks.
+      if (hasTensors)
+        unsupported[op->getName().getStringRef()].push_back(op);
+      return;
+    }
+    if (!hasTensors)
+      return;
+    std::vector<std::vector<int64_t>> shapes;
+    std::vector<int64_t> sizes;
+    for (Value value : op->getResults()) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      if (!type) {
+        op->emitError("results must be ranked tensors to be placed, got ") << value.getType();
+        failedAlready = true;
+        return;
+      }
+      shapes.push_back(shapeOf(type));
+      sizes.push_back(elementSize(type));
+    }
+    TensorId first = result.graph.addOp(keepOperands(ruled.getShardingRule(), kept), operands, shapes, sizes);
+    for (auto [i, value] : llvm::enumerate(op->getResults()))
+      bind(value, first + i);
+    bindOperation(op, kept);
+  }
+
+  void addOutputs() {
+    for (auto [number, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
+      auto found = result.tensorOf.find(value);
+      if (found == result.tensorOf.end()) {
+        result.outputs.push_back(kNone);
+        continue;
+      }
+      auto request = readRequest(function.getResultAttr(number, dist::kAnnotationAttr),
+                                 function.getResultAttr(number, dist::kStrengthAttr),
+                                 function.getResultAttr(number, dist::kOriginAttr));
+      if (!request) {
+        request.emplace();
+        request->layout = Layout(result.graph.mesh);
+        for (Placement &placement : request->layout.placements)
+          placement = Placement::open();
+      }
+      TensorId output = result.graph.addConstraint(found->second, request->layout, request->strengths, request->origins);
+      result.values.resize(output + 1);
+      result.values[output] = value;
+      result.outputs.push_back(output);
+      bindOperation(nullptr, {0});
+    }
+  }
+
+  void reportUnsupported() {
+    for (auto &[name, operations] : unsupported) {
+      InFlightDiagnostic error = operations.front()->emitError()
+                                 << "'" << name << "' has no sharding rule (" << operations.size()
+                                 << (operations.size() == 1 ? " op" : " ops") << "); implement ShardingRuleOpInterface for it";
+      for (Operation *op : ArrayRef(operations).drop_front().take_front(2))
+        error.attachNote(op->getLoc()) << "also here";
+    }
+  }
+
+  func::FuncOp function;
+  FunctionGraph result;
+  llvm::MapVector<StringRef, SmallVector<Operation *>> unsupported;
+  bool failedAlready = false;
+};
+
+Location locationOf(const FunctionGraph &function, const Remark &remark) {
+  if (remark.op != kNone && remark.op < function.operations.size() && function.operations[remark.op])
+    return function.operations[remark.op]->getLoc();
+  if (remark.tensor != kNone && remark.tensor < function.values.size() && function.values[remark.tensor])
+    return function.values[remark.tensor].getLoc();
+  return UnknownLoc::get(function.values.front().getContext());
+}
+
+/// What people call a tensor: the parameter's or input's name, else where it is made.
+std::string describeValue(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
+      if (DictionaryAttr attributes = function.getArgAttrDict(argument.getArgNumber()))
+        for (StringRef name : dist::getNames(attributes))
+          return ("'" + name + "'").str();
+  return "the value of " + describePlace(value.getLoc());
+}
+
+} // namespace
+
+FailureOr<FunctionGraph> buildFunctionGraph(func::FuncOp function, const Mesh &mesh) {
+  return Builder(function, mesh).run();
+}
+
+FailureOr<Mesh> findMesh(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr) : dist::MeshAttr();
+  if (mesh)
+    return mesh.getValue();
+  function.emitError("the module has no 'dist.mesh'; run dist-apply-plan with a mesh first");
+  return failure();
+}
+
+PropagationAnalysis::PropagationAnalysis(Operation *op) {
+  auto entry = cast<func::FuncOp>(op);
+  FailureOr<Mesh> mesh = findMesh(entry);
+  if (failed(mesh))
+    return;
+  FailureOr<FunctionGraph> built = buildFunctionGraph(entry, *mesh);
+  if (failed(built))
+    return;
+  function.emplace(std::move(*built));
+  propagation = propagate(function->graph);
+}
+
+LogicalResult report(const FunctionGraph &function, ArrayRef<Remark> remarks, ArrayRef<std::string> errors) {
+  for (const Remark &remark : remarks) {
+    std::string subject =
+        remark.tensor != kNone && function.values[remark.tensor] ? describeValue(function.values[remark.tensor]) + ": " : "";
+    emitRemark(locationOf(function, remark)) << subject << remark.text;
+  }
+  if (function.values.empty())
+    return success(errors.empty());
+  for (const std::string &error : errors)
+    emitError(UnknownLoc::get(function.values.front().getContext())) << error;
+  return success(errors.empty());
+}
+
+} // namespace shardc

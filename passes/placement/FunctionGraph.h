@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A function of the imported stage as the IR-free core of placement sees it.
+#ifndef SHARDC_PASSES_PLACEMENT_FUNCTIONGRAPH_H
+#define SHARDC_PASSES_PLACEMENT_FUNCTIONGRAPH_H
+
+#include "passes/placement/core/Propagate.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace shardc {
+
+struct FunctionGraph {
+  explicit FunctionGraph(Mesh mesh) : graph(std::move(mesh)) {}
+
+  PropagationGraph graph;
+  llvm::DenseMap<mlir::Value, TensorId> tensorOf;
+  /// By OpId; null for the constraint on an output, which is no op of the IR.
+  std::vector<mlir::Operation *> operations;
+  /// By TensorId: the value, or the value before the constraint for an output.
+  std::vector<mlir::Value> values;
+  /// By OpId: which operands of the MLIR op are its tensors, in order.
+  std::vector<llvm::SmallVector<unsigned>> operandNumbers;
+  /// By result number of the function: the constraint's result.
+  std::vector<TensorId> outputs;
+};
+
+/// Fails, after reporting all of them, where an op has no sharding rule or a value is neither a ranked tensor nor an index.
+mlir::FailureOr<FunctionGraph> buildFunctionGraph(mlir::func::FuncOp function, const Mesh &mesh);
+
+/// The mesh on the module around `function`; an error is reported where there is none.
+mlir::FailureOr<Mesh> findMesh(mlir::func::FuncOp function);
+
+/// What was propagated, kept by the pass manager between dist-propagate and dist-place.
+struct PropagationAnalysis {
+  explicit PropagationAnalysis(mlir::Operation *function);
+
+  std::optional<FunctionGraph> function; ///< none where building it failed
+  Propagation propagation;
+};
+
+/// Emits remarks and errors of the core where they belong in the model. Fails if there was an error.
+mlir::LogicalResult report(const FunctionGraph &function, llvm::ArrayRef<Remark> remarks,
+                           llvm::ArrayRef<std::string> errors);
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_PLACEMENT_FUNCTIONGRAPH_H
