@@ -8,4 +8,5 @@
 void shardc::registerAllPasses() {
   aten::registerAtenPasses();
   registerPlacementPasses();
+  registerPlacePipeline();
 }

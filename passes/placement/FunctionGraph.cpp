@@ -132,8 +132,9 @@ private:
     if (auto constraint = dyn_cast<dist::ConstrainOp>(op)) {
       auto request = readRequest(constraint.getLayoutAttr(), op->getAttr(dist::kStrengthAttr),
                                  op->getAttr(dist::kOriginAttr));
-      bind(constraint.getResult(), result.graph.addConstraint(operands.front(), request->layout, request->strengths,
-                                                              request->origins));
+      bind(constraint.getResult(),
+           result.graph.addConstraint(operands.front(), request->layout, request->strengths,
+                                      request->origins));
       return bindOperation(op, kept);
     }
     bool hasTensors = llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
@@ -158,14 +159,16 @@ private:
       shapes.push_back(shapeOf(type));
       sizes.push_back(elementSize(type));
     }
-    TensorId first = result.graph.addOp(keepOperands(ruled.getShardingRule(), kept), operands, shapes, sizes);
+    TensorId first =
+        result.graph.addOp(keepOperands(ruled.getShardingRule(), kept), operands, shapes, sizes);
     for (auto [i, value] : llvm::enumerate(op->getResults()))
       bind(value, first + i);
     bindOperation(op, kept);
   }
 
   void addOutputs() {
-    for (auto [number, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
+    for (auto [number, value] :
+         llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
       auto found = result.tensorOf.find(value);
       if (found == result.tensorOf.end()) {
         result.outputs.push_back(kNone);
@@ -180,7 +183,8 @@ private:
         for (Placement &placement : request->layout.placements)
           placement = Placement::open();
       }
-      TensorId output = result.graph.addConstraint(found->second, request->layout, request->strengths, request->origins);
+      TensorId output = result.graph.addConstraint(found->second, request->layout,
+                                                   request->strengths, request->origins);
       result.values.resize(output + 1);
       result.values[output] = value;
       result.outputs.push_back(output);
@@ -192,7 +196,8 @@ private:
     for (auto &[name, operations] : unsupported) {
       InFlightDiagnostic error = operations.front()->emitError()
                                  << "'" << name << "' has no sharding rule (" << operations.size()
-                                 << (operations.size() == 1 ? " op" : " ops") << "); implement ShardingRuleOpInterface for it";
+                                 << (operations.size() == 1 ? " op" : " ops")
+                                 << "); implement ShardingRuleOpInterface for it";
       for (Operation *op : ArrayRef(operations).drop_front().take_front(2))
         error.attachNote(op->getLoc()) << "also here";
     }
@@ -205,9 +210,11 @@ private:
 };
 
 Location locationOf(const FunctionGraph &function, const Remark &remark) {
-  if (remark.op != kNone && remark.op < function.operations.size() && function.operations[remark.op])
+  if (remark.op != kNone && remark.op < function.operations.size() &&
+      function.operations[remark.op])
     return function.operations[remark.op]->getLoc();
-  if (remark.tensor != kNone && remark.tensor < function.values.size() && function.values[remark.tensor])
+  if (remark.tensor != kNone && remark.tensor < function.values.size() &&
+      function.values[remark.tensor])
     return function.values[remark.tensor].getLoc();
   return UnknownLoc::get(function.values.front().getContext());
 }
@@ -249,10 +256,12 @@ PropagationAnalysis::PropagationAnalysis(Operation *op) {
   propagation = propagate(function->graph);
 }
 
-LogicalResult report(const FunctionGraph &function, ArrayRef<Remark> remarks, ArrayRef<std::string> errors) {
+LogicalResult report(const FunctionGraph &function, ArrayRef<Remark> remarks,
+                     ArrayRef<std::string> errors) {
   for (const Remark &remark : remarks) {
-    std::string subject =
-        remark.tensor != kNone && function.values[remark.tensor] ? describeValue(function.values[remark.tensor]) + ": " : "";
+    std::string subject = remark.tensor != kNone && function.values[remark.tensor]
+                              ? describeValue(function.values[remark.tensor]) + ": "
+                              : "";
     emitRemark(locationOf(function, remark)) << subject << remark.text;
   }
   if (function.values.empty())

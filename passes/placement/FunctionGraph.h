@@ -10,6 +10,9 @@
 
 namespace shardc {
 
+/// On ops, between dist-propagate and dist-place: an array with a layout for each result.
+inline constexpr llvm::StringLiteral kPropagatedAttr = "dist.propagated";
+
 struct FunctionGraph {
   explicit FunctionGraph(Mesh mesh) : graph(std::move(mesh)) {}
 
@@ -25,7 +28,8 @@ struct FunctionGraph {
   std::vector<TensorId> outputs;
 };
 
-/// Fails, after reporting all of them, where an op has no sharding rule or a value is neither a ranked tensor nor an index.
+/// Fails, after reporting all of them, where an op has no sharding rule or a value is neither a
+/// ranked tensor nor an index.
 mlir::FailureOr<FunctionGraph> buildFunctionGraph(mlir::func::FuncOp function, const Mesh &mesh);
 
 /// The mesh on the module around `function`; an error is reported where there is none.
@@ -39,7 +43,8 @@ struct PropagationAnalysis {
   Propagation propagation;
 };
 
-/// Emits remarks and errors of the core where they belong in the model. Fails if there was an error.
+/// Emits remarks and errors of the core where they belong in the model. Fails if there was an
+/// error.
 mlir::LogicalResult report(const FunctionGraph &function, llvm::ArrayRef<Remark> remarks,
                            llvm::ArrayRef<std::string> errors);
 

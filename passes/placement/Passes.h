@@ -4,6 +4,7 @@
 #ifndef SHARDC_PASSES_PLACEMENT_PASSES_H
 #define SHARDC_PASSES_PLACEMENT_PASSES_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -14,6 +15,12 @@ namespace shardc {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/placement/Passes.h.inc"
+
+/// imported -> placed: dist-apply-plan, dist-propagate, dist-place, and the check of the result.
+void buildPlacePipeline(mlir::OpPassManager &passes, const ApplyPlanOptions &plan);
+
+/// Makes `--shardc-place` known, with the options of dist-apply-plan.
+void registerPlacePipeline();
 
 } // namespace shardc
 

@@ -41,4 +41,52 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
   let dependentDialects = ["::shardc::dist::DistDialect"];
 }
 
+def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
+  let summary = "Propagates annotated shardings over sharding rules, in both directions, to a fixpoint";
+  let description = [{
+    Form: imported -> imported. Annotations of arguments, results and `dist.constrain` ops spread to all
+    tensors that share a factor with them. Open extents become as coarse as consumers need (whole heads,
+    blocks of a fused weight), which a remark says. Where an axis is asked for on two factors of one op, the
+    stronger annotation wins, then the one that moves fewer bytes; that too is a remark. Linear in the number
+    of ops.
+
+    The outcome is left to `dist-place` as an analysis, and shown on each op as `dist.propagated`: one layout
+    per result, with `?` where nothing was asked.
+
+    ```mlir
+    // %w is annotated [S(0)]
+    %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    // becomes
+    %y = aten.linear %x, %w {dist.propagated = [#dist.layout<#mesh, [S(1)]>]} : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numVisits", "visits", "Visits of ops until the fixpoint">,
+    Statistic<"numSharded", "sharded", "Tensors that became sharded over some axis">,
+  ];
+  let dependentDialects = ["::shardc::dist::DistDialect"];
+}
+
+def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
+  let summary = "Gives every tensor a layout and inserts redistributions";
+  let description = [{
+    Form: imported -> placed. For each op and mesh axis takes the consistent strategy that moves the fewest
+    bytes, given what propagation found. Partial values arise where a contracted factor is sharded, pass
+    through linear ops, and are reduced as late as is free (G1). The layout becomes part of each tensor's
+    type; where an op needs another layout than its operand has, a `dist.redistribute` is inserted, one for
+    all ops that need the same.
+
+    ```mlir
+    %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    // becomes, with %x and %w sharded on dim 1:
+    %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #P>
+    %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numRedistributions", "redistributions", "Redistributions inserted">,
+  ];
+  let dependentDialects = ["::shardc::dist::DistDialect"];
+}
+
 #endif // SHARDC_PASSES_PLACEMENT_PASSES_TD

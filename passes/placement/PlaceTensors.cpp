@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/FunctionGraph.h"
+#include "passes/placement/Passes.h"
+#include "passes/placement/core/Place.h"
+
+#include "dialects/dist/FunctionAttributes.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_PLACETENSORS
+#include "passes/placement/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+
+namespace shardc {
+namespace {
+
+/// Writes the core's decisions into the types of a function.
+class Placer {
+public:
+  Placer(func::FuncOp function, const FunctionGraph &source, const PlacedGraph &placed)
+      : function(function), source(source), graph(source.graph), placed(placed) {
+    for (const Layout &layout : placed.layouts)
+      layouts.push_back(dist::LayoutAttr::get(function.getContext(), layout));
+  }
+
+  /// Number of redistributions inserted.
+  unsigned run() {
+    for (auto [value, tensor] : source.tensorOf)
+      setLayout(value, placed.tensorLayouts[tensor]);
+    for (auto [id, op] : llvm::enumerate(source.operations))
+      op ? placeOperands(id, op) : placeOutput(id);
+    for (dist::ConstrainOp constraint : constraints) {
+      constraint.replaceAllUsesWith(constraint.getInput());
+      constraint.erase();
+    }
+    updateFunction();
+    return redistributed.size();
+  }
+
+private:
+  RankedTensorType withLayout(Type type, LayoutId layout) const {
+    auto tensor = cast<RankedTensorType>(type);
+    return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), layouts[layout]);
+  }
+  void setLayout(Value value, LayoutId layout) {
+    value.setType(withLayout(value.getType(), layout));
+  }
+
+  /// The tensor in another layout: made once, where it is first needed, and used by all that need
+  /// it.
+  Value inLayout(Value value, TensorId tensor, LayoutId layout, Operation *user) {
+    if (placed.tensorLayouts[tensor] == layout)
+      return value;
+    Value &copy = redistributed[{tensor, layout}];
+    if (!copy) {
+      OpBuilder builder(user);
+      copy = dist::RedistributeOp::create(
+          builder, builder.getFusedLoc({value.getLoc(), user->getLoc()}),
+          withLayout(value.getType(), layout), value, /*backward=*/false);
+    }
+    return copy;
+  }
+
+  void placeOperands(OpId id, Operation *op) {
+    for (auto [i, number] : llvm::enumerate(source.operandNumbers[id])) {
+      TensorId tensor = graph.operands(id)[i];
+      LayoutId layout = placed.operandLayouts[graph.ops[id].firstOperand + i];
+      op->setOperand(number, inLayout(source.values[tensor], tensor, layout, op));
+    }
+    op->removeAttr(kPropagatedAttr);
+    if (auto constraint = dyn_cast<dist::ConstrainOp>(op))
+      constraints.push_back(constraint);
+  }
+
+  void placeOutput(OpId id) {
+    unsigned number = 0;
+    while (source.outputs[number] != graph.results(id).front())
+      ++number;
+    Operation *end = function.getBody().front().getTerminator();
+    TensorId tensor = graph.operands(id).front();
+    LayoutId layout = placed.operandLayouts[graph.ops[id].firstOperand];
+    end->setOperand(number, inLayout(source.values[tensor], tensor, layout, end));
+  }
+
+  void updateFunction() {
+    auto drop = [](auto remove) {
+      for (StringRef name : {dist::kAnnotationAttr, dist::kOriginAttr, dist::kStrengthAttr})
+        remove(name);
+    };
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      drop([&](StringRef name) { function.removeArgAttr(i, name); });
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      drop([&](StringRef name) {
+        function.removeResultAttr(i, StringAttr::get(function.getContext(), name));
+      });
+    function.setType(
+        FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(),
+                          function.getBody().front().getTerminator()->getOperandTypes()));
+  }
+
+  func::FuncOp function;
+  const FunctionGraph &source;
+  const PropagationGraph &graph;
+  const PlacedGraph &placed;
+  std::vector<dist::LayoutAttr> layouts;
+  llvm::DenseMap<std::pair<TensorId, LayoutId>, Value> redistributed;
+  SmallVector<dist::ConstrainOp> constraints;
+};
+
+class PlaceTensorsPass : public impl::PlaceTensorsBase<PlaceTensorsPass> {
+public:
+  using PlaceTensorsBase::PlaceTensorsBase;
+
+  void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
+    auto &analysis = getAnalysis<PropagationAnalysis>();
+    if (!analysis.function)
+      return signalPassFailure();
+    // Remarks of propagation were reported by dist-propagate.
+    size_t told = analysis.propagation.remarks.size();
+    PlacedGraph placed = place(analysis.function->graph, analysis.propagation);
+    ArrayRef<Remark> remarks(placed.remarks);
+    if (failed(report(*analysis.function, remarks.drop_front(std::min(told, remarks.size())),
+                      placed.errors)))
+      return signalPassFailure();
+    numRedistributions += Placer(getOperation(), *analysis.function, placed).run();
+  }
+};
+
+} // namespace
+} // namespace shardc
