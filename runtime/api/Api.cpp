@@ -10,7 +10,7 @@
 #include <cstring>
 #include <dlfcn.h>
 
-using namespace shardrt;
+using namespace shardc::rt;
 
 struct shardrt_model {
   shardrt_model(const shardrt_manifest &manifest, const shardrt_config &config)

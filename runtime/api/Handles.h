@@ -6,7 +6,7 @@
 
 #include "runtime/comm/Communicator.h"
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// A rank's end of a world, shared by the caller's handle and the model that uses it, so that the
 /// order in which they are destroyed does not matter.
@@ -17,10 +17,10 @@ struct Endpoint {
   std::atomic<bool> bound{false}; ///< a model uses it
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 struct shardrt_communicator {
-  std::shared_ptr<shardrt::Endpoint> endpoint;
+  std::shared_ptr<shardc::rt::Endpoint> endpoint;
 };
 
 struct shardrt_error {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -259,4 +259,4 @@ std::string difference(const CollectiveCall &a, const CollectiveCall &b) {
   return "";
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

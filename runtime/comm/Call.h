@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 class Group;
 
@@ -90,6 +90,6 @@ int64_t permuteSource(const shardrt_collective &collective, uint32_t target);
 /// The rule "chunk" (semantics.md L3): extents of n shards of a dim of N elements.
 void chunkExtents(int64_t full, size_t members, std::vector<int64_t> &out);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_CALL_H

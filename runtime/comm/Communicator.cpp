@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace shardrt {
+namespace shardc::rt {
 
 Clock::time_point deadlineAfter(double seconds) {
   constexpr double thirtyYears = 1e9;
@@ -19,4 +19,4 @@ std::string rankList(std::span<const uint32_t> ranks) {
   return text;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -10,7 +10,7 @@
 
 #include <memory>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Facts that must be equal on all ranks before they communicate: name and value, e.g.
 /// {"artifact hash", "9f2c"}. Same names in the same order on all ranks.
@@ -33,8 +33,9 @@ public:
   /// communicator; the same members give the same group.
   virtual Group &group(std::span<const uint32_t> members) = 0;
 
-  /// Compares facts over the whole world; a mismatch names the ranks and the values.
-  virtual void handshake(const Identity &identity, Clock::time_point deadline) = 0;
+  /// Compares facts over the whole world, for run number `run`; a mismatch names the ranks and the
+  /// values.
+  virtual void handshake(const Identity &identity, uint64_t run, Clock::time_point deadline) = 0;
   virtual void barrier(Clock::time_point deadline) = 0;
 
   /// Runs one collective from start to end. Returns the moment when all members had arrived. Throws
@@ -58,6 +59,6 @@ std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize);
 /// "rank 3", "ranks 0, 1 and 3".
 std::string rankList(std::span<const uint32_t> ranks);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_COMMUNICATOR_H

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace shardrt {
+namespace shardc::rt {
 
 FlightRecorder::Record &FlightRecorder::begin(const CollectiveCall &call) {
   Record &record = ring[count++ % capacity];
@@ -33,4 +33,4 @@ std::string FlightRecorder::dump() const {
   return text;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

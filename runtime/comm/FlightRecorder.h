@@ -7,7 +7,7 @@
 #include "runtime/comm/Call.h"
 #include "runtime/support/Futex.h"
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Written by whoever executes the rank's collectives (one thread at a time), read when none does.
 class FlightRecorder {
@@ -31,6 +31,6 @@ private:
   uint64_t count = 0;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_FLIGHTRECORDER_H

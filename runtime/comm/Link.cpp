@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace shardrt {
+namespace shardc::rt {
 
 std::chrono::nanoseconds Link::time(int64_t bytes) const {
   return std::chrono::nanoseconds(
@@ -31,4 +31,4 @@ Link Link::parse(const char *text) {
   return link;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace shardrt {
+namespace shardc::rt {
 
 struct Link {
   double latencyUs = 0;
@@ -22,6 +22,6 @@ struct Link {
   static Link parse(const char *text);
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_LINK_H

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -45,8 +45,8 @@ public:
     return *entry;
   }
 
-  void handshake(const Identity &identity, Clock::time_point deadline) override {
-    const Activity activity{"the comparison of ranks before the first collective"};
+  void handshake(const Identity &identity, uint64_t run, Clock::time_point deadline) override {
+    const Activity activity{"the comparison of ranks before the first collective", nullptr, run};
     arrive(*everybody, LocalChannel::Purpose::Handshake, &identity, activity, deadline);
     finish(*everybody, activity, deadline, [&] { return compare(identity); });
   }
@@ -179,4 +179,4 @@ std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize) {
   return ends;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <thread>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -171,4 +171,4 @@ void LocalWorld::wakeAll() {
     channel->complete.wake();
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -9,7 +9,7 @@
 #include <map>
 #include <mutex>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// The meeting point of the members of one group. Members come together in numbered phases; each
 /// leaves what it wants the others to see in its slot before it arrives, and may change it only
@@ -96,6 +96,6 @@ private:
   std::string abortReason;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_LOCALWORLD_H

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -159,4 +159,4 @@ ReduceFn reduceFunction(shardrt_type type, uint32_t reduction) {
   }
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

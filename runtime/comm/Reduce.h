@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Reduces elements [0, count) of the sources, in their order, and writes the result to every
 /// destination. A destination may be one of the sources. At least one source.
@@ -19,6 +19,6 @@ using ReduceFn = void (*)(std::span<const void *const> sources, std::span<void *
 /// nullptr where the reduction is not defined for the type (see shardrt_program.h).
 ReduceFn reduceFunction(shardrt_type type, uint32_t reduction);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_REDUCE_H

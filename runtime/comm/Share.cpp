@@ -9,7 +9,7 @@
 #include <cstring>
 #include <numeric>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -156,4 +156,4 @@ void performShare(std::span<const CollectiveCall *const> calls, uint32_t positio
   }
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -6,7 +6,7 @@
 
 #include "runtime/comm/Call.h"
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Does the part of member `position` of a collective, given the calls of all members (by position,
 /// checked to be the same collective). Gathers, scatters, broadcasts and permutes read from the
@@ -15,6 +15,6 @@ namespace shardrt {
 /// parts write the same byte, and none writes what another reads unless in == out as allowed.
 void performShare(std::span<const CollectiveCall *const> calls, uint32_t position);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_SHARE_H

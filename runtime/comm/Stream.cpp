@@ -3,7 +3,7 @@
 
 #include <sys/prctl.h>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -200,4 +200,4 @@ std::optional<Failure> CommStream::drain() {
   return first;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -14,7 +14,7 @@
 #include <optional>
 #include <thread>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Collectives run strictly in the order in which they were started, on whichever thread gets to
 /// them first: the communication thread, or the one that waits. So a collective that is waited for
@@ -84,6 +84,6 @@ private:
   std::thread thread;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_COMM_STREAM_H

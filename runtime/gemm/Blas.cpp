@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -140,4 +140,4 @@ void Blas::multiply(const Product<double> &product) const {
     multiplyPlain(product);
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// C = alpha op(A) op(B) + beta C, row-major, with the conventions of cblas_sgemm; all extents
 /// positive, leading dimensions as cblas wants them. beta = 0: C is not read.
@@ -59,6 +59,6 @@ private:
 void multiplyPlain(const Product<float> &product);
 void multiplyPlain(const Product<double> &product);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_GEMM_BLAS_H

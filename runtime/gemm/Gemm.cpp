@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -223,4 +223,4 @@ void runGemm(const Blas &blas, ThreadPool &pool, const shardrt_gemm &gemm) {
   pool.parallelFor(body, &job, gemm.batch * job.grid.downwards * job.grid.across, 1);
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

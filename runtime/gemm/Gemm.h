@@ -8,11 +8,11 @@
 #include "runtime/gemm/Blas.h"
 #include "runtime/threads/ThreadPool.h"
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Throws Failure if the description is not valid.
 void runGemm(const Blas &blas, ThreadPool &pool, const shardrt_gemm &gemm);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_GEMM_GEMM_H

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -65,4 +65,4 @@ template <typename T> void multiplyBlocked(const Product<T> &p) {
 void multiplyPlain(const Product<float> &product) { multiplyBlocked(product); }
 void multiplyPlain(const Product<double> &product) { multiplyBlocked(product); }
 
-} // namespace shardrt
+} // namespace shardc::rt

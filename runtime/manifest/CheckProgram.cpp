@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -104,4 +104,4 @@ void Manifest::checkProgram(const shardrt_program &program) const {
   problems.raise(SHARDRT_BAD_FILE, "the artifact's program");
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

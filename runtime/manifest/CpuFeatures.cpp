@@ -9,7 +9,7 @@
 #include <cpuid.h>
 #endif
 
-namespace shardrt {
+namespace shardc::rt {
 
 #if defined(__x86_64__)
 
@@ -131,4 +131,4 @@ std::vector<std::string> missingCpuFeatures(std::span<const std::string> wanted)
 
 #endif
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Of `features` (LLVM's names), those this CPU or operating system lacks or this runtime does not
 /// know, in their order.
@@ -17,6 +17,6 @@ std::vector<std::string> missingCpuFeatures(std::span<const std::string> feature
 /// The architecture this library was built for, as in a target triple ("x86_64").
 const char *hostArchitecture();
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MANIFEST_CPUFEATURES_H

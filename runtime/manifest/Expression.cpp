@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -124,4 +124,4 @@ std::string Expression::str(std::span<const std::string> names) const {
   return "";
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 struct Expression {
   enum class Kind : uint8_t { Constant, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
@@ -36,6 +36,6 @@ struct Expression {
   std::string str(std::span<const std::string> names) const;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MANIFEST_EXPRESSION_H

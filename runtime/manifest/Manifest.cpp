@@ -9,7 +9,7 @@
 #include <set>
 #include <unordered_map>
 
-namespace shardrt {
+namespace shardc::rt {
 
 using shardc::JsonValue;
 
@@ -336,4 +336,4 @@ bool matchesPattern(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 struct TensorSpec {
   std::string name;
@@ -80,6 +80,6 @@ struct Manifest {
 /// Whether `text` matches `pattern`, in which * stands for any characters.
 bool matchesPattern(std::string_view pattern, std::string_view text);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MANIFEST_MANIFEST_H

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -256,7 +256,8 @@ void checkOutputs(const EntrySpec &entry, const Shapes &shapes,
   if (outputs.size() != entry.userOutputs.size())
     problems.add(std::to_string(outputs.size()) + " given, expected " +
                  std::to_string(entry.userOutputs.size()));
-  for (size_t i = 0; problems.empty() && i < outputs.size(); ++i) {
+  problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
+  for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputSpec &spec = entry.outputs[entry.userOutputs[i]];
     const Slice &slice = shapes.outputs[entry.userOutputs[i]];
     const shardrt_tensor &tensor = outputs[i];
@@ -283,4 +284,4 @@ void checkOutputs(const EntrySpec &entry, const Shapes &shapes,
   problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

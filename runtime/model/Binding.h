@@ -7,7 +7,7 @@
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Slice.h"
 
-namespace shardrt {
+namespace shardc::rt {
 
 using SymbolValues = std::vector<int64_t>;
 
@@ -33,6 +33,6 @@ std::vector<int64_t> evaluateShape(const TensorSpec &spec, const SymbolValues &s
 void checkOutputs(const EntrySpec &entry, const Shapes &shapes,
                   std::span<const shardrt_tensor> outputs);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MODEL_BINDING_H

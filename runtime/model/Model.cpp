@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <numeric>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -274,4 +274,4 @@ void Model::recordFailure(shardrt_status status, const std::string &message) {
   hasFailed.store(true, std::memory_order_release);
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -15,7 +15,7 @@
 
 #include <map>
 
-namespace shardrt {
+namespace shardc::rt {
 
 class Model {
 public:
@@ -131,6 +131,6 @@ private:
 /// The table that generated code gets.
 extern const shardrt_services serviceTable;
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MODEL_MODEL_H

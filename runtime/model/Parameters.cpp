@@ -9,7 +9,7 @@
 #include <cstring>
 #include <unordered_set>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -282,4 +282,4 @@ void ParameterSet::adoptNext(size_t parameter) {
   slices[parameter] = owned[parameter].data();
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -9,7 +9,7 @@
 #include "runtime/model/Slice.h"
 #include "runtime/support/Memory.h"
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// A global or local tensor that a parameter may be taken from.
 struct ParameterSource {
@@ -57,6 +57,6 @@ private:
   uint64_t total = 0, copied = 0;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MODEL_PARAMETERS_H

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -218,7 +218,7 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
 void Model::compareRanks() {
   if (ranksCompared || !usesCollectives)
     return;
-  communicator.handshake(identity(), deadlineAfter(timeout));
+  communicator.handshake(identity(), runNumber, deadlineAfter(timeout));
   ranksCompared = true;
 }
 
@@ -361,4 +361,4 @@ void Model::outputShapes(const char *entryName, std::span<const shardrt_tensor> 
   }
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

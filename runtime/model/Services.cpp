@@ -5,7 +5,7 @@
 #include "runtime/gemm/Gemm.h"
 #include "runtime/model/Model.h"
 
-namespace shardrt {
+namespace shardc::rt {
 
 struct Services {
   static Model &model(void *runtime) { return *static_cast<Model *>(runtime); }
@@ -106,4 +106,4 @@ const shardrt_services serviceTable = {
     Services::collective,     Services::parallelFor, Services::gemm,
     Services::fail,           Services::failed,      Services::mark};
 
-} // namespace shardrt
+} // namespace shardc::rt

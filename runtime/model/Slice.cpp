@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace shardrt {
+namespace shardc::rt {
 
 Slice Slice::make(const shardc::Layout &layout, std::vector<int64_t> global,
                   const std::optional<shardc::Coordinate> &coordinate) {
@@ -105,4 +105,4 @@ bool writesPart(const shardc::Layout &layout, const std::optional<shardc::Coordi
   return true;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

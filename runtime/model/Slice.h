@@ -8,7 +8,7 @@
 
 #include <functional>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// The global indices that a rank holds: on each dim the concatenation of some intervals.
 struct Slice {
@@ -42,6 +42,6 @@ private:
 /// the same: coordinate 0 on every axis that does not shard.
 bool writesPart(const shardc::Layout &layout, const std::optional<shardc::Coordinate> &coordinate);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MODEL_SLICE_H

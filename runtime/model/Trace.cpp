@@ -11,7 +11,7 @@
 #include <memory>
 #include <unistd.h>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -88,4 +88,4 @@ void writeTrace(std::span<const EventLog *const> ranks, const std::string &path)
     fail("rename the trace");
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -7,12 +7,12 @@
 #include <span>
 #include <string>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Writes a Chrome trace: a process for each rank, a thread for each stream, microseconds from the
 /// earliest event. Throws Failure.
 void writeTrace(std::span<const EventLog *const> ranks, const std::string &path);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_MODEL_TRACE_H

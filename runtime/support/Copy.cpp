@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -105,4 +105,4 @@ bool isDense(std::span<const int64_t> extents, const int64_t *strides) {
   return true;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Enough for a tensor of SHARDRT_MAX_RANK dims of which two are split in two.
 inline constexpr size_t maxCopyRank = 20;
@@ -28,6 +28,6 @@ void copyBox(void *destination, const int64_t *destinationStrides, const void *s
 /// an empty view is dense).
 bool isDense(std::span<const int64_t> extents, const int64_t *strides);
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_SUPPORT_COPY_H

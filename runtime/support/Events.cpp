@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace shardrt {
+namespace shardc::rt {
 
 std::vector<shardrt_event> EventLog::sorted() const {
   std::vector<shardrt_event> all;
@@ -15,4 +15,4 @@ std::vector<shardrt_event> EventLog::sorted() const {
   return all;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Each stream is written by one thread at a time; reading is allowed when no run is active.
 class EventLog {
@@ -40,6 +40,6 @@ private:
   std::array<std::vector<shardrt_event>, 3> streams;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_SUPPORT_EVENTS_H

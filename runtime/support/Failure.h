@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 class Failure : public std::exception {
 public:
@@ -54,6 +54,6 @@ private:
   std::vector<std::string> lines;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_SUPPORT_FAILURE_H

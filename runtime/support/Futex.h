@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace shardrt {
+namespace shardc::rt {
 
 using Clock = std::chrono::steady_clock;
 
@@ -89,6 +89,6 @@ private:
   std::atomic<uint32_t> sleepers{0};
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_SUPPORT_FUTEX_H

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iterator>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 constexpr const char *levels[] = {"error", "warning", "info", "debug"};
@@ -29,4 +29,4 @@ int32_t defaultLogLevel() {
   return SHARDRT_LOG_WARNING;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// Where one rank's messages go.
 class Log {
@@ -28,6 +28,6 @@ private:
 /// The level that the environment's SHARDRT_LOG names (error, warning, info, debug), else warning.
 int32_t defaultLogLevel();
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_SUPPORT_LOG_H

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <sys/mman.h>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 /// From this size on pages are mapped directly: they go back to the system when freed, and may be
@@ -71,4 +71,4 @@ void Buffer::reserve(const Allocator &from, size_t wanted, size_t alignment, con
   *this = Buffer(from, wanted, alignment, what);
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

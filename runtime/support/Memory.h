@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace shardrt {
+namespace shardc::rt {
 
 struct Allocator {
   void *(*alloc)(void *context, size_t bytes, size_t alignment) = nullptr;
@@ -40,6 +40,6 @@ private:
   bool mapped = false;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_SUPPORT_MEMORY_H

@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 struct TypeInfo {
@@ -63,4 +63,4 @@ int64_t checkedBytes(const int64_t *extents, size_t rank, int64_t elementBytes) 
   return empty ? 0 : overflow ? -1 : bytes;
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// 0 for an unknown type.
 int64_t typeBytes(shardrt_type type);
@@ -77,6 +77,6 @@ inline Float16 toFloat16(float x) {
   return {uint16_t(sign | result)};
 }
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_SUPPORT_TYPES_H

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace shardrt {
+namespace shardc::rt {
 
 namespace {
 
@@ -94,4 +94,4 @@ void ThreadPool::workerMain() {
   }
 }
 
-} // namespace shardrt
+} // namespace shardc::rt

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace shardrt {
+namespace shardc::rt {
 
 /// `threads` - 1 workers and the thread that calls parallelFor. Workers spin briefly for the next
 /// region, then sleep. One thread calls parallelFor at a time.
@@ -53,6 +53,6 @@ private:
   std::vector<std::thread> workers;
 };
 
-} // namespace shardrt
+} // namespace shardc::rt
 
 #endif // SHARDC_RUNTIME_THREADS_THREADPOOL_H

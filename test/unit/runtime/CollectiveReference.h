@@ -13,7 +13,7 @@
 
 namespace test {
 
-using namespace shardrt;
+using namespace shardc::rt;
 
 using Table = std::vector<int64_t>;
 

@@ -5,7 +5,7 @@
 #include "test/unit/runtime/CollectiveReference.h"
 #include "test/unit/runtime/Ranks.h"
 
-using namespace shardrt;
+using namespace shardc::rt;
 using namespace test;
 
 namespace {

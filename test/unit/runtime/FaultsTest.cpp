@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace shardrt;
+using namespace shardc::rt;
 using test::Outcome;
 
 namespace {
@@ -126,7 +126,7 @@ TEST(Faults, HandshakeNamesRanksAndBothValues) {
   auto outcomes = test::runRanks(4, [&](Communicator &end) {
     Identity identity = {{"artifact hash", end.rank() == 2 ? "beef" : "cafe"},
                          {"mesh", "[\"tp\" = 4]"}};
-    end.handshake(identity, deadlineAfter(60));
+    end.handshake(identity, 1, deadlineAfter(60));
   });
   for (const Outcome &outcome : outcomes) {
     EXPECT_EQ(outcome.status, SHARDRT_MISMATCH);

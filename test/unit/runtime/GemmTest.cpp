@@ -10,7 +10,7 @@
 #include <mutex>
 #include <random>
 
-using namespace shardrt;
+using namespace shardc::rt;
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace shardrt;
+using namespace shardc::rt;
 
 namespace {
 

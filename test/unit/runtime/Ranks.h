@@ -20,15 +20,15 @@ struct Outcome {
 /// Runs `body(end)` on one thread for each rank; the end is destroyed when the body is left, as by
 /// a rank that stops.
 inline std::vector<Outcome> runRanks(uint32_t world,
-                                     const std::function<void(shardrt::Communicator &)> &body) {
+                                     const std::function<void(shardc::rt::Communicator &)> &body) {
   std::vector<Outcome> outcomes(world);
-  std::vector<std::unique_ptr<shardrt::Communicator>> ends = shardrt::makeLocalWorld(world);
+  std::vector<std::unique_ptr<shardc::rt::Communicator>> ends = shardc::rt::makeLocalWorld(world);
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < world; ++r)
     threads.emplace_back([&, r] {
       try {
         body(*ends[r]);
-      } catch (const shardrt::Failure &failure) {
+      } catch (const shardc::rt::Failure &failure) {
         outcomes[r] = {failure.status, failure.message};
       }
       ends[r].reset();

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-using namespace shardrt;
+using namespace shardc::rt;
 using shardc::Layout;
 using shardc::Mesh;
 

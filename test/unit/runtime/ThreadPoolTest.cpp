@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-using namespace shardrt;
+using namespace shardc::rt;
 
 namespace {
 struct Ranges {

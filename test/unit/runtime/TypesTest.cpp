@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-using namespace shardrt;
+using namespace shardc::rt;
 
 TEST(Types, NamesAndSizes) {
   for (shardrt_type type : test::allTypes())

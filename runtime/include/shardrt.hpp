@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// C++ wrapper of shardrt.h: owners that release themselves, exceptions, spans. Header only; link
+// with libshardrt. Threads and lifetimes are those of the C ABI.
+#ifndef SHARDRT_HPP
+#define SHARDRT_HPP
+
+#include "shardrt.h"
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace shardrt {
+
+class Error : public std::runtime_error {
+public:
+  Error(shardrt_status status, const std::string &message)
+      : std::runtime_error(message), status(status) {}
+  const shardrt_status status;
+};
+
+/// Calls a function of the C ABI, its last argument an error, and throws what it reports.
+template <typename Function, typename... Arguments>
+void check(Function function, Arguments... arguments) {
+  shardrt_error *error = nullptr;
+  shardrt_status status = function(arguments..., &error);
+  if (status == SHARDRT_OK)
+    return;
+  std::unique_ptr<shardrt_error, decltype(&shardrt_error_free)> owner(error, shardrt_error_free);
+  throw Error(status, error ? shardrt_error_message(error) : shardrt_status_name(status));
+}
+
+/// The element type of a C++ type.
+template <typename T> constexpr shardrt_type typeOf() {
+  using U = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<U, float>)
+    return SHARDRT_F32;
+  else if constexpr (std::is_same_v<U, double>)
+    return SHARDRT_F64;
+  else if constexpr (std::is_same_v<U, bool>)
+    return SHARDRT_BOOL;
+  else if constexpr (std::is_integral_v<U> && std::is_signed_v<U>)
+    return sizeof(U) == 8   ? SHARDRT_I64
+           : sizeof(U) == 4 ? SHARDRT_I32
+           : sizeof(U) == 2 ? SHARDRT_I16
+                            : SHARDRT_I8;
+  else {
+    static_assert(std::is_same_v<U, uint8_t>, "no element type for this type: build the view");
+    return SHARDRT_U8;
+  }
+}
+
+/// A dense view; `extents` must outlive it.
+template <typename T>
+shardrt_tensor view(std::span<T> data, std::span<const int64_t> extents,
+                    int32_t scope = SHARDRT_GLOBAL) {
+  shardrt_tensor tensor{};
+  tensor.data = const_cast<std::remove_const_t<T> *>(data.data());
+  tensor.type = typeOf<T>();
+  tensor.rank = int32_t(extents.size());
+  tensor.extents = extents.data();
+  tensor.scope = scope;
+  return tensor;
+}
+
+template <typename T, void (*release)(T *)> struct Release {
+  void operator()(T *object) const { release(object); }
+};
+template <typename T, void (*release)(T *)> using Owner = std::unique_ptr<T, Release<T, release>>;
+using Communicator = Owner<shardrt_communicator, shardrt_communicator_destroy>;
+
+class Artifact {
+public:
+  explicit Artifact(const std::string &path) {
+    shardrt_artifact *opened = nullptr;
+    check(shardrt_open, path.c_str(), &opened);
+    owner.reset(opened);
+  }
+  const shardrt_manifest *manifest() const { return shardrt_artifact_manifest(owner.get()); }
+  std::string json() const { return {manifest()->json, size_t(manifest()->json_bytes)}; }
+
+private:
+  Owner<shardrt_artifact, shardrt_close> owner;
+};
+
+inline std::vector<Communicator> localCommunicators(int32_t worldSize) {
+  std::vector<shardrt_communicator *> raw(size_t(worldSize > 0 ? worldSize : 0));
+  check(shardrt_local_communicators, worldSize, raw.data());
+  return {raw.begin(), raw.end()};
+}
+
+inline shardrt_config defaultConfig() {
+  shardrt_config config;
+  shardrt_config_init(&config);
+  return config;
+}
+
+class Model {
+public:
+  Model(const shardrt_manifest *manifest, const shardrt_config &config) {
+    shardrt_model *created = nullptr;
+    check(shardrt_create, manifest, &config, &created);
+    owner.reset(created);
+  }
+  void loadParameters(const std::string &path) {
+    check(shardrt_load_parameters_file, get(), path.c_str());
+  }
+  void run(const char *entry, std::span<const shardrt_tensor> inputs,
+           std::span<const shardrt_tensor> outputs) {
+    check(shardrt_run, get(), entry, inputs.data(), inputs.size(), outputs.data(), outputs.size());
+  }
+  /// Global shapes of `count` outputs for these inputs, whose data is not looked at.
+  std::vector<shardrt_shape> outputShapes(const char *entry, std::span<const shardrt_tensor> inputs,
+                                          size_t count) const {
+    std::vector<shardrt_shape> shapes(count);
+    check(shardrt_output_shapes, get(), entry, inputs.data(), inputs.size(), shapes.data(),
+          static_cast<shardrt_shape *>(nullptr), count);
+    return shapes;
+  }
+  void barrier() { check(shardrt_barrier, get()); }
+  shardrt_model *get() const { return owner.get(); }
+
+private:
+  Owner<shardrt_model, shardrt_destroy> owner;
+};
+
+} // namespace shardrt
+
+#endif // SHARDRT_HPP

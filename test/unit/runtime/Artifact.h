@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The hand-written artifact (artifact/program.c), its weights, and running it on four ranks.
+#ifndef SHARDC_TEST_UNIT_RUNTIME_ARTIFACT_H
+#define SHARDC_TEST_UNIT_RUNTIME_ARTIFACT_H
+
+#include "runtime/include/shardrt.hpp"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <thread>
+#include <unistd.h>
+
+namespace test {
+
+constexpr int64_t depth = 6, columns = 9;
+constexpr int32_t world = 4;
+
+/// A folder that goes away.
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("shardrt-test-" + std::to_string(getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const std::string &name) const { return (path / name).string(); }
+};
+
+struct Stored {
+  std::string type; ///< as in safetensors: F32, I64
+  std::vector<int64_t> shape;
+  std::string bytes;
+};
+template <typename T>
+Stored stored(const char *type, std::vector<int64_t> shape, const std::vector<T> &values) {
+  return {type, shape,
+          std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T))};
+}
+
+/// Writes a safetensors file: length, JSON, data without holes.
+inline void writeSafetensors(const std::string &path,
+                             const std::map<std::string, Stored> &tensors) {
+  std::string json = "{", data;
+  for (auto &[name, tensor] : tensors) {
+    json += (json.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.type +
+            "\",\"shape\":[";
+    for (size_t d = 0; d < tensor.shape.size(); ++d)
+      json += (d ? "," : "") + std::to_string(tensor.shape[d]);
+    json += "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
+            std::to_string(data.size() + tensor.bytes.size()) + "]}";
+    data += tensor.bytes;
+  }
+  json += "}";
+  while (json.size() % 8)
+    json += ' ';
+  uint64_t length = json.size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char *>(&length), 8);
+  file << json << data;
+}
+
+inline std::vector<float> weights() {
+  std::vector<float> w;
+  for (int64_t i = 0; i < depth * columns; ++i)
+    w.push_back(float(i % 7) - 3 + float(i % 5) / 4);
+  return w;
+}
+inline std::vector<float> inputRows(int64_t rows) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < rows * depth; ++i)
+    x.push_back(float(i % 11) / 4 - 1);
+  return x;
+}
+/// x @ w + (0, 1, ..., 8).
+inline std::vector<double> expectedRows(int64_t rows) {
+  std::vector<float> x = inputRows(rows), w = weights();
+  std::vector<double> y;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      double sum = double(j);
+      for (int64_t k = 0; k < depth; ++k)
+        sum += double(x[size_t(i * depth + k)]) * double(w[size_t(k * columns + j)]);
+      y.push_back(sum);
+    }
+  return y;
+}
+
+inline std::map<std::string, Stored> parameterFile() {
+  return {{"fc.weight", stored<float>("F32", {depth, columns}, weights())},
+          {"calls", stored<int64_t>("I64", {}, {41})}};
+}
+
+/// One model for each rank, on threads.
+class Ranks {
+public:
+  Ranks() : artifact(HAND_ARTIFACT), ends(shardrt::localCommunicators(world)) {}
+
+  shardrt_config config(int32_t rank) {
+    shardrt_config c = shardrt::defaultConfig();
+    c.world_size = world;
+    c.rank = rank;
+    c.communicator = ends[size_t(rank)].get();
+    c.timeout_s = 20;
+    c.threads = 2;
+    c.log = [](void *, int32_t, int32_t, const char *) {};
+    return c;
+  }
+  void create(const std::function<void(shardrt_config &)> &adjust = {}) {
+    for (int32_t r = 0; r < world; ++r) {
+      shardrt_config c = config(r);
+      if (adjust)
+        adjust(c);
+      models.push_back(std::make_unique<shardrt::Model>(artifact.manifest(), c));
+    }
+  }
+  void load(const std::string &path) {
+    for (auto &model : models)
+      model->loadParameters(path);
+  }
+  struct Result {
+    shardrt_status status = SHARDRT_OK;
+    std::string message;
+  };
+  /// Calls body(rank, model) on a thread for each rank.
+  std::vector<Result> each(const std::function<void(int32_t, shardrt::Model &)> &body) {
+    std::vector<Result> results(world);
+    std::vector<std::thread> threads;
+    for (int32_t r = 0; r < world; ++r)
+      threads.emplace_back([&, r] {
+        try {
+          body(r, *models[size_t(r)]);
+        } catch (const shardrt::Error &error) {
+          results[size_t(r)] = {error.status, error.what()};
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    return results;
+  }
+  void expectOk(const std::vector<Result> &results) {
+    for (const Result &result : results)
+      EXPECT_EQ(result.status, SHARDRT_OK) << result.message;
+  }
+
+  shardrt::Artifact artifact;
+  std::vector<shardrt::Communicator> ends;
+  std::vector<std::unique_ptr<shardrt::Model>> models;
+};
+
+/// A manifest with one piece of its JSON replaced, over the same program.
+class ChangedManifest {
+public:
+  ChangedManifest(const shardrt_manifest *original, const std::string &from, const std::string &to)
+      : json(original->json, size_t(original->json_bytes)), manifest(*original) {
+    size_t at = json.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    json.replace(at, from.size(), to);
+    manifest.json = json.data();
+    manifest.json_bytes = json.size();
+  }
+  std::string json;
+  shardrt_manifest manifest;
+};
+
+} // namespace test
+
+#endif // SHARDC_TEST_UNIT_RUNTIME_ARTIFACT_H
