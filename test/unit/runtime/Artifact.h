@@ -5,62 +5,16 @@
 #define SHARDC_TEST_UNIT_RUNTIME_ARTIFACT_H
 
 #include "runtime/include/shardrt.hpp"
+#include "test/unit/runtime/Files.h"
 
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
-#include <map>
 #include <thread>
-#include <unistd.h>
 
 namespace test {
 
 constexpr int64_t depth = 6, columns = 9;
 constexpr int32_t world = 4;
-
-/// A folder that goes away.
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("shardrt-test-" + std::to_string(getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file(const std::string &name) const { return (path / name).string(); }
-};
-
-struct Stored {
-  std::string type; ///< as in safetensors: F32, I64
-  std::vector<int64_t> shape;
-  std::string bytes;
-};
-template <typename T>
-Stored stored(const char *type, std::vector<int64_t> shape, const std::vector<T> &values) {
-  return {type, shape,
-          std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T))};
-}
-
-/// Writes a safetensors file: length, JSON, data without holes.
-inline void writeSafetensors(const std::string &path,
-                             const std::map<std::string, Stored> &tensors) {
-  std::string json = "{", data;
-  for (auto &[name, tensor] : tensors) {
-    json += (json.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.type +
-            "\",\"shape\":[";
-    for (size_t d = 0; d < tensor.shape.size(); ++d)
-      json += (d ? "," : "") + std::to_string(tensor.shape[d]);
-    json += "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
-            std::to_string(data.size() + tensor.bytes.size()) + "]}";
-    data += tensor.bytes;
-  }
-  json += "}";
-  while (json.size() % 8)
-    json += ' ';
-  uint64_t length = json.size();
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(&length), 8);
-  file << json << data;
-}
 
 inline std::vector<float> weights() {
   std::vector<float> w;
