@@ -4,9 +4,11 @@
 
 #include "dialects/aten/passes/Passes.h"
 #include "passes/placement/Passes.h"
+#include "passes/verify/Passes.h"
 
 void shardc::registerAllPasses() {
   aten::registerAtenPasses();
   registerPlacementPasses();
   registerPlacePipeline();
+  registerVerifyPasses();
 }

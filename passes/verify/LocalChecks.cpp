@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/verify/StageChecks.h"
+
+#include "dialects/dist/FunctionAttributes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+/// Whether some rank holds `extent` of a dim.
+static bool isLocalExtent(const Layout &layout, int64_t dim, int64_t size, int64_t extent) {
+  DimSplit split = layout.splitOfDim(dim);
+  if (split.empty())
+    return extent == size;
+  if (ShapedType::isDynamic(size))
+    return false;
+  return llvm::is_contained(split.distinctExtents(size, split.axes.size()), extent);
+}
+
+static void checkLocalType(Type type, DictionaryAttr attributes, Location place, const Twine &name,
+                           Violations &violations) {
+  auto layout = attributes ? attributes.getAs<LayoutAttr>(kLayoutAttr) : LayoutAttr();
+  auto global = attributes ? attributes.getAs<TypeAttr>(kGlobalTypeAttr) : TypeAttr();
+  RankedTensorType local = getDeliveredType(type);
+  if (!local)
+    return;
+  if (!layout || !global) {
+    // Without a layout a `?` is nobody's extent. (Programs imported with collectives in them say no
+    // more than this about symbolic dims: they carry dist.sizes.)
+    if (!local.hasStaticShape() && !(attributes && attributes.contains(kSizesAttr)))
+      violations.add(place, name + " has a dynamic dim, but no 'dist.layout' or 'dist.sizes' that "
+                                   "says what it is");
+    return;
+  }
+  auto whole = cast<RankedTensorType>(global.getValue());
+  for (int64_t dim = 0; dim < local.getRank(); ++dim)
+    if (!local.isDynamicDim(dim) &&
+        !isLocalExtent(layout.getValue(), dim, whole.getDimSize(dim), local.getDimSize(dim)))
+      violations.add(place, name + ": no rank has extent " + Twine(local.getDimSize(dim)) +
+                                " along dim " + Twine(dim) + " in its 'dist.layout'");
+}
+
+void shardc::checkLocalSignature(FunctionOpInterface function, Violations &violations) {
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    checkLocalType(type, function.getArgAttrDict(i), function.getLoc(), "argument " + Twine(i),
+                   violations);
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (DictionaryAttr attributes = function.getResultAttrDict(i);
+        attributes && attributes.contains(kLayoutAttr))
+      checkLocalType(type, attributes, function.getLoc(), "result " + Twine(i), violations);
+}
+
+void shardc::checkCollective(CollectiveOpInterface op, Stage stage, Violations &violations) {
+  if (!isa<FunctionOpInterface>(op->getParentOp()))
+    violations.add(op, "stands in a region of '" + op->getParentOp()->getName().getStringRef() +
+                           "': every rank must run every collective, in one order");
+  if (op->getNumResults() == 0)
+    return;
+  if (stage == Stage::Local && op.isAsync())
+    violations.add(op, "is asynchronous: futures come with the stage \"scheduled\"");
+  if (stage == Stage::Scheduled && !op.isAsync())
+    violations.add(op, "is synchronous: every collective of the stage \"scheduled\" is a start, "
+                       "with a dist.wait");
+}
+
+void shardc::checkFuture(Value future, Violations &violations) {
+  int64_t waits = 0;
+  for (OpOperand &use : future.getUses()) {
+    if (isa<WaitOp, func::ReturnOp>(use.getOwner()))
+      ++waits;
+    else
+      violations.add(use.getOwner(), "uses a future: only dist.wait and return may");
+  }
+  if (waits > 1)
+    violations.add(future.getLoc(),
+                   "a future is waited for or returned " + Twine(waits) + " times, may be once");
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef SHARDC_PASSES_VERIFY_PASSES_H
+#define SHARDC_PASSES_VERIFY_PASSES_H
+
+#include "passes/verify/Stage.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace shardc {
+
+#define GEN_PASS_DECL
+#include "passes/verify/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/verify/Passes.h.inc"
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_VERIFY_PASSES_H

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// dist-verify-stage: which ops and types a stage has, and what else it promises.
+
+#include "passes/verify/Passes.h"
+
+#include "passes/verify/StageChecks.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_VERIFYSTAGE
+#include "passes/verify/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+StringRef shardc::stringifyStage(Stage stage) {
+  constexpr StringLiteral names[] = {"imported", "placed", "local", "scheduled", "lowered"};
+  return names[static_cast<size_t>(stage)];
+}
+
+namespace {
+/// The ops of a stage, by dialect or by name.
+struct Vocabulary {
+  ArrayRef<StringLiteral> dialects;
+  ArrayRef<StringLiteral> ops;
+
+  bool contains(OperationName name) const {
+    return llvm::is_contained(dialects, name.getDialectNamespace()) ||
+           llvm::is_contained(ops, name.getStringRef());
+  }
+};
+
+class StageVerifier {
+public:
+  StageVerifier(Stage stage) : stage(stage), ruleChecks(violations) {}
+
+  LogicalResult verify(ModuleOp module, StageStatistics &statistics);
+
+private:
+  static Vocabulary vocabularyOf(Stage stage);
+  void check(Operation *op);
+  void checkFunction(FunctionOpInterface function);
+  /// The type of a value; `value` is null for the types of a function without a body.
+  void checkType(Type type, Location place);
+  void checkValue(Value value);
+
+  Stage stage;
+  Violations violations;
+  RuleChecks ruleChecks;
+};
+} // namespace
+
+Vocabulary StageVerifier::vocabularyOf(Stage stage) {
+  static constexpr StringLiteral tensorDialects[] = {"aten", "arith"};
+  static constexpr StringLiteral imported[] = {"builtin.module", "func.func", "func.return",
+                                               "dist.constrain"};
+  static constexpr StringLiteral placed[] = {"builtin.module", "func.func", "func.return",
+                                             "dist.redistribute"};
+  // The last entry is for `scheduled` alone.
+  static constexpr StringLiteral local[] = {
+      "builtin.module",  "func.func",       "func.return",     "dist.axis_index",
+      "dist.extent",     "dist.all_gather", "dist.all_reduce", "dist.reduce_scatter",
+      "dist.all_to_all", "dist.broadcast",  "dist.permute",    "dist.wait"};
+  static constexpr StringLiteral llvmDialects[] = {"llvm"};
+  static constexpr StringLiteral lowered[] = {"builtin.module", "gpu.binary"};
+  switch (stage) {
+  case Stage::Imported:
+    return {tensorDialects, imported};
+  case Stage::Placed:
+    return {tensorDialects, placed};
+  case Stage::Local:
+    return {tensorDialects, ArrayRef(local).drop_back()};
+  case Stage::Scheduled:
+    return {tensorDialects, local};
+  case Stage::Lowered:
+    return {llvmDialects, lowered};
+  }
+  return {};
+}
+
+void StageVerifier::checkType(Type type, Location place) {
+  if (stage == Stage::Lowered)
+    return; // its dialects have no other types
+  if (isa<dist::FutureType>(type) && stage != Stage::Scheduled)
+    return violations.add(place, "a future in the stage \"" + stringifyStage(stage) + "\"");
+  if (isa<UnrankedTensorType>(type))
+    return violations.add(place, "a tensor without a rank");
+  RankedTensorType tensor = dist::getDeliveredType(type);
+  if (!tensor)
+    return;
+  if (stage == Stage::Placed) {
+    if (!dist::getLayout(tensor))
+      violations.add(place, "a tensor without a layout");
+  } else if (tensor.getEncoding()) {
+    violations.add(place, "a tensor with a layout (or another encoding)");
+  }
+}
+
+void StageVerifier::checkValue(Value value) {
+  checkType(value.getType(), value.getLoc());
+  if (stage == Stage::Scheduled && isa<dist::FutureType>(value.getType()))
+    checkFuture(value, violations);
+}
+
+void StageVerifier::checkFunction(FunctionOpInterface function) {
+  if (function.isExternal())
+    for (Type type :
+         llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes()))
+      checkType(type, function.getLoc());
+  if (stage == Stage::Local || stage == Stage::Scheduled)
+    checkLocalSignature(function, violations);
+  if (stage == Stage::Lowered)
+    checkLoweredFunction(function, violations);
+}
+
+void StageVerifier::check(Operation *op) {
+  if (!vocabularyOf(stage).contains(op->getName()))
+    return violations.add(op, "is no op of the stage \"" + stringifyStage(stage) + "\"");
+  for (Value result : op->getResults())
+    checkValue(result);
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      for (Value argument : block.getArguments())
+        checkValue(argument);
+  if (auto function = dyn_cast<FunctionOpInterface>(op))
+    checkFunction(function);
+  if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
+    checkCollective(collective, stage, violations);
+  if (stage == Stage::Placed && op->getName().getDialectNamespace() == "aten")
+    ruleChecks.check(op);
+}
+
+LogicalResult StageVerifier::verify(ModuleOp module, StageStatistics &statistics) {
+  module->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    check(op);
+    ++statistics.ops;
+  });
+  statistics.rules += ruleChecks.getNumDistinct();
+  return violations.report();
+}
+
+LogicalResult shardc::verifyStage(ModuleOp module, Stage stage, StageStatistics *statistics) {
+  StageStatistics ignored;
+  return StageVerifier(stage).verify(module, statistics ? *statistics : ignored);
+}
+
+namespace {
+struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
+  using VerifyStageBase::VerifyStageBase;
+
+  /// `--dist-verify-stage=placed` for `--dist-verify-stage=stage=placed`.
+  LogicalResult
+  initializeOptions(StringRef options,
+                    function_ref<LogicalResult(const Twine &)> errorHandler) override {
+    bool bare = !options.empty() && !options.contains('=');
+    return Pass::initializeOptions(bare ? ("stage=" + options).str() : options.str(), errorHandler);
+  }
+
+  void runOnOperation() override {
+    StageStatistics statistics;
+    if (failed(verifyStage(getOperation(), stage, &statistics)))
+      signalPassFailure();
+    numOps += statistics.ops;
+    numRules += statistics.rules;
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

@@ -1,0 +1,66 @@
+// RUN: shard-opt %s --split-input-file --verify-diagnostics --dist-verify-stage=placed
+
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+#S0 = #dist.layout<#mesh, [S(0)]>
+#S1 = #dist.layout<#mesh, [S(1)]>
+#P = #dist.layout<#mesh, [P(sum)]>
+
+func.func @row_parallel(%x: tensor<8x64xf32, #S1>, %w: tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #R> {
+  %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #P>
+  %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
+  return %r : tensor<8x32xf32, #R>
+}
+
+// -----
+// Everything wrong is said at once; what is wrong alike, once.
+
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+#S1 = #dist.layout<#mesh, [S(1)]>
+#P = #dist.layout<#mesh, [P(sum)]>
+func.func @many(%x: tensor<8x64xf32, #S1>, %w: tensor<32x64xf32, #S1>, %p: tensor<8xf32, #P>) {
+  // expected-error@+1 {{'aten.linear' axis "tp": result 0 is R, but must be P(sum): the axis shards what the op reduces over}}
+  %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #R>
+  // expected-error@+1 {{'aten.relu' axis "tp": operand 0 is P(sum), but the op is not linear in it: reduce it first}}
+  %1 = aten.relu %p : (tensor<8xf32, #P>) -> tensor<8xf32, #P>
+  // expected-note@+1 {{also here}}
+  %2 = aten.relu %1 : (tensor<8xf32, #P>) -> tensor<8xf32, #P>
+  // expected-note@+1 {{also here}}
+  %3 = aten.relu %2 : (tensor<8xf32, #P>) -> tensor<8xf32, #P>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{a tensor without a layout}}
+func.func @no_layout(%x: tensor<8xf32>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{a tensor without a layout}}
+func.func private @declared(tensor<8xf32>)
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+func.func @other_ops(%x: tensor<8xf32, #R>) {
+  // expected-error@+1 {{'tensor.cast' is no op of the stage "placed"}}
+  %0 = tensor.cast %x : tensor<8xf32, #R> to tensor<?xf32, #R>
+  // expected-error@+1 {{'dist.axis_index' is no op of the stage "placed"}}
+  %1 = dist.axis_index over #dist.axes<#mesh, ["tp"]>
+  return
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 4]>
+#line = #dist.mesh<["pp" = 4]>
+func.func @meshes(%x: tensor<8xf32, #dist.layout<#mesh, [R]>>, %y: tensor<8xf32, #dist.layout<#line, [R]>>) {
+  // expected-error@+1 {{'aten.add' operand 1 is on mesh ["pp" = 4], but operand 0 on ["tp" = 4]}}
+  %0 = aten.add %x, %y : (tensor<8xf32, #dist.layout<#mesh, [R]>>, tensor<8xf32, #dist.layout<#line, [R]>>) -> tensor<8xf32, #dist.layout<#mesh, [R]>>
+  return
+}
