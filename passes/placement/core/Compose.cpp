@@ -31,14 +31,23 @@ public:
         const AxisPlacement &outside = axes[order[o]];
         if (outside.split.blocks == axis.split.blocks)
           continue;
-        int64_t &shrunk = outside.split.blocks < axis.split.blocks ? blocks : granule;
         int64_t count = mesh.axes[order[o]].size;
-        if (!isEven(order[o]) || shrunk % count != 0)
+        if (!isEven(order[o]))
           return std::nullopt;
-        // Explicit sizes of a factor do not say how much of them an inner axis leaves.
-        if (&shrunk == &granule && axis.split.sizes)
+        if (outside.split.blocks < axis.split.blocks) {
+          // A piece of the outer axis must be a whole number of blocks.
+          int64_t inside = axis.split.blocks / outside.split.blocks;
+          if (axis.split.blocks % outside.split.blocks != 0 || inside % count != 0)
+            return std::nullopt;
+          blocks /= count;
+          continue;
+        }
+        // A granule must be a whole number of the outer axis's blocks. Explicit sizes of a factor
+        // do not say how much of them an inner factor leaves.
+        if (axis.split.sizes || size == kDynamic ||
+            axis.split.granule % (size / outside.split.blocks) != 0)
           return std::nullopt;
-        shrunk /= count;
+        granule /= count;
       }
       Placement placement = Placement::shard(axis.dim, blocks);
       if (axis.split.sizes)

@@ -85,8 +85,28 @@ private:
       state(annotation.tensor, axis) = {placements[axis], strength, /*annotated=*/true, kNone};
       markUses(annotation.tensor);
     }
-    if (round == Strength::Weak)
+    if (round == Strength::Weak) {
       checkAnnotation(annotation, placements);
+      dropWhatDoesNotNest(annotation.tensor, placements);
+    }
+  }
+
+  /// What propagation made of other axes before a weak annotation gives way to it: first what is not
+  /// annotated, then coarser extents.
+  void dropWhatDoesNotNest(TensorId tensor, const std::vector<AxisPlacement> &annotated) {
+    for (bool coarser : {false, true})
+      for (unsigned axis = numAxes; axis-- > 0;) {
+        scratch.clear();
+        for (unsigned a = 0; a < numAxes; ++a)
+          scratch.push_back(state(tensor, a).placement);
+        if (layouts.compose(graph.tensors[tensor].shape, graph.shape(tensor), scratch))
+          return;
+        AxisState &s = state(tensor, axis);
+        if (!s.annotated && !coarser)
+          s = AxisState();
+        else if (s.annotated && coarser)
+          s = {annotated[axis], s.strength, true, kNone};
+      }
   }
 
   /// An annotation whose axes make no layout together cannot be kept.
