@@ -159,7 +159,8 @@ private:
                       list[position].shape);
     }
     for (unsigned i : match(rule, list.size(), [&](unsigned i) -> auto & { return list[i].names; }))
-      placeAll(rule, {target, i, 0}, list[i].names.front(), list[i].shape);
+      if (!list[i].isBuffer || !hasWildcard(rule.pattern))
+        placeAll(rule, {target, i, 0}, list[i].names.front(), list[i].shape);
   }
 
   void applyToModules(const Rule &rule) {
@@ -201,6 +202,8 @@ private:
     bool any = *rule.style == Style::Sequence;
     for (unsigned p : module.parameters) {
       const NamedTensor &parameter = model.parameters[p];
+      if (parameter.isBuffer)
+        continue;
       std::optional<int64_t> dim;
       if (*rule.style != Style::Sequence)
         dim = column ? parameter.columnDim : parameter.rowDim;

@@ -18,6 +18,8 @@ struct NamedTensor {
   /// up (its input features).
   std::optional<int64_t> columnDim;
   std::optional<int64_t> rowDim;
+  bool isBuffer =
+      false; ///< a buffer or constant: placed by its exact name only, never by a pattern
 };
 
 /// A module by its path, e.g. `model.layers.0.mlp`.

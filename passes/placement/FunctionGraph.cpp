@@ -5,6 +5,7 @@
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -103,10 +104,37 @@ private:
     TensorId tensor = result.graph.addInput(shapeOf(type), elementSize(type));
     bind(argument, tensor);
     unsigned number = argument.getArgNumber();
+    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
+    if (kind && (kind.getValue() == "buffer" || kind.getValue() == "constant") &&
+        !function.getArgAttr(number, dist::kAnnotationAttr))
+      invariantSources.insert(argument);
     if (auto request = readRequest(function.getArgAttr(number, dist::kAnnotationAttr),
                                    function.getArgAttr(number, dist::kStrengthAttr),
                                    function.getArgAttr(number, dist::kOriginAttr)))
       result.graph.annotate({tensor, request->layout, request->strengths, request->origins});
+  }
+
+  bool isInvariant(Value value) const {
+    return result.invariant.contains(value) || invariantSources.contains(value) ||
+           !isa<RankedTensorType>(value.getType());
+  }
+
+  /// The tensor of an operand; for an invariant value that another op uses, a replicated input.
+  /// None where the producer was reported.
+  std::optional<TensorId> tensorOf(Value value) {
+    auto found = result.tensorOf.find(value);
+    if (found != result.tensorOf.end())
+      return found->second;
+    if (!result.invariant.contains(value))
+      return std::nullopt;
+    auto type = cast<RankedTensorType>(value.getType());
+    TensorId tensor = result.graph.addInput(shapeOf(type), elementSize(type));
+    bind(value, tensor);
+    result.graph.annotate({tensor,
+                           Layout(result.graph.mesh),
+                           std::vector<Strength>(result.graph.numAxes(), Strength::Weak),
+                           {}});
+    return tensor;
   }
 
   /// Remembers which MLIR op the graph's newest op is.
@@ -118,16 +146,21 @@ private:
   }
 
   void addOperation(Operation *op) {
+    if (isa<ShardingRuleOpInterface>(op) && isMemoryEffectFree(op) &&
+        llvm::all_of(op->getOperands(), [&](Value operand) { return isInvariant(operand); })) {
+      result.invariant.insert(op->result_begin(), op->result_end());
+      return;
+    }
     SmallVector<unsigned> kept;
     std::vector<TensorId> operands;
     for (OpOperand &operand : op->getOpOperands()) {
       if (!isa<RankedTensorType>(operand.get().getType()))
         continue;
-      auto found = result.tensorOf.find(operand.get());
-      if (found == result.tensorOf.end())
+      std::optional<TensorId> tensor = tensorOf(operand.get());
+      if (!tensor)
         return; // its producer was reported
       kept.push_back(operand.getOperandNumber());
-      operands.push_back(found->second);
+      operands.push_back(*tensor);
     }
     if (auto constraint = dyn_cast<dist::ConstrainOp>(op)) {
       auto request = readRequest(constraint.getLayoutAttr(), op->getAttr(dist::kStrengthAttr),
@@ -169,8 +202,8 @@ private:
   void addOutputs() {
     for (auto [number, value] :
          llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
-      auto found = result.tensorOf.find(value);
-      if (found == result.tensorOf.end()) {
+      std::optional<TensorId> tensor = tensorOf(value);
+      if (!tensor) {
         result.outputs.push_back(kNone);
         continue;
       }
@@ -183,8 +216,8 @@ private:
         for (Placement &placement : request->layout.placements)
           placement = Placement::open();
       }
-      TensorId output = result.graph.addConstraint(found->second, request->layout,
-                                                   request->strengths, request->origins);
+      TensorId output = result.graph.addConstraint(*tensor, request->layout, request->strengths,
+                                                   request->origins);
       result.values.resize(output + 1);
       result.values[output] = value;
       result.outputs.push_back(output);
@@ -205,6 +238,7 @@ private:
 
   func::FuncOp function;
   FunctionGraph result;
+  llvm::DenseSet<Value> invariantSources;
   llvm::MapVector<StringRef, SmallVector<Operation *>> unsupported;
   bool failedAlready = false;
 };

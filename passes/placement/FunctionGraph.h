@@ -26,6 +26,10 @@ struct FunctionGraph {
   std::vector<llvm::SmallVector<unsigned>> operandNumbers;
   /// By result number of the function: the constraint's result.
   std::vector<TensorId> outputs;
+  /// Values made from constants and buffers alone (positions, masks): the same on all ranks without
+  /// communication, so they stay replicated, and a rank takes its part for free. The graph has
+  /// those that other ops use, as replicated inputs.
+  llvm::DenseSet<mlir::Value> invariant;
 };
 
 /// Fails, after reporting all of them, where an op has no sharding rule or a value is neither a

@@ -175,6 +175,7 @@ ModelIndex indexModel(func::FuncOp function) {
     plan::NamedTensor tensor{
         namesOf(function.getArgAttr(number, dist::kNameAttr), "arg" + std::to_string(number)),
         shapeOf(argument), std::nullopt, std::nullopt};
+    tensor.isBuffer = !isInput && kind.getValue() != "parameter";
     if (!isInput) {
       SmallVector<std::optional<int64_t>> dims;
       for (int64_t d = 0, e = tensor.shape.size(); d < e; ++d)

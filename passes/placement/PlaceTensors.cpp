@@ -26,6 +26,11 @@ public:
 
   /// Number of redistributions inserted.
   unsigned run() {
+    auto replicated = dist::LayoutAttr::get(function.getContext(), Layout(graph.mesh));
+    for (Value value : source.invariant) {
+      auto type = cast<RankedTensorType>(value.getType());
+      value.setType(RankedTensorType::get(type.getShape(), type.getElementType(), replicated));
+    }
     for (auto [value, tensor] : source.tensorOf)
       setLayout(value, placed.tensorLayouts[tensor]);
     for (auto [id, op] : llvm::enumerate(source.operations))

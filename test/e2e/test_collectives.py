@@ -29,10 +29,8 @@ def test_sequence_parallel(compile_model, tmp_path, name):
     program = compile_model(name, "tp=4", *tensor_parallel(name), *SEQUENCE[name])
     program.run(tmp_path)
     totals = program.totals()
-    # Two of each a layer; the head's input is gathered once more.
-    assert totals["reduce_scatter"] == 2 * LAYERS
-    assert totals["all_gather"] == 2 * LAYERS + 1
-    assert set(totals) == {"reduce_scatter", "all_gather"}
+    # Two of each a layer; the logits stay sharded over the sequence, as nobody asked for them whole.
+    assert totals == {"reduce_scatter": 2 * LAYERS, "all_gather": 2 * LAYERS}
 
 
 @pytest.mark.parametrize("name", ["mlp", "gpt2", "llama", "minilm"])
