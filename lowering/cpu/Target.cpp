@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/cpu/Target.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace llvm;
+
+namespace shardc::cpu {
+namespace {
+
+/// Instruction sets that generated code may use, by LLVM's name and by that of /proc/cpuinfo.
+struct Feature {
+  StringLiteral llvmName;
+  StringLiteral cpuinfoName;
+};
+constexpr Feature kFeatures[] = {
+    {"sse3", "pni"},
+    {"ssse3", "ssse3"},
+    {"sse4.1", "sse4_1"},
+    {"sse4.2", "sse4_2"},
+    {"popcnt", "popcnt"},
+    {"avx", "avx"},
+    {"f16c", "f16c"},
+    {"fma", "fma"},
+    {"bmi", "bmi1"},
+    {"bmi2", "bmi2"},
+    {"avx2", "avx2"},
+    {"avx512f", "avx512f"},
+    {"avx512dq", "avx512dq"},
+    {"avx512cd", "avx512cd"},
+    {"avx512bw", "avx512bw"},
+    {"avx512vl", "avx512vl"},
+    {"avx512vnni", "avx512_vnni"},
+    {"avx512bf16", "avx512_bf16"},
+};
+
+const llvm::Target *lookUp(const std::string &triple, std::string &message) {
+  static bool initialized = [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)initialized;
+  return TargetRegistry::lookupTarget(Triple(triple), message);
+}
+
+Error makeError(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
+
+/// Names of processors within a small edit distance of `name`.
+std::string nearestNames(const MCSubtargetInfo &info, StringRef name) {
+  SmallVector<std::pair<unsigned, StringRef>> near;
+  for (const SubtargetSubTypeKV &entry : info.getAllProcessorDescriptions()) {
+    unsigned distance = name.edit_distance(StringRef(entry.Key), /*AllowReplacements=*/true, 6);
+    if (distance <= 6)
+      near.emplace_back(distance, entry.Key);
+  }
+  llvm::sort(near);
+  if (near.size() > 3)
+    near.resize(3);
+  std::string text;
+  for (auto [distance, key] : near)
+    text += (text.empty() ? "" : ", ") + key.str();
+  return text.empty() ? "x86-64-v2, x86-64-v3, x86-64-v4" : text;
+}
+
+} // namespace
+
+bool Target::hasFeature(StringRef name) const { return llvm::is_contained(required, name); }
+
+Expected<Target> resolveTarget(StringRef spec) {
+  auto [kind, name] = spec.split(':');
+  if (kind != "cpu" || (spec.contains(':') && name.empty()))
+    return makeError("unknown target '" + spec + "'; use 'cpu' or 'cpu:NAME'");
+  Target result;
+  result.triple = sys::getDefaultTargetTriple();
+  std::string message;
+  const llvm::Target *target = lookUp(result.triple, message);
+  if (!target)
+    return makeError("this build of LLVM cannot generate code for " + result.triple + ": " +
+                     message);
+  if (name.empty()) {
+    result.cpu = sys::getHostCPUName().str();
+    // The host's own list: a virtual machine may lack what its processor's name promises.
+    std::vector<std::string> list;
+    for (const auto &feature : sys::getHostCPUFeatures())
+      list.push_back((feature.second ? "+" : "-") + feature.first().str());
+    llvm::sort(list);
+    result.features = llvm::join(list, ",");
+  } else {
+    std::unique_ptr<MCSubtargetInfo> generic(
+        target->createMCSubtargetInfo(Triple(result.triple), "", ""));
+    if (!generic->isCPUStringValid(name))
+      return makeError("unknown processor '" + name + "'; the nearest names are " +
+                       nearestNames(*generic, name));
+    result.cpu = name.str();
+  }
+  std::unique_ptr<MCSubtargetInfo> info(
+      target->createMCSubtargetInfo(Triple(result.triple), result.cpu, result.features));
+  for (const Feature &feature : kFeatures)
+    if (info->checkFeatures(("+" + feature.llvmName).str()))
+      result.required.push_back(feature.cpuinfoName.str());
+  if (result.hasFeature("avx512f") && result.hasFeature("avx512vl")) {
+    result.vectorBits = 512;
+    result.vectorRegisters = 32;
+  } else if (result.hasFeature("avx2")) {
+    result.vectorBits = 256;
+  }
+  return result;
+}
+
+Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Target &target) {
+  std::string message;
+  const llvm::Target *found = lookUp(target.triple, message);
+  if (!found)
+    return makeError(message);
+  std::unique_ptr<TargetMachine> machine(found->createTargetMachine(
+      Triple(target.triple), target.cpu, target.features, TargetOptions(), Reloc::PIC_,
+      std::nullopt, CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return makeError("cannot make a code generator for " + target.triple);
+  return machine;
+}
+
+} // namespace shardc::cpu

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/exec/Exec.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace shardc::exec;
+
+#include "lowering/exec/Dialect.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "lowering/exec/Ops.cpp.inc"
+
+void ExecDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "lowering/exec/Ops.cpp.inc"
+      >();
+}
+
+LogicalResult AllocOp::verify() {
+  MemRefType type = getBuffer().getType();
+  if (!type.getLayout().isIdentity())
+    return emitOpError("makes dense row-major buffers only, not ") << type;
+  if (getSizes().size() != static_cast<size_t>(type.getNumDynamicDims()))
+    return emitOpError("has ") << getSizes().size() << " sizes for a type with "
+                               << type.getNumDynamicDims() << " dynamic dims";
+  if (getOffset() && getSlot())
+    return emitOpError("has both an offset and a slot");
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("launches '") << getKernel() << "', which is no function";
+  if (!kernel->hasAttr(kKernelAttr))
+    return emitOpError("launches '") << getKernel() << "', which is no kernel";
+  if (kernel.getArgumentTypes() != getArgs().getTypes())
+    return emitOpError("passes other types than '") << getKernel() << "' takes";
+  return success();
+}
+
+LogicalResult ParallelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto body = tables.lookupNearestSymbolFrom<func::FuncOp>(*this, getBodyAttr());
+  if (!body)
+    return emitOpError("calls '") << getBody() << "', which is no function";
+  SmallVector<Type> types(getArgs().getTypes());
+  types.append(2, IndexType::get(getContext()));
+  if (body.getArgumentTypes() != ArrayRef<Type>(types))
+    return emitOpError("passes other types than '") << getBody() << "' takes";
+  return success();
+}
+
+LogicalResult GemmOp::verify() {
+  MemRefType a = getA().getType(), b = getB().getType(), c = getC().getType();
+  int64_t rank = c.getRank();
+  if (rank != 2 && rank != 3)
+    return emitOpError("has a result of ") << rank << " dims, not 2 or 3";
+  if (a.getRank() != rank || b.getRank() != rank)
+    return emitOpError("has operands of ")
+           << a.getRank() << " and " << b.getRank() << " dims for a result of " << rank;
+  Type element = c.getElementType();
+  if (a.getElementType() != element || b.getElementType() != element)
+    return emitOpError("mixes element types");
+  auto agree = [](int64_t x, int64_t y) {
+    return ShapedType::isDynamic(x) || ShapedType::isDynamic(y) || x == y;
+  };
+  if (!agree(a.getDimSize(rank - 2), c.getDimSize(rank - 2)) ||
+      !agree(b.getDimSize(rank - 1), c.getDimSize(rank - 1)) ||
+      !agree(a.getDimSize(rank - 1), b.getDimSize(rank - 2)))
+    return emitOpError("has shapes that do not multiply: ") << a << ", " << b << " -> " << c;
+  if (rank == 3 &&
+      (!agree(a.getDimSize(0), c.getDimSize(0)) || !agree(b.getDimSize(0), c.getDimSize(0))))
+    return emitOpError("has different batch sizes: ") << a << ", " << b << " -> " << c;
+  if (getBias()) {
+    MemRefType bias = getBias().getType();
+    if (bias.getRank() != 1 || bias.getElementType() != element ||
+        !agree(bias.getDimSize(0), c.getDimSize(rank - 1)))
+      return emitOpError("has a bias of type ") << bias << " for " << c;
+  }
+  return success();
+}
+
+LogicalResult ParallelOp::verify() {
+  Block &block = getBody().front();
+  if (block.getNumArguments() != 1 || !block.getArgument(0).getType().isIndex())
+    return emitOpError("needs a body with one argument of type index");
+  return success();
+}
+
+ParseResult ParallelOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::Argument variable;
+  OpAsmParser::UnresolvedOperand count;
+  int64_t grain;
+  Region *body = result.addRegion();
+  variable.type = parser.getBuilder().getIndexType();
+  if (parser.parseArgument(variable) || parser.parseKeyword("to") || parser.parseOperand(count) ||
+      parser.parseKeyword("grain") || parser.parseInteger(grain) ||
+      parser.resolveOperand(count, variable.type, result.operands) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseRegion(*body, variable))
+    return failure();
+  result.addAttribute(getGrainAttrName(result.name), parser.getBuilder().getI64IntegerAttr(grain));
+  return success();
+}
+
+void ParallelOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getInductionVariable() << " to " << getCount() << " grain " << getGrain()
+          << ' ';
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {getGrainAttrName()});
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}

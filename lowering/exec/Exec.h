@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The `exec` dialect: the program of one rank as calls of kernels and of the runtime.
+
+#ifndef SHARDC_LOWERING_EXEC_EXEC_H
+#define SHARDC_LOWERING_EXEC_EXEC_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "lowering/exec/Dialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "lowering/exec/Ops.h.inc"
+
+namespace shardc::exec {
+
+/// Discardable attributes of functions: see the dialect's description.
+constexpr llvm::StringLiteral kEntryAttr = "exec.entry";
+constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
+/// On a kernel that has an `exec.fail_if`: whoever launches it asks the runtime afterwards.
+constexpr llvm::StringLiteral kCanFailAttr = "exec.can_fail";
+/// On arguments of entries: "input", "parameter" or "output", in the order of the manifest.
+constexpr llvm::StringLiteral kArgumentAttr = "exec.argument";
+
+} // namespace shardc::exec
+
+#endif // SHARDC_LOWERING_EXEC_EXEC_H

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef SHARDC_LOWERING_EXEC_EXECOPS_TD
+#define SHARDC_LOWERING_EXEC_EXECOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::shardc::exec";
+  let summary = "The program of one rank, as a sequence of calls of kernels and of the runtime";
+  let description = [{
+    What a local function becomes once its values have memory: buffers of the arena, launches of
+    outlined kernels, matrix products, collectives on buffers, and the parallel loops inside kernels.
+    Each op corresponds to one service of `runtime/abi/shardrt_program.h`, whatever the target.
+
+    Two kinds of functions exist at this stage:
+
+    - entries (`exec.entry`): straight-line code over memrefs. Their arguments are the rank's inputs,
+      parameters and outputs, told apart by `exec.argument`;
+    - kernels (`exec.kernel`): leaf functions over memrefs. No two arguments share memory, unless neither is
+      written.
+  }];
+}
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "A buffer of the arena";
+  let description = [{
+    Dense, row-major, undefined contents. It lives from its first to its last use (through views); the
+    arena planner gives it an `offset` in bytes, or where sizes are symbolic a `slot`: the index of the
+    frame's offset that the plan function computes.
+
+    ```mlir
+    %0 = exec.alloc : memref<8x64xf32>
+    %1 = exec.alloc(%n) at 4096 : memref<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$sizes, OptionalAttr<I64Attr>:$offset,
+                       OptionalAttr<I64Attr>:$slot);
+  let results = (outs AnyMemRef:$buffer);
+  let assemblyFormat = [{
+    (`(` $sizes^ `)`)? (`at` $offset^)? (`slot` $slot^)? attr-dict `:` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a kernel";
+  let description = [{
+    `name` is what traces and messages call it: the ops that it came from.
+
+    ```mlir
+    exec.launch @layer_norm(%x, %w, %b, %y) : memref<8x64xf32>, memref<64xf32>, memref<64xf32>, memref<8x64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyType>:$args,
+                       OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = "$kernel `(` $args `)` (`name` $name^)? attr-dict `:` type($args)";
+}
+
+def Exec_GemmOp : Exec_Op<"gemm"> {
+  let summary = "C = A B + bias, for each batch";
+  let description = [{
+    `a` is `[batch x] M x K`, `b` is `[batch x] K x N`, `c` is `[batch x] M x N`, `bias` is `N`. Strides
+    say the rest: an operand whose first matrix stride is 1 is a transposed one, a batch stride of 0
+    repeats a matrix. One of the two matrix strides of `a` and `b` is 1, the last stride of `c` is 1.
+
+    ```mlir
+    exec.gemm %x * %w + %bias -> %y : memref<8x64xf32>, memref<64x32xf32, strided<[1, 64]>>, memref<32xf32>, memref<8x32xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, Optional<AnyMemRef>:$bias, AnyMemRef:$c,
+                       DefaultValuedAttr<F64Attr, "1.0">:$alpha, DefaultValuedAttr<F64Attr, "1.0">:$beta,
+                       OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = [{
+    $a `*` $b (`+` $bias^)? `->` $c (`name` $name^)? attr-dict
+    `:` type($a) `,` type($b) (`,` type($bias)^)? `,` type($c)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_ParallelOp : Exec_Op<"parallel", [SingleBlock, NoTerminator, RecursiveMemoryEffects,
+                                            RecursivelySpeculatable]> {
+  let summary = "A loop whose iterations may run on several threads";
+  let description = [{
+    The body runs for i = 0 .. count-1, in any order; no iteration depends on another. No thread gets
+    fewer than `grain` consecutive iterations, so that small loops stay on one thread.
+
+    ```mlir
+    exec.parallel %i to %n grain 4 {
+      ...
+    }
+    ```
+  }];
+  let arguments = (ins Index:$count, ConfinedAttr<I64Attr, [IntPositive]>:$grain);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::BlockArgument getInductionVariable() { return getBody().front().getArgument(0); }
+  }];
+}
+
+def Exec_ParallelCallOp : Exec_Op<"parallel_call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Calls a function on ranges that cover 0 .. count, on several threads";
+  let description = [{
+    What `exec.parallel` becomes once its body is a function: its last two arguments are the range.
+
+    ```mlir
+    exec.parallel_call @body(%x, %y) to %n grain 4 : memref<f32>, memref<f32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$body, Variadic<AnyType>:$args, Index:$count,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$grain);
+  let assemblyFormat = [{
+    $body `(` $args `)` `to` $count `grain` $grain attr-dict `:` type($args)
+  }];
+}
+
+def Exec_FailIfOp : Exec_Op<"fail_if"> {
+  let summary = "Records that the program cannot go on";
+  let description = [{
+    In kernels: the launch that runs this kernel fails, with this message and the launch's location. What
+    follows in the kernel still runs: it must be safe.
+
+    ```mlir
+    exec.fail_if %bad, "index out of range in embedding"
+    ```
+  }];
+  let arguments = (ins I1:$condition, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message attr-dict";
+}
+
+#endif // SHARDC_LOWERING_EXEC_EXECOPS_TD
