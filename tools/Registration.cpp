@@ -5,6 +5,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
 #include "importers/torch_export/import/TorchExport.h"
+#include "lowering/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,6 +34,7 @@ void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
                   mlir::cf::ControlFlowDialect, mlir::gpu::GPUDialect, mlir::linalg::LinalgDialect,
                   mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
                   mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
+  registerLoweringDialects(registry);
   mlir::func::registerAllExtensions(registry);
 }
 

@@ -4,6 +4,7 @@
 // and passes, and with a front door for model files (importers/Input.h).
 
 #include "importers/Input.h"
+#include "lowering/Passes.h"
 #include "passes/Passes.h"
 #include "tools/Registration.h"
 #ifdef SHARDC_TEST_PASSES
@@ -96,6 +97,7 @@ int main(int argc, char **argv) {
   llvm::cl::SetVersionPrinter(printVersion);
   mlir::registerTransformsPasses();
   shardc::registerAllPasses();
+  shardc::registerLoweringPasses();
 #ifdef SHARDC_TEST_PASSES
   shardc::registerPrintProgramJsonPass();
   shardc::registerPrintShardingRulesPass();

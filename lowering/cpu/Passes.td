@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef SHARDC_LOWERING_CPU_PASSES_TD
+#define SHARDC_LOWERING_CPU_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def CpuTileKernels : Pass<"cpu-tile-kernels", "::mlir::func::FuncOp"> {
+  let summary = "Turns fused kernels on tensors into parallel loops over tiles in memory";
+  let description = [{
+    A fused kernel reads tensors of its memref arguments (`bufferization.to_tensor`), computes with linalg ops,
+    and writes results to other arguments (`bufferization.materialize_in_destination`). All ops of the kernel are
+    tiled together: loop dims that index the same dim of a value are one dim of the kernel, and a dim is
+    tiled where no op reduces it and every result has it. A tile of a result is computed in place; a tile of a
+    temporary has a small buffer. So a row of softmax or layer norm is computed by a few short loops over
+    data that stays in the first cache.
+
+    ```mlir
+    // Before
+    func.func @k(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.kernel} {
+      %0 = bufferization.to_tensor %x restrict : memref<8x64xf32> to tensor<8x64xf32>
+      %1 = linalg.generic ... sum over d1 ... -> tensor<8xf32>
+      %2 = linalg.generic ... ins(%0, %1) ... -> tensor<8x64xf32>
+      bufferization.materialize_in_destination %2 in restrict writable %y
+      return
+    }
+    // After
+    func.func @k(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.kernel} {
+      exec.parallel %i to %c8 grain 256 {
+        %sum = memref.alloc() : memref<1xf32>
+        linalg.generic ... ins(%row_of_x) outs(%sum)
+        linalg.generic ... ins(%row_of_x, %sum) outs(%row_of_y)
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect"];
+  let statistics = [Statistic<"tiledKernels", "tiled-kernels", "Kernels tiled">,
+                    Statistic<"temporaries", "temporaries", "Values that need a buffer of their own">];
+}
+
+def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
+  let summary = "Allows reordering of float arithmetic in kernels, and expands functions into polynomials";
+  let description = [{
+    Two things without which LLVM's vectoriser cannot work on kernels. Float ops get the fast-math flags
+    `reassoc contract nsz arcp afn`: sums may be taken in any order, as PyTorch does; infinities and NaN keep their
+    meaning (masks are made of them). `exp`, `tanh`, `erf`, `log` and their like on f32 become polynomials, whose own
+    steps are not reordered; other types keep the call of the C library.
+
+    ```mlir
+    %y = math.exp %x : f32   // before
+    ...                      // after: range reduction and a polynomial of degree 5
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Kernels, and what is left of entries, to LLVM's dialect";
+  let description = [{
+    Expects linalg to be loops and kernels to have their binary interface (`cpu-outline-parallel`). An
+    `exec.parallel_call` becomes a call of the runtime's service of that name through the frame, with a function that
+    unpacks the arguments; `exec.fail_if` one of `fail`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {
+  let summary = "Gives kernels their binary interface, and bodies of parallel loops functions of their own";
+  let description = [{
+    The body of each `exec.parallel` becomes a function of what it uses and of a range of iterations. Arguments
+    that are memrefs become a pointer (`memref<T>`), marked `llvm.noalias`, and one index for each size and
+    stride that is not static; a kernel's offsets are always 0. A kernel's first two arguments are the frame
+    of the run and the location of the launch, for the runtime's services. Buffers allocated in the loop are allocated
+    once for the range: on the stack up to `max-stack-bytes` for each function, else on the heap.
+
+    ```mlir
+    // Before
+    func.func @k(%x: memref<?x64xf32>) attributes {exec.kernel} {
+      exec.parallel %i to %n grain 16 {
+        %t = memref.alloc() : memref<64xf32>
+        ...
+      }
+      return
+    }
+    // After
+    func.func @k(%frame: !llvm.ptr, %location: !llvm.ptr, %x: memref<f32> {llvm.noalias}, %x_size: index)
+        attributes {exec.kernel} {
+      exec.parallel_call @k_body(%x, %x_size) to %n grain 16 : memref<f32>, index
+      return
+    }
+    func.func private @k_body(%x: memref<f32> {llvm.noalias}, %x_size: index, %begin: index, %end: index) {
+      %0 = memref.reinterpret_cast %x to offset: [0], sizes: [%x_size, 64], strides: [64, 1] ...
+      %t = memref.alloca() : memref<64xf32>
+      scf.for %i = %begin to %end step %c1 { ... }
+      return
+    }
+    ```
+  }];
+  let options = [Option<"maxStackBytes", "max-stack-bytes", "int64_t", "131072",
+                        "Most bytes of buffers on the stack of one function">];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect"];
+  let statistics = [Statistic<"bodies", "bodies", "Loop bodies outlined">];
+}
+
+#endif // SHARDC_LOWERING_CPU_PASSES_TD

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/cpu/Passes.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void shardc::cpu::buildKernelPipeline(OpPassManager &pm) {
+  OpPassManager &kernel = pm.nest<func::FuncOp>();
+  kernel.addPass(createCpuTileKernels());
+  kernel.addPass(createCpuApproximateMath());
+  kernel.addPass(createConvertLinalgToLoopsPass());
+  kernel.addPass(memref::createFoldMemRefAliasOpsPass());
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCSEPass());
+  kernel.addPass(createLoopInvariantCodeMotionPass());
+}
+
+void shardc::cpu::buildLlvmPipeline(OpPassManager &pm) {
+  pm.addPass(createCpuOutlineParallel());
+  OpPassManager &function = pm.nest<func::FuncOp>();
+  function.addPass(memref::createExpandStridedMetadataPass());
+  function.addPass(createLowerAffinePass());
+  function.addPass(createSCFToControlFlowPass());
+  function.addPass(createCanonicalizerPass());
+  function.addPass(createCSEPass());
+  pm.addPass(createCpuConvertToLlvm());
+}
+
+void shardc::cpu::registerPipelines() {
+  PassPipelineRegistration<>("cpu-lower-kernels",
+                             "Kernels on linalg to loops over memory: tile, approximate, loops",
+                             buildKernelPipeline);
+  PassPipelineRegistration<>("cpu-lower-to-llvm", "Loops over memory to LLVM's dialect",
+                             buildLlvmPipeline);
+}
