@@ -4,6 +4,7 @@
 
 #include "lowering/cpu/Passes.h"
 #include "lowering/exec/Exec.h"
+#include "lowering/linalg/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -17,6 +18,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 void shardc::registerLoweringPasses() { 
+  registerShardcLinalgPasses();
   cpu::registerShardcCpuPasses();
   cpu::registerPipelines();
 }

@@ -25,6 +25,8 @@ constexpr llvm::StringLiteral kEntryAttr = "exec.entry";
 constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 /// On a kernel that has an `exec.fail_if`: whoever launches it asks the runtime afterwards.
 constexpr llvm::StringLiteral kCanFailAttr = "exec.can_fail";
+/// On calls of kernels: the name that traces and messages have for it.
+constexpr llvm::StringLiteral kNameAttr = "exec.name";
 /// On arguments of entries: "input", "parameter" or "output", in the order of the manifest.
 constexpr llvm::StringLiteral kArgumentAttr = "exec.argument";
 

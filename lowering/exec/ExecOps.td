@@ -136,4 +136,21 @@ def Exec_FailIfOp : Exec_Op<"fail_if"> {
   let assemblyFormat = "$condition `,` $message attr-dict";
 }
 
+def Exec_CheckRangeOp : Exec_Op<"check_range"> {
+  let summary = "Fails the launch unless all integers are in a range";
+  let description = [{
+    In kernels, before whatever reads memory at these positions: if an element of `indices` is not in [low, high),
+    the kernel records a failure with `message` and does nothing else.
+
+    ```mlir
+    exec.check_range %ids in [%c0, %n), "index out of range" : tensor<8x11xi64>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[AnyRankedTensor, AnyMemRef]>:$indices, Index:$low, Index:$high,
+                       StrAttr:$message);
+  let assemblyFormat = [{
+    $indices `in` `[` $low `,` $high `)` `,` $message attr-dict `:` type($indices)
+  }];
+}
+
 #endif // SHARDC_LOWERING_EXEC_EXECOPS_TD

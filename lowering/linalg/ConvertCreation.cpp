@@ -9,6 +9,7 @@
 #include "lowering/linalg/TensorBuilder.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -226,7 +227,7 @@ struct ConvertPad : OpConversionPattern<aten::ConstantPadNdOp> {
           }
           ScalarBuilder s(b, loc, aten);
           Value fill = s.store(s.constant(op.getValue().convertToDouble()));
-          return extractOr(b, loc, source, at, sizes, inside, fill);
+          return extractOr(b, loc, source, at, inside, fill);
         });
     rewriter.replaceOp(op, result);
     return success();
@@ -239,14 +240,17 @@ struct ConvertPad : OpConversionPattern<aten::ConstantPadNdOp> {
     return arith::AddIOp::create(b, loc, cast<Value>(size), by).getResult();
   }
 
-  /// Reads only where there is an element: an empty source has none at position 0 either.
+  /// Reads only where there is an element: the source may have none at all.
   static Value extractOr(OpBuilder &b, Location loc, Value source, ArrayRef<Value> at,
-                         ArrayRef<OpFoldResult> sizes, Value inside, Value fill) {
-    for (OpFoldResult size : sizes)
-      if (getConstantIntValue(size) == 0)
-        return fill;
-    Value element = tensor::ExtractOp::create(b, loc, source, at);
-    return arith::SelectOp::create(b, loc, inside, element, fill);
+                         Value inside, Value fill) {
+    auto choice = scf::IfOp::create(
+        b, loc, inside,
+        [&](OpBuilder &inner, Location) {
+          Value element = tensor::ExtractOp::create(inner, loc, source, at);
+          scf::YieldOp::create(inner, loc, element);
+        },
+        [&](OpBuilder &inner, Location) { scf::YieldOp::create(inner, loc, fill); });
+    return choice.getResult(0);
   }
 };
 

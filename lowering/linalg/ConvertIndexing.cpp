@@ -25,10 +25,12 @@ void checkRange(ConversionPatternRewriter &rewriter, Operation *op, Value indice
   Value low = arith::ConstantIndexOp::create(rewriter, loc, 0);
   if (fromEnd)
     low = arith::SubIOp::create(rewriter, loc, low, size);
-  std::string message = (op->getName().getStringRef() + ": index out of range in dim " +
-                         Twine(dim) + " of a table of type " +
-                         llvm::formatv("{0}", table.getType()).str())
-                            .str();
+  std::string message = ("index out of range in " + op->getName().getStringRef() + " (dim " +
+                         Twine(dim) + " of the table").str();
+  int64_t known = cast<RankedTensorType>(table.getType()).getDimSize(dim);
+  if (!ShapedType::isDynamic(known))
+    message += ", of size " + std::to_string(known);
+  message += ")";
   exec::CheckRangeOp::create(rewriter, loc, indices, low, size, message);
 }
 

@@ -111,7 +111,6 @@ template <typename Op, bool logarithm> struct ConvertSoftmax : OpConversionPatte
     auto exp = [&](OpBuilder &b, ValueRange args) {
       return rows.scalar(b).template make<math::ExpOp>(shifted(b, args));
     };
-    ValueRange inputs{rows.source, largest};
     SmallVector<Value> operands{rows.source, largest};
     Value result;
     if (logarithm) {

@@ -5,6 +5,7 @@
 #include "lowering/linalg/ScalarBuilder.h"
 #include "lowering/linalg/TensorBuilder.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which ops of a straight-line function share a kernel. Reads the IR, changes nothing.
+
+#ifndef SHARDC_LOWERING_LINALG_KERNELGROUPS_H
+#define SHARDC_LOWERING_LINALG_KERNELGROUPS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <vector>
+
+namespace shardc {
+
+struct KernelGroup {
+  /// In program order. Fusible views between them are among them.
+  llvm::SmallVector<mlir::Operation *> members;
+};
+
+struct KernelGroupOptions {
+  /// Most ops of one kernel.
+  unsigned maxOps = 48;
+  /// Most elements of one temporary tile.
+  int64_t maxTileElements = 65536;
+};
+
+/// Greedy, in program order, near-linear: an op joins the kernels of its producers where
+///  - no collective starts or is waited for between them (its place in the schedule stays),
+///  - nothing outside depends on the one and feeds the other,
+///  - their loops run over the same dims, so that one loop over rows computes all of them, nothing twice, with
+///    temporaries of the size of a row.
+std::vector<KernelGroup> formKernelGroups(mlir::func::FuncOp function,
+                                          const KernelGroupOptions &options);
+
+} // namespace shardc
+
+#endif // SHARDC_LOWERING_LINALG_KERNELGROUPS_H

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef SHARDC_LOWERING_LINALG_PASSES_TD
+#define SHARDC_LOWERING_LINALG_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Outlines what runs as one kernel into a function of its own";
+  let description = [{
+    Neighbouring elementwise ops, reductions, norms and reads at computed positions share a kernel where one loop over
+    rows computes all of them. Constants and aranges are copied into each kernel that reads them. Matrix products,
+    attention, collectives, and views of memory stay in the calling function. All ops without a lowering are
+    reported before anything is changed.
+
+    ```mlir
+    // Before
+    %1 = aten.add %x, %y : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+    %2 = aten.relu %1 : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    // After
+    %2 = call @add_relu(%x, %y) {exec.name = "add+relu"} : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+    ```
+  }];
+  let options = [Option<"maxOps", "max-ops", "unsigned", "48", "Most ops of one kernel">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::shardc::exec::ExecDialect"];
+  let statistics = [Statistic<"kernels", "kernels", "Kernels outlined">];
+}
+
+def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
+  let summary = "Bodies of fused kernels: aten ops to linalg on tensors";
+  let description = [{
+    Elementwise ops, reductions, softmax and norms, reads at computed positions, and the views between them. Tensors
+    get the element types they have in memory: bool is i8. Ops on 16-bit floats compute in f32 and round at the end
+    of each op, as PyTorch does on CPUs. Constants of one value become part of the ops that use them.
+
+    ```mlir
+    // Before
+    %1 = aten.relu %0 : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    // After
+    %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%0 : tensor<8x64xf32>) outs(%e : tensor<8x64xf32>) {
+    ^bb0(%x: f32, %out: f32):
+      %2 = arith.maximumf %x, %zero : f32
+      linalg.yield %2 : f32
+    } -> tensor<8x64xf32>
+    ```
+    All ops that cannot be converted are reported.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect", "::shardc::exec::ExecDialect"];
+}
+
+def FuseKernelOps : Pass<"fuse-kernel-ops", "::mlir::func::FuncOp"> {
+  let summary = "In kernels: merges an elementwise op into its user";
+  let description = [{
+    Where the user is the only one: then nothing is computed twice. What several ops use, or a result of the kernel,
+    stays an op of its own, whose tile is kept while its users run.
+
+    ```mlir
+    // Before: two loops                       // After: one
+    %1 = linalg.generic ... add %a, %b          %2 = linalg.generic ... ins(%a, %b) {
+    %2 = linalg.generic ... tanh %1               add, tanh
+                                                }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+                           "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+}
+
+#endif // SHARDC_LOWERING_LINALG_PASSES_TD
