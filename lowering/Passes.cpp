@@ -17,7 +17,7 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-void shardc::registerLoweringPasses() { 
+void shardc::registerLoweringPasses() {
   registerShardcLinalgPasses();
   cpu::registerShardcCpuPasses();
   cpu::registerPipelines();

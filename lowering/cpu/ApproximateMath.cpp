@@ -19,8 +19,8 @@ using namespace shardc;
 
 namespace {
 
-/// Functions whose approximation is within a few units in the last place over the whole range of f32.
-/// (sin and cos are not: their range reduction loses all digits of large arguments.)
+/// Functions whose approximation is within a few units in the last place over the whole range of
+/// f32. (sin and cos are not: their range reduction loses all digits of large arguments.)
 bool hasGoodApproximation(StringRef name) {
   return llvm::is_contained({math::ExpOp::getOperationName(), math::ExpM1Op::getOperationName(),
                              math::TanhOp::getOperationName(), math::ErfOp::getOperationName(),

@@ -34,7 +34,8 @@ Value frameOf(Operation *op) {
   return op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front().getArgument(0);
 }
 
-/// Packs the arguments into a struct on the stack; a small function unpacks them and calls the body.
+/// Packs the arguments into a struct on the stack; a small function unpacks them and calls the
+/// body.
 struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
   ParallelCallLowering(const LLVMTypeConverter &converter, SymbolTable &symbols)
       : ConvertOpToLLVMPattern(converter), symbols(symbols) {}
@@ -79,9 +80,9 @@ struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
     Type pointer = LLVM::LLVMPointerType::get(getContext());
     Type i64 = rewriter.getI64Type();
     Type none = LLVM::LLVMVoidType::get(getContext());
-    auto task = LLVM::LLVMFuncOp::create(
-        rewriter, loc, (op.getBody() + "_task").str(),
-        LLVM::LLVMFunctionType::get(none, {pointer, i64, i64}), LLVM::Linkage::Internal);
+    auto task = LLVM::LLVMFuncOp::create(rewriter, loc, (op.getBody() + "_task").str(),
+                                         LLVM::LLVMFunctionType::get(none, {pointer, i64, i64}),
+                                         LLVM::Linkage::Internal);
     Block *entry = task.addEntryBlock(rewriter);
     rewriter.setInsertionPointToStart(entry);
     SmallVector<Value> arguments;
@@ -94,8 +95,8 @@ struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
     }
     arguments.append({entry->getArgument(1), entry->getArgument(2)});
     types.append(2, i64);
-    LLVM::CallOp::create(rewriter, loc, LLVM::LLVMFunctionType::get(none, types),
-                         op.getBodyAttr(), arguments);
+    LLVM::CallOp::create(rewriter, loc, LLVM::LLVMFunctionType::get(none, types), op.getBodyAttr(),
+                         arguments);
     LLVM::ReturnOp::create(rewriter, loc, ValueRange());
     return task;
   }

@@ -25,7 +25,8 @@ namespace {
 constexpr StringLiteral kNoAlias = "llvm.noalias";
 constexpr int64_t kBufferAlignment = 64;
 
-/// How a value is passed to a function: itself, or a memref as pointer and what its type does not say.
+/// How a value is passed to a function: itself, or a memref as pointer and what its type does not
+/// say.
 struct Passed {
   MemRefType type; // null: passed as it is
   SmallVector<int64_t> strides;
@@ -171,8 +172,8 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     symbols.insert(body, std::next(kernel->getIterator()));
     hoistAllocations(body, range);
 
-    exec::ParallelCallOp::create(builder, loc, body.getName(), arguments,
-                                 loop.getCount(), loop.getGrain());
+    exec::ParallelCallOp::create(builder, loc, body.getName(), arguments, loop.getCount(),
+                                 loop.getGrain());
     loop.erase();
     ++bodies;
   }

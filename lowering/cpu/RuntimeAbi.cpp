@@ -20,8 +20,7 @@ Type pointerType(OpBuilder &builder) { return LLVM::LLVMPointerType::get(builder
 LLVM::CallOp callService(OpBuilder &builder, Location loc, Value frame, size_t field, Type result,
                          ValueRange arguments) {
   Type pointer = pointerType(builder);
-  Value services =
-      loadField(builder, loc, pointer, frame, offsetof(shardrt_frame, services));
+  Value services = loadField(builder, loc, pointer, frame, offsetof(shardrt_frame, services));
   Value runtime = loadField(builder, loc, pointer, frame, offsetof(shardrt_frame, runtime));
   Value function = loadField(builder, loc, pointer, services, field);
   SmallVector<Value> operands{function, runtime};
@@ -57,9 +56,9 @@ Value stringConstant(OpBuilder &builder, Location loc, Operation *from, StringRe
     builder.setInsertionPointToStart(module.getBody());
     std::string terminated = text.str() + '\0';
     auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), terminated.size());
-    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
-                                    LLVM::Linkage::Internal, name,
-                                    builder.getStringAttr(terminated));
+    global =
+        LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                               name, builder.getStringAttr(terminated));
   }
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
@@ -77,8 +76,8 @@ Value callFail(OpBuilder &builder, Location loc, Value frame, Value location, Va
 }
 
 Value callFailed(OpBuilder &builder, Location loc, Value frame) {
-  return callService(builder, loc, frame, offsetof(shardrt_services, failed),
-                     builder.getI32Type(), {})
+  return callService(builder, loc, frame, offsetof(shardrt_services, failed), builder.getI32Type(),
+                     {})
       .getResult();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls of runtime/abi/shardrt_program.h, as ops of LLVM's dialect. Offsets of fields come from the header
-// itself.
+// Calls of runtime/abi/shardrt_program.h, as ops of LLVM's dialect. Offsets of fields come from the
+// header itself.
 
 #ifndef SHARDC_LOWERING_CPU_RUNTIMEABI_H
 #define SHARDC_LOWERING_CPU_RUNTIMEABI_H
@@ -17,7 +17,8 @@ mlir::Value loadField(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type t
 void storeField(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value base,
                 size_t bytes);
 
-/// Address of a zero-terminated string, private to the module around `from`; equal strings share it.
+/// Address of a zero-terminated string, private to the module around `from`; equal strings share
+/// it.
 mlir::Value stringConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation *from,
                            llvm::StringRef text);
 

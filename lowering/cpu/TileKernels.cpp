@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Fused kernels: from linalg on tensors to parallel loops over tiles in memory. Tiling and
-// bufferization are one step, because the tile is what decides how large a buffer is: each value of the
-// kernel gets exactly one place, a tile of an argument or a temporary of the size of a tile.
+// bufferization are one step, because the tile is what decides how large a buffer is: each value of
+// the kernel gets exactly one place, a tile of an argument or a temporary of the size of a tile.
 
 #include "lowering/cpu/Passes.h"
 #include "lowering/cpu/TileSpace.h"
@@ -198,8 +198,8 @@ Value KernelTiler::temporaryFor(Value tensor) {
       dynamic.push_back(cast<Value>(size));
     }
   }
-  Value buffer = memref::AllocOp::create(
-      builder, loc, MemRefType::get(shape, type.getElementType()), dynamic);
+  Value buffer =
+      memref::AllocOp::create(builder, loc, MemRefType::get(shape, type.getElementType()), dynamic);
   if (!partial)
     return buffer;
   SmallVector<OpFoldResult> zeros(shape.size(), builder.getIndexAttr(0));
@@ -251,8 +251,8 @@ LogicalResult KernelTiler::emit(linalg::LinalgOp op) {
   }
   for (OpOperand &init : op.getDpsInitsMutable()) {
     OpResult result = op.getTiedOpResult(&init);
-    // An initial value that the op reads is computed in this kernel, by an op of its own, in the place of
-    // the result.
+    // An initial value that the op reads is computed in this kernel, by an op of its own, in the
+    // place of the result.
     Value place;
     if (op.payloadUsesValueFromOperand(&init)) {
       place = places.lookup(init.get());
@@ -315,8 +315,8 @@ struct TileKernels : cpu::impl::CpuTileKernelsBase<TileKernels> {
     temporaries += tiler.temporaryCount();
   }
 
-  /// Named ops become generic ones, except fills, each of which gets one user; a result that is an argument
-  /// becomes a copy of it.
+  /// Named ops become generic ones, except fills, each of which gets one user; a result that is an
+  /// argument becomes a copy of it.
   static LogicalResult generalize(func::FuncOp kernel) {
     IRRewriter rewriter(kernel.getContext());
     for (auto fill : llvm::make_early_inc_range(kernel.getOps<linalg::FillOp>())) {
@@ -350,11 +350,11 @@ struct TileKernels : cpu::impl::CpuTileKernelsBase<TileKernels> {
       Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), sizes, type.getElementType());
       SmallVector<AffineMap> maps(2, rewriter.getMultiDimIdentityMap(type.getRank()));
       SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-      auto copy = linalg::GenericOp::create(
-          rewriter, op.getLoc(), type, op.getSource(), empty, maps, iterators,
-          [](OpBuilder &b, Location loc, ValueRange args) {
-            linalg::YieldOp::create(b, loc, args[0]);
-          });
+      auto copy =
+          linalg::GenericOp::create(rewriter, op.getLoc(), type, op.getSource(), empty, maps,
+                                    iterators, [](OpBuilder &b, Location loc, ValueRange args) {
+                                      linalg::YieldOp::create(b, loc, args[0]);
+                                    });
       op.getSourceMutable().assign(copy.getResult(0));
     }
     return success();

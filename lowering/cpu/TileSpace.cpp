@@ -10,8 +10,8 @@ using namespace mlir;
 namespace shardc::cpu {
 namespace {
 
-/// Elements of a tile of an elementwise kernel: enough for its loops to be worth starting, few enough for
-/// several operands to stay in the first cache.
+/// Elements of a tile of an elementwise kernel: enough for its loops to be worth starting, few
+/// enough for several operands to stay in the first cache.
 constexpr int64_t kTileElements = 4096;
 /// Least tile of a dim that vector instructions run along.
 constexpr int64_t kLeastVectorTile = 64;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The common iteration space of a fused kernel: which loops of its ops run over the same dim, which dims
-// are divided into tiles, and where each value lives.
+// The common iteration space of a fused kernel: which loops of its ops run over the same dim, which
+// dims are divided into tiles, and where each value lives.
 
 #ifndef SHARDC_LOWERING_CPU_TILESPACE_H
 #define SHARDC_LOWERING_CPU_TILESPACE_H
@@ -18,12 +18,12 @@ struct TiledDim {
   int64_t size;
 };
 
-/// Dims of the kernel are numbered; each loop of each op, and each dim of each tensor, belongs to one (a
-/// dim of a tensor that no op indexes by a loop belongs to none).
+/// Dims of the kernel are numbered; each loop of each op, and each dim of each tensor, belongs to
+/// one (a dim of a tensor that no op indexes by a loop belongs to none).
 class TileSpace {
 public:
-  /// Fails with a diagnostic where the kernel is not one that can be tiled: an op whose operands are indexed
-  /// by more than single loops and constants.
+  /// Fails with a diagnostic where the kernel is not one that can be tiled: an op whose operands
+  /// are indexed by more than single loops and constants.
   static mlir::FailureOr<TileSpace> analyze(mlir::func::FuncOp kernel);
 
   /// Outermost first, each with its tile size (> 0).
@@ -37,12 +37,12 @@ public:
   llvm::ArrayRef<std::optional<unsigned>> dimsOf(mlir::Value tensor) const;
   /// kDynamic where it is not known.
   int64_t extent(unsigned dim) const { return extents[dim]; }
-  /// A value that has the dim, and its position: an argument of the kernel, a tensor made of one, or a
-  /// `tensor.empty`.
+  /// A value that has the dim, and its position: an argument of the kernel, a tensor made of one,
+  /// or a `tensor.empty`.
   std::pair<mlir::Value, unsigned> extentSource(unsigned dim) const { return sources[dim]; }
 
-  /// The memref in which a result is wanted: its own, or that of the op which it initialises. Null for a
-  /// temporary.
+  /// The memref in which a result is wanted: its own, or that of the op which it initialises. Null
+  /// for a temporary.
   mlir::Value destinationOf(mlir::Value tensor) const { return destinations.lookup(tensor); }
 
 private:

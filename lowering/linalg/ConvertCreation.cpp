@@ -69,15 +69,15 @@ struct ConvertArange : OpConversionPattern<aten::ArangeOp> {
       Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
       size = arith::MaxSIOp::create(rewriter, loc, count, zero).getResult();
     }
-    Value result = tensor.map(
-        size, storageType(type.getElementType()), ValueRange(),
-        [&](OpBuilder &b, ValueRange) -> Value {
-          Value by = arith::ConstantIndexOp::create(b, loc, step);
-          Value offset = arith::MulIOp::create(b, loc, currentIndex(b, loc, 0), by);
-          Value value = arith::AddIOp::create(b, loc, start, offset);
-          ScalarBuilder s(b, loc, type.getElementType());
-          return s.store(s.fromIndex(value));
-        });
+    Value result = tensor.map(size, storageType(type.getElementType()), ValueRange(),
+                              [&](OpBuilder &b, ValueRange) -> Value {
+                                Value by = arith::ConstantIndexOp::create(b, loc, step);
+                                Value offset =
+                                    arith::MulIOp::create(b, loc, currentIndex(b, loc, 0), by);
+                                Value value = arith::AddIOp::create(b, loc, start, offset);
+                                ScalarBuilder s(b, loc, type.getElementType());
+                                return s.store(s.fromIndex(value));
+                              });
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -138,18 +138,19 @@ template <typename Op, bool lower> struct ConvertTriangle : OpConversionPattern<
     auto type = cast<RankedTensorType>(adaptor.getSelf().getType());
     if (type.getRank() < 2)
       return rewriter.notifyMatchFailure(op, "fewer than two dims");
-    Value result = tensor.map(
-        tensor.sizesOf(adaptor.getSelf()), type.getElementType(), adaptor.getSelf(),
-        [&](OpBuilder &b, ValueRange args) -> Value {
-          Value row = currentIndex(b, loc, type.getRank() - 2);
-          Value column = currentIndex(b, loc, type.getRank() - 1);
-          Value diagonal = arith::ConstantIndexOp::create(b, loc, op.getDiagonal());
-          Value limit = arith::AddIOp::create(b, loc, row, diagonal);
-          auto kept = lower ? arith::CmpIPredicate::sle : arith::CmpIPredicate::sge;
-          Value keep = arith::CmpIOp::create(b, loc, kept, column, limit);
-          Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-          return arith::SelectOp::create(b, loc, keep, args[0], zero);
-        });
+    Value result =
+        tensor.map(tensor.sizesOf(adaptor.getSelf()), type.getElementType(), adaptor.getSelf(),
+                   [&](OpBuilder &b, ValueRange args) -> Value {
+                     Value row = currentIndex(b, loc, type.getRank() - 2);
+                     Value column = currentIndex(b, loc, type.getRank() - 1);
+                     Value diagonal = arith::ConstantIndexOp::create(b, loc, op.getDiagonal());
+                     Value limit = arith::AddIOp::create(b, loc, row, diagonal);
+                     auto kept = lower ? arith::CmpIPredicate::sle : arith::CmpIPredicate::sge;
+                     Value keep = arith::CmpIOp::create(b, loc, kept, column, limit);
+                     Value zero =
+                         arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+                     return arith::SelectOp::create(b, loc, keep, args[0], zero);
+                   });
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -164,22 +165,21 @@ struct ConvertFlip : OpConversionPattern<aten::FlipOp> {
     TensorBuilder tensor(rewriter, loc);
     Value source = adaptor.getSelf();
     auto domain = tensor.sizesOf(source);
-    Value result = tensor.map(
-        domain, cast<RankedTensorType>(source.getType()).getElementType(), ValueRange(),
-        [&](OpBuilder &b, ValueRange) -> Value {
-          SmallVector<Value> at;
-          for (auto [dim, size] : llvm::enumerate(domain)) {
-            Value index = currentIndex(b, loc, dim);
-            if (llvm::is_contained(op.getDims(), static_cast<int64_t>(dim))) {
-              Value extent = getValueOrCreateConstantIndexOp(b, loc, size);
-              Value one = arith::ConstantIndexOp::create(b, loc, 1);
-              Value last = arith::SubIOp::create(b, loc, extent, one);
-              index = arith::SubIOp::create(b, loc, last, index);
-            }
-            at.push_back(index);
-          }
-          return tensor::ExtractOp::create(b, loc, source, at);
-        });
+    Value result = tensor.map(domain, cast<RankedTensorType>(source.getType()).getElementType(),
+                              ValueRange(), [&](OpBuilder &b, ValueRange) -> Value {
+                                SmallVector<Value> at;
+                                for (auto [dim, size] : llvm::enumerate(domain)) {
+                                  Value index = currentIndex(b, loc, dim);
+                                  if (llvm::is_contained(op.getDims(), static_cast<int64_t>(dim))) {
+                                    Value extent = getValueOrCreateConstantIndexOp(b, loc, size);
+                                    Value one = arith::ConstantIndexOp::create(b, loc, 1);
+                                    Value last = arith::SubIOp::create(b, loc, extent, one);
+                                    index = arith::SubIOp::create(b, loc, last, index);
+                                  }
+                                  at.push_back(index);
+                                }
+                                return tensor::ExtractOp::create(b, loc, source, at);
+                              });
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -220,8 +220,7 @@ struct ConvertPad : OpConversionPattern<aten::ConstantPadNdOp> {
             index = arith::SubIOp::create(b, loc, index, shift);
             // One comparison for both ends: a negative index is a large unsigned number.
             Value extent = getValueOrCreateConstantIndexOp(b, loc, sizes[dim]);
-            Value valid =
-                arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, extent);
+            Value valid = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, extent);
             inside = arith::AndIOp::create(b, loc, inside, valid);
             at.push_back(arith::SelectOp::create(b, loc, valid, index, zero));
           }
@@ -241,8 +240,8 @@ struct ConvertPad : OpConversionPattern<aten::ConstantPadNdOp> {
   }
 
   /// Reads only where there is an element: the source may have none at all.
-  static Value extractOr(OpBuilder &b, Location loc, Value source, ArrayRef<Value> at,
-                         Value inside, Value fill) {
+  static Value extractOr(OpBuilder &b, Location loc, Value source, ArrayRef<Value> at, Value inside,
+                         Value fill) {
     auto choice = scf::IfOp::create(
         b, loc, inside,
         [&](OpBuilder &inner, Location) {

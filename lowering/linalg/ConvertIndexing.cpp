@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops that read elements at computed positions. Each checks its indices before the kernel reads any of them.
+// Ops that read elements at computed positions. Each checks its indices before the kernel reads any
+// of them.
 
 #include "dialects/aten/Aten.h"
 #include "lowering/exec/Exec.h"
@@ -20,13 +21,14 @@ namespace {
 void checkRange(ConversionPatternRewriter &rewriter, Operation *op, Value indices, Value table,
                 int64_t dim, bool fromEnd) {
   Location loc = op->getLoc();
-  Value size = getValueOrCreateConstantIndexOp(
-      rewriter, loc, tensor::getMixedSize(rewriter, loc, table, dim));
+  Value size = getValueOrCreateConstantIndexOp(rewriter, loc,
+                                               tensor::getMixedSize(rewriter, loc, table, dim));
   Value low = arith::ConstantIndexOp::create(rewriter, loc, 0);
   if (fromEnd)
     low = arith::SubIOp::create(rewriter, loc, low, size);
   std::string message = ("index out of range in " + op->getName().getStringRef() + " (dim " +
-                         Twine(dim) + " of the table").str();
+                         Twine(dim) + " of the table")
+                            .str();
   int64_t known = cast<RankedTensorType>(table.getType()).getDimSize(dim);
   if (!ShapedType::isDynamic(known))
     message += ", of size " + std::to_string(known);
@@ -59,13 +61,12 @@ struct ConvertEmbedding : OpConversionPattern<aten::EmbeddingOp> {
     unsigned last = domain.size();
     domain.push_back(tensor::getMixedSize(rewriter, loc, weight, 1));
     AffineMap map = AffineMap::getMultiDimIdentityMap(last + 1, op.getContext()).dropResult(last);
-    Value result = tensor.map(
-        domain, cast<RankedTensorType>(weight.getType()).getElementType(), indices, map,
-        [&](OpBuilder &b, ValueRange args) -> Value {
-          Value row = toIndex(b, loc, args[0]);
-          return tensor::ExtractOp::create(b, loc, weight,
-                                           ValueRange{row, currentIndex(b, loc, last)});
-        });
+    Value result = tensor.map(domain, cast<RankedTensorType>(weight.getType()).getElementType(),
+                              indices, map, [&](OpBuilder &b, ValueRange args) -> Value {
+                                Value row = toIndex(b, loc, args[0]);
+                                return tensor::ExtractOp::create(
+                                    b, loc, weight, ValueRange{row, currentIndex(b, loc, last)});
+                              });
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -83,16 +84,16 @@ struct ConvertGather : OpConversionPattern<aten::GatherOp> {
     if (type.getRank() == 0)
       return rewriter.notifyMatchFailure(op, "gather from a 0-dim tensor");
     checkRange(rewriter, op, index, source, op.getDim(), /*fromEnd=*/false);
-    Value result = tensor.map(
-        tensor.sizesOf(index), type.getElementType(), index,
-        rewriter.getMultiDimIdentityMap(type.getRank()),
-        [&](OpBuilder &b, ValueRange args) -> Value {
-          SmallVector<Value> at;
-          for (int64_t dim = 0; dim < type.getRank(); ++dim)
-            at.push_back(dim == static_cast<int64_t>(op.getDim()) ? toIndex(b, loc, args[0])
-                                                                  : currentIndex(b, loc, dim));
-          return tensor::ExtractOp::create(b, loc, source, at);
-        });
+    Value result = tensor.map(tensor.sizesOf(index), type.getElementType(), index,
+                              rewriter.getMultiDimIdentityMap(type.getRank()),
+                              [&](OpBuilder &b, ValueRange args) -> Value {
+                                SmallVector<Value> at;
+                                for (int64_t dim = 0; dim < type.getRank(); ++dim)
+                                  at.push_back(dim == static_cast<int64_t>(op.getDim())
+                                                   ? toIndex(b, loc, args[0])
+                                                   : currentIndex(b, loc, dim));
+                                return tensor::ExtractOp::create(b, loc, source, at);
+                              });
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -120,14 +121,13 @@ struct ConvertIndexSelect : OpConversionPattern<aten::IndexSelectOp> {
     if (!scalar)
       exprs.push_back(rewriter.getAffineDimExpr(dim));
     AffineMap map = AffineMap::get(type.getRank(), 0, exprs, op.getContext());
-    Value result = tensor.map(domain, type.getElementType(), index, map,
-                              [&](OpBuilder &b, ValueRange args) -> Value {
-                                SmallVector<Value> at;
-                                for (int64_t i = 0; i < type.getRank(); ++i)
-                                  at.push_back(i == dim ? toIndex(b, loc, args[0])
-                                                        : currentIndex(b, loc, i));
-                                return tensor::ExtractOp::create(b, loc, source, at);
-                              });
+    Value result = tensor.map(
+        domain, type.getElementType(), index, map, [&](OpBuilder &b, ValueRange args) -> Value {
+          SmallVector<Value> at;
+          for (int64_t i = 0; i < type.getRank(); ++i)
+            at.push_back(i == dim ? toIndex(b, loc, args[0]) : currentIndex(b, loc, i));
+          return tensor::ExtractOp::create(b, loc, source, at);
+        });
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -187,17 +187,16 @@ struct ConvertIndex : OpConversionPattern<aten::IndexOp> {
       }
       maps.push_back(AffineMap::get(domain.size(), 0, exprs, op.getContext()));
     }
-    Value result = tensor.map(
-        domain, sourceType.getElementType(), adaptor.getIndices(), maps,
-        [&](OpBuilder &b, ValueRange args) -> Value {
-          SmallVector<Value> position(sourceType.getRank());
-          for (auto [dim, value, size] : llvm::zip_equal(at, args, sizes))
-            position[dim] = fromEnd(b, loc, toIndex(b, loc, value), size);
-          for (auto [dim, from] : llvm::enumerate(kept))
-            if (from >= 0)
-              position[dim] = currentIndex(b, loc, from);
-          return tensor::ExtractOp::create(b, loc, source, position);
-        });
+    Value result = tensor.map(domain, sourceType.getElementType(), adaptor.getIndices(), maps,
+                              [&](OpBuilder &b, ValueRange args) -> Value {
+                                SmallVector<Value> position(sourceType.getRank());
+                                for (auto [dim, value, size] : llvm::zip_equal(at, args, sizes))
+                                  position[dim] = fromEnd(b, loc, toIndex(b, loc, value), size);
+                                for (auto [dim, from] : llvm::enumerate(kept))
+                                  if (from >= 0)
+                                    position[dim] = currentIndex(b, loc, from);
+                                return tensor::ExtractOp::create(b, loc, source, position);
+                              });
     rewriter.replaceOp(op, result);
     return success();
   }

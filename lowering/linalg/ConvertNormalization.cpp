@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Softmax and norms: a few reductions over a row and maps between them, which tiling puts into one loop over
-// rows. All statistics are in the compute type (f32 for 16-bit floats); the result is rounded once.
+// Softmax and norms: a few reductions over a row and maps between them, which tiling puts into one
+// loop over rows. All statistics are in the compute type (f32 for 16-bit floats); the result is
+// rounded once.
 
 #include "dialects/aten/Aten.h"
 #include "lowering/linalg/Patterns.h"
@@ -46,8 +47,7 @@ struct Rows {
     return ScalarBuilder(b, loc, resultType).store(value);
   }
   /// Sum or maximum over a row of a function of the operands; keeps the dims with size 1.
-  template <typename Term>
-  Value sum(ValueRange operands, Term term) const {
+  template <typename Term> Value sum(ValueRange operands, Term term) const {
     Value zero = scalar(tensor.builder).constant(0);
     return tensor.reduce(domain, reduced, /*keepdim=*/true, zero, operands,
                          [&](OpBuilder &b, ValueRange args, Value a) {
@@ -56,10 +56,9 @@ struct Rows {
   }
   Value largest() const {
     Value lowest = scalar(tensor.builder).lowest();
-    return tensor.reduce(domain, reduced, /*keepdim=*/true, lowest, source,
-                         [&](OpBuilder &b, ValueRange args, Value a) {
-                           return scalar(b).max(a, load(b, args[0]));
-                         });
+    return tensor.reduce(
+        domain, reduced, /*keepdim=*/true, lowest, source,
+        [&](OpBuilder &b, ValueRange args, Value a) { return scalar(b).max(a, load(b, args[0])); });
   }
   /// Elementwise on a row's statistics.
   template <typename Body> Value finish(Value statistic, Body body) const {
@@ -67,14 +66,13 @@ struct Rows {
                       [&](OpBuilder &b, ValueRange args) { return body(scalar(b), args[0]); });
   }
   Value mean(Value sum) const {
-    Value count = ScalarBuilder(tensor.builder, loc, wide)
-                      .fromIndex(tensor.countReduced(domain, reduced));
+    Value count =
+        ScalarBuilder(tensor.builder, loc, wide).fromIndex(tensor.countReduced(domain, reduced));
     return finish(sum, [&](const ScalarBuilder &s, Value x) { return s.div(x, count); });
   }
   Value sumOf() const {
-    return sum(source, [&](const ScalarBuilder &s, ValueRange args) {
-      return load(s.builder, args[0]);
-    });
+    return sum(source,
+               [&](const ScalarBuilder &s, ValueRange args) { return load(s.builder, args[0]); });
   }
   /// 1 / sqrt(mean of (x - center)^2 + eps); without a center, of x^2.
   Value inverseDeviation(Value center, double eps) const {
@@ -87,8 +85,8 @@ struct Rows {
         x = s.sub(x, args[1]);
       return s.mul(x, x);
     });
-    Value count = ScalarBuilder(tensor.builder, loc, wide)
-                      .fromIndex(tensor.countReduced(domain, reduced));
+    Value count =
+        ScalarBuilder(tensor.builder, loc, wide).fromIndex(tensor.countReduced(domain, reduced));
     return finish(squares, [&](const ScalarBuilder &s, Value x) {
       Value variance = s.add(s.div(x, count), s.constant(eps));
       return s.div(s.constant(1), s.make<math::SqrtOp>(variance));
@@ -114,24 +112,22 @@ template <typename Op, bool logarithm> struct ConvertSoftmax : OpConversionPatte
     SmallVector<Value> operands{rows.source, largest};
     Value result;
     if (logarithm) {
-      Value sum = rows.sum(operands, [&](const ScalarBuilder &s, ValueRange args) {
-        return exp(s.builder, args);
-      });
-      Value log = rows.finish(
-          sum, [](const ScalarBuilder &s, Value x) { return s.make<math::LogOp>(x); });
+      Value sum = rows.sum(
+          operands, [&](const ScalarBuilder &s, ValueRange args) { return exp(s.builder, args); });
+      Value log =
+          rows.finish(sum, [](const ScalarBuilder &s, Value x) { return s.make<math::LogOp>(x); });
       operands.push_back(log);
-      result = rows.tensor.map(rows.domain, storageType(rows.resultType), operands,
-                               [&](OpBuilder &b, ValueRange args) {
-                                 return rows.store(
-                                     b, rows.scalar(b).sub(shifted(b, args), args[2]));
-                               });
+      result = rows.tensor.map(
+          rows.domain, storageType(rows.resultType), operands, [&](OpBuilder &b, ValueRange args) {
+            return rows.store(b, rows.scalar(b).sub(shifted(b, args), args[2]));
+          });
     } else {
       // Exponentials are kept: one row of them is cheaper than computing them twice.
       Value powers = rows.tensor.map(rows.domain, rows.wide, operands, exp);
-      Value sum = rows.sum(
-          powers, [](const ScalarBuilder &, ValueRange args) -> Value { return args[0]; });
-      Value inverse = rows.finish(
-          sum, [](const ScalarBuilder &s, Value x) { return s.div(s.constant(1), x); });
+      Value sum =
+          rows.sum(powers, [](const ScalarBuilder &, ValueRange args) -> Value { return args[0]; });
+      Value inverse =
+          rows.finish(sum, [](const ScalarBuilder &s, Value x) { return s.div(s.constant(1), x); });
       result = rows.tensor.map(rows.domain, storageType(rows.resultType), {powers, inverse},
                                [&](OpBuilder &b, ValueRange args) {
                                  return rows.store(b, rows.scalar(b).mul(args[0], args[1]));
@@ -149,25 +145,25 @@ Value normalize(const Rows &rows, Value mean, Value inverse, Value weight, Type 
   for (Value value : {mean, weight, bias})
     if (value)
       operands.push_back(value);
-  return rows.tensor.map(
-      rows.domain, storageType(rows.resultType), operands, [&](OpBuilder &b, ValueRange args) {
-        ScalarBuilder s = rows.scalar(b);
-        Value x = rows.load(b, args[0]);
-        ValueRange rest = args.drop_front(2);
-        auto next = [&] {
-          Value value = rest.front();
-          rest = rest.drop_front();
-          return value;
-        };
-        if (mean)
-          x = s.sub(x, next());
-        x = s.mul(x, args[1]);
-        if (weight)
-          x = s.mul(x, s.as(weightType).load(next()));
-        if (bias)
-          x = s.add(x, s.as(biasType).load(next()));
-        return rows.store(b, x);
-      });
+  return rows.tensor.map(rows.domain, storageType(rows.resultType), operands,
+                         [&](OpBuilder &b, ValueRange args) {
+                           ScalarBuilder s = rows.scalar(b);
+                           Value x = rows.load(b, args[0]);
+                           ValueRange rest = args.drop_front(2);
+                           auto next = [&] {
+                             Value value = rest.front();
+                             rest = rest.drop_front();
+                             return value;
+                           };
+                           if (mean)
+                             x = s.sub(x, next());
+                           x = s.mul(x, args[1]);
+                           if (weight)
+                             x = s.mul(x, s.as(weightType).load(next()));
+                           if (bias)
+                             x = s.add(x, s.as(biasType).load(next()));
+                           return rows.store(b, x);
+                         });
 }
 
 Type elementTypeOrNull(Value value) { return value ? aten::elementTypeOf(value) : Type(); }
@@ -198,7 +194,7 @@ struct ConvertRmsNorm : OpConversionPattern<aten::RmsNormOp> {
     size_t outer = rows.domain.size() - op.getNormalizedShape().size();
     std::fill(rows.reduced.begin() + outer, rows.reduced.end(), true);
     // PyTorch's default is the epsilon of the type that it computes in.
-    double eps = op.getEps() ? op.getEps()->convertToDouble()
+    double eps = op.getEps()         ? op.getEps()->convertToDouble()
                  : rows.wide.isF64() ? std::numeric_limits<double>::epsilon()
                                      : std::numeric_limits<float>::epsilon();
     Value inverse = rows.inverseDeviation(Value(), eps);

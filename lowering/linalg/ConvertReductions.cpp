@@ -43,7 +43,8 @@ struct Reduction {
 
   ScalarBuilder scalar(Type type) const { return {tensor.builder, loc, type}; }
 
-  /// Combines `element(x)` of every x. Accumulates in the compute type of `type`, and bools as bytes.
+  /// Combines `element(x)` of every x. Accumulates in the compute type of `type`, and bools as
+  /// bytes.
   template <typename Element, typename Combine>
   Value run(Type type, TypedAttr initial, Element element, Combine combine) const {
     Value start = arith::ConstantOp::create(tensor.builder, loc, initial);
@@ -55,7 +56,8 @@ struct Reduction {
                          });
   }
 
-  /// Elementwise on a reduced tensor that holds compute types of `type`; the result is stored as `to`.
+  /// Elementwise on a reduced tensor that holds compute types of `type`; the result is stored as
+  /// `to`.
   template <typename Body> Value finish(Value reducedTensor, Type type, Type to, Body body) const {
     return tensor.map(tensor.sizesOf(reducedTensor), storageType(to), reducedTensor,
                       [&](OpBuilder &b, ValueRange args) {
@@ -68,7 +70,8 @@ struct Reduction {
   Value finish(Value reducedTensor, Type type) const {
     if (storageType(resultType) == cast<RankedTensorType>(reducedTensor.getType()).getElementType())
       return reducedTensor;
-    return finish(reducedTensor, type, resultType, [](const ScalarBuilder &, Value x) { return x; });
+    return finish(reducedTensor, type, resultType,
+                  [](const ScalarBuilder &, Value x) { return x; });
   }
 
   TypedAttr number(Type type, double value) const {
@@ -155,9 +158,8 @@ struct ConvertMean : ReductionPattern<aten::MeanOp> {
   FailureOr<Value> reduce(aten::MeanOp op, Reduction &r) const override {
     Type wide = computeType(r.resultType);
     Value count = r.scalar(wide).fromIndex(r.count());
-    return r.finish(r.sum(wide), wide, r.resultType, [&](const ScalarBuilder &s, Value sum) {
-      return s.div(sum, count);
-    });
+    return r.finish(r.sum(wide), wide, r.resultType,
+                    [&](const ScalarBuilder &s, Value sum) { return s.div(sum, count); });
   }
 };
 
@@ -174,9 +176,7 @@ template <typename Op, bool largest> struct ConvertExtremum : ReductionPattern<O
 
 template <typename Op, bool any> struct ConvertAnyAll : ReductionPattern<Op> {
   using ReductionPattern<Op>::ReductionPattern;
-  FailureOr<Value> reduce(Op op, Reduction &r) const override {
-    return r.anyOrAll(any);
-  }
+  FailureOr<Value> reduce(Op op, Reduction &r) const override { return r.anyOrAll(any); }
 };
 
 struct ConvertLogsumexp : ReductionPattern<aten::LogsumexpOp> {
@@ -217,17 +217,16 @@ struct ConvertVar : ReductionPattern<aten::VarOp> {
     Value count = r.scalar(wide).fromIndex(r.count());
     bool keepdim = r.keepdim;
     r.keepdim = true;
-    Value mean = r.finish(r.sum(wide), wide, wide, [&](const ScalarBuilder &s, Value sum) {
-      return s.div(sum, count);
-    });
+    Value mean = r.finish(r.sum(wide), wide, wide,
+                          [&](const ScalarBuilder &s, Value sum) { return s.div(sum, count); });
     Value zero = r.scalar(wide).constant(0);
-    Value squares = r.tensor.reduce(
-        r.domain, r.reduced, keepdim, zero, {r.source, mean},
-        [&](OpBuilder &b, ValueRange args, Value a) {
-          ScalarBuilder from(b, r.loc, r.sourceType), s(b, r.loc, wide);
-          Value difference = s.sub(s.convert(from.load(args[0]), r.sourceType), args[1]);
-          return s.add(a, s.mul(difference, difference));
-        });
+    Value squares = r.tensor.reduce(r.domain, r.reduced, keepdim, zero, {r.source, mean},
+                                    [&](OpBuilder &b, ValueRange args, Value a) {
+                                      ScalarBuilder from(b, r.loc, r.sourceType), s(b, r.loc, wide);
+                                      Value difference = s.sub(
+                                          s.convert(from.load(args[0]), r.sourceType), args[1]);
+                                      return s.add(a, s.mul(difference, difference));
+                                    });
     double correction = op.getCorrection().convertToDouble();
     return r.finish(squares, wide, r.resultType, [&](const ScalarBuilder &s, Value sum) {
       Value divisor = s.max(s.sub(count, s.constant(correction)), s.constant(0));
@@ -328,9 +327,9 @@ template <typename Op, bool largest> struct ConvertArg : OpConversionPattern<Op>
           }
           Value position = linearPosition(b, l, r);
           Value index = arith::IndexCastOp::create(b, l, i64, position);
-          linalg::YieldOp::create(b, l,
-                                  ValueRange{inner.select(better, x, args[1]),
-                                             inner.select(better, index, args[2])});
+          linalg::YieldOp::create(
+              b, l,
+              ValueRange{inner.select(better, x, args[1]), inner.select(better, index, args[2])});
         });
     rewriter.replaceOp(op, generic.getResult(1));
     return success();

@@ -21,8 +21,8 @@ enum class Operands {
 
 struct ElementwiseRule {
   Operands operands;
-  /// Builds the result for one element, in the compute type of the result. `s` computes in the type of the
-  /// operands (of the result, for `Own`).
+  /// Builds the result for one element, in the compute type of the result. `s` computes in the type
+  /// of the operands (of the result, for `Own`).
   mlir::Value (*emit)(mlir::Operation *op, const ScalarBuilder &s,
                       llvm::ArrayRef<mlir::Value> operands);
 };

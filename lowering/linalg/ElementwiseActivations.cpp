@@ -31,9 +31,7 @@ Value silu(Operation *, const ScalarBuilder &s, Args args) {
   return s.div(args[0], onePlusExpNeg(s, args[0]));
 }
 
-Value relu(Operation *, const ScalarBuilder &s, Args args) {
-  return s.max(args[0], s.constant(0));
-}
+Value relu(Operation *, const ScalarBuilder &s, Args args) { return s.max(args[0], s.constant(0)); }
 
 Value gelu(Operation *op, const ScalarBuilder &s, Args args) {
   Value x = args[0];

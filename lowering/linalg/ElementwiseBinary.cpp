@@ -138,9 +138,7 @@ Value pow(Operation *op, const ScalarBuilder &s, Args args) {
 
 Value maximum(Operation *, const ScalarBuilder &s, Args args) { return s.max(args[0], args[1]); }
 Value minimum(Operation *, const ScalarBuilder &s, Args args) { return s.min(args[0], args[1]); }
-Value fmod(Operation *, const ScalarBuilder &s, Args args) {
-  return s.remainder(args[0], args[1]);
-}
+Value fmod(Operation *, const ScalarBuilder &s, Args args) { return s.remainder(args[0], args[1]); }
 Value remainder(Operation *, const ScalarBuilder &s, Args args) {
   return pythonRemainder(s, args[0], args[1]);
 }

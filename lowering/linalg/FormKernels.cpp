@@ -77,9 +77,8 @@ void Outliner::outline(ArrayRef<Operation *> all) {
   for (size_t i = members.size(); i-- > 0;) {
     if (classify(members[i]) != OpClass::View)
       continue;
-    bool used = llvm::any_of(members[i]->getUsers(), [&](Operation *user) {
-      return llvm::is_contained(members, user);
-    });
+    bool used = llvm::any_of(members[i]->getUsers(),
+                             [&](Operation *user) { return llvm::is_contained(members, user); });
     if (!used)
       members.erase(members.begin() + i);
   }
@@ -118,8 +117,8 @@ void Outliner::outline(ArrayRef<Operation *> all) {
   auto isView = [&](Operation *op) { return op && classify(op) == OpClass::View; };
   llvm::SetVector<Value> results;
   for (Operation *member : members) {
-    bool escapes = llvm::any_of(member->getUsers(),
-                                [&](Operation *user) { return !inside.contains(user); });
+    bool escapes =
+        llvm::any_of(member->getUsers(), [&](Operation *user) { return !inside.contains(user); });
     Value result = member->getResult(0);
     while (isView(result.getDefiningOp()) && inside.contains(result.getDefiningOp()))
       result = result.getDefiningOp()->getOperand(0);
@@ -168,8 +167,8 @@ void Outliner::outline(ArrayRef<Operation *> all) {
       outside.map(result, builder.clone(*member, outside)->getResult(0));
     }
     if (Value replacement = outside.lookupOrNull(result))
-      result.replaceUsesWithIf(
-          replacement, [&](OpOperand &use) { return !inside.contains(use.getOwner()); });
+      result.replaceUsesWithIf(replacement,
+                               [&](OpOperand &use) { return !inside.contains(use.getOwner()); });
   }
   for (Operation *member : llvm::reverse(members))
     member->erase();
@@ -198,10 +197,12 @@ struct FormKernels : shardc::impl::FormKernelsBase<FormKernels> {
         ++kernels;
       }
       // What was copied into all of its kernels, and views that only kernels read.
-      for (Operation &op :
-           llvm::make_early_inc_range(llvm::reverse(entry.getBody().front().without_terminator())))
-        if (isOpTriviallyDead(&op))
-          op.erase();
+      SmallVector<Operation *> rest;
+      for (Operation &op : entry.getBody().front().without_terminator())
+        rest.push_back(&op);
+      for (Operation *op : llvm::reverse(rest))
+        if (isOpTriviallyDead(op))
+          op->erase();
     }
   }
 

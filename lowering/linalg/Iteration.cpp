@@ -22,7 +22,8 @@ Access identity(size_t rank, int first = 0) {
   return access;
 }
 
-/// Operand of a domain, aligned at its last dim (or at the loop `end`); dims of size 1 are repeated.
+/// Operand of a domain, aligned at its last dim (or at the loop `end`); dims of size 1 are
+/// repeated.
 Access broadcast(Value operand, ArrayRef<int64_t> loops) {
   Access access;
   auto type = dyn_cast<RankedTensorType>(operand.getType());
@@ -113,8 +114,8 @@ Iteration squeeze(aten::SqueezeOp op) {
   Access access;
   int loop = 0;
   for (size_t dim = 0; dim < aten::shapeOf(op.getSelf()).size(); ++dim)
-    access.loops.push_back(
-        llvm::is_contained(op.getDim(), static_cast<int64_t>(dim)) ? kNoLoop : loop++);
+    access.loops.push_back(llvm::is_contained(op.getDim(), static_cast<int64_t>(dim)) ? kNoLoop
+                                                                                      : loop++);
   it.operands.push_back(access);
   return it;
 }

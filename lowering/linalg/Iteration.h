@@ -14,15 +14,15 @@ namespace shardc {
 
 /// What becomes of an op.
 enum class OpClass {
-  Fusible,     // part of a kernel together with its neighbours
-  Generator,   // makes a tensor out of nothing: copied into each kernel that reads it
-  View,        // only another way to look at memory; some are Fusible too, between ops of one kernel
-  Gemm,        // matrix product: a service of the runtime
-  Attention,   // a kernel of its own
-  Scan,        // a kernel of its own
-  Concat,      // its operands are computed in place
-  Collective,  // dist collectives and waits
-  Scalar,      // index arithmetic of the host program
+  Fusible,    // part of a kernel together with its neighbours
+  Generator,  // makes a tensor out of nothing: copied into each kernel that reads it
+  View,       // only another way to look at memory; some are Fusible too, between ops of one kernel
+  Gemm,       // matrix product: a service of the runtime
+  Attention,  // a kernel of its own
+  Scan,       // a kernel of its own
+  Concat,     // its operands are computed in place
+  Collective, // dist collectives and waits
+  Scalar,     // index arithmetic of the host program
   Unsupported,
 };
 OpClass classify(mlir::Operation *op);

@@ -19,7 +19,7 @@ constexpr unsigned kNever = std::numeric_limits<unsigned>::max();
 /// A dim of a group: what its loops run over.
 struct GroupDim {
   int64_t extent;
-  bool whole;      // an op needs all of it at once
+  bool whole;        // an op needs all of it at once
   unsigned reducers; // ops that reduce something and run over this dim
 };
 
@@ -30,7 +30,7 @@ struct Group {
   llvm::SmallDenseMap<Value, SmallVector<int>> values;
   unsigned epoch = 0;
   unsigned reducers = 0; // ops that reduce
-  bool merged = false; // into another
+  bool merged = false;   // into another
 };
 
 bool sameExtent(int64_t a, int64_t b) {
@@ -122,9 +122,7 @@ bool Former::isGoodKernel(const Group &group) const {
   if (group.members.size() > options.maxOps)
     return false;
   // A dim is divided among threads if nothing needs it whole, and every reduction runs over it.
-  auto divided = [&](const GroupDim &dim) {
-    return !dim.whole && dim.reducers == group.reducers;
-  };
+  auto divided = [&](const GroupDim &dim) { return !dim.whole && dim.reducers == group.reducers; };
   if (group.reducers == 0)
     return true;
   int64_t rows = 1;

@@ -26,7 +26,8 @@ struct KernelGroupOptions {
 /// Greedy, in program order, near-linear: an op joins the kernels of its producers where
 ///  - no collective starts or is waited for between them (its place in the schedule stays),
 ///  - nothing outside depends on the one and feeds the other,
-///  - their loops run over the same dims, so that one loop over rows computes all of them, nothing twice, with
+///  - their loops run over the same dims, so that one loop over rows computes all of them, nothing
+///  twice, with
 ///    temporaries of the size of a row.
 std::vector<KernelGroup> formKernelGroups(mlir::func::FuncOp function,
                                           const KernelGroupOptions &options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Conversion of aten ops to linalg on tensors, by family. Types are converted by `StorageTypeConverter`.
+// Conversion of aten ops to linalg on tensors, by family. Types are converted by
+// `StorageTypeConverter`.
 
 #ifndef SHARDC_LOWERING_LINALG_PATTERNS_H
 #define SHARDC_LOWERING_LINALG_PATTERNS_H
@@ -9,7 +10,8 @@
 
 namespace shardc {
 
-/// Tensors get the element types that they have in memory: bool is i8, unsigned integers are signless.
+/// Tensors get the element types that they have in memory: bool is i8, unsigned integers are
+/// signless.
 class StorageTypeConverter : public mlir::TypeConverter {
 public:
   StorageTypeConverter();

@@ -71,8 +71,8 @@ Value ScalarBuilder::convert(Value value, Type from) const {
         result = load(store(result));
       return result;
     }
-    Value result = source.isUnsigned() ? make<arith::UIToFPOp>(to, value)
-                                       : make<arith::SIToFPOp>(to, value);
+    Value result =
+        source.isUnsigned() ? make<arith::UIToFPOp>(to, value) : make<arith::SIToFPOp>(to, value);
     return storageType(type) != to ? load(store(result)) : result;
   }
   if (source.isFloat())
@@ -141,7 +141,8 @@ Value ScalarBuilder::div(Value a, Value b) const {
     return make<arith::DivFOp>(a, b);
   Value isZero, isMinusOne;
   Value divisor = safeDivisor(*this, b, isZero, isMinusOne);
-  Value quotient = isUnsigned() ? make<arith::DivUIOp>(a, divisor) : make<arith::DivSIOp>(a, divisor);
+  Value quotient =
+      isUnsigned() ? make<arith::DivUIOp>(a, divisor) : make<arith::DivSIOp>(a, divisor);
   if (isMinusOne)
     quotient = select(isMinusOne, neg(a), quotient);
   return select(isZero, constantInt(0), quotient);

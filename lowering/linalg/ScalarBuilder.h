@@ -2,9 +2,9 @@
 //
 // Arithmetic on single elements, by PyTorch's rules.
 //
-// Three types belong to an element: the ATen type (i1 is bool, ui8 is unsigned, f16 ...), the type that
-// it is stored in (i8 for bool, signless integers), and the type that ops compute in (f32 for f16 and bf16, as
-// PyTorch on CPUs: one op rounds once, at its end).
+// Three types belong to an element: the ATen type (i1 is bool, ui8 is unsigned, f16 ...), the type
+// that it is stored in (i8 for bool, signless integers), and the type that ops compute in (f32 for
+// f16 and bf16, as PyTorch on CPUs: one op rounds once, at its end).
 
 #ifndef SHARDC_LOWERING_LINALG_SCALARBUILDER_H
 #define SHARDC_LOWERING_LINALG_SCALARBUILDER_H

@@ -67,11 +67,10 @@ Value TensorBuilder::map(ArrayRef<OpFoldResult> domain, Type element, ValueRange
   maps.push_back(builder.getMultiDimIdentityMap(domain.size()));
   SmallVector<utils::IteratorType> iterators(domain.size(), utils::IteratorType::parallel);
   Value init = empty(domain, element);
-  auto op = linalg::GenericOp::create(
-      builder, loc, init.getType(), operands, init, maps, iterators,
-      [&](OpBuilder &b, Location l, ValueRange args) {
-        linalg::YieldOp::create(b, l, body(b, args.drop_back()));
-      });
+  auto op = linalg::GenericOp::create(builder, loc, init.getType(), operands, init, maps, iterators,
+                                      [&](OpBuilder &b, Location l, ValueRange args) {
+                                        linalg::YieldOp::create(b, l, body(b, args.drop_back()));
+                                      });
   return op.getResult(0);
 }
 
@@ -84,8 +83,7 @@ Value TensorBuilder::reduce(ArrayRef<OpFoldResult> domain, ArrayRef<bool> reduce
   SmallVector<utils::IteratorType> iterators;
   Sizes sizes;
   for (auto [position, isReduced] : llvm::enumerate(reduced)) {
-    iterators.push_back(isReduced ? utils::IteratorType::reduction
-                                  : utils::IteratorType::parallel);
+    iterators.push_back(isReduced ? utils::IteratorType::reduction : utils::IteratorType::parallel);
     if (!isReduced) {
       results.push_back(builder.getAffineDimExpr(position));
       sizes.push_back(domain[position]);
@@ -97,11 +95,11 @@ Value TensorBuilder::reduce(ArrayRef<OpFoldResult> domain, ArrayRef<bool> reduce
   maps.push_back(AffineMap::get(domain.size(), 0, results, builder.getContext()));
   Value start = empty(sizes, initial.getType());
   Value init = linalg::FillOp::create(builder, loc, initial, start).getResult(0);
-  auto op = linalg::GenericOp::create(
-      builder, loc, init.getType(), operands, init, maps, iterators,
-      [&](OpBuilder &b, Location l, ValueRange args) {
-        linalg::YieldOp::create(b, l, body(b, args.drop_back(), args.back()));
-      });
+  auto op = linalg::GenericOp::create(builder, loc, init.getType(), operands, init, maps, iterators,
+                                      [&](OpBuilder &b, Location l, ValueRange args) {
+                                        linalg::YieldOp::create(
+                                            b, l, body(b, args.drop_back(), args.back()));
+                                      });
   return op.getResult(0);
 }
 

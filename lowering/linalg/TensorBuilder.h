@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// linalg.generic ops by what they compute: maps and reductions over one domain, with broadcasting. Tensors here
-// have storage element types (ScalarBuilder.h).
+// linalg.generic ops by what they compute: maps and reductions over one domain, with broadcasting.
+// Tensors here have storage element types (ScalarBuilder.h).
 
 #ifndef SHARDC_LOWERING_LINALG_TENSORBUILDER_H
 #define SHARDC_LOWERING_LINALG_TENSORBUILDER_H
@@ -25,12 +25,12 @@ public:
   mlir::Location loc;
 
   Sizes sizesOf(mlir::Value tensor) const;
-  /// Sizes of the result of an op on these tensors: static ones from `shape`, others from the first of
-  /// `operands`, aligned at the last dim, that has the dim.
+  /// Sizes of the result of an op on these tensors: static ones from `shape`, others from the first
+  /// of `operands`, aligned at the last dim, that has the dim.
   Sizes broadcastSizes(llvm::ArrayRef<int64_t> shape, mlir::ValueRange operands) const;
 
-  /// One element of the result for each element of the domain. Operands are broadcast to it, aligned at the
-  /// last dim.
+  /// One element of the result for each element of the domain. Operands are broadcast to it,
+  /// aligned at the last dim.
   mlir::Value map(llvm::ArrayRef<mlir::OpFoldResult> domain, mlir::Type element,
                   mlir::ValueRange operands, Body body) const;
   /// The same with explicit indexing of operands.
