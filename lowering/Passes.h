@@ -13,7 +13,7 @@ namespace shardc {
 
 void registerLoweringPasses();
 
-/// The dialects that lowered programs consist of, ours and upstream's.
+/// Dialects of lowered programs that no stage before them uses.
 void registerLoweringDialects(mlir::DialectRegistry &registry);
 
 } // namespace shardc
