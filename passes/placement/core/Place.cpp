@@ -321,8 +321,10 @@ private:
       bool pinned = wanted(operands[i], axis).strength == Strength::Pinned;
       std::optional<FactorSplit> f =
           projectToFactor(rule, rule.operands[i][p.dim], p.split, propagation.sizes);
-      if (f && !pinned && (s.kind != Strategy::Kind::Replicate || isPossible(op, *f, p.level)))
+      if (f && !pinned && (s.kind != Strategy::Kind::Replicate || isPossible(op, *f, p.level))) {
+        remarkConflict(op, i, axis);
         continue;
+      }
       result.remarks.push_back(
           {Remark::Kind::Gathered, operands[i], op, axis,
            "operand " + std::to_string(i) + " is sharded over " + graph.mesh.axes[axis].name +
@@ -330,6 +332,20 @@ private:
                (f ? ", which the op's other tensors cannot follow" : ", which the op needs whole") +
                "; it is gathered"});
     }
+  }
+
+  /// An annotated input that an op could follow, but gathers because that moves fewer bytes.
+  void remarkConflict(OpId op, size_t i, unsigned axis) {
+    TensorId t = graph.operands(op)[i];
+    const AxisState &s = wanted(t, axis);
+    if (!s.annotated || s.strength == Strength::Weak || graph.tensors[t].producer != kNone)
+      return;
+    result.remarks.push_back({Remark::Kind::Conflict, t, op, axis,
+                              "operand " + std::to_string(i) + " is sharded over " +
+                                  graph.mesh.axes[axis].name + " on dim " +
+                                  std::to_string(now(t, axis).dim) +
+                                  ", but the op uses the axis otherwise, which moves fewer bytes; "
+                                  "the operand is gathered"});
   }
 
   /// Whether every operand and result of the op can follow a split of a factor.

@@ -91,8 +91,8 @@ private:
     }
   }
 
-  /// What propagation made of other axes before a weak annotation gives way to it: first what is not
-  /// annotated, then coarser extents.
+  /// What propagation made of other axes before a weak annotation gives way to it: first what is
+  /// not annotated, then coarser extents.
   void dropWhatDoesNotNest(TensorId tensor, const std::vector<AxisPlacement> &annotated) {
     for (bool coarser : {false, true})
       for (unsigned axis = numAxes; axis-- > 0;) {
@@ -329,15 +329,20 @@ private:
         const AxisState &s = state(annotation.tensor, axis);
         if (!s.annotated || s.coarsenedBy == kNone)
           continue;
+        scratch.clear();
+        for (unsigned a = 0; a < numAxes; ++a)
+          scratch.push_back(state(annotation.tensor, a).placement);
+        std::optional<Layout> layout = compose(graph.mesh, graph.shape(annotation.tensor), scratch);
         std::string origin = annotation.origins.empty() ? "" : annotation.origins[axis];
-        std::string text = annotation.layout.placements[axis].str() + " over " +
-                           graph.mesh.axes[axis].name +
-                           (origin.empty() ? "" : " (" + origin + ")") + " is split in units of " +
-                           std::to_string(s.placement.split.granule);
+        std::string asked = annotation.layout.placements[axis].str() + " over " +
+                            graph.mesh.axes[axis].name +
+                            (origin.empty() ? "" : " (" + origin + ")");
+        std::string became = layout ? layout->placements[axis].str() : "coarser";
+        std::string why = "units of " + std::to_string(s.placement.split.granule);
         if (s.placement.split.blocks > 1)
-          text += ", in " + std::to_string(s.placement.split.blocks) + " blocks";
+          why += " in " + std::to_string(s.placement.split.blocks) + " blocks";
         result.remarks.push_back({Remark::Kind::CoarserExtents, annotation.tensor, s.coarsenedBy,
-                                  axis, std::move(text)});
+                                  axis, asked + " becomes " + became + ": ops need " + why});
       }
   }
 

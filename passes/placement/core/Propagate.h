@@ -36,7 +36,7 @@ struct AxisState {
 struct Remark {
   enum class Kind : uint8_t {
     CoarserExtents, ///< open extents of an annotation follow whole heads, groups or blocks
-    Conflict,       ///< an axis was asked for on two factors of an op
+    Conflict,       ///< an annotated input is gathered for an op that uses the axis otherwise
     Gathered,       ///< a sharded operand is gathered: the op cannot be sharded so
   };
   Kind kind = Kind::Conflict;

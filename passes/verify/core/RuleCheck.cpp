@@ -185,6 +185,7 @@ void Checker::checkFactor(unsigned factor) {
 
 std::set<unsigned> Checker::shardedFactors(unsigned axis) const {
   std::set<unsigned> result;
+  std::vector<const DimFactors *> undetermined;
   for (const Tensor &tensor : tensors)
     for (size_t dim = 0; dim < tensor.factors->size(); ++dim) {
       const DimFactors &factors = (*tensor.factors)[dim];
@@ -194,10 +195,18 @@ std::set<unsigned> Checker::shardedFactors(unsigned axis) const {
           result.insert(factors[i]);
           known = true;
         }
-      // One shard has everything and the others nothing: the outermost factor is what is split.
       if (!known && !tensor.sets[dim].empty() && tensor.sets[dim].front().isUndeterminedOn(axis))
-        result.insert(factors.front());
+        undetermined.push_back(&factors);
     }
+  // One shard has everything and the others nothing: any factor may be what is split. Other tensors
+  // may tell which; else it is the outermost that can be.
+  for (const DimFactors *factors : undetermined) {
+    if (std::any_of(factors->begin(), factors->end(), [&](unsigned f) { return result.count(f); }))
+      continue;
+    auto shardable = std::find_if(factors->begin(), factors->end(),
+                                  [&](unsigned f) { return rule.factors[f].canShard(); });
+    result.insert(shardable == factors->end() ? factors->front() : *shardable);
+  }
   return result;
 }
 

@@ -205,6 +205,23 @@ TEST(Place, AGatherThatNoPlanAskedForIsSaid) {
             "operand 0 is sharded over tp on dim 1, which the op needs whole; it is gathered");
 }
 
+TEST(Place, AnAnnotationThatLosesIsKeptAndSaid) {
+  Model m(kTp);
+  TensorId x = m.input("x", {4096, 64});
+  m.constrain(m.linear(x, "w", 4, false), "[?]");
+  m.annotate("x", "[S(0)]");
+  m.annotate("w", "[S(0)]");
+  Placed p(m);
+  EXPECT_EQ(p.layout("w"), "[S(0)]");
+  EXPECT_EQ(p.collectives(), "all-gather 1");
+  ASSERT_EQ(p.placed.remarks.size(), 1u);
+  EXPECT_EQ(p.placed.remarks[0].tensor, m.names["w"]);
+  EXPECT_EQ(
+      p.placed.remarks[0].text,
+      "operand 1 is sharded over tp on dim 0, but the op uses the axis otherwise, which moves "
+      "fewer bytes; the operand is gathered");
+}
+
 TEST(Place, UnknownBatch) {
   Model m(Mesh({{"dp", 2}, {"tp", 2}}));
   TensorId x = m.input("x", {kDynamic, 16, 64});

@@ -64,7 +64,8 @@ TEST(Propagate, AttentionFromThreeWeights) { // (L3c): six heads over four ranks
   EXPECT_EQ(r.layout("o.bias"), "[R]");
   EXPECT_EQ(r.layout(y), "[R]");
   ASSERT_EQ(r.propagation.remarks.size(), 3u);
-  EXPECT_EQ(r.propagation.remarks[0].text, "S(0) over tp is split in units of 64");
+  EXPECT_EQ(r.propagation.remarks[0].text,
+            "S(0) over tp becomes S(0, sizes = [128, 128, 128, 0]): ops need units of 64");
 }
 
 TEST(Propagate, FusedAttentionEndsInBlocksOfHeads) { // (L3b), (L3c)
@@ -77,7 +78,8 @@ TEST(Propagate, FusedAttentionEndsInBlocksOfHeads) { // (L3b), (L3c)
   EXPECT_EQ(r.layout("qkv.bias"), "[S(0, blocks = 3)]");
   EXPECT_EQ(r.layout("o"), "[S(1)]");
   ASSERT_EQ(r.propagation.remarks.size(), 1u);
-  EXPECT_EQ(r.propagation.remarks[0].text, "S(0) over tp is split in units of 64, in 3 blocks");
+  EXPECT_EQ(r.propagation.remarks[0].text,
+            "S(0) over tp becomes S(0, blocks = 3): ops need units of 64 in 3 blocks");
 }
 
 TEST(Propagate, GroupsOfQueryHeadsFollowTheirKeys) {

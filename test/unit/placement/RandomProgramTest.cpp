@@ -3,9 +3,9 @@
 // Random programs with random annotations, fixed seeds: whatever is asked, placement ends with
 // layouts that satisfy every op's rule, keeps every annotation, and needs only redistributions that
 // can be planned.
-#include "dialects/interfaces/RuleCheck.h"
 #include "passes/placement/core/Place.h"
 #include "passes/redistribute/core/Steps.h"
+#include "passes/verify/core/RuleCheck.h"
 #include "test/unit/placement/Models.h"
 
 #include <gtest/gtest.h>
@@ -139,15 +139,15 @@ static void check(const Model &model, const PlacedGraph &placed) {
     }
     std::vector<PlacedTensor> operands, results;
     for (unsigned i = 0; i < g.ops[op].numOperands; ++i)
-      operands.push_back({g.shape(g.operands(op)[i]), placed.operandLayout(g, op, i)});
+      operands.push_back({&placed.operandLayout(g, op, i), g.shape(g.operands(op)[i])});
     for (TensorId t : g.results(op))
-      results.push_back({g.shape(t), placed.tensorLayout(t)});
+      results.push_back({&placed.tensorLayout(t), g.shape(t)});
     for (const std::string &error : checkRule(g.rule(op), operands, results)) {
       ADD_FAILURE() << "op " << op << " " << g.rule(op).str() << ": " << error;
       for (const PlacedTensor &t : operands)
-        ADD_FAILURE() << t.layout.str();
+        ADD_FAILURE() << t.layout->str();
       for (const PlacedTensor &t : results)
-        ADD_FAILURE() << t.layout.str();
+        ADD_FAILURE() << t.layout->str();
     }
   }
   for (const Annotation &a : g.annotations)
