@@ -3,12 +3,17 @@
 #include "passes/Passes.h"
 
 #include "dialects/aten/passes/Passes.h"
+#include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
 #include "passes/verify/Passes.h"
+#include "passes/redistribute/Passes.h"
 
 void shardc::registerAllPasses() {
   aten::registerAtenPasses();
   registerPlacementPasses();
   registerPlacePipeline();
   registerVerifyPasses();
+  registerRedistributePasses();
+  registerLocalizePasses();
+  registerLocalizePipeline();
 }

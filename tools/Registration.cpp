@@ -6,6 +6,7 @@
 #include "dialects/dist/Dist.h"
 #include "importers/torch_export/import/TorchExport.h"
 #include "lowering/Passes.h"
+#include "passes/localize/Models.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,6 +37,7 @@ void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
                   mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
   registerLoweringDialects(registry);
   mlir::func::registerAllExtensions(registry);
+  registerLocalizeModels(registry);
 }
 
 void shardc::registerAllImporters() { torch_export::registerTorchExportImporter(); }

@@ -51,14 +51,18 @@ def _binary(name, function):
     aten(name, "self", "other")(lambda o, a, t: function(o["self"], o["other"]))
 
 
-for _name in ("abs neg relu silu exp log rsqrt sqrt tanh sin cos sigmoid erf reciprocal floor ceil "
-              "bitwise_not logical_not log1p expm1 sign isnan isinf square round trunc").split():
-    _unary(_name, getattr(torch, _name, None) or getattr(F, _name))
-for _name in ("alias", "clone", "detach"):
+for _name in ("abs neg sign floor ceil trunc round bitwise_not exp exp2 expm1 log log2 log10 log1p sqrt "
+              "rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh erf sigmoid logical_not isnan "
+              "isinf relu").split():
+    _unary(_name, getattr(torch, _name))
+for _name in ("silu", "hardswish", "hardsigmoid"):
+    _unary(_name, getattr(F, _name))
+for _name in ("alias", "clone"):
     _unary(_name, torch.clone)
-for _name in ("mul bitwise_and bitwise_or bitwise_xor logical_and logical_or eq ne lt le gt ge "
-              "maximum minimum pow remainder atan2 fmod").split():
+for _name in ("mul bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor eq ne lt le gt ge "
+              "maximum minimum remainder atan2 fmod").split():
     _binary(_name, getattr(torch, _name))
+aten("pow", "self", "exponent")(lambda o, a, t: torch.pow(o["self"], o["exponent"]))
 
 
 @aten("add", "self", "other")
@@ -110,19 +114,19 @@ def to_copy(o, a, t):
 
 @aten("constant")
 def constant(o, a, t):
-    data, shape = a["value"]["dense"], t[0].shape
-    values = torch.tensor([number(v) for v in data], dtype=t[0].dtype)
-    return values.reshape(shape) if values.numel() > 1 or 0 in shape else values.reshape(()).expand(shape).clone()
+    values = torch.tensor([number(v) for v in a["value"]["dense"]], dtype=t[0].dtype)
+    splat = values.numel() == 1
+    return values.reshape(()).expand(t[0].shape).clone() if splat else values.reshape(t[0].shape)
 
 
-@aten("full", "*size", "fill_value")
-def full(o, a, t):
-    return torch.full(mixed(a["static_size"], o["size"]), o["fill_value"].item(), dtype=t[0].dtype)
+@aten("arange", "?start", "?end")
+def arange(o, a, t):
+    start = a.get("static_start", 0) if o["start"] is None else o["start"]
+    end = a["static_end"] if o["end"] is None else o["end"]
+    return torch.arange(start, end, a.get("step", 1)).to(t[0].dtype)
 
 
-@aten("full_like", "self", "fill_value")
-def full_like(o, a, t):
-    return torch.full_like(o["self"], o["fill_value"].item(), dtype=t[0].dtype)
+aten("sym_size", "self")(lambda o, a, t: o["self"].shape[a["dim"]])
 
 
 # -- views ------------------------------------------------------------------------------------------
@@ -154,31 +158,42 @@ def unsqueeze(o, a, t):
 
 @aten("squeeze", "self")
 def squeeze(o, a, t):
-    return o["self"].squeeze(tuple(a["dims"]))
+    if any(o["self"].shape[d] != 1 for d in a["dim"]):
+        raise ValueError("a squeezed dim has not size 1")
+    return o["self"].squeeze(tuple(a["dim"]))
 
 
-@aten("cat", "*tensors")
-def cat(o, a, t):
-    return torch.cat(o["tensors"], a["dim"])
+aten("flip", "self")(lambda o, a, t: o["self"].flip(a["dims"]))
+aten("cat", "*tensors")(lambda o, a, t: torch.cat(o["tensors"], a.get("dim", 0)))
+aten("stack", "*tensors")(lambda o, a, t: torch.stack(o["tensors"], a.get("dim", 0)))
+aten("tril", "self")(lambda o, a, t: torch.tril(o["self"], a.get("diagonal", 0)))
+aten("triu", "self")(lambda o, a, t: torch.triu(o["self"], a.get("diagonal", 0)))
 
 
-@aten("stack", "*tensors")
-def stack(o, a, t):
-    return torch.stack(o["tensors"], a["dim"])
-
-
-@aten("slice", "self", "*start", "*end")
+@aten("slice", "self", "?start", "?end")
 def slice_(o, a, t):
-    (start,), (end,) = mixed([a["static_start"]], o["start"]), mixed([a["static_end"]], o["end"])
     dim, n = a["dim"], o["self"].shape[a["dim"]]
+    start = a.get("static_start", 0) if o["start"] is None else o["start"]
+    end = a.get("static_end", n) if o["end"] is None else o["end"]
     start, end = (min(max(v + n if v < 0 else v, 0), n) for v in (start, end))
-    step = a.get("step", 1)
-    return o["self"].index_select(dim, torch.arange(start, max(start, end), step))
+    return o["self"].index_select(dim, torch.arange(start, max(start, end), a.get("step", 1)))
 
 
-@aten("select", "self", "*index")
+@aten("select", "self", "?index")
 def select(o, a, t):
-    return o["self"].select(a["dim"], mixed([a["static_index"]], o["index"])[0]).clone()
+    index = a["static_index"] if o["index"] is None else o["index"]
+    return o["self"].select(a["dim"], index).clone()
+
+
+@aten("split_with_sizes", "self", "*split_sizes")
+def split_with_sizes(o, a, t):
+    sizes = mixed(a["static_split_sizes"], o["split_sizes"])
+    return [part.clone() for part in torch.split(o["self"], sizes, a.get("dim", 0))]
+
+
+@aten("constant_pad_nd", "self")
+def constant_pad_nd(o, a, t):
+    return F.pad(o["self"], a["pad"], value=number(a.get("value", 0.0)))
 
 
 # -- contractions -----------------------------------------------------------------------------------
@@ -195,8 +210,14 @@ def addmm(o, a, t):
 
 
 _binary("matmul", torch.matmul)
-_binary("mm", torch.mm)
+aten("mm", "self", "mat2")(lambda o, a, t: torch.mm(o["self"], o["mat2"]))
 aten("bmm", "self", "mat2")(lambda o, a, t: torch.bmm(o["self"], o["mat2"]))
+
+
+@aten("baddbmm", "self", "batch1", "batch2")
+def baddbmm(o, a, t):
+    return torch.baddbmm(o["self"], o["batch1"], o["batch2"], beta=number(a.get("beta", 1.0)),
+                         alpha=number(a.get("alpha", 1.0)))
 
 
 @aten("scaled_dot_product_attention", "query", "key", "value", "?attn_mask")
@@ -210,7 +231,8 @@ def attention(o, a, t):
 # -- reductions and norms ---------------------------------------------------------------------------
 
 def _dims(o, a):
-    return a["dims"] if a.get("dims") is not None else list(range(o["self"].dim()))
+    """No list, or an empty one: all dims."""
+    return a.get("dim") or list(range(o["self"].dim()))
 
 
 @aten("sum", "self")
@@ -254,9 +276,32 @@ aten("amax", "self")(_extreme(torch.amax, _lowest))
 aten("amin", "self")(_extreme(torch.amin, _highest))
 
 
-@aten("argmax", "self")
-def argmax(o, a, t):
-    return torch.argmax(o["self"], dim=a.get("dim"), keepdim="keepdim" in a)
+@aten("prod", "self")
+def prod(o, a, t):
+    result = o["self"].to(t[0].dtype)
+    for d in sorted(_dims(o, a), reverse=True):
+        result = result.prod(d, keepdim="keepdim" in a)
+    return result
+
+
+aten("any", "self")(lambda o, a, t: torch.any(o["self"], dim=_dims(o, a), keepdim="keepdim" in a))
+aten("all", "self")(lambda o, a, t: torch.all(o["self"], dim=_dims(o, a), keepdim="keepdim" in a))
+
+
+@aten("logsumexp", "self")
+def logsumexp(o, a, t):
+    return torch.logsumexp(o["self"].to(t[0].dtype), dim=_dims(o, a), keepdim="keepdim" in a)
+
+
+def _arg(function):
+    def run(o, a, t):
+        result = function(o["self"], dim=a.get("dim"), keepdim="keepdim" in a and "dim" in a)
+        return result.reshape([1] * o["self"].dim()) if "keepdim" in a and "dim" not in a else result
+    return run
+
+
+aten("argmax", "self")(_arg(torch.argmax))
+aten("argmin", "self")(_arg(torch.argmin))
 
 
 @aten("linalg_vector_norm", "self")
@@ -293,6 +338,11 @@ def rms_norm(o, a, t):
 
 # -- indexing ---------------------------------------------------------------------------------------
 
+@aten("group_norm", "input", "?weight", "?bias")
+def group_norm(o, a, t):
+    return F.group_norm(o["input"], a["num_groups"], o["weight"], o["bias"], number(a.get("eps", 1e-5)))
+
+
 @aten("embedding", "weight", "indices")
 def embedding(o, a, t):
     return F.embedding(o["indices"], o["weight"])
@@ -306,3 +356,9 @@ def gather(o, a, t):
 @aten("index_select", "self", "index")
 def index_select(o, a, t):
     return torch.index_select(o["self"], a["dim"], o["index"])
+
+
+@aten("index", "self", "*indices")
+def index(o, a, t):
+    at = dict(zip(a["indices_at"], o["indices"]))
+    return o["self"][tuple(at.get(d, slice(None)) for d in range(o["self"].dim()))]

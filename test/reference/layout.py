@@ -42,13 +42,19 @@ class Cursor:
             return True
         return False
 
-    def ints(self):
+    def items(self):
         self.next("[")
         values = []
         while not self.accept("]"):
-            values.append(int(self.next()))
+            values.append(self.next())
             self.accept(",")
         return values
+
+    def ints(self):
+        return [int(token) for token in self.items()]
+
+    def names(self):
+        return [token.strip('"') for token in self.items()]
 
 
 class Mesh:
@@ -249,7 +255,8 @@ class Layout:
 
     def text(self):
         inner = ", ".join(p.text() for p in self.placements)
-        order = "" if self.order == sorted(self.order) else f", order = {self.order}"
+        names = ", ".join(f'"{self.mesh.names[i]}"' for i in self.order)
+        order = "" if self.order == sorted(self.order) else f", order = [{names}]"
         return f"#dist.layout<{self.mesh.text()}, [{inner}]{order}>"
 
 
@@ -269,7 +276,7 @@ def parse_layout(text):
     if cursor.accept(","):
         cursor.next("order")
         cursor.next("=")
-        order = cursor.ints()
+        order = [mesh.names.index(name) for name in cursor.names()]
     cursor.next(">")
     return Layout(mesh, placements, order)
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Attention with sharded batch, heads and queries. Keys stay whole: their softmax would need a
+// combination of partial results, which this op's local form does not have.
+
+#include "passes/localize/Models.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+struct AttentionModel : LocalizeModel<AttentionModel, aten::ScaledDotProductAttentionOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder,
+                         aten::ScaledDotProductAttentionOp op, ValueRange operands) {
+    if (op.getDropoutP().convertToDouble() != 0.0) {
+      localizer.refuse() << "attention with dropout draws random numbers; export the model in "
+                            "evaluation mode";
+      return failure();
+    }
+    int64_t keys = localizer.globalOperandType(1).getRank() - 2;
+    if (!localizer.operandAxes(1, keys).empty() || !localizer.operandAxes(2, keys).empty()) {
+      localizer.refuse() << "the sequence of keys and values is sharded; gather it before, and "
+                            "shard the queries instead";
+      return failure();
+    }
+    if (op.getEnableGqa() && failed(checkHeads(localizer)))
+      return failure();
+    int64_t queries = localizer.globalOperandType(0).getRank() - 2;
+    if (!op.getIsCausal() || localizer.operandAxes(0, queries).empty())
+      return sameOp(localizer, builder, operands);
+    return causalByPosition(localizer, builder, op, operands);
+  }
+
+private:
+  /// Query i sees keys j <= i, with i its global position: a mask says so.
+  static LocalValues causalByPosition(Localizer &localizer, OpBuilder &builder,
+                                      aten::ScaledDotProductAttentionOp op, ValueRange operands) {
+    Emitter emit = localizer.emitter(builder);
+    int64_t rank = localizer.globalOperandType(0).getRank(), queries = rank - 2;
+    Value query = globalRange(localizer, builder, localizer.operandSize(0, queries),
+                              localizer.operandLayout(0)->splitOfDim(queries));
+    Value key = globalRange(localizer, builder, localizer.operandSize(1, queries), DimSplit());
+    OpFoldResult rows = localizer.localSizes(builder, op.getQuery())[queries];
+    OpFoldResult columns = localizer.localSizes(builder, op.getKey())[queries];
+    Value mask = emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
+                                         alongDim(emit, query, rows, 0, 2));
+    return single(aten::ScaledDotProductAttentionOp::create(
+        builder, op.getLoc(), localizer.localResultType(0), operands[0], operands[1], operands[2],
+        mask, op.getDropoutPAttr(), /*is_causal=*/UnitAttr(), op.getScaleAttr(),
+        op.getEnableGqaAttr()));
+  }
+
+  /// Every rank must find the keys of query head i at its own head i / (query heads / key heads).
+  static LogicalResult checkHeads(Localizer &localizer) {
+    int64_t dim = localizer.globalOperandType(0).getRank() - 3;
+    SplitDim query = localizer.operandDim(0, dim), key = localizer.operandDim(1, dim);
+    if (query.split.empty() && key.split.empty())
+      return success();
+    auto refuse = [&] {
+      localizer.refuse() << "a rank has queries without the heads of keys that they attend to";
+      return failure();
+    };
+    if (query.size == kDynamic || key.size == kDynamic || query.size % key.size != 0)
+      return refuse();
+    const Mesh &mesh = localizer.getMesh().getValue();
+    for (int64_t p = 0, n = mesh.numDevices(); p < n; ++p) {
+      Coordinate coordinate = mesh.coordinateOfPosition(p);
+      std::vector<Run> queries = query.split.runs(query.size, coordinate);
+      std::vector<Run> keys = key.split.runs(key.size, coordinate);
+      int64_t have = query.split.extent(query.size, coordinate);
+      int64_t heads = key.split.extent(key.size, coordinate);
+      if (have == 0)
+        continue;
+      if (heads == 0 || have % heads != 0)
+        return refuse();
+      for (int64_t i = 0; i < have; ++i)
+        if (globalIndexOf(keys, i / (have / heads)) !=
+            globalIndexOf(queries, i) / (query.size / key.size))
+          return refuse();
+    }
+    return success();
+  }
+};
+
+} // namespace
+
+void shardc::attachAttentionModels(MLIRContext *context) {
+  aten::ScaledDotProductAttentionOp::attachInterface<AttentionModel>(*context);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Contractions: the same op on local types, as long as what is added to the product counts once
+// (G1).
+
+#include "passes/localize/Models.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// Where the product is P(sum), every rank adds the operand: it must be P(sum) as well.
+static LogicalResult checkAddedOnce(Localizer &localizer, Value added, unsigned operand) {
+  const Layout *result = localizer.resultLayout(0);
+  if (!added || !result)
+    return success();
+  for (unsigned axis : result->partialAxes())
+    if (result->placements[axis] == Placement::partial(Reduction::Sum) &&
+        localizer.operandLayout(operand)->placements[axis] != Placement::partial(Reduction::Sum)) {
+      localizer.refuse() << "operand " << operand << " would be added once for each rank of axis \""
+                         << localizer.getMesh().getValue().axes[axis].name
+                         << "\"; redistribute it to P(sum)";
+      return failure();
+    }
+  return success();
+}
+
+namespace {
+
+struct LinearModel : LocalizeModel<LinearModel, aten::LinearOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::LinearOp op,
+                         ValueRange operands) {
+    if (failed(checkAddedOnce(localizer, op.getBias(), 2)))
+      return failure();
+    return sameOp(localizer, builder, operands);
+  }
+};
+
+template <typename Op> struct AddedProductModel : LocalizeModel<AddedProductModel<Op>, Op> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, Op op, ValueRange operands) {
+    if (failed(checkAddedOnce(localizer, op.getSelf(), 0)))
+      return failure();
+    return sameOp(localizer, builder, operands);
+  }
+};
+
+} // namespace
+
+void shardc::attachContractionModels(MLIRContext *context) {
+  aten::LinearOp::attachInterface<LinearModel>(*context);
+  aten::AddmmOp::attachInterface<AddedProductModel<aten::AddmmOp>>(*context);
+  aten::BaddbmmOp::attachInterface<AddedProductModel<aten::BaddbmmOp>>(*context);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "dialects/dist/AttributeNames.h"
+#include "passes/localize/Localizer.h"
+#include "passes/localize/Passes.h"
+#include "passes/localize/Steps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_LOCALIZE
+#include "passes/localize/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+namespace {
+
+/// One function. The local body is built beside the placed one and takes its place when all of it
+/// is done; until then an op that failed is stood for by casts from nothing, so that all others are
+/// tried too.
+class FunctionLocalizer {
+public:
+  explicit FunctionLocalizer(func::FuncOp function)
+      : function(function), sizes(function), localizer(sizes) {}
+
+  LogicalResult run();
+
+  int64_t numOps = 0, numSteps = 0;
+
+private:
+  LogicalResult checkTypes();
+  void localizeOp(Operation *op);
+  FailureOr<SmallVector<Value>> build(Operation *op, ValueRange operands);
+  void setSignature();
+
+  func::FuncOp function;
+  GlobalSizes sizes;
+  Localizer localizer;
+  Block *local = nullptr;
+  IRMapping mapping;
+  bool failedOnce = false;
+};
+
+} // namespace
+
+/// A ranked tensor type with a layout that says where everything is, or no tensor at all.
+static LogicalResult checkPlaced(Type type, function_ref<InFlightDiagnostic()> error) {
+  if (!isa<TensorType>(type))
+    return success();
+  LayoutAttr layout = isa<RankedTensorType>(type) ? getLayout(type) : LayoutAttr();
+  if (!layout)
+    return error() << "has a tensor without layout, " << type
+                   << "; place the program first (--shardc-place)";
+  if (layout.getValue().hasOpen())
+    return error() << "has an open layout, " << type
+                   << "; place the program first (--shardc-place)";
+  return success();
+}
+
+LogicalResult FunctionLocalizer::checkTypes() {
+  bool placed = true;
+  auto check = [&](Type type, function_ref<InFlightDiagnostic()> error) {
+    placed &= succeeded(checkPlaced(type, error));
+  };
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("has control flow, which has no local form");
+  for (BlockArgument arg : function.getArguments())
+    check(arg.getType(),
+          [&] { return function.emitOpError("argument ") << arg.getArgNumber() << " "; });
+  for (Operation &op : function.getBody().front()) {
+    for (Type type : op.getResultTypes())
+      check(type, [&] { return op.emitOpError(); });
+    if (op.getNumRegions() != 0) {
+      op.emitOpError("has regions, which have no local form");
+      placed = false;
+    }
+  }
+  return success(placed);
+}
+
+/// Results built with less exact types than the layouts say get the exact ones.
+static LogicalResult refineTypes(Operation *op, Block *local, MutableArrayRef<Value> values) {
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Type due = getLocalType(op->getResult(i).getType());
+    if (value.getType() == due)
+      continue;
+    Operation *producer = value.getDefiningOp();
+    if (!producer || producer->getBlock() != local ||
+        !aten::areCompatibleTypes(value.getType(), due))
+      return op->emitOpError("internal: localised to ") << value.getType() << ", expected " << due;
+    value.setType(due);
+  }
+  return success();
+}
+
+FailureOr<SmallVector<Value>> FunctionLocalizer::build(Operation *op, ValueRange operands) {
+  OpBuilder builder = OpBuilder::atBlockEnd(local);
+  if (auto redistribute = dyn_cast<RedistributeOp>(op)) {
+    ++numSteps;
+    FailureOr<Value> value = emitStep(localizer, builder, redistribute, operands[0]);
+    if (failed(value))
+      return failure();
+    return SmallVector<Value>{*value};
+  }
+  ++numOps;
+  if (auto localizable = dyn_cast<LocalizableOpInterface>(op))
+    return localizable.localize(builder, operands, localizer);
+  // What has no tensors is the same on every rank.
+  auto isTensor = [](Type type) { return isa<TensorType>(type); };
+  if (llvm::none_of(op->getOperandTypes(), isTensor) &&
+      llvm::none_of(op->getResultTypes(), isTensor)) {
+    IRMapping same;
+    same.map(op->getOperands(), operands);
+    return SmallVector<Value>(builder.clone(*op, same)->getResults());
+  }
+  op->emitOpError("cannot be localised: nothing says what one rank computes");
+  return failure();
+}
+
+void FunctionLocalizer::localizeOp(Operation *op) {
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(mapping.lookup(operand));
+  if (isa<func::ReturnOp>(op)) {
+    OpBuilder builder = OpBuilder::atBlockEnd(local);
+    func::ReturnOp::create(builder, op->getLoc(), operands);
+    return;
+  }
+  localizer.enter(op);
+  FailureOr<SmallVector<Value>> results = build(op, operands);
+  if (succeeded(results) && succeeded(refineTypes(op, local, *results))) {
+    mapping.map(op->getResults(), *results);
+    return;
+  }
+  failedOnce = true;
+  OpBuilder builder = OpBuilder::atBlockEnd(local);
+  for (Value result : op->getResults())
+    mapping.map(result, UnrealizedConversionCastOp::create(
+                            builder, op->getLoc(), getLocalType(result.getType()), ValueRange())
+                            .getResult(0));
+}
+
+void FunctionLocalizer::setSignature() {
+  Builder builder(function.getContext());
+  auto global = [&](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    return TypeAttr::get(RankedTensorType::get(tensor.getShape(), tensor.getElementType()));
+  };
+  FunctionType placed = function.getFunctionType();
+  SmallVector<Type> inputs, results;
+  for (auto [i, type] : llvm::enumerate(placed.getInputs())) {
+    inputs.push_back(getLocalType(type));
+    if (LayoutAttr layout = getLayout(type)) {
+      function.setArgAttr(i, kLayoutAttrName, layout);
+      function.setArgAttr(i, kGlobalTypeAttrName, global(type));
+    }
+  }
+  for (auto [i, type] : llvm::enumerate(placed.getResults())) {
+    results.push_back(getLocalType(type));
+    if (LayoutAttr layout = getLayout(type)) {
+      function.setResultAttr(i, kLayoutAttrName, layout);
+      function.setResultAttr(i, kGlobalTypeAttrName, global(type));
+    }
+  }
+  function.setFunctionType(builder.getFunctionType(inputs, results));
+}
+
+LogicalResult FunctionLocalizer::run() {
+  if (failed(checkTypes()))
+    return failure();
+  Block &placed = function.getBody().front();
+  Region scratch(function); // has a context through its container
+  local = new Block();
+  scratch.push_back(local);
+  for (BlockArgument arg : placed.getArguments())
+    mapping.map(arg, local->addArgument(getLocalType(arg.getType()), arg.getLoc()));
+  for (Operation &op : placed)
+    localizeOp(&op);
+  if (failedOnce)
+    return failure();
+  // The placed body goes, the local one comes.
+  placed.dropAllDefinedValueUses();
+  placed.erase();
+  function.getBody().takeBody(scratch);
+  setSignature();
+  return success();
+}
+
+namespace {
+
+struct LocalizePass : public shardc::impl::LocalizeBase<LocalizePass> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      FunctionLocalizer localizer(function);
+      if (failed(localizer.run()))
+        signalPassFailure();
+      numOps += localizer.numOps;
+      numSteps += localizer.numSteps;
+    }
+  }
+};
+
+} // namespace

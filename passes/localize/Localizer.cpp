@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/localize/Localizer.h"
+
+#include "passes/localize/Steps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+Type shardc::getLocalType(Type placed) {
+  auto type = dyn_cast<RankedTensorType>(placed);
+  LayoutAttr layout = getLayout(placed);
+  if (!type || !layout)
+    return placed;
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    DimSplit split = layout.getValue().splitOfDim(static_cast<int64_t>(dim));
+    if (split.empty() || ShapedType::isDynamic(size))
+      continue;
+    std::vector<int64_t> extents = split.distinctExtents(size, split.axes.size());
+    size = extents.size() == 1 ? extents.front() : ShapedType::kDynamic;
+  }
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+void Localizer::enter(Operation *newOp) {
+  op = newOp;
+  mesh = MeshAttr();
+  auto look = [&](Type type) {
+    if (LayoutAttr layout = getLayout(type); layout && !mesh)
+      mesh = layout.getMesh();
+  };
+  llvm::for_each(op->getOperandTypes(), look);
+  llvm::for_each(op->getResultTypes(), look);
+}
+
+static const Layout *layoutOf(Type type) {
+  LayoutAttr layout = getLayout(type);
+  return layout ? &layout.getValue() : nullptr;
+}
+
+static RankedTensorType withoutLayout(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? RankedTensorType::get(tensor.getShape(), tensor.getElementType()) : tensor;
+}
+
+const Layout *Localizer::operandLayout(unsigned operand) const {
+  return layoutOf(op->getOperand(operand).getType());
+}
+const Layout *Localizer::resultLayout(unsigned result) const {
+  return layoutOf(op->getResult(result).getType());
+}
+RankedTensorType Localizer::globalOperandType(unsigned operand) const {
+  return withoutLayout(op->getOperand(operand).getType());
+}
+RankedTensorType Localizer::globalResultType(unsigned result) const {
+  return withoutLayout(op->getResult(result).getType());
+}
+RankedTensorType Localizer::localResultType(unsigned result) const {
+  return cast<RankedTensorType>(getLocalType(op->getResult(result).getType()));
+}
+
+LocalIndices Localizer::indices(OpBuilder &builder) const {
+  return LocalIndices(builder, op->getLoc(), mesh);
+}
+
+Value Localizer::axisIndex(OpBuilder &builder, unsigned meshAxis) {
+  return indices(builder).axisIndex(meshAxis);
+}
+
+static GlobalSize sizeFrom(MLIRContext *context, RankedTensorType type, int64_t dim, Value size) {
+  if (size)
+    return {SizeAttr(), size};
+  return {SizeAttr::get(context, type.getDimSize(dim)), Value()};
+}
+
+Value Localizer::localExtent(OpBuilder &builder, const Layout &layout, RankedTensorType type,
+                             int64_t dim, Value size) {
+  return indices(builder).extent(sizeFrom(builder.getContext(), type, dim, size),
+                                 layout.splitOfDim(dim));
+}
+
+Value Localizer::localOffset(OpBuilder &builder, const Layout &layout, RankedTensorType type,
+                             int64_t dim, Value size) {
+  return indices(builder).offset(sizeFrom(builder.getContext(), type, dim, size),
+                                 layout.splitOfDim(dim));
+}
+
+Value Localizer::allReduce(OpBuilder &builder, Value value, ArrayRef<unsigned> meshAxes,
+                           Reduction reduction) {
+  return emitAllReduce(indices(builder), value, meshAxes, reduction);
+}
+
+Value Localizer::allGather(OpBuilder &builder, Value value, const Layout &layout,
+                           RankedTensorType type, int64_t dim, ArrayRef<unsigned> meshAxes) {
+  return emitAllGather(indices(builder), value, sizeFrom(builder.getContext(), type, dim, Value()),
+                       layout.splitOfDim(dim), meshAxes.size(), dim);
+}
+
+GlobalSize Localizer::operandSize(unsigned operand, int64_t dim) const {
+  return sizes.of(op->getOperand(operand), dim);
+}
+GlobalSize Localizer::resultSize(unsigned result, int64_t dim) const {
+  return sizes.of(op->getResult(result), dim);
+}
+
+SplitDim Localizer::operandDim(unsigned operand, int64_t dim) const {
+  return {globalOperandType(operand).getDimSize(dim), operandLayout(operand)->splitOfDim(dim)};
+}
+SplitDim Localizer::resultDim(unsigned result, int64_t dim) const {
+  return {globalResultType(result).getDimSize(dim), resultLayout(result)->splitOfDim(dim)};
+}
+
+SmallVector<unsigned> Localizer::operandAxes(unsigned operand, ArrayRef<int64_t> dims) const {
+  SmallVector<unsigned> axes;
+  const Layout *layout = operandLayout(operand);
+  for (unsigned axis = 0; layout && axis < layout->placements.size(); ++axis)
+    if (layout->placements[axis].isShard() &&
+        llvm::is_contained(dims, layout->placements[axis].dim))
+      axes.push_back(axis);
+  return axes;
+}
+
+SmallVector<OpFoldResult> Localizer::localSizes(OpBuilder &builder, unsigned result) const {
+  return localSizes(builder, op->getResult(result));
+}
+
+SmallVector<OpFoldResult> Localizer::localSizes(OpBuilder &builder, Value placed) const {
+  auto local = cast<RankedTensorType>(getLocalType(placed.getType()));
+  const Layout *layout = layoutOf(placed.getType());
+  SmallVector<OpFoldResult> result;
+  for (auto [dim, size] : llvm::enumerate(local.getShape())) {
+    if (!ShapedType::isDynamic(size)) {
+      result.push_back(builder.getIndexAttr(size));
+      continue;
+    }
+    result.push_back(indices(builder).extent(sizes.of(placed, static_cast<int64_t>(dim)),
+                                             layout->splitOfDim(static_cast<int64_t>(dim))));
+  }
+  return result;
+}
+
+OpFoldResult Localizer::globalCount(OpBuilder &builder, unsigned operand,
+                                    ArrayRef<int64_t> dims) const {
+  int64_t fixed = 1;
+  Value dynamic;
+  for (int64_t dim : dims) {
+    GlobalSize size = operandSize(operand, dim);
+    if (size.fixed() != kDynamic) {
+      fixed *= size.fixed();
+      continue;
+    }
+    Value value = indices(builder).global(size);
+    dynamic = dynamic ? indices(builder).mul(dynamic, value) : value;
+  }
+  if (!dynamic)
+    return builder.getIndexAttr(fixed);
+  return indices(builder).mul(dynamic, indices(builder).constant(fixed));
+}
+
+InFlightDiagnostic Localizer::refuse() const {
+  InFlightDiagnostic diagnostic = op->emitOpError("cannot be localised: operands");
+  auto list = [&](TypeRange types) {
+    llvm::interleaveComma(types, diagnostic, [&](Type type) {
+      const Layout *layout = layoutOf(type);
+      diagnostic << (layout ? layout->str() : std::string("-"));
+    });
+  };
+  diagnostic << " ";
+  list(op->getOperandTypes());
+  diagnostic << ", results ";
+  list(op->getResultTypes());
+  diagnostic << ": ";
+  return diagnostic;
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lookups by position in a sharded dim (a vocabulary, most of all): every rank looks up what it
+// holds and contributes zero for the rest, so the result is P(sum). Nothing of the table moves.
+
+#include "passes/localize/Models.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// A lookup made local: positions that are valid on this rank, and where they are the right ones.
+struct LocalLookup {
+  Value table, index;
+  Value mask; ///< shaped as the index
+};
+
+} // namespace
+
+/// Whether some rank may hold nothing of the dim.
+static bool mayBeEmpty(const GlobalSize &size, const DimSplit &split) {
+  return size.fixed() == kDynamic ||
+         split.distinctExtents(size.fixed(), split.axes.size()).front() == 0;
+}
+
+/// Null parts after a diagnostic. `sizes` are the local sizes of the table. A rank that holds
+/// nothing looks into one row of zeros that is put behind its table.
+static std::optional<LocalLookup> makeLocal(Localizer &localizer, OpBuilder &builder, Value table,
+                                            Value index, int64_t dim,
+                                            SmallVector<OpFoldResult> sizes) {
+  Emitter emit = localizer.emitter(builder);
+  LocalIndices indices = localizer.indices(builder);
+  GlobalSize size = localizer.operandSize(0, dim);
+  DimSplit split = localizer.operandLayout(0)->splitOfDim(dim);
+  Value offset = indices.offset(size, split);
+  if (!offset) {
+    localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
+    return std::nullopt;
+  }
+  Type type = aten::elementTypeOf(index);
+  Value zero = emit.integer(0, type);
+  Value extent = emit.ofIndex(indices.extent(size, split), type);
+  LocalLookup lookup;
+  Value local = emit.sub(index, emit.ofIndex(offset, type));
+  lookup.mask = emit.binary<aten::BitwiseAndOp>(emit.binary<aten::GeOp>(local, zero),
+                                                emit.binary<aten::LtOp>(local, extent));
+  lookup.index = emit.where(lookup.mask, local, zero);
+  lookup.table = table;
+  if (mayBeEmpty(size, split)) {
+    sizes[dim] = builder.getIndexAttr(1);
+    Value row = emit.zeros(sizes, aten::elementTypeOf(table));
+    lookup.table = emit.cat({table, row}, dim);
+  }
+  return lookup;
+}
+
+/// Zero where the mask does not hold. Bools have P(max) as their sum.
+static LogicalResult checkPartial(Localizer &localizer, ArrayRef<unsigned> axes) {
+  bool isBool = localizer.localResultType(0).getElementType().isInteger(1);
+  Reduction reduction = isBool ? Reduction::Max : Reduction::Sum;
+  if (isPartialOver(localizer, axes, reduction))
+    return success();
+  localizer.refuse() << "each element is found on one rank only, so the result must be "
+                     << Placement::partial(reduction).str() << " over the axis of the table";
+  return failure();
+}
+
+static Value masked(Emitter &emit, Value found, Value mask) {
+  return emit.where(mask, found, emit.integer(0, aten::elementTypeOf(found)));
+}
+
+namespace {
+
+struct EmbeddingModel : LocalizeModel<EmbeddingModel, aten::EmbeddingOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::EmbeddingOp op,
+                         ValueRange operands) {
+    SmallVector<unsigned> axes = localizer.operandAxes(0, {0});
+    if (axes.empty())
+      return sameOp(localizer, builder, operands);
+    if (failed(checkPartial(localizer, axes)))
+      return failure();
+    std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], 0,
+                                                  localizer.localSizes(builder, op.getWeight()));
+    if (!lookup)
+      return failure();
+    // The padding row is for gradients, which exist before ops are localised.
+    Value rows = aten::EmbeddingOp::create(builder, op.getLoc(), lookup->table, lookup->index,
+                                           /*padding_idx=*/-1);
+    Emitter emit = localizer.emitter(builder);
+    int64_t rank = cast<RankedTensorType>(lookup->mask.getType()).getRank();
+    return single(masked(emit, rows, emit.unsqueeze(lookup->mask, rank)));
+  }
+};
+
+struct GatherModel : LocalizeModel<GatherModel, aten::GatherOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::GatherOp op,
+                         ValueRange operands) {
+    int64_t dim = static_cast<int64_t>(op.getDim());
+    SmallVector<unsigned> axes = localizer.operandAxes(0, dim);
+    if (axes.empty())
+      return sameOp(localizer, builder, operands);
+    if (failed(checkPartial(localizer, axes)))
+      return failure();
+    std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
+                                                  localizer.localSizes(builder, op.getSelf()));
+    if (!lookup)
+      return failure();
+    Value found = aten::GatherOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
+    Emitter emit = localizer.emitter(builder);
+    return single(masked(emit, found, lookup->mask));
+  }
+};
+
+struct IndexSelectModel : LocalizeModel<IndexSelectModel, aten::IndexSelectOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::IndexSelectOp op,
+                         ValueRange operands) {
+    int64_t dim = static_cast<int64_t>(op.getDim());
+    SmallVector<unsigned> axes = localizer.operandAxes(0, dim);
+    if (axes.empty())
+      return sameOp(localizer, builder, operands);
+    if (failed(checkPartial(localizer, axes)))
+      return failure();
+    std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
+                                                  localizer.localSizes(builder, op.getSelf()));
+    if (!lookup)
+      return failure();
+    Value found =
+        aten::IndexSelectOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
+    Emitter emit = localizer.emitter(builder);
+    OpFoldResult length = localizer.localSizes(builder, op.getIndex()).front();
+    Value mask =
+        alongDim(emit, lookup->mask, length, dim, localizer.globalOperandType(0).getRank());
+    return single(masked(emit, found, mask));
+  }
+};
+
+/// Indexing several dims: those of them that are sharded are masked.
+struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::IndexOp op,
+                         ValueRange operands) {
+    SmallVector<int64_t> at(op.getIndicesAt());
+    SmallVector<unsigned> axes = localizer.operandAxes(0, at);
+    if (axes.empty())
+      return sameOp(localizer, builder, operands);
+    if (failed(checkPartial(localizer, axes)))
+      return failure();
+    Emitter emit = localizer.emitter(builder);
+    SmallVector<Value> locals(operands);
+    Value mask;
+    for (auto [i, dim] : llvm::enumerate(at)) {
+      if (localizer.operandAxes(0, dim).empty())
+        continue;
+      // Negative positions count from the end of the global dim.
+      Value index = operands[i + 1];
+      Type type = aten::elementTypeOf(index);
+      Value size =
+          emit.ofIndex(localizer.indices(builder).global(localizer.operandSize(0, dim)), type);
+      Value isNegative = emit.binary<aten::LtOp>(index, emit.integer(0, type));
+      index = emit.where(isNegative, emit.add(index, size), index);
+      std::optional<LocalLookup> lookup = makeLocal(localizer, builder, locals[0], index, dim,
+                                                    localizer.localSizes(builder, op.getSelf()));
+      if (!lookup)
+        return failure();
+      locals[0] = lookup->table;
+      locals[i + 1] = lookup->index;
+      mask = mask ? emit.binary<aten::BitwiseAndOp>(mask, lookup->mask) : lookup->mask;
+    }
+    Value found =
+        aten::IndexOp::create(builder, op.getLoc(), locals[0], ArrayRef(locals).drop_front(), at);
+    return single(masked(emit, found, alignMask(localizer, builder, emit, op, mask)));
+  }
+
+  /// The mask has the dims of the broadcast indices (or fewer); gives it those of the kept dims
+  /// that come after them in the result.
+  static Value alignMask(Localizer &localizer, OpBuilder &builder, Emitter &emit, aten::IndexOp op,
+                         Value mask) {
+    ArrayRef<int64_t> at = op.getIndicesAt();
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    bool adjacent = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
+    int64_t before = adjacent ? at.front() : 0;
+    int64_t after = rank - static_cast<int64_t>(at.size()) - before;
+    int64_t dims = cast<RankedTensorType>(mask.getType()).getRank();
+    for (int64_t i = 0; i < after; ++i)
+      mask = emit.unsqueeze(mask, dims + i);
+    return mask;
+  }
+};
+
+} // namespace
+
+void shardc::attachLookupModels(MLIRContext *context) {
+  aten::EmbeddingOp::attachInterface<EmbeddingModel>(*context);
+  aten::GatherOp::attachInterface<GatherModel>(*context);
+  aten::IndexSelectOp::attachInterface<IndexSelectModel>(*context);
+  aten::IndexOp::attachInterface<IndexModel>(*context);
+}

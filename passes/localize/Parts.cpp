@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Parts and wholes along a sharded dim: what each rank needs must be its own, at a place that may
+// differ from rank to rank (a fused weight in blocks is cut into its blocks this way).
+
+#include "passes/localize/Models.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace shardc;
+
+static LogicalResult refuseForeignElements(Localizer &localizer, int64_t dim) {
+  localizer.refuse() << "along dim " << dim
+                     << " a rank would need elements of other ranks; replicate the dim before";
+  return failure();
+}
+
+/// [start, start + length * step) of dim `dim`, where `starts` says where it begins on each rank.
+static Value sliceAt(Localizer &localizer, OpBuilder &builder, Value value, int64_t dim,
+                     ArrayRef<int64_t> starts, unsigned result, int64_t step) {
+  LocalIndices indices = localizer.indices(builder);
+  Value start = indices.table(starts);
+  Value length = indices.extent(localizer.resultSize(result, dim),
+                                localizer.resultLayout(result)->splitOfDim(dim));
+  Value end = indices.add(start, indices.mul(length, indices.constant(step)));
+  Value slice = localizer.emitter(builder).slice(value, dim, start, end, step);
+  slice.setType(localizer.localResultType(result));
+  return slice;
+}
+
+namespace {
+
+struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::SliceOp op,
+                         ValueRange operands) {
+    int64_t dim = static_cast<int64_t>(op.getDim()), step = static_cast<int64_t>(op.getStep());
+    bool sharded = !localizer.operandAxes(0, dim).empty();
+    if (!sharded && localizer.resultLayout(0)->splitOfDim(dim).empty())
+      return sameOp(localizer, builder, operands);
+    int64_t size = localizer.globalOperandType(0).getDimSize(dim);
+    if (ShapedType::isDynamic(size) || op.getStart() || op.getEnd()) {
+      localizer.refuse() << "dim " << dim
+                         << " is sharded and has a symbolic size or bound; replicate it before";
+      return failure();
+    }
+    auto clip = [&](int64_t bound) {
+      return std::clamp<int64_t>(bound < 0 ? bound + size : bound, 0, size);
+    };
+    int64_t start = clip(static_cast<int64_t>(op.getStaticStart()));
+    std::optional<std::vector<int64_t>> starts =
+        localSliceStarts(localizer.getMesh().getValue(), localizer.operandDim(0, dim),
+                         localizer.resultDim(0, dim), start, step);
+    if (!starts)
+      return refuseForeignElements(localizer, dim);
+    if (localizer.resultDim(0, dim).size == size)
+      return single(operands[0]);
+    return single(sliceAt(localizer, builder, operands[0], dim, *starts, 0, step));
+  }
+};
+
+struct SplitModel : LocalizeModel<SplitModel, aten::SplitWithSizesOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::SplitWithSizesOp op,
+                         ValueRange operands) {
+    int64_t dim = static_cast<int64_t>(op.getDim());
+    bool sharded = !localizer.operandAxes(0, dim).empty();
+    for (unsigned i = 0; i < op.getNumResults(); ++i)
+      sharded |= !localizer.resultLayout(i)->splitOfDim(dim).empty();
+    if (!sharded)
+      return sameOp(localizer, builder, operands);
+    if (!op.getSplitSizes().empty()) {
+      localizer.refuse() << "dim " << dim
+                         << " is sharded and is cut into symbolic sizes; replicate it before";
+      return failure();
+    }
+    SmallVector<Value> parts;
+    int64_t start = 0;
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+      std::optional<std::vector<int64_t>> starts =
+          localSliceStarts(localizer.getMesh().getValue(), localizer.operandDim(0, dim),
+                           localizer.resultDim(i, dim), start, 1);
+      if (!starts)
+        return refuseForeignElements(localizer, dim);
+      parts.push_back(sliceAt(localizer, builder, operands[0], dim, *starts, i, 1));
+      start += localizer.resultDim(i, dim).size;
+    }
+    return parts;
+  }
+};
+
+/// One position of a sharded dim: its owner has it, the others contribute nothing.
+struct SelectModel : LocalizeModel<SelectModel, aten::SelectOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::SelectOp op,
+                         ValueRange operands) {
+    int64_t dim = static_cast<int64_t>(op.getDim());
+    SmallVector<unsigned> axes = localizer.operandAxes(0, dim);
+    if (axes.empty())
+      return sameOp(localizer, builder, operands);
+    Emitter emit = localizer.emitter(builder);
+    LocalIndices indices = localizer.indices(builder);
+    GlobalSize size = localizer.operandSize(0, dim);
+    DimSplit split = localizer.operandLayout(0)->splitOfDim(dim);
+    bool isBool = aten::elementTypeOf(operands[0]).isInteger(1);
+    if (!isPartialOver(localizer, axes, isBool ? Reduction::Max : Reduction::Sum)) {
+      localizer.refuse() << "the position is on one rank only, so the result must be "
+                         << (isBool ? "P(max)" : "P(sum)") << " over that axis";
+      return failure();
+    }
+    Value offset = indices.offset(size, split);
+    if (!offset) {
+      localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
+      return failure();
+    }
+    int64_t fixed = static_cast<int64_t>(op.getStaticIndex());
+    Value index = op.getIndex() ? operands.back() : indices.constant(fixed);
+    if (!op.getIndex() && fixed < 0)
+      index = indices.add(index, indices.global(size));
+    Value extent = indices.extent(size, split), zero = indices.constant(0);
+    auto clip = [&](Value bound) { return indices.min(indices.max(bound, zero), extent); };
+    Value begin = indices.sub(index, offset);
+    Value part =
+        emit.slice(operands[0], dim, clip(begin), clip(indices.add(begin, indices.constant(1))));
+    return single(isBool ? aten::AnyOp::create(builder, op.getLoc(), part,
+                                               builder.getDenseI64ArrayAttr({dim}), false)
+                         : emit.sum(part, {dim}, /*keepdim=*/false));
+  }
+};
+
+struct CatModel : LocalizeModel<CatModel, aten::CatOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::CatOp op,
+                         ValueRange operands) {
+    int64_t dim = static_cast<int64_t>(op.getDim());
+    bool sharded = !localizer.resultLayout(0)->splitOfDim(dim).empty();
+    bool isStatic = !ShapedType::isDynamic(localizer.globalResultType(0).getDimSize(dim));
+    std::vector<SplitDim> inputs;
+    for (unsigned i = 0; i < operands.size(); ++i) {
+      sharded |= !localizer.operandAxes(i, dim).empty();
+      inputs.push_back(localizer.operandDim(i, dim));
+      isStatic &= !ShapedType::isDynamic(inputs.back().size);
+    }
+    if (!sharded)
+      return sameOp(localizer, builder, operands);
+    if (!isStatic ||
+        !isLocalConcatenation(localizer.getMesh().getValue(), inputs, localizer.resultDim(0, dim)))
+      return refuseForeignElements(localizer, dim);
+    return sameOp(localizer, builder, operands);
+  }
+};
+
+struct PadModel : LocalizeModel<PadModel, aten::ConstantPadNdOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::ConstantPadNdOp op,
+                         ValueRange operands) {
+    ArrayRef<int64_t> pad = op.getPad();
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    for (size_t i = 0; i + 1 < pad.size(); i += 2) {
+      int64_t dim = rank - 1 - static_cast<int64_t>(i / 2);
+      if ((pad[i] != 0 || pad[i + 1] != 0) && !localizer.operandAxes(0, dim).empty())
+        return refuseForeignElements(localizer, dim);
+    }
+    return sameOp(localizer, builder, operands);
+  }
+};
+
+/// Zeroes a triangle of the last two dims by their global indices.
+template <typename Op> struct TriangleModel : LocalizeModel<TriangleModel<Op>, Op> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, Op op, ValueRange operands) {
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    if (localizer.operandAxes(0, {rank - 2, rank - 1}).empty())
+      return sameOp(localizer, builder, operands);
+    Emitter emit = localizer.emitter(builder);
+    SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
+    auto indexOf = [&](int64_t dim) {
+      Value range = globalRange(localizer, builder, localizer.operandSize(0, dim),
+                                localizer.operandLayout(0)->splitOfDim(dim));
+      return alongDim(emit, range, sizes[dim], dim, rank);
+    };
+    Value diagonal = emit.integer(static_cast<int64_t>(op.getDiagonal()), builder.getI64Type());
+    Value limit = emit.add(indexOf(rank - 2), diagonal), column = indexOf(rank - 1);
+    Value keep = std::is_same_v<Op, aten::TrilOp> ? emit.binary<aten::LeOp>(column, limit)
+                                                  : emit.binary<aten::GeOp>(column, limit);
+    Type elementType = aten::elementTypeOf(operands[0]);
+    return single(emit.where(keep, operands[0], emit.integer(0, elementType)));
+  }
+};
+
+} // namespace
+
+void shardc::attachPartModels(MLIRContext *context) {
+  aten::SliceOp::attachInterface<SliceModel>(*context);
+  aten::SplitWithSizesOp::attachInterface<SplitModel>(*context);
+  aten::SelectOp::attachInterface<SelectModel>(*context);
+  aten::CatOp::attachInterface<CatModel>(*context);
+  aten::ConstantPadNdOp::attachInterface<PadModel>(*context);
+  aten::TrilOp::attachInterface<TriangleModel<aten::TrilOp>>(*context);
+  aten::TriuOp::attachInterface<TriangleModel<aten::TriuOp>>(*context);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// placed -> local; see Passes.td.
+#ifndef SHARDC_PASSES_LOCALIZE_PASSES_H
+#define SHARDC_PASSES_LOCALIZE_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace shardc {
+
+#define GEN_PASS_DECL
+#include "passes/localize/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/localize/Passes.h.inc"
+
+/// placed -> local: plan redistributions, localise, clean up, verify.
+void buildLocalizePipeline(mlir::OpPassManager &manager);
+/// Makes it known as `--shardc-localize`.
+void registerLocalizePipeline();
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_LOCALIZE_PASSES_H

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// placed -> local.
+
+#ifndef SHARDC_PASSES_LOCALIZE_PASSES_TD
+#define SHARDC_PASSES_LOCALIZE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
+  let summary = "Turns a placed program into what one rank computes";
+  let description = [{
+    Form: placed -> local. Every tensor becomes the part of it that one rank holds, and every change of
+    layout (a single step: run `dist-plan-redistributions` first) a collective, or a choice among what
+    the rank has. Ops stay the same ops; those that count elements of a sharded dim count one rank's,
+    and those that need other ranks (softmax, norms, means and lookups over a sharded dim) get small
+    collectives of their own, never a gather of their operand.
+
+    A dim whose extent differs between ranks is dynamic; `dist.extent` says how much it is. Arguments
+    and results keep their global type and layout as attributes.
+
+    ```mlir
+    #R = #dist.layout<#mesh, [R]>
+    #S1 = #dist.layout<#mesh, [S(1)]>
+    #P = #dist.layout<#mesh, [P(sum)]>
+    func.func @forward(%x: tensor<8x64xf32, #S1>, %w: tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #R> {
+      %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #P>
+      %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
+      return %r : tensor<8x32xf32, #R>
+    }
+    // becomes, for four ranks,
+    func.func @forward(
+        %x: tensor<8x16xf32> {dist.global_type = tensor<8x64xf32>, dist.layout = #S1},
+        %w: tensor<32x16xf32> {dist.global_type = tensor<32x64xf32>, dist.layout = #S1})
+        -> (tensor<8x32xf32> {dist.global_type = tensor<8x32xf32>, dist.layout = #R}) {
+      %y = aten.linear %x, %w : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+      %r = dist.all_reduce sum %y over #dist.axes<#mesh, ["tp"]> : tensor<8x32xf32>
+      return %r : tensor<8x32xf32>
+    }
+    ```
+
+    All ops that cannot be localised in their layouts are reported, each at its place in the model; the
+    function is then left as it was.
+  }];
+  let statistics = [
+    Statistic<"numOps", "ops", "Ops that were localised">,
+    Statistic<"numSteps", "steps", "Redistributions that became collectives or local choices">,
+    Statistic<"numInner", "inner-collectives", "Collectives that ops needed inside">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::shardc::aten::AtenDialect",
+                           "::shardc::dist::DistDialect"];
+}
+
+#endif // SHARDC_PASSES_LOCALIZE_PASSES_TD

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/localize/Passes.h"
+#include "passes/redistribute/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void shardc::buildLocalizePipeline(OpPassManager &manager) {
+  manager.addPass(createPlanRedistributions());
+  manager.addPass(createLocalize());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+void shardc::registerLocalizePipeline() {
+  PassPipelineRegistration<>("shardc-localize",
+                             "placed -> local: plan redistributions, localise, clean up, verify",
+                             buildLocalizePipeline);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Redistributions taken apart.
+
+#ifndef SHARDC_PASSES_REDISTRIBUTE_PASSES_TD
+#define SHARDC_PASSES_REDISTRIBUTE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> {
+  let summary = "Turns each redistribution into a sequence of single steps";
+  let description = [{
+    Form: placed -> placed. A step changes the placement of one mesh axis (or reduces over several at
+    once) and is one collective or one local choice. Steps take dims apart from the inner axis to the
+    outer and put them together from the outer to the inner (R1), so every tensor on the way has a
+    layout that is right. One that is a single step already is left alone.
+
+    ```mlir
+    %r = dist.redistribute %x : tensor<5x3xf32, [S(0), S(0)]> to tensor<5x3xf32, [R, S(0)]>
+    // becomes, with the layouts of mesh 2 x 2 written short,
+    %0 = dist.redistribute %x : tensor<5x3xf32, [S(0), S(0)]> to tensor<5x3xf32, [S(0), R]>
+    %1 = dist.redistribute %0 : tensor<5x3xf32, [S(0), R]> to tensor<5x3xf32, [R, R]>
+    %r = dist.redistribute %1 : tensor<5x3xf32, [R, R]> to tensor<5x3xf32, [R, S(0)]>
+    ```
+
+    Which sequence it is, a planner decides: `greedy` prefers the steps that leave the least data.
+  }];
+  let options = [
+    Option<"planner", "planner", "std::string", "\"greedy\"", "How sequences are found: greedy">,
+  ];
+  let statistics = [
+    Statistic<"numPlanned", "planned", "Redistributions that became several steps">,
+    Statistic<"numSteps", "steps", "Steps that there are now">,
+  ];
+  let dependentDialects = ["::shardc::dist::DistDialect"];
+}
+
+#endif // SHARDC_PASSES_REDISTRIBUTE_PASSES_TD

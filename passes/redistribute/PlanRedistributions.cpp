@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/redistribute/Passes.h"
+
+#include "dialects/dist/Dist.h"
+#include "passes/redistribute/core/Steps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_PLANREDISTRIBUTIONS
+#include "passes/redistribute/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+/// Where the data comes from and where it goes: the redistribution itself, the op that made the
+/// value and the first that uses it.
+static Location fuseEnds(RedistributeOp op) {
+  SmallVector<Location> locations{op.getLoc(), op.getInput().getLoc()};
+  for (Operation *user : op->getUsers()) {
+    locations.push_back(user->getLoc());
+    break;
+  }
+  return FusedLoc::get(op.getContext(), locations);
+}
+
+static int64_t bytesOf(Type elementType) {
+  return elementType.isIntOrFloat() ? (elementType.getIntOrFloatBitWidth() + 7) / 8 : 8;
+}
+
+namespace {
+
+class PlanRedistributionsPass : public shardc::impl::PlanRedistributionsBase<PlanRedistributionsPass> {
+public:
+  using PlanRedistributionsBase::PlanRedistributionsBase;
+
+  void runOnOperation() override {
+    if (planner != "greedy") {
+      getOperation().emitError("no planner is called '") << planner << "'; there is: greedy";
+      return signalPassFailure();
+    }
+    std::unique_ptr<RedistributePlanner> steps = makeGreedyRedistributePlanner();
+    SmallVector<RedistributeOp> all;
+    getOperation().walk([&](RedistributeOp op) { all.push_back(op); });
+    bool allPlanned = true;
+    for (RedistributeOp op : all)
+      allPlanned &= succeeded(plan(op, *steps));
+    if (!allPlanned)
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult plan(RedistributeOp op, const RedistributePlanner &steps) {
+    auto type = cast<RankedTensorType>(op.getInput().getType());
+    LayoutAttr from = op.getSourceLayout(), to = op.getTargetLayout();
+    if (!from || !to)
+      return op.emitOpError("has a tensor without layout");
+    RedistributePlan plan =
+        steps.plan(from.getValue(), to.getValue(), type.getShape(), bytesOf(type.getElementType()));
+    for (const std::string &error : plan.errors)
+      op.emitOpError() << error;
+    if (!plan.errors.empty())
+      return failure();
+    numSteps += plan.steps.size();
+    numPlanned += plan.steps.size() > 1;
+
+    OpBuilder builder(op);
+    Location loc = fuseEnds(op);
+    op->setLoc(loc);
+    Value value = op.getInput();
+    for (const RedistributeStep &step :
+         ArrayRef(plan.steps).drop_back(plan.steps.empty() ? 0 : 1)) {
+      auto layout = LayoutAttr::get(builder.getContext(), step.after);
+      auto next = RankedTensorType::get(type.getShape(), type.getElementType(), layout);
+      value = RedistributeOp::create(builder, loc, next, value, op.getBackward());
+    }
+    op.getInputMutable().assign(value);
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the `dist` ops of the local stage mean, for all ranks at once. A value is a list with one entry
+per position of the mesh. Whatever an op claims about extents is checked against what ranks hold."""
+import torch
+
+from layout import Cursor, Placement, parse_mesh, pieces, reduce
+
+DYNAMIC = -(2**63)
+OPS = {}
+
+
+def dist(name):
+    def register(function):
+        OPS["dist." + name] = function
+        return function
+    return register
+
+
+# -- attributes -------------------------------------------------------------------------------------
+
+_CACHE = {}
+
+
+def _parsed(attr, read):
+    """Attributes are few and repeat: each text is read once."""
+    key = (read, attr["attr"])
+    if key not in _CACHE:
+        cursor = Cursor(attr["attr"])
+        cursor.next("#")
+        _CACHE[key] = read(cursor)
+    return _CACHE[key]
+
+
+def _read_groups(cursor):
+    """(mesh or None, groups as lists of positions)."""
+    if cursor.accept("dist.groups"):
+        cursor.next("<")
+        cursor.next("[")
+        groups = []
+        while not cursor.accept("]"):
+            groups.append(cursor.ints())
+            cursor.accept(",")
+        return None, groups
+    cursor.next("dist.axes")
+    cursor.next("<")
+    mesh = parse_mesh(cursor)
+    cursor.next(",")
+    return mesh, mesh.groups([mesh.names.index(name) for name in cursor.names()])
+
+
+def groups_of(op, mesh):
+    of, groups = _parsed(op.attrs["group"], _read_groups)
+    if of is not None and not of == mesh:
+        raise ValueError("the group is of another mesh")
+    return groups
+
+
+def _read_reduction(cursor):
+    cursor.next("dist.reduction")
+    cursor.next("<")
+    return cursor.next()
+
+
+def _read_extents(cursor):
+    """A function of (coordinate, symbols)."""
+    cursor.next("dist.extents")
+    cursor.next("<")
+    if cursor.accept("table"):
+        table = cursor.ints()
+        cursor.next("over")
+        position = {c: p for p, c in enumerate(parse_mesh(cursor).coordinates())}
+        return lambda coordinate, symbols: table[position[tuple(coordinate)]]
+    expression = []
+    while cursor.peek() not in ("over", ">"):
+        expression.append(cursor.next())
+    mesh, splits = None, []
+    if cursor.accept("over"):
+        mesh = parse_mesh(cursor)
+        cursor.next("[")
+        while not cursor.accept("]"):
+            axis, placement = mesh.names.index(cursor.next().strip('"')), Placement("S")
+            if cursor.accept("("):
+                while not cursor.accept(")"):
+                    field = cursor.next("blocks", "granule", "sizes")
+                    cursor.next("=")
+                    setattr(placement, field, cursor.ints() if field == "sizes" else int(cursor.next()))
+                    cursor.accept(",")
+            splits.append((axis, placement))
+            cursor.accept(",")
+
+    def evaluate(coordinate, symbols):
+        held = list(range(_size(expression, symbols)))
+        for axis, placement in splits:
+            held = pieces(held, placement, mesh.axes[axis][1], coordinate[axis])
+        return len(held)
+    return evaluate
+
+
+def _size(tokens, symbols):
+    words = {"floordiv": "//", "mod": "%"}
+    text = " ".join(words.get(t, str(symbols[t]) if t in symbols else t) for t in tokens)
+    if not set(text) <= set("0123456789+-*/%() "):
+        raise ValueError(f"cannot evaluate the size {text}")
+    return eval(text, {"__builtins__": {}})
+
+
+def extent(attrs, coordinate, symbols):
+    return _parsed(attrs["extents"], _read_extents)(coordinate, symbols)
+
+
+# -- ranks ------------------------------------------------------------------------------------------
+
+@dist("extent")
+def extent_op(op, operands, mesh, symbols):
+    return [[extent(op.attrs, c, symbols) for c in mesh.coordinates()]]
+
+
+@dist("axis_index")
+def axis_index(op, operands, mesh, symbols):
+    result = [0] * mesh.size
+    for group in groups_of(op, mesh):
+        for i, p in enumerate(group):
+            result[p] = i
+    return [result]
+
+
+# -- collectives ------------------------------------------------------------------------------------
+
+def _lists(op, operands, *names):
+    """(tensors, for each tensor: {name: per position in the group an int or a per-rank list}, rest)."""
+    segments = op.attrs.get("operandSegmentSizes", [len(operands), 0])
+    tensors, sizes = operands[:segments[0]], list(operands[segments[0]:])
+    result = []
+    for i in range(len(tensors)):
+        lists = {}
+        for name in names:
+            entries = (op.attrs.get(name) or [[]] * len(tensors))[i]
+            lists[name] = [sizes.pop(0) if v == DYNAMIC else v for v in entries] or None
+        result.append(lists)
+    return tensors, result, sizes
+
+
+def _at(entries, p):
+    return [v[p] if isinstance(v, list) else v for v in entries]
+
+
+def _chunks(full, n):
+    return [len(pieces(list(range(full)), Placement("S"), n, r)) for r in range(n)]
+
+
+def _expect(condition, why):
+    if not condition:
+        raise ValueError(why)
+
+
+@dist("all_reduce")
+def all_reduce(op, operands, mesh, symbols):
+    reduction = _parsed(op.attrs["reduction"], _read_reduction)
+    results = []
+    for tensor in operands:
+        result = [None] * mesh.size
+        for group in groups_of(op, mesh):
+            _expect(len({tensor[p].shape for p in group}) == 1, "shapes differ in a group")
+            total = reduce([tensor[p] for p in group], reduction)
+            for p in group:
+                result[p] = total
+        results.append(result)
+    return results
+
+
+def _full(op, i, dim, rest, p):
+    """The whole extent along `dim`: static in the result's type, or an index operand."""
+    size = op.types[i].shape[dim]
+    return size if size is not None else rest[p]
+
+
+@dist("all_gather")
+def all_gather(op, operands, mesh, symbols):
+    tensors, lists, rest = _lists(op, operands, "extents")
+    results = []
+    for i, tensor in enumerate(tensors):
+        dim, entries = op.attrs["dims"][i], lists[i]["extents"]
+        full = rest.pop(0) if entries is None and op.types[i].shape[dim] is None else None
+        result = [None] * mesh.size
+        for group in groups_of(op, mesh):
+            for p in group:
+                extents = _at(entries, p) if entries else _chunks(_full(op, i, dim, full, p), len(group))
+                held = [tensor[q].shape[dim] for q in group]
+                _expect(extents == held, f"extents {extents}, but ranks hold {held}")
+                result[p] = torch.cat([tensor[q] for q in group], dim)
+        results.append(result)
+    return results
+
+
+@dist("reduce_scatter")
+def reduce_scatter(op, operands, mesh, symbols):
+    reduction = _parsed(op.attrs["reduction"], _read_reduction)
+    tensors, lists, _ = _lists(op, operands, "extents")
+    results = []
+    for i, tensor in enumerate(tensors):
+        dim, entries = op.attrs["dims"][i], lists[i]["extents"]
+        result = [None] * mesh.size
+        for group in groups_of(op, mesh):
+            _expect(len({tensor[p].shape for p in group}) == 1, "shapes differ in a group")
+            total = reduce([tensor[p] for p in group], reduction)
+            for at, p in enumerate(group):
+                extents = _at(entries, p) if entries else _chunks(total.shape[dim], len(group))
+                result[p] = torch.split(total, extents, dim)[at]
+        results.append(result)
+    return results
+
+
+@dist("all_to_all")
+def all_to_all(op, operands, mesh, symbols):
+    tensors, lists, rest = _lists(op, operands, "split_extents", "concat_extents")
+    results = []
+    for i, tensor in enumerate(tensors):
+        split, concat = op.attrs["split_dims"][i], op.attrs["concat_dims"][i]
+        leaving, arriving = lists[i]["split_extents"], lists[i]["concat_extents"]
+        needs = arriving is None and split != concat and op.types[i].shape[concat] is None
+        full = rest.pop(0) if needs else None
+        result = [None] * mesh.size
+        for group in groups_of(op, mesh):
+            cut = {}
+            for p in group:
+                extents = _at(leaving, p) if leaving else _chunks(tensor[p].shape[split], len(group))
+                cut[p] = torch.split(tensor[p], extents, split)
+            for at, p in enumerate(group):
+                parts = [cut[q][at] for q in group]
+                got = [part.shape[concat] for part in parts]
+                if arriving:
+                    _expect(_at(arriving, p) == got, f"extents {_at(arriving, p)}, but {got} arrive")
+                elif split != concat:
+                    due = _chunks(_full(op, i, concat, full, p), len(group))
+                    _expect(due == got, f"chunks {due}, but {got} arrive")
+                result[p] = torch.cat(parts, concat)
+        results.append(result)
+    return results
+
+
+@dist("broadcast")
+def broadcast(op, operands, mesh, symbols):
+    results = []
+    for tensor in operands:
+        result = [None] * mesh.size
+        for group in groups_of(op, mesh):
+            for p in group:
+                result[p] = tensor[group[op.attrs["root"]]]
+        results.append(result)
+    return results
+
+
+# -- symbols ----------------------------------------------------------------------------------------
+
+def bind_symbols(function, inputs):
+    """Values of the symbols of dynamic dims, from the shapes of global inputs."""
+    return {}

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random placed programs: a random mesh, random small graphs, random legal layouts for every op, and a
+redistribution wherever a value is not where its user wants it. What each op looks like to sharding (its
+factors) is written here once more, apart from the compiler, in placed_ops.py."""
+import random
+
+from layout import Layout, Mesh, Placement
+
+MESHES = [[("a", 2)], [("a", 3)], [("a", 4)], [("a", 2), ("b", 2)], [("a", 2), ("b", 3)]]
+
+
+class Factor:
+    """kind: "parallel", "reduce" (result is P(reduction)), "together" (ranks talk inside the op; results
+    that lack the factor are replicated), "whole" (never sharded)."""
+
+    def __init__(self, size, kind="parallel", reduction="sum", plain=False):
+        self.size, self.kind, self.reduction = size, kind, reduction
+        self.plain = plain  # chunks only: no explicit sizes, no granules
+
+
+class Spec:
+    """An op on global tensors: operands are (value, dims), results (shape, dtype, dims); dims has for each
+    dim the names of its factors, outer to inner (none for a dim of size 1)."""
+
+    def __init__(self, name, operands, results, factors, attrs="", linear=(), additive=()):
+        self.name, self.operands, self.results, self.factors = name, operands, results, factors
+        self.attrs, self.linear, self.additive = attrs, list(linear), set(additive)
+        self.forced = {}  # (axis, "o"/"r", index): placement instead of the derived one
+        self.bounded = False
+
+
+class Value:
+    def __init__(self, name, shape, dtype, layout, high=None):
+        self.name, self.shape, self.dtype, self.layout = name, list(shape), dtype, layout
+        self.high = high  # for integers made here: values are in [0, high)
+
+    def type_text(self):
+        return tensor_type(self.shape, self.dtype, self.layout)
+
+
+def tensor_type(shape, dtype, layout=None):
+    dims = "".join(f"{n}x" for n in shape)
+    return f"tensor<{dims}{dtype}{', ' + layout.text() if layout else ''}>"
+
+
+class Program:
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.name = f"f{seed}"
+        self.mesh = Mesh(self.rng.choice(MESHES))
+        self.args, self.values, self.lines, self.returned = [], [], [], []
+        self.ops = []
+        self.count = 0
+
+    # -- values -------------------------------------------------------------------------------------
+
+    def fresh(self):
+        self.count += 1
+        return f"%{self.count}"
+
+    def arg(self, shape, dtype="f64", high=None):
+        layout = self.random_layout(shape, dtype)
+        value = Value(self.fresh(), shape, dtype, layout, high)
+        self.args.append(value)
+        self.values.append(value)
+        return value
+
+    def random_layout(self, shape, dtype):
+        """Any valid layout: each axis replicated, partial or on some dim, split in some way."""
+        placements, used = [], {}
+        for axis, (_, n) in enumerate(self.mesh.axes):
+            dims = [d for d, size in enumerate(shape) if size > 1]
+            kinds = ["R"] + ["S"] * (2 * bool(dims)) + (["P"] if dtype in ("f64", "f32", "i64") else [])
+            kind = self.rng.choice(kinds)
+            if kind == "P":
+                reduction = self.rng.choice(["sum", "avg", "max", "min"] if dtype[0] == "f" else ["sum", "max"])
+                placements.append(Placement("P", reduction=reduction))
+            elif kind == "S":
+                dim = self.rng.choice(dims)
+                placements.append(self.random_split(dim, shape[dim], n, plain=dim in used))
+                used.setdefault(dim, []).append(axis)
+            else:
+                placements.append(Placement("R"))
+        shared = [axes for axes in used.values() if len(axes) > 1]
+        order = None
+        if shared and self.rng.random() < 0.5:
+            order = list(reversed(range(len(placements))))
+            for axes in shared:  # the outer one is the second now, and may have been split by sizes
+                for axis in axes:
+                    placements[axis] = Placement("S", placements[axis].dim)
+        elif shared:
+            for axes in shared:
+                for axis in axes[1:]:
+                    placements[axis] = Placement("S", placements[axis].dim)
+        return Layout(self.mesh, placements, order)
+
+    def random_split(self, dim, size, n, plain=False):
+        ways = ["chunk"] * 3 + ([] if plain else ["sizes", "granule", "blocks"])
+        way = self.rng.choice(ways)
+        blocks = [b for b in (2, 3) if size % b == 0 and size > b]
+        if way == "sizes":
+            return Placement("S", dim, sizes=self.random_sizes(size, n))
+        granules = [g for g in (2, 3) if size % g == 0]
+        if way == "granule" and granules:
+            return Placement("S", dim, granule=self.rng.choice(granules))
+        if way == "blocks" and blocks:
+            return Placement("S", dim, blocks=self.rng.choice(blocks))
+        return Placement("S", dim)
+
+    def random_sizes(self, size, n):
+        cuts = sorted(self.rng.randint(0, size) for _ in range(n - 1))
+        return [b - a for a, b in zip([0] + cuts, cuts + [size])]
+
+    def pick(self, rank=None, minimum=0, dtypes=("f64",), condition=lambda v: True):
+        """An existing value, or None."""
+        fitting = [v for v in self.values if v.dtype in dtypes and len(v.shape) >= minimum and
+                   (rank is None or len(v.shape) == rank) and condition(v)]
+        # The latest values more often: graphs become deep.
+        return self.rng.choice(fitting[-4:] * 2 + fitting) if fitting else None
+
+    def dims(self, rank, ones=True):
+        return [self.rng.choice(([1] if ones else []) + [2, 3, 4, 5, 6, 7, 8, 12]) for _ in range(rank)]
+
+    # -- placing ------------------------------------------------------------------------------------
+
+    def choose(self, spec):
+        """For each axis: None, a factor's name, or ("partial", set of operands, reduction)."""
+        choices = []
+        for _ in self.mesh.axes:
+            options = [None]
+            for name, f in spec.factors.items():
+                if f.kind != "whole" and f.size > 1:
+                    options += [name] * 3
+            if all(t[1][0] == "f" for t in spec.results):
+                options += [("partial", s, r) for s in spec.linear for r in ("sum", "avg")]
+            choices.append(self.rng.choice(options))
+        return choices
+
+    def place(self, spec):
+        """Layouts of all operands and results, or None where this choice cannot be said in layouts."""
+        choices = self.choose(spec)
+        axes_of = {}
+        for axis, choice in enumerate(choices):
+            if isinstance(choice, str):
+                axes_of.setdefault(choice, []).append(axis)
+        order = list(range(len(self.mesh.axes)))
+        if self.rng.random() < 0.3:
+            order.reverse()
+        splits = {}
+        for name, axes in axes_of.items():
+            f = spec.factors[name]
+            for axis in axes:
+                plain = len(axes) > 1 or f.plain
+                split = self.random_split(0, f.size, self.mesh.axes[axis][1], plain)
+                splits[axis] = Placement("S", 0, sizes=split.sizes, granule=split.granule)
+        operands = [self.layout(spec, d, choices, splits, order, i, None) for i, (_, d) in enumerate(spec.operands)]
+        results = [self.layout(spec, d, choices, splits, order, None, i) for i, (_, _, d) in enumerate(spec.results)]
+        return None if any(x is None for x in operands + results) else (operands, results)
+
+    def layout(self, spec, dims, choices, splits, order, operand, result):
+        placements, factor_of_dim = [], {}
+        for axis, choice in enumerate(choices):
+            placement = Placement("R")
+            if isinstance(choice, tuple):
+                if result is not None or operand in choice[1]:
+                    placement = Placement("P", reduction=choice[2])
+            elif choice is not None:
+                f = spec.factors[choice]
+                at = [(d, names.index(choice)) for d, names in enumerate(dims) if choice in names]
+                if at:
+                    d, i = at[0]
+                    if factor_of_dim.setdefault(d, choice) != choice:
+                        return None
+                    sizes = [spec.factors[n].size for n in dims[d]]
+                    placement = scaled(splits[axis], d, product(sizes[:i]), product(sizes[i + 1:]))
+                elif f.kind == "reduce" and (result is not None or operand in spec.additive):
+                    placement = Placement("P", reduction=f.reduction)
+            placements.append(placement)
+        shares = any(len([p for p in placements if p.kind == "S" and p.dim == d]) > 1 for d in range(len(dims)))
+        return Layout(self.mesh, placements, order if shares else None)
+
+    def add(self, spec):
+        """Emits an op in a random placement; returns its results, or None where none was found."""
+        for _ in range(10):
+            placed = self.place(spec)
+            if placed:
+                break
+        else:
+            return None
+        operands, results = placed
+        names, types = [], []
+        for (value, _), layout in zip(spec.operands, operands):
+            moved = self.redistribute(value, layout)
+            names.append(moved.name)
+            types.append(moved.type_text())
+        made = [Value(self.fresh(), shape, dtype, layout)
+                for (shape, dtype, _), layout in zip(spec.results, results)]
+        attrs = f" <{{{spec.attrs}}}>" if spec.attrs else ""
+        self.lines.append(f'{", ".join(v.name for v in made)} = "aten.{spec.name}"({", ".join(names)}){attrs} : '
+                          f'({", ".join(types)}) -> ({", ".join(v.type_text() for v in made)})')
+        self.values += made
+        self.ops.append(spec.name)
+        return made
+
+    def redistribute(self, value, layout):
+        if value.layout == layout:
+            return value
+        moved = Value(self.fresh(), value.shape, value.dtype, layout, value.high)
+        self.lines.append(f"{moved.name} = dist.redistribute {value.name} : {value.type_text()} to "
+                          f"{moved.type_text()}")
+        return moved
+
+    def finish(self):
+        """Returns the last values, each in a layout of its own."""
+        for value in self.values[-3:]:
+            layout = value.layout
+            if self.rng.random() < 0.7:
+                layout = self.random_layout(value.shape, value.dtype)
+            self.returned.append(self.redistribute(value, layout))
+
+    def text(self):
+        args = ", ".join(f"{v.name}: {v.type_text()}" for v in self.args)
+        types = ", ".join(v.type_text() for v in self.returned)
+        body = "\n".join("  " + line for line in self.lines)
+        names = ", ".join(v.name for v in self.returned)
+        return f"func.func @{self.name}({args}) -> ({types}) {{\n{body}\n  return {names} : {types}\n}}\n"
+
+
+def product(values):
+    result = 1
+    for v in values:
+        result *= v
+    return result
+
+
+def scaled(split, dim, outer, inner):
+    """The split of a factor as one of a dim that has `outer` before and `inner` after it."""
+    sizes = [s * inner for s in split.sizes] if split.sizes else None
+    return Placement("S", dim, blocks=outer, granule=1 if sizes else split.granule * inner, sizes=sizes)
