@@ -5,7 +5,7 @@
 include "dialects/aten/AtenBase.td"
 
 def Aten_ScaledDotProductAttentionOp : Aten_Op<"scaled_dot_product_attention",
-    [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, LocalizableOpInterface]> {
+    [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
   let summary = "softmax(query key^T * scale + mask) value";
   let description = [{
     query is `[..., heads, L, E]`, key `[..., heads, S, E]`, value `[..., heads, S, Ev]`. The mask is

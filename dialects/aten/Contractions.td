@@ -8,7 +8,7 @@ include "dialects/aten/AtenBase.td"
 
 class Aten_ContractionOp<string mnemonic, list<Trait> traits = []>
     : Aten_Op<mnemonic, !listconcat([
-        DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, LocalizableOpInterface], traits)> {
+        DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>], traits)> {
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
@@ -23,19 +23,19 @@ def Aten_LinearOp : Aten_ContractionOp<"linear"> {
   let shardBy = "linearRule(op)";
 }
 
-def Aten_MatmulOp : Aten_ContractionOp<"matmul"> {
+def Aten_MatmulOp : Aten_ContractionOp<"matmul", [LocalizableOpInterface]> {
   let summary = "Matrix product with broadcast batch dims; vectors as in PyTorch";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other);
   let shardBy = "matmulRule(op)";
 }
 
-def Aten_MmOp : Aten_ContractionOp<"mm"> {
+def Aten_MmOp : Aten_ContractionOp<"mm", [LocalizableOpInterface]> {
   let summary = "Matrix product: [m, k] by [k, n]";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
   let shardBy = "productRule(op)";
 }
 
-def Aten_BmmOp : Aten_ContractionOp<"bmm"> {
+def Aten_BmmOp : Aten_ContractionOp<"bmm", [LocalizableOpInterface]> {
   let summary = "Batch of matrix products: [b, m, k] by [b, k, n]";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
   let shardBy = "productRule(op)";

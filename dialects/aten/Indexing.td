@@ -19,7 +19,7 @@ def Aten_EmbeddingOp : Aten_Op<"embedding"> {
   let shardBy = "embeddingRule(op)";
 }
 
-def Aten_GatherOp : Aten_Op<"gather", [LocalizableOpInterface]> {
+def Aten_GatherOp : Aten_Op<"gather"> {
   let summary = "result[..., i, ...] = self[..., index[..., i, ...], ...] along dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, Aten_IndexTensor:$index);
   let results = (outs Aten_Tensor:$result);
@@ -27,7 +27,7 @@ def Aten_GatherOp : Aten_Op<"gather", [LocalizableOpInterface]> {
   let shardBy = "gatherRule(op)";
 }
 
-def Aten_IndexSelectOp : Aten_Op<"index_select", [LocalizableOpInterface]> {
+def Aten_IndexSelectOp : Aten_Op<"index_select"> {
   let summary = "The slices of a dim at the positions of a vector";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, Aten_IndexTensor:$index);
   let results = (outs Aten_Tensor:$result);
@@ -35,7 +35,7 @@ def Aten_IndexSelectOp : Aten_Op<"index_select", [LocalizableOpInterface]> {
   let shardBy = "indexSelectRule(op)";
 }
 
-def Aten_IndexOp : Aten_Op<"index", [LocalizableOpInterface]> {
+def Aten_IndexOp : Aten_Op<"index"> {
   let summary = "Indexes several dims by tensors that are broadcast together";
   let description = [{
     As in NumPy: the broadcast shape of the indices replaces the indexed dims if these are adjacent, else

@@ -105,7 +105,7 @@ class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBas
 def Aten_ArgmaxOp : Aten_ArgReductionOp<"argmax", "position of the largest element, i64">;
 def Aten_ArgminOp : Aten_ArgReductionOp<"argmin", "position of the smallest element, i64">;
 
-def Aten_CumsumOp : Aten_Op<"cumsum", [LocalizableOpInterface]> {
+def Aten_CumsumOp : Aten_Op<"cumsum"> {
   let summary = "Sums of all elements up to each one along dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, OptionalAttr<TypeAttr>:$dtype);
   let results = (outs Aten_Tensor:$result);

@@ -78,7 +78,7 @@ def Aten_SqueezeOp : Aten_ViewOpBase<"squeeze", [LocalizableOpInterface]> {
   let shardBy = "squeezeRule(op)";
 }
 
-def Aten_FlipOp : Aten_ViewOpBase<"flip", [LocalizableOpInterface]> {
+def Aten_FlipOp : Aten_ViewOpBase<"flip"> {
   let summary = "Reverses dims";
   let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dims);
   let assemblyFormat = "$self $dims attr-dict `:` functional-type(operands, results)";
@@ -112,7 +112,7 @@ def Aten_SliceOp : Aten_ViewOpBase<"slice", [AttrSizedOperandSegments]> {
   let shardBy = "sliceRule(op)";
 }
 
-def Aten_SelectOp : Aten_ViewOpBase<"select", [LocalizableOpInterface]> {
+def Aten_SelectOp : Aten_ViewOpBase<"select"> {
   let summary = "The slice at one position of a dim, which vanishes";
   let description = [{
     A negative position counts from the end.
@@ -138,7 +138,7 @@ def Aten_SplitWithSizesOp : Aten_Op<"split_with_sizes"> {
   let shardBy = "splitRule(op)";
 }
 
-def Aten_CatOp : Aten_ViewOpBase<"cat", [LocalizableOpInterface]> {
+def Aten_CatOp : Aten_ViewOpBase<"cat"> {
   let summary = "Concatenation along a dim, in the promoted element type";
   let arguments = (ins Variadic<Aten_Tensor>:$tensors, DefaultValuedAttr<Aten_Dim, "0">:$dim);
   let assemblyFormat = [{
@@ -160,7 +160,7 @@ def Aten_StackOp : Aten_ViewOpBase<"stack", [LocalizableOpInterface]> {
 // Borders and triangles
 //===--------------------------------------------------------------------------------------------===//
 
-def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd", [LocalizableOpInterface]> {
+def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd"> {
   let summary = "Adds elements of one value around a tensor";
   let description = [{
     `pad` is a list of pairs (before, after), for the last dim first. A negative width cuts off.
@@ -172,7 +172,7 @@ def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd", [LocalizableOpInte
 }
 
 class Aten_TriangleOp<string mnemonic, string formula>
-    : Aten_ViewOpBase<mnemonic, [LocalizableOpInterface]> {
+    : Aten_ViewOpBase<mnemonic> {
   let summary = formula;
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, DefaultValuedAttr<I64Attr, "0">:$diagonal);

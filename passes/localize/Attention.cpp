@@ -86,5 +86,5 @@ private:
 } // namespace
 
 void shardc::attachAttentionModels(MLIRContext *context) {
-  aten::ScaledDotProductAttentionOp::attachInterface<AttentionModel>(*context);
+  attachModel<aten::ScaledDotProductAttentionOp, AttentionModel>(context);
 }

@@ -46,7 +46,7 @@ template <typename Op> struct AddedProductModel : LocalizeModel<AddedProductMode
 } // namespace
 
 void shardc::attachContractionModels(MLIRContext *context) {
-  aten::LinearOp::attachInterface<LinearModel>(*context);
-  aten::AddmmOp::attachInterface<AddedProductModel<aten::AddmmOp>>(*context);
-  aten::BaddbmmOp::attachInterface<AddedProductModel<aten::BaddbmmOp>>(*context);
+  attachModel<aten::LinearOp, LinearModel>(context);
+  attachModel<aten::AddmmOp, AddedProductModel<aten::AddmmOp>>(context);
+  attachModel<aten::BaddbmmOp, AddedProductModel<aten::BaddbmmOp>>(context);
 }

@@ -73,7 +73,7 @@ struct SymSizeModel : LocalizeModel<SymSizeModel, aten::SymSizeOp> {
 } // namespace
 
 void shardc::attachCreationModels(MLIRContext *context) {
-  aten::ConstantOp::attachInterface<ConstantModel>(*context);
-  aten::ArangeOp::attachInterface<ArangeModel>(*context);
-  aten::SymSizeOp::attachInterface<SymSizeModel>(*context);
+  attachModel<aten::ConstantOp, ConstantModel>(context);
+  attachModel<aten::ArangeOp, ArangeModel>(context);
+  attachModel<aten::SymSizeOp, SymSizeModel>(context);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "dialects/dist/AttributeNames.h"
+#include "dialects/dist/FunctionAttributes.h"
 #include "passes/localize/Localizer.h"
 #include "passes/localize/Passes.h"
 #include "passes/localize/Steps.h"
@@ -156,15 +156,15 @@ void FunctionLocalizer::setSignature() {
   for (auto [i, type] : llvm::enumerate(placed.getInputs())) {
     inputs.push_back(getLocalType(type));
     if (LayoutAttr layout = getLayout(type)) {
-      function.setArgAttr(i, kLayoutAttrName, layout);
-      function.setArgAttr(i, kGlobalTypeAttrName, global(type));
+      function.setArgAttr(i, kLayoutAttr, layout);
+      function.setArgAttr(i, kGlobalTypeAttr, global(type));
     }
   }
   for (auto [i, type] : llvm::enumerate(placed.getResults())) {
     results.push_back(getLocalType(type));
     if (LayoutAttr layout = getLayout(type)) {
-      function.setResultAttr(i, kLayoutAttrName, layout);
-      function.setResultAttr(i, kGlobalTypeAttrName, global(type));
+      function.setResultAttr(i, kLayoutAttr, layout);
+      function.setResultAttr(i, kGlobalTypeAttr, global(type));
     }
   }
   function.setFunctionType(builder.getFunctionType(inputs, results));

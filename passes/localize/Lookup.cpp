@@ -190,8 +190,8 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
 } // namespace
 
 void shardc::attachLookupModels(MLIRContext *context) {
-  aten::EmbeddingOp::attachInterface<EmbeddingModel>(*context);
-  aten::GatherOp::attachInterface<GatherModel>(*context);
-  aten::IndexSelectOp::attachInterface<IndexSelectModel>(*context);
-  aten::IndexOp::attachInterface<IndexModel>(*context);
+  attachModel<aten::EmbeddingOp, EmbeddingModel>(context);
+  attachModel<aten::GatherOp, GatherModel>(context);
+  attachModel<aten::IndexSelectOp, IndexSelectModel>(context);
+  attachModel<aten::IndexOp, IndexModel>(context);
 }

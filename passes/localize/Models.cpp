@@ -58,7 +58,6 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachNormalizationModels(context);
     attachPartModels(context);
     attachReductionModels(context);
-    attachSameOpModels(context);
     attachSoftmaxModels(context);
     attachViewModels(context);
   });

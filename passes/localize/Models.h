@@ -13,7 +13,7 @@ namespace shardc {
 using LocalValues = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
 
 /// Base of the models. A model defines `static LocalValues run(Localizer &, OpBuilder &, OpT,
-/// ValueRange)` and is attached with `OpT::attachInterface<Model>(context)`.
+/// ValueRange)` and is attached with `attachModel<OpT, Model>(context)`.
 template <typename Model, typename OpT>
 struct LocalizeModel : LocalizableOpInterface::ExternalModel<Model, OpT> {
   LocalValues localize(mlir::Operation *op, mlir::OpBuilder &builder, mlir::ValueRange operands,
@@ -21,6 +21,16 @@ struct LocalizeModel : LocalizableOpInterface::ExternalModel<Model, OpT> {
     return Model::run(Localizer::of(context), builder, mlir::cast<OpT>(op), operands);
   }
 };
+
+/// An op that takes the interface's default in its own definition would silently keep it: that is a
+/// mistake in the source, and every tool says so when it starts.
+template <typename OpT, typename Model> void attachModel(mlir::MLIRContext *context) {
+  mlir::OperationName name(OpT::getOperationName(), context);
+  if (name.hasInterface<LocalizableOpInterface>())
+    llvm::report_fatal_error(llvm::Twine(OpT::getOperationName()) +
+                             " has a local form of its own and gets another");
+  OpT::template attachInterface<Model>(*context);
+}
 
 /// The same op on local types, with these operands.
 inline LocalValues sameOp(Localizer &localizer, mlir::OpBuilder &builder,
@@ -56,7 +66,6 @@ void attachLookupModels(mlir::MLIRContext *context);
 void attachNormalizationModels(mlir::MLIRContext *context);
 void attachPartModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
-void attachSameOpModels(mlir::MLIRContext *context);
 void attachSoftmaxModels(mlir::MLIRContext *context);
 void attachViewModels(mlir::MLIRContext *context);
 

@@ -137,8 +137,8 @@ struct VarModel : LocalizeModel<VarModel, aten::VarOp> {
 } // namespace
 
 void shardc::attachNormalizationModels(MLIRContext *context) {
-  aten::LayerNormOp::attachInterface<LayerNormModel>(*context);
-  aten::RmsNormOp::attachInterface<RmsNormModel>(*context);
-  aten::GroupNormOp::attachInterface<GroupNormModel>(*context);
-  aten::VarOp::attachInterface<VarModel>(*context);
+  attachModel<aten::LayerNormOp, LayerNormModel>(context);
+  attachModel<aten::RmsNormOp, RmsNormModel>(context);
+  attachModel<aten::GroupNormOp, GroupNormModel>(context);
+  attachModel<aten::VarOp, VarModel>(context);
 }

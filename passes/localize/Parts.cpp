@@ -183,14 +183,27 @@ template <typename Op> struct TriangleModel : LocalizeModel<TriangleModel<Op>, O
   }
 };
 
+/// Reverses dims: only of what a rank has as a whole.
+struct FlipModel : LocalizeModel<FlipModel, aten::FlipOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::FlipOp op,
+                         ValueRange operands) {
+    if (!localizer.operandAxes(0, op.getDims()).empty()) {
+      localizer.refuse() << "a reversed dim is sharded; replicate it before";
+      return failure();
+    }
+    return sameOp(localizer, builder, operands);
+  }
+};
+
 } // namespace
 
 void shardc::attachPartModels(MLIRContext *context) {
-  aten::SliceOp::attachInterface<SliceModel>(*context);
-  aten::SplitWithSizesOp::attachInterface<SplitModel>(*context);
-  aten::SelectOp::attachInterface<SelectModel>(*context);
-  aten::CatOp::attachInterface<CatModel>(*context);
-  aten::ConstantPadNdOp::attachInterface<PadModel>(*context);
-  aten::TrilOp::attachInterface<TriangleModel<aten::TrilOp>>(*context);
-  aten::TriuOp::attachInterface<TriangleModel<aten::TriuOp>>(*context);
+  attachModel<aten::SliceOp, SliceModel>(context);
+  attachModel<aten::SplitWithSizesOp, SplitModel>(context);
+  attachModel<aten::SelectOp, SelectModel>(context);
+  attachModel<aten::CatOp, CatModel>(context);
+  attachModel<aten::ConstantPadNdOp, PadModel>(context);
+  attachModel<aten::FlipOp, FlipModel>(context);
+  attachModel<aten::TrilOp, TriangleModel<aten::TrilOp>>(context);
+  attachModel<aten::TriuOp, TriangleModel<aten::TriuOp>>(context);
 }

@@ -176,9 +176,9 @@ struct CumsumModel : LocalizeModel<CumsumModel, aten::CumsumOp> {
 } // namespace
 
 void shardc::attachReductionModels(MLIRContext *context) {
-  aten::MeanOp::attachInterface<MeanModel>(*context);
-  aten::VectorNormOp::attachInterface<VectorNormModel>(*context);
-  aten::ArgmaxOp::attachInterface<ArgModel<aten::ArgmaxOp>>(*context);
-  aten::ArgminOp::attachInterface<ArgModel<aten::ArgminOp>>(*context);
-  aten::CumsumOp::attachInterface<CumsumModel>(*context);
+  attachModel<aten::MeanOp, MeanModel>(context);
+  attachModel<aten::VectorNormOp, VectorNormModel>(context);
+  attachModel<aten::ArgmaxOp, ArgModel<aten::ArgmaxOp>>(context);
+  attachModel<aten::ArgminOp, ArgModel<aten::ArgminOp>>(context);
+  attachModel<aten::CumsumOp, CumsumModel>(context);
 }

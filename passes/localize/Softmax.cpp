@@ -69,7 +69,7 @@ struct LogsumexpModel : LocalizeModel<LogsumexpModel, aten::LogsumexpOp> {
 } // namespace
 
 void shardc::attachSoftmaxModels(MLIRContext *context) {
-  aten::SoftmaxOp::attachInterface<SoftmaxModel<aten::SoftmaxOp>>(*context);
-  aten::LogSoftmaxOp::attachInterface<SoftmaxModel<aten::LogSoftmaxOp>>(*context);
-  aten::LogsumexpOp::attachInterface<LogsumexpModel>(*context);
+  attachModel<aten::SoftmaxOp, SoftmaxModel<aten::SoftmaxOp>>(context);
+  attachModel<aten::LogSoftmaxOp, SoftmaxModel<aten::LogSoftmaxOp>>(context);
+  attachModel<aten::LogsumexpOp, LogsumexpModel>(context);
 }

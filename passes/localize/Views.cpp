@@ -56,6 +56,6 @@ struct ExpandModel : LocalizeModel<ExpandModel, aten::ExpandOp> {
 } // namespace
 
 void shardc::attachViewModels(MLIRContext *context) {
-  aten::ViewOp::attachInterface<ViewModel>(*context);
-  aten::ExpandOp::attachInterface<ExpandModel>(*context);
+  attachModel<aten::ViewOp, ViewModel>(context);
+  attachModel<aten::ExpandOp, ExpandModel>(context);
 }

@@ -67,13 +67,16 @@ class Program:
 
     def random_layout(self, shape, dtype):
         """Any valid layout: each axis replicated, partial or on some dim, split in some way."""
-        placements, used = [], {}
+        placements, used, partial = [], {}, None
         for axis, (_, n) in enumerate(self.mesh.axes):
             dims = [d for d, size in enumerate(shape) if size > 1]
             kinds = ["R"] + ["S"] * (2 * bool(dims)) + (["P"] if dtype in ("f64", "f32", "i64") else [])
             kind = self.rng.choice(kinds)
             if kind == "P":
                 reduction = self.rng.choice(["sum", "avg", "max", "min"] if dtype[0] == "f" else ["sum", "max"])
+                if partial and {partial, reduction} != {"sum", "avg"}:
+                    reduction = partial  # reductions over several axes must commute
+                partial = reduction
                 placements.append(Placement("P", reduction=reduction))
             elif kind == "S":
                 dim = self.rng.choice(dims)
