@@ -5,8 +5,8 @@
 #include "dialects/aten/passes/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
-#include "passes/verify/Passes.h"
 #include "passes/redistribute/Passes.h"
+#include "passes/verify/Passes.h"
 
 void shardc::registerAllPasses() {
   aten::registerAtenPasses();
