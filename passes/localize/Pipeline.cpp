@@ -2,6 +2,7 @@
 
 #include "passes/localize/Passes.h"
 #include "passes/redistribute/Passes.h"
+#include "passes/verify/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -10,10 +11,12 @@
 using namespace mlir;
 
 void shardc::buildLocalizePipeline(OpPassManager &manager) {
+  manager.addPass(createVerifyStage({Stage::Placed}));
   manager.addPass(createPlanRedistributions());
   manager.addPass(createLocalize());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  manager.addPass(createVerifyStage({Stage::Local}));
 }
 
 void shardc::registerLocalizePipeline() {
