@@ -38,11 +38,12 @@ private:
                                       aten::ScaledDotProductAttentionOp op, ValueRange operands) {
     Emitter emit = localizer.emitter(builder);
     int64_t rank = localizer.globalOperandType(0).getRank(), queries = rank - 2;
-    Value query = globalRange(localizer, builder, localizer.operandSize(0, queries),
+    Value query = globalRange(localizer, builder, localizer.operandSize(builder, 0, queries),
                               localizer.operandLayout(0)->splitOfDim(queries));
-    Value key = globalRange(localizer, builder, localizer.operandSize(1, queries), DimSplit());
-    OpFoldResult rows = localizer.localSizes(builder, op.getQuery())[queries];
-    OpFoldResult columns = localizer.localSizes(builder, op.getKey())[queries];
+    Value key =
+        globalRange(localizer, builder, localizer.operandSize(builder, 1, queries), DimSplit());
+    OpFoldResult rows = localizer.operandSizes(builder, 0)[queries];
+    OpFoldResult columns = localizer.operandSizes(builder, 1)[queries];
     Value mask = emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
                                          alongDim(emit, query, rows, 0, 2));
     return single(aten::ScaledDotProductAttentionOp::create(

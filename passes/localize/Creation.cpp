@@ -44,7 +44,7 @@ struct ArangeModel : LocalizeModel<ArangeModel, aten::ArangeOp> {
       return sameOp(localizer, builder, operands);
     Emitter emit = localizer.emitter(builder);
     LocalIndices indices = localizer.indices(builder);
-    GlobalSize size = localizer.resultSize(0, 0);
+    GlobalSize size = localizer.resultSize(builder, 0, 0);
     DimSplit split = layout->splitOfDim(0);
     Value offset = indices.offset(size, split);
     if (!offset) {
@@ -66,7 +66,7 @@ struct ArangeModel : LocalizeModel<ArangeModel, aten::ArangeOp> {
 struct SymSizeModel : LocalizeModel<SymSizeModel, aten::SymSizeOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::SymSizeOp op, ValueRange) {
     return single(localizer.indices(builder).global(
-        localizer.operandSize(0, static_cast<int64_t>(op.getDim()))));
+        localizer.operandSize(builder, 0, static_cast<int64_t>(op.getDim()))));
   }
 };
 

@@ -2,27 +2,53 @@
 //
 // Global sizes of the dims of placed values, symbolic ones included. A local program must know
 // them: the extent of a shard, and that of what a gather gives, follow from the global size and not
-// from what one rank holds.
+// from what one rank holds. Symbols come from the function's arguments (`dist.sizes`); what ops
+// make of them is followed through index arithmetic, through ops that name their sizes, and through
+// the factors of sharding rules.
 #ifndef SHARDC_PASSES_LOCALIZE_GLOBALSIZES_H
 #define SHARDC_PASSES_LOCALIZE_GLOBALSIZES_H
 
-#include "passes/localize/LocalIndices.h"
+#include "dialects/dist/Dist.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace shardc {
 
+namespace aten {
+class SliceOp;
+} // namespace aten
+
 class GlobalSizes {
 public:
+  /// What is known of one dim: an expression, else the index value of the placed program that gives
+  /// it, else neither.
+  struct Known {
+    dist::SizeAttr size;
+    mlir::Value index;
+  };
+
+  /// Looks at every op of the function once.
   explicit GlobalSizes(mlir::func::FuncOp function);
 
-  /// Size of a dim of a placed value. Neither expression nor value is set where nothing is known of
-  /// a dynamic dim.
-  GlobalSize of(mlir::Value placed, int64_t dim) const;
+  Known of(mlir::Value placed, int64_t dim) const;
+  /// The expression that an index of the placed program has; null where there is none.
+  dist::SizeAttr ofIndex(mlir::Value index) const;
 
 private:
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<dist::SizeAttr>> dynamic;
+  void visit(mlir::Operation *op);
+  Known ofMixed(mlir::OpFoldResult size) const;
+  Known infer(mlir::OpResult result, int64_t dim) const;
+  Known sumAlong(mlir::ValueRange tensors, int64_t dim) const;
+  dist::SizeAttr sliced(aten::SliceOp slice) const;
+  /// For all values of its symbols, as the function declares their ranges.
+  bool isNotNegative(dist::SizeAttr size) const;
+
+  mlir::func::FuncOp function;
+
+  /// Values with dynamic dims only.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Known>> dims;
+  llvm::DenseMap<mlir::Value, dist::SizeAttr> indices;
 };
 
 } // namespace shardc

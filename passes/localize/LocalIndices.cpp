@@ -60,9 +60,7 @@ Value LocalIndices::groupIndex(ArrayRef<unsigned> axes) {
 }
 
 Value LocalIndices::global(const GlobalSize &size) {
-  if (int64_t fixed = size.fixed(); fixed != kDynamic)
-    return constant(fixed);
-  return size.value ? size.value : extentOp(ExtentsAttr::get(size.size));
+  return size.size ? extentOp(ExtentsAttr::get(size.size)) : size.value;
 }
 
 Value LocalIndices::extent(const GlobalSize &size, const DimSplit &split) {

@@ -14,10 +14,10 @@
 
 namespace shardc {
 
-/// A global size: known now, or an expression over symbols and the index value that has it.
+/// A global size: an expression over symbols, or an index value where none is known.
 struct GlobalSize {
-  dist::SizeAttr size; ///< null where no expression is known
-  mlir::Value value;   ///< null where nobody computed it (then `size` is not null)
+  dist::SizeAttr size; ///< null: see `value`
+  mlir::Value value;   ///< used where `size` is null
 
   /// The size as a number; kDynamic where it is symbolic.
   int64_t fixed() const { return size ? size.getConstant().value_or(kDynamic) : kDynamic; }

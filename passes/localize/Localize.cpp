@@ -26,7 +26,7 @@ namespace {
 class FunctionLocalizer {
 public:
   explicit FunctionLocalizer(func::FuncOp function)
-      : function(function), sizes(function), localizer(sizes) {}
+      : function(function), sizes(function), localizer(sizes, mapping) {}
 
   LogicalResult run();
 
@@ -40,9 +40,9 @@ private:
 
   func::FuncOp function;
   GlobalSizes sizes;
+  IRMapping mapping;
   Localizer localizer;
   Block *local = nullptr;
-  IRMapping mapping;
   bool failedOnce = false;
 };
 
@@ -110,6 +110,11 @@ FailureOr<SmallVector<Value>> FunctionLocalizer::build(Operation *op, ValueRange
   ++numOps;
   if (auto localizable = dyn_cast<LocalizableOpInterface>(op))
     return localizable.localize(builder, operands, localizer);
+  // A size that follows from the symbols is the same wherever it is asked for.
+  if (op->getNumResults() == 1)
+    if (SizeAttr size = sizes.ofIndex(op->getResult(0)))
+      return SmallVector<Value>{
+          LocalIndices(builder, op->getLoc(), MeshAttr()).global({size, Value()})};
   // What has no tensors is the same on every rank.
   auto isTensor = [](Type type) { return isa<TensorType>(type); };
   if (llvm::none_of(op->getOperandTypes(), isTensor) &&
@@ -133,7 +138,7 @@ void FunctionLocalizer::localizeOp(Operation *op) {
   }
   localizer.enter(op);
   FailureOr<SmallVector<Value>> results = build(op, operands);
-  if (succeeded(results) && succeeded(refineTypes(op, local, *results))) {
+  if (succeeded(results) && !localizer.lacksSize() && succeeded(refineTypes(op, local, *results))) {
     mapping.map(op->getResults(), *results);
     return;
   }

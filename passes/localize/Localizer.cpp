@@ -29,6 +29,7 @@ Type shardc::getLocalType(Type placed) {
 void Localizer::enter(Operation *newOp) {
   op = newOp;
   mesh = MeshAttr();
+  missingSize = false;
   auto look = [&](Type type) {
     if (LayoutAttr layout = getLayout(type); layout && !mesh)
       mesh = layout.getMesh();
@@ -100,11 +101,31 @@ Value Localizer::allGather(OpBuilder &builder, Value value, const Layout &layout
                        layout.splitOfDim(dim), meshAxes.size(), dim);
 }
 
-GlobalSize Localizer::operandSize(unsigned operand, int64_t dim) const {
-  return sizes.of(op->getOperand(operand), dim);
+/// The index value of a size that no expression is known of: the placed program's own, or the size
+/// of the local tensor where that is the whole dim.
+GlobalSize Localizer::sizeOf(OpBuilder &builder, Value placed, int64_t dim) {
+  GlobalSizes::Known known = sizes.of(placed, dim);
+  if (known.size)
+    return {known.size, Value()};
+  if (known.index && locals.contains(known.index))
+    return {SizeAttr(), locals.lookup(known.index)};
+  const Layout *layout = layoutOf(placed.getType());
+  if (layout && layout->splitOfDim(dim).empty() && locals.contains(placed))
+    return {SizeAttr(), aten::SymSizeOp::create(builder, op->getLoc(), builder.getIndexType(),
+                                                locals.lookup(placed), dim)};
+  if (!missingSize)
+    op->emitOpError("cannot be localised: nothing says how large dim ")
+        << dim << " of " << placed.getType()
+        << " is as a whole; name its size in 'dist.sizes' of an argument";
+  missingSize = true;
+  return {SizeAttr::get(builder.getContext(), 0), Value()};
 }
-GlobalSize Localizer::resultSize(unsigned result, int64_t dim) const {
-  return sizes.of(op->getResult(result), dim);
+
+GlobalSize Localizer::operandSize(OpBuilder &builder, unsigned operand, int64_t dim) {
+  return sizeOf(builder, op->getOperand(operand), dim);
+}
+GlobalSize Localizer::resultSize(OpBuilder &builder, unsigned result, int64_t dim) {
+  return sizeOf(builder, op->getResult(result), dim);
 }
 
 SplitDim Localizer::operandDim(unsigned operand, int64_t dim) const {
@@ -124,31 +145,32 @@ SmallVector<unsigned> Localizer::operandAxes(unsigned operand, ArrayRef<int64_t>
   return axes;
 }
 
-SmallVector<OpFoldResult> Localizer::localSizes(OpBuilder &builder, unsigned result) const {
-  return localSizes(builder, op->getResult(result));
+SmallVector<OpFoldResult> Localizer::localSizes(OpBuilder &builder, unsigned result) {
+  return sizesOf(builder, op->getResult(result));
+}
+SmallVector<OpFoldResult> Localizer::operandSizes(OpBuilder &builder, unsigned operand) {
+  return sizesOf(builder, op->getOperand(operand));
 }
 
-SmallVector<OpFoldResult> Localizer::localSizes(OpBuilder &builder, Value placed) const {
+SmallVector<OpFoldResult> Localizer::sizesOf(OpBuilder &builder, Value placed) {
   auto local = cast<RankedTensorType>(getLocalType(placed.getType()));
   const Layout *layout = layoutOf(placed.getType());
   SmallVector<OpFoldResult> result;
-  for (auto [dim, size] : llvm::enumerate(local.getShape())) {
-    if (!ShapedType::isDynamic(size)) {
-      result.push_back(builder.getIndexAttr(size));
-      continue;
-    }
-    result.push_back(indices(builder).extent(sizes.of(placed, static_cast<int64_t>(dim)),
-                                             layout->splitOfDim(static_cast<int64_t>(dim))));
+  for (auto [i, size] : llvm::enumerate(local.getShape())) {
+    auto dim = static_cast<int64_t>(i);
+    result.push_back(ShapedType::isDynamic(size)
+                         ? getAsOpFoldResult(indices(builder).extent(sizeOf(builder, placed, dim),
+                                                                     layout->splitOfDim(dim)))
+                         : OpFoldResult(builder.getIndexAttr(size)));
   }
   return result;
 }
 
-OpFoldResult Localizer::globalCount(OpBuilder &builder, unsigned operand,
-                                    ArrayRef<int64_t> dims) const {
+OpFoldResult Localizer::globalCount(OpBuilder &builder, unsigned operand, ArrayRef<int64_t> dims) {
   int64_t fixed = 1;
   Value dynamic;
   for (int64_t dim : dims) {
-    GlobalSize size = operandSize(operand, dim);
+    GlobalSize size = operandSize(builder, operand, dim);
     if (size.fixed() != kDynamic) {
       fixed *= size.fixed();
       continue;

@@ -13,6 +13,8 @@
 #include "passes/localize/LocalIndices.h"
 #include "passes/localize/core/LocalIndexing.h"
 
+#include "mlir/IR/IRMapping.h"
+
 namespace shardc {
 
 /// The type that a placed tensor has on every rank; a dim whose extent is not the same on all ranks
@@ -21,7 +23,9 @@ mlir::Type getLocalType(mlir::Type placed);
 
 class Localizer final : public LocalizeContext {
 public:
-  explicit Localizer(GlobalSizes &sizes) : sizes(sizes) {}
+  /// `locals` maps values of the placed program to local ones.
+  Localizer(const GlobalSizes &sizes, const mlir::IRMapping &locals)
+      : sizes(sizes), locals(locals) {}
 
   static Localizer &of(LocalizeContext &context) { return static_cast<Localizer &>(context); }
 
@@ -52,32 +56,37 @@ public:
   LocalIndices indices(mlir::OpBuilder &builder) const;
   Emitter emitter(mlir::OpBuilder &builder) const { return Emitter(builder, op->getLoc()); }
 
-  GlobalSize operandSize(unsigned operand, int64_t dim) const;
-  GlobalSize resultSize(unsigned result, int64_t dim) const;
+  GlobalSize operandSize(mlir::OpBuilder &builder, unsigned operand, int64_t dim);
+  GlobalSize resultSize(mlir::OpBuilder &builder, unsigned result, int64_t dim);
   /// A dim with its split; only for dims of static size.
   SplitDim operandDim(unsigned operand, int64_t dim) const;
   SplitDim resultDim(unsigned result, int64_t dim) const;
   /// Mesh axes that shard any of these dims of an operand, ascending.
   llvm::SmallVector<unsigned> operandAxes(unsigned operand, llvm::ArrayRef<int64_t> dims) const;
   /// The sizes of a result on this rank: static where they are the same on all ranks.
-  llvm::SmallVector<mlir::OpFoldResult> localSizes(mlir::OpBuilder &builder, unsigned result) const;
-  /// Likewise of any placed value.
-  llvm::SmallVector<mlir::OpFoldResult> localSizes(mlir::OpBuilder &builder,
-                                                   mlir::Value placed) const;
+  llvm::SmallVector<mlir::OpFoldResult> localSizes(mlir::OpBuilder &builder, unsigned result);
+  /// Likewise of an operand.
+  llvm::SmallVector<mlir::OpFoldResult> operandSizes(mlir::OpBuilder &builder, unsigned operand);
   /// How many elements the dims of an operand have, globally: their product as a number, or as an
   /// index value where a size is symbolic.
   mlir::OpFoldResult globalCount(mlir::OpBuilder &builder, unsigned operand,
-                                 llvm::ArrayRef<int64_t> dims) const;
+                                 llvm::ArrayRef<int64_t> dims);
 
   /// An error at the op that says in which layouts it has its tensors. Add why, and what to do.
   mlir::InFlightDiagnostic refuse() const;
+  /// Whether a size that nothing is known of was asked for since `enter`; it has been reported, and
+  /// what was built with it is of no use.
+  bool lacksSize() const { return missingSize; }
 
 private:
-  mlir::Value placedOperand(unsigned operand) const { return op->getOperand(operand); }
+  GlobalSize sizeOf(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
+  llvm::SmallVector<mlir::OpFoldResult> sizesOf(mlir::OpBuilder &builder, mlir::Value placed);
 
-  GlobalSizes &sizes;
+  const GlobalSizes &sizes;
+  const mlir::IRMapping &locals;
   mlir::Operation *op = nullptr;
   dist::MeshAttr mesh;
+  bool missingSize = false;
 };
 
 } // namespace shardc

@@ -31,7 +31,7 @@ static std::optional<LocalLookup> makeLocal(Localizer &localizer, OpBuilder &bui
                                             SmallVector<OpFoldResult> sizes) {
   Emitter emit = localizer.emitter(builder);
   LocalIndices indices = localizer.indices(builder);
-  GlobalSize size = localizer.operandSize(0, dim);
+  GlobalSize size = localizer.operandSize(builder, 0, dim);
   DimSplit split = localizer.operandLayout(0)->splitOfDim(dim);
   Value offset = indices.offset(size, split);
   if (!offset) {
@@ -81,7 +81,7 @@ struct EmbeddingModel : LocalizeModel<EmbeddingModel, aten::EmbeddingOp> {
     if (failed(checkPartial(localizer, axes)))
       return failure();
     std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], 0,
-                                                  localizer.localSizes(builder, op.getWeight()));
+                                                  localizer.operandSizes(builder, 0));
     if (!lookup)
       return failure();
     // The padding row is for gradients, which exist before ops are localised.
@@ -103,7 +103,7 @@ struct GatherModel : LocalizeModel<GatherModel, aten::GatherOp> {
     if (failed(checkPartial(localizer, axes)))
       return failure();
     std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
-                                                  localizer.localSizes(builder, op.getSelf()));
+                                                  localizer.operandSizes(builder, 0));
     if (!lookup)
       return failure();
     Value found = aten::GatherOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
@@ -122,13 +122,13 @@ struct IndexSelectModel : LocalizeModel<IndexSelectModel, aten::IndexSelectOp> {
     if (failed(checkPartial(localizer, axes)))
       return failure();
     std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
-                                                  localizer.localSizes(builder, op.getSelf()));
+                                                  localizer.operandSizes(builder, 0));
     if (!lookup)
       return failure();
     Value found =
         aten::IndexSelectOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
     Emitter emit = localizer.emitter(builder);
-    OpFoldResult length = localizer.localSizes(builder, op.getIndex()).front();
+    OpFoldResult length = localizer.operandSizes(builder, 1).front();
     Value mask =
         alongDim(emit, lookup->mask, length, dim, localizer.globalOperandType(0).getRank());
     return single(masked(emit, found, mask));
@@ -154,12 +154,12 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
       // Negative positions count from the end of the global dim.
       Value index = operands[i + 1];
       Type type = aten::elementTypeOf(index);
-      Value size =
-          emit.ofIndex(localizer.indices(builder).global(localizer.operandSize(0, dim)), type);
+      Value size = emit.ofIndex(
+          localizer.indices(builder).global(localizer.operandSize(builder, 0, dim)), type);
       Value isNegative = emit.binary<aten::LtOp>(index, emit.integer(0, type));
       index = emit.where(isNegative, emit.add(index, size), index);
-      std::optional<LocalLookup> lookup = makeLocal(localizer, builder, locals[0], index, dim,
-                                                    localizer.localSizes(builder, op.getSelf()));
+      std::optional<LocalLookup> lookup =
+          makeLocal(localizer, builder, locals[0], index, dim, localizer.operandSizes(builder, 0));
       if (!lookup)
         return failure();
       locals[0] = lookup->table;

@@ -21,7 +21,7 @@ static Value sliceAt(Localizer &localizer, OpBuilder &builder, Value value, int6
                      ArrayRef<int64_t> starts, unsigned result, int64_t step) {
   LocalIndices indices = localizer.indices(builder);
   Value start = indices.table(starts);
-  Value length = indices.extent(localizer.resultSize(result, dim),
+  Value length = indices.extent(localizer.resultSize(builder, result, dim),
                                 localizer.resultLayout(result)->splitOfDim(dim));
   Value end = indices.add(start, indices.mul(length, indices.constant(step)));
   Value slice = localizer.emitter(builder).slice(value, dim, start, end, step);
@@ -39,6 +39,8 @@ struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
     if (!sharded && localizer.resultLayout(0)->splitOfDim(dim).empty())
       return sameOp(localizer, builder, operands);
     int64_t size = localizer.globalOperandType(0).getDimSize(dim);
+    if (isWhole(localizer, builder, op, dim))
+      return single(operands[0]);
     if (ShapedType::isDynamic(size) || op.getStart() || op.getEnd()) {
       localizer.refuse() << "dim " << dim
                          << " is sharded and has a symbolic size or bound; replicate it before";
@@ -53,9 +55,15 @@ struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
                          localizer.resultDim(0, dim), start, step);
     if (!starts)
       return refuseForeignElements(localizer, dim);
-    if (localizer.resultDim(0, dim).size == size)
-      return single(operands[0]);
     return single(sliceAt(localizer, builder, operands[0], dim, *starts, 0, step));
+  }
+
+  /// Nothing is cut off, and nothing moves.
+  static bool isWhole(Localizer &localizer, OpBuilder &builder, aten::SliceOp op, int64_t dim) {
+    dist::SizeAttr size = localizer.operandSize(builder, 0, dim).size;
+    return size && size == localizer.resultSize(builder, 0, dim).size && op.getStep() == 1 &&
+           localizer.operandLayout(0)->splitOfDim(dim) ==
+               localizer.resultLayout(0)->splitOfDim(dim);
   }
 };
 
@@ -98,7 +106,7 @@ struct SelectModel : LocalizeModel<SelectModel, aten::SelectOp> {
       return sameOp(localizer, builder, operands);
     Emitter emit = localizer.emitter(builder);
     LocalIndices indices = localizer.indices(builder);
-    GlobalSize size = localizer.operandSize(0, dim);
+    GlobalSize size = localizer.operandSize(builder, 0, dim);
     DimSplit split = localizer.operandLayout(0)->splitOfDim(dim);
     bool isBool = aten::elementTypeOf(operands[0]).isInteger(1);
     if (!isPartialOver(localizer, axes, isBool ? Reduction::Max : Reduction::Sum)) {
@@ -170,7 +178,7 @@ template <typename Op> struct TriangleModel : LocalizeModel<TriangleModel<Op>, O
     Emitter emit = localizer.emitter(builder);
     SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
     auto indexOf = [&](int64_t dim) {
-      Value range = globalRange(localizer, builder, localizer.operandSize(0, dim),
+      Value range = globalRange(localizer, builder, localizer.operandSize(builder, 0, dim),
                                 localizer.operandLayout(0)->splitOfDim(dim));
       return alongDim(emit, range, sizes[dim], dim, rank);
     };

@@ -118,12 +118,11 @@ template <typename Op> struct ArgModel : LocalizeModel<ArgModel<Op>, Op> {
   static Value globalPosition(Localizer &localizer, OpBuilder &builder, ArrayRef<int64_t> dims) {
     Emitter emit = localizer.emitter(builder);
     int64_t rank = localizer.globalOperandType(0).getRank();
-    SmallVector<OpFoldResult> sizes =
-        localizer.localSizes(builder, localizer.getOp()->getOperand(0));
+    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
     Value position;
     int64_t stride = 1;
     for (int64_t dim : llvm::reverse(dims)) {
-      GlobalSize size = localizer.operandSize(0, dim);
+      GlobalSize size = localizer.operandSize(builder, 0, dim);
       if (stride == kDynamic) {
         localizer.refuse() << "the position in a flattened tensor of symbolic size";
         return nullptr;

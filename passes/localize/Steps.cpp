@@ -254,7 +254,7 @@ Value shardc::emitShard(Localizer &localizer, OpBuilder &builder, Value whole, c
   LocalIndices indices = localizer.indices(builder);
   if (globals.empty())
     for (int64_t dim = 0; dim < rank; ++dim)
-      globals.push_back(localizer.resultSize(0, dim));
+      globals.push_back(localizer.resultSize(builder, 0, dim));
   Sizes sizes;
   for (const GlobalSize &size : globals)
     sizes.push_back(getAsOpFoldResult(indices.global(size)));
@@ -345,9 +345,8 @@ FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, Redi
 
   SmallVector<GlobalSize> globals;
   for (size_t dim = 0; dim < shape.size(); ++dim)
-    globals.push_back(localizer.operandSize(0, static_cast<int64_t>(dim)));
-  StepEmitter emitter(localizer, builder, local, localizer.localSizes(builder, op.getInput()),
-                      globals);
+    globals.push_back(localizer.operandSize(builder, 0, static_cast<int64_t>(dim)));
+  StepEmitter emitter(localizer, builder, local, localizer.operandSizes(builder, 0), globals);
   const Placement &from = change->from, &to = change->to;
   size_t count = change->axes.size();
   auto refuse = [&](const Twine &why) {

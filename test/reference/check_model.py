@@ -16,12 +16,9 @@ import torch
 import transformers.modeling_outputs  # noqa: F401  (registers the types that models return)
 
 import program
+from dist_ops import bind_symbols
 from interpreter import run_global, run_local
 from layout import difference, parse_layout
-
-
-def quoted(text):
-    return '"' + text + '"'
 
 
 def main():
@@ -52,7 +49,7 @@ def main():
     local = functions(args.shard_opt, args.model, f"--shardc-place={' '.join(options)}", "--shardc-localize")
     layouts = [parse_layout(a["dist.layout"]["attr"]) for a in local.arg_attrs]
     shards = [layout.scatter(x) for layout, x in zip(layouts, inputs)]
-    results = run_local(local, layouts[0].mesh, shards)
+    results = run_local(local, layouts[0].mesh, shards, bind_symbols(local, inputs))
     merged = []
     for attrs, blocks, reference in zip(local.result_attrs, results, whole):
         merged.append(parse_layout(attrs["dist.layout"]["attr"]).gather(blocks, list(reference.shape))[0])

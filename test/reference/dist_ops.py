@@ -252,6 +252,18 @@ def broadcast(op, operands, mesh, symbols):
 
 # -- symbols ----------------------------------------------------------------------------------------
 
+def _read_size(cursor):
+    cursor.next("dist.size")
+    cursor.next("<")
+    return cursor.tokens[cursor.at:-1]
+
+
 def bind_symbols(function, inputs):
-    """Values of the symbols of dynamic dims, from the shapes of global inputs."""
-    return {}
+    """Values of the symbols that are the size of some dim, from the shapes of global inputs."""
+    symbols = {}
+    for attrs, value in zip(function.arg_attrs, inputs):
+        for size, n in zip(attrs.get("dist.sizes", ()), value.shape if "dist.sizes" in attrs else ()):
+            tokens = _parsed(size, _read_size)
+            if len(tokens) == 1 and not tokens[0].isdigit():
+                symbols[tokens[0]] = n
+    return symbols

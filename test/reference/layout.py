@@ -7,7 +7,7 @@ import re
 
 import torch
 
-_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|-?\d+|[A-Za-z_][\w.]*|[\[\](){}<>,=?#!*:])')
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|-?\d+|[A-Za-z_][\w.]*|[\[\](){}<>,=?#!*:+-])')
 
 
 def tokenize(text):
