@@ -63,10 +63,11 @@ def save(name, folder):
     builder, options, dynamic, form = VARIANTS[name]
     model, kwargs = builder(**options)
     program = shardc_export.export(model, (), kwargs, dynamic, form)
+    names = [str(n) for n in program.graph_signature.user_outputs]
+    # Before the model runs: it may update its buffers, which the program shares.
+    torch.export.save(program, folder / f"{name}.pt2")
     with torch.no_grad():
         outputs = flat_outputs(model(**kwargs))
-    names = [str(n) for n in program.graph_signature.user_outputs]
-    torch.export.save(program, folder / f"{name}.pt2")
     save_file(flat_inputs(program, kwargs), folder / f"{name}.inputs.safetensors")
     save_file({n: v.contiguous() for n, v in zip(names, outputs, strict=True)},
               folder / f"{name}.outputs.safetensors")

@@ -11,12 +11,12 @@ namespace shardc::torch_export {
 /// One value for each tensor that the node produces; null for one that cannot be produced, which is
 /// an error if it is used.
 using Results = llvm::SmallVector<mlir::Value>;
-using Builder = mlir::FailureOr<Results> (*)(Call &call);
+using BuildFunction = mlir::FailureOr<Results> (*)(Call &call);
 
 struct Overload {
   llvm::StringLiteral name; // "add.Tensor"
   llvm::StringLiteral op;   // "aten.add"; empty with a builder of its own or if dropped
-  Builder build = nullptr;
+  BuildFunction build = nullptr;
   bool dropped() const { return op.empty() && !build; }
 };
 

@@ -137,9 +137,10 @@ bool checkOperators(const ExportedProgram &program, Location file) {
   if (unsupported.empty())
     return true;
   InFlightDiagnostic error = emitError(file)
-                             << unsupported.size() << " operators are not supported (" << total
-                             << " uses); export with shardc's composite form (`shardc export`), or "
-                                "add them (docs/adding-an-op.md):";
+                             << "operators that are not supported: " << unsupported.size()
+                             << ", uses: " << total
+                             << ". Export the model with `shardc export`, which decomposes most, "
+                                "or add them as docs/adding-an-op.md says:";
   for (auto &[name, uses] : unsupported) {
     error << "\n  " << name << ", " << uses.count << (uses.count == 1 ? " use: " : " uses: ");
     llvm::interleaveComma(uses.places, error);

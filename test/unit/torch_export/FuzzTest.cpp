@@ -5,75 +5,16 @@
 #include "importers/torch_export/program/Program.h"
 #include "importers/torch_export/program/SymExpr.h"
 #include "test/unit/torch_export/Models.h"
-
-#include <random>
+#include "test/unit/torch_export/Mutations.h"
 
 using namespace shardc;
 using shardc::test::modelFile;
 using shardc::test::modelJson;
-
-namespace {
-
+using shardc::test::mutateBytes;
+using shardc::test::mutateJson;
 using Random = std::mt19937_64;
 
-size_t below(Random &random, size_t limit) { return limit ? random() % limit : 0; }
-
-std::string mutateBytes(std::string bytes, Random &random) {
-  for (size_t i = 0, n = 1 + below(random, 8); i < n && !bytes.empty(); ++i) {
-    size_t at = below(random, bytes.size());
-    switch (below(random, 5)) {
-    case 0:
-      bytes[at] = char(random());
-      break;
-    case 1:
-      bytes[at] = char(bytes[at] ^ (1 << below(random, 8)));
-      break;
-    case 2:
-      bytes.resize(at);
-      break;
-    case 3:
-      bytes.erase(at, 1 + below(random, 64));
-      break;
-    case 4: // an extreme number in the place of four or eight bytes
-      for (size_t k = 0, size = random() & 1 ? 4 : 8; k < size && at + k < bytes.size(); ++k)
-        bytes[at + k] = random() % 4 ? char(0xff) : char(random());
-      break;
-    }
-  }
-  return bytes;
-}
-
-// Replaces pieces of JSON by others, so that most results still parse.
-std::string mutateJson(std::string json, Random &random) {
-  static const std::vector<std::string> pieces = {"null",
-                                                  "true",
-                                                  "-1",
-                                                  "0",
-                                                  "9223372036854775807",
-                                                  "-9223372036854775808",
-                                                  "1e308",
-                                                  "\"\"",
-                                                  "[]",
-                                                  "{}",
-                                                  "\"Infinity\"",
-                                                  "{\"as_int\": 5}",
-                                                  "{\"as_none\": true}",
-                                                  "{\"as_tensor\": {\"name\": \"x\"}}",
-                                                  "{\"as_expr\": {\"expr_str\": \"Add(\"}}"};
-  for (size_t i = 0, n = 1 + below(random, 4); i < n; ++i) {
-    size_t begin = json.find_first_of(",:[{", below(random, json.size()));
-    if (begin == std::string::npos)
-      continue;
-    size_t end = json.find_first_of(",]}", begin + 1);
-    if (end == std::string::npos)
-      continue;
-    if (random() % 4 == 0) // moves a piece of the text elsewhere
-      json.insert(begin + 1, json.substr(below(random, json.size()), below(random, 200)) + ",");
-    else
-      json.replace(begin + 1, end - begin - 1, pieces[below(random, pieces.size())]);
-  }
-  return json;
-}
+namespace {
 
 // Reads everything that can be read, and touches every byte that is said to exist.
 size_t readAll(const std::string &bytes) {

@@ -38,8 +38,9 @@ TEST(SymExpr, RefusesTheRest) {
   for (const char *text :
        {"", "s0 + 1", "Integer(", "Integer(99999999999999999999)", "Symbol('')", "Symbol('s0'",
         "Symbol('s0', positive)", "Add(Integer(1))", "FloorDiv(Integer(1), Integer(2), Integer(3))",
-        "Integer(1) x", "Pow(Integer(2), Symbol('s0'))", "Pow(Integer(2), Integer(64))", "Symbol('a b')", "Symbol('0s')",
-                           "FloorDiv(Integer(2), Integer(0))", "Mod(Integer(2), Integer(-1))"})
+        "Integer(1) x", "Pow(Integer(2), Symbol('s0'))", "Pow(Integer(2), Integer(64))",
+        "Symbol('a b')", "Symbol('0s')", "FloorDiv(Integer(2), Integer(0))",
+        "Mod(Integer(2), Integer(-1))"})
     EXPECT_NE(errorOf(text), "") << text;
   std::string deep;
   for (int i = 0; i < 100000; ++i)
