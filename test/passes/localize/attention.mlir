@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt --dist-localize --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+#heads = #dist.layout<#mesh, [S(1)]>
+#seq = #dist.layout<#mesh, [S(2)]>
+
+// Six heads: 2, 2, 2 and none.
+// CHECK-LABEL: func.func @heads
+// CHECK-NEXT: aten.scaled_dot_product_attention %arg0, %arg1, %arg2 causal : (tensor<2x?x7x16xf32>, tensor<2x?x7x16xf32>, tensor<2x?x7x16xf32>) -> tensor<2x?x7x16xf32>
+// CHECK-NEXT: return
+func.func @heads(%q: tensor<2x6x7x16xf32, #heads>, %k: tensor<2x6x7x16xf32, #heads>, %v: tensor<2x6x7x16xf32, #heads>) -> tensor<2x6x7x16xf32, #heads> {
+  %y = aten.scaled_dot_product_attention %q, %k, %v causal : (tensor<2x6x7x16xf32, #heads>, tensor<2x6x7x16xf32, #heads>, tensor<2x6x7x16xf32, #heads>) -> tensor<2x6x7x16xf32, #heads>
+  return %y : tensor<2x6x7x16xf32, #heads>
+}
+
+// Heads of keys shard with the heads of queries that share them.
+// CHECK-LABEL: func.func @grouped_heads
+// CHECK: aten.scaled_dot_product_attention %arg0, %arg1, %arg2 gqa : (tensor<2x2x7x16xf32>, tensor<2x1x7x16xf32>, tensor<2x1x7x16xf32>) -> tensor<2x2x7x16xf32>
+func.func @grouped_heads(%q: tensor<2x8x7x16xf32, #heads>, %k: tensor<2x4x7x16xf32, #heads>, %v: tensor<2x4x7x16xf32, #heads>) -> tensor<2x8x7x16xf32, #heads> {
+  %y = aten.scaled_dot_product_attention %q, %k, %v gqa : (tensor<2x8x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>) -> tensor<2x8x7x16xf32, #heads>
+  return %y : tensor<2x8x7x16xf32, #heads>
+}
+
+// Queries 0-1, 2-3, 4-5 and 6 see keys by their global positions: a mask says which.
+// CHECK-LABEL: func.func @causal_over_sharded_queries
+// CHECK: %[[FIRST:.*]] = dist.extent #dist.extents<table [0, 2, 4, 6] over #mesh>
+// CHECK: aten.arange[%[[FIRST]] :
+// CHECK: %[[MASK:.*]] = aten.le %{{.*}}, %{{.*}} : (tensor<1x7xi64>, tensor<?x1xi64>) -> tensor<?x7xi1>
+// CHECK: aten.scaled_dot_product_attention %arg0, %arg1, %arg2 mask(%[[MASK]]) scale 2.500000e-01
+// CHECK-NOT: causal
+func.func @causal_over_sharded_queries(%q: tensor<2x6x7x16xf32, #seq>, %k: tensor<2x6x7x16xf32, #R>, %v: tensor<2x6x7x16xf32, #R>) -> tensor<2x6x7x16xf32, #seq> {
+  %y = aten.scaled_dot_product_attention %q, %k, %v causal scale 0.25 : (tensor<2x6x7x16xf32, #seq>, tensor<2x6x7x16xf32, #R>, tensor<2x6x7x16xf32, #R>) -> tensor<2x6x7x16xf32, #seq>
+  return %y : tensor<2x6x7x16xf32, #seq>
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+#heads = #dist.layout<#mesh, [S(1)]>
+#seq = #dist.layout<#mesh, [S(2)]>
+
+func.func @refused(%q: tensor<2x8x7x16xf32, #heads>, %r: tensor<2x8x7x16xf32, #R>, %s: tensor<2x8x7x16xf32, #seq>, %k: tensor<2x2x7x16xf32, #R>) {
+  // expected-error @+1 {{the sequence of keys and values is sharded; gather it before, and shard the queries instead}}
+  %0 = aten.scaled_dot_product_attention %r, %s, %s : (tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #seq>, tensor<2x8x7x16xf32, #seq>) -> tensor<2x8x7x16xf32, #R>
+  // expected-error @+1 {{a rank has queries without the heads of keys that they attend to}}
+  %1 = aten.scaled_dot_product_attention %q, %k, %k gqa : (tensor<2x8x7x16xf32, #heads>, tensor<2x2x7x16xf32, #R>, tensor<2x2x7x16xf32, #R>) -> tensor<2x8x7x16xf32, #heads>
+  // expected-error @+1 {{attention with dropout draws random numbers; export the model in evaluation mode}}
+  %2 = aten.scaled_dot_product_attention %r, %r, %r {dropout_p = 0.1 : f64} : (tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>) -> tensor<2x8x7x16xf32, #R>
+  return
+}

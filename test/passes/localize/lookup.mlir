@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt --dist-localize --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+#S0 = #dist.layout<#mesh, [S(0)]>
+#S1 = #dist.layout<#mesh, [S(1)]>
+#P = #dist.layout<#mesh, [P(sum)]>
+
+// 1003 rows over four ranks are 251, 251, 251, 250: a rank looks up what it has and gives zero for the
+// rest. No row of the table moves.
+// CHECK-LABEL: func.func @vocabulary
+// CHECK-SAME: %[[W:[^:]*]]: tensor<?x16xf32>
+// CHECK-SAME: %[[I:[^:]*]]: tensor<3x5xi64>
+// CHECK-DAG: %[[N:.*]] = dist.extent #dist.extents<1003 over #mesh ["tp"]>
+// CHECK-DAG: %[[OFFSET:.*]] = dist.extent #dist.extents<table [0, 251, 502, 753] over #mesh>
+// CHECK: %[[LOCAL:.*]] = aten.sub %[[I]], %{{.*}} : (tensor<3x5xi64>, tensor<i64>) -> tensor<3x5xi64>
+// CHECK: %[[MASK:.*]] = aten.bitwise_and
+// CHECK: %[[SAFE:.*]] = aten.where %[[MASK]], %[[LOCAL]], %{{.*}}
+// CHECK: %[[ROWS:.*]] = aten.embedding %[[W]] at %[[SAFE]] : (tensor<?x16xf32>, tensor<3x5xi64>) -> tensor<3x5x16xf32>
+// CHECK: %[[OUT:.*]] = aten.where %{{.*}}, %[[ROWS]], %{{.*}}
+// CHECK: dist.all_reduce sum over #tp %[[OUT]] : tensor<3x5x16xf32>
+// CHECK-NOT: dist.
+func.func @vocabulary(%w: tensor<1003x16xf32, #S0>, %i: tensor<3x5xi64, #R>) -> tensor<3x5x16xf32, #R> {
+  %y = aten.embedding %w at %i : (tensor<1003x16xf32, #S0>, tensor<3x5xi64, #R>) -> tensor<3x5x16xf32, #P>
+  %r = dist.redistribute %y : tensor<3x5x16xf32, #P> to tensor<3x5x16xf32, #R>
+  return %r : tensor<3x5x16xf32, #R>
+}
+
+// Five rows over four ranks leave the last without one: it looks into a row of zeros.
+// CHECK-LABEL: func.func @empty_shard
+// CHECK: %[[ROW:.*]] = aten.expand %{{.*}} [1, 16] : (tensor<f32>) -> tensor<1x16xf32>
+// CHECK: %[[TABLE:.*]] = aten.cat %arg0, %[[ROW]] dim 0 : (tensor<?x16xf32>, tensor<1x16xf32>) -> tensor<?x16xf32>
+// CHECK: aten.embedding %[[TABLE]] at
+func.func @empty_shard(%w: tensor<5x16xf32, #S0>, %i: tensor<7xi64, #R>) -> tensor<7x16xf32, #P> {
+  %y = aten.embedding %w at %i : (tensor<5x16xf32, #S0>, tensor<7xi64, #R>) -> tensor<7x16xf32, #P>
+  return %y : tensor<7x16xf32, #P>
+}
+
+// Columns, and batches of indices, shard without a mask.
+// CHECK-LABEL: func.func @columns
+// CHECK-NOT: aten.where
+// CHECK: aten.embedding %arg0 at %arg1 : (tensor<1003x4xf32>, tensor<7xi64>) -> tensor<7x4xf32>
+func.func @columns(%w: tensor<1003x16xf32, #S1>, %i: tensor<7xi64, #R>) -> tensor<7x16xf32, #S1> {
+  %y = aten.embedding %w at %i : (tensor<1003x16xf32, #S1>, tensor<7xi64, #R>) -> tensor<7x16xf32, #S1>
+  return %y : tensor<7x16xf32, #S1>
+}
+
+// Two indexed dims, the first one sharded; negative positions count from the end of the global dim.
+// CHECK-LABEL: func.func @index
+// CHECK: aten.lt %arg1
+// CHECK: aten.index %arg0[%{{.*}}, %arg2] : (tensor<2x6x3xf32>, tensor<4x1xi64>, tensor<5xi64>) -> tensor<4x5x3xf32>
+// CHECK: aten.where
+func.func @index(%x: tensor<8x6x3xf32, #S0>, %i: tensor<4x1xi64, #R>, %j: tensor<5xi64, #R>) -> tensor<4x5x3xf32, #P> {
+  %y = aten.index %x[%i, %j, :] : (tensor<8x6x3xf32, #S0>, tensor<4x1xi64, #R>, tensor<5xi64, #R>) -> tensor<4x5x3xf32, #P>
+  return %y : tensor<4x5x3xf32, #P>
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+#S0 = #dist.layout<#mesh, [S(0)]>
+#blocks = #dist.layout<#mesh, [S(0, blocks = 2)]>
+#P = #dist.layout<#mesh, [P(sum)]>
+
+func.func @refused(%w: tensor<16x4xf32, #S0>, %b: tensor<16x4xf32, #blocks>, %m: tensor<16xi1, #S0>, %i: tensor<3xi64, #R>) {
+  // expected-error @+1 {{each element is found on one rank only, so the result must be P(sum) over the axis of the table}}
+  %0 = aten.embedding %w at %i : (tensor<16x4xf32, #S0>, tensor<3xi64, #R>) -> tensor<3x4xf32, #R>
+  // expected-error @+1 {{dim 0 is sharded in blocks; replicate it before}}
+  %1 = aten.embedding %b at %i : (tensor<16x4xf32, #blocks>, tensor<3xi64, #R>) -> tensor<3x4xf32, #P>
+  // expected-error @+1 {{the result must be P(max) over the axis of the table}}
+  %2 = aten.index_select %m dim 0 at %i : (tensor<16xi1, #S0>, tensor<3xi64, #R>) -> tensor<3xi1, #P>
+  return
+}

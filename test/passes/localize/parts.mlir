@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt --dist-localize --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#mesh = #dist.mesh<["tp" = 2]>
+#R = #dist.layout<#mesh, [R]>
+#S0 = #dist.layout<#mesh, [S(0)]>
+#S1 = #dist.layout<#mesh, [S(1)]>
+#qkv = #dist.layout<#mesh, [S(1, blocks = 3)]>
+#P = #dist.layout<#mesh, [P(sum)]>
+#Pmax = #dist.layout<#mesh, [P(max)]>
+
+// A fused weight in blocks of whole heads falls into q, k and v without a word to other ranks.
+// CHECK-LABEL: func.func @fused_qkv
+// CHECK-NOT: dist.all
+// CHECK-DAG: aten.slice %arg0 dim 1[0 : 4 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
+// CHECK-DAG: aten.slice %arg0 dim 1[4 : 8 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
+// CHECK-DAG: aten.slice %arg0 dim 1[8 : 12 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
+func.func @fused_qkv(%x: tensor<5x24xf32, #qkv>) -> (tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>) {
+  %q, %k, %v = aten.split_with_sizes %x [8, 8, 8] dim 1 : (tensor<5x24xf32, #qkv>) -> (tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>)
+  return %q, %k, %v : tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>
+}
+
+// [3, 7) of ten rows: ranks hold [0, 5) and [5, 10), so they keep two rows each, at 3 and at 0.
+// CHECK-LABEL: func.func @slice_own_rows
+// CHECK: %[[AT:.*]] = dist.extent #dist.extents<table [3, 0] over #mesh>
+// CHECK: %[[END:.*]] = arith.addi %[[AT]], %c2
+// CHECK: aten.slice %arg0 dim 0[%[[AT]] : %[[END]] : 1] : (tensor<5xf32>) -> tensor<2xf32>
+func.func @slice_own_rows(%x: tensor<10xf32, #S0>) -> tensor<4xf32, #S0> {
+  %y = aten.slice %x dim 0 [3 : 7 : 1] : (tensor<10xf32, #S0>) -> tensor<4xf32, #S0>
+  return %y : tensor<4xf32, #S0>
+}
+
+// Position 7 is on rank 1, at 2; rank 0 sums over nothing.
+// CHECK-LABEL: func.func @select_row
+// CHECK: dist.extent #dist.extents<table [0, 5] over #mesh>
+// CHECK: %[[ROW:.*]] = aten.slice %arg0 dim 0[%{{.*}} : %{{.*}} : 1] : (tensor<5x3xf32>) -> tensor<?x3xf32>
+// CHECK: aten.sum %[[ROW]] dim [0] to f32 : (tensor<?x3xf32>) -> tensor<3xf32>
+func.func @select_row(%x: tensor<10x3xf32, #S0>) -> tensor<3xf32, #P> {
+  %y = aten.select %x dim 0 at 7 : (tensor<10x3xf32, #S0>) -> tensor<3xf32, #P>
+  return %y : tensor<3xf32, #P>
+}
+
+// CHECK-LABEL: func.func @select_bool
+// CHECK: aten.any %{{.*}} dim [0] : (tensor<?x3xi1>) -> tensor<3xi1>
+func.func @select_bool(%x: tensor<10x3xi1, #S0>) -> tensor<3xi1, #Pmax> {
+  %y = aten.select %x dim 0 at 7 : (tensor<10x3xi1, #S0>) -> tensor<3xi1, #Pmax>
+  return %y : tensor<3xi1, #Pmax>
+}
+
+// CHECK-LABEL: func.func @cat_into_blocks
+// CHECK: aten.cat %arg0, %arg1, %arg2 dim 1 : (tensor<5x4xf32>, tensor<5x4xf32>, tensor<5x4xf32>) -> tensor<5x12xf32>
+func.func @cat_into_blocks(%q: tensor<5x8xf32, #S1>, %k: tensor<5x8xf32, #S1>, %v: tensor<5x8xf32, #S1>) -> tensor<5x24xf32, #qkv> {
+  %y = aten.cat %q, %k, %v dim 1 : (tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>) -> tensor<5x24xf32, #qkv>
+  return %y : tensor<5x24xf32, #qkv>
+}
+
+// The triangle counts global rows: rank 1 has rows 3 and 4.
+// CHECK-LABEL: func.func @lower_triangle
+// CHECK: dist.extent #dist.extents<table [0, 3] over #mesh>
+// CHECK: aten.where %{{.*}}, %arg0, %{{.*}} : (tensor<?x5xi1>, tensor<?x5xf32>, tensor<f32>) -> tensor<?x5xf32>
+func.func @lower_triangle(%x: tensor<5x5xf32, #S0>) -> tensor<5x5xf32, #S0> {
+  %y = aten.tril %x {diagonal = 1 : i64} : (tensor<5x5xf32, #S0>) -> tensor<5x5xf32, #S0>
+  return %y : tensor<5x5xf32, #S0>
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 2]>
+#R = #dist.layout<#mesh, [R]>
+#S0 = #dist.layout<#mesh, [S(0)]>
+#blocks = #dist.layout<#mesh, [S(0, blocks = 2)]>
+#P = #dist.layout<#mesh, [P(sum)]>
+
+// All of them are reported in one run.
+func.func @refused(%x: tensor<12xf32, #S0>, %b: tensor<12x4xf32, #blocks>) {
+  // expected-error @+1 {{operands [S(0)], results [S(0)]: along dim 0 a rank would need elements of other ranks; replicate the dim before}}
+  %0 = aten.slice %x dim 0 [0 : 4 : 1] : (tensor<12xf32, #S0>) -> tensor<4xf32, #S0>
+  // expected-error @+1 {{along dim 0 a rank would need elements of other ranks}}
+  %1:2 = aten.split_with_sizes %x [6, 6] dim 0 : (tensor<12xf32, #S0>) -> (tensor<6xf32, #S0>, tensor<6xf32, #S0>)
+  // expected-error @+1 {{the position is on one rank only, so the result must be P(sum) over that axis}}
+  %2 = aten.select %x dim 0 at 3 : (tensor<12xf32, #S0>) -> tensor<f32, #R>
+  // expected-error @+1 {{dim 0 is sharded in blocks; replicate it before}}
+  %3 = aten.select %b dim 0 at 3 : (tensor<12x4xf32, #blocks>) -> tensor<4xf32, #P>
+  // expected-error @+1 {{along dim 0 a rank would need elements of other ranks}}
+  %4 = aten.cat %x, %x dim 0 : (tensor<12xf32, #S0>, tensor<12xf32, #S0>) -> tensor<24xf32, #S0>
+  // expected-error @+1 {{along dim 0 a rank would need elements of other ranks}}
+  %5 = aten.constant_pad_nd %x [1, 1] : (tensor<12xf32, #S0>) -> tensor<14xf32, #S0>
+  // expected-error @+1 {{a reversed dim is sharded; replicate it before}}
+  %6 = aten.flip %x [0] : (tensor<12xf32, #S0>) -> tensor<12xf32, #S0>
+  return
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt --dist-plan-redistributions --split-input-file --verify-diagnostics %s | FileCheck %s
+// RUN: not shard-opt --dist-plan-redistributions=planner=cheapest %s 2>&1 | FileCheck %s --check-prefix=PLANNER
+
+// PLANNER: no planner is called 'cheapest'; there is: greedy
+
+#mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
+#S00 = #dist.layout<#mesh, [S(0), S(0)]>
+#S0R = #dist.layout<#mesh, [S(0), R]>
+#RS0 = #dist.layout<#mesh, [R, S(0)]>
+#RR = #dist.layout<#mesh, [R, R]>
+#PP = #dist.layout<#mesh, [P(sum), P(sum)]>
+#S1P = #dist.layout<#mesh, [S(1), P(sum)]>
+
+// The inner axis leaves first (R1): otherwise rows would be in the wrong order.
+// CHECK-LABEL: func.func @misaligned
+// CHECK-NEXT: %[[A:.*]] = dist.redistribute %arg0 : tensor<5x3xf32, #S0dp_S0tp> to tensor<5x3xf32, #S0dp>
+// CHECK-NEXT: %[[B:.*]] = dist.redistribute %[[A]] : tensor<5x3xf32, #S0dp> to tensor<5x3xf32, #R>
+// CHECK-NEXT: %[[C:.*]] = dist.redistribute %[[B]] : tensor<5x3xf32, #R> to tensor<5x3xf32, #S0tp>
+// CHECK-NEXT: return %[[C]]
+func.func @misaligned(%x: tensor<5x3xf32, #S00>) -> tensor<5x3xf32, #RS0> {
+  %y = dist.redistribute %x : tensor<5x3xf32, #S00> to tensor<5x3xf32, #RS0>
+  return %y : tensor<5x3xf32, #RS0>
+}
+
+// One reduction over both axes is one step.
+// CHECK-LABEL: func.func @reduce_both
+// CHECK-NEXT: dist.redistribute %arg0 : tensor<5x3xf32, #{{.*}}> to tensor<5x3xf32, #R>
+// CHECK-NEXT: return
+func.func @reduce_both(%x: tensor<5x3xf32, #PP>) -> tensor<5x3xf32, #RR> {
+  %y = dist.redistribute %x : tensor<5x3xf32, #PP> to tensor<5x3xf32, #RR>
+  return %y : tensor<5x3xf32, #RR>
+}
+
+// The marks of a backward redistribution stay on all of its steps.
+// CHECK-LABEL: func.func @backward
+// CHECK-COUNT-2: dist.redistribute backward
+// CHECK-NEXT: return
+func.func @backward(%x: tensor<6x4xf32, #S1P>) -> tensor<6x4xf32, #RR> {
+  %y = dist.redistribute backward %x : tensor<6x4xf32, #S1P> to tensor<6x4xf32, #RR>
+  return %y : tensor<6x4xf32, #RR>
+}
