@@ -31,6 +31,11 @@ static int report(const struct job *job, const char *what, shardrt_error *error)
   return 1;
 }
 
+static int number(const char *variable, int otherwise) {
+  const char *text = getenv(variable);
+  return text ? atoi(text) : otherwise;
+}
+
 static int create(struct job *job) {
   shardrt_error *error = NULL;
   shardrt_config config;
@@ -74,11 +79,9 @@ int main(int argc, char **argv) {
             argv[0]);
     return 2;
   }
-  const char *world_text = getenv("WORLD"), *rows = getenv("ROWS"), *columns = getenv("COLUMNS");
-  const char *outputs_text = getenv("OUTPUTS");
-  int32_t world = world_text ? atoi(world_text) : 4;
-  size_t n_outputs = outputs_text ? (size_t)atoi(outputs_text) : 1;
-  int64_t extents[2] = {rows ? atoll(rows) : 8, columns ? atoll(columns) : 6};
+  int32_t world = number("WORLD", 4);
+  size_t n_outputs = (size_t)number("OUTPUTS", 1);
+  int64_t extents[2] = {number("ROWS", 8), number("COLUMNS", 6)};
   if (world < 1 || world > MOST_RANKS || n_outputs > MOST_TENSORS || extents[0] < 0 ||
       extents[1] < 0)
     return 2;
@@ -94,28 +97,23 @@ int main(int argc, char **argv) {
   float *ones = malloc((count + 1) * sizeof *ones);
   for (size_t i = 0; i < count; ++i)
     ones[i] = 1;
-  shardrt_tensor input = {0}, outputs[MOST_TENSORS] = {{0}};
-  shardrt_shape shapes[MOST_TENSORS];
-  input.data = ones;
-  input.type = SHARDRT_F32;
-  input.rank = 2;
-  input.extents = extents;
+  shardrt_tensor input = {.data = ones, .type = SHARDRT_F32, .rank = 2, .extents = extents};
   input.scope = SHARDRT_GLOBAL;
+  shardrt_tensor outputs[MOST_TENSORS] = {{0}};
+  shardrt_shape shapes[MOST_TENSORS];
 
   int failed = 0;
   for (int32_t r = 0; r < world; ++r) {
-    jobs[r] = (struct job){shardrt_artifact_manifest(artifact),
-                           argc > 2 ? argv[2] : NULL,
-                           communicators[r],
-                           r,
-                           world,
-                           &input,
-                           shapes,
-                           outputs,
-                           1,
-                           n_outputs,
-                           NULL,
-                           0};
+    struct job job = {.manifest = shardrt_artifact_manifest(artifact),
+                      .weights = argc > 2 ? argv[2] : NULL,
+                      .communicator = communicators[r],
+                      .rank = r,
+                      .world = world,
+                      .inputs = &input,
+                      .outputs = outputs,
+                      .n_inputs = 1,
+                      .n_outputs = n_outputs};
+    jobs[r] = job;
     failed |= create(&jobs[r]);
   }
   if (!failed &&

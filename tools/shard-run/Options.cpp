@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/shard-run/Options.h"
+
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+
+namespace shardc::run {
+
+const char *helpText() {
+  return R"(OVERVIEW: run a program compiled by shardc on its ranks, as threads of this process
+
+USAGE: shard-run [options] MODEL.so
+
+OPTIONS:
+  -n, --ranks N          number of ranks; must be what the program was compiled for (the default)
+  --weights FILE         parameters: a .pt2 archive or a safetensors file
+  --inputs FILE...       inputs: safetensors files (by name), NAME=FILE.npy, or FILE.npy (in the order
+                         of the entry's inputs that have no file yet)
+  --outputs FILE         where to write the outputs, as safetensors
+  --entry NAME           entry point (default: the first)
+  --steps K              run K times on the same inputs (default 1); times leave out the first
+  --local                inputs and outputs are each rank's own shards; %r in a path is the rank
+  --threads N            compute threads of each rank (default: cores / ranks)
+  --timeout SECONDS      deadline of each collective (default 600)
+  --no-overlap           run collectives where they are waited for, without a communication thread
+  --trace FILE           write a Chrome trace of the steps after the first: a lane for each rank and
+                         stream
+  --profile              print times by module, op and collective
+  --progress             say on standard error what is going on
+  --format text|json     form of the summary on standard output (default text)
+  --manifest             print the program's manifest (JSON) and do nothing else
+  --help, --version
+
+ENVIRONMENT:
+  SHARDRT_LOG=error|warning|info|debug    what the runtime says on standard error
+  SHARDRT_BLAS=PATH|none                  library for matrix products
+  SHARDRT_LINK=LATENCY_US,GB_PER_S        emulate a link between ranks
+
+EXAMPLES:
+  shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
+  shard-run model.so --weights w.safetensors --inputs ids.npy mask=mask.npy --steps 20 --profile
+  shard-run model.so --local --inputs in.%r.safetensors --outputs out.%r.safetensors
+  SHARDRT_LINK=20,12.5 shard-run model.so --weights w.safetensors --inputs x.npy --trace t.json
+
+Exit status is 0 only if every rank succeeded.
+)";
+}
+
+namespace {
+
+class Arguments {
+public:
+  Arguments(int argc, char **argv) : words(argv + 1, argv + argc) {}
+
+  bool done() const { return at >= words.size(); }
+  std::string next() { return words[at++]; }
+  bool nextIsValue() const { return !done() && (words[at].size() < 2 || words[at].front() != '-'); }
+  std::string value(const std::string &option) {
+    if (done())
+      throw UsageError(option + " needs a value");
+    return next();
+  }
+  /// Splits --option=value in two words.
+  void splitAssignment() {
+    std::string &word = words[at];
+    size_t equals = word.find('=');
+    if (word.rfind("--", 0) != 0 || equals == std::string::npos)
+      return;
+    words.insert(words.begin() + ptrdiff_t(at) + 1, word.substr(equals + 1));
+    words[at].resize(equals);
+  }
+
+private:
+  std::vector<std::string> words;
+  size_t at = 0;
+};
+
+int positive(const std::string &option, const std::string &text, int least) {
+  char *end = nullptr;
+  long value = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end || value < least || value > std::numeric_limits<int>::max())
+    throw UsageError(option + " needs a whole number of at least " + std::to_string(least) +
+                     ", not '" + text + "'");
+  return int(value);
+}
+
+double seconds(const std::string &option, const std::string &text) {
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !(value > 0))
+    throw UsageError(option + " needs a positive number of seconds, not '" + text + "'");
+  return value;
+}
+
+} // namespace
+
+Options parseOptions(int argc, char **argv) {
+  Options options;
+  Arguments arguments(argc, argv);
+  while (!arguments.done()) {
+    arguments.splitAssignment();
+    std::string word = arguments.next();
+    if (word == "-n" || word == "--ranks")
+      options.ranks = positive(word, arguments.value(word), 1);
+    else if (word == "--weights")
+      options.weights = arguments.value(word);
+    else if (word == "--inputs" || word == "--input") {
+      options.inputs.push_back(arguments.value(word));
+      while (arguments.nextIsValue())
+        options.inputs.push_back(arguments.next());
+    } else if (word == "--outputs" || word == "--output")
+      options.outputs = arguments.value(word);
+    else if (word == "--entry")
+      options.entry = arguments.value(word);
+    else if (word == "--steps")
+      options.steps = positive(word, arguments.value(word), 1);
+    else if (word == "--trace")
+      options.trace = arguments.value(word);
+    else if (word == "--timeout")
+      options.timeout = seconds(word, arguments.value(word));
+    else if (word == "--threads")
+      options.threads = positive(word, arguments.value(word), 1);
+    else if (word == "--format") {
+      std::string format = arguments.value(word);
+      if (format != "text" && format != "json")
+        throw UsageError("--format is text or json, not '" + format + "'");
+      options.json = format == "json";
+    } else if (word == "--profile")
+      options.profile = true;
+    else if (word == "--progress")
+      options.progress = true;
+    else if (word == "--local")
+      options.local = true;
+    else if (word == "--no-overlap")
+      options.overlap = false;
+    else if (word == "--manifest")
+      options.manifest = true;
+    else if (word == "--help" || word == "-h")
+      options.help = true;
+    else if (word == "--version")
+      options.version = true;
+    else if (word.size() > 1 && word.front() == '-')
+      throw UsageError("unknown option " + word + " (see shard-run --help)");
+    else if (options.artifact.empty())
+      options.artifact = word;
+    else
+      throw UsageError("unexpected argument " + word + ": the program is " + options.artifact);
+  }
+  if (options.artifact.empty() && !options.help && !options.version)
+    throw UsageError("no program given (it comes before --inputs; see shard-run --help)");
+  if (options.local)
+    for (const std::string &path : options.inputs)
+      if (path.find("%r") == std::string::npos)
+        throw UsageError("--local: the path " + path + " must contain %r, the rank");
+  if (options.local && !options.outputs.empty() && options.outputs.find("%r") == std::string::npos)
+    throw UsageError("--local: the path " + options.outputs + " must contain %r, the rank");
+  return options;
+}
+
+std::string pathOfRank(const std::string &path, int rank) {
+  std::string out = path;
+  for (size_t at = out.find("%r"); at != std::string::npos; at = out.find("%r", at))
+    out.replace(at, 2, std::to_string(rank));
+  return out;
+}
+
+} // namespace shardc::run

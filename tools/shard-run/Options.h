@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef SHARDC_TOOLS_SHARD_RUN_OPTIONS_H
+#define SHARDC_TOOLS_SHARD_RUN_OPTIONS_H
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace shardc::run {
+
+/// A mistake of the user's; the message is complete.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  std::string artifact;
+  std::optional<int> ranks;
+  std::string weights;
+  std::vector<std::string> inputs; ///< FILE or NAME=FILE
+  std::string outputs;
+  std::string entry; ///< empty: the first
+  int steps = 1;
+  std::string trace;
+  bool profile = false;
+  bool progress = false;
+  double timeout = 600;
+  int threads = 0;
+  bool local = false;
+  bool overlap = true;
+  bool json = false;
+  bool manifest = false;
+  bool help = false;
+  bool version = false;
+};
+
+/// Throws UsageError.
+Options parseOptions(int argc, char **argv);
+const char *helpText();
+
+/// A path for one rank: %r stands for its number.
+std::string pathOfRank(const std::string &path, int rank);
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARD_RUN_OPTIONS_H
