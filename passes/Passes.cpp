@@ -6,12 +6,14 @@
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
 #include "passes/redistribute/Passes.h"
+#include "passes/specialize/Passes.h"
 #include "passes/verify/Passes.h"
 
 void shardc::registerAllPasses() {
   aten::registerAtenPasses();
   registerPlacementPasses();
   registerPlacePipeline();
+  registerSpecializePasses();
   registerVerifyPasses();
   registerRedistributePasses();
   registerLocalizePasses();

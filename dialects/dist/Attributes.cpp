@@ -205,6 +205,20 @@ LogicalResult LayoutAttr::verifyAnnotation(ArrayRef<int64_t> shape,
 }
 
 //===------------------------------------------------------------------------------------------===//
+// Variants
+//===------------------------------------------------------------------------------------------===//
+
+LogicalResult VariantsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<FlatSymbolRefAttr> functions,
+                                   ArrayRef<int64_t> positions) {
+  for (int64_t variant : positions)
+    if (variant < 0 || variant >= static_cast<int64_t>(functions.size()))
+      return emitError() << "a position runs variant " << variant << ", but there are "
+                         << functions.size();
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
 // Reduction
 //===------------------------------------------------------------------------------------------===//
 

@@ -178,4 +178,20 @@ def Dist_ExtentsAttr : Dist_Attr<"Extents", "extents"> {
   }];
 }
 
+def Dist_VariantsAttr : Dist_Attr<"Variants", "variants"> {
+  let summary = "Which function a device runs, where one became several";
+  let description = [{
+    Entry of a module's `dist.specializations`, under the name of the function that was specialised:
+    the functions that took its place, and which of them each position of the module's mesh runs.
+
+    ```mlir
+    #dist.variants<[@forward_v0, @forward_v1], [0, 0, 0, 1]>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::FlatSymbolRefAttr">:$functions,
+      ArrayRefParameter<"int64_t", "index into functions, by position in the mesh">:$positions);
+  let assemblyFormat = "`<` `[` $functions `]` `,` `[` $positions `]` `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // SHARDC_DIALECTS_DIST_ATTRIBUTES_TD

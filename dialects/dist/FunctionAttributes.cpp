@@ -240,10 +240,32 @@ static LogicalResult verifySymbols(Operation *op, Attribute value) {
   return success();
 }
 
+static LogicalResult verifySpecializations(Operation *op, Attribute value) {
+  auto entries = dyn_cast<DictionaryAttr>(value);
+  auto mesh = op->getAttrOfType<MeshAttr>(kMeshAttr);
+  if (!isa<ModuleOp>(op) || !entries || !mesh)
+    return op->emitOpError("'dist.specializations' must be a dictionary, on a module with a "
+                           "'dist.mesh', got ")
+           << value;
+  for (NamedAttribute entry : entries) {
+    auto variants = dyn_cast<VariantsAttr>(entry.getValue());
+    if (!variants)
+      return op->emitOpError("'dist.specializations': expected #dist.variants for ")
+             << entry.getName() << ", got " << entry.getValue();
+    if (static_cast<int64_t>(variants.getPositions().size()) != mesh.getValue().numDevices())
+      return op->emitOpError("'dist.specializations': expected one position for each of ")
+             << mesh.getValue().numDevices() << " devices, got " << variants.getPositions().size()
+             << " for " << entry.getName();
+  }
+  return success();
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == kSymbolsAttr)
     return verifySymbols(op, attribute.getValue());
+  if (name == kSpecializationsAttr)
+    return verifySpecializations(op, attribute.getValue());
   if (name == kMeshAttr && (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue())))
     return op->emitOpError("'dist.mesh' must be a module's #dist.mesh, got ")
            << attribute.getValue();

@@ -22,7 +22,7 @@
 //   ranges
 // Modules:
 //   dist.mesh         the mesh that the program is for
-//   dist.specializations  see `dist-specialize`
+//   dist.specializations  dictionary: name of a function that was specialised -> #dist.variants
 //
 // All are verified by the dialect; an unknown `dist.` attribute of an argument or result is an
 // error.
@@ -47,6 +47,7 @@ inline constexpr llvm::StringLiteral kGlobalTypeAttr = "dist.global_type";
 inline constexpr llvm::StringLiteral kSizesAttr = "dist.sizes";
 inline constexpr llvm::StringLiteral kSymbolsAttr = "dist.symbols";
 inline constexpr llvm::StringLiteral kMeshAttr = "dist.mesh";
+inline constexpr llvm::StringLiteral kSpecializationsAttr = "dist.specializations";
 
 /// "parameter", "buffer", "constant", "input".
 llvm::ArrayRef<llvm::StringLiteral> argumentKinds();

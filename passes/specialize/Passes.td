@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef SHARDC_PASSES_SPECIALIZE_PASSES_TD
+#define SHARDC_PASSES_SPECIALIZE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
+  let summary = "Clones a function for each distinct tuple of local extents and makes shapes static";
+  let description = [{
+    Form: local or scheduled -> the same. Where a dim is sharded unevenly, its extent differs between
+    ranks and is dynamic. There are few distinct tuples of such extents, two or three in practice: each
+    gets a clone in which `dist.extent` is a constant, arguments have the extents of their `dist.layout`,
+    sizes that follow are attributes, and all types are inferred again, so that kernels and arena are
+    static. What depends on a symbol stays dynamic; anything else that does is an error.
+
+    The module's `dist.specializations` says which device runs which clone. The clones issue the same
+    collectives in the same order: run `dist-verify-schedule` before, on the one function that all ranks
+    share, and nothing after that adds, removes or moves a collective.
+
+    ```mlir
+    module attributes {dist.mesh = #mesh} {  // #mesh = #dist.mesh<["tp" = 4]>, #S = [S(0)]
+      func.func @forward(%x: tensor<?x4xf32> {dist.global_type = tensor<7x4xf32>, dist.layout = #S})
+          -> tensor<?x4xf32> {
+        %y = aten.relu %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+        return %y : tensor<?x4xf32>
+      }
+    }
+    // becomes
+    module attributes {dist.mesh = #mesh, dist.specializations =
+        {forward = #dist.variants<[@forward_v0, @forward_v1], [0, 0, 0, 1]>}} {
+      func.func @forward_v0(%x: tensor<2x4xf32> {...}) -> tensor<2x4xf32> ...
+      func.func @forward_v1(%x: tensor<1x4xf32> {...}) -> tensor<1x4xf32> ...
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numVariants", "variants", "Functions after specialisation">,
+    Statistic<"numExtents", "extents-folded", "dist.extent ops that became constants">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+#endif // SHARDC_PASSES_SPECIALIZE_PASSES_TD

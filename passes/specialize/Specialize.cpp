@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/specialize/Passes.h"
+
+#include "dialects/dist/FunctionAttributes.h"
+#include "passes/specialize/FunctionSpecializer.h"
+
+#include "mlir/IR/SymbolTable.h"
+
+#include <deque>
+#include <map>
+
+namespace shardc {
+#define GEN_PASS_DEF_SPECIALIZE
+#include "passes/specialize/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+namespace {
+struct Specialize : shardc::impl::SpecializeBase<Specialize> {
+  void runOnOperation() override;
+
+private:
+  struct Variant {
+    func::FuncOp function;
+    DeviceClass devices;
+  };
+  LogicalResult specialize(func::FuncOp function, Devices &devices, SymbolTable &symbols,
+                           NamedAttrList &specializations);
+  FailureOr<std::vector<Variant>> makeVariants(func::FuncOp function, Devices &devices);
+};
+} // namespace
+
+/// Devices by the values that they have of these extents, in order of their first device.
+static std::deque<DeviceClass> classify(ArrayRef<ExtentsAttr> extents, Devices &devices) {
+  std::map<std::vector<int64_t>, size_t> known;
+  std::deque<DeviceClass> classes;
+  for (int64_t device = 0; device < devices.size(); ++device) {
+    std::vector<int64_t> values;
+    for (ExtentsAttr attribute : extents)
+      values.push_back(devices.extent(attribute, device));
+    auto [entry, added] = known.try_emplace(std::move(values), classes.size());
+    if (added)
+      classes.emplace_back();
+    classes[entry->second].push_back(device);
+  }
+  return classes;
+}
+
+FailureOr<std::vector<Specialize::Variant>> Specialize::makeVariants(func::FuncOp function,
+                                                                     Devices &devices) {
+  std::vector<Variant> variants;
+  std::deque<DeviceClass> classes = classify(varyingExtents(function), devices);
+  bool ok = true;
+  while (!classes.empty()) {
+    DeviceClass devicesOfClass = std::move(classes.front());
+    classes.pop_front();
+    func::FuncOp clone = function.clone();
+    FunctionSpecializer specializer(clone, devicesOfClass, devices);
+    ok &= succeeded(specializer.run());
+    numExtents += specializer.getNumFolded();
+    if (specializer.split().empty()) {
+      variants.push_back({clone, std::move(devicesOfClass)});
+      continue;
+    }
+    clone.erase();
+    classes.insert(classes.begin(), specializer.split().begin(), specializer.split().end());
+  }
+  if (ok)
+    return variants;
+  for (Variant &variant : variants)
+    variant.function.erase();
+  return failure();
+}
+
+LogicalResult Specialize::specialize(func::FuncOp function, Devices &devices, SymbolTable &symbols,
+                                     NamedAttrList &specializations) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError(
+        "has control flow: the stages \"local\" and \"scheduled\" have none");
+  FailureOr<std::vector<Variant>> variants = makeVariants(function, devices);
+  if (failed(variants))
+    return failure();
+  llvm::sort(*variants, [](const Variant &a, const Variant &b) {
+    return a.devices.front() < b.devices.front();
+  });
+  StringAttr name = function.getSymNameAttr();
+  Block::iterator position = std::next(function->getIterator());
+  symbols.erase(function);
+  SmallVector<FlatSymbolRefAttr> references;
+  SmallVector<int64_t> positions(devices.size());
+  for (auto [i, variant] : llvm::enumerate(*variants)) {
+    if (variants->size() > 1)
+      variant.function.setSymName((name.getValue() + "_v" + Twine(i)).str());
+    // Gives the function another name where that one is taken.
+    symbols.insert(variant.function, position);
+    references.push_back(FlatSymbolRefAttr::get(variant.function.getSymNameAttr()));
+    for (int64_t device : variant.devices)
+      positions[device] = static_cast<int64_t>(i);
+    ++numVariants;
+  }
+  specializations.set(name, VariantsAttr::get(&getContext(), references, positions));
+  return success();
+}
+
+void Specialize::runOnOperation() {
+  ModuleOp module = getOperation();
+  auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+  if (!mesh) {
+    module.emitOpError("has no 'dist.mesh': which devices run the program is not known");
+    return signalPassFailure();
+  }
+  Devices devices(mesh.getValue());
+  SymbolTable symbols(module);
+  NamedAttrList specializations;
+  bool ok = true;
+  for (func::FuncOp function : llvm::to_vector(module.getOps<func::FuncOp>())) {
+    if (function.isExternal())
+      continue;
+    if (!SymbolTable::symbolKnownUseEmpty(function, module)) {
+      ok = false;
+      function.emitOpError("is referred to by name: it cannot become several functions");
+      continue;
+    }
+    ok &= succeeded(specialize(function, devices, symbols, specializations));
+  }
+  if (!ok)
+    return signalPassFailure();
+  module->setAttr(kSpecializationsAttr, specializations.getDictionary(&getContext()));
+}

@@ -1,0 +1,64 @@
+// RUN: shard-opt %s --dist-specialize --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{'builtin.module' op has no 'dist.mesh': which devices run the program is not known}}
+module {
+}
+
+// -----
+
+// Nothing says what a dynamic dim is; all such values are reported.
+module attributes {dist.mesh = #dist.mesh<["tp" = 2]>} {
+  // expected-error@+1 {{argument 0 still has a dynamic dim after specialisation, but the function has no symbols: nothing says what it is}}
+  func.func @f(%x: tensor<?xf32>) {
+    // expected-error@+1 {{a result of 'aten.relu' still has a dynamic dim after specialisation}}
+    %0 = aten.relu %x : (tensor<?xf32>) -> tensor<?xf32>
+    return
+  }
+}
+
+// -----
+
+// The ranks of a named group are not known, and so not a rank's position in it.
+module attributes {dist.mesh = #dist.mesh<["tp" = 2]>} {
+  func.func @f(%x: tensor<3xf32>) {
+    // expected-error@+1 {{a result of 'dist.reduce_scatter' still has a dynamic dim after specialisation}}
+    %0 = dist.reduce_scatter sum over #dist.named_group<"0", 2> %x dim 0 : (tensor<3xf32>) -> tensor<?xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["tp" = 2]>} {
+  // expected-error@+1 {{is referred to by name: it cannot become several functions}}
+  func.func @f() {
+    return
+  }
+  func.func @g() {
+    call @f() : () -> ()
+    return
+  }
+}
+
+// -----
+
+// expected-error@+1 {{'dist.specializations' must be a dictionary, on a module with a 'dist.mesh', got 3}}
+module attributes {dist.specializations = 3} {
+}
+
+// -----
+
+// expected-error@+1 {{'dist.specializations': expected one position for each of 2 devices, got 1 for "f"}}
+module attributes {dist.mesh = #dist.mesh<["tp" = 2]>, dist.specializations = {f = #dist.variants<[@f], [0]>}} {
+}
+
+// -----
+
+// expected-error@+1 {{'dist.specializations': expected #dist.variants for "f", got 1}}
+module attributes {dist.mesh = #dist.mesh<["tp" = 2]>, dist.specializations = {f = 1}} {
+}
+
+// -----
+
+// expected-error@+1 {{a position runs variant 1, but there are 1}}
+#v = #dist.variants<[@f], [0, 1]>

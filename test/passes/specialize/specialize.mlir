@@ -1,0 +1,128 @@
+// RUN: shard-opt %s --dist-specialize --split-input-file | FileCheck %s
+// RUN: shard-opt %s --dist-specialize --dist-verify-stage=local --split-input-file --mlir-pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAT
+// STAT: (S) 1 extents-folded
+// STAT: (S) 2 variants
+
+// Seven rows over four ranks: 2, 2, 2, 1. Names and places of the module's other symbols are kept.
+
+#mesh = #dist.mesh<["tp" = 4]>
+#tp = #dist.axes<#mesh, ["tp"]>
+#S = #dist.layout<#mesh, [S(0)]>
+#R = #dist.layout<#mesh, [R]>
+// CHECK: module attributes
+// CHECK-SAME: dist.specializations = {forward = #dist.variants<[@forward_v0, @forward_v1], [0, 0, 0, 1]>}
+module attributes {dist.mesh = #mesh} {
+  // CHECK: func.func @forward_v0(
+  // CHECK-SAME: tensor<2x4xf32> {dist.global_type = tensor<7x4xf32>, dist.layout = #S0tp}
+  // CHECK-SAME: -> (tensor<2x4xf32> {{.*}}, tensor<7x4xf32>
+  func.func @forward(%x: tensor<?x4xf32> {dist.layout = #S, dist.global_type = tensor<7x4xf32>})
+      -> (tensor<?x4xf32> {dist.layout = #S, dist.global_type = tensor<7x4xf32>}, tensor<7x4xf32>) {
+    // CHECK-NEXT: %[[Y:.*]] = aten.relu %{{.*}} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %y = aten.relu %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK-NOT: dist.extent
+    // CHECK: %[[V:.*]] = aten.view %[[Y]] [2, 2, 2] : (tensor<2x4xf32>) -> tensor<2x2x2xf32>
+    %n = dist.extent #dist.extents<7 over #mesh ["tp"]>
+    %v = aten.view %y [%n, 2, 2] : (tensor<?x4xf32>) -> tensor<?x2x2xf32>
+    // CHECK: aten.view %[[V]] [8] : (tensor<2x2x2xf32>) -> tensor<8xf32>
+    %c4 = arith.constant 4 : index
+    %m = arith.muli %n, %c4 : index
+    %w = aten.view %v [%m] : (tensor<?x2x2xf32>) -> tensor<?xf32>
+    // CHECK: dist.all_gather over #tp %[[Y]] dim 0 : (tensor<2x4xf32>) -> tensor<7x4xf32>
+    %g = dist.all_gather over #tp %y dim 0 : (tensor<?x4xf32>) -> tensor<7x4xf32>
+    return %y, %g : tensor<?x4xf32>, tensor<7x4xf32>
+  }
+  // CHECK: func.func @forward_v1(
+  // CHECK-SAME: tensor<1x4xf32> {{.*}} -> (tensor<1x4xf32>
+  // CHECK: aten.view %{{.*}} [1, 2, 2] : (tensor<1x4xf32>) -> tensor<1x2x2xf32>
+  // CHECK: aten.view %{{.*}} [4] : (tensor<1x2x2xf32>) -> tensor<4xf32>
+  // CHECK: dist.all_gather over #tp %{{.*}} dim 0 : (tensor<1x4xf32>) -> tensor<7x4xf32>
+}
+
+// -----
+
+// Even: one function, under its own name.
+#mesh = #dist.mesh<["tp" = 4]>
+#S = #dist.layout<#mesh, [S(0)]>
+// CHECK: dist.specializations = {forward = #dist.variants<[@forward], [0, 0, 0, 0]>}
+module attributes {dist.mesh = #mesh} {
+  // CHECK: func.func @forward(%{{.*}}: tensor<2xf32>
+  func.func @forward(%x: tensor<2xf32> {dist.layout = #S, dist.global_type = tensor<8xf32>}) {
+    return
+  }
+  // CHECK: func.func private @declared
+  func.func private @declared()
+}
+
+// -----
+
+// Nested chunks on a mesh that lists its devices: positions of the mesh, not ranks, are what counts.
+// 5 over dp is 3, 2; the groups of tp gather 3 or 2; a rank has 2, 1 or 1, 1.
+#mesh = #dist.mesh<["dp" = 2, "tp" = 2], devices = [3, 1, 2, 0]>
+#tp = #dist.axes<#mesh, ["tp"]>
+#S = #dist.layout<#mesh, [S(0), S(0)]>
+// CHECK: [@f_v0, @f_v1, @f_v2], [0, 1, 2, 2]
+module attributes {dist.mesh = #mesh} {
+  // CHECK: func.func @f_v0(
+  // CHECK: dist.all_gather over #tp %{{.*}} dim 0 : (tensor<2xf32>) -> !dist.future<tensor<3xf32>>
+  // CHECK: dist.wait %{{.*}} : !dist.future<tensor<3xf32>>
+  // CHECK: aten.relu %{{.*}} : (tensor<3xf32>) -> tensor<3xf32>
+  // CHECK: func.func @f_v1(
+  // CHECK: dist.all_gather over #tp %{{.*}} dim 0 : (tensor<1xf32>) -> !dist.future<tensor<3xf32>>
+  // CHECK: func.func @f_v2(
+  // CHECK: dist.all_gather over #tp %{{.*}} dim 0 : (tensor<1xf32>) -> !dist.future<tensor<2xf32>>
+  func.func @f(%x: tensor<?xf32> {dist.layout = #S, dist.global_type = tensor<5xf32>}) -> tensor<?xf32> {
+    %n = dist.extent #dist.extents<5 over #mesh ["dp"]>
+    %f = dist.all_gather over #tp %x dim 0 full %n : (tensor<?xf32>) -> !dist.future<tensor<?xf32>>
+    %y = dist.wait %f : !dist.future<tensor<?xf32>>
+    %z = aten.relu %y : (tensor<?xf32>) -> tensor<?xf32>
+    return %z : tensor<?xf32>
+  }
+}
+
+// -----
+
+// No extent is written anywhere, but what a rank gets depends on its position: the shape of the
+// reduce-scatter splits the devices, that of the permute splits them again.
+#mesh = #dist.mesh<["tp" = 4]>
+#tp = #dist.axes<#mesh, ["tp"]>
+// CHECK: [@f_v0, @f_v1, @f_v2], [0, 1, 1, 2]
+module attributes {dist.mesh = #mesh} {
+  // CHECK: func.func @f_v0(
+  // CHECK: reduce_scatter {{.*}} -> tensor<2xf32>
+  // CHECK: permute {{.*}} -> tensor<3xf32>
+  // CHECK: func.func @f_v1(
+  // CHECK: reduce_scatter {{.*}} -> tensor<2xf32>
+  // CHECK: permute {{.*}} -> tensor<1xf32>
+  // CHECK: func.func @f_v2(
+  // CHECK: reduce_scatter {{.*}} -> tensor<0xf32>
+  // CHECK: permute {{.*}} -> tensor<1xf32>
+  func.func @f(%x: tensor<6xf32>, %y: tensor<1xf32>) {
+    %0 = dist.reduce_scatter sum over #tp %x dim 0 : (tensor<6xf32>) -> tensor<?xf32>
+    %1 = dist.permute over #tp pairs [[3, 0], [0, 3]] %y dim 0 extents [1, 1, 1, 3] : (tensor<1xf32>) -> tensor<?xf32>
+    return
+  }
+}
+
+// -----
+
+// What depends on a symbol stays; the rank's own index stays too.
+#mesh = #dist.mesh<["dp" = 2]>
+#dp = #dist.axes<#mesh, ["dp"]>
+#S = #dist.layout<#mesh, [S(0)]>
+// CHECK: forward = #dist.variants<[@forward], [0, 0]>
+module attributes {dist.mesh = #mesh} {
+  func.func @forward(%x: tensor<?x4xf32> {dist.layout = #S, dist.global_type = tensor<?x4xf32>,
+                                          dist.sizes = [#dist.size<batch>, #dist.size<4>]}) -> (tensor<?xf32>, index)
+      attributes {dist.symbols = [#dist.symbol<batch in [1, 64]>]} {
+    // CHECK: %[[N:.*]] = dist.extent #dist.extents<batch over #mesh ["dp"]>
+    %n = dist.extent #dist.extents<batch over #mesh ["dp"]>
+    // CHECK: %[[I:.*]] = dist.axis_index
+    %i = dist.axis_index over #dp
+    %c4 = arith.constant 4 : index
+    // CHECK: %[[M:.*]] = arith.muli %[[N]]
+    %m = arith.muli %n, %c4 : index
+    // CHECK: aten.view %{{.*}} [%[[M]]] : (tensor<?x4xf32>) -> tensor<?xf32>
+    %v = aten.view %x [%m] : (tensor<?x4xf32>) -> tensor<?xf32>
+    return %v, %i : tensor<?xf32>, index
+  }
+}
