@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --dist-specialize --split-input-file | FileCheck %s
-// RUN: shard-opt %s --dist-specialize --dist-verify-stage=local --split-input-file --mlir-pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAT
-// STAT: (S) 1 extents-folded
+// RUN: shard-opt %s --dist-specialize --split-input-file --mlir-pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAT
+// STAT: (S) 2 extents-folded
 // STAT: (S) 2 variants
 
 // Seven rows over four ranks: 2, 2, 2, 1. Names and places of the module's other symbols are kept.
@@ -81,24 +81,29 @@ module attributes {dist.mesh = #mesh} {
 
 // -----
 
-// No extent is written anywhere, but what a rank gets depends on its position: the shape of the
-// reduce-scatter splits the devices, that of the permute splits them again.
+// Extents that are written nowhere, but follow from a rank's position in a group: the shape of the
+// reduce-scatter splits the devices; that of the permute splits those that the argument left together.
 #mesh = #dist.mesh<["tp" = 4]>
 #tp = #dist.axes<#mesh, ["tp"]>
-// CHECK: [@f_v0, @f_v1, @f_v2], [0, 1, 1, 2]
+#S = #dist.layout<#mesh, [S(0, sizes = [1, 1, 1, 3])]>
+// CHECK: f = #dist.variants<[@f_v0, @f_v1], [0, 0, 0, 1]>, g = #dist.variants<[@g_v0, @g_v1, @g_v2], [0, 1, 1, 2]>
 module attributes {dist.mesh = #mesh} {
   // CHECK: func.func @f_v0(
   // CHECK: reduce_scatter {{.*}} -> tensor<2xf32>
-  // CHECK: permute {{.*}} -> tensor<3xf32>
   // CHECK: func.func @f_v1(
-  // CHECK: reduce_scatter {{.*}} -> tensor<2xf32>
-  // CHECK: permute {{.*}} -> tensor<1xf32>
-  // CHECK: func.func @f_v2(
   // CHECK: reduce_scatter {{.*}} -> tensor<0xf32>
-  // CHECK: permute {{.*}} -> tensor<1xf32>
-  func.func @f(%x: tensor<6xf32>, %y: tensor<1xf32>) {
+  func.func @f(%x: tensor<6xf32>) {
     %0 = dist.reduce_scatter sum over #tp %x dim 0 : (tensor<6xf32>) -> tensor<?xf32>
-    %1 = dist.permute over #tp pairs [[3, 0], [0, 3]] %y dim 0 extents [1, 1, 1, 3] : (tensor<1xf32>) -> tensor<?xf32>
+    return
+  }
+  // CHECK: func.func @g_v0(%{{.*}}: tensor<1xf32>
+  // CHECK: permute {{.*}} : (tensor<1xf32>) -> tensor<3xf32>
+  // CHECK: func.func @g_v1(%{{.*}}: tensor<1xf32>
+  // CHECK: permute {{.*}} : tensor<1xf32>
+  // CHECK: func.func @g_v2(%{{.*}}: tensor<3xf32>
+  // CHECK: permute {{.*}} : (tensor<3xf32>) -> tensor<1xf32>
+  func.func @g(%x: tensor<?xf32> {dist.layout = #S, dist.global_type = tensor<6xf32>}) {
+    %0 = dist.permute over #tp pairs [[3, 0], [0, 3]] %x dim 0 extents [1, 1, 1, 3] : (tensor<?xf32>) -> tensor<?xf32>
     return
   }
 }
