@@ -34,7 +34,8 @@ static int64_t bytesOf(Type elementType) {
 
 namespace {
 
-class PlanRedistributionsPass : public shardc::impl::PlanRedistributionsBase<PlanRedistributionsPass> {
+class PlanRedistributionsPass
+    : public shardc::impl::PlanRedistributionsBase<PlanRedistributionsPass> {
 public:
   using PlanRedistributionsBase::PlanRedistributionsBase;
 
