@@ -100,7 +100,7 @@ class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBas
   let assemblyFormat = [{
     $self (`dim` $dim^)? (`keepdim` $keepdim^)? attr-dict `:` functional-type(operands, results)
   }];
-  let shardBy = "argReductionRule(op)";
+  let shardBy = "jointReductionRule(op, /*exchange=*/2)"; // value and position
 }
 def Aten_ArgmaxOp : Aten_ArgReductionOp<"argmax", "position of the largest element, i64">;
 def Aten_ArgminOp : Aten_ArgReductionOp<"argmin", "position of the smallest element, i64">;
@@ -112,7 +112,7 @@ def Aten_CumsumOp : Aten_Op<"cumsum"> {
   let assemblyFormat = [{
     $self `dim` $dim (`to` $dtype^)? attr-dict `:` functional-type(operands, results)
   }];
-  let shardBy = "alongDimsRule(op, {static_cast<int64_t>(getDim())})";
+  let shardBy = "scanRule(op, static_cast<int64_t>(getDim()))";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_REDUCTIONS_TD

@@ -25,9 +25,10 @@ ShardingRule divRule(mlir::Operation *op);
 ShardingRule reductionRule(mlir::Operation *op, Reduction reduction, bool isLinear = false);
 /// Ranks that share a reduced dim exchange `exchange` elements for each element of the result.
 ShardingRule jointReductionRule(mlir::Operation *op, int64_t exchange);
-ShardingRule argReductionRule(mlir::Operation *op);
 /// The same, with results of full shape.
 ShardingRule jointRule(mlir::Operation *op, std::vector<int64_t> dims, int64_t exchange);
+/// A scan along `dim`: ranks exchange one total each.
+ShardingRule scanRule(mlir::Operation *op, int64_t dim);
 /// Over the last `count` dims; weights line up with them.
 ShardingRule trailingNormRule(mlir::Operation *op, int64_t count, int64_t exchange);
 ShardingRule groupNormRule(mlir::Operation *op);
@@ -42,7 +43,6 @@ ShardingRule transposeRule(mlir::Operation *op);
 ShardingRule unsqueezeRule(mlir::Operation *op);
 ShardingRule squeezeRule(mlir::Operation *op);
 ShardingRule sliceRule(mlir::Operation *op);
-ShardingRule selectRule(mlir::Operation *op);
 ShardingRule splitRule(mlir::Operation *op);
 ShardingRule catRule(mlir::Operation *op);
 ShardingRule stackRule(mlir::Operation *op);
@@ -58,6 +58,7 @@ ShardingRule productRule(mlir::Operation *op);
 ShardingRule sumWithProductRule(mlir::Operation *op);
 ShardingRule attentionRule(mlir::Operation *op);
 ShardingRule embeddingRule(mlir::Operation *op);
+ShardingRule selectRule(mlir::Operation *op);
 ShardingRule gatherRule(mlir::Operation *op);
 ShardingRule indexSelectRule(mlir::Operation *op);
 ShardingRule indexRule(mlir::Operation *op);

@@ -90,10 +90,8 @@ ShardingRule attentionRule(Operation *op) {
       operands.push_back(last(heads + "ls", mask));
     builder.einsum(operands, {heads + "lf"});
   }
-  // The softmax is over whole rows of scores; a causal mask counts rows and columns.
+  // The softmax is over whole rows of scores.
   builder.letter('e', FactorKind::NeedReplication).letter('s', FactorKind::NeedReplication);
-  if (attention.getIsCausal())
-    builder.letter('l', FactorKind::NeedReplication);
   return builder.linear(2).build();
 }
 
@@ -103,6 +101,35 @@ ShardingRule embeddingRule(Operation *op) {
   if (!batch)
     return builder.replicateAll().build();
   return builder.einsum({"ve", *batch}, {*batch + "e"}).linear(0).build();
+}
+
+/// Each rank looks up what it holds of a dim of operand 0 and contributes nothing else.
+static void lookUpIn(RuleBuilder &builder, Operation *op, int64_t dim) {
+  RankedTensorType table = typeOf(op->getOperand(0));
+  DimFactors factors;
+  if (table.getDimSize(dim) != 1) {
+    factors.push_back(builder.factor(table.getDimSize(dim), FactorKind::Reducing));
+    bool isBool = table.getElementType().isInteger(1);
+    builder.at(factors.front()).reduction = isBool ? Reduction::Max : Reduction::Sum;
+  }
+  builder.operandDim(0, dim, factors);
+}
+
+ShardingRule selectRule(Operation *op) {
+  int64_t selected = static_cast<int64_t>(cast<SelectOp>(op).getDim());
+  RuleBuilder builder = ruleBuilder(op);
+  for (auto [i, size] : llvm::enumerate(shapeOf(op->getOperand(0)))) {
+    int64_t dim = static_cast<int64_t>(i);
+    if (dim == selected) {
+      lookUpIn(builder, op, dim);
+      continue;
+    }
+    DimFactors factors;
+    if (size != 1)
+      factors.push_back(builder.factor(size));
+    builder.operandDim(0, dim, factors).resultDim(0, dim < selected ? dim : dim - 1, factors);
+  }
+  return builder.linear(0).build();
 }
 
 ShardingRule gatherRule(Operation *op) {
@@ -123,6 +150,8 @@ ShardingRule gatherRule(Operation *op) {
     builder.operandDim(1, dim, factors).resultDim(0, dim, factors);
     if (!isGathered)
       builder.operandDim(0, dim, factors);
+    else if (!self.empty())
+      lookUpIn(builder, op, dim);
   }
   return builder.build();
 }
@@ -137,9 +166,13 @@ ShardingRule indexSelectRule(Operation *op) {
     if (size != 1)
       factors.push_back(builder.factor(size));
     builder.resultDim(0, dim, factors);
-    if (dim != static_cast<int64_t>(select.getDim()))
+    if (dim != static_cast<int64_t>(select.getDim())) {
       builder.operandDim(0, dim, factors);
-    else if (rankOf(select.getIndex()) == 1)
+      continue;
+    }
+    if (rankOf(select.getSelf()) != 0)
+      lookUpIn(builder, op, dim);
+    if (rankOf(select.getIndex()) == 1)
       builder.operandDim(1, 0, factors);
   }
   return builder.build();
@@ -175,7 +208,9 @@ ShardingRule indexRule(Operation *op) {
   for (int64_t i = 0; i < rank; ++i) {
     if (resultDim == first)
       resultDim += common;
-    if (!llvm::is_contained(at, i))
+    if (llvm::is_contained(at, i))
+      lookUpIn(builder, op, i);
+    else
       builder.operandDim(0, i, factorsOf(resultDim++));
   }
   return builder.build();

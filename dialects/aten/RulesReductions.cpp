@@ -36,17 +36,17 @@ ShardingRule jointReductionRule(Operation *op, int64_t exchange) {
   return jointRule(op, std::move(dims), exchange);
 }
 
-ShardingRule argReductionRule(Operation *op) {
-  // Without dim the result is a position in the flattened tensor: no dim is left to share.
-  if (reducedDims(op).empty())
-    return ruleBuilder(op).replicateAll().build();
-  return jointReductionRule(op, /*exchange=*/2); // value and position
-}
-
 ShardingRule jointRule(Operation *op, std::vector<int64_t> dims, int64_t exchange) {
   if (typeOf(op->getOperand(0)).getRank() == 0)
     dims.clear();
   return ruleBuilder(op).cooperative(std::move(dims), exchange).build();
+}
+
+ShardingRule scanRule(Operation *op, int64_t dim) {
+  RuleBuilder builder = ruleBuilder(op);
+  if (typeOf(op->getOperand(0)).getRank() != 0)
+    builder.cooperative({dim}, /*exchange=*/1);
+  return builder.linear(0).build();
 }
 
 ShardingRule trailingNormRule(Operation *op, int64_t count, int64_t exchange) {

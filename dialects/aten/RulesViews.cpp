@@ -119,15 +119,6 @@ ShardingRule sliceRule(Operation *op) {
   return ruleBuilder(op).slice(dim, isWhole ? 0 : start).build();
 }
 
-ShardingRule selectRule(Operation *op) {
-  int64_t selected = cast<SelectOp>(op).getDim();
-  DimPairs pairs(op);
-  for (int64_t i = 0; i < pairs.getRank(); ++i)
-    if (i != selected)
-      pairs.pair(i, i < selected ? i : i - 1);
-  return pairs.builder.linear(0).movesDataOnly().build();
-}
-
 ShardingRule splitRule(Operation *op) {
   return ruleBuilder(op).split(cast<SplitWithSizesOp>(op).getDim()).build();
 }

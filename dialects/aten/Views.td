@@ -177,7 +177,7 @@ class Aten_TriangleOp<string mnemonic, string formula>
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, DefaultValuedAttr<I64Attr, "0">:$diagonal);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let shardBy = "alongDimsRule(op, {-2, -1})";
+  let shardBy = "elementwiseRule(op, {{0}})"; // by global rows and columns
 }
 def Aten_TrilOp : Aten_TriangleOp<"tril", "Zero where column > row + diagonal, in the last two dims">;
 def Aten_TriuOp : Aten_TriangleOp<"triu", "Zero where column < row + diagonal, in the last two dims">;

@@ -13,7 +13,7 @@ func.func @heads(%x: tensor<8x11x64xf32>) {
   %v = aten.view %x [8, 11, 4, 16] : (tensor<8x11x64xf32>) -> tensor<8x11x4x16xf32>
   // expected-remark @below {{(a)(b)(c)(d) -> (a)(c)(b)(d), a = 8, b = 11, c = 4, d = 16}}
   %t = aten.transpose %v [1, 2] : (tensor<8x11x4x16xf32>) -> tensor<8x4x11x16xf32>
-  // expected-remark @below {{(a)(b)(c)(d), (a)(b)(e)(d), (a)(b)(e)(f) -> (a)(b)(c)(f), a = 8, b = 4, c = 11 replicated, d = 16 replicated, e = 11 replicated, f = 16}}
+  // expected-remark @below {{(a)(b)(c)(d), (a)(b)(e)(d), (a)(b)(e)(f) -> (a)(b)(c)(f), a = 8, b = 4, c = 11, d = 16 replicated, e = 11 replicated, f = 16}}
   %a = aten.scaled_dot_product_attention %t, %t, %t causal : (tensor<8x4x11x16xf32>, tensor<8x4x11x16xf32>, tensor<8x4x11x16xf32>) -> tensor<8x4x11x16xf32>
   return
 }

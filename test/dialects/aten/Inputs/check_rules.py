@@ -50,8 +50,7 @@ class Chunks:
                 split = tensor.unflatten(d, self.sizes(dim, self.size))
                 tensor = split.narrow(d + dim.index(self.factor), begin, end - begin).flatten(
                     d, d + len(dim) - 1)
-                if d == 0:
-                    tensor.start = begin
+                tensor.starts = {d: begin}
         return tensor
 
     def join(self, parts, dims):

@@ -227,7 +227,8 @@ def parts():
          lambda x: A.slice(x, d, start, end, 1), {"local": local_slice}),
         ([(s, torch.float32)], f"aten.slice {{0}} dim {d} [{start} : {end} : {step}]",
          lambda x: A.slice(x, d, start, end, step)),
-        ([(s, torch.float32)], f"aten.select {{0}} dim {d} at {index}", lambda x: x.select(d, index)),
+        ([(s, torch.float32)], f"aten.select {{0}} dim {d} at {index}", lambda x: x.select(d, index),
+         lookup_in([d], s, lambda x: x.select(d, index))),
         ([(s, torch.float32)], f"aten.split_with_sizes {{0}} {dim_list(sizes)} dim {d}",
          lambda x: A.split_with_sizes(x, sizes, d),
          {"local": lambda x, r: A.split_with_sizes(x[0], [q[d] for q in r], d)}),
@@ -273,6 +274,21 @@ def contraction():
     ])
 
 
+def lookup_in(dims, sizes, call):
+    """What a rank finds in its shard of a table that is looked up in along `dims`: elsewhere it has zeros."""
+    def local(x, r):
+        table = x[0]
+        for d in dims:
+            before = getattr(x[0], "starts", {}).get(d, 0)
+            whole = list(table.shape)
+            whole[d] = sizes[d]
+            padded = torch.zeros(whole, dtype=table.dtype)
+            padded.narrow(d, before, table.shape[d]).copy_(table)
+            table = padded
+        return call(table, *x[1:])
+    return {"local": local}
+
+
 def indexing():
     s = shape(low=1, sizes=[1, 2, 3, 5])
     d = random.randrange(len(s))
@@ -284,8 +300,8 @@ def indexing():
     slots = [f"{{{at.index(e) + 1}}}" if e in at else ":" for e in range(at[-1] + 1)]
 
     def local_embedding(x, r):
-        """A shard of rows starts at x[0].start: others count as zero."""
-        mine = x[1] - getattr(x[0], "start", 0)
+        """A shard of rows starts at x[0].starts[0]: others count as zero."""
+        mine = x[1] - getattr(x[0], "starts", {}).get(0, 0)
         found = (mine >= 0) & (mine < x[0].shape[0])
         if x[0].shape[0] == 0:
             return torch.zeros(r[0], dtype=x[0].dtype)
@@ -296,13 +312,15 @@ def indexing():
         return A.index(x, [next(it) if e in at else None for e in range(len(s))])
     return random.choice([
         ([(s, torch.float16), (i, torch.int64)], f"aten.gather {{0}} dim {d} at {{1}}",
-         lambda x, j: A.gather(x, d, j), {"bounds": {1: s[d]}}),
+         lambda x, j: A.gather(x, d, j),
+         {"bounds": {1: s[d]}} | lookup_in([d], s, lambda x, j: A.gather(x, d, j))),
         ([(s, torch.bool), ([n], torch.int32)], f"aten.index_select {{0}} dim {d} at {{1}}",
-         lambda x, j: A.index_select(x, d, j), {"bounds": {1: s[d]}}),
+         lambda x, j: A.index_select(x, d, j),
+         {"bounds": {1: s[d]}} | lookup_in([d], s, lambda x, j: A.index_select(x, d, j))),
         ([([n, m], torch.float32), (shape(), torch.int64)], "aten.embedding {0} at {1}",
          lambda w, j: A.embedding(w, j), {"bounds": {1: n}, "local": local_embedding}),
         ([(s, torch.float32)] + indices, f"aten.index {{0}}[{', '.join(slots)}]", index,
-         {"bounds": {i + 1: s[e] for i, e in enumerate(at)}}),
+         {"bounds": {i + 1: s[e] for i, e in enumerate(at)}} | lookup_in(at, s, index)),
     ])
 
 
@@ -329,9 +347,16 @@ def attention():
     mask = random.choice([[b, h, l, k], [l, k], [b, 1, l, k], [1, 1, 1, k]])
     q, kk, vv = ([b, h, l, e], t), ([b, h, k, e], t), ([b, h, k, v], t)
     gq = ([b, h * 2, l, e], t)
+
+    def local_causal(x, r):
+        """Query i of the shard is query i + first of all of them."""
+        first = getattr(x[0], "starts", {}).get(2, 0)
+        rows = torch.arange(first, first + x[0].shape[2]).unsqueeze(1)
+        return A.scaled_dot_product_attention(*x, torch.arange(x[1].shape[2]) <= rows)
     return random.choice([
         ([q, kk, vv], "aten.scaled_dot_product_attention {0}, {1}, {2} causal",
-         lambda x, y, z: A.scaled_dot_product_attention(x, y, z, is_causal=True)),
+         lambda x, y, z: A.scaled_dot_product_attention(x, y, z, is_causal=True),
+         {"local": local_causal}),
         ([q, kk, vv, (mask, random.choice([torch.bool, t]))],
          "aten.scaled_dot_product_attention {0}, {1}, {2} mask({3}) scale 0.5",
          lambda x, y, z, m: A.scaled_dot_product_attention(x, y, z, m, scale=0.5)),
