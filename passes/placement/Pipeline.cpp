@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/Passes.h"
 
+#include "dialects/aten/passes/Passes.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -22,6 +24,7 @@ void buildPlacePipeline(OpPassManager &passes, const ApplyPlanOptions &plan) {
   passes.addPass(createApplyPlan(plan));
   // Constants and masks fold before they are placed: what is the same on all ranks needs no plan.
   passes.addPass(createCanonicalizerPass());
+  passes.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createPropagateShardings());
   passes.addNestedPass<func::FuncOp>(createPlaceTensors());

@@ -31,4 +31,45 @@ def AtenRefineTypes : Pass<"aten-refine-types", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"refined", "results-refined", "Results whose type became more precise">];
 }
 
+def AtenFoldMasks : Pass<"aten-fold-masks", "::mlir::func::FuncOp"> {
+  let summary = "Work out position ids and attention masks of exported models";
+  let description = [{
+    Exporters spell masks out: aranges, comparisons, index tensors, conjunctions with true. This pass
+    knows integer tensors that are affine in their position, and bool tensors that are comparisons of
+    such (AffineForms.h), whatever their size. With that
+    - a tensor of one value becomes a splat constant, a conjunction with true its other side;
+    - indexing by such tensors becomes a view, where each is a range of one dim or one position;
+    - a mask that hides nothing vanishes from an attention, and one that shows columns <= row becomes its
+      `causal` flag.
+
+    Form in: imported, form out: imported. What nobody uses then is erased.
+
+    Before:
+    ```mlir
+    func.func @f(%q: tensor<2x4x16x8xf32>) -> tensor<2x4x16x8xf32> {
+      %pos = aten.arange [0 : 16 : 1] i64 : tensor<16xi64>
+      %row = aten.unsqueeze %pos dim 1 : (tensor<16xi64>) -> tensor<16x1xi64>
+      %mask = aten.le %pos, %row : (tensor<16xi64>, tensor<16x1xi64>) -> tensor<16x16xi1>
+      %o = aten.scaled_dot_product_attention %q, %q, %q mask(%mask) : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<16x16xi1>) -> tensor<2x4x16x8xf32>
+      return %o : tensor<2x4x16x8xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%q: tensor<2x4x16x8xf32>) -> tensor<2x4x16x8xf32> {
+      %o = aten.scaled_dot_product_attention %q, %q, %q causal : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x16x8xf32>
+      return %o : tensor<2x4x16x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::aten::AtenDialect"];
+  let statistics = [
+    Statistic<"splats", "splats", "Tensors found to hold one value">,
+    Statistic<"conjunctions", "conjunctions-dropped", "Conjunctions with true that were dropped">,
+    Statistic<"indexings", "indexings-to-views", "Indexing ops turned into views">,
+    Statistic<"causal", "masks-causal", "Attention masks turned into the causal flag">,
+    Statistic<"invisible", "masks-dropped", "Attention masks dropped that hide nothing">,
+  ];
+}
+
 #endif // SHARDC_DIALECTS_ATEN_PASSES_PASSES_TD
