@@ -81,7 +81,18 @@ function(shardc_tablegen target td)
   while(args)
     list(POP_FRONT args generator output)
     string(REPLACE "," ";" flags "${generator}")
-    mlir_tablegen(${output} ${flags} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
+    set(written ${output})
+    if(generator MATCHES "^-gen-pass-decls")
+      set(written ${output}.tblgen)
+      add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${output}
+        COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_CURRENT_BINARY_DIR}/${written}
+                -DOUT=${CMAKE_CURRENT_BINARY_DIR}/${output}
+                -P ${CMAKE_SOURCE_DIR}/cmake/PassStatistic.cmake
+        DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${written} ${CMAKE_SOURCE_DIR}/cmake/PassStatistic.cmake
+        VERBATIM)
+      list(APPEND TABLEGEN_OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${output})
+    endif()
+    mlir_tablegen(${written} ${flags} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
     if(generator MATCHES "^-gen-dialect-decls,-dialect=(.*)$")
       shardc_reference_page(dialects/${CMAKE_MATCH_1} ${td} -gen-dialect-doc -dialect=${CMAKE_MATCH_1})
     elseif(generator MATCHES "^-gen-pass-decls")

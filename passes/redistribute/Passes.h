@@ -4,6 +4,8 @@
 #ifndef SHARDC_PASSES_REDISTRIBUTE_PASSES_H
 #define SHARDC_PASSES_REDISTRIBUTE_PASSES_H
 
+#include "dialects/interfaces/PassStatistic.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -3,6 +3,8 @@
 #ifndef SHARDC_PASSES_SPECIALIZE_PASSES_H
 #define SHARDC_PASSES_SPECIALIZE_PASSES_H
 
+#include "dialects/interfaces/PassStatistic.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

@@ -5,6 +5,8 @@
 
 #include "passes/verify/Stage.h"
 
+#include "dialects/interfaces/PassStatistic.h"
+
 #include "mlir/Pass/Pass.h"
 
 namespace shardc {

@@ -3,6 +3,7 @@
 // shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects
 // and passes, and with a front door for model files (importers/Input.h).
 
+#include "dialects/interfaces/PassStatistic.h"
 #include "importers/Input.h"
 #include "lowering/Passes.h"
 #include "passes/Passes.h"
@@ -36,6 +37,11 @@ EXAMPLES:
 FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an importer reads
 (.pt2, .pt); the content decides, not the name. "-" is standard input.
 )");
+
+static llvm::cl::opt<bool>
+    passStatistics("pass-statistics",
+                   llvm::cl::desc("Print what passes counted (--mlir-pass-statistics counts only "
+                                  "where LLVM was built with statistics)"));
 
 static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
@@ -107,5 +113,8 @@ int main(int argc, char **argv) {
   shardc::registerAllDialects(registry);
   auto [inputFile, outputFile] =
       registerAndParseCLIOptions(argc, argv, "shardc optimizer driver\n", registry);
-  return asMainReturnCode(run(inputFile, outputFile, registry));
+  LogicalResult result = run(inputFile, outputFile, registry);
+  if (passStatistics)
+    shardc::PassStatistics::get().print(llvm::errs());
+  return asMainReturnCode(result);
 }

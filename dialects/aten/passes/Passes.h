@@ -4,6 +4,8 @@
 #ifndef SHARDC_DIALECTS_ATEN_PASSES_PASSES_H
 #define SHARDC_DIALECTS_ATEN_PASSES_PASSES_H
 
+#include "dialects/interfaces/PassStatistic.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 

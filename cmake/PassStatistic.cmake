@@ -1,0 +1,5 @@
+# Run as a script: copies IN, written by mlir-tblgen -gen-pass-decls, to OUT with statistics that count in
+# release builds (dialects/interfaces/PassStatistic.h).
+file(READ ${IN} text)
+string(REPLACE "::mlir::Pass::Statistic" "::shardc::PassStatistic" text "${text}")
+file(WRITE ${OUT} "${text}")
