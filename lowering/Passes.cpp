@@ -5,11 +5,13 @@
 #include "lowering/cpu/Passes.h"
 #include "lowering/exec/Exec.h"
 #include "lowering/linalg/Passes.h"
+#include "lowering/memory/Passes.h"
 
 #include "mlir/Dialect/UB/IR/UBOps.h"
 
 void shardc::registerLoweringPasses() {
   registerShardcLinalgPasses();
+  memory::registerShardcMemoryPasses();
   cpu::registerShardcCpuPasses();
   cpu::registerPipelines();
 }

@@ -21,6 +21,20 @@ void ExecDialect::initialize() {
       >();
 }
 
+MemRefType shardc::exec::kernelArgumentType(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return type;
+  auto dense = MemRefType::get(type.getShape(), type.getElementType());
+  SmallVector<int64_t> denseStrides;
+  int64_t zero;
+  if (succeeded(dense.getStridesAndOffset(denseStrides, zero)) && strides == denseStrides)
+    return dense;
+  return MemRefType::get(type.getShape(), type.getElementType(),
+                         StridedLayoutAttr::get(type.getContext(), 0, strides));
+}
+
 LogicalResult AllocOp::verify() {
   MemRefType type = getBuffer().getType();
   if (!type.getLayout().isIdentity())
@@ -39,7 +53,12 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("launches '") << getKernel() << "', which is no function";
   if (!kernel->hasAttr(kKernelAttr))
     return emitOpError("launches '") << getKernel() << "', which is no kernel";
-  if (kernel.getArgumentTypes() != getArgs().getTypes())
+  SmallVector<Type> types;
+  for (Type type : getArgs().getTypes()) {
+    auto memref = dyn_cast<MemRefType>(type);
+    types.push_back(memref ? kernelArgumentType(memref) : type);
+  }
+  if (kernel.getArgumentTypes() != ArrayRef<Type>(types))
     return emitOpError("passes other types than '") << getKernel() << "' takes";
   return success();
 }

@@ -5,6 +5,8 @@
 #ifndef SHARDC_LOWERING_EXEC_EXEC_H
 #define SHARDC_LOWERING_EXEC_EXEC_H
 
+#include "dialects/dist/Dist.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -29,6 +31,10 @@ constexpr llvm::StringLiteral kCanFailAttr = "exec.can_fail";
 constexpr llvm::StringLiteral kNameAttr = "exec.name";
 /// On arguments of entries: "input", "parameter" or "output", in the order of the manifest.
 constexpr llvm::StringLiteral kArgumentAttr = "exec.argument";
+
+/// The type that a kernel has for memory of type `type`: without its offset, which is part of the
+/// pointer.
+mlir::MemRefType kernelArgumentType(mlir::MemRefType type);
 
 } // namespace shardc::exec
 

@@ -6,6 +6,7 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
+include "dialects/dist/Groups.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Exec_Dialect : Dialect {
@@ -52,7 +53,8 @@ def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a kernel";
   let description = [{
-    `name` is what traces and messages call it: the ops that it came from.
+    `name` is what traces and messages call it: the ops that it came from. The kernel's types are those of the arguments
+    without their offsets.
 
     ```mlir
     exec.launch @layer_norm(%x, %w, %b, %y) : memref<8x64xf32>, memref<64xf32>, memref<64xf32>, memref<8x64xf32>
@@ -151,6 +153,50 @@ def Exec_CheckRangeOp : Exec_Op<"check_range"> {
   let assemblyFormat = [{
     $indices `in` `[` $low `,` $high `)` `,` $message attr-dict `:` type($indices)
   }];
+}
+
+class Exec_CollectiveOpBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandSegments]> {
+  let arguments = (ins
+    StrAttr:$kind, OptionalAttr<Dist_ReductionAttr>:$reduction, Dist_GroupAttrInterface:$group,
+    Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs, Variadic<Index>:$sizes,
+    DenseI64ArrayAttr:$gather_dims, DenseI64ArrayAttr:$scatter_dims,
+    TypedArrayAttrBase<DenseI64ArrayAttr, "full extents of each tensor">:$extents,
+    TypedArrayAttrBase<DenseI64ArrayAttr, "extents by position along the gather dim">:$gather_extents,
+    TypedArrayAttrBase<DenseI64ArrayAttr, "extents by position along the scatter dim">:$scatter_extents,
+    DefaultValuedAttr<I64Attr, "0">:$root, DenseI64ArrayAttr:$pairs);
+}
+
+def Exec_CollectiveOp : Exec_CollectiveOpBase<"collective"> {
+  let summary = "Runs a collective to its end";
+  let description = [{
+    On dense buffers. Each tensor has its *full* extents (with the gather and the scatter dim whole), and may have a list
+    of extents by position along these dims; no list is PyTorch's chunks. A dynamic entry is one of `sizes`, in order:
+    extents, gather extents and scatter extents of the first tensor, then of the second, and so on. This is
+    `shardrt_collective` of the runtime.
+  }];
+  let assemblyFormat = [{
+    $kind ($reduction^)? `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
+    (`sizes` `(` $sizes^ `)`)? attr-dict
+  }];
+}
+
+def Exec_StartOp : Exec_CollectiveOpBase<"start"> {
+  let summary = "Starts a collective";
+  let description = [{
+    As `exec.collective`, but returns at once. Inputs are read and outputs written until the `exec.wait` of its token, or the
+    end of the program where there is none.
+  }];
+  let results = (outs I64:$token);
+  let assemblyFormat = [{
+    $kind ($reduction^)? `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
+    (`sizes` `(` $sizes^ `)`)? attr-dict
+  }];
+}
+
+def Exec_WaitOp : Exec_Op<"wait"> {
+  let summary = "Blocks until a collective is complete";
+  let arguments = (ins I64:$token);
+  let assemblyFormat = "$token attr-dict";
 }
 
 #endif // SHARDC_LOWERING_EXEC_EXECOPS_TD

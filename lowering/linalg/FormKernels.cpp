@@ -86,27 +86,27 @@ void Outliner::outline(ArrayRef<Operation *> all) {
     return;
   llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end());
   inputs.clear();
-  // Generators that only kernels read come along.
+  // What can be made again comes along.
   SmallVector<Operation *> body;
   llvm::SmallPtrSet<Operation *, 8> copied;
-  auto takeIn = [&](Value operand) {
+  std::function<void(Value)> takeIn = [&](Value operand) {
     Operation *definition = operand.getDefiningOp();
     if (definition && inside.contains(definition))
       return;
-    if (definition && classify(definition) == OpClass::Generator) {
-      if (copied.insert(definition).second) {
-        for (Value size : definition->getOperands())
-          inputs.insert(size);
-        body.push_back(definition);
-      }
+    if (!definition || !isCopyable(definition)) {
+      inputs.insert(operand);
       return;
     }
-    inputs.insert(operand);
+    if (!copied.insert(definition).second)
+      return;
+    for (Value source : definition->getOperands())
+      takeIn(source);
+    body.push_back(definition);
   };
   for (Operation *member : members) {
     std::optional<Iteration> iteration = describeIteration(member);
     for (OpOperand &operand : member->getOpOperands()) {
-      if (iteration->operands[operand.getOperandNumber()].inMemory)
+      if (!iteration || iteration->operands[operand.getOperandNumber()].inMemory)
         inputs.insert(operand.get());
       else
         takeIn(operand.get());

@@ -136,6 +136,12 @@ bool isFusibleView(Operation *op) {
   return isa<aten::UnsqueezeOp, aten::SqueezeOp, aten::ExpandOp, aten::CloneOp, aten::AliasOp>(op);
 }
 
+bool isCopyable(Operation *op) {
+  while (op && isFusibleView(op))
+    op = op->getOperand(0).getDefiningOp();
+  return op && classify(op) == OpClass::Generator;
+}
+
 OpClass classify(Operation *op) {
   if (op->getDialect() && op->getDialect()->getNamespace() == "dist")
     return isa<dist::AxisIndexOp, dist::ExtentOp>(op) ? OpClass::Scalar : OpClass::Collective;

@@ -30,6 +30,10 @@ OpClass classify(mlir::Operation *op);
 /// True for views that a kernel can compute between two of its ops.
 bool isFusibleView(mlir::Operation *op);
 
+/// True for generators, and fusible views of them: what a kernel can make again instead of reading
+/// it.
+bool isCopyable(mlir::Operation *op);
+
 constexpr int kNoLoop = -1;
 
 struct Iteration {

@@ -59,7 +59,7 @@ private:
     auto it = groupIndex.find(op);
     return it == groupIndex.end() ? -1 : static_cast<int>(it->second);
   }
-  bool mustExistInMemory(Operation *generator) const;
+  bool mustExistInMemory(Operation *op) const;
 
   func::FuncOp function;
   const KernelGroupOptions &options;
@@ -79,10 +79,15 @@ void Former::numberOps() {
   }
 }
 
-/// A generator is copied into each kernel that reads it; does anybody else?
-bool Former::mustExistInMemory(Operation *generator) const {
-  for (OpOperand &use : generator->getUses()) {
+/// What is copied into each kernel that reads it: does anybody else read it, too?
+bool Former::mustExistInMemory(Operation *op) const {
+  for (OpOperand &use : op->getUses()) {
     Operation *user = use.getOwner();
+    if (isFusibleView(user)) {
+      if (use.getOperandNumber() != 0 || mustExistInMemory(user))
+        return true;
+      continue;
+    }
     std::optional<Iteration> iteration = describeIteration(user);
     if (!iteration || iteration->operands[use.getOperandNumber()].inMemory)
       return true;
@@ -213,8 +218,14 @@ bool Former::tryMerge(unsigned from, Operation *user, const Iteration &iteration
 
 void Former::visit(Operation *op) {
   OpClass kind = classify(op);
-  if (kind == OpClass::Generator && !mustExistInMemory(op))
+  if (isCopyable(op) && !mustExistInMemory(op))
     return; // copied where it is read
+  if (kind == OpClass::Attention || kind == OpClass::Scan) {
+    Group group;
+    group.members.push_back(op);
+    groups.push_back(std::move(group));
+    return;
+  }
   bool isView = kind == OpClass::View;
   if (kind != OpClass::Fusible && kind != OpClass::Generator && !(isView && isFusibleView(op)))
     return;

@@ -82,8 +82,9 @@ private:
 std::vector<uint32_t> orderedByFirst(std::span<const ArenaRequest> requests) {
   std::vector<uint32_t> order(requests.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return requests[a].first < requests[b].first; });
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(requests[a].first, a) < std::pair(requests[b].first, b);
+  });
   return order;
 }
 
@@ -146,8 +147,9 @@ ArenaPlan planBySize(std::span<const ArenaRequest> requests, uint64_t alignment,
                      const std::vector<std::vector<uint32_t>> &neighbours) {
   std::vector<uint32_t> order(requests.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(requests[b].bytes, a) < std::pair(requests[a].bytes, b);
+  });
   ArenaPlan plan;
   plan.offsets.assign(requests.size(), 0);
   std::vector<bool> placed(requests.size(), false);
@@ -209,8 +211,9 @@ ArenaOrder orderArena(std::span<const ArenaRequest> requests, const ArenaPlan &p
   result.below.resize(requests.size());
   result.order.resize(requests.size());
   std::iota(result.order.begin(), result.order.end(), 0u);
-  std::stable_sort(result.order.begin(), result.order.end(),
-                   [&](uint32_t a, uint32_t b) { return plan.offsets[a] < plan.offsets[b]; });
+  std::sort(result.order.begin(), result.order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(plan.offsets[a], a) < std::pair(plan.offsets[b], b);
+  });
   // Requests without bytes in the representative sizes may have some at run time: order them too.
   std::vector<ArenaRequest> all(requests.begin(), requests.end());
   for (ArenaRequest &request : all)

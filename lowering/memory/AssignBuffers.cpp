@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/memory/HostProgram.h"
+#include "lowering/memory/Passes.h"
+
+#include "dialects/aten/Aten.h"
+#include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
+#include "lowering/exec/Exec.h"
+#include "lowering/linalg/Iteration.h"
+#include "lowering/linalg/ScalarBuilder.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace shardc::memory {
+#define GEN_PASS_DEF_ASSIGNBUFFERS
+#include "lowering/memory/Passes.h.inc"
+} // namespace shardc::memory
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::memory;
+
+namespace {
+
+RankedTensorType tensorOf(Type type) { return dist::getDeliveredType(type); }
+
+class EntryLowering {
+public:
+  EntryLowering(func::FuncOp source, SymbolTable &symbols) : program(source, symbols) {}
+
+  LogicalResult run();
+
+private:
+  FailureOr<func::FuncOp> makeFunction();
+  LogicalResult placeInputs(func::FuncOp target);
+  FailureOr<Sizes> argumentSizes(unsigned argument);
+  LogicalResult lower(Operation *op);
+  void lowerScalar(Operation *op);
+  void returnResults(func::ReturnOp op);
+
+  HostProgram program;
+};
+
+MemRefType denseType(RankedTensorType type) {
+  return MemRefType::get(type.getShape(), storageType(type.getElementType()));
+}
+
+FailureOr<func::FuncOp> EntryLowering::makeFunction() {
+  func::FuncOp source = program.source;
+  OpBuilder &builder = program.builder;
+  SmallVector<Type> types;
+  SmallVector<Attribute> kinds;
+  for (auto [i, type] : llvm::enumerate(source.getArgumentTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      return source.emitOpError("has an argument that is no tensor: ") << type;
+    types.push_back(denseType(tensor));
+    auto kind = source.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
+    bool isInput = !kind || kind.getValue() == "input";
+    kinds.push_back(builder.getStringAttr(isInput ? "input" : "parameter"));
+  }
+  for (Type type : source.getResultTypes()) {
+    if (!isa<RankedTensorType, dist::FutureType>(type))
+      return source.emitOpError("has a result that is no tensor: ") << type;
+    types.push_back(denseType(tensorOf(type)));
+    kinds.push_back(builder.getStringAttr("output"));
+  }
+  builder.setInsertionPoint(source);
+  auto target = func::FuncOp::create(builder, source.getLoc(), source.getName(),
+                                     builder.getFunctionType(types, {}));
+  target.setVisibility(source.getVisibility());
+  target->setAttr(exec::kEntryAttr, builder.getUnitAttr());
+  if (Attribute symbols = source->getAttr(dist::kSymbolsAttr))
+    target->setAttr(dist::kSymbolsAttr, symbols);
+  for (auto [i, kind] : llvm::enumerate(kinds))
+    target.setArgAttr(i, exec::kArgumentAttr, kind);
+  target.addEntryBlock();
+  return target;
+}
+
+/// Static ones from the type, others from the argument's global sizes and layout.
+FailureOr<Sizes> EntryLowering::argumentSizes(unsigned argument) {
+  func::FuncOp source = program.source;
+  auto type = cast<RankedTensorType>(source.getArgumentTypes()[argument]);
+  IndexMath math = program.math(source.getLoc());
+  auto global = source.getArgAttrOfType<ArrayAttr>(argument, dist::kSizesAttr);
+  auto layout = source.getArgAttrOfType<dist::LayoutAttr>(argument, dist::kLayoutAttr);
+  Sizes sizes;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    if (!ShapedType::isDynamic(size)) {
+      sizes.push_back(math.constant(size));
+      continue;
+    }
+    if (!global)
+      return source.emitOpError("has an argument whose dim ")
+             << dim << " is dynamic, but no '" << dist::kSizesAttr
+             << "' that says its size: " << type;
+    auto symbolic = cast<dist::SizeAttr>(global[dim]);
+    dist::ExtentsAttr extents =
+        layout ? dist::ExtentsAttr::get(symbolic, layout, dim) : dist::ExtentsAttr::get(symbolic);
+    sizes.push_back(dist::ExtentOp::create(program.builder, source.getLoc(), extents).getResult());
+  }
+  return sizes;
+}
+
+LogicalResult EntryLowering::placeInputs(func::FuncOp target) {
+  func::FuncOp source = program.source;
+  Block &body = target.getBody().front();
+  program.builder.setInsertionPointToStart(&body);
+  IndexMath math = program.math(source.getLoc());
+  unsigned count = source.getNumArguments();
+  for (unsigned i = 0; i < count; ++i) {
+    FailureOr<Sizes> sizes = argumentSizes(i);
+    if (failed(sizes))
+      return failure();
+    program.views[source.getArgument(i)] = denseView(math, body.getArgument(i), *sizes);
+  }
+  for (unsigned i = count; i < body.getNumArguments(); ++i)
+    program.outputs.push_back(body.getArgument(i));
+  return success();
+}
+
+void EntryLowering::lowerScalar(Operation *op) {
+  if (auto size = dyn_cast<aten::SymSizeOp>(op)) {
+    IndexMath math = program.math(op->getLoc());
+    program.scalars.map(size.getResult(),
+                        math.value(program.sizesOf(size.getSelf())[size.getDim()]));
+    return;
+  }
+  program.builder.clone(*op, program.scalars);
+}
+
+LogicalResult EntryLowering::lower(Operation *op) {
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return lowerKernelCall(program, call);
+  switch (classify(op)) {
+  case OpClass::View:
+    return lowerView(program, op);
+  case OpClass::Gemm:
+    return lowerProduct(program, op);
+  case OpClass::Concat:
+    return lowerConcat(program, op);
+  case OpClass::Collective:
+    return lowerCollective(program, op);
+  case OpClass::Scalar:
+    lowerScalar(op);
+    return success();
+  default:
+    return op->emitOpError("is not in a kernel: run form-kernels first");
+  }
+}
+
+/// Results that are not where they should be: inputs, views, values returned twice.
+void EntryLowering::returnResults(func::ReturnOp op) {
+  IndexMath math = program.math(op.getLoc());
+  for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+    const StridedView &view = program.view(operand);
+    Value output = program.outputs[i];
+    bool inPlace = view.base == output && isConstant(view.offset, 0) && isDense(math, view);
+    if (!inPlace)
+      program.copy(op.getLoc(), view, denseView(math, output, view.sizes));
+  }
+  func::ReturnOp::create(program.builder, op.getLoc());
+}
+
+LogicalResult EntryLowering::run() {
+  FailureOr<func::FuncOp> target = makeFunction();
+  if (failed(target) || failed(placeInputs(*target)))
+    return failure();
+  planDestinations(program);
+  Block &block = program.source.getBody().front();
+  for (Operation &op : block.without_terminator())
+    if (failed(lower(&op)))
+      return failure();
+  returnResults(cast<func::ReturnOp>(block.getTerminator()));
+  program.symbols.remove(program.source);
+  program.source.erase();
+  program.symbols.insert(*target);
+  return success();
+}
+
+struct AssignBuffers : memory::impl::AssignBuffersBase<AssignBuffers> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<func::FuncOp> entries;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function->hasAttr(exec::kKernelAttr) && !function->hasAttr(exec::kEntryAttr) &&
+          !function.isDeclaration())
+        entries.push_back(function);
+    for (func::FuncOp entry : entries)
+      if (failed(EntryLowering(entry, symbols).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Collectives and their waits, on dense buffers.
+
+#include "lowering/memory/HostProgram.h"
+
+#include "dialects/aten/Aten.h"
+#include "dialects/dist/Dist.h"
+#include "lowering/exec/Exec.h"
+
+using namespace mlir;
+
+namespace shardc::memory {
+namespace {
+
+StringRef kindName(dist::CollectiveKind kind) {
+  switch (kind) {
+  case dist::CollectiveKind::AllReduce:
+    return "all_reduce";
+  case dist::CollectiveKind::AllGather:
+    return "all_gather";
+  case dist::CollectiveKind::ReduceScatter:
+    return "reduce_scatter";
+  case dist::CollectiveKind::AllToAll:
+    return "all_to_all";
+  case dist::CollectiveKind::Broadcast:
+    return "broadcast";
+  case dist::CollectiveKind::Permute:
+    return "permute";
+  }
+  return "";
+}
+
+/// Lists of numbers of which some are only known at run time.
+struct NumberLists {
+  SmallVector<Attribute> extents, gather, scatter;
+  SmallVector<Value> dynamic;
+};
+
+struct Lowering {
+  HostProgram &program;
+  dist::CollectiveOpInterface op;
+  IndexMath math;
+
+  Lowering(HostProgram &program, dist::CollectiveOpInterface op)
+      : program(program), op(op), math(program.math(op.getLoc())) {}
+
+  DenseI64ArrayAttr list(ArrayRef<Size> sizes, NumberLists &lists) {
+    SmallVector<int64_t> values;
+    for (Size size : sizes) {
+      values.push_back(staticSize(size));
+      if (!getConstantIntValue(size))
+        lists.dynamic.push_back(cast<Value>(size));
+    }
+    return program.builder.getDenseI64ArrayAttr(values);
+  }
+
+  Sizes mixed(ArrayRef<int64_t> fixed, ValueRange dynamic) {
+    Sizes sizes;
+    for (int64_t size : fixed) {
+      if (!ShapedType::isDynamic(size)) {
+        sizes.push_back(math.constant(size));
+        continue;
+      }
+      sizes.push_back(Size(program.scalars.lookup(dynamic.front())));
+      dynamic = dynamic.drop_front();
+    }
+    return sizes;
+  }
+
+  /// Sum of a list, or the chunked dim's full extent.
+  Size fullExtent(const Sizes &table, Value full, Size otherwise) {
+    if (!table.empty()) {
+      Size total = math.constant(0);
+      for (Size size : table)
+        total = math.add(total, size);
+      return total;
+    }
+    return full ? Size(program.scalars.lookup(full)) : otherwise;
+  }
+
+  /// What this rank gets of a chunked dim: the static extent, or the rule of chunks (L3) at its
+  /// position.
+  LogicalResult resultExtent(int64_t known, const Sizes &table, Size &extent) {
+    if (!ShapedType::isDynamic(known)) {
+      extent = math.constant(known);
+      return success();
+    }
+    return op.emitOpError(
+        "has an extent that differs from rank to rank: run dist-specialize before "
+        "lowering");
+  }
+
+  LogicalResult run() {
+    NumberLists lists;
+    SmallVector<Value> inputs, outputs;
+    SmallVector<int64_t> gatherDims, scatterDims;
+    dist::CollectiveKind kind = op.getCollectiveKind();
+    SmallVector<dist::TensorSizes> given = dist::getTensorSizes(op);
+    for (unsigned i = 0; i < op.getTensors().size(); ++i) {
+      Value tensor = op.getTensors()[i];
+      StridedView input = program.dense(op.getLoc(), program.view(tensor));
+      inputs.push_back(toMemref(math, input));
+      int64_t gather = op.getConcatDim(i), scatter = op.getSplitDim(i);
+      if (gather >= 0 && gather == scatter)
+        return op.emitOpError("splits and concatenates the same dim, which the runtime cannot do");
+      Sizes gatherTable = mixed(op.getConcatExtents(i), given[i].concatExtents);
+      Sizes scatterTable = mixed(op.getSplitExtents(i), given[i].splitExtents);
+      RankedTensorType type = op.getResultTensorType(i);
+      Sizes full = input.sizes, result = input.sizes;
+      if (gather >= 0) {
+        Size whole = ShapedType::isDynamic(type.getDimSize(gather))
+                         ? input.sizes[gather]
+                         : math.constant(type.getDimSize(gather));
+        full[gather] = fullExtent(gatherTable, given[i].full, whole);
+        result[gather] = full[gather];
+      }
+      if (scatter >= 0 &&
+          failed(resultExtent(type.getDimSize(scatter), scatterTable, result[scatter])))
+        return failure();
+      if (kind == dist::CollectiveKind::Permute && gather >= 0 &&
+          failed(resultExtent(type.getDimSize(gather), gatherTable, result[gather])))
+        return failure();
+      for (auto [size, known] : llvm::zip_equal(result, type.getShape()))
+        if (!ShapedType::isDynamic(known))
+          size = math.constant(known);
+      StridedView output = destination(op->getResult(i), type, result);
+      outputs.push_back(toMemref(math, output));
+      program.views[op->getResult(i)] = output;
+      gatherDims.push_back(gather);
+      scatterDims.push_back(scatter);
+      lists.extents.push_back(list(full, lists));
+      lists.gather.push_back(list(gatherTable, lists));
+      lists.scatter.push_back(list(scatterTable, lists));
+    }
+    return create(lists, inputs, outputs, gatherDims, scatterDims);
+  }
+
+  StridedView destination(Value result, RankedTensorType type, const Sizes &sizes) {
+    auto wish = program.wishes.find(result);
+    if (wish != program.wishes.end() && wish->second.output >= 0)
+      return denseView(math, program.outputs[wish->second.output], sizes);
+    return program.allocate(op.getLoc(), type.getElementType(), sizes);
+  }
+
+  LogicalResult create(const NumberLists &lists, ArrayRef<Value> inputs, ArrayRef<Value> outputs,
+                       ArrayRef<int64_t> gatherDims, ArrayRef<int64_t> scatterDims) {
+    OpBuilder &b = program.builder;
+    dist::ReductionAttr reduction;
+    if (std::optional<Reduction> value = op.getReductionOrNone())
+      reduction = dist::ReductionAttr::get(b.getContext(), *value);
+    int64_t root = 0;
+    if (auto broadcast = dyn_cast<dist::BroadcastOp>(op.getOperation()))
+      root = broadcast.getRoot();
+    ArrayRef<int64_t> pairs;
+    if (auto permute = dyn_cast<dist::PermuteOp>(op.getOperation()))
+      pairs = permute.getPairs();
+    auto make = [&]<typename Op>(Op *, auto... result) {
+      return Op::create(b, op.getLoc(), result...,
+                        b.getStringAttr(kindName(op.getCollectiveKind())), reduction, op.getGroup(),
+                        inputs, outputs, lists.dynamic, b.getDenseI64ArrayAttr(gatherDims),
+                        b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
+                        b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
+                        b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
+    };
+    if (!op.isAsync()) {
+      make(static_cast<exec::CollectiveOp *>(nullptr));
+      return success();
+    }
+    auto start = make(static_cast<exec::StartOp *>(nullptr), b.getI64Type());
+    for (Value future : op->getResults())
+      program.tokens[future] = start.getToken();
+    return success();
+  }
+};
+
+} // namespace
+
+LogicalResult lowerCollective(HostProgram &program, Operation *op) {
+  if (auto wait = dyn_cast<dist::WaitOp>(op)) {
+    llvm::SetVector<Value> tokens;
+    for (auto [future, result] : llvm::zip_equal(wait.getFutures(), wait.getResults())) {
+      Value token = program.tokens.lookup(future);
+      if (!token)
+        return op->emitOpError("waits for a future that no collective here starts");
+      tokens.insert(token);
+      program.views[result] = program.view(future);
+    }
+    for (Value token : tokens)
+      if (program.waited.insert(token).second)
+        exec::WaitOp::create(program.builder, op->getLoc(), token);
+    return success();
+  }
+  auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
+  if (!collective)
+    return op->emitOpError("cannot be lowered: it belongs to an earlier stage");
+  return Lowering(program, collective).run();
+}
+
+} // namespace shardc::memory

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Calls of kernels: results get memory, and the kernel is rewritten for the memory it is called
+// with (strides are part of its types).
+
+#include "lowering/memory/HostProgram.h"
+
+#include "lowering/exec/Exec.h"
+#include "lowering/linalg/ScalarBuilder.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+
+using namespace mlir;
+
+namespace shardc::memory {
+namespace {
+
+/// Sizes of a value inside a kernel, from those of the call's operands.
+class InnerSizes {
+public:
+  InnerSizes(HostProgram &program, func::CallOp call, func::FuncOp kernel)
+      : math(program.math(call.getLoc())) {
+    for (auto [operand, argument] :
+         llvm::zip_equal(call.getOperands(), kernel.getBody().front().getArguments())) {
+      if (isa<RankedTensorType>(operand.getType()))
+        known[argument] = program.sizesOf(operand);
+      else
+        scalars[argument] = program.scalars.lookup(operand);
+    }
+  }
+
+  FailureOr<Sizes> of(Value value) {
+    auto it = known.find(value);
+    if (it != known.end())
+      return it->second;
+    bool complete = true;
+    Operation *op = value.getDefiningOp();
+    FailureOr<Sizes> sizes = inferSizes(
+        math, op, cast<OpResult>(value).getResultNumber(),
+        [&](Value operand) {
+          FailureOr<Sizes> inner = of(operand);
+          complete &= succeeded(inner);
+          return succeeded(inner)
+                     ? *inner
+                     : Sizes(cast<RankedTensorType>(operand.getType()).getRank(), math.constant(1));
+        },
+        [&](Value index) { return scalars.lookup(index); });
+    if (!complete)
+      return failure();
+    if (succeeded(sizes))
+      known[value] = *sizes;
+    return sizes;
+  }
+
+private:
+  IndexMath math;
+  llvm::DenseMap<Value, Sizes> known;
+  llvm::DenseMap<Value, Value> scalars;
+};
+
+Value castTo(OpBuilder &builder, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return UnrealizedConversionCastOp::create(builder, loc, type, value).getResult(0);
+}
+
+/// From tensors in and out to memrefs of these types, results last.
+void rewriteKernel(func::FuncOp kernel, ArrayRef<Type> types) {
+  Block &block = kernel.getBody().front();
+  Location loc = kernel.getLoc();
+  OpBuilder builder = OpBuilder::atBlockBegin(&block);
+  unsigned count = block.getNumArguments();
+  for (unsigned i = 0; i < count; ++i) {
+    BlockArgument argument = block.getArgument(i);
+    Type tensor = argument.getType();
+    if (!isa<RankedTensorType>(tensor))
+      continue;
+    argument.setType(types[i]);
+    auto memref = cast<MemRefType>(types[i]);
+    auto read = bufferization::ToTensorOp::create(
+        builder, loc, RankedTensorType::get(memref.getShape(), memref.getElementType()), argument,
+        /*restrict=*/true);
+    Value value = castTo(builder, loc, read.getResult(), tensor);
+    argument.replaceUsesWithIf(value, [&](OpOperand &use) { return use.getOwner() != read; });
+  }
+  Operation *terminator = block.getTerminator();
+  builder.setInsertionPoint(terminator);
+  for (auto [i, result] : llvm::enumerate(terminator->getOperands())) {
+    Value target = block.addArgument(types[count + i], loc);
+    auto type = cast<MemRefType>(target.getType());
+    Value stored =
+        castTo(builder, loc, result, RankedTensorType::get(type.getShape(), type.getElementType()));
+    bufferization::MaterializeInDestinationOp::create(builder, loc, Type(), stored, target,
+                                                      /*restrict=*/true, /*writable=*/true);
+  }
+  terminator->setOperands({});
+  kernel.setType(builder.getFunctionType(types, {}));
+}
+
+} // namespace
+
+LogicalResult lowerKernelCall(HostProgram &program, func::CallOp call) {
+  auto kernel = program.symbols.lookup<func::FuncOp>(call.getCallee());
+  if (!kernel || !kernel->hasAttr(exec::kKernelAttr))
+    return call.emitOpError("calls a function that is no kernel");
+  IndexMath math = program.math(call.getLoc());
+  SmallVector<Value> operands;
+  for (Value operand : call.getOperands())
+    operands.push_back(isa<RankedTensorType>(operand.getType())
+                           ? toMemref(math, program.view(operand))
+                           : program.scalars.lookup(operand));
+  InnerSizes inner(program, call, kernel);
+  for (auto [result, returned] : llvm::zip_equal(
+           call.getResults(), kernel.getBody().front().getTerminator()->getOperands())) {
+    FailureOr<Sizes> sizes = inner.of(returned);
+    if (failed(sizes))
+      return failure();
+    StridedView target = program.destination(result, *sizes, /*mustBeDense=*/false);
+    operands.push_back(toMemref(math, target));
+    program.views[result] = target;
+  }
+  SmallVector<Type> types;
+  for (Value operand : operands) {
+    auto memref = dyn_cast<MemRefType>(operand.getType());
+    types.push_back(memref ? Type(exec::kernelArgumentType(memref)) : operand.getType());
+  }
+  rewriteKernel(kernel, types);
+  auto name = call->getAttrOfType<StringAttr>(exec::kNameAttr);
+  program.launch(call.getLoc(), kernel, operands,
+                 name ? name.getValue() : StringRef(kernel.getName()));
+  return success();
+}
+
+} // namespace shardc::memory

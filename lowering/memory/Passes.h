@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Passes that decide where tensors are in memory, for all targets.
+
+#ifndef SHARDC_LOWERING_MEMORY_PASSES_H
+#define SHARDC_LOWERING_MEMORY_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace shardc::memory {
+
+#define GEN_PASS_DECL
+#include "lowering/memory/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "lowering/memory/Passes.h.inc"
+
+} // namespace shardc::memory
+
+#endif // SHARDC_LOWERING_MEMORY_PASSES_H
