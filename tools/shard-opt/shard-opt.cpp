@@ -18,6 +18,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
@@ -98,6 +99,27 @@ static LogicalResult run(StringRef inputFile, StringRef outputFile, DialectRegis
   return success();
 }
 
+/// Loads what `--load-pass-plugin=FILE` names, and takes those arguments out. The driver would load
+/// them while it parses the command line: too late for the passes to have flags of their own.
+static LogicalResult loadPassPlugins(SmallVectorImpl<char *> &arguments) {
+  LogicalResult result = success();
+  llvm::erase_if(arguments, [&](char *argument) {
+    StringRef path(argument);
+    if (!path.consume_front("--load-pass-plugin=") && !path.consume_front("-load-pass-plugin="))
+      return false;
+    llvm::Expected<PassPlugin> plugin = PassPlugin::load(path.str());
+    if (plugin) {
+      plugin->registerPassRegistryCallbacks();
+    } else {
+      llvm::errs() << "cannot load pass plugin '" << path
+                   << "': " << llvm::toString(plugin.takeError()) << "\n";
+      result = failure();
+    }
+    return true;
+  });
+  return result;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   llvm::cl::SetVersionPrinter(printVersion);
@@ -111,8 +133,11 @@ int main(int argc, char **argv) {
   shardc::registerAllImporters();
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
-  auto [inputFile, outputFile] =
-      registerAndParseCLIOptions(argc, argv, "shardc optimizer driver\n", registry);
+  SmallVector<char *> arguments(argv, argv + argc);
+  if (failed(loadPassPlugins(arguments)))
+    return 1;
+  auto [inputFile, outputFile] = registerAndParseCLIOptions(arguments.size(), arguments.data(),
+                                                            "shardc optimizer driver\n", registry);
   LogicalResult result = run(inputFile, outputFile, registry);
   if (passStatistics)
     shardc::PassStatistics::get().print(llvm::errs());
