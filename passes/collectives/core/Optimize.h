@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The collective optimiser: buckets and schedule together, under a memory limit.
+
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H
+
+#include "passes/collectives/core/FormBuckets.h"
+#include "passes/collectives/core/Simulate.h"
+
+#include <optional>
+
+namespace shardc::collectives {
+
+struct OptimizeOptions {
+  /// Bytes, counted as peak_hold_bytes. Without one: that of the unoptimised program plus 2 %.
+  std::optional<uint64_t> memoryLimit;
+  /// Merge collectives; otherwise those of the graph stay as they are.
+  bool bucket = true;
+  /// Move kernels, starts and waits; otherwise buckets are filled up to their caps in the order of
+  /// the program (see FormBuckets.h).
+  bool schedule = true;
+  BucketOptions buckets;
+  /// Without `schedule` only: the order in which collectives join buckets.
+  BucketOrder gathers = BucketOrder::FirstUse, reduces = BucketOrder::Production;
+  /// Buckets need no packing: operands are stored side by side, results are used in place.
+  bool flat = false;
+};
+
+struct BucketRecord {
+  CollectiveKind kind = CollectiveKind::AllGather;
+  GroupId group = 0;
+  std::vector<NodeId> members;
+  /// Full bytes, as the cap counts them.
+  uint64_t bytes = 0;
+  /// UINT64_MAX for `auto`.
+  uint64_t capBytes = UINT64_MAX;
+  CloseReason closed = CloseReason::Complete;
+  /// Stalls behind its members in the unoptimised program, and behind the bucket.
+  double exposedBeforeUs = 0, exposedAfterUs = 0;
+};
+
+struct AloneRecord {
+  NodeId node = 0;
+  AloneReason reason = AloneReason::Cost;
+  double exposedBeforeUs = 0, exposedAfterUs = 0;
+};
+
+struct OptimizeResult {
+  Plan plan;
+  /// Of the graph as it is, of the plan, and of the plan when packing costs nothing.
+  Figures before, after, afterFlat;
+  Bounds bounds;
+  uint64_t memoryLimit = 0;
+  std::vector<BucketRecord> buckets;
+  std::vector<AloneRecord> alone;
+  /// Set if there is no plan: the memory limit cannot be met, or the plan did not pass checkPlan.
+  std::string error;
+  /// How many schedules were tried.
+  unsigned candidates = 0;
+};
+
+/// Finds the plan with the shortest simulated step. It is never longer than that of the program as
+/// it is, unless the memory limit is below what the program takes. The result depends on nothing
+/// but the arguments, and with a higher memory limit the step is never longer.
+OptimizeResult optimize(const Graph &graph, const cost::CostModel &model,
+                        const OptimizeOptions &options = {});
+
+} // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs the list scheduler with different choices and under different memory levels, and keeps the
+// shortest schedule that meets a memory limit.
+
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
+
+#include "passes/collectives/core/Buckets.h"
+#include "passes/collectives/core/Plan.h"
+
+#include <optional>
+
+namespace shardc::collectives {
+
+/// A plan and why it is as it is.
+struct Decision {
+  Plan plan;
+  /// By bucket of the plan.
+  std::vector<CloseReason> closed;
+  std::vector<uint64_t> capBytes;
+  /// By node, for collectives in no bucket.
+  std::vector<AloneReason> alone;
+};
+
+struct SearchOptions {
+  uint64_t memoryLimit = UINT64_MAX;
+  bool bucket = true;
+  BucketOptions buckets;
+  bool flat = false;
+};
+
+struct SearchResult {
+  /// Nothing if no schedule meets the limit.
+  std::optional<Decision> best;
+  unsigned candidates = 0;
+  /// The least peak of all schedules that were tried.
+  uint64_t leastPeakBytes = UINT64_MAX;
+};
+
+SearchResult searchSchedules(const Graph &graph, const cost::CostModel &model,
+                             const SearchOptions &options);
+
+} // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
