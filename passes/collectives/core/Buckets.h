@@ -3,8 +3,7 @@
 // Which collectives may share a bucket, how large a bucket may grow, and what is reported about it.
 // Rules B1 to B9 are those of docs/collective-optimiser.md.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_BUCKETS_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_BUCKETS_H
+#pragma once
 
 #include "passes/collectives/core/Problem.h"
 
@@ -95,5 +94,3 @@ double packUs(const Problem &problem, TaskId task, const cost::CostModel &model)
 double unpackUs(const Problem &problem, TaskId task, const cost::CostModel &model);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_BUCKETS_H

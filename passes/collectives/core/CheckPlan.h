@@ -3,8 +3,7 @@
 // Says whether a plan does what its graph says. It looks at nothing but the graph and the plan and
 // shares no code with the optimiser, so that it can be trusted to check it.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_CHECKPLAN_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_CHECKPLAN_H
+#pragma once
 
 #include "passes/collectives/core/Plan.h"
 
@@ -29,5 +28,3 @@ struct CheckOptions {
 std::string checkPlan(const Graph &graph, const Plan &plan, const CheckOptions &options = {});
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_CHECKPLAN_H

@@ -3,8 +3,7 @@
 // One group's stream during scheduling: which collectives could start now, and whether those that
 // are left will come too late if none of them is merged.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_COMMUNICATIONSTREAM_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_COMMUNICATIONSTREAM_H
+#pragma once
 
 #include "passes/collectives/core/Problem.h"
 #include "passes/collectives/core/RangeMaxTree.h"
@@ -66,5 +65,3 @@ private:
 };
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_COMMUNICATIONSTREAM_H

@@ -3,8 +3,7 @@
 // Bucketing on its own: collectives are merged up to a cap while kernels keep the order of the
 // program. What a schedule would gain or lose is not looked at.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_FORMBUCKETS_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_FORMBUCKETS_H
+#pragma once
 
 #include "passes/collectives/core/Buckets.h"
 #include "passes/collectives/core/Plan.h"
@@ -46,5 +45,3 @@ FormResult formBuckets(const Problem &problem, const cost::CostModel &model, con
                        const FormOptions &options);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_FORMBUCKETS_H

@@ -7,8 +7,7 @@
 // scalar (a symbolic size, a list), which only orders nodes. Every tensor lives in a storage named
 // by its root value: views, waits and in-place ops share the storage of what they are made from.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_GRAPH_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_GRAPH_H
+#pragma once
 
 #include "passes/cost/core/CostModel.h"
 
@@ -177,5 +176,3 @@ private:
 };
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_GRAPH_H

@@ -5,8 +5,7 @@
 // latest start times of a backward schedule as priorities and as the times by which communication
 // must be there.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_IDEALSCHEDULE_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_IDEALSCHEDULE_H
+#pragma once
 
 #include "passes/collectives/core/Problem.h"
 
@@ -58,5 +57,3 @@ enum class ReferenceKind {
 Reference makeReference(const Problem &problem, const TaskTimes &times, ReferenceKind kind);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_IDEALSCHEDULE_H

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_JSONTEXT_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_JSONTEXT_H
+#pragma once
 
 #include <cstdio>
 #include <string>
@@ -31,5 +30,3 @@ inline std::string jsonString(std::string_view text) {
 std::string jsonNumber(double value);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_JSONTEXT_H

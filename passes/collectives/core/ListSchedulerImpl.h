@@ -2,8 +2,7 @@
 //
 // The list scheduler's state, for its own source files only.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULERIMPL_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULERIMPL_H
+#pragma once
 
 #include "passes/collectives/core/CommunicationStream.h"
 #include "passes/collectives/core/ListScheduler.h"
@@ -107,5 +106,3 @@ private:
 };
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULERIMPL_H

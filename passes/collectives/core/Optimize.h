@@ -2,8 +2,7 @@
 //
 // The collective optimiser: buckets and schedule together, under a memory limit.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H
+#pragma once
 
 #include "passes/collectives/core/FormBuckets.h"
 #include "passes/collectives/core/Simulate.h"
@@ -67,5 +66,3 @@ OptimizeResult optimize(const Graph &graph, const cost::CostModel &model,
                         const OptimizeOptions &options = {});
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H

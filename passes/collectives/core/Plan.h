@@ -4,8 +4,7 @@
 // collectives merged into buckets. A bucket is packed (its operands copied side by side), started,
 // waited for, and unpacked; the results of a reduce-scatter are used where they land.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_PLAN_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_PLAN_H
+#pragma once
 
 #include "passes/collectives/core/Graph.h"
 
@@ -47,5 +46,3 @@ std::vector<NodeId> nodeOrder(const Graph &graph, const Plan &plan);
 void writePlan(const Graph &graph, const Plan &plan, std::ostream &out);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_PLAN_H

@@ -7,8 +7,7 @@
 // to (arithmetic on sizes, an allocation whose size is computed) stays as a task without cost, so
 // that the number of dependences stays linear.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_PROBLEM_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_PROBLEM_H
+#pragma once
 
 #include "passes/collectives/core/Graph.h"
 
@@ -109,5 +108,3 @@ private:
 };
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_PROBLEM_H

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_RANGEMAXTREE_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_RANGEMAXTREE_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -72,5 +71,3 @@ private:
 };
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_RANGEMAXTREE_H

@@ -2,8 +2,7 @@
 //
 // The kernels that could run now, by urgency and by age.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_READYKERNELS_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_READYKERNELS_H
+#pragma once
 
 #include "passes/collectives/core/Problem.h"
 
@@ -72,5 +71,3 @@ template <typename Fn> bool ReadyKernels::offer(bool oldestFirst, int count, Fn 
 }
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_READYKERNELS_H

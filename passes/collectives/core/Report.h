@@ -2,8 +2,7 @@
 //
 // Figures as JSON and timelines as Chrome traces.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_REPORT_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_REPORT_H
+#pragma once
 
 #include "passes/collectives/core/Simulate.h"
 
@@ -41,5 +40,3 @@ struct NamedTimeline {
 void writeTrace(const Graph &graph, std::span<const NamedTimeline> timelines, std::ostream &out);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_REPORT_H

@@ -3,8 +3,7 @@
 // Runs the list scheduler with different choices and under different memory levels, and keeps the
 // shortest schedule that meets a memory limit.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
+#pragma once
 
 #include "passes/collectives/core/Buckets.h"
 #include "passes/collectives/core/Plan.h"
@@ -42,5 +41,3 @@ SearchResult searchSchedules(const Graph &graph, const cost::CostModel &model,
                              const SearchOptions &options);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H

@@ -5,8 +5,7 @@
 // launched and its group's stream is free; a wait stalls the compute stream until its collective
 // has ended, and that stall is exposed communication.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_SIMULATE_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_SIMULATE_H
+#pragma once
 
 #include "passes/collectives/core/Plan.h"
 
@@ -78,5 +77,3 @@ Figures simulate(const Graph &graph, const Plan &plan, const cost::CostModel &mo
 Bounds computeBounds(const Graph &graph, const cost::CostModel &model);
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_SIMULATE_H

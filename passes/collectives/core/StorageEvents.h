@@ -3,8 +3,7 @@
 // Peak memory of a sequence of events, each of which brings storages into being and uses some. A
 // storage is freed after the last event that uses it; pinned ones (inputs, outputs) never are.
 
-#ifndef SHARDC_PASSES_COLLECTIVES_CORE_STORAGEEVENTS_H
-#define SHARDC_PASSES_COLLECTIVES_CORE_STORAGEEVENTS_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -51,5 +50,3 @@ private:
 };
 
 } // namespace shardc::collectives
-
-#endif // SHARDC_PASSES_COLLECTIVES_CORE_STORAGEEVENTS_H

@@ -2,8 +2,7 @@
 //
 // The kinds of collectives that cost models and the collective optimiser tell apart.
 
-#ifndef SHARDC_PASSES_COST_CORE_COLLECTIVEKIND_H
-#define SHARDC_PASSES_COST_CORE_COLLECTIVEKIND_H
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -48,5 +47,3 @@ inline std::optional<CollectiveKind> parseCollectiveKind(std::string_view name) 
 }
 
 } // namespace shardc::cost
-
-#endif // SHARDC_PASSES_COST_CORE_COLLECTIVEKIND_H

@@ -3,8 +3,7 @@
 // What a collective and a kernel cost, in microseconds. One interface for every user: the planner
 // of redistributions, the bucketing and scheduling of collectives, and reports.
 
-#ifndef SHARDC_PASSES_COST_CORE_COSTMODEL_H
-#define SHARDC_PASSES_COST_CORE_COSTMODEL_H
+#pragma once
 
 #include "passes/cost/core/CollectiveKind.h"
 
@@ -62,5 +61,3 @@ public:
 };
 
 } // namespace shardc::cost
-
-#endif // SHARDC_PASSES_COST_CORE_COSTMODEL_H

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#ifndef SHARDC_PASSES_COST_CORE_INTERPOLATE_H
-#define SHARDC_PASSES_COST_CORE_INTERPOLATE_H
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -20,5 +19,3 @@ inline double interpolateClamped(double x, std::span<const double> xs, std::span
 }
 
 } // namespace shardc::cost
-
-#endif // SHARDC_PASSES_COST_CORE_INTERPOLATE_H

@@ -3,8 +3,7 @@
 // `sim-v1`: a system-neutral model of 8-GPU nodes for comparing optimisers on one graph. It looks
 // at the size of a group only. Its constants are part of its definition: do not tune them.
 
-#ifndef SHARDC_PASSES_COST_CORE_SIMV1_H
-#define SHARDC_PASSES_COST_CORE_SIMV1_H
+#pragma once
 
 #include "passes/cost/core/CostModel.h"
 
@@ -29,5 +28,3 @@ public:
 };
 
 } // namespace shardc::cost
-
-#endif // SHARDC_PASSES_COST_CORE_SIMV1_H

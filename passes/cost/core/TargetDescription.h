@@ -19,8 +19,7 @@
 // half of that for an all-reduce. A kind without a table of its own takes the one of all_gather.
 // A measured table overrides the formula for its kind and group size.
 
-#ifndef SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H
-#define SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H
+#pragma once
 
 #include "passes/cost/core/CostModel.h"
 
@@ -102,5 +101,3 @@ std::string builtinDescription(std::string_view name);
 std::unique_ptr<CostModel> loadModel(const std::string &nameOrPath, std::string &errors);
 
 } // namespace shardc::cost
-
-#endif // SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H

@@ -6,8 +6,7 @@
 // replaced by experts behind all-to-alls. Kernel times are a roofline of 989.5 TFLOP/s and 3350
 // GB/s.
 
-#ifndef SHARDC_TEST_UNIT_COLLECTIVES_MODELGENERATOR_H
-#define SHARDC_TEST_UNIT_COLLECTIVES_MODELGENERATOR_H
+#pragma once
 
 #include "passes/collectives/core/Graph.h"
 
@@ -31,5 +30,3 @@ struct ModelShape {
 Graph generateModel(const ModelShape &shape);
 
 } // namespace shardc::collectives::test
-
-#endif // SHARDC_TEST_UNIT_COLLECTIVES_MODELGENERATOR_H

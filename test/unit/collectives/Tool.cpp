@@ -1,110 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/collectives/core/CheckPlan.h"
+//
+// Runs the optimiser's core on an exported graph or a generated one and prints its figures: what
+// the measurements in docs/collective-optimiser.md were made with.
+//
+//   collectives-tool GRAPH.pt2 [OPTION=VALUE]...    with GRAPH.groups.json and GRAPH.durations.json
+//                                                   (GRAPH up to its first dot) beside it
+//   collectives-tool generate [SHAPE=VALUE]... [OPTION=VALUE]...
+//
+// SHAPE: layers tokens hidden mlp kv vocabulary dp tp experts ep replicated backward
+// OPTION: limit (times the program's peak), cap, bucket, schedule, flat, mixed (0 or 1), emit (a
+// file for the plan), trace (a file), explain (1).
+
+#include "importers/torch_export/archive/Pt2Archive.h"
 #include "passes/collectives/core/Optimize.h"
+#include "passes/collectives/core/Report.h"
+#include "passes/collectives/exported/FromProgram.h"
 #include "passes/cost/core/SimV1.h"
-#include "test/unit/collectives/GraphText.h"
 #include "test/unit/collectives/ModelGenerator.h"
 
-#include <chrono>
-#include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <sstream>
 
 using namespace shardc;
 using namespace shardc::collectives;
 
-int main(int argc, char **argv) {
-  std::string error;
-  std::optional<Graph> graph;
-  if (std::string(argv[1]) == "gen") {
-    std::map<std::string, double> g;
-    int i = 2;
-    for (; i < argc && std::string(argv[i]) != "--"; ++i) {
-      std::string a = argv[i];
-      auto e = a.find('=');
-      g[a.substr(0, e)] = std::stod(a.substr(e + 1));
-    }
-    test::ModelShape s;
-    auto set = [&](const char *k, auto &x) {
-      if (g.count(k))
-        x = g[k];
-    };
-    set("layers", s.layers);
-    set("tokens", s.tokens);
-    set("hidden", s.hidden);
-    set("mlp", s.mlp);
-    set("kv", s.keyValue);
-    set("vocab", s.vocabulary);
-    set("dp", s.dp);
-    set("tp", s.tp);
-    set("experts", s.localExperts);
-    set("ep", s.ep);
-    set("replicated", s.replicatedParameters);
-    if (g["bw"])
-      s.part = test::Part::Backward;
-    graph = test::generateModel(s);
-    argv += i - 1;
-    argc -= i - 1;
-  } else {
-    std::ifstream in(argv[1]);
-    graph = test::readGraph(in, error);
+namespace {
+
+using Arguments = std::map<std::string, std::string>;
+
+std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Graph generate(const Arguments &arguments) {
+  test::ModelShape shape;
+  auto set = [&](const char *name, auto &value) {
+    if (auto it = arguments.find(name); it != arguments.end())
+      value = std::stod(it->second);
+  };
+  set("layers", shape.layers);
+  set("tokens", shape.tokens);
+  set("hidden", shape.hidden);
+  set("mlp", shape.mlp);
+  set("kv", shape.keyValue);
+  set("vocabulary", shape.vocabulary);
+  set("dp", shape.dp);
+  set("tp", shape.tp);
+  set("experts", shape.localExperts);
+  set("ep", shape.ep);
+  set("replicated", shape.replicatedParameters);
+  bool backward = false;
+  set("backward", backward);
+  shape.part = backward ? test::Part::Backward : test::Part::Forward;
+  return test::generateModel(shape);
+}
+
+std::optional<Graph> import(const std::string &path, const cost::CostModel &model) {
+  std::string error, bytes = readFile(path);
+  std::string base = path.substr(0, path.find('.', path.rfind('/') + 1));
+  std::vector<std::string> errors;
+  auto read = [&]() -> std::optional<Graph> {
+    auto archive = Pt2Archive::read(std::as_bytes(std::span(bytes)), error);
+    auto json = archive ? archive->programJson(error) : std::nullopt;
+    auto program = json ? torch_export::parseProgram(*json, error) : std::nullopt;
+    if (!program)
+      return std::nullopt;
+    auto groups = parseGroups(readFile(base + ".groups.json"), error);
+    auto durations = parseDurations(readFile(base + ".durations.json"), error);
+    if (!groups || !durations)
+      return std::nullopt;
+    return graphFromProgram(*program, *groups, *durations, model, errors);
+  };
+  std::optional<Graph> graph = read();
+  if (!error.empty())
+    errors.push_back(error);
+  for (const std::string &message : errors)
+    std::cerr << message << "\n";
+  return graph;
+}
+
+double cpuSeconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
+
+void explain(const Graph &graph, const OptimizeResult &result) {
+  for (const BucketRecord &bucket : result.buckets) {
+    std::cout << cost::shortNameOf(bucket.kind) << " bucket over group "
+              << graph.group(bucket.group).name << ": " << bucket.members.size() << " members, "
+              << bucket.bytes << " bytes, closed by " << textOf(bucket.closed) << ", exposed "
+              << bucket.exposedBeforeUs << " -> " << bucket.exposedAfterUs << " us\n";
   }
-  if (!graph) {
-    std::cerr << error;
+  std::map<std::string_view, size_t> reasons;
+  for (const AloneRecord &alone : result.alone)
+    ++reasons[textOf(alone.reason)];
+  for (auto &[reason, count] : reasons)
+    std::cout << count << " alone: " << reason << "\n";
+}
+
+void trace(const Graph &graph, const OptimizeResult &result, const cost::CostModel &model,
+           const std::string &path) {
+  std::vector<Span> before, after;
+  SimulateOptions options;
+  options.timeline = &before;
+  simulate(graph, model, options);
+  options.timeline = &after;
+  simulate(graph, result.plan, model, options);
+  NamedTimeline timelines[] = {{"before", &before, nullptr}, {"after", &after, &result.plan}};
+  std::ofstream file(path);
+  writeTrace(graph, timelines, file);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    std::cerr << "usage: collectives-tool GRAPH.pt2|generate [NAME=VALUE]...\n";
     return 1;
   }
-  std::map<std::string, std::string> o;
+  Arguments arguments;
   for (int i = 2; i < argc; ++i) {
-    std::string a = argv[i];
-    auto e = a.find('=');
-    o[a.substr(0, e)] = a.substr(e + 1);
+    std::string argument = argv[i];
+    size_t equals = argument.find('=');
+    arguments[argument.substr(0, equals)] =
+        equals == std::string::npos ? "1" : argument.substr(equals + 1);
   }
-  cost::SimV1 model;
-  auto show = [](const char *n, const Figures &f) {
-    printf("%-8s step %.3f compute %.3f launches %lu exposed %.1f (%.1f %.1f %.1f %.1f) comm %.1f "
-           "counts %lu %lu %lu %lu wait %lu buckets %lu peak %lu hold %lu\n",
-           n, f.stepUs, f.computeUs, f.launches, f.totalExposedUs(), f.exposedUs[0], f.exposedUs[1],
-           f.exposedUs[2], f.exposedUs[3], f.totalCommUs(), f.counts[0], f.counts[1], f.counts[2],
-           f.counts[3], f.waits, f.buckets, f.peakBytes, f.peakHoldBytes);
+  auto flag = [&](const char *name, bool value) {
+    return arguments.count(name) ? arguments[name] == "1" : value;
   };
-  uint64_t P0 = simulate(*graph, model).peakHoldBytes;
-  OptimizeOptions opt;
-  if (o.count("limit"))
-    opt.memoryLimit = std::stod(o["limit"]) * P0;
-  if (o.count("cap"))
-    opt.buckets.caps = *BucketCaps::parse(o["cap"], error);
-  if (o.count("bucket"))
-    opt.bucket = o["bucket"] == "1";
-  if (o.count("schedule"))
-    opt.schedule = o["schedule"] == "1";
-  if (o.count("flat"))
-    opt.flat = o["flat"] == "1";
-  clock_t c0 = clock();
-  OptimizeResult r = optimize(*graph, model, opt);
-  double ms = double(clock() - c0) / CLOCKS_PER_SEC * 1e3;
-  show("before", r.before);
-  show("after", r.after);
-  show("flat", r.afterFlat);
-  printf("lb %.1f nolat %.1f crit %.1f\n", r.bounds.lowerBoundUs, r.bounds.lowerBoundNoLatencyUs,
-         r.bounds.criticalPathUs);
-  printf("nodes %zu ratio %.4f  mem %.4f buckets %lu candidates %u ms %.1f %s\n", graph->numNodes(),
-         r.after.stepUs / std::max(r.bounds.lowerBoundNoLatencyUs, r.bounds.criticalPathUs),
-         double(r.after.peakHoldBytes) / P0, r.after.buckets, r.candidates, ms, r.error.c_str());
-  if (o.count("explain")) {
-    for (auto &b : r.buckets)
-      printf("  %s x%zu %.3f MB cap %.1f %s %.1f -> %.1f\n",
-             std::string(cost::shortNameOf(b.kind)).c_str(), b.members.size(), b.bytes / 1e6,
-             b.capBytes / 1e6, std::string(textOf(b.closed)).c_str(), b.exposedBeforeUs,
-             b.exposedAfterUs);
-    std::map<std::string, int> why;
-    for (auto &a : r.alone)
-      why[std::string(textOf(a.reason))]++;
-    for (auto &[k, v] : why)
-      printf("  alone %d: %s\n", v, k.c_str());
+
+  cost::SimV1 model;
+  double start = cpuSeconds();
+  bool generated = std::string(argv[1]) == "generate";
+  std::optional<Graph> graph = generated ? generate(arguments) : import(argv[1], model);
+  if (!graph)
+    return 1;
+  double imported = cpuSeconds();
+
+  OptimizeOptions options;
+  if (arguments.count("limit"))
+    options.memoryLimit =
+        std::stod(arguments["limit"]) * static_cast<double>(simulate(*graph, model).peakHoldBytes);
+  if (arguments.count("cap")) {
+    std::string error;
+    std::optional<BucketCaps> caps = BucketCaps::parse(arguments["cap"], error);
+    if (!caps) {
+      std::cerr << error << "\n";
+      return 1;
+    }
+    options.buckets.caps = *caps;
   }
-  if (o.count("emit")) {
-    std::ofstream e(o["emit"]);
-    writePlan(*graph, r.plan, e);
+  options.bucket = flag("bucket", true);
+  options.schedule = flag("schedule", true);
+  options.flat = flag("flat", false);
+  options.buckets.mixedDtype = flag("mixed", false);
+  double begin = cpuSeconds();
+  OptimizeResult result = optimize(*graph, model, options);
+  double end = cpuSeconds();
+  if (!result.error.empty()) {
+    std::cerr << result.error << "\n";
+    return 1;
   }
+  for (const Figures *figures : {&result.before, &result.after})
+    writeFigures({*figures,
+                  result.bounds,
+                  result.afterFlat.stepUs,
+                  graph->numNodes(),
+                  {{"import", imported - start}, {"optimize", end - begin}}},
+                 std::cout);
+  double bound = std::max(result.bounds.lowerBoundNoLatencyUs, result.bounds.criticalPathUs);
+  std::printf("%zu nodes: step %.1f -> %.1f us, %.4f of the bound, peak %.4f, %zu buckets, "
+              "%u candidates, %.1f ms\n",
+              graph->numNodes(), result.before.stepUs, result.after.stepUs,
+              result.after.stepUs / bound,
+              double(result.after.peakHoldBytes) / double(result.before.peakHoldBytes),
+              result.buckets.size(), result.candidates, (end - begin) * 1e3);
+  if (flag("explain", false))
+    explain(*graph, result);
+  if (arguments.count("emit")) {
+    std::ofstream file(arguments["emit"]);
+    writePlan(*graph, result.plan, file);
+  }
+  if (arguments.count("trace"))
+    trace(*graph, result, model, arguments["trace"]);
 }

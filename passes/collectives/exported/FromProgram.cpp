@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/exported/FromProgram.h"
+
+#include "importers/torch_export/archive/Json.h"
+
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+using namespace shardc;
+using namespace shardc::collectives;
+using torch_export::Argument;
+
+std::optional<ProcessGroups> shardc::collectives::parseGroups(std::string_view json,
+                                                              std::string &error) {
+  std::optional<JsonDocument> document = JsonDocument::parse(json, error);
+  if (!document)
+    return std::nullopt;
+  if (!document->root().isObject()) {
+    error = "groups are an object: {\"NAME\": [ranks], ...} or {\"NAME\": size, ...}";
+    return std::nullopt;
+  }
+  ProcessGroups groups;
+  for (JsonMember member : document->root().members()) {
+    Group group;
+    group.name = member.key;
+    auto fail = [&](const char *what) {
+      error = "group '" + group.name + "' " + what;
+      return std::nullopt;
+    };
+    if (std::optional<int64_t> size = member.value.integer()) {
+      if (*size < 1 || *size > INT32_MAX)
+        return fail("has a size out of range");
+      group.size = static_cast<uint32_t>(*size);
+    } else if (member.value.isArray() && member.value.size() != 0) {
+      std::set<int64_t> distinct;
+      for (JsonValue element : member.value.elements()) {
+        std::optional<int64_t> rank = element.integer();
+        if (!rank || *rank < 0 || !distinct.insert(*rank).second)
+          return fail("is no list of distinct ranks");
+        group.ranks.push_back(*rank);
+      }
+      group.size = group.ranks.size();
+    } else {
+      return fail("is neither a size nor a list of ranks");
+    }
+    groups[group.name] = std::move(group);
+  }
+  return groups;
+}
+
+std::optional<Durations> shardc::collectives::parseDurations(std::string_view json,
+                                                             std::string &error) {
+  std::optional<JsonDocument> document = JsonDocument::parse(json, error);
+  if (!document)
+    return std::nullopt;
+  if (!document->root().isObject()) {
+    error = "durations are an object: {\"NODE\": microseconds, ...}";
+    return std::nullopt;
+  }
+  Durations durations;
+  for (JsonMember member : document->root().members()) {
+    std::optional<double> us = member.value.real();
+    if (!us || !(*us >= 0)) {
+      error = "the duration of '" + std::string(member.key) + "' is no number of 0 or more";
+      return std::nullopt;
+    }
+    durations[std::string(member.key)] = *us;
+  }
+  return durations;
+}
+
+namespace {
+
+/// A symbolic size without an example value counts as this many elements.
+constexpr int64_t unknownExtent = 512;
+
+class Converter {
+public:
+  Converter(const torch_export::ExportedProgram &program, const ProcessGroups &processGroups,
+            const Durations &durations, const cost::CostModel &model,
+            std::vector<std::string> &errors)
+      : program(program), processGroups(processGroups), durations(durations), model(model),
+        errors(errors) {}
+
+  std::optional<Graph> run() {
+    size_t before = errors.size();
+    for (const Argument &argument : program.graph.inputs)
+      forEachName(argument, [&](std::string_view name, bool scalar) {
+        graph.addInput(define(name, scalar));
+      });
+    for (const torch_export::Node &node : program.graph.nodes)
+      convert(node);
+    reportGroups();
+    if (errors.size() != before)
+      return std::nullopt;
+    for (const Argument &argument : program.graph.outputs)
+      forEachName(argument, [&](std::string_view name, bool scalar) {
+        if (!scalar)
+          graph.addOutput(use(name, scalar));
+      });
+    if (!graph.finalize(errors))
+      return std::nullopt;
+    return std::move(graph);
+  }
+
+private:
+  /// Calls fn(name, isScalar) for each value that an argument names, in order.
+  template <typename Fn> static void forEachName(const Argument &argument, Fn fn) {
+    if (auto *tensor = std::get_if<torch_export::TensorArg>(&argument)) {
+      if (!tensor->name.empty())
+        fn(tensor->name, false);
+    } else if (auto *tensors = std::get_if<torch_export::TensorListArg>(&argument)) {
+      for (const torch_export::TensorArg &tensor : tensors->tensors)
+        if (!tensor.name.empty())
+          fn(tensor.name, false);
+    } else if (auto *size = std::get_if<torch_export::SymIntArg>(&argument)) {
+      if (!size->constant())
+        fn(size->name, true);
+    } else if (auto *sizes = std::get_if<torch_export::SymIntListArg>(&argument)) {
+      for (const torch_export::SymIntArg &size : sizes->values)
+        if (!size.constant())
+          fn(size.name, true);
+    } else if (auto *number = std::get_if<torch_export::SymFloatArg>(&argument)) {
+      fn(number->name, true);
+    } else if (auto *flag = std::get_if<torch_export::SymBoolArg>(&argument)) {
+      fn(flag->name, true);
+    }
+  }
+
+  ValueId define(std::string_view name, bool scalar) {
+    ValueId value = none;
+    if (scalar) {
+      value = graph.addScalar();
+    } else {
+      const torch_export::TensorMeta &meta = program.graph.tensors.at(name);
+      uint64_t bytes = byteWidth(meta.type);
+      for (const torch_export::SymInt &size : meta.sizes)
+        bytes *= size.constant() || size.hasHint ? size.value : unknownExtent;
+      value = graph.addTensor(bytes, static_cast<uint32_t>(meta.type));
+    }
+    values[name] = value;
+    return value;
+  }
+
+  /// A scalar that no node makes comes from outside.
+  ValueId use(std::string_view name, bool scalar) {
+    if (auto it = values.find(name); it != values.end())
+      return it->second;
+    ValueId value = define(name, scalar);
+    graph.addInput(value);
+    return value;
+  }
+
+  void convert(const torch_export::Node &node) {
+    TargetClass target = classifyTarget(node.target);
+    std::vector<ValueId> operands, buffers, results;
+    for (const torch_export::NamedArgument &input : node.inputs)
+      forEachName(input.value, [&](std::string_view name, bool scalar) {
+        bool buffer = target.nodeClass == NodeClass::Collective && input.name == "out";
+        (buffer ? buffers : operands).push_back(use(name, scalar));
+      });
+    operands.insert(operands.end(), buffers.begin(), buffers.end());
+    for (const Argument &output : node.outputs)
+      forEachName(output, [&](std::string_view name, bool scalar) {
+        results.push_back(define(name, scalar));
+      });
+    std::string name(node.name);
+    if (name.empty())
+      name = node.target;
+    if (target.nodeClass == NodeClass::Collective) {
+      addCollective(node, target.kind, std::move(name), operands, results, buffers.size());
+      return;
+    }
+    NodeId id = graph.addNode(target.nodeClass, std::move(name), operands, results);
+    if (graph.isKernel(id))
+      graph.setDurationUs(id, durationOf(node, id));
+  }
+
+  const Argument *argumentOf(const torch_export::Node &node, std::string_view name) const {
+    for (const torch_export::NamedArgument &input : node.inputs)
+      if (input.name == name)
+        return &input.value;
+    return nullptr;
+  }
+  std::string stringOf(const torch_export::Node &node, std::string_view name) const {
+    const Argument *argument = argumentOf(node, name);
+    const auto *text = argument ? std::get_if<std::string_view>(argument) : nullptr;
+    return text ? std::string(*text) : "";
+  }
+  std::optional<int64_t> integerOf(const torch_export::Node &node, std::string_view name) const {
+    const Argument *argument = argumentOf(node, name);
+    const auto *value = argument ? std::get_if<int64_t>(argument) : nullptr;
+    return value ? std::optional<int64_t>(*value) : std::nullopt;
+  }
+
+  void addCollective(const torch_export::Node &node, CollectiveKind kind, std::string name,
+                     const std::vector<ValueId> &operands, const std::vector<ValueId> &results,
+                     size_t numBuffers) {
+    CollectiveInfo info;
+    info.kind = kind;
+    info.reduction = stringOf(node, "reduce_op");
+    info.outBuffers = numBuffers;
+    std::string groupName = stringOf(node, "group_name");
+    std::optional<int64_t> size = integerOf(node, "group_size");
+    auto it = processGroups.find(groupName);
+    if (it == processGroups.end()) {
+      missingGroups[groupName] = size.value_or(0);
+      return;
+    }
+    if (size && *size != it->second.size)
+      errors.push_back(name + ": group '" + groupName + "' has " + std::to_string(*size) +
+                       " ranks here, but " + std::to_string(it->second.size) +
+                       " in the groups file");
+    auto [known, isNew] = groupIds.try_emplace(groupName, 0);
+    if (isNew)
+      known->second = graph.addGroup(it->second);
+    info.group = known->second;
+    graph.addCollective(info, std::move(name), operands, results);
+  }
+
+  /// The given duration, else the bytes that the kernel moves. A kernel that fills a bucket before
+  /// a gather writes its own rank's part only.
+  double durationOf(const torch_export::Node &node, NodeId id) const {
+    if (auto it = durations.find(node.name); it != durations.end())
+      return it->second;
+    double bytes = static_cast<double>(graph.memoryTraffic(id));
+    if (node.target.find("_pre_bucket_all_gather") != std::string_view::npos)
+      if (std::optional<int64_t> size = integerOf(node, "group_size"); size && *size > 1) {
+        double written = static_cast<double>(graph.resultBytes(id));
+        bytes -= written - written / static_cast<double>(*size);
+      }
+    return model.memoryUs(bytes);
+  }
+
+  void reportGroups() {
+    if (missingGroups.empty())
+      return;
+    std::string list;
+    for (auto &[name, size] : missingGroups)
+      list += (list.empty() ? "'" : ", '") + name + "'" +
+              (size ? " (" + std::to_string(size) + " ranks)" : "");
+    errors.push_back("the groups file lacks " + list +
+                     ": give the ranks, or the size, of each group");
+  }
+
+  const torch_export::ExportedProgram &program;
+  const ProcessGroups &processGroups;
+  const Durations &durations;
+  const cost::CostModel &model;
+  std::vector<std::string> &errors;
+  Graph graph;
+  std::unordered_map<std::string_view, ValueId> values;
+  std::map<std::string, GroupId> groupIds;
+  std::map<std::string, int64_t> missingGroups;
+};
+
+} // namespace
+
+std::optional<Graph> shardc::collectives::graphFromProgram(
+    const torch_export::ExportedProgram &program, const ProcessGroups &groups,
+    const Durations &durations, const cost::CostModel &model, std::vector<std::string> &errors) {
+  return Converter(program, groups, durations, model, errors).run();
+}
