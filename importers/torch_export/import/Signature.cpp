@@ -19,12 +19,13 @@ constexpr int64_t maxInlineElements = 64;
 using InputKind = InputSpec::Kind;
 using OutputKind = OutputSpec::Kind;
 
-StringRef argumentKind(InputKind kind) {
-  switch (kind) {
+StringRef argumentKind(const InputSpec &input) {
+  switch (input.kind) {
   case InputKind::Parameter:
     return "parameter";
   case InputKind::Buffer:
-    return "buffer";
+    // A weights file does not have what is not persistent: its value is part of the program.
+    return input.persistent ? "buffer" : "constant";
   case InputKind::TensorConstant:
     return "constant";
   default:
@@ -157,7 +158,7 @@ private:
     if (stored && !stored->storage.empty())
       byStorage[stored->storage.data()].push_back(*entry.argument);
     NamedAttrList attributes;
-    attributes.set(dist::kKindAttr, builder.getStringAttr(argumentKind(input.kind)));
+    attributes.set(dist::kKindAttr, builder.getStringAttr(argumentKind(input)));
     if (ArrayAttr sizes = makeSizes(builder.getContext(), found->second))
       attributes.set(dist::kSizesAttr, sizes);
     pending.push_back(std::move(attributes));
