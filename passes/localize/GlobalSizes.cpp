@@ -242,6 +242,8 @@ GlobalSizes::Known GlobalSizes::infer(OpResult result, int64_t dim) const {
       split && dim == static_cast<int64_t>(split.getDim()))
     return ofMixed(getMixedValues(split.getStaticSplitSizes(), split.getSplitSizes(),
                                   op->getContext())[result.getResultNumber()]);
+  if (auto gather = dyn_cast<aten::GatherOp>(op))
+    return of(gather.getIndex(), dim);
   if (auto source = sameFactors(result, dim))
     return of(op->getOperand(source->first), source->second);
   return {};

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Templates of ops for random placed programs: each takes a Program, finds or makes operands, and gives a
 Spec (placed_programs.py), or None where it has nothing to work on."""
-from placed_programs import Factor, Spec, product
+from placed_programs import Factor, Spec, product, same_shape, symbol_of
 
 TEMPLATES = []
 
@@ -46,7 +46,7 @@ def unary(p):
 def binary(p):
     x = value(p, minimum=0)
     name = p.rng.choice(["add", "sub", "mul", "maximum", "minimum"])
-    y = p.pick(minimum=0, condition=lambda v: v.shape == x.shape) if p.rng.random() < 0.5 else None
+    y = p.pick(minimum=0, condition=lambda v: same_shape(v.shape, x.shape)) if p.rng.random() < 0.5 else None
     if y is None:  # a new operand that broadcasts
         shape = [1 if p.rng.random() < 0.3 else n for n in x.shape]
         y = p.arg(shape[p.rng.randint(0, len(shape)):] if shape else [])
@@ -59,8 +59,10 @@ def binary(p):
 
 @template
 def choose(p):
+    if p.float != "f64":
+        return None  # what is equal but for rounding compares either way
     x = value(p)
-    y = value(p, condition=lambda v: v.shape == x.shape) or p.arg(x.shape)
+    y = p.arg(x.shape)
     dims, factors = named(x.shape)
     mask = p.add(Spec("lt", [(x, dims), (y, dims)], [(x.shape, "i1", dims)], factors))
     if mask is None:
@@ -122,11 +124,13 @@ def matmul(p):
 
 @template
 def attention(p):
-    b, h, q, k, e = (p.rng.choice(s) for s in ([1, 2, 3], [2, 3, 4, 6], [3, 4, 5], [4, 5], [2, 4]))
+    b, q = p.dim([1, 2, 3]), p.dim([3, 4, 5])
+    h, k, e = (p.rng.choice(s) for s in ([2, 3, 4, 6], [4, 5], [2, 4]))
     gqa = p.rng.random() < 0.4 and h % 2 == 0
     group = 2 if gqa else 1
     causal = p.rng.random() < 0.5
-    factors = {"b": Factor(b), "h": Factor(h // group), "g": Factor(group), "q": Factor(q),
+    group_kind = "parallel" if len(p.mesh.axes) == 1 else "whole"  # two axes leave some ranks no head at all
+    factors = {"b": Factor(b), "h": Factor(h // group), "g": Factor(group, group_kind, plain=True), "q": Factor(q),
                "k": Factor(k, "whole"), "e": Factor(e, "whole")}
 
     def dims(*names):
@@ -135,12 +139,12 @@ def attention(p):
     operands = [(p.arg([b, h, q, e]), dims("b", heads, "q", "e")),
                 (p.arg([b, h // group, k, e]), dims("b", "h", "k", "e")),
                 (p.arg([b, h // group, k, e]), dims("b", "h", "k", "e"))]
-    if not causal and p.rng.random() < 0.5:
+    if not causal and not gqa and p.rng.random() < 0.5:
         mask = p.arg([b, 1, q, k])
         operands.append((mask, dims("b", [], "q", "k")))
     attrs = ", ".join((["is_causal"] if causal else []) + (["enable_gqa"] if gqa else []) + ["scale = 0.25 : f64"])
     return Spec("scaled_dot_product_attention", operands,
-                [([b, h, q, e], "f64", dims("b", heads, "q", "e"))], factors, attrs)
+                [([b, h, q, e], p.float, dims("b", heads, "q", "e"))], factors, attrs)
 
 
 # -- views ------------------------------------------------------------------------------------------
@@ -152,6 +156,9 @@ def view(p):
     dims = []
     for n in x.shape:
         names = []
+        if symbol_of(n):
+            names, n = [f"f{len(factors)}"], 1
+            factors[names[0]] = Factor(x.shape[len(dims)])
         while n > 1:
             divisors = [d for d in range(2, n + 1) if n % d == 0]
             size = p.rng.choice(divisors)
@@ -162,7 +169,7 @@ def view(p):
         parts += names
     result, at = [], 0
     while at < len(parts):
-        take = p.rng.randint(1, 2)
+        take = 1 if any(symbol_of(factors[n].size) for n in parts[at:at + 2]) else p.rng.randint(1, 2)
         result.append(parts[at:at + take])
         at += take
     if p.rng.random() < 0.3:
@@ -170,8 +177,9 @@ def view(p):
     shape = [product(factors[n].size for n in names) for names in result]
     if len(shape) > 4:
         return None
-    return Spec("view", [(x, dims)], [(shape, x.dtype, result)], factors, f"static_size = {i64s(shape)}",
-                linear=[{0}])
+    sizes, indices = p.sizes(shape, result, dims)
+    return Spec("view", [(x, dims)], [(shape, x.dtype, result)], factors, f"static_size = {sizes}",
+                linear=[{0}], indices=indices)
 
 
 @template
@@ -182,15 +190,16 @@ def expand(p):
     result = list(dims)
     for d, n in enumerate(shape):
         if n == 1 and p.rng.random() < 0.7:
-            shape[d] = p.dims(1, ones=False)[0]
+            shape[d] = p.rng.choice([2, 3, 5, 8])
             factors[f"e{d}"] = Factor(shape[d])
             result[d] = [f"e{d}"]
     if len(shape) < 4 and p.rng.random() < 0.5:
-        n = p.dims(1, ones=False)[0]
+        n = p.rng.choice([2, 3, 5, 8])
         factors["front"] = Factor(n)
         shape, result = [n] + shape, [["front"]] + result
-    return Spec("expand", [(x, dims)], [(shape, x.dtype, result)], factors, f"static_size = {i64s(shape)}",
-                linear=[{0}])
+    sizes, indices = p.sizes(shape, result, dims)
+    return Spec("expand", [(x, dims)], [(shape, x.dtype, result)], factors, f"static_size = {sizes}",
+                linear=[{0}], indices=indices)
 
 
 @template
@@ -229,8 +238,10 @@ def squeeze(p):
 @template
 def piece_of_blocks(p):
     """One of the equal blocks of a dim, or all of them."""
-    x = value(p, condition=lambda v: any(n % 2 == 0 or n % 3 == 0 for n in v.shape)) or p.arg([12, 5])
-    d = p.rng.choice([i for i, n in enumerate(x.shape) if n % 2 == 0 or n % 3 == 0])
+    def fits(n):
+        return not symbol_of(n) and (n % 2 == 0 or n % 3 == 0)
+    x = value(p, condition=lambda v: any(map(fits, v.shape))) or p.arg([12, 5])
+    d = p.rng.choice([i for i, n in enumerate(x.shape) if fits(n)])
     blocks = p.rng.choice([b for b in (2, 3) if x.shape[d] % b == 0])
     inner = x.shape[d] // blocks
     dims, factors = named(x.shape)
@@ -274,7 +285,7 @@ def select(p):
     dims, factors = named(x.shape)
     for name in dims[d]:
         factors[name].kind = "reduce"
-        factors[name].plain = False
+        factors[name].plain = symbol_of(x.shape[d]) is not None
     return Spec("select", [(x, dims)], [(x.shape[:d] + x.shape[d + 1:], x.dtype, dims[:d] + dims[d + 1:])],
                 factors, f"dim = {d} : i64, static_index = {index} : i64", linear=[{0}])
 
@@ -283,6 +294,8 @@ def select(p):
 def cat(p):
     x = value(p)
     d = p.rng.randrange(len(x.shape))
+    if symbol_of(x.shape[d]):
+        return None
     count = p.rng.choice([2, 3])
     dims, factors = named(x.shape)
     factors["blocks"] = Factor(count, "whole")
@@ -295,6 +308,8 @@ def cat(p):
 @template
 def pad(p):
     x = value(p)
+    if symbol_of(x.shape[-1]):
+        return None
     before, after = p.rng.randint(0, 2), p.rng.randint(0, 2)
     dims, factors = named(x.shape)
     for name in dims[-1]:

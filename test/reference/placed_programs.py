@@ -9,24 +9,40 @@ from layout import Layout, Mesh, Placement
 MESHES = [[("a", 2)], [("a", 3)], [("a", 4)], [("a", 2), ("b", 2)], [("a", 2), ("b", 3)]]
 
 
+class Dim(int):
+    """A size that the compiler knows as a symbol only."""
+
+    def __new__(cls, value, symbol):
+        made = super().__new__(cls, value)
+        made.symbol = symbol
+        return made
+
+
+def symbol_of(n):
+    return getattr(n, "symbol", None)
+
+
+def same_shape(a, b):
+    return list(a) == list(b) and [symbol_of(n) for n in a] == [symbol_of(n) for n in b]
+
+
 class Factor:
     """kind: "parallel", "reduce" (result is P(reduction)), "together" (ranks talk inside the op; results
     that lack the factor are replicated), "whole" (never sharded)."""
 
     def __init__(self, size, kind="parallel", reduction="sum", plain=False):
         self.size, self.kind, self.reduction = size, kind, reduction
-        self.plain = plain  # chunks only: no explicit sizes, no granules
+        self.plain = plain or symbol_of(size) is not None  # chunks only: no explicit sizes, no granules
 
 
 class Spec:
     """An op on global tensors: operands are (value, dims), results (shape, dtype, dims); dims has for each
     dim the names of its factors, outer to inner (none for a dim of size 1)."""
 
-    def __init__(self, name, operands, results, factors, attrs="", linear=(), additive=()):
+    def __init__(self, name, operands, results, factors, attrs="", linear=(), additive=(), indices=()):
         self.name, self.operands, self.results, self.factors = name, operands, results, factors
         self.attrs, self.linear, self.additive = attrs, list(linear), set(additive)
-        self.forced = {}  # (axis, "o"/"r", index): placement instead of the derived one
-        self.bounded = False
+        self.indices = list(indices)  # index operands after the tensors: the sizes of (operand, dim)
 
 
 class Value:
@@ -39,7 +55,7 @@ class Value:
 
 
 def tensor_type(shape, dtype, layout=None):
-    dims = "".join(f"{n}x" for n in shape)
+    dims = "".join(f"{'?' if symbol_of(n) else n}x" for n in shape)
     return f"tensor<{dims}{dtype}{', ' + layout.text() if layout else ''}>"
 
 
@@ -48,6 +64,9 @@ class Program:
         self.rng = random.Random(seed)
         self.name = f"f{seed}"
         self.mesh = Mesh(self.rng.choice(MESHES))
+        self.float = self.rng.choices(["f64", "f32", "bf16"], [8, 1, 1])[0]
+        symbolic = self.rng.random() < 0.3
+        self.symbols = {f"n{i}": self.rng.randint(2, 9) for i in range(2)} if symbolic else {}
         self.args, self.values, self.lines, self.returned = [], [], [], []
         self.ops = []
         self.count = 0
@@ -58,7 +77,8 @@ class Program:
         self.count += 1
         return f"%{self.count}"
 
-    def arg(self, shape, dtype="f64", high=None):
+    def arg(self, shape, dtype=None, high=None):
+        dtype = dtype or self.float
         layout = self.random_layout(shape, dtype)
         value = Value(self.fresh(), shape, dtype, layout, high)
         self.args.append(value)
@@ -70,10 +90,10 @@ class Program:
         placements, used, partial = [], {}, None
         for axis, (_, n) in enumerate(self.mesh.axes):
             dims = [d for d, size in enumerate(shape) if size > 1]
-            kinds = ["R"] + ["S"] * (2 * bool(dims)) + (["P"] if dtype in ("f64", "f32", "i64") else [])
+            kinds = ["R"] + ["S"] * (2 * bool(dims)) + (["P"] if dtype != "i1" else [])
             kind = self.rng.choice(kinds)
             if kind == "P":
-                reduction = self.rng.choice(["sum", "avg", "max", "min"] if dtype[0] == "f" else ["sum", "max"])
+                reduction = self.rng.choice(["sum", "max"] if dtype[0] == "i" else ["sum", "avg", "max", "min"])
                 if partial and {partial, reduction} != {"sum", "avg"}:
                     reduction = partial  # reductions over several axes must commute
                 partial = reduction
@@ -98,7 +118,7 @@ class Program:
         return Layout(self.mesh, placements, order)
 
     def random_split(self, dim, size, n, plain=False):
-        ways = ["chunk"] * 3 + ([] if plain else ["sizes", "granule", "blocks"])
+        ways = ["chunk"] * 3 + ([] if plain or symbol_of(size) else ["sizes", "granule", "blocks"])
         way = self.rng.choice(ways)
         blocks = [b for b in (2, 3) if size % b == 0 and size > b]
         if way == "sizes":
@@ -114,15 +134,29 @@ class Program:
         cuts = sorted(self.rng.randint(0, size) for _ in range(n - 1))
         return [b - a for a, b in zip([0] + cuts, cuts + [size])]
 
-    def pick(self, rank=None, minimum=0, dtypes=("f64",), condition=lambda v: True):
-        """An existing value, or None."""
-        fitting = [v for v in self.values if v.dtype in dtypes and len(v.shape) >= minimum and
+    def pick(self, rank=None, minimum=0, condition=lambda v: True):
+        """An existing float tensor, or None."""
+        fitting = [v for v in self.values if v.dtype == self.float and len(v.shape) >= minimum and
                    (rank is None or len(v.shape) == rank) and condition(v)]
         # The latest values more often: graphs become deep.
         return self.rng.choice(fitting[-4:] * 2 + fitting) if fitting else None
 
     def dims(self, rank, ones=True):
-        return [self.rng.choice(([1] if ones else []) + [2, 3, 4, 5, 6, 7, 8, 12]) for _ in range(rank)]
+        return [self.dim(([1] if ones else []) + [2, 3, 4, 5, 6, 7, 8, 12]) for _ in range(rank)]
+
+    def dim(self, sizes):
+        """One of the sizes, or a symbol."""
+        if self.symbols and self.rng.random() < 0.3:
+            symbol = self.rng.choice(list(self.symbols))
+            return Dim(self.symbols[symbol], symbol)
+        return self.rng.choice(sizes)
+
+    def sizes(self, shape, dims, source):
+        """An array of static sizes, and where the symbolic ones come from: the dim of operand 0 (its factors
+        are `source`) that has the same factors."""
+        text = ", ".join(str(-(2**63)) if symbol_of(n) else str(int(n)) for n in shape)
+        indices = [(0, source.index(names)) for n, names in zip(shape, dims) if symbol_of(n)]
+        return f"array<i64: {text}>" if shape else "array<i64>", indices
 
     # -- placing ------------------------------------------------------------------------------------
 
@@ -134,7 +168,7 @@ class Program:
             for name, f in spec.factors.items():
                 if f.kind != "whole" and f.size > 1:
                     options += [name] * 3
-            if all(t[1][0] == "f" for t in spec.results):
+            if all(t[1] == self.float for t in spec.results):
                 options += [("partial", s, r) for s in spec.linear for r in ("sum", "avg")]
             choices.append(self.rng.choice(options))
         return choices
@@ -196,6 +230,11 @@ class Program:
             moved = self.redistribute(value, layout)
             names.append(moved.name)
             types.append(moved.type_text())
+        for operand, dim in spec.indices:  # the size of an operand's dim
+            index = self.fresh()
+            self.lines.append(f"{index} = aten.sym_size {names[operand]} dim {dim} : ({types[operand]}) -> index")
+            names.append(index)
+        types += ["index"] * len(spec.indices)
         made = [Value(self.fresh(), shape, dtype, layout)
                 for (shape, dtype, _), layout in zip(spec.results, results)]
         attrs = f" <{{{spec.attrs}}}>" if spec.attrs else ""
@@ -222,14 +261,26 @@ class Program:
             self.returned.append(self.redistribute(value, layout))
 
     def text(self):
-        args = ", ".join(f"{v.name}: {v.type_text()}" for v in self.args)
+        args = ", ".join(f"{v.name}: {v.type_text()}{sizes_text(v.shape)}" for v in self.args)
         types = ", ".join(v.type_text() for v in self.returned)
         body = "\n".join("  " + line for line in self.lines)
         names = ", ".join(v.name for v in self.returned)
-        return f"func.func @{self.name}({args}) -> ({types}) {{\n{body}\n  return {names} : {types}\n}}\n"
+        symbols = ", ".join(f"#dist.symbol<{name} in [1, 64]>" for name in self.symbols)
+        attributes = f" attributes {{dist.symbols = [{symbols}]}}" if symbols else ""
+        return (f"func.func @{self.name}({args}) -> ({types}){attributes} {{\n{body}\n  return {names} : "
+                f"{types}\n}}\n")
+
+
+def sizes_text(shape):
+    if not any(symbol_of(n) for n in shape):
+        return ""
+    return " {dist.sizes = [" + ", ".join(f"#dist.size<{symbol_of(n) or n}>" for n in shape) + "]}"
 
 
 def product(values):
+    values = list(values)
+    if len(values) == 1:
+        return values[0]  # may be symbolic
     result = 1
     for v in values:
         result *= v

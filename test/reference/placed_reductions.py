@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """More templates (see placed_ops.py): reductions, norms, scans, lookups, creation."""
 from placed_ops import i64s, named, template, value
-from placed_programs import Factor, Spec
+from placed_programs import Factor, Spec, symbol_of
 
 
 def reduced(p, x, kind, reduction="sum", some=True):
@@ -28,8 +28,7 @@ def attrs_of(at, keep, more=""):
 @template
 def reduction(p):
     x = value(p)
-    name, how = p.rng.choice([("sum", "sum"), ("mean", "sum"), ("amax", "max"), ("amin", "min"), ("mean", "avg"),
-                              ("prod", "prod")])
+    name, how = p.rng.choice([("sum", "sum"), ("mean", "sum"), ("amax", "max"), ("amin", "min"), ("prod", "prod")])
     at, keep, dims, factors, shape, result = reduced(p, x, "reduce", how)
     linear = [{0}] if name in ("sum", "mean") else []
     return Spec(name, [(x, dims)], [(shape, x.dtype, result)], factors, attrs_of(at, keep), linear=linear)
@@ -49,10 +48,12 @@ def reduction_together(p):
 
 @template
 def arg_extreme(p):
+    if p.float != "f64":
+        return None  # a tie in one rounding is none in another
     x = value(p)
     at, keep, dims, factors, shape, result = reduced(p, x, "together", some=False)
     attrs = f"dim = {at[0]} : i64" + (", keepdim" if keep else "")
-    if p.rng.random() < 0.3:  # the position in the flattened tensor
+    if p.rng.random() < 0.3 and not any(map(symbol_of, x.shape)):  # the position in the flattened tensor
         for names in dims:
             for name in names:
                 factors[name].kind = "together"
@@ -117,13 +118,13 @@ def indices(p, shape, high):
 
 @template
 def embedding(p):
-    rows, width = p.rng.choice([2, 3, 5, 7, 12]), p.dims(1)[0]
+    rows, width = p.dim([2, 3, 5, 7, 12]), p.dims(1)[0]
     w, i = p.arg([rows, width]), indices(p, p.dims(p.rng.randint(1, 2)), rows)
     dims, factors = named(i.shape)
     factors["rows"] = Factor(rows, "reduce")
     last = [] if width == 1 else ["w"]
     factors.update({"w": Factor(width)} if last else {})
-    return Spec("embedding", [(w, [["rows"], last]), (i, dims)], [(i.shape + [width], "f64", dims + [last])],
+    return Spec("embedding", [(w, [["rows"], last]), (i, dims)], [(i.shape + [width], p.float, dims + [last])],
                 factors, linear=[{0}])
 
 
@@ -137,6 +138,9 @@ def gather(p):
     dims, factors = named(x.shape)
     for name in dims[d]:
         factors[name].kind = "reduce"
+    for e, names in enumerate(dims):
+        if names and e != d and symbol_of(x.shape[e]):  # self may have more there than index asks for
+            factors[names[0]].kind = "whole"
     at = list(dims)
     at[d] = [] if shape[d] == 1 else ["at"]
     factors.update({"at": Factor(shape[d])} if at[d] else {})
@@ -186,19 +190,19 @@ def index(p):
 
 @template
 def arange(p):
-    n, start, step = p.dims(1, ones=False)[0], p.rng.randint(-3, 3), p.rng.choice([1, 2, 3])
-    return Spec("arange", [], [([n], "f64", [["n"]])], {"n": Factor(n)},
+    n, start, step = p.rng.choice([2, 3, 5, 8]), p.rng.randint(-3, 3), p.rng.choice([1, 2, 3])
+    return Spec("arange", [], [([n], p.float, [["n"]])], {"n": Factor(n)},
                 f"static_start = {start} : i64, static_end = {start + n * step - p.rng.randint(0, step - 1)} : i64, "
-                f"step = {step} : i64, dtype = f64, operandSegmentSizes = array<i32: 0, 0>")
+                f"step = {step} : i64, dtype = {p.float}, operandSegmentSizes = array<i32: 0, 0>")
 
 
 @template
 def constant(p):
-    shape = p.dims(p.rng.randint(1, 2))
+    shape = [p.rng.choice([1, 2, 3, 5, 8]) for _ in range(p.rng.randint(1, 2))]
     dims, factors = named(shape)
     text = "0.5" if p.rng.random() < 0.5 else nested([float(p.rng.randint(-9, 9)) for _ in range(size(shape))], shape)
-    kind = f"tensor<{'x'.join(map(str, shape))}xf64>"
-    return Spec("constant", [], [(shape, "f64", dims)], factors, f"value = dense<{text}> : {kind}")
+    kind = f"tensor<{'x'.join(map(str, shape))}x{p.float}>"
+    return Spec("constant", [], [(shape, p.float, dims)], factors, f"value = dense<{text}> : {kind}")
 
 
 def size(shape):
