@@ -82,12 +82,25 @@ class Program:
             assert error <= tolerance, f"{name}: differs by {error:.3g} of its scale"
         return got
 
-    def explain(self):
-        return json.loads(run(tool("shardc"), "explain", self.source.path, *self.options, "--format", "json").stdout)
 
-    def totals(self):
-        """Collectives by kind: {"all_reduce": 5, ...}."""
-        return {kind: entry["count"] for kind, entry in self.explain()["totals"].items() if entry["count"]}
+
+@pytest.fixture
+def explain(model):
+    """What `shardc explain` says of a model for a mesh and placement options."""
+    def report(name, mesh, *options):
+        command = (tool("shardc"), "explain", model(name).path, "--mesh", mesh, *options, "--format", "json")
+        return json.loads(run(*command).stdout)
+
+    return report
+
+
+@pytest.fixture
+def totals(explain):
+    """Collectives by kind: {"all_reduce": 5, ...}."""
+    def count(name, mesh, *options):
+        return {kind: entry["count"] for kind, entry in explain(name, mesh, *options)["totals"].items() if entry["count"]}
+
+    return count
 
 
 @pytest.fixture

@@ -12,35 +12,43 @@ SEQUENCE = {
 }
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_tensor_parallel_has_two_all_reduces_a_layer(compile_model, name):
-    assert compile_model(name, "tp=4", *tensor_parallel(name)).totals() == {"all_reduce": 2 * LAYERS}
+@pytest.mark.parametrize("name", ["gpt2", "gpt2_odd", "llama", "llama_odd"])
+def test_tensor_parallel_has_two_all_reduces_a_layer(totals, name):
+    assert totals(name, "tp=4", *tensor_parallel(name)) == {"all_reduce": 2 * LAYERS}
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_vocabulary_sharded_embedding_adds_one_all_reduce(compile_model, name):
+def test_vocabulary_sharded_embedding_adds_one_all_reduce(totals, name):
     # The logits may stay sharded: nobody asked for them whole.
-    program = compile_model(name, "tp=4", *tensor_parallel(name), *VOCABULARY_TP, *LM_HEAD_TP)
-    assert program.totals() == {"all_reduce": 2 * LAYERS + 1}
+    assert totals(name, "tp=4", *tensor_parallel(name), *VOCABULARY_TP, *LM_HEAD_TP) == {"all_reduce": 2 * LAYERS + 1}
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_sequence_parallel(compile_model, tmp_path, name):
-    program = compile_model(name, "tp=4", *tensor_parallel(name), *SEQUENCE[name])
-    program.run(tmp_path)
-    totals = program.totals()
-    # Two of each a layer; the logits stay sharded over the sequence, as nobody asked for them whole.
-    assert totals == {"reduce_scatter": 2 * LAYERS, "all_gather": 2 * LAYERS}
+def test_sequence_parallel(totals, name):
+    # The logits stay sharded over the sequence, as nobody asked for them whole.
+    counts = totals(name, "tp=4", *tensor_parallel(name), *SEQUENCE[name])
+    assert counts == {"reduce_scatter": 2 * LAYERS, "all_gather": 2 * LAYERS}
 
 
-@pytest.mark.parametrize("name", ["mlp", "gpt2", "llama", "minilm"])
-def test_data_parallel_inference_communicates_nothing(compile_model, name):
-    assert compile_model(name, "dp=4", *DATA_PARALLEL).totals() == {}
+@pytest.mark.parametrize("name", ["mlp", "mlp_odd", "gpt2", "llama", "minilm"])
+def test_data_parallel_inference_communicates_nothing(totals, name):
+    assert totals(name, "dp=4", *DATA_PARALLEL) == {}
 
 
-def test_bytes_are_ring_volumes(compile_model):
+def test_weights_of_attention_and_mlp_inputs_suffice(totals):
+    # Nothing is said of the row-parallel weights: propagation makes them so.
+    assert totals("mlp", "tp=4", *places("module:up=colwise")) == {"all_reduce": 1}
+    assert totals("gpt2", "tp=4", *places("module:*.c_attn=colwise", "module:*.c_fc=colwise")) == {"all_reduce": 2 * LAYERS}
+
+
+def test_bytes_are_ring_volumes(explain):
     # mlp: one all-reduce of 8 x 64 f32 over 4 ranks: 2 (n-1)/n of the tensor.
-    program = compile_model("mlp", "tp=4", *tensor_parallel("mlp"))
-    totals = program.explain()["totals"]
-    assert totals["all_reduce"]["count"] == 1
-    assert totals["all_reduce"]["bytes_per_rank"] == 8 * 64 * 4 * 2 * 3 // 4
+    report = explain("mlp", "tp=4", *tensor_parallel("mlp"))
+    assert report["totals"]["all_reduce"] == {"count": 1, "tensors": 1, "bytes_per_rank": 8 * 64 * 4 * 2 * 3 // 4}
+    (entry,) = report["collectives"]
+    assert (entry["group"], entry["group_size"], entry["reduction"], entry["module"]) == ("tp", 4, "sum", "down")
+
+
+def test_fused_qkv_ends_in_blocks_of_heads_with_a_remark(explain):
+    remarks = [r["message"] for r in explain("gpt2", "tp=4", *tensor_parallel("gpt2"))["remarks"]]
+    assert any("transformer.h.0.attn.c_attn.weight" in r and "blocks = 3" in r for r in remarks), remarks

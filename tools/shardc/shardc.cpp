@@ -3,6 +3,8 @@
 // shardc: from an exported model, a mesh and a plan to a program for every rank.
 #include "tools/shardc/Commands.h"
 
+#include "passes/Passes.h"
+
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,7 +23,7 @@ EXAMPLES:
 )");
 
 llvm::ArrayRef<shardc::Command> shardc::allCommands() {
-  static const Command commands[] = {compileCommand(), explainCommand(), exportCommand()};
+  static const Command commands[] = {explainCommand(), exportCommand()};
   return commands;
 }
 
@@ -30,6 +32,9 @@ int main(int argc, char **argv) {
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "shardc " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
   });
+  shardc::registerAllPasses();
+  cl::OptionCategory none("Options of shardc");
+  cl::HideUnrelatedOptions(none, cl::SubCommand::getTopLevel());
   for (const shardc::Command &command : shardc::allCommands())
     cl::HideUnrelatedOptions(*command.category, *command.subcommand);
   cl::ParseCommandLineOptions(argc, argv, "shardc: a compiler for sharded PyTorch models\n");
