@@ -245,13 +245,16 @@ private:
     for (NodeId node = 0; node != graph.numNodes(); ++node)
       forEachWrite(node, [&](ValueId root) { written[root] = true; });
     std::vector<State> states(graph.numValues());
-    auto note = [&](ValueId root, NodeId node, uint32_t at, bool writes) {
+    auto note = [&](ValueId root, NodeId node, uint32_t at, bool writes, bool isWait) {
       if (at == none || !written[root])
         return;
       State &state = states[root];
-      if (state.writer != none && state.writer != node && at < state.latestWrite)
+      // A wait only holds back what comes after it.
+      if (isWait)
+        writes &= state.writer == node;
+      else if (state.writer != none && state.writer != node && at < state.latestWrite)
         failOrder(state.writer, node);
-      if (writes && state.latestNode != none && state.latestNode != node && at < state.latest)
+      if (!isWait && writes && state.latestNode != none && state.latestNode != node && at < state.latest)
         failOrder(state.latestNode, node);
       if (at >= state.latest || state.latestNode == none) {
         state.latest = at;
@@ -278,7 +281,7 @@ private:
         for (ValueId value : values) {
           ValueId root = graph.rootOf(value);
           note(root, node, position[node],
-               std::find(writes.begin(), writes.end(), root) != writes.end());
+               std::find(writes.begin(), writes.end(), root) != writes.end(), false);
         }
     }
   }
@@ -286,10 +289,10 @@ private:
   /// A collective reads its operands and writes its results until its wait.
   template <typename Fn> void noteWait(NodeId collective, Fn note) {
     for (ValueId value : graph.operands(collective))
-      note(graph.rootOf(value), collective, waitPosition[collective], false);
+      note(graph.rootOf(value), collective, waitPosition[collective], false, true);
     for (ValueId value : graph.results(collective))
       note(graph.rootOf(value), collective, waitPosition[collective],
-           graph.outBuffers(collective) != 0);
+           graph.outBuffers(collective) != 0, true);
   }
 
   void failOrder(NodeId first, NodeId second) {

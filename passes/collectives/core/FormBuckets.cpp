@@ -32,6 +32,10 @@ private:
   struct Key {
     std::vector<TaskId> open;
     uint64_t openBytes = 0;
+    /// What it takes to pack them.
+    uint64_t packBytes = 0;
+    /// Collectives that have not been started.
+    size_t left = 0;
     uint64_t autoCap = UINT64_MAX;
     uint32_t numClosed = 0;
     /// In order of first use; the first that may still be pending.
@@ -58,6 +62,9 @@ private:
   void visitCollective(TaskId task);
   bool giveWay(StepId own);
   void runStep(StepId step);
+  uint64_t bytesToPack() const;
+  void join(Key &key, TaskId task);
+  void leave(Key &key, TaskId task);
   void ensureStarted(TaskId task);
   void ensureComplete(TaskId task);
   void complete(TaskId task);
@@ -106,6 +113,7 @@ BucketFormer::BucketFormer(const Problem &problem, const cost::CostModel &model,
   }
   for (uint32_t id = 0; id != keys.numKeys(); ++id) {
     Key &key = byKey[id];
+    key.left = keys.tasksOf(id).size();
     if (options.buckets.caps.isAuto())
       key.autoCap = automaticCap(id);
     if ((isGather(id) ? options.gathers : options.reduces) != BucketOrder::FirstUse)
@@ -171,12 +179,13 @@ bool BucketFormer::giveWay(StepId own) {
   uint32_t id = keys.keyOf(task);
   std::vector<TaskId> &open = byKey[id].open;
   if (open.size() > 1 && memory.tryStartBucket(open)) {
-    byKey[id].openBytes = 0;
+    for (TaskId member : open)
+      leave(byKey[id], member);
     startedBucket(id, std::exchange(open, {}), CloseReason::Memory);
     return true;
   }
   open.erase(std::find(open.begin(), open.end(), task));
-  byKey[id].openBytes -= bytesOf(task);
+  leave(byKey[id], task);
   memory.runStep(step);
   startedAlone(task, AloneReason::Memory);
   return true;
@@ -198,9 +207,19 @@ void BucketFormer::visitCollective(TaskId task) {
     startAlone(task, AloneReason::AboveCap);
     return;
   }
+  join(key, task);
+}
+
+void BucketFormer::join(Key &key, TaskId task) {
   key.open.push_back(task);
-  key.openBytes += bytes;
+  key.openBytes += bytesOf(task);
+  key.packBytes += problem.graph.operandBytes(problem.nodeOf[task]);
   state[task] = State::Open;
+}
+
+void BucketFormer::leave(Key &key, TaskId task) {
+  key.openBytes -= bytesOf(task);
+  key.packBytes -= problem.graph.operandBytes(problem.nodeOf[task]);
 }
 
 void BucketFormer::ensureStarted(TaskId task) {
@@ -282,9 +301,7 @@ CloseReason BucketFormer::addLaterGathers(Key &key, CloseReason reason) {
       ++skipped;
       continue;
     }
-    key.open.push_back(task);
-    key.openBytes += bytesOf(task);
-    state[task] = State::Open;
+    join(key, task);
   }
   return any ? reason : CloseReason::Complete;
 }
@@ -336,9 +353,10 @@ void BucketFormer::startOpen(uint32_t id, CloseReason reason) {
     std::vector<TaskId> first(open.begin(), open.begin() + count);
     open.erase(open.begin(), open.begin() + count);
     for (TaskId task : first)
-      byKey[id].openBytes -= bytesOf(task);
+      leave(byKey[id], task);
     if (count > 1) {
-      startedBucket(id, std::move(first), all ? reason : CloseReason::Memory);
+      CloseReason why = byKey[id].left == count ? CloseReason::Complete : reason;
+      startedBucket(id, std::move(first), all ? why : CloseReason::Memory);
       continue;
     }
     if (first.front() > position && !memory.tryStep(problem.stepOfTask[first.front()])) {
@@ -357,6 +375,7 @@ void BucketFormer::startOpen(uint32_t id, CloseReason reason) {
     if (!memory.hasRun(problem.stepOfTask[first.front()]))
       runStep(problem.stepOfTask[first.front()]);
     startedAlone(first.front(), alone);
+    ++byKey[id].numClosed; // a bucket of one
   }
 }
 
@@ -375,6 +394,7 @@ void BucketFormer::startedBucket(uint32_t id, std::vector<TaskId> tasks, CloseRe
   result.closed.push_back(reason);
   result.capBytes.push_back(capOf(key));
   ++key.numClosed;
+  key.left -= members.back().size();
   key.last = bucket;
 }
 
@@ -387,12 +407,24 @@ void BucketFormer::startedAlone(TaskId task, AloneReason reason) {
   emit(PlanItem::Kind::Op, problem.nodeOf[task]);
   state[task] = State::Started;
   result.alone[task] = reason;
+  if (uint32_t id = keys.keyOf(task); id != none)
+    --byKey[id].left;
 }
 
 void BucketFormer::runStep(StepId step) {
-  while (!memory.hasRun(step) && !memory.tryStep(step))
+  while (!memory.hasRun(step) && !memory.tryStep(step, bytesToPack()))
     if (!giveWay(step))
       memory.runStep(step);
+}
+
+/// What has to stay free for the largest open bucket.
+uint64_t BucketFormer::bytesToPack() const {
+  uint64_t bytes = 0;
+  if (!options.flat)
+    for (const Key &key : byKey)
+      if (key.open.size() > 1)
+        bytes = std::max(bytes, key.packBytes);
+  return bytes;
 }
 
 /// A collective comes too late for a bucket that something needed. If it depends on a member only

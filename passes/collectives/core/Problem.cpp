@@ -15,10 +15,15 @@ class DependenceBuilder {
 public:
   DependenceBuilder(Problem &problem)
       : problem(problem), graph(problem.graph), source(graph.numValues(), {none, false}),
-        listed(graph.numNodes(), none), written(graph.numValues()),
+        listed(graph.numNodes(), none), isWaitedFor(graph.numNodes()), written(graph.numValues()),
         lastWriter(graph.numValues(), none), nextReader(graph.numValues(), none) {
-    for (NodeId node = 0; node != graph.numNodes(); ++node)
+    for (NodeId node = 0; node != graph.numNodes(); ++node) {
       forEachWritten(node, [&](ValueId root) { written[root] = true; });
+      if (graph.classOf(node) == NodeClass::Wait)
+        for (ValueId value : graph.operands(node))
+          if (graph.pendingOf(value) != none)
+            isWaitedFor[graph.pendingOf(value)] = true;
+    }
   }
 
   void run(std::span<const NodeId> order) {
@@ -110,15 +115,33 @@ private:
       if (lastWriter[root] != none)
         addTouch(lastWriter[root]);
       if (std::binary_search(writes.begin(), writes.end(), root)) {
-        for (uint32_t r = nextReader[root]; r != none; r = readers[r].next)
-          addTouch(readers[r].task);
+        uint32_t reader = nextReader[root];
         nextReader[root] = none;
+        for (uint32_t next; reader != none; reader = next) {
+          next = readers[reader].next;
+          addTouch(readers[reader].task);
+          keepInFlight(reader, root);
+        }
+        if (lastWriter[root] != none) {
+          readers.push_back({lastWriter[root], none});
+          keepInFlight(readers.size() - 1, root);
+        }
         lastWriter[root] = task;
       } else {
         readers.push_back({task, nextReader[root]});
         nextReader[root] = readers.size() - 1;
       }
     }
+  }
+
+  /// A collective that the program overwrites something of while it is in flight still has to be
+  /// complete before what comes after its wait.
+  void keepInFlight(uint32_t reader, ValueId root) {
+    TaskId task = readers[reader].task;
+    if (!isWaitedFor[problem.nodeOf[task]] || problem.waitOf[task] != none)
+      return;
+    readers[reader].next = nextReader[root];
+    nextReader[root] = reader;
   }
 
   void addTouch(TaskId task) {
@@ -136,6 +159,7 @@ private:
   std::vector<Dependence> source;
   /// By task: where it is in `list`, if it is.
   std::vector<uint32_t> listed;
+  std::vector<bool> isWaitedFor; // by collective
   /// By root: whether any node overwrites it, who did last, and a list of those who read it since.
   std::vector<bool> written;
   std::vector<TaskId> lastWriter;
