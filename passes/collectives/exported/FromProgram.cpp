@@ -155,6 +155,9 @@ private:
 
   void convert(const torch_export::Node &node) {
     TargetClass target = classifyTarget(node.target);
+    // What a model has no price for is a kernel to it, priced by its bytes.
+    if (target.nodeClass == NodeClass::Collective && !model.supports(target.kind))
+      target.nodeClass = NodeClass::Compute;
     std::vector<ValueId> operands, buffers, results;
     for (const torch_export::NamedArgument &input : node.inputs)
       forEachName(input.value, [&](std::string_view name, bool scalar) {
@@ -206,7 +209,8 @@ private:
     std::optional<int64_t> size = integerOf(node, "group_size");
     auto it = processGroups.find(groupName);
     if (it == processGroups.end()) {
-      missingGroups[groupName] = size.value_or(0);
+      int64_t &known = missingGroups[groupName];
+      known = std::max(known, size.value_or(0));
       return;
     }
     if (size && *size != it->second.size)

@@ -34,9 +34,9 @@ struct TargetClass {
 TargetClass classifyTarget(std::string_view target);
 
 /// Fills a graph from a program. Kernels without a duration are priced by the bytes they move.
-/// Unknown operators are kernels. Reports all mistakes together (groups that are missing or differ
-/// in size from what a node says, ...), one per entry of `errors`; the result is empty if there is
-/// any.
+/// Unknown operators are kernels, and so are collectives that the model does not support. Reports
+/// all mistakes together (groups that are missing or differ in size from what a node says, ...),
+/// one per entry of `errors`; the result is empty if there is any.
 std::optional<Graph> graphFromProgram(const torch_export::ExportedProgram &program,
                                       const ProcessGroups &groups, const Durations &durations,
                                       const cost::CostModel &model,
