@@ -13,7 +13,7 @@ DEBIAN_PACKAGES=(
   clang-22 lld-22 clang-format-22 clang-tidy-22
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools liblld-22-dev
   zlib1g-dev libzstd-dev libxml2-dev
-  nlohmann-json3-dev libcli11-dev libgtest-dev
+  nlohmann-json3-dev libgtest-dev
   python3 python3-venv
 )
 # From PyPI, into .venv. torch is asked for alone and by this exact spelling: others may bring gigabytes of GPU packages.

@@ -18,8 +18,7 @@ struct job {
   const char *weights;
   shardrt_communicator *communicator;
   int32_t rank, world;
-  const shardrt_tensor *inputs;
-  shardrt_tensor *outputs;
+  const shardrt_tensor *inputs, *outputs;
   size_t n_inputs, n_outputs;
   shardrt_model *model;
   int failed;
@@ -33,7 +32,7 @@ static int report(const struct job *job, const char *what, shardrt_error *error)
 
 static int number(const char *variable, int otherwise) {
   const char *text = getenv(variable);
-  return text ? atoi(text) : otherwise;
+  return text && atoi(text) > 0 ? atoi(text) : otherwise;
 }
 
 static int create(struct job *job) {
@@ -82,8 +81,7 @@ int main(int argc, char **argv) {
   int32_t world = number("WORLD", 4);
   size_t n_outputs = (size_t)number("OUTPUTS", 1);
   int64_t extents[2] = {number("ROWS", 8), number("COLUMNS", 6)};
-  if (world < 1 || world > MOST_RANKS || n_outputs > MOST_TENSORS || extents[0] < 0 ||
-      extents[1] < 0)
+  if (world < 1 || world > MOST_RANKS || n_outputs > MOST_TENSORS)
     return 2;
   shardrt_error *error = NULL;
   shardrt_artifact *artifact = NULL;

@@ -127,8 +127,7 @@ struct Fixture {
       for (int64_t j = 0; j < p.n; ++j, ++element) {
         ASSERT_NEAR(got[size_t(row * ldc + j)], wanted[element], tolerance(p.type, p.k))
             << what << " at row " << row << ", column " << j;
-        if (epilogue)
-          ASSERT_EQ(cover.times[element], 1) << what;
+        ASSERT_EQ(cover.times[element], epilogue ? 1 : 0) << what;
       }
     for (int64_t i = 0; i < p.m * p.batch; ++i)
       for (int64_t j = p.n; j < ldc; ++j) {
