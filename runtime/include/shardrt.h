@@ -268,8 +268,10 @@ SHARDRT_API shardrt_status shardrt_load_parameters(shardrt_model *model,
 /* Runs one entry point (NULL: the first). Collective when the program has collectives. Inputs and
  * outputs are in the manifest's order; every output's extents must be those of
  * shardrt_output_shapes. Element types are never converted. On failure the contents of output
- * buffers are undefined, parameters and states are as before the call. After SHARDRT_TIMEOUT,
- * SHARDRT_ABORTED or SHARDRT_MISMATCH the communicator is of no more use. */
+ * buffers are undefined, parameters and states are as before the call. When all ranks refuse the
+ * arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go on; when some do the others
+ * get SHARDRT_ABORTED. After that, and after any other failure, the communicator is of no more
+ * use. */
 SHARDRT_API shardrt_status shardrt_run(shardrt_model *model, const char *entry,
                                        const shardrt_tensor *inputs, size_t n_inputs,
                                        const shardrt_tensor *outputs, size_t n_outputs,

@@ -160,10 +160,10 @@ inline void check(const Reference &r, const Memory &memory, const std::string &w
         index[d] = rest % shape[d];
         rest /= shape[d];
       }
-      std::vector<uint8_t> wanted(8);
-      test::set(r.c.type, wanted.data(), 0, r.expected(memory.in, p, index));
+      uint8_t wanted[8] = {};
+      test::set(r.c.type, wanted, 0, r.expected(memory.in, p, index));
       ASSERT_EQ(test::get(r.c.type, memory.out[p].data(), size_t(i)),
-                test::get(r.c.type, wanted.data(), 0))
+                test::get(r.c.type, wanted, 0))
           << what << ", member " << p << ", element " << i;
     }
   }

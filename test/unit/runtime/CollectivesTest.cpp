@@ -159,7 +159,7 @@ TEST(Collectives, ARankInTwoGroupsInTurn) {
 
 TEST(Collectives, LargeBuffersAreWholeAndExact) {
   runCases(3, {{0, 1, 2}},
-           {{SHARDRT_ALL_REDUCE, SHARDRT_SUM, SHARDRT_BF16, {{{1001, 257}}}},
-            {SHARDRT_REDUCE_SCATTER, SHARDRT_MAX, SHARDRT_F32, {{{77, 1003}, -1, 1, {}, {}}}},
-            {SHARDRT_ALL_TO_ALL, 0, SHARDRT_I32, {{{129, 7, 65}, 0, 2, {}, {}}}}});
+           {{SHARDRT_ALL_REDUCE, SHARDRT_SUM, SHARDRT_BF16, {{{301, 257}}}},
+            {SHARDRT_REDUCE_SCATTER, SHARDRT_MAX, SHARDRT_F32, {{{77, 303}, -1, 1, {}, {}}}},
+            {SHARDRT_ALL_TO_ALL, 0, SHARDRT_I32, {{{65, 7, 65}, 0, 2, {}, {}}}}});
 }

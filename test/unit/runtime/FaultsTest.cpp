@@ -44,9 +44,9 @@ TEST(Faults, AStuckRankIsNamedAtTheDeadline) {
   auto outcomes = test::runRanks(4, [&](Communicator &end) {
     if (end.rank() == 2) {
       end.notePosition(&op);
-      std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     }
-    reduce.run(end, 0.3);
+    reduce.run(end, 1);
   });
   for (uint32_t r : {0u, 1u, 3u}) {
     EXPECT_EQ(outcomes[r].status, SHARDRT_TIMEOUT);

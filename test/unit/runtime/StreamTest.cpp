@@ -169,33 +169,40 @@ TEST(Link, WireBytesAreRingVolumes) {
   }));
 }
 
+namespace {
+/// Milliseconds of some steps of a 60 ms all-reduce and 90 ms of computing each. Sleeping stands
+/// for computing: it needs no core.
+double stepsOverLink(bool overlap) {
+  constexpr int steps = 4;
+  Reduce reduce({60, true, Link{60000, 1}});
+  std::atomic<double> longest = 0;
+  expectOk(reduce.onRanks(2, [&](CommStream &stream, Group &group, auto &collective, uint32_t) {
+    std::vector<float> in(4, 1), out(4);
+    int64_t extent;
+    shardrt_collective_tensor tensor = tensorOf(in, out, extent);
+    Clock::time_point begin = Clock::now();
+    for (int i = 0; i < steps; ++i) {
+      uint64_t token = 0;
+      if (overlap)
+        token = stream.start(collective, &group, 1, &tensor);
+      else
+        stream.runNow(collective, &group, 1, &tensor);
+      std::this_thread::sleep_for(std::chrono::milliseconds(90));
+      if (overlap)
+        stream.wait(token);
+    }
+    longest = std::max(longest.load(), sinceMs(begin));
+  }));
+  return longest;
+}
+} // namespace
+
 TEST(Link, StartedCollectivesProgressWhileTheRankComputes) {
-  // Each all-reduce takes 20 ms on the link. Sleeping stands for computing: it needs no core.
-  constexpr auto step = std::chrono::milliseconds(30);
-  constexpr int steps = 5;
-  for (bool overlap : {false, true}) {
-    Reduce reduce({60, true, Link{20000, 1}});
-    std::atomic<double> longest = 0;
-    expectOk(reduce.onRanks(2, [&](CommStream &stream, Group &group, auto &collective, uint32_t) {
-      std::vector<float> in(4, 1), out(4);
-      int64_t extent;
-      shardrt_collective_tensor tensor = tensorOf(in, out, extent);
-      Clock::time_point begin = Clock::now();
-      for (int i = 0; i < steps; ++i) {
-        uint64_t token = 0;
-        if (overlap)
-          token = stream.start(collective, &group, 1, &tensor);
-        else
-          stream.runNow(collective, &group, 1, &tensor);
-        std::this_thread::sleep_for(step);
-        if (overlap)
-          stream.wait(token);
-      }
-      longest = std::max(longest.load(), sinceMs(begin));
-    }));
-    if (overlap)
-      EXPECT_LT(longest, steps * (30 + 10)) << "communication must hide behind computation";
-    else
-      EXPECT_GE(longest, steps * (30 + 20));
-  }
+  EXPECT_GE(stepsOverLink(false), 4 * (90 + 60));
+  // 360 ms when hidden, 600 ms when not; the best of a few tries, as other processes want the
+  // cores.
+  double best = stepsOverLink(true);
+  for (int tries = 0; tries < 3 && best >= 480; ++tries)
+    best = std::min(best, stepsOverLink(true));
+  EXPECT_LT(best, 480) << "communication must hide behind computation";
 }

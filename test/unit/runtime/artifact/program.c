@@ -7,7 +7,7 @@
 //                           + 4.
 //   columns():              column sums of w, packed once when parameters are loaded.
 //   lookup(ids: i64[4]):    fails on an id that is negative, as an embedding would.
-//   slow(rank: i64[1]):     that rank sleeps for a second before a collective.
+//   slow(rank: i64[1]):     that rank sleeps for 2.5 s before a collective.
 #include "runtime/abi/shardrt_program.h"
 
 #include <string.h>
@@ -168,8 +168,8 @@ static int32_t lookup(shardrt_frame *f) {
 static int32_t slow(shardrt_frame *f) {
   f->services->mark(f->runtime, 0);
   if (*(const int64_t *)f->inputs[0] == f->rank) {
-    struct timespec second = {1, 0};
-    nanosleep(&second, NULL);
+    struct timespec seconds = {2, 500000000};
+    nanosleep(&seconds, NULL);
   }
   return reduce_one(f, 1, f->outputs[0]);
 }
