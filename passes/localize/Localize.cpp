@@ -31,6 +31,7 @@ public:
   LogicalResult run();
 
   int64_t numOps = 0, numSteps = 0;
+  int64_t getNumInner() const { return localizer.getNumInner(); }
 
 private:
   LogicalResult checkTypes();
@@ -208,6 +209,7 @@ struct LocalizePass : public shardc::impl::LocalizeBase<LocalizePass> {
         signalPassFailure();
       numOps += localizer.numOps;
       numSteps += localizer.numSteps;
+      numInner += localizer.getNumInner();
     }
   }
 };

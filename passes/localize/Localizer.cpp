@@ -92,11 +92,13 @@ Value Localizer::localOffset(OpBuilder &builder, const Layout &layout, RankedTen
 
 Value Localizer::allReduce(OpBuilder &builder, Value value, ArrayRef<unsigned> meshAxes,
                            Reduction reduction) {
+  ++numInner;
   return emitAllReduce(indices(builder), value, meshAxes, reduction);
 }
 
 Value Localizer::allGather(OpBuilder &builder, Value value, const Layout &layout,
                            RankedTensorType type, int64_t dim, ArrayRef<unsigned> meshAxes) {
+  ++numInner;
   return emitAllGather(indices(builder), value, sizeFrom(builder.getContext(), type, dim, Value()),
                        layout.splitOfDim(dim), meshAxes.size(), dim);
 }

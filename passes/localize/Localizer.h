@@ -77,6 +77,8 @@ public:
   /// Whether a size that nothing is known of was asked for since `enter`; it has been reported, and
   /// what was built with it is of no use.
   bool lacksSize() const { return missingSize; }
+  /// Collectives that ops needed inside so far.
+  int64_t getNumInner() const { return numInner; }
 
 private:
   GlobalSize sizeOf(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
@@ -87,6 +89,7 @@ private:
   mlir::Operation *op = nullptr;
   dist::MeshAttr mesh;
   bool missingSize = false;
+  int64_t numInner = 0;
 };
 
 } // namespace shardc

@@ -5,7 +5,6 @@
 // empty shard contributes the identity.)
 
 #include "passes/localize/Models.h"
-#include "passes/localize/Steps.h"
 
 #include <cmath>
 
@@ -148,24 +147,27 @@ struct CumsumModel : LocalizeModel<CumsumModel, aten::CumsumOp> {
         localizer.operandLayout(0) ? localizer.operandLayout(0)->splitOfDim(dim) : DimSplit();
     if (split.empty())
       return sameOp(localizer, builder, operands);
-    DimSplit one; // one total for each rank
-    SmallVector<unsigned> axes;
-    int64_t ranks = 1;
-    for (const AxisSplit &axis : split.axes) {
-      if (axis.blocks != 1) {
-        localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
-        return failure();
-      }
-      one.axes.push_back({axis.axis, axis.count, 1, 1, {}});
-      axes.push_back(axis.axis);
-      ranks *= axis.count;
+    if (llvm::any_of(split.axes, [](const AxisSplit &axis) { return axis.blocks != 1; })) {
+      localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
+      return failure();
     }
     Emitter emit = localizer.emitter(builder);
     LocalIndices indices = localizer.indices(builder);
     Type type = localizer.localResultType(0).getElementType();
     Value x = emit.cast(operands[0], type);
-    GlobalSize count{dist::SizeAttr::get(builder.getContext(), ranks), Value()};
-    Value totals = emitAllGather(indices, emit.sum(x, dim, true), count, one, axes.size(), dim);
+    // One total for each rank, in the order of the shards.
+    Value total = emit.sum(x, dim, /*keepdim=*/true);
+    Layout onePerRank(localizer.getMesh().getValue());
+    onePerRank.order = localizer.operandLayout(0)->order;
+    SmallVector<int64_t> shape(aten::shapeOf(total));
+    SmallVector<unsigned> axes;
+    for (const AxisSplit &axis : split.axes) {
+      onePerRank.placements[axis.axis] = Placement::shard(dim);
+      axes.push_back(axis.axis);
+      shape[dim] *= axis.count;
+    }
+    Value totals = localizer.allGather(builder, total, onePerRank,
+                                       RankedTensorType::get(shape, type), dim, axes);
     Value before = emit.slice(totals, dim, builder.getIndexAttr(0), indices.groupIndex(axes));
     Value scan = aten::CumsumOp::create(builder, op.getLoc(), x, dim, TypeAttr::get(type));
     return single(emit.add(scan, emit.sum(before, dim, true)));

@@ -3,6 +3,7 @@
 #include "passes/redistribute/Passes.h"
 
 #include "dialects/dist/Dist.h"
+#include "dialects/interfaces/ModelLocation.h"
 #include "passes/redistribute/core/Steps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -30,6 +31,25 @@ static Location fuseEnds(RedistributeOp op) {
 
 static int64_t bytesOf(Type elementType) {
   return elementType.isIntOrFloat() ? (elementType.getIntOrFloatBitWidth() + 7) / 8 : 8;
+}
+
+/// Says so where a sequence makes more of a tensor whole than its target asks for: that costs bytes
+/// and memory which nobody sees in the layouts at both ends.
+static void remarkOnDetours(RedistributeOp op, ArrayRef<RedistributeStep> steps,
+                            ArrayRef<int64_t> shape, int64_t elementSize) {
+  const Layout &target = op.getTargetLayout().getValue();
+  for (const RedistributeStep &step : steps) {
+    bool wanted = llvm::all_of(step.axes, [&](unsigned axis) {
+      return target.placements[axis].isReplicate() || target.placements[axis].isPartial();
+    });
+    if (step.kind != StepKind::AllGather || wanted)
+      continue;
+    op.emitRemark() << "the value of " << describePlace(op.getInput().getLoc())
+                    << " is redistributed from " << op.getSourceLayout().getValue().str() << " to "
+                    << target.str() << " by way of " << step.after.str() << ": "
+                    << static_cast<int64_t>(bytesMoved(step, shape, elementSize))
+                    << " bytes a rank to gather it";
+  }
 }
 
 namespace {
@@ -66,6 +86,7 @@ private:
       op.emitOpError() << error;
     if (!plan.errors.empty())
       return failure();
+    remarkOnDetours(op, plan.steps, type.getShape(), bytesOf(type.getElementType()));
     numSteps += plan.steps.size();
     numPlanned += plan.steps.size() > 1;
 

@@ -19,6 +19,8 @@
 // CHECK-NEXT: %[[C:.*]] = dist.redistribute %[[B]] : tensor<5x3xf32, #R> to tensor<5x3xf32, #S0tp>
 // CHECK-NEXT: return %[[C]]
 func.func @misaligned(%x: tensor<5x3xf32, #S00>) -> tensor<5x3xf32, #RS0> {
+  // Three rows of three floats over two ranks of tp: half of 36 bytes.
+  // expected-remark @+1 {{is redistributed from [S(0), S(0)] to [R, S(0)] by way of [S(0), R]: 18 bytes a rank to gather it}}
   %y = dist.redistribute %x : tensor<5x3xf32, #S00> to tensor<5x3xf32, #RS0>
   return %y : tensor<5x3xf32, #RS0>
 }
