@@ -117,18 +117,18 @@ public:
     closeBlocks(dim, blocks, outer);
   }
 
-  /// P(reduction) -> S(dim), innermost of `split`.
-  void reduceScatter(int64_t dim, const DimSplit &split, Reduction reduction) {
+  /// P(reduction) -> S(dim), on the innermost `count` axes of `split`.
+  void reduceScatter(int64_t dim, const DimSplit &split, size_t count, Reduction reduction) {
     AxisShare share = innermost(dim, split);
-    int64_t blocks = share.split.blocks;
-    ExtentList list = makeExtentList(indices, globals[dim], split, 1);
+    int64_t blocks = share.split.blocks; // 1 where there are several axes
+    ExtentList list = makeExtentList(indices, globals[dim], split, count);
     openBlocks(dim, blocks, indices.blockSize(share));
     int64_t cut = dim + (blocks > 1);
     std::optional<int64_t> fixed = getConstantIntValue(indices.length(share));
     value = ReduceScatterOp::create(
                 builder, indices.getLoc(), TypeRange{withDim(value, cut, fixed)},
                 ReductionAttr::get(builder.getContext(), reduction), ValueRange{value},
-                list.dynamic, axesAttr(indices, share.split.axis),
+                list.dynamic, axesAttr(indices, innerAxes(split, count)),
                 builder.getDenseI64ArrayAttr({cut}), extentsAttr(builder, list))
                 .getResult(0);
     closeBlocks(dim, blocks, split);
@@ -327,6 +327,22 @@ static FailureOr<Change> findChange(const Layout &before, const Layout &after) {
   return change;
 }
 
+/// Whether one op does the step on several axes: reductions, partial values, and gathers and
+/// reduce-scatters of pieces that are single intervals of a known size.
+static bool canJoin(const Layout &before, const Layout &after, const Change &change,
+                    ArrayRef<int64_t> shape) {
+  if (!change.from.isShard() && !change.to.isShard())
+    return true;
+  bool gathers = change.from.isShard() && change.to.isReplicate();
+  if (!gathers && !(change.from.isPartial() && change.to.isShard()))
+    return false;
+  const Layout &sharded = gathers ? before : after;
+  int64_t dim = gathers ? change.from.dim : change.to.dim;
+  return !ShapedType::isDynamic(shape[dim]) && llvm::all_of(change.axes, [&](unsigned axis) {
+    return sharded.placements[axis].blocks == 1;
+  });
+}
+
 FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, RedistributeOp op,
                                   Value local) {
   // Canonical, so that one split said in two ways is not a change.
@@ -353,26 +369,20 @@ FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, Redi
     localizer.refuse() << why;
     return failure();
   };
+  if (count > 1 && !canJoin(before, after, *change, shape))
+    return refuse("this step is done one axis at a time; run --dist-plan-redistributions first");
   if (from.isPartial() && to.isReplicate()) {
     emitter.allReduce(change->axes, from.reduction);
   } else if (from.isShard() && to.isReplicate()) {
-    DimSplit split = before.splitOfDim(from.dim);
-    bool blocks = llvm::any_of(ArrayRef(split.axes).take_back(count),
-                               [](const AxisSplit &axis) { return axis.blocks != 1; });
-    if (count > 1 && blocks)
-      return refuse("a dim split in blocks is gathered one axis at a time; run "
-                    "--dist-plan-redistributions first");
-    emitter.gather(from.dim, split, count);
+    emitter.gather(from.dim, before.splitOfDim(from.dim), count);
   } else if (from.isReplicate() && to.isPartial()) {
     // For avg, min and max every rank keeps the value.
     if (to.reduction == Reduction::Prod)
       return refuse("a value cannot be turned into factors of a product");
     if (to.reduction == Reduction::Sum)
       emitter.toPartial(change->axes);
-  } else if (count > 1) {
-    return refuse("this step is done one axis at a time; run --dist-plan-redistributions first");
   } else if (from.isPartial() && to.isShard()) {
-    emitter.reduceScatter(to.dim, after.splitOfDim(to.dim), from.reduction);
+    emitter.reduceScatter(to.dim, after.splitOfDim(to.dim), count, from.reduction);
   } else if (from.isReplicate() && to.isShard()) {
     emitter.slice(to.dim, after.splitOfDim(to.dim));
   } else if (from.isShard() && to.isShard()) {

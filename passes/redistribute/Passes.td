@@ -10,8 +10,8 @@ include "mlir/Pass/PassBase.td"
 def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> {
   let summary = "Turns each redistribution into a sequence of single steps";
   let description = [{
-    Form: placed -> placed. A step changes the placement of one mesh axis (or reduces over several at
-    once) and is one collective or one local choice. Steps take dims apart from the inner axis to the
+    Form: placed -> placed. A step changes the placement of one mesh axis, or gathers, reduces or
+    reduce-scatters over several at once, and is one collective or one local choice. Steps take dims apart from the inner axis to the
     outer and put them together from the outer to the inner (R1), so every tensor on the way has a
     layout that is right. One that is a single step already is left alone.
 

@@ -33,6 +33,35 @@ static int64_t bytesOf(Type elementType) {
   return elementType.isIntOrFloat() ? (elementType.getIntOrFloatBitWidth() + 7) / 8 : 8;
 }
 
+/// Whether `next` goes on where `step` ends, with the same kind of step along the same dim:
+/// together they are one collective over the product of their groups. Its pieces are listed by
+/// position, so they may be uneven; they must be known, and a piece must be one interval.
+static bool isOneCollective(const RedistributeStep &step, const RedistributeStep &next,
+                            ArrayRef<int64_t> shape) {
+  bool gathers = step.kind == StepKind::AllGather && next.kind == step.kind;
+  bool scatters = step.kind == StepKind::ReduceScatter && next.kind == step.kind &&
+                  step.reduction == next.reduction;
+  if (!gathers && !scatters)
+    return false;
+  int64_t dim = gathers ? step.fromDim : step.dim;
+  const Layout &sharded = gathers ? step.before : next.after;
+  auto isPlain = [&](unsigned axis) {
+    return sharded.placements[axis].isShard(dim) && sharded.placements[axis].blocks == 1;
+  };
+  return !ShapedType::isDynamic(shape[dim]) && llvm::all_of(step.axes, isPlain) &&
+         llvm::all_of(next.axes, isPlain);
+}
+
+/// The layouts that a value takes on its way, the last one included.
+static SmallVector<Layout> layoutsOnTheWay(ArrayRef<RedistributeStep> steps,
+                                           ArrayRef<int64_t> shape) {
+  SmallVector<Layout> layouts;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (i + 1 == steps.size() || !isOneCollective(steps[i], steps[i + 1], shape))
+      layouts.push_back(steps[i].after);
+  return layouts;
+}
+
 /// Says so where a sequence makes more of a tensor whole than its target asks for: that costs bytes
 /// and memory which nobody sees in the layouts at both ends.
 static void remarkOnDetours(RedistributeOp op, ArrayRef<RedistributeStep> steps,
@@ -87,16 +116,18 @@ private:
     if (!plan.errors.empty())
       return failure();
     remarkOnDetours(op, plan.steps, type.getShape(), bytesOf(type.getElementType()));
-    numSteps += plan.steps.size();
-    numPlanned += plan.steps.size() > 1;
+    SmallVector<Layout> layouts = layoutsOnTheWay(plan.steps, type.getShape());
+    numSteps += layouts.size();
+    numPlanned += layouts.size() > 1;
 
     OpBuilder builder(op);
     Location loc = fuseEnds(op);
     op->setLoc(loc);
     Value value = op.getInput();
-    for (const RedistributeStep &step :
-         ArrayRef(plan.steps).drop_back(plan.steps.empty() ? 0 : 1)) {
-      auto layout = LayoutAttr::get(builder.getContext(), step.after);
+    if (!layouts.empty())
+      layouts.pop_back(); // the op itself goes to its own target
+    for (const Layout &after : layouts) {
+      auto layout = LayoutAttr::get(builder.getContext(), after);
       auto next = RankedTensorType::get(type.getShape(), type.getElementType(), layout);
       value = RedistributeOp::create(builder, loc, next, value, op.getBackward());
     }

@@ -6,7 +6,8 @@ import random
 
 from layout import Layout, Mesh, Placement
 
-MESHES = [[("a", 2)], [("a", 3)], [("a", 4)], [("a", 2), ("b", 2)], [("a", 2), ("b", 3)]]
+MESHES = [[("a", 2)], [("a", 3)], [("a", 4)], [("a", 2), ("b", 2)], [("a", 2), ("b", 3)],
+          [("a", 2), ("b", 2), ("c", 2)]]
 
 
 class Dim(int):

@@ -141,12 +141,20 @@ func.func @gather_both(%x: tensor<5x3xf32, #S00>) -> tensor<5x3xf32, #RR> {
   return %y : tensor<5x3xf32, #RR>
 }
 
+// CHECK-LABEL: func.func @scatter_both
+// CHECK-NEXT: dist.reduce_scatter sum over #dp_tp %arg0 dim 0 extents [2, 1, 1, 1] : (tensor<5x3xf32>) -> tensor<?x3xf32>
+func.func @scatter_both(%x: tensor<5x3xf32, #PP>) -> tensor<5x3xf32, #S00> {
+  %y = dist.redistribute %x : tensor<5x3xf32, #PP> to tensor<5x3xf32, #S00>
+  return %y : tensor<5x3xf32, #S00>
+}
+
 // -----
 
 #mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
 #RS = #dist.layout<#mesh, [R, S(0)]>
 #S00 = #dist.layout<#mesh, [S(0), S(0)]>
 #SP = #dist.layout<#mesh, [S(1), P(sum)]>
+#S11 = #dist.layout<#mesh, [S(1), S(1)]>
 
 func.func @refused(%x: tensor<8x4xf32, #S00>) {
   // The outer axis cannot leave before the inner one (R1).
@@ -154,5 +162,7 @@ func.func @refused(%x: tensor<8x4xf32, #S00>) {
   %0 = dist.redistribute %x : tensor<8x4xf32, #S00> to tensor<8x4xf32, #RS>
   // expected-error @+1 {{this is more than one step; run --dist-plan-redistributions first}}
   %1 = dist.redistribute %x : tensor<8x4xf32, #S00> to tensor<8x4xf32, #SP>
+  // expected-error @+1 {{this step is done one axis at a time; run --dist-plan-redistributions first}}
+  %2 = dist.redistribute %x : tensor<8x4xf32, #S00> to tensor<8x4xf32, #S11>
   return
 }

@@ -42,3 +42,23 @@ func.func @backward(%x: tensor<6x4xf32, #S1P>) -> tensor<6x4xf32, #RR> {
   %y = dist.redistribute backward %x : tensor<6x4xf32, #S1P> to tensor<6x4xf32, #RR>
   return %y : tensor<6x4xf32, #RR>
 }
+
+// Two gathers along one dim are one over the product of their groups, and so are two reduce-scatters.
+// CHECK-LABEL: func.func @gather_both
+// CHECK-NEXT: dist.redistribute %arg0 : tensor<5x3xf32, #S0dp_S0tp> to tensor<5x3xf32, #R>
+// CHECK-NEXT: dist.redistribute %arg1 : tensor<5x3xf32, #{{.*}}> to tensor<5x3xf32, #S0dp_S0tp>
+// CHECK-NEXT: return
+func.func @gather_both(%x: tensor<5x3xf32, #S00>, %y: tensor<5x3xf32, #PP>) -> (tensor<5x3xf32, #RR>, tensor<5x3xf32, #S00>) {
+  %a = dist.redistribute %x : tensor<5x3xf32, #S00> to tensor<5x3xf32, #RR>
+  %b = dist.redistribute %y : tensor<5x3xf32, #PP> to tensor<5x3xf32, #S00>
+  return %a, %b : tensor<5x3xf32, #RR>, tensor<5x3xf32, #S00>
+}
+
+// Not in blocks: an axis at a time.
+// CHECK-LABEL: func.func @gather_blocks
+// CHECK-COUNT-2: dist.redistribute
+// CHECK-NEXT: return
+func.func @gather_blocks(%x: tensor<12x3xf32, #dist.layout<#mesh, [S(0, blocks = 3), S(0)]>>) -> tensor<12x3xf32, #RR> {
+  %a = dist.redistribute %x : tensor<12x3xf32, #dist.layout<#mesh, [S(0, blocks = 3), S(0)]>> to tensor<12x3xf32, #RR>
+  return %a : tensor<12x3xf32, #RR>
+}
