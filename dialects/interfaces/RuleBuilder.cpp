@@ -333,9 +333,8 @@ RuleBuilder &RuleBuilder::slice(int64_t dim, int64_t start) {
     setDim(true, 0, d, factors);
   }
   const DimSize &whole = operandShapes[0][dim], &piece = resultShapes[0][dim];
-  bool aligned =
-      start == 0 || (start > 0 && piece.symbols.empty() && piece.coefficient > 0 &&
-                     start % piece.coefficient == 0);
+  bool aligned = start == 0 || (start > 0 && piece.symbols.empty() && piece.coefficient > 0 &&
+                                start % piece.coefficient == 0);
   if (isMultiple(whole, piece) && aligned)
     blocksOfDim(false, dim, whole, piece);
   return linear(0);

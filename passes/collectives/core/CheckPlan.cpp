@@ -254,7 +254,8 @@ private:
         writes &= state.writer == node;
       else if (state.writer != none && state.writer != node && at < state.latestWrite)
         failOrder(state.writer, node);
-      if (!isWait && writes && state.latestNode != none && state.latestNode != node && at < state.latest)
+      if (!isWait && writes && state.latestNode != none && state.latestNode != node &&
+          at < state.latest)
         failOrder(state.latestNode, node);
       if (at >= state.latest || state.latestNode == none) {
         state.latest = at;
