@@ -21,3 +21,8 @@ const Importer *shardc::findImporter(llvm::MemoryBufferRef file) {
       return &importer;
   return nullptr;
 }
+
+InputOptions &shardc::inputOptions() {
+  static InputOptions options;
+  return options;
+}

@@ -11,6 +11,8 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/MemoryBufferRef.h"
 
+#include <string>
+
 namespace shardc {
 
 struct Importer {
@@ -23,6 +25,13 @@ struct Importer {
   mlir::OwningOpRef<mlir::ModuleOp> (*import)(llvm::MemoryBufferRef file,
                                               mlir::MLIRContext *context);
 };
+
+/// What a tool's options say about its input, for every importer. Set before a file is imported.
+struct InputOptions {
+  /// Ranks of process groups that a graph names: a JSON file, or "consecutive".
+  std::string groups;
+};
+InputOptions &inputOptions();
 
 /// Importers are asked in the order in which they were registered.
 void registerImporter(const Importer &importer);

@@ -33,6 +33,7 @@ private:
   /// `full` is the extent along `dim` over the whole group, `local` the one at some position of it.
   LogicalResult verifySplit(unsigned tensor, int64_t dim, int64_t full, int64_t local,
                             ArrayRef<int64_t> extents);
+  LogicalResult verifySent(unsigned tensor, int64_t dim, int64_t full, ArrayRef<int64_t> extents);
 
   CollectiveOpInterface op;
   int64_t groupSize;
@@ -143,6 +144,17 @@ LogicalResult Verifier::verifySplit(unsigned tensor, int64_t dim, int64_t full, 
   return success();
 }
 
+/// Pieces that are sent from a buffer may leave its end unused (padded tokens of an expert).
+LogicalResult Verifier::verifySent(unsigned tensor, int64_t dim, int64_t full,
+                                   ArrayRef<int64_t> extents) {
+  if (ShapedType::isDynamic(full) || llvm::any_of(extents, ShapedType::isDynamic))
+    return success();
+  int64_t sum = std::accumulate(extents.begin(), extents.end(), int64_t(0));
+  if (sum > full)
+    return error(tensor) << "extents of dim " << dim << " sum to " << sum << ", more than " << full;
+  return success();
+}
+
 LogicalResult Verifier::verifyTypes(unsigned tensor) {
   RankedTensorType operand = op.getOperandType(tensor), result = op.getResultTensorType(tensor);
   int64_t split = op.getSplitDim(tensor), concat = op.getConcatDim(tensor);
@@ -153,7 +165,7 @@ LogicalResult Verifier::verifyTypes(unsigned tensor) {
     // An all-to-all within one dim: what leaves and what arrives are independent.
     bool within = dim == split && dim == concat && !splitExtents.empty();
     if (within) {
-      if (failed(verifySplit(tensor, dim, before, ShapedType::kDynamic, splitExtents)) ||
+      if (failed(verifySent(tensor, dim, before, splitExtents)) ||
           failed(verifySplit(tensor, dim, after, ShapedType::kDynamic, concatExtents)))
         return failure();
     } else if (dim == concat && op.getCollectiveKind() == CollectiveKind::Permute) {

@@ -96,7 +96,8 @@ def Dist_AllToAllOp
         : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
     ```
     `split extents` are the sizes of the pieces that this rank sends, by destination; `concat
-    extents` those of the pieces that arrive, by source. Without a list: pieces are PyTorch's chunks
+    extents` those of the pieces that arrive, by source. Where both dims are the same, the pieces
+    sent may leave the end of a buffer unused. Without a list: pieces are PyTorch's chunks
     of the operand's extent along the split dim, and arriving pieces PyTorch's chunks of the full
     extent along the concat dim, given by `full` where the result's type does not say it. Where both
     dims are the same and no list is given, all pieces are of one size and the shape does not change.

@@ -25,9 +25,14 @@ std::optional<double> numBytes(Type type) {
   if (!count)
     return std::nullopt;
   Type element = cast<RankedTensorType>(type).getElementType();
+  unsigned parts = 1;
+  if (auto complex = dyn_cast<ComplexType>(element)) {
+    element = complex.getElementType();
+    parts = 2;
+  }
   if (!element.isIntOrFloat())
     return std::nullopt;
-  return *count * ((element.getIntOrFloatBitWidth() + 7) / 8);
+  return *count * parts * ((element.getIntOrFloatBitWidth() + 7) / 8);
 }
 
 std::optional<double> elementwiseFlops(Operation *op) {

@@ -178,17 +178,24 @@ private:
     });
   }
 
+  template <typename Range> static auto firstOf(Range &&range, size_t count) {
+    return llvm::make_range(range.begin(), std::next(range.begin(), count));
+  }
+
   void writeDense(DenseElementsAttr elements) {
     json.object([&] {
       json.attributeBegin("type");
       write(elements.getType());
       json.attributeEnd();
+      // Of a splat one element stands for all, however many they are.
+      size_t count = elements.isSplat() ? std::min<int64_t>(elements.getNumElements(), 1)
+                                        : elements.getNumElements();
       json.attributeArray("dense", [&] {
         if (auto type = dyn_cast<IntegerType>(elements.getElementType())) {
-          for (const APInt &value : elements.getValues<APInt>())
+          for (const APInt &value : firstOf(elements.getValues<APInt>(), count))
             write(type, value);
         } else if (isa<FloatType>(elements.getElementType())) {
-          for (const APFloat &value : elements.getValues<APFloat>())
+          for (const APFloat &value : firstOf(elements.getValues<APFloat>(), count))
             write(value);
         }
       });

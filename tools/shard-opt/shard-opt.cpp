@@ -44,6 +44,11 @@ static llvm::cl::opt<bool>
                    llvm::cl::desc("Print what passes counted (--mlir-pass-statistics counts only "
                                   "where LLVM was built with statistics)"));
 
+static llvm::cl::opt<std::string, true> groups(
+    "groups", llvm::cl::value_desc("file"), llvm::cl::location(shardc::inputOptions().groups),
+    llvm::cl::desc("JSON file with the ranks of the process groups that an imported graph names "
+                   "({\"name\": [0, 1]}), or \"consecutive\""));
+
 static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
 }

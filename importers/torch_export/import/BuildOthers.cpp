@@ -16,13 +16,16 @@ namespace shardc::torch_export {
 
 // Moves between devices and changes of memory layout are not seen here: only the element type is.
 FailureOr<Results> buildCast(Call &call) {
-  FailureOr<Value> self = call.tensor("self");
+  FailureOr<Value> self = call.tensor(call.schema.arguments.front().name);
   Type type = call.resultElementType();
   if (failed(self) || !type)
     return failure();
   if (aten::elementTypeOf(*self) != type)
     return one(buildCast(call.builder, call.loc, *self, type));
-  return one(call.buildOne("aten.alias", {{"self", {*self}}}));
+  // `to` and `type_as` return the tensor itself then, the others copy.
+  StringRef packet = StringRef(call.schema.overload).split('.').first;
+  bool isSelf = packet == "to" || packet == "type_as";
+  return one(call.buildOne(isSelf ? "aten.alias" : "aten.clone", {{"self", {*self}}}));
 }
 
 FailureOr<Results> buildCopy(Call &call) {
@@ -32,6 +35,8 @@ FailureOr<Results> buildCopy(Call &call) {
   FailureOr<Value> value = buildCast(call.builder, call.loc, *source, aten::elementTypeOf(*self));
   if (succeeded(value) && aten::shapeOf(*value) != aten::shapeOf(*self))
     value = buildExpand(call.builder, call.loc, *value, sizesOf(call.builder, call.loc, *self));
+  if (succeeded(value) && *value == *source)
+    value = call.buildOne("aten.clone", {{"self", {*value}}});
   return one(value);
 }
 

@@ -7,13 +7,21 @@ namespace shardc::torch_export {
 
 llvm::ArrayRef<Overload> allOverloads() {
   static constexpr Overload overloads[] = {
-#define ATEN(overload, op) {#overload, "aten." #op},
-#define ATEN_SPECIAL(overload, f) {#overload, "", build##f},
-#define ATEN_DROPPED(overload) {#overload, ""},
+#define ATEN(overload, op) {#overload, Overload::ByName, "aten." #op},
+#define ATEN_SPECIAL(overload, f) {#overload, Overload::Special, "", build##f},
+#define ATEN_DROPPED(overload) {#overload, Overload::Dropped},
+#define ATEN_VIEW(overload) {#overload, Overload::View},
+#define PRIM_SPECIAL(overload, f) {"prims." #overload, Overload::Special, "", build##f},
+#define C10D(overload, f) {"_c10d_functional." #overload, Overload::Collective, "", build##f},
+#define C10D_WAIT(overload) {"_c10d_functional." #overload, Overload::Wait},
 #include "importers/torch_export/schema/Overloads.def"
 #undef ATEN
 #undef ATEN_SPECIAL
 #undef ATEN_DROPPED
+#undef ATEN_VIEW
+#undef PRIM_SPECIAL
+#undef C10D
+#undef C10D_WAIT
   };
   return overloads;
 }

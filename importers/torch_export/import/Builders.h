@@ -14,10 +14,18 @@ using Results = llvm::SmallVector<mlir::Value>;
 using BuildFunction = mlir::FailureOr<Results> (*)(Call &call);
 
 struct Overload {
-  llvm::StringLiteral name; // "add.Tensor"
-  llvm::StringLiteral op;   // "aten.add"; empty with a builder of its own or if dropped
+  enum Kind {
+    ByName,     // becomes `op`
+    Special,    // `build` makes it
+    Dropped,    // has no effect on values
+    View,       // known to be a view, not supported otherwise
+    Collective, // `build` makes futures
+    Wait,       // waits for a future
+  };
+  llvm::StringLiteral name; // "add.Tensor", "_c10d_functional.all_reduce.default"
+  Kind kind;
+  llvm::StringLiteral op = ""; // "aten.add"
   BuildFunction build = nullptr;
-  bool dropped() const { return op.empty() && !build; }
 };
 
 /// The row of an overload; null if there is none.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Declares build<F> for every ATEN_SPECIAL(overload, F) of Overloads.def.
+// Declares build<F> for every row of Overloads.def that names an F.
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERSINTERNAL_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERSINTERNAL_H
 
@@ -10,11 +10,19 @@ namespace shardc::torch_export {
 
 #define ATEN(overload, op)
 #define ATEN_DROPPED(overload)
+#define ATEN_VIEW(overload)
+#define C10D_WAIT(overload)
 #define ATEN_SPECIAL(overload, f) mlir::FailureOr<Results> build##f(Call &call);
+#define PRIM_SPECIAL(overload, f) mlir::FailureOr<Results> build##f(Call &call);
+#define C10D(overload, f) mlir::FailureOr<Results> build##f(Call &call);
 #include "importers/torch_export/schema/Overloads.def"
 #undef ATEN
 #undef ATEN_DROPPED
+#undef ATEN_VIEW
+#undef C10D_WAIT
 #undef ATEN_SPECIAL
+#undef PRIM_SPECIAL
+#undef C10D
 
 inline mlir::FailureOr<Results> one(mlir::FailureOr<mlir::Value> value) {
   if (failed(value))

@@ -9,6 +9,20 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 
+bool isSupported(ElementType type) {
+  switch (type) {
+  case ElementType::C32:
+  case ElementType::C64:
+  case ElementType::C128:
+  case ElementType::F8E4M3FNUZ:
+  case ElementType::F8E5M2FNUZ:
+  case ElementType::F8E8M0FNU:
+    return false;
+  default:
+    return true;
+  }
+}
+
 Type convertElementType(MLIRContext *context, ElementType type) {
   Builder builder(context);
   switch (type) {
@@ -42,25 +56,27 @@ Type convertElementType(MLIRContext *context, ElementType type) {
     return Float8E4M3FNType::get(context);
   case ElementType::F8E5M2:
     return Float8E5M2Type::get(context);
-  case ElementType::C32:
-  case ElementType::C64:
-  case ElementType::C128:
   case ElementType::F8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
   case ElementType::F8E5M2FNUZ:
+    return Float8E5M2FNUZType::get(context);
   case ElementType::F8E8M0FNU:
-    return {};
+    return Float8E8M0FNUType::get(context);
+  case ElementType::C32:
+    return ComplexType::get(builder.getF16Type());
+  case ElementType::C64:
+    return ComplexType::get(builder.getF32Type());
+  case ElementType::C128:
+    return ComplexType::get(builder.getF64Type());
   }
   return {};
 }
 
 RankedTensorType convertType(MLIRContext *context, const TensorMeta &meta) {
-  Type elementType = convertElementType(context, meta.type);
-  if (!elementType)
-    return {};
   SmallVector<int64_t> shape;
   for (const SymInt &size : meta.sizes)
     shape.push_back(size.constant() ? size.value : ShapedType::kDynamic);
-  return RankedTensorType::get(shape, elementType);
+  return RankedTensorType::get(shape, convertElementType(context, meta.type));
 }
 
 Argument defaultArgument(const SchemaArgument &argument) {
@@ -130,6 +146,15 @@ bool Call::isNone(StringRef name) {
   return !argument || std::holds_alternative<NoneArg>(*argument);
 }
 
+// The ops have no complex numbers, for one.
+bool Call::isComputable(Value tensor) {
+  Type type = cast<ShapedType>(tensor.getType()).getElementType();
+  if (!isa<ComplexType, Float8E4M3FNUZType, Float8E5M2FNUZType, Float8E8M0FNUType>(type))
+    return true;
+  error() << "tensors of element type " << type << " are not supported";
+  return false;
+}
+
 FailureOr<Value> Call::tensor(StringRef name) {
   if (isNone(name))
     return Value();
@@ -139,7 +164,7 @@ FailureOr<Value> Call::tensor(StringRef name) {
   if (tensor->name.empty())
     return Value();
   Value value = values.tensor(tensor->name, loc);
-  if (!value)
+  if (!value || !isComputable(value))
     return failure();
   return value;
 }
@@ -153,7 +178,7 @@ FailureOr<SmallVector<Value>> Call::tensors(StringRef name) {
     return wrongForm<SmallVector<Value>>(name);
   for (const TensorArg &tensor : tensors->tensors) {
     Value value = tensor.name.empty() ? Value() : values.tensor(tensor.name, loc);
-    if (!value && !tensor.name.empty())
+    if (!tensor.name.empty() && (!value || !isComputable(value)))
       return failure();
     list.push_back(value);
   }
@@ -214,8 +239,8 @@ FailureOr<Type> Call::elementType(StringRef name) {
   auto *code = std::get_if<ScalarTypeArg>(find(name));
   if (!code)
     return wrongForm<Type>(name);
-  if (Type type = convertElementType(builder.getContext(), code->type))
-    return type;
+  if (isSupported(code->type))
+    return convertElementType(builder.getContext(), code->type);
   return error() << "the element type " << StringRef(elementTypeName(code->type))
                  << " is not supported";
 }

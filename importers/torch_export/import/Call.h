@@ -17,11 +17,16 @@
 
 namespace shardc::torch_export {
 
-/// The builtin type of an element; null for complex and other types without one here.
+/// Whether the ops of the aten dialect have tensors of this element type.
+bool isSupported(ElementType type);
+
+/// The builtin type of an element.
 mlir::Type convertElementType(mlir::MLIRContext *context, ElementType type);
 
-/// The type of a tensor, dynamic where its metadata have an expression; null as above.
+/// The type of a tensor, dynamic where its metadata have an expression.
 mlir::RankedTensorType convertType(mlir::MLIRContext *context, const TensorMeta &meta);
+
+class Groups;
 
 /// Finds values of the program by name.
 class ValueSource {
@@ -35,15 +40,17 @@ public:
 class Call {
 public:
   Call(mlir::OpBuilder &builder, mlir::Location loc, const Node &node, const Schema &schema,
-       llvm::SmallVector<const TensorMeta *> results, ValueSource &values, Symbols &symbols)
+       llvm::SmallVector<const TensorMeta *> results, ValueSource &values, Symbols &symbols,
+       const Groups *groups = nullptr)
       : builder(builder), loc(loc), node(node), schema(schema), results(std::move(results)),
-        values(values), symbols(symbols) {}
+        groups(groups), values(values), symbols(symbols) {}
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
   const Node &node;
   const Schema &schema;
   llvm::SmallVector<const TensorMeta *> results; // of the node's tensors, lists flattened
+  const Groups *groups;                          // of collectives; may be null
 
   /// An error at the node, which names it.
   mlir::InFlightDiagnostic error();
@@ -95,6 +102,7 @@ public:
   }
 
 private:
+  bool isComputable(mlir::Value tensor);
   template <typename T> mlir::FailureOr<T> wrongForm(llvm::StringRef name);
 
   ValueSource &values;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/ProgramImporter.h"
 
+#include "importers/torch_export/import/Environment.h"
+#include "importers/torch_export/import/Groups.h"
+#include "importers/torch_export/import/OpaqueOps.h"
 #include "importers/torch_export/import/Parts.h"
 #include "importers/torch_export/import/Signature.h"
-#include "importers/torch_export/import/Storages.h"
 #include "importers/torch_export/import/Targets.h"
 
 #include "dialects/aten/Aten.h"
@@ -11,20 +13,24 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
 namespace shardc::torch_export {
 namespace {
 
-class ProgramImporter : private ValueSource {
+class ProgramImporter {
 public:
-  ProgramImporter(const ExportedProgram &program, const TensorStore &store, Location file)
-      : program(program), store(store), file(file), builder(file.getContext()), storages(builder) {}
+  ProgramImporter(const ExportedProgram &program, const TensorStore &store, const Groups &groups,
+                  Location file)
+      : program(program), store(store), groups(groups), file(file), builder(file.getContext()),
+        environment(builder) {}
 
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(file);
-    FailureOr<Signature> signature = makeSignature(program, store, file);
+    FailureOr<Signature> signature = makeSignature(program, store, file, hasCollectives());
     if (failed(signature))
       return {};
     builder.setInsertionPointToStart(module->getBody());
@@ -35,7 +41,7 @@ public:
     Block *entry = function.addEntryBlock();
     builder.setInsertionPointToStart(entry);
     symbols.emplace(entry);
-    frames.push_back({&program.graph, {}, {}});
+    environment.frames.push_back({&program.graph});
     bindInputs(*signature, entry);
     importNodes();
     finish(function, *signature);
@@ -45,40 +51,11 @@ public:
   }
 
 private:
-  // The names of one graph: the program's, or one nested in a node.
-  struct Frame {
-    const Graph *graph;
-    llvm::StringMap<Storages::Tensor> tensors;
-    llvm::StringMap<OpFoldResult> sizes; // null: could not be built
-  };
-  Frame &frame() { return frames.back(); }
-
+  Frame &frame() { return environment.frame(); }
   void fail() { errors = true; }
 
-  //===--------------------------------------------------------------------===//
-  // Values by name
-  //===--------------------------------------------------------------------===//
-
-  Value tensor(StringRef name, Location loc) override {
-    auto found = frame().tensors.find(name);
-    if (found == frame().tensors.end()) {
-      emitError(loc) << "the tensor '" << name << "' is not available here";
-      return {};
-    }
-    return storages.read(found->second, loc);
-  }
-
-  FailureOr<OpFoldResult> size(const SymIntArg &value, Location loc) override {
-    if (value.constant())
-      return OpFoldResult(builder.getIndexAttr(value.value));
-    auto found = frame().sizes.find(value.name);
-    if (found == frame().sizes.end())
-      return emitError(loc) << "the symbolic integer '" << StringRef(value.name)
-                            << "' is not available here";
-    if (!found->second)
-      return failure(); // reported where it is made
-    return found->second;
-  }
+  /// In a graph with collectives the arithmetic need not be known: what is not becomes opaque.
+  bool hasCollectives() const { return !groups.empty(); }
 
   void bindInputs(const Signature &signature, Block *entry) {
     llvm::DenseMap<unsigned, Storages::Tensor> ofArgument;
@@ -89,7 +66,7 @@ private:
         auto [place, added] = ofArgument.try_emplace(*input.argument, 0);
         if (added) {
           argument.setLoc(NameLoc::get(builder.getStringAttr(name)));
-          place->second = storages.add(argument);
+          place->second = environment.storages.add(argument);
           const TensorMeta &meta = program.graph.tensors.at(std::string_view(name));
           for (auto [dim, size] : llvm::enumerate(meta.sizes))
             symbols->bind(argument, dim, size);
@@ -97,7 +74,7 @@ private:
         frame().tensors[name] = place->second;
       } else if (input.constant) {
         Location loc = NameLoc::get(builder.getStringAttr(name));
-        frame().tensors[name] = storages.add(aten::ConstantOp::create(
+        frame().tensors[name] = environment.storages.add(aten::ConstantOp::create(
             builder, loc, cast<RankedTensorType>(input.constant.getType()), input.constant));
       }
     }
@@ -110,55 +87,95 @@ private:
   // Errors at a node do not stop the import: its results are replaced by values of the recorded
   // types, so that all errors are reported at once.
   void importNodes() {
+    Block *block = builder.getInsertionBlock();
     for (const Node &node : frame().graph->nodes) {
       Location loc = locationOf(builder.getContext(), node);
-      if (succeeded(importNode(node, loc)))
+      Operation *before = block->empty() ? nullptr : &block->back();
+      if (succeeded(importNode(node, loc))) {
+        dropNames(node, before ? before->getNextNode() : &block->front());
         continue;
+      }
       fail();
-      forEachTensor(node, [&](unsigned, StringRef name, const TensorMeta &meta) {
+      forEachTensor(node, *frame().graph, [&](unsigned, StringRef name, const TensorMeta &meta) {
         RankedTensorType type = convertType(builder.getContext(), meta);
         if (!type)
           type = RankedTensorType::get({}, builder.getF32Type());
-        frame().tensors[name] = storages.add(
+        frame().tensors[name] = environment.storages.add(
             UnrealizedConversionCastOp::create(builder, loc, type, ValueRange()).getResult(0));
       });
     }
   }
 
-  template <typename F> void forEachTensor(const Node &node, F visit) {
-    unsigned number = 0;
-    auto one = [&](StringRef name) {
-      auto found = frame().graph->tensors.find(std::string_view(name));
-      if (found != frame().graph->tensors.end())
-        visit(number, name, found->second);
-      ++number;
-    };
-    for (const Argument &output : node.outputs) {
-      if (auto *tensor = std::get_if<TensorArg>(&output))
-        one(tensor->name);
-      else if (auto *list = std::get_if<TensorListArg>(&output))
-        for (const TensorArg &element : list->tensors)
-          one(element.name);
-      else
-        ++number;
-    }
+  /// Only the op that makes a node's results keeps the node's name: constants and sizes beside it
+  /// are no nodes of the program.
+  void dropNames(const Node &node, Operation *first) {
+    if (!first || !first->getNextNode())
+      return;
+    llvm::SmallPtrSet<Operation *, 2> named;
+    forEachTensor(node, *frame().graph, [&](unsigned, StringRef name, const TensorMeta &) {
+      if (auto future = frame().futures.find(name); future != frame().futures.end())
+        named.insert(future->second.value.getDefiningOp());
+      else if (std::optional<Storages::Tensor> tensor = environment.find(name))
+        named.insert(environment.storages.lastValue(*tensor).getDefiningOp());
+    });
+    if (!llvm::any_of(named, [](Operation *op) { return op; }))
+      return;
+    for (Operation *op = first; op; op = op->getNextNode())
+      if (!named.contains(op) && getNodeName(op->getLoc()) == StringRef(node.name))
+        op->setLoc(locationOf(builder.getContext(), node, /*withName=*/false));
   }
 
   LogicalResult importNode(const Node &node, Location loc) {
     Target target = classify(node, builder.getContext());
+    if (StringRef pending = environment.findPending(node);
+        !pending.empty() && target.kind != Target::Wait)
+      return postpone(node, target, pending, loc);
     switch (target.kind) {
     case Target::Unsupported:
+      if (hasCollectives())
+        return importOpaque(builder, environment, node, loc);
       return emitError(loc) << "'" << shortTarget(node) << "' is not supported";
     case Target::Sizes:
       return importSizes(node, loc);
     case Target::Nested:
       return importNested(node, loc);
+    case Target::Dropped:
+      return success();
     case Target::Plain:
-      return target.overload->dropped() ? success() : importPlain(node, target, loc);
     case Target::InPlace:
-      return importInPlace(node, target, loc);
+      return hasCollectives() ? importKnownOrOpaque(node, target, loc)
+                              : importKnown(node, target, loc);
+    case Target::Collective:
+      return importCollective(node, target, loc);
+    case Target::Wait:
+      return importWait(node, loc);
     }
     return failure();
+  }
+
+  LogicalResult importKnown(const Node &node, const Target &target, Location loc) {
+    return target.kind == Target::InPlace ? importInPlace(node, target, loc)
+                                          : importPlain(node, target, loc);
+  }
+
+  /// An op that the dialect knows, but not in this use (complex numbers, an argument without a
+  /// place), is opaque in this use.
+  LogicalResult importKnownOrOpaque(const Node &node, const Target &target, Location loc) {
+    // Reading arguments may build views again; those stay.
+    for (const NamedArgument &input : node.inputs)
+      if (auto *tensor = std::get_if<TensorArg>(&input.value); tensor && !tensor->name.empty())
+        if (!environment.tensor(tensor->name, loc))
+          return failure();
+    Block *block = builder.getInsertionBlock();
+    Operation *before = block->empty() ? nullptr : &block->back();
+    {
+      ScopedDiagnosticHandler silent(builder.getContext(), [](Diagnostic &) { return success(); });
+      if (succeeded(importKnown(node, target, loc)))
+        return success();
+    }
+    while (!block->empty() && &block->back() != before)
+      block->back().erase();
+    return importOpaque(builder, environment, node, loc);
   }
 
   LogicalResult importSizes(const Node &node, Location loc) {
@@ -176,16 +193,11 @@ private:
 
   FailureOr<Results> build(const Node &node, const Target &target, Location loc) {
     SmallVector<const TensorMeta *> metas;
-    for (const Argument &output : node.outputs)
-      if (auto *list = std::get_if<TensorListArg>(&output))
-        metas.append(list->tensors.size(), nullptr);
-      else
-        metas.push_back(nullptr);
-    forEachTensor(
-        node, [&](unsigned number, StringRef, const TensorMeta &meta) { metas[number] = &meta; });
-    Call call(builder, loc, node, *target.schema, std::move(metas), *this, *symbols);
+    forEachTensor(node, *frame().graph,
+                  [&](unsigned, StringRef, const TensorMeta &meta) { metas.push_back(&meta); });
+    Call call(builder, loc, node, *target.schema, std::move(metas), environment, *symbols, &groups);
     for (const TensorMeta *meta : call.results)
-      if (meta && !convertElementType(builder.getContext(), meta->type))
+      if (!isSupported(meta->type))
         return call.error() << "tensors of element type " << StringRef(elementTypeName(meta->type))
                             << " are not supported";
     for (const SchemaArgument &argument : target.schema->arguments)
@@ -203,10 +215,10 @@ private:
   // Compares what was inferred with what PyTorch recorded, and keeps what is more precise.
   LogicalResult refineTypes(Call &call, Results &results) {
     for (auto [value, meta] : llvm::zip(results, call.results)) {
-      if (!value || !meta)
+      auto inferred = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+      if (!inferred)
         continue;
       RankedTensorType recorded = convertType(builder.getContext(), *meta);
-      auto inferred = cast<RankedTensorType>(value.getType());
       if (!aten::areCompatibleTypes(TypeRange(inferred), TypeRange(recorded)))
         return call.error() << "its result is " << inferred << ", but PyTorch recorded "
                             << recorded;
@@ -220,35 +232,38 @@ private:
     return success();
   }
 
+  /// Gives the results of a node their names by `add(name, value)`.
+  LogicalResult nameResults(const Node &node, ArrayRef<Value> results, Location loc,
+                            function_ref<void(StringRef, Value, unsigned)> add) {
+    bool complete = true;
+    forEachTensor(node, *frame().graph, [&](unsigned number, StringRef name, const TensorMeta &) {
+      if (number >= results.size())
+        complete = false;
+      else if (results[number]) // else not produced: an error if it is used
+        add(name, results[number], number);
+    });
+    if (!complete)
+      emitError(loc) << "'" << shortTarget(node) << "' makes " << results.size()
+                     << " values, but the program names more";
+    return success(complete);
+  }
+
   LogicalResult importPlain(const Node &node, const Target &target, Location loc) {
     FailureOr<Results> results = build(node, target, loc);
     if (failed(results))
       return failure();
-    bool complete = true;
     std::optional<Storages::Tensor> source;
     if (sharesStorage(node, *target.schema, *frame().graph))
       source = firstTensor(node);
-    forEachTensor(node, [&](unsigned number, StringRef name, const TensorMeta &) {
-      if (number >= results->size()) {
-        emitError(loc) << "'" << shortTarget(node) << "' makes " << results->size()
-                       << " values, but the program names more";
-        complete = false;
-        return;
-      }
-      Value value = (*results)[number];
-      if (!value)
-        return; // not produced: an error if it is used
-      frame().tensors[name] = source ? storages.addView(*source, value) : storages.add(value);
+    return nameResults(node, *results, loc, [&](StringRef name, Value value, unsigned) {
+      frame().tensors[name] =
+          source ? environment.storages.addView(*source, value) : environment.storages.add(value);
     });
-    return success(complete);
   }
 
   std::optional<Storages::Tensor> firstTensor(const Node &node) {
     auto *tensor = node.inputs.empty() ? nullptr : std::get_if<TensorArg>(&node.inputs[0].value);
-    auto found = tensor ? frame().tensors.find(tensor->name) : frame().tensors.end();
-    if (found == frame().tensors.end())
-      return std::nullopt;
-    return found->second;
+    return tensor ? environment.find(tensor->name) : std::nullopt;
   }
 
   // The functional form computes the new value, which then takes the place of the first argument's.
@@ -257,10 +272,8 @@ private:
     if (!self)
       return emitError(loc) << "'" << shortTarget(node) << "' has no tensor to update";
     FailureOr<Results> results = build(node, target, loc);
-    if (failed(results))
-      return failure();
-    Value old = storages.read(*self, loc);
-    if (!old)
+    Value old = environment.storages.read(*self, loc);
+    if (failed(results) || !old)
       return failure();
     RankedTensorType type = aten::typeOf(old);
     FailureOr<Value> value = buildCast(builder, loc, results->front(), type.getElementType());
@@ -269,15 +282,10 @@ private:
     if (failed(verifyCompatibleShape(aten::shapeOf(*value), type.getShape())))
       return emitError(loc) << "'" << shortTarget(node) << "' in " << describePlace(loc)
                             << " changes the shape of a tensor in place, which is not supported";
-    if (failed(storages.write(*self, *value, loc)))
-      return failure();
-    Value now = storages.read(*self, loc);
-    if (!now)
-      return failure();
-    forEachTensor(node, [&](unsigned, StringRef name, const TensorMeta &) {
-      frame().tensors[name] = storages.addView(*self, now);
+    environment.storages.write(*self, *value, loc);
+    return nameResults(node, *value, loc, [&](StringRef name, Value now, unsigned) {
+      frame().tensors[name] = environment.storages.addView(*self, now);
     });
-    return success();
   }
 
   // wrap_with_set_grad_enabled(enabled, graph, inputs...): the graph, in place.
@@ -292,15 +300,15 @@ private:
     }
     if (!nested || inputs.size() != nested->graph->inputs.size())
       return emitError(loc) << "'" << shortTarget(node) << "' does not fit the graph it runs";
-    Frame inner{nested->graph.get(), {}, {}};
-    if (failed(bindNames(nested->graph->inputs, inputs, frame(), inner, loc)))
+    Frame inner{nested->graph.get()};
+    if (failed(environment.bindNames(nested->graph->inputs, inputs, frame(), inner, loc)))
       return failure();
     SmallVector<const Argument *> results;
     for (const Argument &output : nested->graph->outputs)
       results.push_back(&output);
-    frames.push_back(std::move(inner));
+    environment.frames.push_back(std::move(inner));
     importNodes();
-    Frame done = frames.pop_back_val();
+    Frame done = environment.frames.pop_back_val();
     // A list of outputs may come as one argument.
     SmallVector<Argument> names;
     for (const Argument &output : node.outputs)
@@ -311,30 +319,77 @@ private:
     if (names.size() != results.size())
       return emitError(loc) << "'" << shortTarget(node) << "' has another number of results than "
                             << "the graph it runs";
-    return bindNames(names, results, done, frame(), loc);
+    return environment.bindNames(names, results, done, frame(), loc);
   }
 
-  // Gives values of one frame names in another.
-  LogicalResult bindNames(ArrayRef<Argument> names, ArrayRef<const Argument *> arguments,
-                          Frame &from, Frame &to, Location loc) {
-    for (auto [name, argument] : llvm::zip_equal(names, arguments)) {
-      auto *tensorName = std::get_if<TensorArg>(&name);
-      auto *sizeName = std::get_if<SymIntArg>(&name);
-      if (tensorName) {
-        auto *tensor = std::get_if<TensorArg>(argument);
-        auto found = tensor ? from.tensors.find(tensor->name) : from.tensors.end();
-        if (found == from.tensors.end())
-          return emitError(loc) << "a nested graph uses a tensor that is not available";
-        to.tensors[tensorName->name] = found->second;
-      } else if (sizeName && !sizeName->constant()) {
-        auto *value = std::get_if<SymIntArg>(argument);
-        auto *constant = std::get_if<int64_t>(argument);
-        if (constant || (value && value->constant()))
-          to.sizes[sizeName->name] =
-              OpFoldResult(builder.getIndexAttr(constant ? *constant : value->value));
-        else if (value)
-          to.sizes[sizeName->name] = from.sizes.lookup(value->name);
-      }
+  //===--------------------------------------------------------------------===//
+  // Collectives
+  //===--------------------------------------------------------------------===//
+
+  LogicalResult importCollective(const Node &node, const Target &target, Location loc) {
+    FailureOr<Results> results = build(node, target, loc);
+    if (failed(results))
+      return failure();
+    // The tensors that it writes into, if it does.
+    SmallVector<std::optional<Storages::Tensor>> targets;
+    for (const NamedArgument &input : node.inputs) {
+      const SchemaArgument *argument = target.schema->find(input.name);
+      if (!argument || !argument->written)
+        continue;
+      if (auto *tensor = std::get_if<TensorArg>(&input.value))
+        targets.push_back(environment.find(tensor->name));
+      else if (auto *list = std::get_if<TensorListArg>(&input.value))
+        for (const TensorArg &element : list->tensors)
+          targets.push_back(environment.find(element.name));
+    }
+    targets.resize(results->size());
+    return nameResults(node, *results, loc, [&](StringRef name, Value future, unsigned number) {
+      frame().futures[name] = {future, targets[number]};
+    });
+  }
+
+  // Waits of what is no collective in flight (inputs, results of other waits) do nothing.
+  LogicalResult importWait(const Node &node, Location loc) {
+    auto *tensor = node.inputs.empty() ? nullptr : std::get_if<TensorArg>(&node.inputs[0].value);
+    if (!tensor)
+      return emitError(loc) << "'" << shortTarget(node) << "' has no tensor to wait for";
+    if (failed(force(tensor->name, loc)))
+      return failure();
+    std::optional<Storages::Tensor> source = environment.find(tensor->name);
+    Value value = environment.tensor(tensor->name, loc);
+    if (!value)
+      return failure();
+    return nameResults(node, value, loc, [&](StringRef name, Value now, unsigned) {
+      frame().tensors[name] = environment.storages.addView(*source, now);
+    });
+  }
+
+  // A view of what is in flight is built when that has been waited for.
+  LogicalResult postpone(const Node &node, const Target &target, StringRef pending, Location loc) {
+    if (!target.schema || !sharesStorage(node, *target.schema, *frame().graph))
+      return emitError(loc) << "'" << shortTarget(node) << "' in " << describePlace(loc)
+                            << " reads '" << pending << "' before its collective is waited for";
+    forEachTensor(node, *frame().graph, [&](unsigned, StringRef name, const TensorMeta &) {
+      frame().postponed[name] = &node;
+    });
+    return success();
+  }
+
+  // Waits for the collective behind a name, and builds the views between the two.
+  LogicalResult force(StringRef name, Location loc) {
+    SmallVector<const Node *> views;
+    while (const Node *view = frame().postponed.lookup(name)) {
+      views.push_back(view);
+      name = environment.findPending(*view);
+    }
+    if (frame().futures.contains(name))
+      environment.wait(name, loc);
+    for (const Node *view : llvm::reverse(views)) {
+      forEachTensor(*view, *frame().graph, [&](unsigned, StringRef made, const TensorMeta &) {
+        frame().postponed.erase(made);
+      });
+      if (failed(importNode(*view, locationOf(builder.getContext(), *view))))
+        return failure();
     }
     return success();
   }
@@ -347,28 +402,37 @@ private:
     SmallVector<Value> values;
     SmallVector<Type> types;
     SmallVector<DictionaryAttr> attributes;
-    auto add = [&](StringRef name, DictionaryAttr attribute) {
-      Value value = tensor(name, file);
+    auto add = [&](StringRef name, Value value, DictionaryAttr attribute) {
       if (!value)
         return fail();
       values.push_back(value);
       types.push_back(value.getType());
       attributes.push_back(attribute);
     };
+    llvm::StringSet<> returned;
     for (const SignatureOutput &output : signature.outputs)
-      add(output.name, output.attributes);
+      if (auto future = frame().futures.find(output.name); future != frame().futures.end() &&
+                                                           !future->second.target &&
+                                                           returned.insert(output.name).second)
+        add(output.name, future->second.value, output.attributes); // returned in flight
+      else if (failed(force(output.name, file)))
+        fail();
+      else
+        add(output.name, environment.tensor(output.name, file), output.attributes);
     // What is updated in place without an output of its own (training IR).
     llvm::DenseSet<unsigned> done;
     for (auto [number, input] : llvm::enumerate(signature.inputs)) {
       StringRef name = program.inputs[number].name;
-      if (!frame().tensors.contains(name) || !storages.updated(frame().tensors[name]))
+      std::optional<Storages::Tensor> tensor = environment.find(name);
+      if (!tensor || !environment.storages.updated(*tensor))
         continue;
       if (input.constant) {
         emitError(file) << "the constant '" << StringRef(program.inputs[number].target)
                         << "' is updated in place: register it as a buffer";
         fail();
       } else if (done.insert(*input.argument).second) {
-        add(name, makeMutation(builder.getContext(), program, number));
+        add(name, environment.tensor(name, file),
+            makeMutation(builder.getContext(), program, number));
       }
     }
     func::ReturnOp::create(builder, file, values);
@@ -381,22 +445,24 @@ private:
 
   const ExportedProgram &program;
   const TensorStore &store;
+  const Groups &groups;
   Location file;
   OpBuilder builder;
-  Storages storages;
+  Environment environment;
   std::optional<Symbols> symbols;
-  SmallVector<Frame, 1> frames;
   bool errors = false;
 };
 
 } // namespace
 
 OwningOpRef<ModuleOp> importProgram(const ExportedProgram &program, const TensorStore &tensors,
-                                    StringRef path, MLIRContext *context) {
-  Location file = FileLineColLoc::get(context, path, 0, 0);
-  if (!checkOperators(program, file))
+                                    const ImportOptions &options, MLIRContext *context) {
+  Location file = FileLineColLoc::get(context, options.path, 0, 0);
+  FailureOr<Groups> groups =
+      Groups::find(program, options.groups, llvm::sys::path::stem(options.path), file);
+  if (failed(groups) || (groups->empty() && !checkOperators(program, file)))
     return {};
-  return ProgramImporter(program, tensors, file).run();
+  return ProgramImporter(program, tensors, *groups, file).run();
 }
 
 } // namespace shardc::torch_export

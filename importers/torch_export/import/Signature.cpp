@@ -91,8 +91,9 @@ DenseElementsAttr inlineConstant(const StoredTensor *tensor, RankedTensorType ty
 
 class SignatureBuilder {
 public:
-  SignatureBuilder(const ExportedProgram &program, const TensorStore &store, Location file)
-      : program(program), store(store), file(file), builder(file.getContext()) {}
+  SignatureBuilder(const ExportedProgram &program, const TensorStore &store, Location file,
+                   bool lenient)
+      : program(program), store(store), file(file), lenient(lenient), builder(file.getContext()) {}
 
   FailureOr<Signature> run() {
     for (const InputSpec &input : program.inputs)
@@ -133,7 +134,7 @@ private:
       return fail("the input '" + name +
                   "' is a number: export the model with it as a constant or a tensor");
     RankedTensorType type = convertType(builder.getContext(), found->second);
-    if (!type)
+    if (!isSupported(found->second.type) && !lenient)
       return fail("the input '" + name + "' has the element type " +
                   elementTypeName(found->second.type) + ", which is not supported");
     const StoredTensor *stored = input.target.empty() ? nullptr : store.find(input.target);
@@ -195,6 +196,8 @@ private:
     if (output.kind == OutputKind::Token || std::holds_alternative<NoneArg>(output.value))
       return;
     auto *tensor = std::get_if<TensorArg>(&output.value);
+    if (!tensor && lenient)
+      return;
     if (!tensor) {
       std::string place = output.path.empty() ? "an output" : "the output '" + output.path + "'";
       return fail(place + " is a number, not a tensor: return tensors only");
@@ -211,6 +214,7 @@ private:
   const ExportedProgram &program;
   const TensorStore &store;
   Location file;
+  bool lenient;
   OpBuilder builder;
   Signature signature;
   SmallVector<SmallVector<StringAttr, 1>> names; // of each argument
@@ -223,8 +227,8 @@ private:
 } // namespace
 
 FailureOr<Signature> makeSignature(const ExportedProgram &program, const TensorStore &store,
-                                   Location file) {
-  return SignatureBuilder(program, store, file).run();
+                                   Location file, bool lenient) {
+  return SignatureBuilder(program, store, file, lenient).run();
 }
 
 DictionaryAttr makeMutation(MLIRContext *context, const ExportedProgram &program, unsigned number) {

@@ -31,9 +31,10 @@ struct Signature {
 };
 
 /// Fails after diagnostics at `file` for every input and output that cannot be one of the
-/// function's.
+/// function's. A `lenient` one leaves out results that are numbers, and has tensors of every
+/// element type.
 mlir::FailureOr<Signature> makeSignature(const ExportedProgram &program, const TensorStore &store,
-                                         mlir::Location file);
+                                         mlir::Location file, bool lenient);
 
 /// Attributes of the result that holds the new value of input `number`, updated in place.
 mlir::DictionaryAttr makeMutation(mlir::MLIRContext *context, const ExportedProgram &program,

@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/Storages.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/interfaces/ModelLocation.h"
 #include "importers/torch_export/import/Parts.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -11,22 +12,35 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 
+// What is built again, or to carry an update on, is no node of the program.
+static Location withoutName(Location loc) {
+  FileLineColLoc source = getSourceLine(loc);
+  return makeModelLocation(loc.getContext(), "", getModulePath(loc),
+                           source ? source.getFilename().getValue() : StringRef(),
+                           source ? source.getLine() : 0);
+}
+
 Storages::Tensor Storages::add(Value value) {
   Entry entry;
   entry.value = value;
-  entry.storage = versions.size();
-  versions.push_back(0);
+  entry.storage = storages.size();
+  storages.emplace_back();
   tensors.push_back(entry);
   return tensors.size() - 1;
 }
 
 Storages::Tensor Storages::addView(Tensor source, Value value) {
+  source = original(source);
   Entry entry;
   entry.value = value;
   entry.sourceValue = tensors[source].value;
   entry.source = int(source);
   entry.storage = tensors[source].storage;
-  entry.version = versions[entry.storage];
+  Storage &storage = storages[entry.storage];
+  entry.version = storage.version;
+  // While an update waits, the tensor that it updates has its own new value.
+  if (!storage.pending.empty())
+    entry.sourceValue = storage.pending.back().value;
   if (value != entry.sourceValue) {
     entry.view = value.getDefiningOp();
     entry.result = cast<OpResult>(value).getResultNumber();
@@ -35,55 +49,88 @@ Storages::Tensor Storages::addView(Tensor source, Value value) {
   return tensors.size() - 1;
 }
 
-Value Storages::read(Tensor tensor, Location loc) {
-  if (tensors[tensor].version == versions[tensors[tensor].storage])
-    return tensors[tensor].value;
-  Value source = read(Tensor(tensors[tensor].source), loc);
-  Entry &entry = tensors[tensor];
-  if (!source)
-    return {};
-  Value value = source;
-  if (entry.view) {
-    if (!llvm::is_contained(entry.view->getOperands(), entry.sourceValue)) {
-      emitError(loc) << "reads a view, made by '" << entry.view->getName()
-                     << "', of a tensor that has been updated in place; this is not supported";
-      return {};
-    }
-    // Of a view whose own value was replaced by an update, the op still reads the old source.
-    IRMapping mapping;
-    mapping.map(entry.sourceValue, source);
-    Operation *view = builder.clone(*entry.view, mapping);
-    entry.view = view;
-    value = view->getResult(entry.result);
-  }
-  entry.value = value;
-  entry.sourceValue = source;
-  entry.version = versions[entry.storage];
-  return value;
+Storages::Tensor Storages::original(Tensor tensor) const {
+  while (!tensors[tensor].view && tensors[tensor].source >= 0)
+    tensor = Tensor(tensors[tensor].source);
+  return tensor;
 }
 
-LogicalResult Storages::write(Tensor tensor, Value value, Location loc) {
+Value Storages::lastValue(Tensor tensor) const {
+  const Storage &storage = storages[tensors[tensor].storage];
+  tensor = original(tensor);
+  if (!storage.pending.empty() && storage.pending.back().tensor == tensor)
+    return storage.pending.back().value;
+  return tensors[tensor].value;
+}
+
+Value Storages::read(Tensor tensor, Location loc) {
+  tensor = original(tensor);
+  Storage &storage = storages[tensors[tensor].storage];
+  if (!storage.pending.empty()) {
+    if (storage.pending.back().tensor == tensor)
+      return storage.pending.back().value;
+    if (failed(carryOut(storage)))
+      return {};
+  }
+  if (tensors[tensor].version == storage.version)
+    return tensors[tensor].value;
+  Value source = read(Tensor(tensors[tensor].source), loc);
+  if (!source)
+    return {};
   Entry &entry = tensors[tensor];
-  if (entry.source < 0) {
-    entry.version = ++versions[entry.storage];
-    entry.value = value;
-    return success();
+  if (!llvm::is_contained(entry.view->getOperands(), entry.sourceValue)) {
+    emitError(loc) << "reads a view, made by '" << entry.view->getName()
+                   << "', of a tensor that has been updated in place; this is not supported";
+    return {};
   }
-  Tensor source = Tensor(entry.source);
-  Value old = read(source, loc);
-  Value whole = old ? scatter(tensors[tensor], old, value, loc) : Value();
-  if (!whole || failed(write(source, whole, loc)))
-    return failure();
-  if (!tensors[tensor].view) {
-    tensors[tensor].value = tensors[tensor].sourceValue = value;
-    tensors[tensor].version = versions[tensors[tensor].storage];
+  IRMapping mapping;
+  mapping.map(entry.sourceValue, source);
+  entry.view = builder.clone(*entry.view, mapping);
+  entry.view->setLoc(withoutName(entry.view->getLoc()));
+  entry.value = entry.view->getResult(entry.result);
+  entry.sourceValue = source;
+  entry.version = storage.version;
+  return entry.value;
+}
+
+void Storages::write(Tensor tensor, Value value, Location loc) {
+  tensor = original(tensor);
+  Storage &storage = storages[tensors[tensor].storage];
+  if (tensors[tensor].source < 0) {
+    // All that was there is gone.
+    storage.pending.clear();
+    tensors[tensor].value = value;
+    tensors[tensor].version = ++storage.version;
+    return;
   }
+  if (!storage.pending.empty() && storage.pending.back().tensor == tensor)
+    storage.pending.pop_back();
+  storage.pending.push_back({tensor, value, loc});
+}
+
+LogicalResult Storages::carryOut(Storage &storage) {
+  SmallVector<Update, 1> updates = std::exchange(storage.pending, {});
+  for (const Update &update : updates)
+    if (failed(apply(update.tensor, update.value, update.loc)))
+      return failure();
   return success();
 }
 
-Value Storages::scatter(const Entry &entry, Value source, Value part, Location loc) {
+LogicalResult Storages::apply(Tensor tensor, Value value, Location loc) {
+  if (tensors[tensor].source < 0) {
+    write(tensor, value, loc);
+    return success();
+  }
+  Tensor source = original(Tensor(tensors[tensor].source));
+  Value old = read(source, loc);
+  Value whole = old ? scatter(tensors[tensor], old, value, loc) : Value();
+  return success(whole && succeeded(apply(source, whole, loc)));
+}
+
+Value Storages::scatter(const Entry &entry, Value source, Value part, Location nodeLoc) {
   if (!entry.view)
     return part;
+  Location loc = withoutName(nodeLoc);
   auto replace = [&](int64_t dim, OpFoldResult start, Value slice) {
     return buildReplaceSlice(builder, loc, source, dim, start, slice);
   };
@@ -141,8 +188,8 @@ Value Storages::scatter(const Entry &entry, Value source, Value part, Location l
           .Default([](Operation *) { return failure(); });
   if (succeeded(whole))
     return *whole;
-  emitError(loc) << "updates in place a view made by '" << entry.view->getName()
-                 << "'; this is not supported: export the model with run_decompositions()";
+  emitError(nodeLoc) << "updates in place a view made by '" << entry.view->getName()
+                     << "'; this is not supported: export the model with run_decompositions()";
   return {};
 }
 

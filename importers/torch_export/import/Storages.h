@@ -26,12 +26,19 @@ public:
   /// diagnostic, if that is not possible.
   mlir::Value read(Tensor tensor, mlir::Location loc);
 
-  /// Updates the tensor, and everything that shares its storage. Fails with a diagnostic at `loc`
-  /// for views through which an update cannot be expressed.
-  mlir::LogicalResult write(Tensor tensor, mlir::Value value, mlir::Location loc);
+  /// Updates the tensor, and everything that shares its storage. An update of a view is carried to
+  /// the rest of its storage only when that is read, which fails for views through which it cannot
+  /// be expressed.
+  void write(Tensor tensor, mlir::Value value, mlir::Location loc);
+
+  /// The value that the tensor was last known to have, without building anything.
+  mlir::Value lastValue(Tensor tensor) const;
 
   /// Whether the tensor's storage has been updated.
-  bool updated(Tensor tensor) const { return versions[tensors[tensor].storage] != 0; }
+  bool updated(Tensor tensor) const {
+    const Storage &storage = storages[tensors[tensor].storage];
+    return storage.version != 0 || !storage.pending.empty();
+  }
 
 private:
   struct Entry {
@@ -41,11 +48,25 @@ private:
     int source = -1;
     unsigned storage = 0, version = 0;
   };
+  struct Update {
+    Tensor tensor;
+    mlir::Value value;
+    mlir::Location loc;
+  };
+  struct Storage {
+    unsigned version = 0; // updates that have reached the whole storage
+    llvm::SmallVector<Update, 1> pending;
+  };
+
+  /// The tensor of which this one is another name.
+  Tensor original(Tensor tensor) const;
+  mlir::LogicalResult carryOut(Storage &storage);
+  mlir::LogicalResult apply(Tensor tensor, mlir::Value value, mlir::Location loc);
   mlir::Value scatter(const Entry &entry, mlir::Value source, mlir::Value part, mlir::Location loc);
 
   mlir::OpBuilder &builder;
   llvm::SmallVector<Entry, 0> tensors;
-  llvm::SmallVector<unsigned, 0> versions; // of storages
+  llvm::SmallVector<Storage, 0> storages;
 };
 
 } // namespace shardc::torch_export

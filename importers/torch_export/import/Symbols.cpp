@@ -133,12 +133,14 @@ Value Symbols::buildSymbol(OpBuilder &builder, StringRef name, Location loc) {
   return value;
 }
 
-Value Symbols::build(OpBuilder &builder, const SymExpr &expr, Location loc) {
+Value Symbols::build(OpBuilder &builder, const SymExpr &expr, Location errorLoc) {
+  // What is computed at the start belongs to no node.
+  Location loc = entry->getParentOp()->getLoc();
   if (expr.kind == Kind::Integer)
     return buildConstant(builder, loc, expr.value);
   if (expr.kind == Kind::Symbol)
-    return buildSymbol(builder, expr.symbol, loc);
-  Value value = build(builder, expr.operands[0], loc);
+    return buildSymbol(builder, expr.symbol, errorLoc);
+  Value value = build(builder, expr.operands[0], errorLoc);
   if (!value)
     return {};
   if (expr.kind == Kind::Pow) {
@@ -150,7 +152,7 @@ Value Symbols::build(OpBuilder &builder, const SymExpr &expr, Location loc) {
     return value;
   }
   for (const SymExpr &operand : llvm::drop_begin(expr.operands)) {
-    Value next = build(builder, operand, loc);
+    Value next = build(builder, operand, errorLoc);
     if (!next)
       return {};
     value = buildBinary(builder, loc, expr.kind, value, next);

@@ -23,11 +23,6 @@ bool makesNumbersOnly(const Node &node) {
   });
 }
 
-bool isKnown(const Overload *overload, MLIRContext *context) {
-  return overload && (overload->op.empty() ||
-                      RegisteredOperationName::lookup(overload->op, context).has_value());
-}
-
 bool isContiguous(const TensorMeta &meta) {
   int64_t expected = 1;
   if (meta.strides.size() != meta.sizes.size())
@@ -74,22 +69,42 @@ Target classify(const Node &node, MLIRContext *context) {
     target.kind = Target::Nested;
     return target;
   }
-  if (!name.consume_front("aten."))
-    return target;
-  auto [packet, overload] = name.split('.');
-  bool inPlace = packet.ends_with("_") && !packet.ends_with("__");
+  bool isAten = name.consume_front("aten.");
+  auto [packet, overload] = name.rsplit('.');
+  bool inPlace = isAten && packet.ends_with("_") && !packet.ends_with("__");
   std::string functional = (packet.drop_back(inPlace) + "." + overload).str();
   target.overload = findOverload(functional);
   target.schema = findSchema(functional);
-  if (target.schema && isKnown(target.overload, context))
+  if (!target.overload || !target.schema)
+    return {};
+  switch (target.overload->kind) {
+  case Overload::ByName:
+    if (!RegisteredOperationName::lookup(target.overload->op, context))
+      return {};
     target.kind = inPlace ? Target::InPlace : Target::Plain;
+    break;
+  case Overload::Special:
+    target.kind = inPlace ? Target::InPlace : Target::Plain;
+    break;
+  case Overload::Dropped:
+    target.kind = Target::Dropped;
+    break;
+  case Overload::View:
+    break; // stays unsupported, but is known to be a view
+  case Overload::Collective:
+    target.kind = Target::Collective;
+    break;
+  case Overload::Wait:
+    target.kind = Target::Wait;
+    break;
+  }
   return target;
 }
 
-Location locationOf(MLIRContext *context, const Node &node) {
+Location locationOf(MLIRContext *context, const Node &node, bool withName) {
   SourceLine source = sourceLine(node.stackTrace);
-  return makeModelLocation(context, node.name, modulePath(node.moduleStack), source.file,
-                           source.line);
+  return makeModelLocation(context, withName ? StringRef(node.name) : StringRef(),
+                           modulePath(node.moduleStack), source.file, source.line);
 }
 
 bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph) {

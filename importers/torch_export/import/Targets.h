@@ -8,13 +8,17 @@
 
 namespace shardc::torch_export {
 
+/// `overload` is set only for kinds that need it; `schema` wherever there is one.
 struct Target {
   enum Kind {
     Unsupported,
-    Sizes,  // makes symbolic numbers only
-    Nested, // runs the graph among its arguments as it is
-    Plain,  // `overload` and `schema` are set
-    InPlace // likewise, of the functional form; the first argument is updated
+    Sizes,   // makes symbolic numbers only
+    Nested,  // runs the graph among its arguments as it is
+    Plain,   // `overload` and `schema` are set
+    InPlace, // likewise, of the functional form; the first argument is updated
+    Dropped, // has no effect on values
+    Collective,
+    Wait
   };
   Kind kind = Unsupported;
   const Overload *overload = nullptr;
@@ -23,8 +27,8 @@ struct Target {
 
 Target classify(const Node &node, mlir::MLIRContext *context);
 
-/// Module path and source line of a node.
-mlir::Location locationOf(mlir::MLIRContext *context, const Node &node);
+/// Name, module path and source line of a node.
+mlir::Location locationOf(mlir::MLIRContext *context, const Node &node, bool withName = true);
 
 /// "torch.ops.aten.add.Tensor" without its prefix.
 llvm::StringRef shortTarget(const Node &node);

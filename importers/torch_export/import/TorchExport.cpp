@@ -44,7 +44,8 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
   std::optional<ExportedProgram> program = parseProgram(*json, error);
   if (!program)
     return fail();
-  return importProgram(*program, *tensors, file.getBufferIdentifier(), context);
+  ImportOptions options{file.getBufferIdentifier().str(), inputOptions().groups};
+  return importProgram(*program, *tensors, options, context);
 }
 
 } // namespace

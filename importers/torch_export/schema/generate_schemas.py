@@ -20,14 +20,19 @@ TYPES = {
 }
 
 
+NAMESPACES = {"ATEN": "aten", "PRIM": "prims", "C10D": "_c10d_functional"}
+
+
 def listed(path):
+    """Names in the form of the table: an overload of aten stands alone, others have their namespace."""
     text = "".join(line for line in path.open() if not line.startswith("//"))
-    return re.findall(r"ATEN\w*\(([\w.]+)[,)]", text)
+    found = re.findall(r"^(ATEN|PRIM|C10D)\w*\(([\w.]+)[,)]", text, re.M)
+    return [name if kind == "ATEN" else f"{NAMESPACES[kind]}.{name}" for kind, name in found]
 
 
 def find(name):
-    packet, overload = name.split(".")
-    packet = getattr(torch.ops.aten, packet, None)
+    space, packet, overload = name.split(".") if name.count(".") == 2 else ("aten", *name.split("."))
+    packet = getattr(getattr(torch.ops, space), packet, None)
     return getattr(packet, overload, None) if packet is not None else None
 
 
@@ -95,7 +100,7 @@ def main():
     missing = [name for name in names if find(name) is None]
     if missing:
         sys.exit(f"{source}: PyTorch {torch.__version__} has no such overloads: {', '.join(missing)}")
-    in_place = [name.replace(".", "_.", 1) for name in names]
+    in_place = [name.replace(".", "_.", 1) for name in names if name.count(".") == 1]
     names = sorted(names + [name for name in in_place if find(name) is not None])
     lines, table = [f"// Generated from PyTorch {torch.__version__}."], []
     for i, name in enumerate(names):

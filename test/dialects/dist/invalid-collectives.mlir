@@ -185,3 +185,13 @@ func.func @f(%x: tensor<6xf32>) {
   %1 = dist.permute over #g pairs [[0, 1]] %x dim 0 : tensor<6xf32>
   return
 }
+
+// -----
+#g = #dist.groups<[[0, 1]]>
+func.func @f(%x: tensor<6xf32>) {
+  // Less may be sent than there is, not more.
+  %0 = dist.all_to_all over #g %x split 0 extents [2, 3] concat 0 extents [1, 1] : (tensor<6xf32>) -> tensor<2xf32>
+  // expected-error@+1 {{tensor 0: extents of dim 0 sum to 7, more than 6}}
+  %1 = dist.all_to_all over #g %x split 0 extents [2, 5] concat 0 extents [1, 1] : (tensor<6xf32>) -> tensor<2xf32>
+  return
+}

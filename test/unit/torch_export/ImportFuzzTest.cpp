@@ -36,7 +36,8 @@ TEST(ImportFuzz, Programs) {
       if (!program)
         continue;
       size_t before = errors;
-      OwningOpRef<ModuleOp> module = importProgram(*program, *store, "fuzz.pt2", &context);
+      OwningOpRef<ModuleOp> module =
+          importProgram(*program, *store, {"fuzz.pt2", "consecutive"}, &context);
       ASSERT_TRUE(module || errors > before) << name << " " << i;
       modules += bool(module);
       ASSERT_TRUE(!module || succeeded(verify(*module))) << name << " " << i;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/torch_export/import/Environment.h"
+
+#include "dialects/dist/Dist.h"
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+
+Value Environment::tensor(StringRef name, Location loc) {
+  if (std::optional<Storages::Tensor> found = find(name))
+    return storages.read(*found, loc);
+  if (isPending(name))
+    emitError(loc) << "reads '" << name << "' before its collective is waited for";
+  else
+    emitError(loc) << "the tensor '" << name << "' is not available here";
+  return {};
+}
+
+FailureOr<OpFoldResult> Environment::size(const SymIntArg &value, Location loc) {
+  if (value.constant())
+    return OpFoldResult(builder.getIndexAttr(value.value));
+  auto found = frame().sizes.find(value.name);
+  if (found == frame().sizes.end())
+    return emitError(loc) << "the symbolic integer '" << StringRef(value.name)
+                          << "' is not available here";
+  if (!found->second)
+    return failure(); // reported where it is made
+  return found->second;
+}
+
+std::optional<Storages::Tensor> Environment::find(StringRef name) {
+  auto found = frame().tensors.find(name);
+  if (found == frame().tensors.end())
+    return std::nullopt;
+  return found->second;
+}
+
+StringRef Environment::findPending(const Node &node) {
+  if (frame().futures.empty() && frame().postponed.empty())
+    return {};
+  for (const NamedArgument &input : node.inputs) {
+    if (auto *tensor = std::get_if<TensorArg>(&input.value); tensor && isPending(tensor->name))
+      return tensor->name;
+    if (auto *list = std::get_if<TensorListArg>(&input.value))
+      for (const TensorArg &element : list->tensors)
+        if (isPending(element.name))
+          return element.name;
+  }
+  return {};
+}
+
+void Environment::wait(StringRef name, Location loc) {
+  Future future = frame().futures.lookup(name);
+  frame().futures.erase(name);
+  Value value = dist::WaitOp::create(builder, loc, future.value).getResult(0);
+  if (future.target) {
+    storages.write(*future.target, value, loc);
+    frame().tensors[name] = storages.addView(*future.target, value);
+  } else {
+    frame().tensors[name] = storages.add(value);
+  }
+}
+
+LogicalResult Environment::bindNames(ArrayRef<Argument> names, ArrayRef<const Argument *> arguments,
+                                     Frame &from, Frame &to, Location loc) {
+  for (auto [name, argument] : llvm::zip_equal(names, arguments)) {
+    auto *tensorName = std::get_if<TensorArg>(&name);
+    auto *sizeName = std::get_if<SymIntArg>(&name);
+    if (tensorName) {
+      auto *tensor = std::get_if<TensorArg>(argument);
+      auto found = tensor ? from.tensors.find(tensor->name) : from.tensors.end();
+      if (found == from.tensors.end())
+        return emitError(loc) << "a nested graph uses a tensor that is not available";
+      to.tensors[tensorName->name] = found->second;
+    } else if (sizeName && !sizeName->constant()) {
+      auto *value = std::get_if<SymIntArg>(argument);
+      auto *constant = std::get_if<int64_t>(argument);
+      if (constant || (value && value->constant()))
+        to.sizes[sizeName->name] =
+            OpFoldResult(builder.getIndexAttr(constant ? *constant : value->value));
+      else if (value)
+        to.sizes[sizeName->name] = from.sizes.lookup(value->name);
+    }
+  }
+  return success();
+}
+
+void forEachTensor(const Node &node, const Graph &graph,
+                   function_ref<void(unsigned, StringRef, const TensorMeta &)> visit) {
+  unsigned number = 0;
+  auto one = [&](StringRef name) {
+    auto found = graph.tensors.find(std::string_view(name));
+    if (found != graph.tensors.end())
+      visit(number++, name, found->second);
+  };
+  for (const Argument &output : node.outputs) {
+    if (auto *tensor = std::get_if<TensorArg>(&output))
+      one(tensor->name);
+    else if (auto *list = std::get_if<TensorListArg>(&output))
+      for (const TensorArg &element : list->tensors)
+        one(element.name);
+  }
+}
+
+} // namespace shardc::torch_export

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The values that the names of a program stand for while it is imported: tensors, symbolic sizes
+// and collectives in flight, of the graph that is being read and of those around it.
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_ENVIRONMENT_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_ENVIRONMENT_H
+
+#include "importers/torch_export/import/Call.h"
+#include "importers/torch_export/import/Storages.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace shardc::torch_export {
+
+/// A collective in flight.
+struct Future {
+  mlir::Value value;
+  /// The tensor that it writes into; the result shares its storage once it has been waited for.
+  std::optional<Storages::Tensor> target;
+};
+
+/// The names of one graph: the program's, or one nested in a node.
+struct Frame {
+  const Graph *graph;
+  llvm::StringMap<Storages::Tensor> tensors = {};
+  llvm::StringMap<mlir::OpFoldResult> sizes = {}; // null: could not be built
+  llvm::StringMap<Future> futures = {};           // not waited for yet
+  llvm::StringMap<const Node *> postponed = {};   // views of futures, built after the wait
+};
+
+class Environment final : public ValueSource {
+public:
+  explicit Environment(mlir::OpBuilder &builder) : storages(builder), builder(builder) {}
+
+  mlir::Value tensor(llvm::StringRef name, mlir::Location loc) override;
+  mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) override;
+
+  Frame &frame() { return frames.back(); }
+  std::optional<Storages::Tensor> find(llvm::StringRef name);
+
+  /// Whether the name stands for a collective in flight, or a view of one.
+  bool isPending(llvm::StringRef name) {
+    return frame().futures.contains(name) || frame().postponed.contains(name);
+  }
+  /// The first tensor argument, list elements included, that is pending; empty if there is none.
+  llvm::StringRef findPending(const Node &node);
+
+  /// Waits for the collective; from then on the name stands for the tensor that it delivers.
+  void wait(llvm::StringRef name, mlir::Location loc);
+
+  /// Gives values of one frame names in another.
+  mlir::LogicalResult bindNames(llvm::ArrayRef<Argument> names,
+                                llvm::ArrayRef<const Argument *> arguments, Frame &from, Frame &to,
+                                mlir::Location loc);
+
+  Storages storages;
+  llvm::SmallVector<Frame, 1> frames;
+
+private:
+  mlir::OpBuilder &builder;
+};
+
+/// Calls `visit(number, name, metadata)` for each tensor that a node makes; numbers count all
+/// outputs but numbers and None.
+void forEachTensor(const Node &node, const Graph &graph,
+                   llvm::function_ref<void(unsigned, llvm::StringRef, const TensorMeta &)> visit);
+
+} // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_ENVIRONMENT_H
