@@ -7,7 +7,7 @@ using namespace shardc::collectives;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 /// How many kernels that do not fit are passed over before the base order decides.
-static constexpr int kernelsToTry = 8;
+static constexpr int kernelsToTry = 4;
 
 ProgramTimes::ProgramTimes(const Problem &problem, const TaskTimes &times) {
   double at = 0;

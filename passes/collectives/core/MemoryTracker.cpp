@@ -182,6 +182,13 @@ void MemoryTracker::applyStep(StepId step) {
 }
 
 bool MemoryTracker::tryStep(StepId step, uint64_t reserve) {
+  // Most refusals need no look at the completion.
+  int64_t allocated = 0;
+  for (auto [storage, index] : problem.storagesOfStep[step])
+    if (!born[storage])
+      allocated += problem.storageBytes[storage];
+  if (current + allocated > limit - static_cast<int64_t>(reserve))
+    return false;
   applyStep(step);
   return commitIfFits(reserve);
 }
@@ -234,6 +241,11 @@ void MemoryTracker::finishUseAt(StorageId storage, StepId step) {
 }
 
 bool MemoryTracker::tryStartBucket(std::span<const TaskId> members) {
+  int64_t packed = 0;
+  for (TaskId task : members)
+    packed += problem.graph.operandBytes(problem.nodeOf[task]);
+  if (!flat && current + packed > limit)
+    return false;
   uint32_t bucket = buckets.size();
   buckets.emplace_back();
   applyStart(bucket, members);

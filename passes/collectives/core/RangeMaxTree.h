@@ -37,8 +37,20 @@ public:
       if (r & 1)
         apply(--r, delta);
     }
-    pullAbove(left);
-    pullAbove(right - 1);
+    // Two paths up to where they meet, then one, which ends where nothing changes.
+    uint32_t last = right - 1;
+    while (left != last) {
+      left /= 2;
+      last /= 2;
+      pull(left);
+      if (left != last)
+        pull(last);
+    }
+    while (left != 1) {
+      left /= 2;
+      if (!pull(left))
+        return;
+    }
   }
 
   /// The maximum of the positions [begin, size); `lowest` or less if there are none.
@@ -61,9 +73,12 @@ private:
     if (node < leaves)
       added[node] += delta;
   }
-  void pullAbove(uint32_t node) {
-    while ((node /= 2) != 0)
-      top[node] = std::max(top[2 * node], top[2 * node + 1]) + added[node];
+  /// Returns whether the node's maximum changed.
+  bool pull(uint32_t node) {
+    int64_t value = std::max(top[2 * node], top[2 * node + 1]) + added[node];
+    bool changed = top[node] != value;
+    top[node] = value;
+    return changed;
   }
 
   uint32_t leaves = 1;

@@ -32,9 +32,12 @@ constexpr MergeChoice mergeChoices[] = {{false, 0.1, 1},   {false, 1, 4},     {f
                                         {false, 0.3, 0.5}, {true, 0.01, 0.5}, {true, 0.1, 0.5},
                                         {true, 1, 4},      {true, 0.03, 0.5}};
 
-/// From this many tasks on only the first order and the first few merge choices are tried.
-constexpr size_t manyTasks = 50000;
-constexpr size_t fewMergeChoices = 3;
+/// How many orders and merge choices are tried for programs of up to so many tasks: the larger the
+/// program, the less there is to gain from one more.
+struct Effort {
+  size_t tasks, orders, merges;
+};
+constexpr Effort efforts[] = {{6000, 6, 8}, {50000, 3, 5}, {SIZE_MAX, 1, 3}};
 
 /// Tries schedules that start from one base order.
 class Search {
@@ -76,16 +79,16 @@ private:
   bool tryLevel(uint64_t level) {
     input.memoryLimit = level;
     refusals = 0;
-    bool few = problem.numTasks() >= manyTasks;
+    const Effort *effort = efforts;
+    while (effort->tasks < problem.numTasks())
+      ++effort;
     std::vector<SchedulePolicy> policies = orders();
-    if (few)
-      policies.resize(1);
+    policies.resize(effort->orders);
     for (const SchedulePolicy &policy : policies)
       tryPolicy(policy);
     if (!options.bucket || keys.numKeys() == 0)
       return refusals == 0;
-    std::span<const MergeChoice> choices = mergeChoices;
-    for (const MergeChoice &choice : few ? choices.first(fewMergeChoices) : choices) {
+    for (const MergeChoice &choice : std::span(mergeChoices).first(effort->merges)) {
       SchedulePolicy policy = policies.front();
       if (choice.wide)
         policy.prefetchUs = policy.earlyUs = infinity;

@@ -206,13 +206,30 @@ private:
     }
     return kernel("add", {normBackward(saved, scatterSequence(sum)), g}, local * s.hidden, bf16);
   }
+  ValueId expertsBackward(ValueId g) {
+    ValueId saved = input(local * s.hidden, bf16), act = input(local * s.mlp / 8, bf16),
+            arrived = input(local * s.hidden, bf16), scores = input(local * 64, f32);
+    uint64_t size = s.localExperts * s.hidden * s.mlp / 8;
+    double flops = 2.0 * local * s.hidden * s.mlp / 8;
+    ValueId sorted = kernel("index", {g, scores}, 4 * local * s.hidden, bf16);
+    ValueId there = collective(CollectiveKind::AllToAll, epGroup, sorted, local * s.hidden);
+    ValueId gact = linearBackward(act, there, size * s.tp, flops);
+    ValueId gup = kernel("silu_backward", {gact, act}, elements(act), bf16);
+    ValueId gin = linearBackward(arrived, gup, size * s.tp, flops);
+    ValueId back = collective(CollectiveKind::AllToAll, epGroup, gin, local * s.hidden);
+    double shared = 2.0 * local * s.hidden * s.mlp / 4;
+    ValueId gshared = linearBackward(saved, kernel("silu_backward", {g, saved}, elements(g), bf16),
+                                     s.hidden * s.mlp / 4, shared);
+    ValueId sum = kernel("add", {back, gshared, scores}, local * s.hidden, bf16);
+    return kernel("add", {normBackward(saved, sum), g}, local * s.hidden, bf16);
+  }
   void backward() {
     ValueId x = input(s.tokens * s.hidden, bf16);
     ValueId g = scatterSequence(linearBackward(x, input(s.tokens * s.vocabulary / s.tp, bf16),
                                                s.hidden * s.vocabulary,
                                                2.0 * s.tokens * s.hidden * s.vocabulary / s.tp));
     for (unsigned layer = 0; layer != s.layers; ++layer) {
-      g = blockBackward(g, s.mlp, false);
+      g = s.localExperts ? expertsBackward(g) : blockBackward(g, s.mlp, false);
       g = blockBackward(g, s.hidden, true);
     }
     gradient(kernel("embedding_backward", {g}, s.vocabulary * s.hidden / s.tp, bf16));
