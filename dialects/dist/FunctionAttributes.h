@@ -4,10 +4,9 @@
 // types.
 //
 // Arguments and results:
-//   dist.name         string, or array of strings for tied weights: the name in the model
-//   ("fc.weight";
-//                     of a mutation or gradient result: the name of what is mutated or
-//                     differentiated)
+//   dist.name         string, or array of strings for tied weights: the name in the model, such as
+//                     "fc.weight"; of a mutation or gradient result the name of what is mutated or
+//                     differentiated
 //   dist.kind         what it is: see `argumentKinds()` and `resultKinds()`
 //   dist.annotation   imported stage: layout asked for, placements may be open
 //   dist.origin       imported stage: who asked for the annotation (`plan.yaml:7`), one string per
@@ -18,8 +17,8 @@
 //   dist.global_type  local stage: type of the whole tensor, without a layout
 //   dist.sizes        array of #dist.size, one per dim of the whole tensor: names its dynamic dims
 // Functions:
-//   dist.symbols      array of #dist.symbol: the symbols that sizes and extents may use, with
-//   ranges
+//   dist.symbols      array of #dist.symbol: the symbols that sizes and extents may use, and their
+//                     ranges
 // Modules:
 //   dist.mesh         the mesh that the program is for
 //   dist.specializations  dictionary: name of a function that was specialised -> #dist.variants
