@@ -12,8 +12,12 @@
 #PP = #dist.layout<#mesh, [P(sum), P(sum)]>
 #S1P = #dist.layout<#mesh, [S(1), P(sum)]>
 
-// The inner axis leaves first (R1): otherwise rows would be in the wrong order.
+// An inner axis cannot take the outer one's place (R1): rows are gathered over both, in order, before tp splits them anew.
 // CHECK-LABEL: func.func @misaligned
+// CHECK-NEXT: %[[A:.*]] = dist.redistribute %arg0 : tensor<5x3xf32, #S0dp_S0tp> to tensor<5x3xf32, #R>
+// CHECK-NEXT: %[[B:.*]] = dist.redistribute %[[A]] : tensor<5x3xf32, #R> to tensor<5x3xf32, #S0tp>
+// CHECK-NEXT: return %[[B]]
+func.func @misaligned
 // CHECK-NEXT: %[[A:.*]] = dist.redistribute %arg0 : tensor<5x3xf32, #S0dp_S0tp> to tensor<5x3xf32, #S0dp>
 // CHECK-NEXT: %[[B:.*]] = dist.redistribute %[[A]] : tensor<5x3xf32, #S0dp> to tensor<5x3xf32, #R>
 // CHECK-NEXT: %[[C:.*]] = dist.redistribute %[[B]] : tensor<5x3xf32, #R> to tensor<5x3xf32, #S0tp>

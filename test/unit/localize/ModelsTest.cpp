@@ -20,6 +20,9 @@ TEST(LocalizeModels, EveryOpHasALocalForm) {
   context.loadDialect<aten::AtenDialect>();
   unsigned ops = 0;
   for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("aten")) {
+    // What nobody knows cannot be sharded: placing it is an error.
+    if (name.getStringRef() == "aten.opaque")
+      continue;
     EXPECT_TRUE(name.hasInterface<LocalizableOpInterface>()) << name.getStringRef().str();
     ++ops;
   }
