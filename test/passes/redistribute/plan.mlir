@@ -13,7 +13,11 @@
 #S1P = #dist.layout<#mesh, [S(1), P(sum)]>
 
 // An inner axis cannot take the outer one's place (R1): rows are gathered over both, in order, before tp splits them anew.
-// CHECK-LABEL: func.func @misaligned(%x: tensor<5x3xf32, #S00>) -> tensor<5x3xf32, #RS0> {
+// CHECK-LABEL: func.func @misaligned
+// CHECK-NEXT: %[[A:.*]] = dist.redistribute %arg0 : tensor<5x3xf32, #S0dp_S0tp> to tensor<5x3xf32, #R>
+// CHECK-NEXT: %[[B:.*]] = dist.redistribute %[[A]] : tensor<5x3xf32, #R> to tensor<5x3xf32, #S0tp>
+// CHECK-NEXT: return %[[B]]
+func.func @misaligned(%x: tensor<5x3xf32, #S00>) -> tensor<5x3xf32, #RS0> {
   // Three rows of three floats over two ranks of tp: half of 36 bytes.
   // expected-remark @+1 {{is redistributed from [S(0), S(0)] to [R, S(0)] by way of [S(0), R]: 18 bytes a rank to gather it}}
   %y = dist.redistribute %x : tensor<5x3xf32, #S00> to tensor<5x3xf32, #RS0>
