@@ -2,6 +2,7 @@
 
 #include "lowering/Passes.h"
 
+#include "lowering/artifact/Compile.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/exec/Exec.h"
 #include "lowering/linalg/Passes.h"
@@ -14,6 +15,7 @@ void shardc::registerLoweringPasses() {
   memory::registerShardcMemoryPasses();
   cpu::registerShardcCpuPasses();
   cpu::registerPipelines();
+  registerLowerCpuPipeline();
 }
 
 void shardc::registerLoweringDialects(mlir::DialectRegistry &registry) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "lowering/cpu/GlobalPool.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/cpu/RuntimeAbi.h"
 #include "lowering/exec/Exec.h"
@@ -37,8 +38,7 @@ Value frameOf(Operation *op) {
 /// Packs the arguments into a struct on the stack; a small function unpacks them and calls the
 /// body.
 struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
-  ParallelCallLowering(const LLVMTypeConverter &converter, SymbolTable &symbols)
-      : ConvertOpToLLVMPattern(converter), symbols(symbols) {}
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
   LogicalResult matchAndRewrite(exec::ParallelCallOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
@@ -100,12 +100,11 @@ struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
     LLVM::ReturnOp::create(rewriter, loc, ValueRange());
     return task;
   }
-
-  SymbolTable &symbols;
 };
 
 struct FailIfLowering : ConvertOpToLLVMPattern<exec::FailIfOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  FailIfLowering(const LLVMTypeConverter &converter, GlobalPool &pool)
+      : ConvertOpToLLVMPattern(converter), pool(pool) {}
 
   LogicalResult matchAndRewrite(exec::FailIfOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
@@ -117,13 +116,19 @@ struct FailIfLowering : ConvertOpToLLVMPattern<exec::FailIfOp> {
     rewriter.setInsertionPointToEnd(before);
     LLVM::CondBrOp::create(rewriter, loc, adaptor.getCondition(), fail, after);
     rewriter.setInsertionPointToStart(fail);
-    Value message = abi::stringConstant(rewriter, loc, function, op.getMessage());
+    Value message = pool.string(rewriter, loc, op.getMessage());
     abi::callFail(rewriter, loc, frameOf(op), function.getBody().front().getArgument(1), message);
     LLVM::BrOp::create(rewriter, loc, after);
     rewriter.eraseOp(op);
     return success();
   }
+
+  GlobalPool &pool;
 };
+
+bool isPlan(func::FuncOp function) {
+  return function->hasAttrOfType<UnitAttr>(exec::kPlanAttr);
+}
 
 struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
   void runOnOperation() override {
@@ -132,21 +137,26 @@ struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
     LowerToLLVMOptions options(context);
     options.useBarePtrCallConv = true;
     LLVMTypeConverter converter(context, options);
-    SymbolTable symbols(module);
     RewritePatternSet patterns(context);
     arith::populateArithToLLVMConversionPatterns(converter, patterns);
     cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
     populateFuncToLLVMConversionPatterns(converter, patterns);
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
-    populateMathToLLVMConversionPatterns(converter, patterns);
+    // The C library has what LLVM has no intrinsic for.
+    populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false,
+                                         /*benefit=*/2);
     populateMathToLibmConversionPatterns(patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
-    patterns.add<ParallelCallLowering>(converter, symbols);
-    patterns.add<FailIfLowering>(converter);
+    patterns.add<ParallelCallLowering>(converter);
+    GlobalPool pool(module);
+    patterns.add<FailIfLowering>(converter, pool);
     LLVMConversionTarget target(*context);
-    target.addLegalOp<ModuleOp>();
-    if (failed(applyFullConversion(module, target, std::move(patterns))))
+    SmallVector<Operation *> functions;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function->hasAttr(exec::kEntryAttr) && !isPlan(function))
+        functions.push_back(function);
+    if (failed(applyFullConversion(functions, target, std::move(patterns))))
       return signalPassFailure();
     // Bodies keep their arguments' aliasing only as long as they are functions of their own.
     for (auto function : module.getOps<LLVM::LLVMFuncOp>())

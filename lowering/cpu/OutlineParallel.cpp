@@ -231,6 +231,7 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     entry.eraseArguments(0, count);
     kernel.setAllArgAttrs(ArrayRef<DictionaryAttr>());
     kernel.setType(builder.getFunctionType(entry.getArgumentTypes(), {}));
+    kernel->setAttr(exec::kOutlinedAttr, builder.getUnitAttr());
     markPointers(kernel);
   }
 };

@@ -59,13 +59,28 @@ def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
 }
 
 def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
-  let summary = "Kernels, and what is left of entries, to LLVM's dialect";
+  let summary = "Kernels to LLVM's dialect";
   let description = [{
     Expects linalg to be loops and kernels to have their binary interface (`cpu-outline-parallel`). An
     `exec.parallel_call` becomes a call of the runtime's service of that name through the frame, with a function that
     unpacks the arguments; `exec.fail_if` one of `fail`.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def CpuEmitProgram : Pass<"cpu-emit-program", "::mlir::ModuleOp"> {
+  let summary = "Entries to LLVM's dialect, and the tables of the program";
+  let description = [{
+    An entry becomes a function of the runtime's frame (runtime/abi/shardrt_program.h), which gives it memory and
+    services; so does its plan function. Kernels must have been converted (`cpu-convert-to-llvm`). Groups, collectives
+    and names of what the entries run become attributes of the module, from which the artifact's tables are made.
+
+    ```mlir
+    exec.launch @relu(%0, %1) : memref<8x32xf32>, memref<8x32xf32>                    // before
+    llvm.call @relu(%frame, %location, %0, %1) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()  // after
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"];
 }
 
 def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {

@@ -4,9 +4,6 @@
 
 #include "runtime/abi/shardrt_program.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA1.h"
-
 #include <cstddef>
 
 using namespace mlir;
@@ -45,24 +42,6 @@ void storeField(OpBuilder &builder, Location loc, Value value, Value base, size_
   LLVM::StoreOp::create(builder, loc, value, at);
 }
 
-Value stringConstant(OpBuilder &builder, Location loc, Operation *from, StringRef text) {
-  auto module = from->getParentOfType<ModuleOp>();
-  std::string name = "str_" + llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(text)),
-                                          /*LowerCase=*/true)
-                                  .substr(0, 20);
-  auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
-  if (!global) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(module.getBody());
-    std::string terminated = text.str() + '\0';
-    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), terminated.size());
-    global =
-        LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                               name, builder.getStringAttr(terminated));
-  }
-  return LLVM::AddressOfOp::create(builder, loc, global);
-}
-
 void callParallelFor(OpBuilder &builder, Location loc, Value frame, Value function, Value argument,
                      Value count, Value grain) {
   callService(builder, loc, frame, offsetof(shardrt_services, parallel_for),
@@ -84,6 +63,25 @@ Value callFailed(OpBuilder &builder, Location loc, Value frame) {
 Value callGemm(OpBuilder &builder, Location loc, Value frame, Value gemm) {
   return callService(builder, loc, frame, offsetof(shardrt_services, gemm), builder.getI32Type(),
                      {gemm})
+      .getResult();
+}
+
+Value callCollective(OpBuilder &builder, Location loc, Value frame, Value descriptor,
+                     Value tensors) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, collective),
+                     builder.getI32Type(), {descriptor, tensors})
+      .getResult();
+}
+
+Value callStart(OpBuilder &builder, Location loc, Value frame, Value descriptor, Value tensors) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, start), builder.getI64Type(),
+                     {descriptor, tensors})
+      .getResult();
+}
+
+Value callWait(OpBuilder &builder, Location loc, Value frame, Value token) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, wait), builder.getI32Type(),
+                     {token})
       .getResult();
 }
 

@@ -17,11 +17,6 @@ mlir::Value loadField(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type t
 void storeField(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value base,
                 size_t bytes);
 
-/// Address of a zero-terminated string, private to the module around `from`; equal strings share
-/// it.
-mlir::Value stringConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation *from,
-                           llvm::StringRef text);
-
 /// `frame` is the shardrt_frame of the run.
 void callParallelFor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
                      mlir::Value function, mlir::Value argument, mlir::Value count,
@@ -32,6 +27,14 @@ mlir::Value callFail(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value f
 mlir::Value callFailed(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame);
 mlir::Value callGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
                      mlir::Value gemm);
+/// `descriptor` is a shardrt_collective, `tensors` an array of shardrt_collective_tensor.
+mlir::Value callCollective(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
+                           mlir::Value descriptor, mlir::Value tensors);
+/// The token.
+mlir::Value callStart(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
+                      mlir::Value descriptor, mlir::Value tensors);
+mlir::Value callWait(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
+                     mlir::Value token);
 void callMark(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame, mlir::Value op);
 
 } // namespace shardc::cpu::abi

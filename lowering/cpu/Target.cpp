@@ -16,30 +16,11 @@ using namespace llvm;
 namespace shardc::cpu {
 namespace {
 
-/// Instruction sets that generated code may use, by LLVM's name and by that of /proc/cpuinfo.
-struct Feature {
-  StringLiteral llvmName;
-  StringLiteral cpuinfoName;
-};
-constexpr Feature kFeatures[] = {
-    {"sse3", "pni"},
-    {"ssse3", "ssse3"},
-    {"sse4.1", "sse4_1"},
-    {"sse4.2", "sse4_2"},
-    {"popcnt", "popcnt"},
-    {"avx", "avx"},
-    {"f16c", "f16c"},
-    {"fma", "fma"},
-    {"bmi", "bmi1"},
-    {"bmi2", "bmi2"},
-    {"avx2", "avx2"},
-    {"avx512f", "avx512f"},
-    {"avx512dq", "avx512dq"},
-    {"avx512cd", "avx512cd"},
-    {"avx512bw", "avx512bw"},
-    {"avx512vl", "avx512vl"},
-    {"avx512vnni", "avx512_vnni"},
-    {"avx512bf16", "avx512_bf16"},
+/// Instruction sets that generated code may use, by LLVM's names, which are also those of manifests.
+constexpr StringLiteral kFeatures[] = {
+    "sse3",     "ssse3",    "sse4.1",     "sse4.2",     "popcnt", "avx",      "f16c",
+    "fma",      "bmi",      "bmi2",       "lzcnt",      "avx2",   "avx512f",  "avx512dq",
+    "avx512cd", "avx512bw", "avx512vl",   "avx512vnni", "avx512bf16",
 };
 
 const llvm::Target *lookUp(const std::string &triple, std::string &message) {
@@ -106,9 +87,9 @@ Expected<Target> resolveTarget(StringRef spec) {
   }
   std::unique_ptr<MCSubtargetInfo> info(
       target->createMCSubtargetInfo(Triple(result.triple), result.cpu, result.features));
-  for (const Feature &feature : kFeatures)
-    if (info->checkFeatures(("+" + feature.llvmName).str()))
-      result.required.push_back(feature.cpuinfoName.str());
+  for (StringLiteral feature : kFeatures)
+    if (info->checkFeatures(("+" + feature).str()))
+      result.required.push_back(feature.str());
   if (result.hasFeature("avx512f") && result.hasFeature("avx512vl")) {
     result.vectorBits = 512;
     result.vectorRegisters = 32;

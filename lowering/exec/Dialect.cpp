@@ -48,11 +48,13 @@ LogicalResult AllocOp::verify() {
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
-  auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
-  if (!kernel)
-    return emitOpError("launches '") << getKernel() << "', which is no function";
-  if (!kernel->hasAttr(kKernelAttr))
+  Operation *callee = tables.lookupNearestSymbolFrom(*this, getKernelAttr());
+  if (!callee || !callee->hasAttr(kKernelAttr))
     return emitOpError("launches '") << getKernel() << "', which is no kernel";
+  // A kernel with its binary interface takes what its arguments consist of.
+  auto kernel = dyn_cast<func::FuncOp>(callee);
+  if (!kernel || kernel->hasAttr(kOutlinedAttr))
+    return success();
   SmallVector<Type> types;
   for (Type type : getArgs().getTypes()) {
     auto memref = dyn_cast<MemRefType>(type);

@@ -155,11 +155,35 @@ def Exec_CheckRangeOp : Exec_Op<"check_range"> {
   }];
 }
 
+def Exec_SetOffsetOp : Exec_Op<"set_offset"> {
+  let summary = "In plan functions: the arena offset, in bytes, of the buffer with this slot";
+  let arguments = (ins Index:$offset, I64Attr:$slot);
+  let assemblyFormat = "$offset `slot` $slot attr-dict";
+}
+
+def Exec_SetArenaBytesOp : Exec_Op<"set_arena_bytes"> {
+  let summary = "In plan functions: the size of the arena";
+  let arguments = (ins Index:$bytes);
+  let assemblyFormat = "$bytes attr-dict";
+}
+
+def Exec_ArgumentOp : Exec_Op<"argument", [Pure]> {
+  let summary = "Memory that the caller of an entry gives: number `index` of its kind";
+  let description = [{
+    ```mlir
+    %x = exec.argument input 0 : memref<8x64xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$kind, I64Attr:$index);
+  let results = (outs AnyMemRef:$memory);
+  let assemblyFormat = "$kind $index attr-dict `:` type($memory)";
+}
+
 class Exec_CollectiveOpBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandSegments]> {
   let arguments = (ins
     StrAttr:$kind, OptionalAttr<Dist_ReductionAttr>:$reduction, Dist_GroupAttrInterface:$group,
     Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs, Variadic<Index>:$sizes,
-    DenseI64ArrayAttr:$gather_dims, DenseI64ArrayAttr:$scatter_dims,
+    TypeArrayAttr:$element_types, DenseI64ArrayAttr:$gather_dims, DenseI64ArrayAttr:$scatter_dims,
     TypedArrayAttrBase<DenseI64ArrayAttr, "full extents of each tensor">:$extents,
     TypedArrayAttrBase<DenseI64ArrayAttr, "extents by position along the gather dim">:$gather_extents,
     TypedArrayAttrBase<DenseI64ArrayAttr, "extents by position along the scatter dim">:$scatter_extents,
@@ -172,7 +196,7 @@ def Exec_CollectiveOp : Exec_CollectiveOpBase<"collective"> {
     On dense buffers. Each tensor has its *full* extents (with the gather and the scatter dim whole), and may have a list
     of extents by position along these dims; no list is PyTorch's chunks. A dynamic entry is one of `sizes`, in order:
     extents, gather extents and scatter extents of the first tensor, then of the second, and so on. This is
-    `shardrt_collective` of the runtime.
+    `shardrt_collective` of the runtime. `element_types` are those of the tensors (memory has i8 for bool).
   }];
   let assemblyFormat = [{
     $kind ($reduction^)? `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`

@@ -76,6 +76,9 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
     target->setAttr(dist::kSymbolsAttr, symbols);
   for (auto [i, kind] : llvm::enumerate(kinds))
     target.setArgAttr(i, exec::kArgumentAttr, kind);
+  for (unsigned i = 0; i < source.getNumArguments(); ++i)
+    if (Attribute index = source.getArgAttr(i, exec::kIndexAttr))
+      target.setArgAttr(i, exec::kIndexAttr, index);
   target.addEntryBlock();
   return target;
 }

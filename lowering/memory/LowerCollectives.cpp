@@ -155,6 +155,9 @@ struct Lowering {
     ArrayRef<int64_t> pairs;
     if (auto permute = dyn_cast<dist::PermuteOp>(op.getOperation()))
       pairs = permute.getPairs();
+    SmallVector<Type> elements;
+    for (Value tensor : op.getTensors())
+      elements.push_back(aten::elementTypeOf(tensor));
     auto make = [&]<typename Op>(Op *, auto... result) {
       return Op::create(b, op.getLoc(), result...,
                         b.getStringAttr(kindName(op.getCollectiveKind())), reduction, op.getGroup(),

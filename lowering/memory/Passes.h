@@ -5,6 +5,8 @@
 #ifndef SHARDC_LOWERING_MEMORY_PASSES_H
 #define SHARDC_LOWERING_MEMORY_PASSES_H
 
+#include "dialects/interfaces/PassStatistic.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -37,4 +37,38 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
+  let summary = "Keeps one copy of kernels that are equal";
+  let description = [{
+    Equal in everything but name and location: the layers of a model share their kernels, which are then compiled once.
+
+    ```mlir
+    exec.launch @add_layer_norm(...)      // before
+    exec.launch @add_layer_norm_1(...)
+    exec.launch @add_layer_norm(...)      // after
+    exec.launch @add_layer_norm(...)
+    ```
+  }];
+  let statistics = [Statistic<"kernels", "kernels", "Kernels before">,
+                    Statistic<"merged", "merged", "Kernels that another one replaced">];
+}
+
+def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
+  let summary = "Places all buffers of an entry in one arena";
+  let description = [{
+    A buffer lives from its first to its last use; what a collective in flight reads or writes lives until the wait. Two
+    buffers that live at the same time do not overlap. Static sizes give constant offsets; with symbolic sizes a plan
+    function evaluates the offsets for given symbols: each buffer lies above those that live at the same time and
+    lie below it for representative sizes.
+
+    ```mlir
+    %0 = exec.alloc : memref<8x64xf32>            // before
+    %0 = exec.alloc at 4096 : memref<8x64xf32>    // after
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::shardc::exec::ExecDialect"];
+  let statistics = [Statistic<"arenaBytes", "arena-bytes", "Bytes of all arenas">,
+                    Statistic<"peakBytes", "peak-bytes", "Bytes live at once: no arena is smaller">];
+}
+
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/artifact/Description.h"
+
+#include "lowering/artifact/ElementTypes.h"
+#include "lowering/exec/Exec.h"
+
+#include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
+#include "runtime/abi/shardrt_program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace shardc::artifact {
+namespace {
+
+llvm::json::Value expression(AffineExpr expr, ArrayRef<StringAttr> symbols) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue();
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return symbols[symbol.getPosition()].getValue();
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return symbols[dim.getPosition()].getValue();
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  const char *name = "mod";
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    name = "add";
+    break;
+  case AffineExprKind::Mul:
+    name = "mul";
+    break;
+  case AffineExprKind::FloorDiv:
+    name = "floordiv";
+    break;
+  case AffineExprKind::CeilDiv:
+    name = "ceildiv";
+    break;
+  default:
+    break;
+  }
+  return llvm::json::Array{name, expression(binary.getLHS(), symbols),
+                           expression(binary.getRHS(), symbols)};
+}
+
+class Describer {
+public:
+  Describer(ModuleOp module, StringRef name, const ConstantData &constants)
+      : module(module), constants(constants) {
+    program.name = name.str();
+  }
+
+  FailureOr<ProgramDescription> run();
+
+private:
+  void describeMesh();
+  void describeEntry(func::FuncOp function, StringRef name, dist::VariantsAttr variants);
+  TensorDescription describeTensor(func::FuncOp function, DictionaryAttr attributes, Type local,
+                                   const std::string &fallback);
+  void addParameter(func::FuncOp function, unsigned argument);
+  void addSymbols(func::FuncOp function);
+  InFlightDiagnostic error(func::FuncOp function) {
+    failed = true;
+    return function.emitOpError();
+  }
+
+  ModuleOp module;
+  const ConstantData &constants;
+  ProgramDescription program;
+  Mesh mesh;
+  llvm::StringMap<unsigned> parameterIndex;
+  llvm::StringSet<> knownSymbols;
+  bool failed = false;
+};
+
+void Describer::describeMesh() {
+  if (auto attribute = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
+    mesh = attribute.getValue();
+  llvm::json::Array axes;
+  for (const MeshAxis &axis : mesh.axes)
+    axes.push_back(llvm::json::Object{{"name", axis.name}, {"size", axis.size}});
+  program.mesh = llvm::json::Object{{"name", "mesh"}, {"axes", std::move(axes)}};
+  if (!mesh.deviceIds.empty())
+    program.mesh["devices"] = llvm::json::Array(mesh.deviceIds);
+  for (int64_t position = 0; position < mesh.numDevices(); ++position)
+    program.worldSize = std::max(program.worldSize, mesh.rankAtPosition(position) + 1);
+}
+
+void Describer::addSymbols(func::FuncOp function) {
+  auto list = function->getAttrOfType<ArrayAttr>(dist::kSymbolsAttr);
+  if (!list)
+    return;
+  for (auto symbol : list.getAsRange<dist::SymbolAttr>())
+    if (knownSymbols.insert(symbol.getName().getValue()).second) {
+      llvm::json::Object entry{{"name", symbol.getName().getValue()}, {"min", symbol.getMin()}};
+      if (!ShapedType::isDynamic(symbol.getMax()))
+        entry["max"] = symbol.getMax();
+      program.symbols.push_back(std::move(entry));
+    }
+}
+
+TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAttr attributes,
+                                            Type local, const std::string &fallback) {
+  TensorDescription result;
+  auto get = [&](StringRef name) { return attributes ? attributes.get(name) : Attribute(); };
+  if (attributes)
+    for (StringRef name : dist::getNames(attributes))
+      result.names.push_back(name.str());
+  if (result.names.empty())
+    result.names.push_back(fallback);
+  RankedTensorType type = dist::getDeliveredType(local);
+  if (auto global = dyn_cast_or_null<TypeAttr>(get(dist::kGlobalTypeAttr)))
+    type = cast<RankedTensorType>(global.getValue());
+  result.type = runtimeType(type.getElementType());
+  if (result.type == 0)
+    error(function) << "'" << result.names.front() << "' has the element type "
+                    << type.getElementType() << ", which the runtime does not have";
+  auto sizes = dyn_cast_or_null<ArrayAttr>(get(dist::kSizesAttr));
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    if (!ShapedType::isDynamic(size)) {
+      result.shape.push_back(size);
+    } else if (sizes && dim < sizes.size()) {
+      auto symbolic = cast<dist::SizeAttr>(sizes[dim]);
+      result.shape.push_back(expression(symbolic.getExpr(), symbolic.getSymbols()));
+    } else {
+      error(function) << "'" << result.names.front() << "' has the dynamic dim " << dim
+                      << ", but no '" << dist::kSizesAttr << "' names its size";
+    }
+  }
+  Layout layout;
+  if (auto attribute = dyn_cast_or_null<dist::LayoutAttr>(get(dist::kLayoutAttr)))
+    layout = attribute.getValue();
+  else
+    layout = Layout(mesh);
+  result.layout = layout.str();
+  auto kind = dyn_cast_or_null<StringAttr>(get(dist::kKindAttr));
+  result.kind = kind && kind.getValue() == "buffer_mutation" ? "state" : "user";
+  return result;
+}
+
+void Describer::addParameter(func::FuncOp function, unsigned argument) {
+  TensorDescription tensor =
+      describeTensor(function, function.getArgAttrDict(argument),
+                     function.getArgumentTypes()[argument], "parameter_" + std::to_string(argument));
+  OpBuilder b(function.getContext());
+  auto [it, inserted] =
+      parameterIndex.try_emplace(tensor.names.front(), program.parameters.size());
+  function.setArgAttr(argument, exec::kIndexAttr, b.getI64IntegerAttr(it->second));
+  if (!inserted)
+    return;
+  ParameterDescription parameter;
+  static_cast<TensorDescription &>(parameter) = std::move(tensor);
+  auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
+  if (constants && kind && kind.getValue() != "parameter")
+    parameter.constant = constants(parameter.names.front());
+  program.parameters.push_back(std::move(parameter));
+}
+
+void Describer::describeEntry(func::FuncOp function, StringRef name, dist::VariantsAttr variants) {
+  EntryDescription entry;
+  entry.name = name.str();
+  addSymbols(function);
+  auto isInput = [](func::FuncOp f, unsigned argument) {
+    auto kind = f.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
+    return !kind || kind.getValue() == "input";
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (isInput(function, i))
+      entry.inputs.push_back(describeTensor(function, function.getArgAttrDict(i),
+                                            function.getArgumentTypes()[i],
+                                            "input_" + std::to_string(entry.inputs.size())));
+    else
+      addParameter(function, i);
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    entry.outputs.push_back(describeTensor(function, function.getResultAttrDict(i),
+                                           function.getResultTypes()[i],
+                                           "output_" + std::to_string(i)));
+  for (TensorDescription &output : entry.outputs)
+    if (output.kind == "state") {
+      auto it = parameterIndex.find(output.names.front());
+      if (it == parameterIndex.end())
+        error(function) << "updates '" << output.names.front() << "', which is no parameter";
+      else
+        program.parameters[it->second].isMutable = true;
+    }
+  entry.variantOfRank.assign(program.worldSize, SHARDRT_NO_VARIANT);
+  for (int64_t position = 0; position < mesh.numDevices(); ++position)
+    entry.variantOfRank[mesh.rankAtPosition(position)] =
+        variants ? variants.getPositions()[position] : 0;
+  if (!variants) {
+    entry.variants.push_back(function.getName().str());
+  } else {
+    for (FlatSymbolRefAttr variant : variants.getFunctions()) {
+      entry.variants.push_back(variant.getValue().str());
+      auto other = module.lookupSymbol<func::FuncOp>(variant.getAttr());
+      if (!other || other == function)
+        continue;
+      addSymbols(other);
+      for (unsigned i = 0; i < other.getNumArguments(); ++i)
+        if (!isInput(other, i))
+          addParameter(other, i);
+    }
+  }
+  program.entries.push_back(std::move(entry));
+}
+
+FailureOr<ProgramDescription> Describer::run() {
+  describeMesh();
+  auto specializations = module->getAttrOfType<DictionaryAttr>(dist::kSpecializationsAttr);
+  llvm::MapVector<StringRef, std::pair<StringRef, dist::VariantsAttr>> first; // by first variant
+  llvm::DenseSet<StringRef> other;
+  if (specializations)
+    for (NamedAttribute entry : specializations) {
+      auto variants = cast<dist::VariantsAttr>(entry.getValue());
+      for (FlatSymbolRefAttr variant : variants.getFunctions())
+        other.insert(variant.getValue());
+      first[variants.getFunctions().front().getValue()] = {entry.getName(), variants};
+    }
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isDeclaration() || function->hasAttr(exec::kKernelAttr))
+      continue;
+    auto it = first.find(function.getName());
+    if (it != first.end())
+      describeEntry(function, it->second.first, it->second.second);
+    else if (!other.contains(function.getName()))
+      describeEntry(function, function.getName(), {});
+  }
+  if (program.entries.empty()) {
+    failed = true;
+    module.emitError("has no function to compile");
+  }
+  if (failed)
+    return failure();
+  return std::move(program);
+}
+
+llvm::json::Object tensorJson(const TensorDescription &tensor) {
+  return llvm::json::Object{{"name", tensor.names.front()},
+                            {"type", typeName(tensor.type)},
+                            {"shape", llvm::json::Array(tensor.shape)},
+                            {"layout", tensor.layout}};
+}
+
+} // namespace
+
+FailureOr<ProgramDescription> describeProgram(ModuleOp module, StringRef name,
+                                              const ConstantData &constants) {
+  return Describer(module, name, constants).run();
+}
+
+std::string manifestJson(const ProgramDescription &program, const CompiledFacts &facts) {
+  llvm::json::Array parameters, entries;
+  for (const ParameterDescription &parameter : program.parameters) {
+    llvm::json::Object object = tensorJson(parameter);
+    object.erase("name");
+    object["names"] = llvm::json::Array(parameter.names);
+    object["source"] = parameter.constant ? "constant" : "weights";
+    object["mutable"] = parameter.isMutable;
+    parameters.push_back(std::move(object));
+  }
+  for (const EntryDescription &entry : program.entries) {
+    llvm::json::Array inputs, outputs, arena;
+    for (const TensorDescription &input : entry.inputs)
+      inputs.push_back(tensorJson(input));
+    for (const TensorDescription &output : entry.outputs) {
+      llvm::json::Object object = tensorJson(output);
+      object["kind"] = output.kind;
+      if (output.kind == "state")
+        object["updates"] = output.names.front();
+      outputs.push_back(std::move(object));
+    }
+    for (const std::string &variant : entry.variants)
+      arena.push_back(facts.arenaBytes(variant));
+    entries.push_back(llvm::json::Object{{"name", entry.name},
+                                         {"inputs", std::move(inputs)},
+                                         {"outputs", std::move(outputs)},
+                                         {"arena_bytes", std::move(arena)}});
+  }
+  llvm::json::Array libraries;
+  if (facts.usesBlas)
+    libraries.push_back("blas");
+  llvm::json::Object json{
+      {"format", 1},
+      {"tool", facts.tool},
+      {"name", program.name},
+      {"artifact_hash", facts.artifactHash},
+      {"sequence_hash", facts.sequenceHash},
+      {"target", llvm::json::Object{{"kind", "cpu"},
+                                    {"triple", facts.target->triple},
+                                    {"cpu", facts.target->cpu},
+                                    {"features", llvm::json::Array(facts.target->required)}}},
+      {"world_size", program.worldSize},
+      {"mesh", llvm::json::Object(program.mesh)},
+      {"symbols", llvm::json::Array(program.symbols)},
+      {"parameters", std::move(parameters)},
+      {"libraries", std::move(libraries)},
+      {"entries", std::move(entries)}};
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << llvm::json::Value(std::move(json));
+  return text;
+}
+
+} // namespace shardc::artifact

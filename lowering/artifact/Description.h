@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a program says about itself: collected from a module of the local stage, before lowering forgets it, and
+// written into the artifact's manifest (docs/manifest.md) and tables.
+
+#ifndef SHARDC_LOWERING_ARTIFACT_DESCRIPTION_H
+#define SHARDC_LOWERING_ARTIFACT_DESCRIPTION_H
+
+#include "lowering/cpu/Target.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardc::artifact {
+
+/// Bytes (row-major, the whole tensor) of a parameter that is to be part of the artifact; nothing for one that comes
+/// from the weights file.
+using ConstantData = std::function<std::optional<llvm::ArrayRef<char>>(llvm::StringRef name)>;
+
+struct TensorDescription {
+  std::vector<std::string> names; // the first is its own, the others are tied to it
+  int32_t type = 0;               // shardrt_type
+  llvm::json::Array shape;        // numbers and expressions of the manifest
+  std::string layout;
+  std::string kind; // of an output: "user" or "state"
+};
+
+struct ParameterDescription : TensorDescription {
+  bool isMutable = false;
+  std::optional<llvm::ArrayRef<char>> constant;
+};
+
+struct EntryDescription {
+  std::string name;
+  std::vector<TensorDescription> inputs, outputs;
+  std::vector<std::string> variants;      // functions
+  std::vector<uint32_t> variantOfRank; // index into variants, SHARDRT_NO_VARIANT outside of the mesh
+};
+
+struct ProgramDescription {
+  std::string name;
+  int64_t worldSize = 1;
+  llvm::json::Object mesh;
+  llvm::json::Array symbols;
+  std::vector<ParameterDescription> parameters;
+  std::vector<EntryDescription> entries;
+};
+
+/// Also numbers the parameters: `exec.index` of an argument is its place among all parameters of the program. All
+/// errors are reported.
+mlir::FailureOr<ProgramDescription> describeProgram(mlir::ModuleOp module, llvm::StringRef name,
+                                                    const ConstantData &constants);
+
+/// What is only known after lowering.
+struct CompiledFacts {
+  const cpu::Target *target = nullptr;
+  std::string tool;
+  std::string artifactHash, sequenceHash;
+  bool usesBlas = false;
+  /// By function: 0 where symbols decide.
+  std::function<int64_t(llvm::StringRef variant)> arenaBytes;
+};
+std::string manifestJson(const ProgramDescription &program, const CompiledFacts &facts);
+
+} // namespace shardc::artifact
+
+#endif // SHARDC_LOWERING_ARTIFACT_DESCRIPTION_H

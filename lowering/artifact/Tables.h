@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The tables of runtime/abi/shardrt_program.h, as constants of an LLVM module.
+
+#ifndef SHARDC_LOWERING_ARTIFACT_TABLES_H
+#define SHARDC_LOWERING_ARTIFACT_TABLES_H
+
+#include "lowering/artifact/Description.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace shardc::artifact {
+
+/// By entry function: what `cpu-emit-program` left as attributes of functions.
+struct VariantFacts {
+  std::string plan; // empty: none
+  int64_t arenaBytes = 0;
+  int64_t slots = 0;
+};
+
+/// A module that defines `shardrt_query` and the tables behind it; functions of the program are declared. `lowered` has
+/// the attributes of `cpu-emit-program`.
+std::unique_ptr<llvm::Module>
+buildTables(llvm::LLVMContext &context, mlir::ModuleOp lowered, const ProgramDescription &program,
+            const llvm::StringMap<VariantFacts> &variants, llvm::StringRef manifest);
+
+} // namespace shardc::artifact
+
+#endif // SHARDC_LOWERING_ARTIFACT_TABLES_H

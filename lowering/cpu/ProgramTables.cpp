@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/cpu/Emission.h"
+#include "lowering/exec/Exec.h"
+
+#include "dialects/dist/FunctionAttributes.h"
+#include "dialects/interfaces/ModelLocation.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace shardc::cpu {
+namespace {
+
+std::string nameOf(Operation *op) {
+  if (auto launch = dyn_cast<exec::LaunchOp>(op))
+    return launch.getName().value_or(launch.getKernel()).str();
+  if (auto gemm = dyn_cast<exec::GemmOp>(op))
+    return gemm.getName().value_or("gemm").str();
+  if (auto collective = dyn_cast<exec::CollectiveOp>(op))
+    return collective.getKind().str();
+  return cast<exec::StartOp>(op).getKind().str();
+}
+
+template <typename Op> SmallVector<NamedAttribute> describe(Op op) {
+  SmallVector<Attribute> types;
+  for (Value input : op.getInputs())
+    types.push_back(TypeAttr::get(input.getType()));
+  OpBuilder b(op.getContext());
+  SmallVector<NamedAttribute> fields{
+      b.getNamedAttr("kind", op.getKindAttr()), b.getNamedAttr("types", b.getArrayAttr(types)),
+      b.getNamedAttr("elements", op.getElementTypesAttr()),
+      b.getNamedAttr("gather_dims", op.getGatherDimsAttr()),
+      b.getNamedAttr("scatter_dims", op.getScatterDimsAttr()),
+      b.getNamedAttr("root", b.getI64IntegerAttr(op.getRoot())),
+      b.getNamedAttr("pairs", op.getPairsAttr())};
+  if (op.getReductionAttr())
+    fields.push_back(b.getNamedAttr("reduction", op.getReductionAttr()));
+  return fields;
+}
+
+} // namespace
+
+ProgramTables::ProgramTables(ModuleOp module) {
+  OpBuilder b(module.getContext());
+  for (auto entry : module.getOps<func::FuncOp>()) {
+    if (!entry->hasAttr(exec::kEntryAttr))
+      continue;
+    if (auto list = entry->getAttrOfType<ArrayAttr>(dist::kSymbolsAttr))
+      for (auto symbol : list.getAsRange<dist::SymbolAttr>())
+        symbols.insert({symbol.getName().getValue(), symbols.size()});
+    entry.walk([&](Operation *op) {
+      if (!isa<exec::LaunchOp, exec::GemmOp, exec::CollectiveOp, exec::StartOp>(op))
+        return;
+      if (isa<exec::CollectiveOp, exec::StartOp>(op))
+        addCollective(op);
+      usesBlas |= isa<exec::GemmOp>(op);
+      opIndex[op] = ops.size();
+      ops.push_back(b.getStrArrayAttr({nameOf(op), describePlace(op->getLoc())}));
+    });
+  }
+}
+
+unsigned ProgramTables::group(Attribute canonical) {
+  return groups.insert({canonical, groups.size()}).first->second;
+}
+
+void ProgramTables::addCollective(Operation *op) {
+  OpBuilder b(op->getContext());
+  auto group = cast<dist::GroupAttrInterface>(op->getAttr("group"));
+  SmallVector<NamedAttribute> fields = isa<exec::StartOp>(op)
+                                           ? describe(cast<exec::StartOp>(op))
+                                           : describe(cast<exec::CollectiveOp>(op));
+  fields.push_back(
+      b.getNamedAttr("group", b.getI64IntegerAttr(this->group(group.getCanonicalGroup()))));
+  fields.push_back(b.getNamedAttr("group_name", group));
+  fields.push_back(b.getNamedAttr("location", b.getStringAttr(describePlace(op->getLoc()))));
+  collectiveIndex[op] = collectives.size();
+  collectives.push_back(b.getDictionaryAttr(fields));
+}
+
+std::optional<unsigned> ProgramTables::op(Operation *op) const {
+  auto it = opIndex.find(op);
+  return it == opIndex.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::optional<unsigned> ProgramTables::symbol(StringRef name) const {
+  auto it = symbols.find(name);
+  return it == symbols.end() ? std::nullopt : std::optional(it->second);
+}
+
+void ProgramTables::writeTo(ModuleOp module) {
+  OpBuilder b(module.getContext());
+  SmallVector<Attribute> list;
+  for (auto &[group, index] : groups)
+    list.push_back(group);
+  module->setAttr(exec::kGroupsAttr, b.getArrayAttr(list));
+  module->setAttr(exec::kCollectivesAttr, b.getArrayAttr(collectives));
+  if (usesBlas)
+    module->setAttr(exec::kUsesBlasAttr, b.getUnitAttr());
+  module->setAttr(exec::kOpsAttr, b.getArrayAttr(ops));
+}
+
+} // namespace shardc::cpu
