@@ -26,6 +26,8 @@ void printPlace(Location location) {
 
 ModelDiagnostics::ModelDiagnostics(MLIRContext *context, bool printRemarks)
     : context(context), printRemarks(printRemarks) {
+  // Places are named as the user knows them; the op itself is of no use to him.
+  context->printOpOnDiagnostic(false);
   handler = context->getDiagEngine().registerHandler([this](Diagnostic &d) { return handle(d); });
 }
 

@@ -58,7 +58,7 @@ public:
 
 private:
   LogicalResult fail(llvm::Error error) {
-    module.emitError() << llvm::toString(std::move(error));
+    emitError(module.getLoc()) << llvm::toString(std::move(error));
     return failure();
   }
   LogicalResult lower();

@@ -155,7 +155,7 @@ void Describer::addParameter(func::FuncOp function, unsigned argument) {
   ParameterDescription parameter;
   static_cast<TensorDescription &>(parameter) = std::move(tensor);
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
-  if (constants && kind && kind.getValue() != "parameter")
+  if (constants && kind && kind.getValue() == "constant")
     parameter.constant = constants(parameter.names.front());
   program.parameters.push_back(std::move(parameter));
 }

@@ -24,7 +24,7 @@ namespace {
 /// runs.
 std::string libraryOf(const void *address) {
   Dl_info info;
-  if (dladdr(address, &info) == 0 || !info.dli_fname)
+  if (!address || dladdr(address, &info) == 0 || !info.dli_fname)
     return {};
   return info.dli_fname;
 }
@@ -90,7 +90,7 @@ Error linkSharedObject(ArrayRef<SmallVector<char, 0>> objects, StringRef path,
   args.insert(args.end(), inputs.begin(), inputs.end());
   args.push_back("--as-needed");
   for (const char *symbol : {"expf", "memcpy"})
-    if (std::string library = libraryOf(symbol); !library.empty())
+    if (std::string library = libraryOf(dlsym(RTLD_DEFAULT, symbol)); !library.empty())
       args.push_back(library);
 
   std::vector<const char *> arguments;

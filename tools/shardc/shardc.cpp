@@ -23,7 +23,7 @@ EXAMPLES:
 )");
 
 llvm::ArrayRef<shardc::Command> shardc::allCommands() {
-  static const Command commands[] = {explainCommand(), exportCommand()};
+  static const Command commands[] = {compileCommand(), explainCommand(), exportCommand()};
   return commands;
 }
 

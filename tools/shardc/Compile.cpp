@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `shardc compile`: a model, a mesh and a plan to one shared object for every rank.
+#include "lowering/artifact/Compile.h"
+
+#include "importers/torch_export/archive/TensorStore.h"
+#include "tools/Diagnostics.h"
+#include "tools/Registration.h"
+#include "tools/shardc/Commands.h"
+#include "tools/shardc/Constants.h"
+#include "tools/shardc/Model.h"
+
+#include "llvm/Support/Path.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("Options of shardc compile");
+cl::SubCommand command("compile", "make one shared object for all ranks of a mesh");
+shardc::ModelOptions options(command, category);
+cl::opt<std::string> output("o", cl::desc("the shared object to write"), cl::value_desc("file"),
+                            cl::Required, cl::sub(command), cl::cat(category));
+cl::opt<std::string> target("target",
+                            cl::desc("what to compile for: cpu (this machine), or cpu:NAME with a "
+                                     "processor name of LLVM, e.g. cpu:x86-64-v3"),
+                            cl::value_desc("target"), cl::init("cpu"), cl::sub(command),
+                            cl::cat(category));
+cl::extrahelp examples(R"(
+EXAMPLES:
+  shardc compile model.pt2 --mesh dp=2,tp=2 --plan plan.yaml -o model.so
+  shardc compile model.pt2 --mesh tp=4 --place 'module:*.q_proj=colwise' -o model.so
+  shardc compile model.pt2 --mesh tp=4 --plan plan.yaml --save-stages stages -o model.so
+)");
+
+int run(const char *) {
+  if (!StringRef(target).starts_with("cpu")) {
+    llvm::WithColor::error() << "unknown target '" << target
+                             << "'; known are cpu and cpu:NAME, e.g. cpu:x86-64-v3\n";
+    return 1;
+  }
+  DialectRegistry registry;
+  shardc::registerAllDialects(registry);
+  shardc::registerAllImporters();
+  MLIRContext context(registry);
+  shardc::ModelDiagnostics diagnostics(&context);
+  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
+  if (!module)
+    return 1;
+  shardc::EmbeddedConstants constants;
+  if (failed(constants.open(options.model, *module)) ||
+      failed(shardc::partition(*module, options)) ||
+      failed(shardc::runPipeline(*module, "dist-specialize")) ||
+      failed(shardc::saveStage(*module, options, "4-specialized")))
+    return 1;
+  shardc::CompileOptions compile;
+  compile.target = target;
+  compile.name = llvm::sys::path::stem(options.model).str();
+  compile.tool = "shardc " SHARDC_VERSION;
+  compile.constants = [&](StringRef name) { return constants.find(name); };
+  bool saved = true;
+  compile.onStage = [&](ModuleOp lowered, StringRef name) {
+    saved &= succeeded(shardc::saveStage(lowered, options, ("5-" + name).str()));
+  };
+  // A copy: lld, as a library, resets the options of the process.
+  std::string path = output;
+  if (failed(shardc::compileToSharedObject(*module, compile, path)) || !saved)
+    return 1;
+  return 0;
+}
+
+} // namespace
+
+shardc::Command shardc::compileCommand() { return {&command, &category, run}; }
