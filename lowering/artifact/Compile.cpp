@@ -150,8 +150,7 @@ LogicalResult Compiler::run() {
   if (!resolved)
     return fail(resolved.takeError());
   target = std::move(*resolved);
-  FailureOr<ProgramDescription> program =
-      describeProgram(module, options.name, options.constants);
+  FailureOr<ProgramDescription> program = describeProgram(module, options.name, options.constants);
   if (failed(program))
     return failure();
   if (failed(lower()))
@@ -159,8 +158,7 @@ LogicalResult Compiler::run() {
   if (options.onStage)
     options.onStage(module, "lowered");
   collectFacts();
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
-      cpu::createTargetMachine(target);
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = cpu::createTargetMachine(target);
   if (!machine)
     return fail(machine.takeError());
   llvm::Expected<llvm::SmallVector<char, 0>> code = emitCode(**machine);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a program of the local or scheduled stage to a shared object: what `shardc compile` does after partitioning.
+// From a program of the local or scheduled stage to a shared object: what `shardc compile` does
+// after partitioning.
 
 #ifndef SHARDC_LOWERING_ARTIFACT_COMPILE_H
 #define SHARDC_LOWERING_ARTIFACT_COMPILE_H
@@ -19,15 +20,19 @@ struct CompileOptions {
   /// The model's name, and the name and version of the tool: for messages.
   std::string name = "model";
   std::string tool = "shardc";
-  /// Which buffers and constants are part of the artifact, with their bytes (valid during the call). Unset: none.
+  /// Which buffers and constants are part of the artifact, with their bytes (valid during the
+  /// call). Unset: none.
   artifact::ConstantData constants;
-  /// Called with the module before lowering begins and after each step that has a name, for --save-stages.
+  /// Called with the module before lowering begins and after each step that has a name, for
+  /// --save-stages.
   std::function<void(mlir::ModuleOp, llvm::StringRef stage)> onStage;
 };
 
-/// Lowers `module` (which is changed) and writes the shared object `path`. It must have been specialised
-/// (`dist-specialize`): extents are static, or depend on symbols alone. Every entry is a function of the module; kernels
-/// and all else is made here. All errors are reported as diagnostics of the context.
+/// Lowers `module` (which is changed) and writes the shared object `path`. It must have been
+/// specialised
+/// (`dist-specialize`): extents are static, or depend on symbols alone. Every entry is a function
+/// of the module; kernels and all else is made here. All errors are reported as diagnostics of the
+/// context.
 mlir::LogicalResult compileToSharedObject(mlir::ModuleOp module, const CompileOptions &options,
                                           llvm::StringRef path);
 

@@ -143,12 +143,11 @@ TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAtt
 }
 
 void Describer::addParameter(func::FuncOp function, unsigned argument) {
-  TensorDescription tensor =
-      describeTensor(function, function.getArgAttrDict(argument),
-                     function.getArgumentTypes()[argument], "parameter_" + std::to_string(argument));
+  TensorDescription tensor = describeTensor(function, function.getArgAttrDict(argument),
+                                            function.getArgumentTypes()[argument],
+                                            "parameter_" + std::to_string(argument));
   OpBuilder b(function.getContext());
-  auto [it, inserted] =
-      parameterIndex.try_emplace(tensor.names.front(), program.parameters.size());
+  auto [it, inserted] = parameterIndex.try_emplace(tensor.names.front(), program.parameters.size());
   function.setArgAttr(argument, exec::kIndexAttr, b.getI64IntegerAttr(it->second));
   if (!inserted)
     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a program says about itself: collected from a module of the local stage, before lowering forgets it, and
-// written into the artifact's manifest (docs/manifest.md) and tables.
+// What a program says about itself: collected from a module of the local stage, before lowering
+// forgets it, and written into the artifact's manifest (docs/manifest.md) and tables.
 
 #ifndef SHARDC_LOWERING_ARTIFACT_DESCRIPTION_H
 #define SHARDC_LOWERING_ARTIFACT_DESCRIPTION_H
@@ -18,8 +18,8 @@
 
 namespace shardc::artifact {
 
-/// Bytes (row-major, the whole tensor) of a parameter that is to be part of the artifact; nothing for one that comes
-/// from the weights file.
+/// Bytes (row-major, the whole tensor) of a parameter that is to be part of the artifact; nothing
+/// for one that comes from the weights file.
 using ConstantData = std::function<std::optional<llvm::ArrayRef<char>>(llvm::StringRef name)>;
 
 struct TensorDescription {
@@ -38,8 +38,9 @@ struct ParameterDescription : TensorDescription {
 struct EntryDescription {
   std::string name;
   std::vector<TensorDescription> inputs, outputs;
-  std::vector<std::string> variants;      // functions
-  std::vector<uint32_t> variantOfRank; // index into variants, SHARDRT_NO_VARIANT outside of the mesh
+  std::vector<std::string> variants; // functions
+  std::vector<uint32_t>
+      variantOfRank; // index into variants, SHARDRT_NO_VARIANT outside of the mesh
 };
 
 struct ProgramDescription {
@@ -51,8 +52,8 @@ struct ProgramDescription {
   std::vector<EntryDescription> entries;
 };
 
-/// Also numbers the parameters: `exec.index` of an argument is its place among all parameters of the program. All
-/// errors are reported.
+/// Also numbers the parameters: `exec.index` of an argument is its place among all parameters of
+/// the program. All errors are reported.
 mlir::FailureOr<ProgramDescription> describeProgram(mlir::ModuleOp module, llvm::StringRef name,
                                                     const ConstantData &constants);
 

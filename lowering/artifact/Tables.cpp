@@ -110,15 +110,13 @@ Constant *Builder::function(StringRef name) {
 Constant *Builder::groups() {
   SmallVector<Constant *> list;
   auto names = lowered->getAttrOfType<ArrayAttr>(exec::kCollectivesAttr);
-  SmallVector<std::string> nameOf(
-      lowered->getAttrOfType<ArrayAttr>(exec::kGroupsAttr).size());
+  SmallVector<std::string> nameOf(lowered->getAttrOfType<ArrayAttr>(exec::kGroupsAttr).size());
   for (auto collective : names.getAsRange<DictionaryAttr>()) {
     std::string &name = nameOf[cast<IntegerAttr>(collective.get("group")).getInt()];
     auto axes = dyn_cast<dist::AxesAttr>(collective.get("group_name"));
     if (name.empty() && axes)
-      name = llvm::join(llvm::map_range(axes.getAxes(),
-                                        [](StringAttr axis) { return axis.getValue(); }),
-                        ",");
+      name = llvm::join(
+          llvm::map_range(axes.getAxes(), [](StringAttr axis) { return axis.getValue(); }), ",");
   }
   for (auto [i, attribute] :
        llvm::enumerate(lowered->getAttrOfType<ArrayAttr>(exec::kGroupsAttr))) {
@@ -180,26 +178,24 @@ Constant *Builder::collectives() {
     for (auto [i, type] : llvm::enumerate(types)) {
       Type tensor = cast<TypeAttr>(type).getValue();
       Type element = cast<TypeAttr>(cast<ArrayAttr>(fields.get("elements"))[i]).getValue();
-      operands.push_back(structure({i32(runtimeType(element)),
-                                    i32(cast<MemRefType>(tensor).getRank()),
-                                    i32(integers("gather_dims")[i]),
-                                    i32(integers("scatter_dims")[i])}));
+      operands.push_back(
+          structure({i32(runtimeType(element)), i32(cast<MemRefType>(tensor).getRank()),
+                     i32(integers("gather_dims")[i]), i32(integers("scatter_dims")[i])}));
     }
     ArrayRef<int64_t> pairs = integers("pairs");
-    list.push_back(structure(
-        {string((kind + "." + Twine(number)).str()),
-         string(cast<StringAttr>(fields.get("location")).getValue()), array(operands),
-         uint32s(pairs), i32(kindOf(kind)), i32(reductionOf(fields.get("reduction"))),
-         i32(integer("group")), i32(operands.size()), i32(integer("root")), i32(pairs.size() / 2),
-         i64(0)}));
+    list.push_back(
+        structure({string((kind + "." + Twine(number)).str()),
+                   string(cast<StringAttr>(fields.get("location")).getValue()), array(operands),
+                   uint32s(pairs), i32(kindOf(kind)), i32(reductionOf(fields.get("reduction"))),
+                   i32(integer("group")), i32(operands.size()), i32(integer("root")),
+                   i32(pairs.size() / 2), i64(0)}));
   }
   if (list.empty())
     return null();
   auto *type = llvm::ArrayType::get(list.front()->getType(), list.size());
-  auto *table = new llvm::GlobalVariable(*module, type, /*isConstant=*/true,
-                                         llvm::GlobalValue::ExternalLinkage,
-                                         llvm::ConstantArray::get(type, list),
-                                         cpu::kCollectivesSymbol);
+  auto *table = new llvm::GlobalVariable(
+      *module, type, /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
+      llvm::ConstantArray::get(type, list), cpu::kCollectivesSymbol);
   table->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return table;
 }
@@ -209,8 +205,8 @@ Constant *Builder::entries() {
   // One list for all: generated code numbers what it runs through the whole program.
   SmallVector<Constant *> opList;
   for (auto op : lowered->getAttrOfType<ArrayAttr>(exec::kOpsAttr).getAsRange<ArrayAttr>())
-    opList.push_back(structure({string(cast<StringAttr>(op[0]).getValue()),
-                                string(cast<StringAttr>(op[1]).getValue())}));
+    opList.push_back(structure(
+        {string(cast<StringAttr>(op[0]).getValue()), string(cast<StringAttr>(op[1]).getValue())}));
   Constant *ops = array(opList);
   for (const EntryDescription &entry : program.entries) {
     SmallVector<Constant *> code;
@@ -250,15 +246,14 @@ std::unique_ptr<llvm::Module> Builder::run(StringRef manifest) {
   };
   int64_t constantCount = llvm::count_if(
       program.parameters, [](const ParameterDescription &p) { return p.constant.has_value(); });
-  Constant *tables = global(
-      structure({i64(sizeof(shardrt_program)), entries(), groups(), constants(), collectives(),
-                 i32(program.entries.size()), i32(count(exec::kGroupsAttr)), i32(constantCount),
-                 i32(count(exec::kCollectivesAttr))}),
-      "program");
-  Constant *description =
-      global(structure({i32(SHARDRT_PROGRAM_ABI), i32(sizeof(shardrt_manifest)), string(manifest),
-                        i64(manifest.size()), tables}),
-             "manifest");
+  Constant *tables =
+      global(structure({i64(sizeof(shardrt_program)), entries(), groups(), constants(),
+                        collectives(), i32(program.entries.size()), i32(count(exec::kGroupsAttr)),
+                        i32(constantCount), i32(count(exec::kCollectivesAttr))}),
+             "program");
+  Constant *description = global(structure({i32(SHARDRT_PROGRAM_ABI), i32(sizeof(shardrt_manifest)),
+                                            string(manifest), i64(manifest.size()), tables}),
+                                 "manifest");
   auto *type = llvm::FunctionType::get(pointer, false);
   auto *query = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "shardrt_query",
                                        module.get());

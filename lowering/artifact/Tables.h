@@ -21,11 +21,12 @@ struct VariantFacts {
   int64_t slots = 0;
 };
 
-/// A module that defines `shardrt_query` and the tables behind it; functions of the program are declared. `lowered` has
-/// the attributes of `cpu-emit-program`.
-std::unique_ptr<llvm::Module>
-buildTables(llvm::LLVMContext &context, mlir::ModuleOp lowered, const ProgramDescription &program,
-            const llvm::StringMap<VariantFacts> &variants, llvm::StringRef manifest);
+/// A module that defines `shardrt_query` and the tables behind it; functions of the program are
+/// declared. `lowered` has the attributes of `cpu-emit-program`.
+std::unique_ptr<llvm::Module> buildTables(llvm::LLVMContext &context, mlir::ModuleOp lowered,
+                                          const ProgramDescription &program,
+                                          const llvm::StringMap<VariantFacts> &variants,
+                                          llvm::StringRef manifest);
 
 } // namespace shardc::artifact
 

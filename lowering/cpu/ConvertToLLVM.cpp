@@ -126,9 +126,7 @@ struct FailIfLowering : ConvertOpToLLVMPattern<exec::FailIfOp> {
   GlobalPool &pool;
 };
 
-bool isPlan(func::FuncOp function) {
-  return function->hasAttrOfType<UnitAttr>(exec::kPlanAttr);
-}
+bool isPlan(func::FuncOp function) { return function->hasAttrOfType<UnitAttr>(exec::kPlanAttr); }
 
 struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
   void runOnOperation() override {

@@ -14,7 +14,8 @@
 
 namespace shardc::cpu {
 
-/// Name of the global that the tables of the artifact define (lowering/artifact/Tables.h) for all collectives.
+/// Name of the global that the tables of the artifact define (lowering/artifact/Tables.h) for all
+/// collectives.
 constexpr llvm::StringLiteral kCollectivesSymbol = "shardc_collectives";
 
 /// Tables of the program, found while its entries are converted; kept as attributes of the module:

@@ -52,13 +52,13 @@ template <typename Op> struct LowerCollective : ConvertOpToLLVMPattern<Op> {
     if (std::optional<unsigned> index = emission.tables.op(op))
       abi::callMark(b, loc, frameOf(op), constantInt(b, loc, *index, 32));
     Value all = LLVM::AddressOfOp::create(b, loc, pointer, kCollectivesSymbol);
-    Value descriptor = LLVM::GEPOp::create(
-        b, loc, pointer, b.getI8Type(), all,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(emission.tables.collective(op) *
-                                                    sizeof(shardrt_collective))});
+    Value descriptor =
+        LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), all,
+                            ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(
+                                emission.tables.collective(op) * sizeof(shardrt_collective))});
     unsigned count = op.getInputs().size();
-    Value tensors = stackSlot(b, loc, op,
-                              std::max<int64_t>(1, count) * sizeof(shardrt_collective_tensor));
+    Value tensors =
+        stackSlot(b, loc, op, std::max<int64_t>(1, count) * sizeof(shardrt_collective_tensor));
     ValueRange dynamic = adaptor.getSizes();
     for (unsigned i = 0; i < count; ++i) {
       auto set = [&](size_t field, Value value) {
@@ -79,8 +79,7 @@ template <typename Op> struct LowerCollective : ConvertOpToLLVMPattern<Op> {
 
   static void finish(exec::CollectiveOp op, ConversionPatternRewriter &b, Value frame,
                      Value descriptor, Value tensors) {
-    returnIfFailed(b, op.getLoc(),
-                   abi::callCollective(b, op.getLoc(), frame, descriptor, tensors));
+    returnIfFailed(b, op.getLoc(), abi::callCollective(b, op.getLoc(), frame, descriptor, tensors));
     b.eraseOp(op);
   }
   static void finish(exec::StartOp op, ConversionPatternRewriter &b, Value frame, Value descriptor,
@@ -95,8 +94,7 @@ struct LowerWait : ConvertOpToLLVMPattern<exec::WaitOp> {
   explicit LowerWait(const Emission &emission) : ConvertOpToLLVMPattern(emission.converter) {}
   LogicalResult matchAndRewrite(exec::WaitOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &b) const override {
-    returnIfFailed(b, op.getLoc(),
-                   abi::callWait(b, op.getLoc(), frameOf(op), adaptor.getToken()));
+    returnIfFailed(b, op.getLoc(), abi::callWait(b, op.getLoc(), frameOf(op), adaptor.getToken()));
     b.eraseOp(op);
     return success();
   }
@@ -108,8 +106,7 @@ struct LowerSetOffset : ConvertOpToLLVMPattern<exec::SetOffsetOp> {
                                 ConversionPatternRewriter &b) const override {
     Value offsets = abi::loadField(b, op.getLoc(), pointerType(getContext()), frameOf(op),
                                    offsetof(shardrt_frame, offsets));
-    abi::storeField(b, op.getLoc(), adaptor.getOffset(), offsets,
-                    op.getSlot() * sizeof(int64_t));
+    abi::storeField(b, op.getLoc(), adaptor.getOffset(), offsets, op.getSlot() * sizeof(int64_t));
     b.eraseOp(op);
     return success();
   }

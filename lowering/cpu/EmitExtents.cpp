@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Entries: what a rank knows about itself. Extents without symbols, and positions in groups, are tables by rank;
-// extents with symbols are computed.
+// Entries: what a rank knows about itself. Extents without symbols, and positions in groups, are
+// tables by rank; extents with symbols are computed.
 
 #include "lowering/cpu/Emission.h"
 #include "lowering/cpu/RuntimeAbi.h"
@@ -30,10 +30,9 @@ Value lookUpByRank(ConversionPatternRewriter &b, GlobalPool &pool, Operation *op
   if (llvm::all_equal(table))
     return constantInt(b, loc, table.empty() ? 0 : table.front());
   Type pointer = LLVM::LLVMPointerType::get(op->getContext());
-  Value rank =
-      abi::loadField(b, loc, b.getI64Type(), frameOf(op), offsetof(shardrt_frame, rank));
-  Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(),
-                                 pool.integers(b, loc, table), ArrayRef<LLVM::GEPArg>{rank});
+  Value rank = abi::loadField(b, loc, b.getI64Type(), frameOf(op), offsetof(shardrt_frame, rank));
+  Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), pool.integers(b, loc, table),
+                                 ArrayRef<LLVM::GEPArg>{rank});
   return LLVM::LoadOp::create(b, loc, b.getI64Type(), at);
 }
 
@@ -53,9 +52,7 @@ struct Math {
     Value rest = mod(x, y);
     return LLVM::SDivOp::create(b, loc, sub(x, rest), y);
   }
-  Value ceilDiv(Value x, Value y) const {
-    return floorDiv(add(x, sub(y, number(1))), y);
-  }
+  Value ceilDiv(Value x, Value y) const { return floorDiv(add(x, sub(y, number(1))), y); }
   /// Not negative.
   Value mod(Value x, Value y) const {
     Value rest = LLVM::SRemOp::create(b, loc, x, y);
@@ -130,8 +127,8 @@ struct LowerExtent : ConvertOpToLLVMPattern<dist::ExtentOp> {
       std::optional<unsigned> position = emission.tables.symbol(name);
       if (!position)
         return op.emitOpError("uses the symbol '") << name.getValue() << "', which is not declared";
-      symbols.push_back(abi::loadField(b, op.getLoc(), b.getI64Type(), list,
-                                       *position * sizeof(int64_t)));
+      symbols.push_back(
+          abi::loadField(b, op.getLoc(), b.getI64Type(), list, *position * sizeof(int64_t)));
     }
     Value size = math.expression(extents.getSize().getExpr(), symbols);
     for (const AxisSplit &split : extents.getSplit().axes) {
@@ -140,7 +137,8 @@ struct LowerExtent : ConvertOpToLLVMPattern<dist::ExtentOp> {
       const Mesh &mesh = extents.getMesh().getValue();
       SmallVector<int64_t> coordinates(rankCount(mesh), 0);
       for (int64_t position = 0; position < mesh.numDevices(); ++position)
-        coordinates[mesh.rankAtPosition(position)] = mesh.coordinateOfPosition(position)[split.axis];
+        coordinates[mesh.rankAtPosition(position)] =
+            mesh.coordinateOfPosition(position)[split.axis];
       size = math.extent(size, lookUpByRank(b, emission.pool, op, coordinates), split);
     }
     b.replaceOp(op, size);

@@ -184,8 +184,7 @@ struct LowerLaunch : Pattern<exec::LaunchOp> {
     Location loc = op.getLoc();
     mark(b, op);
     Value frame = frameOf(op);
-    SmallVector<Value> operands{
-        frame, emission.pool.string(b, loc, describePlace(loc))};
+    SmallVector<Value> operands{frame, emission.pool.string(b, loc, describePlace(loc))};
     for (auto [original, value] : llvm::zip_equal(op.getArgs(), adaptor.getArgs())) {
       operands.push_back(value);
       if (!isa<MemRefType>(original.getType()))
@@ -266,8 +265,8 @@ struct LowerGemm : Pattern<exec::GemmOp> {
     set(offsetof(shardrt_gemm, stride_b), batched ? other->stride(b, loc, 0) : zero);
     set(offsetof(shardrt_gemm, stride_c), batched ? c->stride(b, loc, 0) : zero);
     auto number = [&](const llvm::APFloat &value) {
-      return LLVM::ConstantOp::create(b, loc, b.getF64Type(), b.getF64FloatAttr(
-                                                                  value.convertToDouble()));
+      return LLVM::ConstantOp::create(b, loc, b.getF64Type(),
+                                      b.getF64FloatAttr(value.convertToDouble()));
     };
     set(offsetof(shardrt_gemm, alpha), number(op.getAlpha()));
     set(offsetof(shardrt_gemm, beta), number(op.getBeta()));

@@ -47,8 +47,7 @@ void shardc::cpu::returnIfFailed(OpBuilder &builder, Location loc, Value status)
   LLVM::ReturnOp::create(builder, loc, status);
   builder.setInsertionPointToEnd(before);
   Value zero = constantInt(builder, loc, 0, 32);
-  Value failed =
-      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, status, zero);
+  Value failed = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, status, zero);
   LLVM::CondBrOp::create(builder, loc, failed, leave, after);
   builder.setInsertionPointToStart(after);
 }
@@ -56,8 +55,7 @@ void shardc::cpu::returnIfFailed(OpBuilder &builder, Location loc, Value status)
 namespace {
 
 bool isHostFunction(func::FuncOp function) {
-  return function->hasAttr(exec::kEntryAttr) ||
-         function->hasAttrOfType<UnitAttr>(exec::kPlanAttr);
+  return function->hasAttr(exec::kEntryAttr) || function->hasAttrOfType<UnitAttr>(exec::kPlanAttr);
 }
 
 /// Arguments are loads from the frame.
@@ -70,8 +68,8 @@ void replaceArguments(func::FuncOp function) {
     auto index = function.getArgAttrOfType<IntegerAttr>(i, exec::kIndexAttr);
     if (!index)
       index = builder.getI64IntegerAttr(count[kind.getValue()]++);
-    argument.replaceAllUsesWith(exec::ArgumentOp::create(builder, function.getLoc(),
-                                                         argument.getType(), kind, index));
+    argument.replaceAllUsesWith(
+        exec::ArgumentOp::create(builder, function.getLoc(), argument.getType(), kind, index));
   }
   entry.eraseArguments(0, entry.getNumArguments());
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>());

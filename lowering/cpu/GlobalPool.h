@@ -19,8 +19,8 @@ public:
   /// Address of a zero-terminated string.
   mlir::Value string(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef text);
   /// Address of an array of integers of `bits` bits; null for an empty one.
-  mlir::Value integers(mlir::OpBuilder &builder, mlir::Location loc,
-                       llvm::ArrayRef<int64_t> values, unsigned bits = 64);
+  mlir::Value integers(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> values,
+                       unsigned bits = 64);
 
 private:
   mlir::Value global(mlir::OpBuilder &builder, mlir::Location loc, const std::string &name,

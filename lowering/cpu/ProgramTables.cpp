@@ -28,13 +28,13 @@ template <typename Op> SmallVector<NamedAttribute> describe(Op op) {
   for (Value input : op.getInputs())
     types.push_back(TypeAttr::get(input.getType()));
   OpBuilder b(op.getContext());
-  SmallVector<NamedAttribute> fields{
-      b.getNamedAttr("kind", op.getKindAttr()), b.getNamedAttr("types", b.getArrayAttr(types)),
-      b.getNamedAttr("elements", op.getElementTypesAttr()),
-      b.getNamedAttr("gather_dims", op.getGatherDimsAttr()),
-      b.getNamedAttr("scatter_dims", op.getScatterDimsAttr()),
-      b.getNamedAttr("root", b.getI64IntegerAttr(op.getRoot())),
-      b.getNamedAttr("pairs", op.getPairsAttr())};
+  SmallVector<NamedAttribute> fields{b.getNamedAttr("kind", op.getKindAttr()),
+                                     b.getNamedAttr("types", b.getArrayAttr(types)),
+                                     b.getNamedAttr("elements", op.getElementTypesAttr()),
+                                     b.getNamedAttr("gather_dims", op.getGatherDimsAttr()),
+                                     b.getNamedAttr("scatter_dims", op.getScatterDimsAttr()),
+                                     b.getNamedAttr("root", b.getI64IntegerAttr(op.getRoot())),
+                                     b.getNamedAttr("pairs", op.getPairsAttr())};
   if (op.getReductionAttr())
     fields.push_back(b.getNamedAttr("reduction", op.getReductionAttr()));
   return fields;

@@ -16,11 +16,12 @@ using namespace llvm;
 namespace shardc::cpu {
 namespace {
 
-/// Instruction sets that generated code may use, by LLVM's names, which are also those of manifests.
+/// Instruction sets that generated code may use, by LLVM's names, which are also those of
+/// manifests.
 constexpr StringLiteral kFeatures[] = {
-    "sse3",     "ssse3",    "sse4.1",     "sse4.2",     "popcnt", "avx",      "f16c",
-    "fma",      "bmi",      "bmi2",       "lzcnt",      "avx2",   "avx512f",  "avx512dq",
-    "avx512cd", "avx512bw", "avx512vl",   "avx512vnni", "avx512bf16",
+    "sse3",     "ssse3",    "sse4.1",   "sse4.2",     "popcnt",     "avx",     "f16c",
+    "fma",      "bmi",      "bmi2",     "lzcnt",      "avx2",       "avx512f", "avx512dq",
+    "avx512cd", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16",
 };
 
 const llvm::Target *lookUp(const std::string &triple, std::string &message) {

@@ -34,17 +34,17 @@ constexpr llvm::StringLiteral kNameAttr = "exec.name";
 /// On arguments of entries: "input", "parameter" or "output", in the order of the manifest.
 constexpr llvm::StringLiteral kArgumentAttr = "exec.argument";
 
-/// On arguments of entries before and after buffers are assigned: number among those of its kind, where it is not the
-/// order of the arguments (parameters of several entries).
+/// On arguments of entries before and after buffers are assigned: number among those of its kind,
+/// where it is not the order of the arguments (parameters of several entries).
 constexpr llvm::StringLiteral kIndexAttr = "exec.index";
-/// On entries: bytes of the arena where they are known; else the function that computes offsets from symbols, and the
-/// number of offsets. A plan function has `exec.plan` itself.
+/// On entries: bytes of the arena where they are known; else the function that computes offsets
+/// from symbols, and the number of offsets. A plan function has `exec.plan` itself.
 constexpr llvm::StringLiteral kArenaBytesAttr = "exec.arena_bytes";
 constexpr llvm::StringLiteral kPlanAttr = "exec.plan";
 constexpr llvm::StringLiteral kSlotsAttr = "exec.slots";
 
-/// Of modules, for the tables of the artifact: groups and collectives by number; [name, location] of
-/// what the entries run.
+/// Of modules, for the tables of the artifact: groups and collectives by number; [name, location]
+/// of what the entries run.
 constexpr llvm::StringLiteral kGroupsAttr = "exec.groups";
 constexpr llvm::StringLiteral kCollectivesAttr = "exec.collectives";
 constexpr llvm::StringLiteral kOpsAttr = "exec.ops";

@@ -11,8 +11,8 @@
 
 namespace shardc::memory {
 
-/// The buffer of which a memref value is a view: an `exec.alloc`, or something that is not planned (an
-/// argument, a constant).
+/// The buffer of which a memref value is a view: an `exec.alloc`, or something that is not planned
+/// (an argument, a constant).
 mlir::Value bufferOf(mlir::Value memref);
 
 class BufferLifetimes {
@@ -26,8 +26,8 @@ public:
   /// A buffer that nothing uses has no interval.
   std::optional<Interval> interval(mlir::Value buffer) const;
   unsigned step(mlir::Operation *op) const { return steps.lookup(op); }
-  /// The step at which `op` no longer reads or writes memory: its own, or for a collective in flight that of its wait
-  /// (the end of the entry where there is none).
+  /// The step at which `op` no longer reads or writes memory: its own, or for a collective in
+  /// flight that of its wait (the end of the entry where there is none).
   unsigned completion(mlir::Operation *op) const;
 
 private:

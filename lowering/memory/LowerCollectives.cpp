@@ -159,12 +159,12 @@ struct Lowering {
     for (Value tensor : op.getTensors())
       elements.push_back(aten::elementTypeOf(tensor));
     auto make = [&]<typename Op>(Op *, auto... result) {
-      return Op::create(b, op.getLoc(), result...,
-                        b.getStringAttr(kindName(op.getCollectiveKind())), reduction, op.getGroup(),
-                        inputs, outputs, lists.dynamic, b.getTypeArrayAttr(elements),
-                        b.getDenseI64ArrayAttr(gatherDims), b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
-                        b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
-                        b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
+      return Op::create(
+          b, op.getLoc(), result..., b.getStringAttr(kindName(op.getCollectiveKind())), reduction,
+          op.getGroup(), inputs, outputs, lists.dynamic, b.getTypeArrayAttr(elements),
+          b.getDenseI64ArrayAttr(gatherDims), b.getDenseI64ArrayAttr(scatterDims),
+          b.getArrayAttr(lists.extents), b.getArrayAttr(lists.gather),
+          b.getArrayAttr(lists.scatter), b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
     };
     if (!op.isAsync()) {
       make(static_cast<exec::CollectiveOp *>(nullptr));

@@ -14,8 +14,8 @@ namespace shardc {
 
 class EmbeddedConstants {
 public:
-  /// Reads what `module`, imported from the file `model`, needs: arguments of kind "constant". Fails, after naming all
-  /// that the file lacks.
+  /// Reads what `module`, imported from the file `model`, needs: arguments of kind "constant".
+  /// Fails, after naming all that the file lacks.
   mlir::LogicalResult open(llvm::StringRef model, mlir::ModuleOp module);
 
   /// Row-major bytes of the constant with this name; nothing if there is none.
