@@ -205,7 +205,7 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
         continue;
       }
       op.setAlignmentAttr(alignment);
-      builder.setInsertionPoint(function.getBody().back().getTerminator());
+      builder.setInsertionPoint(op->getBlock()->getTerminator());
       memref::DeallocOp::create(builder, op.getLoc(), op);
     }
   }

@@ -5,6 +5,7 @@
 // the kernel gets exactly one place, a tile of an argument or a temporary of the size of a tile.
 
 #include "lowering/cpu/Passes.h"
+#include "lowering/cpu/RangeChecks.h"
 #include "lowering/cpu/TileSpace.h"
 #include "lowering/exec/Exec.h"
 
@@ -273,6 +274,17 @@ LogicalResult KernelTiler::emit(linalg::LinalgOp op) {
   return emitBody(op, tiled);
 }
 
+/// Sizes of a tensor are those of the memory it was read from.
+void replaceSizeQueries(bufferization::ToTensorOp read) {
+  for (Operation *user : llvm::make_early_inc_range(read->getUsers()))
+    if (auto dim = dyn_cast<tensor::DimOp>(user)) {
+      OpBuilder at(dim);
+      dim.replaceAllUsesWith(
+          memref::DimOp::create(at, dim.getLoc(), read.getBuffer(), dim.getIndex()).getResult());
+      dim.erase();
+    }
+}
+
 LogicalResult KernelTiler::run() {
   Block &block = kernel.getBody().front();
   SmallVector<Operation *> old;
@@ -284,7 +296,11 @@ LogicalResult KernelTiler::run() {
             bufferization::MaterializeInDestinationOp>(op))
       old.push_back(&op);
   }
+  for (Operation *op : old)
+    if (auto read = dyn_cast<bufferization::ToTensorOp>(op))
+      replaceSizeQueries(read);
   builder.setInsertionPoint(block.getTerminator());
+  emitRangeChecks(kernel, builder);
   makeLoop();
   for (linalg::LinalgOp op : ops)
     if (failed(emit(op)))

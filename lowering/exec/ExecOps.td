@@ -73,7 +73,7 @@ def Exec_GemmOp : Exec_Op<"gemm"> {
     repeats a matrix. One of the two matrix strides of `a` and `b` is 1, the last stride of `c` is 1.
 
     ```mlir
-    exec.gemm %x * %w + %bias -> %y : memref<8x64xf32>, memref<64x32xf32, strided<[1, 64]>>, memref<32xf32>, memref<8x32xf32>
+    exec.gemm %x * %w + %bias -> %y : memref<8x64xf32> * memref<64x32xf32, strided<[1, 64]>> + memref<32xf32> -> memref<8x32xf32>
     ```
   }];
   let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, Optional<AnyMemRef>:$bias, AnyMemRef:$c,
@@ -81,7 +81,7 @@ def Exec_GemmOp : Exec_Op<"gemm"> {
                        OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
     $a `*` $b (`+` $bias^)? `->` $c (`name` $name^)? attr-dict
-    `:` type($a) `,` type($b) (`,` type($bias)^)? `,` type($c)
+    `:` type($a) `*` type($b) (`+` type($bias)^)? `->` type($c)
   }];
   let hasVerifier = 1;
 }
