@@ -18,7 +18,7 @@ enum class OpClass {
   Generator,  // makes a tensor out of nothing: copied into each kernel that reads it
   View,       // only another way to look at memory; some are Fusible too, between ops of one kernel
   Gemm,       // matrix product: a service of the runtime
-  Attention,  // a kernel of its own
+  Attention,  // a kernel that the host program builds
   Scan,       // a kernel of its own
   Concat,     // its operands are computed in place
   Collective, // dist collectives and waits

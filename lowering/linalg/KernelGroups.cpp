@@ -220,7 +220,7 @@ void Former::visit(Operation *op) {
   OpClass kind = classify(op);
   if (isCopyable(op) && !mustExistInMemory(op))
     return; // copied where it is read
-  if (kind == OpClass::Attention || kind == OpClass::Scan) {
+  if (kind == OpClass::Scan) {
     Group group;
     group.members.push_back(op);
     groups.push_back(std::move(group));

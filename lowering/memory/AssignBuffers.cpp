@@ -143,6 +143,8 @@ LogicalResult EntryLowering::lower(Operation *op) {
     return lowerView(program, op);
   case OpClass::Gemm:
     return lowerProduct(program, op);
+  case OpClass::Attention:
+    return lowerAttention(program, op);
   case OpClass::Concat:
     return lowerConcat(program, op);
   case OpClass::Collective:
