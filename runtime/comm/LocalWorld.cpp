@@ -12,11 +12,6 @@ namespace {
 /// How long a waiter sleeps before it looks again whether somebody left or gave up.
 constexpr std::chrono::milliseconds napLimit(20);
 
-/// Spinning pays only where every rank has a core.
-std::chrono::nanoseconds spinTime(size_t ranks) {
-  return std::chrono::microseconds(std::thread::hardware_concurrency() >= ranks ? 50 : 0);
-}
-
 std::string seconds(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g s", value);
@@ -69,10 +64,10 @@ void LocalWorld::meet(LocalChannel &channel, uint32_t position, uint64_t phase,
     channel.complete.advance();
     return;
   }
-  std::chrono::nanoseconds spin = spinTime(ranks.size());
+  Spin awake = spin;
   while (!channel.complete.wait(
-      seen, spin, std::min<std::chrono::nanoseconds>(napLimit, deadline - Clock::now()))) {
-    spin = {};
+      seen, awake, std::min<std::chrono::nanoseconds>(napLimit, deadline - Clock::now()))) {
+    awake = {};
     if (aborted.load(std::memory_order_seq_cst))
       failAborted(channel, rank, activity);
     std::vector<uint32_t> absent = missing(channel, phase);

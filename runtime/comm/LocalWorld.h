@@ -41,7 +41,8 @@ struct Activity {
 
 class LocalWorld {
 public:
-  explicit LocalWorld(uint32_t size) : ranks(size) {}
+  explicit LocalWorld(uint32_t size)
+      : ranks(size), spin(Spin::among(size, std::chrono::microseconds(50))) {}
 
   uint32_t size() const { return uint32_t(ranks.size()); }
   LocalChannel &channel(const std::vector<uint32_t> &members);
@@ -88,6 +89,7 @@ private:
   void wakeAll();
 
   std::vector<RankState> ranks;
+  const Spin spin;
   std::mutex mutex; ///< guards channels, the reason, and refusals
   std::map<std::vector<uint32_t>, std::unique_ptr<LocalChannel>> channels;
   std::atomic<bool> aborted{false};

@@ -10,15 +10,14 @@ namespace {
 /// Sleeps are only a bound on how long a lost chance to look again can last.
 constexpr std::chrono::seconds nap(1);
 
-std::chrono::nanoseconds spinTime(uint32_t ranks) {
-  return std::chrono::microseconds(std::thread::hardware_concurrency() >= 2 * ranks ? 20 : 0);
-}
+/// A rank has a computing and a communicating thread.
+Spin spinAmong(uint32_t ranks) { return Spin::among(2 * ranks, std::chrono::microseconds(20)); }
 
 } // namespace
 
 CommStream::CommStream(Communicator &communicator, EventLog &events, Options options)
     : communicator(communicator), events(events), options(options),
-      spin(spinTime(communicator.worldSize())) {
+      spin(spinAmong(communicator.worldSize())) {
   if (options.thread)
     thread = std::thread([this] { threadMain(); });
 }

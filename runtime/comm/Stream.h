@@ -69,7 +69,7 @@ private:
   Communicator &communicator;
   EventLog &events;
   const Options options;
-  const std::chrono::nanoseconds spin;
+  const Spin spin;
   FlightRecorder recorder; ///< guarded by executing
 
   std::vector<std::unique_ptr<Operation>> operations; ///< by index of token

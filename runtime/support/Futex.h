@@ -9,7 +9,9 @@
 #include <climits>
 #include <cstdint>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
+#include <thread>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,6 +46,18 @@ inline void spinPause() {
 #endif
 }
 
+/// How long a thread stays awake while it waits. It lets others run in between: the one that is
+/// waited for may need this core, and a yield costs little where nobody else wants it.
+struct Spin {
+  std::chrono::nanoseconds time{0};
+  bool alone = true; ///< looks a few dozen times before it first yields
+
+  /// For one of `threads` that work together.
+  static Spin among(uint32_t threads, std::chrono::nanoseconds time) {
+    return {time, std::thread::hardware_concurrency() >= threads};
+  }
+};
+
 /// A word that threads wait to change. A change is seen by acquire, made by release; it costs a
 /// system call only when somebody sleeps.
 class Signal {
@@ -63,21 +77,22 @@ public:
       futexWake(word);
   }
 
-  /// Waits until the word differs from `seen`, at most for `spin` awake and then `limit` asleep.
-  /// Returns whether it differs.
-  bool wait(uint32_t seen, std::chrono::nanoseconds spin, std::chrono::nanoseconds limit) {
+  /// Waits until the word differs from `seen`, awake as `spin` says and then asleep for at most
+  /// `limit`. Returns whether it differs.
+  bool wait(uint32_t seen, const Spin &spin, std::chrono::nanoseconds limit) {
     if (load() != seen)
       return true;
-    if (spin.count() > 0) {
-      Clock::time_point until = Clock::now() + spin;
-      do {
-        for (int i = 0; i < 64; ++i) {
-          if (load() != seen)
-            return true;
-          spinPause();
-        }
-      } while (Clock::now() < until);
+    for (int i = 0; spin.alone && i < 64; ++i) {
+      if (load() != seen)
+        return true;
+      spinPause();
     }
+    if (spin.time.count() > 0)
+      for (Clock::time_point until = Clock::now() + spin.time; Clock::now() < until;) {
+        if (load() != seen)
+          return true;
+        sched_yield();
+      }
     sleepers.fetch_add(1, std::memory_order_seq_cst);
     futexWait(word, seen, limit);
     sleepers.fetch_sub(1, std::memory_order_seq_cst);

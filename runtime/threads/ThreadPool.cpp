@@ -12,16 +12,14 @@ thread_local bool inBody = false;
 
 /// A worker that sleeps costs several microseconds to wake; spinning for longer than a typical gap
 /// between regions wastes a core that another rank might use.
-std::chrono::nanoseconds spinTime(int threads, uint32_t ranks) {
-  bool coresSuffice = std::thread::hardware_concurrency() >= uint32_t(threads) * ranks;
-  return std::chrono::microseconds(coresSuffice ? 50 : 0);
-}
+constexpr std::chrono::microseconds awake(50);
 
 constexpr std::chrono::seconds nap(1);
 
 } // namespace
 
-ThreadPool::ThreadPool(int threads, uint32_t ranksHere) : spin(spinTime(threads, ranksHere)) {
+ThreadPool::ThreadPool(int threads, uint32_t ranksHere)
+    : spin(Spin::among(uint32_t(threads) * ranksHere, awake)) {
   for (int i = 1; i < threads; ++i)
     workers.emplace_back([this] { workerMain(); });
 }

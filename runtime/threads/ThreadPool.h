@@ -49,7 +49,7 @@ private:
   std::atomic<int32_t> registered{0}; ///< workers that may read the region
   Signal left;                        ///< advances when the last registered worker leaves
   std::atomic<bool> stopping{false};
-  const std::chrono::nanoseconds spin;
+  const Spin spin;
   std::vector<std::thread> workers;
 };
 

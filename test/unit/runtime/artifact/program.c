@@ -81,6 +81,8 @@ static int32_t forward(shardrt_frame *f, int64_t columns) {
   int64_t rows = local_rows(f);
   float *local = (float *)(f->arena + f->offsets[LOCAL_Y]);
   float *partial = (float *)(f->arena + f->offsets[PARTIAL_SUM]);
+  // Outputs are the program's from the start, whatever the caller's tensors share.
+  memset(f->outputs[Y], 0xff, (size_t)(rows * COLUMNS * 4));
   s->mark(f->runtime, 0);
   shardrt_gemm gemm = {.a = f->inputs[0],
                        .b = f->parameters[W],
