@@ -2,9 +2,12 @@
 
 #include "lowering/artifact/Object.h"
 
+#include "runtime/abi/Seal.h"
+
 #include "lld/Common/Driver.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -38,6 +41,23 @@ Error writeFile(StringRef path, StringRef bytes) {
   raw_fd_ostream stream(path, error);
   if (!error) {
     stream << bytes;
+    stream.close();
+    error = stream.error();
+  }
+  stream.clear_error();
+  return error ? makeError("cannot write " + path + ": " + error.message()) : Error::success();
+}
+
+/// Appends what the runtime knows a damaged file by.
+Error sealFile(StringRef path) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> object = MemoryBuffer::getFile(path);
+  if (!object)
+    return makeError("cannot read " + path + ": " + object.getError().message());
+  ArtifactSeal seal = makeSeal(std::string_view((*object)->getBuffer()));
+  std::error_code error;
+  raw_fd_ostream stream(path, error, sys::fs::OF_Append);
+  if (!error) {
+    stream.write(reinterpret_cast<const char *>(&seal), sizeof seal);
     stream.close();
     error = stream.error();
   }
@@ -105,6 +125,8 @@ Error linkSharedObject(ArrayRef<SmallVector<char, 0>> objects, StringRef path,
   lld::Result result = lld::lldMain(arguments, stream, stream, drivers);
   if (result.retCode != 0)
     return makeError("linking " + path + " failed: " + output);
+  if (Error error = sealFile(temporary))
+    return error;
   if (std::error_code error = sys::fs::rename(temporary, path))
     return makeError("cannot write " + path + ": " + error.message());
   return Error::success();

@@ -2,6 +2,7 @@
 //
 // The C ABI (shardrt.h): arguments are checked for null, exceptions become errors.
 #include "runtime/api/Handles.h"
+#include "runtime/manifest/ArtifactFile.h"
 #include "runtime/model/Model.h"
 #include "runtime/model/Trace.h"
 #include "runtime/support/Types.h"
@@ -83,6 +84,7 @@ shardrt_status shardrt_open(const char *path, shardrt_artifact **artifact, shard
     needed(artifact, "artifact") = nullptr;
     // A name without a slash would be searched for in the system's library folders.
     std::string file = std::strchr(path, '/') ? path : std::string("./") + path;
+    checkArtifactFile(file);
     void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       std::string reason = dlerror();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Parameters.h"
 
+#include "importers/torch_export/archive/NearestNames.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Failure.h"
 #include "runtime/support/Types.h"
@@ -157,6 +158,48 @@ ParameterSource sourceOf(const shardc::StoredTensor &tensor) {
   return source;
 }
 
+/// Names in the file that the program does not have.
+std::vector<const shardc::StoredTensor *> surplusTensors(const Manifest &manifest,
+                                                         const shardc::TensorStore &store) {
+  std::unordered_set<std::string_view> known;
+  for (const ParameterSpec &spec : manifest.parameters)
+    known.insert(spec.names.begin(), spec.names.end());
+  // Of an exported program only parameters count: its buffers and constants may have been folded.
+  bool marksParameters = std::any_of(store.tensors().begin(), store.tensors().end(),
+                                     [](auto &tensor) { return tensor.parameter; });
+  std::vector<const shardc::StoredTensor *> surplus;
+  for (const shardc::StoredTensor &tensor : store.tensors()) {
+    bool ignored = std::any_of(
+        manifest.ignoredParameters.begin(), manifest.ignoredParameters.end(),
+        [&](const std::string &pattern) { return matchesPattern(pattern, tensor.name); });
+    if (!known.count(tensor.name) && !ignored && (tensor.parameter || !marksParameters))
+      surplus.push_back(&tensor);
+  }
+  return surplus;
+}
+
+/// Reports missing and surplus names, each with the one of the other side that it may stand for.
+void checkNames(const Manifest &manifest, const shardc::TensorStore &store,
+                const std::vector<const ParameterSpec *> &missing, Problems &problems) {
+  std::vector<const shardc::StoredTensor *> surplus = surplusTensors(manifest, store);
+  std::vector<std::string> missingNames, surplusNames;
+  for (const ParameterSpec *spec : missing)
+    missingNames.insert(missingNames.end(), spec->names.begin(), spec->names.end());
+  for (const shardc::StoredTensor *tensor : surplus)
+    surplusNames.push_back(tensor->name);
+  const shardc::NearestNames nearestMissing(missingNames), nearestSurplus(surplusNames);
+  for (const ParameterSpec *spec : missing) {
+    std::string near = nearestSurplus.find(spec->name);
+    problems.add(spec->name + ": missing, expected " + shapeText(spec->type, spec->extents()) +
+                 (near.empty() ? "" : "; the file has " + near));
+  }
+  for (const shardc::StoredTensor *tensor : surplus) {
+    std::string near = nearestMissing.find(tensor->name);
+    problems.add(tensor->name + ": the program has no such parameter (" + storedText(*tensor) +
+                 ")" + (near.empty() ? "" : "; it lacks " + near));
+  }
+}
+
 } // namespace
 
 ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_program &program,
@@ -168,10 +211,9 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
     throw Failure(SHARDRT_BAD_FILE, error);
   auto store = std::make_shared<const shardc::TensorStore>(std::move(*opened));
   Builder builder(manifest, program, coordinate, allocator);
-  std::unordered_set<std::string_view> known;
+  std::vector<const ParameterSpec *> missing;
   for (size_t i = 0; i < manifest.parameters.size(); ++i) {
     const ParameterSpec &spec = manifest.parameters[i];
-    known.insert(spec.names.begin(), spec.names.end());
     if (spec.isConstant)
       continue;
     const shardc::StoredTensor *first = nullptr;
@@ -192,20 +234,9 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
       first = first ? first : tensor;
     }
     if (!first)
-      builder.problems.add(spec.name + ": missing, expected " +
-                           shapeText(spec.type, spec.extents()));
+      missing.push_back(&spec);
   }
-  // Of an exported program only parameters count: its buffers and constants may have been folded.
-  bool marksParameters = std::any_of(store->tensors().begin(), store->tensors().end(),
-                                     [](auto &tensor) { return tensor.parameter; });
-  for (const shardc::StoredTensor &tensor : store->tensors()) {
-    bool ignored = std::any_of(
-        manifest.ignoredParameters.begin(), manifest.ignoredParameters.end(),
-        [&](const std::string &pattern) { return matchesPattern(pattern, tensor.name); });
-    if (!known.count(tensor.name) && !ignored && (tensor.parameter || !marksParameters))
-      builder.problems.add(tensor.name + ": the program has no such parameter (" +
-                           storedText(tensor) + ")");
-  }
+  checkNames(manifest, *store, missing, builder.problems);
   builder.addConstants();
   builder.set.file = store;
   return builder.finish("parameters in " + path);

@@ -15,7 +15,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string &path, std:
     error = path + ": " + what;
     return nullptr;
   };
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, opening a pipe waits for somebody who writes to it.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return fail(std::strerror(errno));
   struct stat status;

@@ -129,6 +129,12 @@ TEST_F(Checks, AllProblemsOfAParameterFileAtOnce) {
               {"fc.weight: it is f32[9, 6], expected f32[6, 9]",
                "calls: it is i32[], expected i64[]", "surplus: the program has no such parameter"});
   EXPECT_EQ(loadFile(bad).message.find("unused.mask"), std::string::npos);
+  auto misspelt = parameterFile();
+  misspelt["fc.wieght"] = misspelt["fc.weight"];
+  misspelt.erase("fc.weight");
+  expectError(loadFile(misspelt), SHARDRT_INVALID_ARGUMENT,
+              {"fc.weight: missing, expected f32[6, 9]; the file has fc.wieght",
+               "fc.wieght: the program has no such parameter (f32[6, 9]); it lacks fc.weight"});
   expectError(loadFile({}), SHARDRT_INVALID_ARGUMENT,
               {"fc.weight: missing, expected f32[6, 9]", "calls: missing"});
   std::ofstream(folder.file("w")) << "garbage";
