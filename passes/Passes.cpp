@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/aten/passes/Passes.h"
+#include "passes/collectives/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
 #include "passes/redistribute/Passes.h"
@@ -18,4 +19,5 @@ void shardc::registerAllPasses() {
   registerRedistributePasses();
   registerLocalizePasses();
   registerLocalizePipeline();
+  registerCollectivesPasses();
 }

@@ -250,6 +250,31 @@ def broadcast(op, operands, mesh, symbols):
     return results
 
 
+@dist("permute")
+def permute(op, operands, mesh, symbols):
+    tensors, lists, _ = _lists(op, operands, "extents")
+    flat = op.attrs["pairs"]
+    pairs = list(zip(flat[::2], flat[1::2]))
+    results = []
+    for i, tensor in enumerate(tensors):
+        dim, entries = op.attrs["dims"][i], lists[i]["extents"]
+        result = [None] * mesh.size
+        for group in groups_of(op, mesh):
+            for at, p in enumerate(group):
+                held = tensor[p].shape[dim] if entries else None
+                _expect(not entries or _at(entries, p)[at] == held, f"{held} elements where {entries} are due")
+                result[p] = torch.zeros_like(tensor[p])
+            for source, target in pairs:
+                result[group[target]] = tensor[group[source]]
+        results.append(result)
+    return results
+
+
+@dist("wait")
+def wait(op, operands, mesh, symbols):
+    return operands
+
+
 # -- symbols ----------------------------------------------------------------------------------------
 
 def _read_size(cursor):

@@ -2,7 +2,7 @@
 """Random placed programs through the compiler's localisation, every rank's result against the unsharded
 run. Fixed seeds: the same programs every time.
 
-    fuzz_localize.py SHARD_OPT [--seeds FIRST:LAST] [--show]"""
+    fuzz_localize.py SHARD_OPT [--seeds FIRST:LAST] [--then=--PASS]... [--show]"""
 import argparse
 import collections
 import pathlib
@@ -74,6 +74,7 @@ def main():
     parser.add_argument("shard_opt", type=pathlib.Path)
     parser.add_argument("--seeds", default="0:1000")
     parser.add_argument("--batch", type=int, default=200, help="functions in one run of the compiler")
+    parser.add_argument("--then", action="append", default=[], help="a pass to run on the local program")
     parser.add_argument("--show", action="store_true", help="print programs that fail")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -93,7 +94,7 @@ PASSES = ("--shardc-localize",)
 def run_batch(args, batch, ops):
     source = "\n".join(p.text() for p in batch)
     placed, why = program.load(args.shard_opt, source)
-    local, why_local = program.load(args.shard_opt, source, *PASSES) if placed else (None, why)
+    local, why_local = program.load(args.shard_opt, source, *PASSES, *args.then) if placed else (None, why)
     if local is None:
         if len(batch) == 1:
             print(f"{batch[0].name}: {why_local.strip()}" + (f"\n{source}" if args.show else ""))

@@ -25,8 +25,14 @@ class Type:
     def is_tensor(self):
         return self.kind == "tensor"
 
+    @property
+    def is_future(self):
+        return self.kind.startswith("!dist.future")
+
     def mismatch(self, value):
         """Why a run-time value is not of this type, or None."""
+        if self.is_future:  # its wait says what it delivers
+            return None if isinstance(value, torch.Tensor) else "no tensor where a future is due"
         if not self.is_tensor:
             return None if not isinstance(value, torch.Tensor) else f"a tensor where {self.kind} is due"
         if value.dtype != self.dtype:
