@@ -38,10 +38,16 @@ struct SimplifyCollectives : shardc::impl::SimplifyCollectivesBase<SimplifyColle
       module.emitError() << "topology: " << errors;
       return signalPassFailure();
     }
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(simplify(function, *model)))
+        return signalPassFailure();
+  }
+
+  LogicalResult simplify(func::FuncOp function, const cost::CostModel &model) {
     // Without known ranks there are still groups with names.
-    RankValues ranks(findMesh(module).value_or(Mesh()), &getContext());
+    RankValues ranks(findMesh(function).value_or(Mesh()), &getContext());
     Uniformity uniformity(ranks);
-    SimplifyContext around{ranks, uniformity, *model};
+    SimplifyContext around{ranks, uniformity, model};
     SimplifyCounts counts{numGatherSlices,
                           numGatherReplicated,
                           numReduceReplicated,
@@ -57,17 +63,15 @@ struct SimplifyCollectives : shardc::impl::SimplifyCollectivesBase<SimplifyColle
     populateScatterRules(patterns, around, counts);
     populateSumRules(patterns, around, counts);
     populateCommuteRules(patterns, around, counts);
-    FrozenRewritePatternSet frozen(std::move(patterns));
     Forgetter forgetter(around);
     GreedyRewriteConfig config;
     config.setListener(&forgetter);
-    for (auto function : module.getOps<func::FuncOp>()) {
-      // Before, so that rules see all uses of a value at once; after, for what became equal.
-      mergeDuplicatesIn(function);
-      if (failed(applyPatternsGreedily(function, frozen, config)))
-        return signalPassFailure();
-      mergeDuplicatesIn(function);
-    }
+    // Before, so that rules see all uses of a value at once; after, for what became equal.
+    mergeDuplicatesIn(function);
+    if (failed(applyPatternsGreedily(function, std::move(patterns), config)))
+      return failure();
+    mergeDuplicatesIn(function);
+    return success();
   }
 
   void mergeDuplicatesIn(func::FuncOp function) {

@@ -11,12 +11,16 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-std::optional<Mesh> shardc::findMesh(ModuleOp module) {
-  if (auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr))
-    return mesh.getValue();
+std::optional<Mesh> shardc::findMesh(FunctionOpInterface function) {
+  if (auto module = function->getParentOfType<ModuleOp>())
+    if (auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr))
+      return mesh.getValue();
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto layout = function.getArgAttrOfType<LayoutAttr>(i, kLayoutAttr))
+      return layout.getValue().mesh;
   std::optional<Mesh> found;
   int64_t ranks = 0;
-  module.walk([&](Operation *op) {
+  function.walk([&](Operation *op) {
     GroupAttrInterface group;
     if (auto collective = dyn_cast<CollectiveOpInterface>(op))
       group = collective.getGroup();

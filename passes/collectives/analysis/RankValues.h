@@ -9,13 +9,14 @@
 #include "passes/specialize/Devices.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace shardc {
 
-/// The mesh of a module; for one without `dist.mesh` a line of as many ranks as its groups mention.
-/// Nothing where no group's ranks are known.
-std::optional<Mesh> findMesh(mlir::ModuleOp module);
+/// The mesh of a function's module, else the one that its layouts, extents or groups name, else a
+/// line of as many ranks as its groups list. Nothing where no group's ranks are known.
+std::optional<Mesh> findMesh(mlir::FunctionOpInterface function);
 
 /// Index values by device, where they depend on nothing but the rank. Values are remembered: call
 /// `forget` before an op is erased.
