@@ -1,0 +1,132 @@
+// RUN: shard-opt %s --split-input-file --verify-diagnostics
+
+func.func @f() {
+  // expected-error@+1 {{makes dense row-major buffers only, not 'memref<4x8xf32, strided<[1, 4]>>'}}
+  %0 = exec.alloc : memref<4x8xf32, strided<[1, 4]>>
+  return
+}
+
+// -----
+func.func @f(%n: index) {
+  // expected-error@+1 {{has 1 sizes for a type with 2 dynamic dims}}
+  %0 = exec.alloc(%n) : memref<?x?xf32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{has both an offset and a slot}}
+  %0 = exec.alloc at 64 slot 0 : memref<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: memref<4xf32>) {
+  // expected-error@+1 {{launches 'g', which is no kernel}}
+  exec.launch @g(%x) : memref<4xf32>
+  return
+}
+func.func private @g(%x: memref<4xf32>) {
+  return
+}
+
+// -----
+func.func @f(%x: memref<4xf32>) {
+  // expected-error@+1 {{passes other types than 'g' takes}}
+  exec.launch @g(%x) : memref<4xf32>
+  return
+}
+func.func private @g(%x: memref<5xf32>) attributes {exec.kernel} {
+  return
+}
+
+// -----
+// An offset is part of the pointer; strides are part of the type.
+func.func @f(%x: memref<4x4xf32, strided<[1, 4], offset: 3>>) {
+  exec.launch @strided(%x) : memref<4x4xf32, strided<[1, 4], offset: 3>>
+  // expected-error@+1 {{passes other types than 'dense' takes}}
+  exec.launch @dense(%x) : memref<4x4xf32, strided<[1, 4], offset: 3>>
+  return
+}
+func.func private @strided(%x: memref<4x4xf32, strided<[1, 4]>>) attributes {exec.kernel} {
+  return
+}
+func.func private @dense(%x: memref<4x4xf32>) attributes {exec.kernel} {
+  return
+}
+
+// -----
+func.func @f(%n: index) {
+  // expected-error@+1 {{calls 'g', which is no function}}
+  exec.parallel_call @g(%n) to %n grain 1 : index
+  return
+}
+
+// -----
+func.func @f(%n: index, %c: i1) {
+  // expected-error@+1 {{passes other types than 'g' takes}}
+  exec.parallel_call @g(%c) to %n grain 1 : i1
+  return
+}
+func.func private @g(%c: i1) {
+  return
+}
+
+// -----
+func.func @f(%n: index) {
+  // expected-error@+1 {{attribute 'grain' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  exec.parallel %i to %n grain 0 {
+  }
+  return
+}
+
+// -----
+func.func @f(%n: index) {
+  // expected-error@+1 {{needs a body with one argument of type index}}
+  "exec.parallel"(%n) <{grain = 1 : i64}> ({
+  ^bb0(%i: i64):
+  }) : (index) -> ()
+  return
+}
+
+// -----
+func.func @f(%x: memref<4xf32>) {
+  // expected-error@+1 {{has a result of 1 dims, not 2 or 3}}
+  exec.gemm %x * %x -> %x : memref<4xf32> * memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+func.func @f(%a: memref<2x4x4xf32>, %b: memref<4x4xf32>) {
+  // expected-error@+1 {{has operands of 3 and 2 dims for a result of 3}}
+  exec.gemm %a * %b -> %a : memref<2x4x4xf32> * memref<4x4xf32> -> memref<2x4x4xf32>
+  return
+}
+
+// -----
+func.func @f(%a: memref<4x4xf32>, %b: memref<4x4xf64>) {
+  // expected-error@+1 {{mixes element types}}
+  exec.gemm %a * %b -> %a : memref<4x4xf32> * memref<4x4xf64> -> memref<4x4xf32>
+  return
+}
+
+// -----
+func.func @f(%a: memref<4x5xf32>, %b: memref<6x7xf32>, %c: memref<4x7xf32>) {
+  // expected-error@+1 {{has shapes that do not multiply: 'memref<4x5xf32>', 'memref<6x7xf32>' -> 'memref<4x7xf32>'}}
+  exec.gemm %a * %b -> %c : memref<4x5xf32> * memref<6x7xf32> -> memref<4x7xf32>
+  return
+}
+
+// -----
+func.func @f(%a: memref<2x4x5xf32>, %b: memref<3x5x7xf32>, %c: memref<2x4x7xf32>) {
+  // expected-error@+1 {{has different batch sizes}}
+  exec.gemm %a * %b -> %c : memref<2x4x5xf32> * memref<3x5x7xf32> -> memref<2x4x7xf32>
+  return
+}
+
+// -----
+func.func @f(%a: memref<4x4xf32>, %bias: memref<3xf32>) {
+  // expected-error@+1 {{has a bias of type 'memref<3xf32>' for 'memref<4x4xf32>'}}
+  exec.gemm %a * %a + %bias -> %a : memref<4x4xf32> * memref<4x4xf32> + memref<3xf32> -> memref<4x4xf32>
+  return
+}

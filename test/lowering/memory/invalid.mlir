@@ -1,0 +1,53 @@
+// RUN: shard-opt %s --exec-assign-buffers --split-input-file --verify-diagnostics
+
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{is not in a kernel: run form-kernels first}}
+  %0 = aten.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+// expected-error@+1 {{has an argument that is no tensor: 'index'}}
+func.func @f(%n: index) {
+  return
+}
+
+// -----
+// expected-error@+1 {{has a result that is no tensor: 'index'}}
+func.func @f() -> index {
+  %c = arith.constant 1 : index
+  return %c : index
+}
+
+// -----
+// expected-error@+1 {{has an argument whose dim 0 is dynamic, but no 'dist.sizes' that says its size: 'tensor<?xf32>'}}
+func.func @f(%x: tensor<?xf32>) {
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{calls a function that is no kernel}}
+  %0 = call @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @g(tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+// Its result is of the size of one of the four quarters; which one differs from rank to rank.
+#mesh = #dist.mesh<["tp" = 4]>
+#tp = #dist.axes<#mesh, ["tp"]>
+func.func @f(%x: tensor<7xf32>) -> tensor<?xf32> {
+  // expected-error@+1 {{has an extent that differs from rank to rank: run dist-specialize before lowering}}
+  %0 = dist.reduce_scatter sum over #tp %x dim 0 : (tensor<7xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{splits and concatenates the same dim, which the runtime cannot do}}
+  %0 = dist.all_to_all over #tp %x split 0 concat 0 : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
