@@ -41,11 +41,11 @@ Value allInRange(OpBuilder &builder, Location loc, Value memory, Value low, Valu
   };
   if (begins.empty())
     return check(builder, loc, {}, valid);
-  scf::LoopNest nest = scf::buildLoopNest(
-      builder, loc, begins, ends, steps, valid,
-      [&](OpBuilder &b, Location loc, ValueRange position, ValueRange carried) {
-        return scf::ValueVector{check(b, loc, position, carried.front())};
-      });
+  scf::LoopNest nest =
+      scf::buildLoopNest(builder, loc, begins, ends, steps, valid,
+                         [&](OpBuilder &b, Location loc, ValueRange position, ValueRange carried) {
+                           return scf::ValueVector{check(b, loc, position, carried.front())};
+                         });
   return nest.results.front();
 }
 

@@ -8,8 +8,9 @@
 
 namespace shardc::cpu {
 
-/// Turns every `exec.check_range` of a kernel into loops over its indices, built where `builder` is. A position outside of
-/// its range makes the launch fail; the builder goes on in the block that runs only where there is none.
+/// Turns every `exec.check_range` of a kernel into loops over its indices, built where `builder`
+/// is. A position outside of its range makes the launch fail; the builder goes on in the block that
+/// runs only where there is none.
 void emitRangeChecks(mlir::func::FuncOp kernel, mlir::OpBuilder &builder);
 
 } // namespace shardc::cpu
