@@ -11,6 +11,21 @@ using namespace shardc::exec;
 
 #include "lowering/exec/Dialect.cpp.inc"
 
+/// How a collective combines values: a keyword, or nothing for those that do not.
+static ParseResult parseCombineKind(OpAsmParser &parser, shardc::dist::ReductionAttr &reduction) {
+  StringRef name;
+  if (succeeded(parser.parseOptionalKeyword(&name, {"sum", "avg", "min", "max", "prod"})))
+    reduction =
+        shardc::dist::ReductionAttr::get(parser.getContext(), *shardc::parseReduction(name));
+  return success();
+}
+
+static void printCombineKind(OpAsmPrinter &printer, Operation *,
+                             shardc::dist::ReductionAttr reduction) {
+  if (reduction)
+    printer << shardc::reductionName(reduction.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "lowering/exec/Ops.cpp.inc"
 

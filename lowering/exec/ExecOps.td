@@ -66,8 +66,9 @@ def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
 }
 
 def Exec_GemmOp : Exec_Op<"gemm"> {
-  let summary = "C = A B + bias, for each batch";
+  let summary = "C = alpha A B + beta C + bias, for each batch";
   let description = [{
+    Without attributes: C = A B + bias.
     `a` is `[batch x] M x K`, `b` is `[batch x] K x N`, `c` is `[batch x] M x N`, `bias` is `N`. Strides
     say the rest: an operand whose first matrix stride is 1 is a transposed one, a batch stride of 0
     repeats a matrix. One of the two matrix strides of `a` and `b` is 1, the last stride of `c` is 1.
@@ -77,7 +78,7 @@ def Exec_GemmOp : Exec_Op<"gemm"> {
     ```
   }];
   let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, Optional<AnyMemRef>:$bias, AnyMemRef:$c,
-                       DefaultValuedAttr<F64Attr, "1.0">:$alpha, DefaultValuedAttr<F64Attr, "1.0">:$beta,
+                       DefaultValuedAttr<F64Attr, "1.0">:$alpha, DefaultValuedAttr<F64Attr, "0.0">:$beta,
                        OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
     $a `*` $b (`+` $bias^)? `->` $c (`name` $name^)? attr-dict
@@ -171,7 +172,7 @@ def Exec_ArgumentOp : Exec_Op<"argument", [Pure]> {
   let summary = "Memory that the caller of an entry gives: number `index` of its kind";
   let description = [{
     ```mlir
-    %x = exec.argument input 0 : memref<8x64xf32>
+    %x = exec.argument "input" 0 : memref<8x64xf32>
     ```
   }];
   let arguments = (ins StrAttr:$kind, I64Attr:$index);
@@ -199,7 +200,7 @@ def Exec_CollectiveOp : Exec_CollectiveOpBase<"collective"> {
     `shardrt_collective` of the runtime. `element_types` are those of the tensors (memory has i8 for bool).
   }];
   let assemblyFormat = [{
-    $kind ($reduction^)? `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
+    $kind custom<CombineKind>($reduction) `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
     (`sizes` `(` $sizes^ `)`)? attr-dict
   }];
 }
@@ -212,7 +213,7 @@ def Exec_StartOp : Exec_CollectiveOpBase<"start"> {
   }];
   let results = (outs I64:$token);
   let assemblyFormat = [{
-    $kind ($reduction^)? `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
+    $kind custom<CombineKind>($reduction) `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
     (`sizes` `(` $sizes^ `)`)? attr-dict
   }];
 }

@@ -166,11 +166,9 @@ struct PlanArena : memory::impl::PlanArenaBase<PlanArena> {
       Value bytes = constant(elementBytes(op));
       ValueRange dynamic = op.getSizes();
       for (int64_t size : op.getBuffer().getType().getShape()) {
-        Value factor = constant(size);
-        if (ShapedType::isDynamic(size)) {
-          factor = mapping.lookup(dynamic.front());
-          dynamic = dynamic.drop_front();
-        }
+        bool isDynamic = ShapedType::isDynamic(size);
+        Value factor = isDynamic ? mapping.lookup(dynamic.front()) : constant(size);
+        dynamic = dynamic.drop_front(isDynamic);
         bytes = arith::MulIOp::create(builder, loc, bytes, factor);
       }
       Value alignment = constant(kAlignment);

@@ -1,0 +1,83 @@
+// RUN: shard-opt %s | FileCheck %s
+// RUN: shard-opt %s | shard-opt | FileCheck %s
+// RUN: shard-opt %s --emit-bytecode | shard-opt | FileCheck %s
+// RUN: shard-opt %s --mlir-print-op-generic | shard-opt | FileCheck %s
+
+#mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+
+// CHECK-LABEL: func.func private @kernel(
+func.func private @kernel(%x: memref<8x?xf32, strided<[?, 2]>>, %y: memref<8x64xf32>) attributes {exec.kernel} {
+  return
+}
+
+// CHECK-LABEL: func.func @entry(
+// CHECK-SAME: %[[N:.*]]: index) attributes {exec.entry}
+func.func @entry(%n: index) attributes {exec.entry} {
+  // CHECK: exec.argument "input" 0 : memref<8x64xf32>
+  %x = exec.argument "input" 0 : memref<8x64xf32>
+  %w = exec.argument "parameter" 1 : memref<64x32xf32, strided<[1, 64]>>
+  %b = exec.argument "parameter" 2 : memref<32xf32>
+  // CHECK: exec.alloc : memref<8x32xf32>
+  %0 = exec.alloc : memref<8x32xf32>
+  // CHECK: exec.alloc at 4096 : memref<8x32xf32>
+  %1 = exec.alloc at 4096 : memref<8x32xf32>
+  // CHECK: exec.alloc(%[[N]], %[[N]]) slot 3 : memref<?x4x?xf32>
+  %2 = exec.alloc(%n, %n) slot 3 : memref<?x4x?xf32>
+
+  // CHECK: exec.gemm %{{.*}} * %{{.*}} + %{{.*}} -> %{{.*}} name "linear" :
+  // CHECK-SAME: memref<8x64xf32> * memref<64x32xf32, strided<[1, 64]>> + memref<32xf32> -> memref<8x32xf32>
+  exec.gemm %x * %w + %b -> %0 name "linear"
+      : memref<8x64xf32> * memref<64x32xf32, strided<[1, 64]>> + memref<32xf32> -> memref<8x32xf32>
+  // CHECK: exec.gemm %{{.*}} * %{{.*}} -> %{{.*}} {alpha = 5.000000e-01 : f64, beta = 2.000000e+00 : f64} :
+  exec.gemm %x * %w -> %1 {alpha = 0.5, beta = 2.0}
+      : memref<8x64xf32> * memref<64x32xf32, strided<[1, 64]>> -> memref<8x32xf32>
+
+  // The type of a kernel's argument has no offset.
+  %v = memref.reinterpret_cast %x to offset: [%n], sizes: [8, %n], strides: [%n, 2]
+      : memref<8x64xf32> to memref<8x?xf32, strided<[?, 2], offset: ?>>
+  // CHECK: exec.launch @kernel(%{{.*}}, %{{.*}}) name "add+relu" :
+  // CHECK-SAME: memref<8x?xf32, strided<[?, 2], offset: ?>>, memref<8x64xf32>
+  exec.launch @kernel(%v, %x) name "add+relu" : memref<8x?xf32, strided<[?, 2], offset: ?>>, memref<8x64xf32>
+
+  // CHECK: exec.collective "all_reduce" sum over #tp(%{{.*}} : memref<8x32xf32>) -> (%{{.*}} : memref<8x32xf32>)
+  exec.collective "all_reduce" sum over #tp (%0 : memref<8x32xf32>) -> (%1 : memref<8x32xf32>)
+      {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>,
+       extents = [array<i64: 8, 32>], gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
+  // CHECK: %[[T:.*]] = exec.start "all_gather" over #{{[a-z]+}}(%{{.*}}) -> (%{{.*}}) sizes(%[[N]], %[[N]])
+  %t = exec.start "all_gather" over #dist.groups<[[0, 2], [1, 3]]> (%0 : memref<8x32xf32>) -> (%2 : memref<?x4x?xf32>)
+      sizes (%n, %n)
+      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>,
+       extents = [array<i64: -9223372036854775808, 4, -9223372036854775808>], gather_extents = [array<i64>],
+       scatter_extents = [array<i64>], pairs = array<i64>}
+  // CHECK: exec.wait %[[T]]
+  exec.wait %t
+  return
+}
+
+// CHECK-LABEL: func.func @loops(
+// CHECK-SAME: %[[N:.*]]: index, %[[C:.*]]: i1, %[[IDS:.*]]: memref<?xi64>
+func.func @loops(%n: index, %c: i1, %ids: memref<?xi64>) {
+  // CHECK: exec.parallel %{{.*}} to %[[N]] grain 4 {
+  exec.parallel %i to %n grain 4 {
+    // CHECK: exec.fail_if %[[C]], "index out of range"
+    exec.fail_if %c, "index out of range"
+  }
+  // CHECK: exec.parallel_call @range(%[[C]]) to %[[N]] grain 16 : i1
+  exec.parallel_call @range(%c) to %n grain 16 : i1
+  // CHECK: exec.check_range %[[IDS]] in[%[[N]], %[[N]]), "no such row" : memref<?xi64>
+  exec.check_range %ids in [%n, %n), "no such row" : memref<?xi64>
+  return
+}
+func.func private @range(%c: i1, %begin: index, %end: index) {
+  return
+}
+
+// CHECK-LABEL: func.func private @plan(
+func.func private @plan(%n: index) attributes {exec.plan} {
+  // CHECK: exec.set_offset %{{.*}} slot 1
+  exec.set_offset %n slot 1
+  // CHECK: exec.set_arena_bytes %{{.*}}
+  exec.set_arena_bytes %n
+  return
+}
