@@ -165,9 +165,8 @@ uint32_t reductionOf(Attribute attribute) {
 
 Constant *Builder::collectives() {
   SmallVector<Constant *> list;
-  for (auto [number, entry] :
-       llvm::enumerate(lowered->getAttrOfType<ArrayAttr>(exec::kCollectivesAttr))) {
-    auto fields = cast<DictionaryAttr>(entry);
+  for (auto fields :
+       lowered->getAttrOfType<ArrayAttr>(exec::kCollectivesAttr).getAsRange<DictionaryAttr>()) {
     auto integer = [&](StringRef name) { return cast<IntegerAttr>(fields.get(name)).getInt(); };
     auto integers = [&](StringRef name) {
       return cast<DenseI64ArrayAttr>(fields.get(name)).asArrayRef();
@@ -184,7 +183,7 @@ Constant *Builder::collectives() {
     }
     ArrayRef<int64_t> pairs = integers("pairs");
     list.push_back(
-        structure({string((kind + "." + Twine(number)).str()),
+        structure({string(cast<StringAttr>(fields.get("name")).getValue()),
                    string(cast<StringAttr>(fields.get("location")).getValue()), array(operands),
                    uint32s(pairs), i32(kindOf(kind)), i32(reductionOf(fields.get("reduction"))),
                    i32(integer("group")), i32(operands.size()), i32(integer("root")),

@@ -37,7 +37,8 @@ public:
   void writeTo(mlir::ModuleOp module);
 
 private:
-  void addCollective(mlir::Operation *op);
+  /// `ordinal`: its place among the collectives of its entry.
+  void addCollective(mlir::Operation *op, unsigned ordinal);
 
   llvm::MapVector<mlir::Attribute, unsigned> groups;
   llvm::SmallVector<mlir::Attribute> collectives;

@@ -219,13 +219,19 @@ shardrt_type runtimeType(Type type) {
 struct LowerGemm : Pattern<exec::GemmOp> {
   using Pattern::Pattern;
 
-  /// Leading dimension of a matrix, and whether it is stored transposed.
+  /// Leading dimension of a matrix, and whether it is stored transposed. The stride of a dim of one
+  /// element says nothing, and BLAS wants a leading dimension of at least 1 even of nothing.
   static std::pair<Value, bool> leading(OpBuilder &b, Location loc, const Shape &shape) {
-    size_t rank = shape.sizes.size();
-    bool rowMajor = shape.strides[rank - 1] == 1;
-    bool transposed = !rowMajor && shape.strides[rank - 2] == 1;
-    // With one row the stride between rows says nothing, but BLAS wants it to be at least a row.
-    size_t outer = transposed ? rank - 1 : rank - 2, inner = transposed ? rank - 2 : rank - 1;
+    size_t row = shape.sizes.size() - 2, column = row + 1;
+    auto contiguous = [&](size_t outer, size_t inner) {
+      int64_t extent = shape.sizes[inner], step = shape.strides[outer];
+      if (shape.strides[inner] != 1 && extent > 1)
+        return false;
+      return shape.sizes[outer] <= 1 || ShapedType::isDynamic(step) ||
+             ShapedType::isDynamic(extent) || step >= extent;
+    };
+    bool transposed = !contiguous(row, column) && contiguous(column, row);
+    size_t outer = transposed ? column : row, inner = transposed ? row : column;
     Value stride = shape.stride(b, loc, outer);
     Value least = LLVM::SMaxOp::create(b, loc, shape.size(b, loc, inner), constantInt(b, loc, 1));
     return {LLVM::SMaxOp::create(b, loc, stride, least), transposed};

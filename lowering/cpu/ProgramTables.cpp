@@ -50,11 +50,13 @@ ProgramTables::ProgramTables(ModuleOp module) {
     if (auto list = entry->getAttrOfType<ArrayAttr>(dist::kSymbolsAttr))
       for (auto symbol : list.getAsRange<dist::SymbolAttr>())
         symbols.insert({symbol.getName().getValue(), symbols.size()});
+    // Ranks with programs of their own compare names: a collective has the same one in each.
+    unsigned ordinal = 0;
     entry.walk([&](Operation *op) {
       if (!isa<exec::LaunchOp, exec::GemmOp, exec::CollectiveOp, exec::StartOp>(op))
         return;
       if (isa<exec::CollectiveOp, exec::StartOp>(op))
-        addCollective(op);
+        addCollective(op, ordinal++);
       usesBlas |= isa<exec::GemmOp>(op);
       opIndex[op] = ops.size();
       ops.push_back(b.getStrArrayAttr({nameOf(op), describePlace(op->getLoc())}));
@@ -66,7 +68,7 @@ unsigned ProgramTables::group(Attribute canonical) {
   return groups.insert({canonical, groups.size()}).first->second;
 }
 
-void ProgramTables::addCollective(Operation *op) {
+void ProgramTables::addCollective(Operation *op, unsigned ordinal) {
   OpBuilder b(op->getContext());
   auto group = cast<dist::GroupAttrInterface>(op->getAttr("group"));
   SmallVector<NamedAttribute> fields = isa<exec::StartOp>(op)
@@ -76,6 +78,9 @@ void ProgramTables::addCollective(Operation *op) {
       b.getNamedAttr("group", b.getI64IntegerAttr(this->group(group.getCanonicalGroup()))));
   fields.push_back(b.getNamedAttr("group_name", group));
   fields.push_back(b.getNamedAttr("location", b.getStringAttr(describePlace(op->getLoc()))));
+  fields.push_back(b.getNamedAttr(
+      "name",
+      b.getStringAttr(cast<StringAttr>(op->getAttr("kind")).getValue() + "." + Twine(ordinal))));
   collectiveIndex[op] = collectives.size();
   collectives.push_back(b.getDictionaryAttr(fields));
 }

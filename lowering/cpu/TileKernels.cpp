@@ -234,6 +234,12 @@ LogicalResult KernelTiler::emitBody(linalg::LinalgOp source, linalg::LinalgOp ta
 }
 
 LogicalResult KernelTiler::emit(linalg::LinalgOp op) {
+  // Nothing to do: a reduction of nothing is its initial value, which is in its place.
+  if (llvm::is_contained(op.getStaticLoopRanges(), 0)) {
+    for (OpOperand &init : op.getDpsInitsMutable())
+      places[op.getTiedOpResult(&init)] = places.lookup(init.get());
+    return success();
+  }
   SmallVector<Value> operands;
   for (OpOperand *input : op.getDpsInputOperands()) {
     Value value = input->get();

@@ -110,6 +110,7 @@ LogicalResult lowerKernelCall(HostProgram &program, func::CallOp call) {
                            ? toMemref(math, program.view(operand))
                            : program.scalars.lookup(operand));
   InnerSizes inner(program, call, kernel);
+  bool computes = false;
   for (auto [result, returned] : llvm::zip_equal(
            call.getResults(), kernel.getBody().front().getTerminator()->getOperands())) {
     FailureOr<Sizes> sizes = inner.of(returned);
@@ -118,6 +119,12 @@ LogicalResult lowerKernelCall(HostProgram &program, func::CallOp call) {
     StridedView target = program.destination(result, *sizes, /*mustBeDense=*/false);
     operands.push_back(toMemref(math, target));
     program.views[result] = target;
+    computes |= !hasNoElements(target.sizes);
+  }
+  // On a rank whose shard is empty there is nothing to compute.
+  if (!computes) {
+    program.symbols.erase(kernel);
+    return success();
   }
   SmallVector<Type> types;
   for (Value operand : operands) {

@@ -73,6 +73,8 @@ struct Product {
     Value result = op->getResult(0);
     StridedView target = program.destination(result, *sizes, /*mustBeDense=*/false);
     program.views[result] = target;
+    if (hasNoElements(target.sizes))
+      return success();
     std::optional<StridedView> c = reshape(math, target, productSizes);
     bool direct =
         c && (isConstant(c->strides.back(), 1) || isConstant(c->sizes.back(), 1)) && isMatrix(*c);
