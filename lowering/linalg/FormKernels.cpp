@@ -115,6 +115,12 @@ void Outliner::outline(ArrayRef<Operation *> all) {
   }
   // What others read; of a view, its source: they make a view of their own.
   auto isView = [&](Operation *op) { return op && classify(op) == OpClass::View; };
+  llvm::SmallPtrSet<Operation *, 8> viewsOutside;
+  for (Operation *member : llvm::reverse(members))
+    if (isView(member) && llvm::any_of(member->getUsers(), [&](Operation *user) {
+          return !inside.contains(user) || viewsOutside.contains(user);
+        }))
+      viewsOutside.insert(member);
   llvm::SetVector<Value> results;
   for (Operation *member : members) {
     bool escapes =
@@ -162,7 +168,7 @@ void Outliner::outline(ArrayRef<Operation *> all) {
   for (Operation *member : members) {
     Value result = member->getResult(0);
     if (isView(member)) {
-      if (member->use_empty())
+      if (!viewsOutside.contains(member))
         continue;
       outside.map(result, builder.clone(*member, outside)->getResult(0));
     }
