@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/GroupText.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/DenseSet.h"
@@ -17,6 +18,18 @@ Attribute shardc::dist::canonicalizeGroup(GroupAttrInterface group) {
   for (const std::vector<int64_t> &list : *lists)
     ranks.append(list.begin(), list.end());
   return GroupsAttr::get(group.getContext(), group.getGroupSize(), ranks);
+}
+
+std::string shardc::dist::describeGroup(GroupAttrInterface group) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto axes = dyn_cast<AxesAttr>(group))
+    llvm::interleave(axes.getAxes(), os, [&](StringAttr axis) { os << axis.getValue(); }, ",");
+  else if (auto named = dyn_cast<NamedGroupAttr>(group))
+    os << named.getName().getValue();
+  else
+    os << group;
+  return text;
 }
 
 static void sortByFirstRank(std::vector<std::vector<int64_t>> &groups) {

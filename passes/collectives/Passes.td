@@ -65,4 +65,131 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
                            "::shardc::dist::DistDialect"];
 }
 
+class OptimizerOptions {
+  list<Option> shared = [
+    Option<"topology", "topology", "std::string", "\"h100-64\"",
+           "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or the file of a target "
+           "description">,
+    Option<"memoryLimit", "memory-limit", "uint64_t", "0",
+           "Bytes that one rank may hold at once; 0: what the program takes now, and 2 % more">,
+    Option<"mixedDtype", "mixed-dtype", "bool", "false",
+           "Gathers of different element types may share a bucket (B5)">,
+    Option<"flat", "flat", "bool", "false",
+           "Operands of a bucket lie side by side in memory and results are used in place: no copies">,
+    Option<"remarks", "remarks", "bool", "false",
+           "Emit a remark at each bucket, and at each collective left alone">,
+  ];
+}
+def SharedOptions : OptimizerOptions;
+
+def BucketCollectives : Pass<"dist-bucket-collectives", "::mlir::ModuleOp"> {
+  let summary = "Merges collectives of one kind, group, element type and reduction up to a size";
+  let description = [{
+    Form: local -> local. The order of kernels stays that of the program: collectives are put off until a
+    result is needed or their bucket is full, gathers are moved up where little stands in their way. A
+    bucket is one collective of several tensors; how its bytes are packed is the lowering's decision.
+    Collectives that depend on each other, directly or through other buckets, never share one (B3); one
+    that comes too late for a bucket starts the next (B4). Dims, extents, empty shards and group
+    lists are kept tensor by tensor (B1, B5, B7). The pass keeps to the memory limit (B9).
+
+    ```mlir
+    %a = dist.all_gather over #dp %wa dim 0 : (tensor<2x64xf32>) -> tensor<8x64xf32>
+    %y = aten.linear %x, %a : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
+    %b = dist.all_gather over #dp %wb dim 1 : (tensor<8x2xf32>) -> tensor<8x8xf32>
+    %z = aten.linear %y, %b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    // becomes
+    %a, %b = dist.all_gather over #dp %wa dim 0, %wb dim 1 {dist.bucket = {...}}
+        : (tensor<2x64xf32>, tensor<8x2xf32>) -> (tensor<8x64xf32>, tensor<8x8xf32>)
+    %y = aten.linear %x, %a : ...
+    %z = aten.linear %y, %b : ...
+    ```
+
+    `dist.bucket` on a bucket says why it took no more members (complete, cap, dependence, cycle, memory),
+    `dist.alone` on any other collective why it is in none.
+  }];
+  let options = !listconcat([
+    Option<"caps", "caps", "std::string", "\"1,25\"",
+           "Largest size of a bucket in MiB: one number, a list by bucket of a key (the last holds for all "
+           "that follow), or auto: stop where more bytes no longer buy latency (B2)">,
+    Option<"gatherOrder", "gather-order", "::shardc::collectives::BucketOrder",
+           "::shardc::collectives::BucketOrder::FirstUse", "In which order gathers join buckets (B8)",
+      [{::llvm::cl::values(
+          clEnumValN(::shardc::collectives::BucketOrder::FirstUse, "first-use", "of their first use"),
+          clEnumValN(::shardc::collectives::BucketOrder::Production, "production", "of the program"))}]>,
+    Option<"reduceOrder", "reduce-order", "::shardc::collectives::BucketOrder",
+           "::shardc::collectives::BucketOrder::Production", "In which order reduces join buckets (B8)",
+      [{::llvm::cl::values(
+          clEnumValN(::shardc::collectives::BucketOrder::FirstUse, "first-use", "of their first use"),
+          clEnumValN(::shardc::collectives::BucketOrder::Production, "production", "of the program"))}]>],
+    SharedOptions.shared);
+  let statistics = [
+    Statistic<"numBuckets", "buckets", "Buckets of two or more collectives">,
+    Statistic<"numMembers", "bucketed", "Collectives in buckets">,
+    Statistic<"numAlone", "alone", "Collectives in no bucket">,
+    Statistic<"peakBefore", "peak-bytes-before", "Peak memory of a rank before, predicted">,
+    Statistic<"peakAfter", "peak-bytes-after", "Peak memory of a rank after, predicted">,
+  ];
+}
+
+def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> {
+  let summary = "Makes collectives asynchronous, starts them early and waits late";
+  let description = [{
+    Form: local -> scheduled. Every collective becomes a start and a `dist.wait` (S1), ops are put in the
+    order that the cost model predicts to be the fastest (S2): one stream for compute, one for each group.
+    The order is a function of the program and the options, and the same on all ranks. With `bucket`,
+    merging and ordering decide together: a merge is made only if predicted exposed time falls (S3).
+
+    ```mlir
+    %g = dist.all_gather over #dp %w dim 0 : (tensor<2x64xf32>) -> tensor<8x64xf32>
+    %r = aten.relu %x : (tensor<4x64xf32>) -> tensor<4x64xf32>
+    %y = aten.linear %r, %g : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
+    // becomes
+    %f = dist.all_gather over #dp %w dim 0 : (tensor<2x64xf32>) -> !dist.future<tensor<8x64xf32>>
+    %r = aten.relu %x : (tensor<4x64xf32>) -> tensor<4x64xf32>
+    %g = dist.wait %f : !dist.future<tensor<8x64xf32>>
+    %y = aten.linear %r, %g : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
+    ```
+
+    The function's `dist.predicted` has the step, the exposed communication and the peak memory of a
+    rank, before and after.
+  }];
+  let options = !listconcat([
+    Option<"bucket", "bucket", "bool", "false", "Merge collectives where that is predicted to pay (S3)">,
+    Option<"reorder", "reorder", "bool", "true",
+           "Move ops; without, every wait stands right behind its start">,
+    Option<"caps", "caps", "std::string", "\"auto\"", "Caps of buckets, as for dist-bucket-collectives">],
+    SharedOptions.shared);
+  let statistics = [
+    Statistic<"numStarts", "starts", "Asynchronous collectives">,
+    Statistic<"numBuckets", "buckets", "Buckets of two or more collectives">,
+    Statistic<"numMembers", "bucketed", "Collectives in buckets">,
+    Statistic<"exposedBefore", "exposed-us-before", "Exposed communication before, predicted">,
+    Statistic<"exposedAfter", "exposed-us-after", "Exposed communication after, predicted">,
+    Statistic<"peakBefore", "peak-bytes-before", "Peak memory of a rank before, predicted">,
+    Statistic<"peakAfter", "peak-bytes-after", "Peak memory of a rank after, predicted">,
+  ];
+}
+
+def VerifySchedule : Pass<"dist-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Proves that all ranks issue the same collectives in the same order";
+  let description = [{
+    Form: local or scheduled -> the same; also what `dist-specialize` made of it. Each function: no
+    collective under control flow (the error says whether it depends on the rank), every future waited for
+    or returned exactly once. Functions that `dist-specialize` made for different ranks: the same sequence
+    of kind, group, reduction, root, dims and element types, and on the ranks of one group the same element
+    counts and extents; what a rank holds is what its position in the group should hold.
+
+    ```mlir
+    func.func @forward_v0(...) { %f = dist.all_reduce sum over #tp %a ... ; %g = dist.all_gather over #tp %b ... }
+    func.func @forward_v1(...) { %g = dist.all_gather over #tp %b ... ; %f = dist.all_reduce sum over #tp %a ... }
+    // error: 'dist.all_reduce' op is collective 0 of rank 0: all_reduce sum over ...
+    // note: rank 1 has there: all_gather over ...
+    ```
+
+    The hash of the sequence is noted at the function as `dist.sequence_hash`; a later run refuses a program
+    with another. It goes into the artifact, and all ranks compare it before their first collective.
+  }];
+  let statistics = [Statistic<"numCollectives", "collectives", "Collectives in verified sequences">];
+}
+
 #endif // SHARDC_PASSES_COLLECTIVES_PASSES_TD

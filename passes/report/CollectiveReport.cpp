@@ -2,6 +2,7 @@
 #include "passes/report/CollectiveReport.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/GroupText.h"
 #include "dialects/interfaces/ModelLocation.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -12,18 +13,6 @@ using namespace mlir;
 
 namespace shardc {
 namespace {
-
-std::string describeGroup(dist::GroupAttrInterface group) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (auto axes = dyn_cast<dist::AxesAttr>(group))
-    llvm::interleave(axes.getAxes(), os, [&](StringAttr axis) { os << axis.getValue(); }, ",");
-  else if (auto named = dyn_cast<dist::NamedGroupAttr>(group))
-    os << named.getName().getValue();
-  else
-    os << group;
-  return text;
-}
 
 /// Bytes of a tensor; dynamic dims count as one element, and are said so.
 double bytesOf(RankedTensorType type, bool &symbolic) {
@@ -38,7 +27,7 @@ double bytesOf(RankedTensorType type, bool &symbolic) {
 CollectiveRecord record(dist::CollectiveOpInterface op) {
   CollectiveRecord r;
   r.kind = op.getCollectiveKind();
-  r.group = describeGroup(op.getGroup());
+  r.group = dist::describeGroup(op.getGroup());
   r.groupSize = op.getGroup().getGroupSize();
   r.tensors = op.getTensors().size();
   double n = r.groupSize, ring = (n - 1) / n;

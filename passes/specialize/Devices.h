@@ -17,6 +17,7 @@ public:
   explicit Devices(const Mesh &mesh);
 
   int64_t size() const { return static_cast<int64_t>(ranks.size()); }
+  int64_t rank(int64_t device) const { return ranks[device]; }
 
   /// Value of extents that depend on no symbol; 0 outside of their mesh (L5).
   int64_t extent(dist::ExtentsAttr extents, int64_t device);

@@ -12,6 +12,8 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
@@ -51,6 +53,21 @@ std::vector<ExtentsAttr> shardc::varyingExtents(func::FuncOp function) {
     llvm::for_each(extentsOf(function.getResultAttrDict(i)), add);
   function.walk([&](ExtentOp op) { add(op.getExtents()); });
   return std::vector<ExtentsAttr>(result.begin(), result.end());
+}
+
+std::deque<DeviceClass> shardc::classifyDevices(ArrayRef<ExtentsAttr> extents, Devices &devices) {
+  std::map<std::vector<int64_t>, size_t> known;
+  std::deque<DeviceClass> classes;
+  for (int64_t device = 0; device < devices.size(); ++device) {
+    std::vector<int64_t> values;
+    for (ExtentsAttr attribute : extents)
+      values.push_back(devices.extent(attribute, device));
+    auto [entry, added] = known.try_emplace(std::move(values), classes.size());
+    if (added)
+      classes.emplace_back();
+    classes[entry->second].push_back(device);
+  }
+  return classes;
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/FoldUtils.h"
 
+#include <deque>
+
 namespace shardc {
 
 /// Devices that run the same code.
@@ -18,6 +20,10 @@ using DeviceClass = std::vector<int64_t>;
 /// The extents that differ between devices and are written in the function: in its signature's
 /// layouts and its `dist.extent` ops. None depends on a symbol.
 std::vector<dist::ExtentsAttr> varyingExtents(mlir::func::FuncOp function);
+
+/// Devices by the values that they have of these extents, in order of their first device.
+std::deque<DeviceClass> classifyDevices(llvm::ArrayRef<dist::ExtentsAttr> extents,
+                                        Devices &devices);
 
 class FunctionSpecializer {
 public:

@@ -8,7 +8,6 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include <deque>
-#include <map>
 
 namespace shardc {
 #define GEN_PASS_DEF_SPECIALIZE
@@ -34,26 +33,10 @@ private:
 };
 } // namespace
 
-/// Devices by the values that they have of these extents, in order of their first device.
-static std::deque<DeviceClass> classify(ArrayRef<ExtentsAttr> extents, Devices &devices) {
-  std::map<std::vector<int64_t>, size_t> known;
-  std::deque<DeviceClass> classes;
-  for (int64_t device = 0; device < devices.size(); ++device) {
-    std::vector<int64_t> values;
-    for (ExtentsAttr attribute : extents)
-      values.push_back(devices.extent(attribute, device));
-    auto [entry, added] = known.try_emplace(std::move(values), classes.size());
-    if (added)
-      classes.emplace_back();
-    classes[entry->second].push_back(device);
-  }
-  return classes;
-}
-
 FailureOr<std::vector<Specialize::Variant>> Specialize::makeVariants(func::FuncOp function,
                                                                      Devices &devices) {
   std::vector<Variant> variants;
-  std::deque<DeviceClass> classes = classify(varyingExtents(function), devices);
+  std::deque<DeviceClass> classes = classifyDevices(varyingExtents(function), devices);
   bool ok = true;
   while (!classes.empty()) {
     DeviceClass devicesOfClass = std::move(classes.front());

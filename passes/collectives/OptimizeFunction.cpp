@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/OptimizeFunction.h"
+
+#include "dialects/dist/FunctionAttributes.h"
+#include "passes/cost/core/TargetDescription.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+using namespace shardc::collectives;
+
+LogicalResult shardc::checkUnspecialized(ModuleOp module) {
+  if (!module->hasAttr(kSpecializationsAttr))
+    return success();
+  return module.emitOpError("has one function for each kind of rank already: the order of "
+                            "collectives is decided in the one function that all ranks share; run "
+                            "this before dist-specialize");
+}
+
+LogicalResult shardc::readOptions(ModuleOp module, const OptimizeText &text,
+                                  OptimizeOptions &options,
+                                  std::unique_ptr<cost::CostModel> &model) {
+  std::string errors;
+  std::optional<BucketCaps> caps = BucketCaps::parse(text.caps, errors);
+  if (!caps)
+    module.emitError() << errors;
+  std::string modelErrors;
+  model = cost::loadModel(text.topology, modelErrors);
+  if (!model)
+    module.emitError() << "topology: " << StringRef(modelErrors).rtrim();
+  if (!caps || !model)
+    return failure();
+  options.buckets.caps = *caps;
+  // Groups have one name for all their rank lists.
+  options.buckets.groupsByName = true;
+  if (text.memoryLimit != 0)
+    options.memoryLimit = text.memoryLimit;
+  return success();
+}
+
+namespace {
+
+/// Notes decisions as attributes, and as remarks.
+class Recorder {
+public:
+  Recorder(func::FuncOp function, const OptimizeResult &result, ArrayRef<Operation *> partOf,
+           bool remarks)
+      : function(function), result(result), partOf(partOf), remarks(remarks),
+        builder(function.getContext()) {}
+
+  void run() {
+    for (const BucketRecord &bucket : result.buckets)
+      record(bucket);
+    for (const AloneRecord &alone : result.alone)
+      record(alone);
+    auto figures = [&](const Figures &f, StringRef when) {
+      number("step" + when.str() + "_us", f.stepUs);
+      number("exposed" + when.str() + "_us", f.totalExposedUs());
+      integer("peak" + when.str() + "_bytes", f.peakHoldBytes);
+    };
+    figures(result.before, "_before");
+    figures(result.after, "");
+    function->setAttr(kPredictedAttr, take());
+  }
+
+private:
+  void record(const BucketRecord &bucket) {
+    Operation *op = partOf[bucket.members.front()];
+    StringRef closed = textOf(bucket.closed);
+    integer("members", bucket.members.size());
+    integer("bytes", bucket.bytes);
+    if (bucket.capBytes != UINT64_MAX)
+      integer("cap_bytes", bucket.capBytes);
+    text("closed", closed);
+    number("exposed_before_us", bucket.exposedBeforeUs);
+    number("exposed_after_us", bucket.exposedAfterUs);
+    op->setAttr(kBucketAttr, take());
+    if (remarks)
+      op->emitRemark() << "a bucket of " << bucket.members.size() << " collectives, "
+                       << bucket.bytes << " bytes, closed by: " << closed;
+  }
+
+  void record(const AloneRecord &alone) {
+    Operation *op = partOf[alone.node];
+    if (!op || op->hasAttr(kBucketAttr)) // a bucket of an earlier pass
+      return;
+    StringRef reason = textOf(alone.reason);
+    text("reason", reason);
+    number("exposed_before_us", alone.exposedBeforeUs);
+    number("exposed_after_us", alone.exposedAfterUs);
+    op->setAttr(kAloneAttr, take());
+    if (remarks)
+      op->emitRemark() << "left alone: " << reason;
+  }
+
+  void text(StringRef name, StringRef value) { entries.set(name, builder.getStringAttr(value)); }
+  void integer(StringRef name, uint64_t value) {
+    entries.set(name, builder.getI64IntegerAttr(static_cast<int64_t>(value)));
+  }
+  /// To a thousandth: what is below comes from the order of additions.
+  void number(StringRef name, double value) {
+    entries.set(name, builder.getF64FloatAttr(std::round(value * 1000) / 1000));
+  }
+  DictionaryAttr take() {
+    DictionaryAttr attribute = entries.getDictionary(builder.getContext());
+    entries = NamedAttrList();
+    return attribute;
+  }
+
+  func::FuncOp function;
+  const OptimizeResult &result;
+  ArrayRef<Operation *> partOf;
+  bool remarks;
+  Builder builder;
+  NamedAttrList entries;
+};
+
+} // namespace
+
+FailureOr<OptimizeResult> shardc::optimizeFunction(func::FuncOp function,
+                                                   const cost::CostModel &model,
+                                                   const OptimizeOptions &options, PlanForm form,
+                                                   bool remarks) {
+  FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
+  if (failed(program))
+    return failure();
+  for (NodeId node = 0; node != program->graph.numNodes(); ++node)
+    if (program->graph.isCollective(node) && !model.supports(program->graph.kindOf(node)))
+      return program->opOf[node]->emitOpError("has no price in the cost model '")
+             << std::string(model.name()) << "': choose another topology";
+  OptimizeResult result = optimize(program->graph, model, options);
+  if (!result.error.empty())
+    return function.emitOpError() << result.error;
+  std::vector<Operation *> partOf = applyPlan(function, *program, result.plan, form);
+  Recorder(function, result, partOf, remarks).run();
+  return result;
+}

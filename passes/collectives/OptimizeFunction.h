@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the bucketing and the scheduling pass share: a function to a graph, the optimiser's core,
+// the plan back into the function, and what there is to report about it.
+
+#ifndef SHARDC_PASSES_COLLECTIVES_OPTIMIZEFUNCTION_H
+#define SHARDC_PASSES_COLLECTIVES_OPTIMIZEFUNCTION_H
+
+#include "passes/collectives/analysis/ProgramGraph.h"
+#include "passes/collectives/core/Optimize.h"
+
+namespace shardc {
+
+// Attributes that say what was decided. They stay on ops until the program is lowered.
+/// On a collective made of several: {members, bytes, cap_bytes (absent: auto), closed,
+/// exposed_before_us, exposed_after_us}.
+inline constexpr llvm::StringLiteral kBucketAttr = "dist.bucket";
+/// On one that was left alone: {reason, exposed_before_us, exposed_after_us}.
+inline constexpr llvm::StringLiteral kAloneAttr = "dist.alone";
+/// On a function: {step_us, exposed_us, peak_bytes} of the program as it is now, and the same of
+/// the program before as {step_before_us, ...}.
+inline constexpr llvm::StringLiteral kPredictedAttr = "dist.predicted";
+
+/// Options as text, as passes have them.
+struct OptimizeText {
+  std::string topology, caps;
+  uint64_t memoryLimit = 0; ///< 0: what the program takes, and 2 % more
+};
+
+/// A cost model and parsed options; fails, with an error at the module, where they make no sense.
+mlir::LogicalResult readOptions(mlir::ModuleOp module, const OptimizeText &text,
+                                collectives::OptimizeOptions &options,
+                                std::unique_ptr<cost::CostModel> &model);
+
+/// Optimises one function and notes what was decided. With `remarks` also as remarks at each bucket
+/// and each collective left alone.
+mlir::FailureOr<collectives::OptimizeResult>
+optimizeFunction(mlir::func::FuncOp function, const cost::CostModel &model,
+                 const collectives::OptimizeOptions &options, PlanForm form, bool remarks);
+
+/// Fails where the module's functions are clones made for some ranks: each would get an order of
+/// its own.
+mlir::LogicalResult checkUnspecialized(mlir::ModuleOp module);
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_COLLECTIVES_OPTIMIZEFUNCTION_H

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/OptimizeFunction.h"
+#include "passes/collectives/Passes.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_SCHEDULECOLLECTIVES
+#include "passes/collectives/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleCollectives> {
+  using ScheduleCollectivesBase::ScheduleCollectivesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    collectives::OptimizeOptions options;
+    std::unique_ptr<cost::CostModel> model;
+    if (failed(checkUnspecialized(module)) ||
+        failed(readOptions(module, {topology, caps, memoryLimit}, options, model)))
+      return signalPassFailure();
+    options.bucket = bucket;
+    options.flat = flat;
+    options.schedule = reorder;
+    options.buckets.mixedDtype = mixedDtype;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      FailureOr<collectives::OptimizeResult> result =
+          optimizeFunction(function, *model, options, PlanForm::Scheduled, remarks);
+      if (failed(result))
+        return signalPassFailure();
+      numBuckets += result->buckets.size();
+      for (const collectives::BucketRecord &bucket : result->buckets)
+        numMembers += bucket.members.size();
+      numStarts += llvm::count_if(function.getOps<dist::CollectiveOpInterface>(),
+                                  [](auto op) { return op.isAsync(); });
+      exposedBefore += static_cast<uint64_t>(result->before.totalExposedUs() + 0.5);
+      exposedAfter += static_cast<uint64_t>(result->after.totalExposedUs() + 0.5);
+      peakBefore += result->before.peakHoldBytes;
+      peakAfter += result->after.peakHoldBytes;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/analysis/LocalCosts.h"
+
+#include "dialects/interfaces/OpInterfaces.h"
+#include "passes/collectives/analysis/RankValues.h"
+#include "passes/specialize/FunctionSpecializer.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+uint64_t shardc::bytesOf(RankedTensorType type) {
+  Type element = type.getElementType();
+  unsigned parts = 1;
+  if (auto complex = dyn_cast<ComplexType>(element)) {
+    element = complex.getElementType();
+    parts = 2;
+  }
+  uint64_t bytes = parts * ((element.getIntOrFloatBitWidth() + 7) / 8);
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? LocalCosts::symbolicExtent : size;
+  return bytes;
+}
+
+static bool isStatic(func::FuncOp function) {
+  auto dynamic = [](Type type) {
+    RankedTensorType tensor = getDeliveredType(type);
+    return tensor && !tensor.hasStaticShape();
+  };
+  WalkResult result = function.walk([&](Operation *op) {
+    return llvm::any_of(op->getResultTypes(), dynamic) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+  });
+  return !result.wasInterrupted() && llvm::none_of(function.getArgumentTypes(), dynamic);
+}
+
+/// The element type whose arithmetic a model prices, as models call it.
+static std::string elementTypeOf(Operation *op) {
+  std::string text;
+  for (Value result : op->getResults())
+    if (RankedTensorType type = getDeliveredType(result.getType())) {
+      llvm::raw_string_ostream(text) << type.getElementType();
+      break;
+    }
+  return text;
+}
+
+static double kernelUsOf(Operation *op, const cost::CostModel &model) {
+  double traffic = 0;
+  for (Value operand : llvm::SetVector<Value>(op->operand_begin(), op->operand_end()))
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+      traffic += bytesOf(type);
+  for (Value result : op->getResults())
+    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+      traffic += bytesOf(type);
+  std::optional<double> flops;
+  if (auto costs = dyn_cast<CostOpInterface>(op))
+    flops = costs.getFlops();
+  return model.kernelUs(flops.value_or(0), traffic, elementTypeOf(op));
+}
+
+uint64_t LocalCosts::bytesOf(Value value) const {
+  auto it = bytes.find(value);
+  return it != bytes.end() ? it->second : shardc::bytesOf(getDeliveredType(value.getType()));
+}
+
+/// `instance` is the function, or a clone of it made for some device, op by op.
+void LocalCosts::take(func::FuncOp function, func::FuncOp instance, const cost::CostModel &model) {
+  auto takeValue = [&](Value value, Value sized) {
+    RankedTensorType type = getDeliveredType(sized.getType());
+    if (type && !getDeliveredType(value.getType()).hasStaticShape()) {
+      uint64_t &most = bytes[value];
+      most = std::max(most, shardc::bytesOf(type));
+    }
+  };
+  for (auto [value, sized] : llvm::zip_equal(function.getArguments(), instance.getArguments()))
+    takeValue(value, sized);
+  // Index arithmetic may be gone in the clone; everything else is there, in the same order.
+  auto isIndexOp = [](Operation &op) {
+    return op.getNumResults() != 0 &&
+           llvm::all_of(op.getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
+  };
+  auto other = instance.getBody().front().begin();
+  for (Operation &op : function.getBody().front()) {
+    if (isIndexOp(op))
+      continue;
+    while (isIndexOp(*other))
+      ++other;
+    for (auto [value, sized] : llvm::zip_equal(op.getResults(), other->getResults()))
+      takeValue(value, sized);
+    double &most = us[&op];
+    most = std::max(most, kernelUsOf(&*other, model));
+    ++other;
+  }
+}
+
+FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::CostModel &model) {
+  LocalCosts costs;
+  std::optional<Mesh> mesh;
+  if (!isStatic(function))
+    mesh = findMesh(function);
+  if (!mesh) {
+    costs.take(function, function, model);
+    return costs;
+  }
+  // One device of each kind stands for all: there are few kinds.
+  Devices devices(*mesh);
+  for (const DeviceClass &alike : classifyDevices(varyingExtents(function), devices)) {
+    func::FuncOp clone = function.clone();
+    DeviceClass one{alike.front()};
+    LogicalResult specialized = FunctionSpecializer(clone, one, devices).run();
+    if (succeeded(specialized))
+      costs.take(function, clone, model);
+    clone.erase();
+    if (failed(specialized))
+      return failure();
+  }
+  return costs;
+}

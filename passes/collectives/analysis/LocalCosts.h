@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How large values are and how long ops take on the rank that has most to do: what an optimiser has
+// to assume of a program in which extents differ from rank to rank.
+
+#ifndef SHARDC_PASSES_COLLECTIVES_ANALYSIS_LOCALCOSTS_H
+#define SHARDC_PASSES_COLLECTIVES_ANALYSIS_LOCALCOSTS_H
+
+#include "passes/cost/core/CostModel.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace shardc {
+
+class LocalCosts {
+public:
+  /// A dim that depends on a symbol counts as this many elements.
+  static constexpr int64_t symbolicExtent = 512;
+
+  /// Fails, with errors at the ops concerned, where a dynamic dim depends on nothing.
+  static mlir::FailureOr<LocalCosts> compute(mlir::func::FuncOp function,
+                                             const cost::CostModel &model);
+
+  /// Bytes of a tensor, or of what a future delivers, on the rank where it is largest.
+  uint64_t bytesOf(mlir::Value value) const;
+  /// Microseconds of an op as a kernel, without its launch, on the rank where it takes longest.
+  double kernelUs(mlir::Operation *op) const { return us.lookup(op); }
+
+private:
+  void take(mlir::func::FuncOp function, mlir::func::FuncOp instance, const cost::CostModel &model);
+
+  // Of dynamic values, and of all ops.
+  llvm::DenseMap<mlir::Value, uint64_t> bytes;
+  llvm::DenseMap<mlir::Operation *, double> us;
+};
+
+/// Bytes of a tensor type; symbolic dims as above.
+uint64_t bytesOf(mlir::RankedTensorType type);
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_COLLECTIVES_ANALYSIS_LOCALCOSTS_H

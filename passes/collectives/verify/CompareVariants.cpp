@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/verify/Checks.h"
+
+#include "passes/collectives/analysis/Transfers.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+namespace {
+
+class VariantComparer {
+public:
+  VariantComparer(ArrayRef<Variant> variants, Devices &devices)
+      : variants(variants), devices(devices), variantOf(devices.size(), 0) {
+    for (auto [i, variant] : llvm::enumerate(variants)) {
+      for (int64_t device : variant.devices)
+        variantOf[device] = i;
+      sequences.push_back(getSequence(variant.function));
+    }
+  }
+
+  LogicalResult run() {
+    for (size_t other = 1; other < variants.size(); ++other)
+      if (failed(compareOrder(other)))
+        return failure();
+    for (size_t at = 0; at < sequences.front().size(); ++at)
+      if (failed(compareCounts(at)))
+        return failure();
+    return success();
+  }
+
+private:
+  int64_t rankOf(size_t variant) const { return variants[variant].devices.front(); }
+
+  /// All ranks run all collectives in one order (S1), whichever groups they are in.
+  LogicalResult compareOrder(size_t other) {
+    const std::vector<SequenceEntry> &a = sequences.front(), &b = sequences[other];
+    for (size_t at = 0; at < std::min(a.size(), b.size()); ++at)
+      if (a[at].what != b[at].what)
+        return differ(a[at], b[at], other, at, a[at].what, b[at].what);
+    if (a.size() == b.size())
+      return success();
+    bool more = a.size() > b.size();
+    SequenceEntry extra = more ? a[b.size()] : b[a.size()];
+    return extra.op->emitOpError("is collective ")
+           << std::min(a.size(), b.size()) << " of rank " << rankOf(more ? 0 : other)
+           << ", but rank " << rankOf(more ? other : 0) << " has no more: it would wait forever";
+  }
+
+  LogicalResult differ(const SequenceEntry &a, const SequenceEntry &b, size_t other, size_t at,
+                       StringRef first, StringRef second, size_t base = 0) {
+    CollectiveOpInterface op = a.op, otherOp = b.op;
+    InFlightDiagnostic diagnostic = op->emitOpError("is collective ")
+                                    << at << " of rank " << rankOf(base) << ": " << first;
+    diagnostic.attachNote(otherOp->getLoc())
+        << "rank " << rankOf(other) << " has there: " << second;
+    return diagnostic;
+  }
+
+  /// Which variants meet in some group.
+  const std::set<std::vector<size_t>> &meetingsOf(GroupAttrInterface group) {
+    auto [entry, added] = meetings.try_emplace(group);
+    if (!added)
+      return entry->second;
+    // Devices by the group that they are in: ranks of a group have its first rank in common.
+    if (auto lists = group.getRankLists()) {
+      llvm::DenseMap<int64_t, size_t> listOf;
+      for (auto [i, list] : llvm::enumerate(*lists))
+        for (int64_t rank : list)
+          listOf[rank] = i;
+      std::vector<std::set<size_t>> met(lists->size());
+      for (int64_t device = 0; device < devices.size(); ++device)
+        if (auto it = listOf.find(devices.rank(device)); it != listOf.end())
+          met[it->second].insert(variantOf[device]);
+      for (const std::set<size_t> &set : met)
+        if (set.size() > 1)
+          entry->second.emplace(set.begin(), set.end());
+    }
+    return entry->second;
+  }
+
+  LogicalResult compareCounts(size_t at) {
+    CollectiveOpInterface op = sequences.front()[at].op;
+    for (const std::vector<size_t> &met : meetingsOf(op.getGroup()))
+      for (size_t i = 1; i < met.size(); ++i) {
+        const SequenceEntry &a = sequences[met.front()][at], &b = sequences[met[i]][at];
+        if (a.counts != b.counts)
+          return differ(a, b, met[i], at, a.counts + " elements", b.counts + " elements",
+                        met.front());
+      }
+    return success();
+  }
+
+  ArrayRef<Variant> variants;
+  Devices &devices;
+  std::vector<size_t> variantOf;
+  std::vector<std::vector<SequenceEntry>> sequences;
+  llvm::DenseMap<Attribute, std::set<std::vector<size_t>>> meetings;
+};
+
+} // namespace
+
+LogicalResult shardc::compareVariants(ArrayRef<Variant> variants, Devices &devices) {
+  return VariantComparer(variants, devices).run();
+}
+
+/// The part of a tensor that a device holds or gets, against the part of its position.
+static LogicalResult checkPart(CollectiveOpInterface op, unsigned tensor, int64_t part,
+                               ArrayRef<int64_t> list, int64_t full, int64_t position,
+                               int64_t device) {
+  std::optional<SmallVector<int64_t>> extents =
+      extentsByPosition(list, full, op.getGroup().getGroupSize());
+  if (!extents || ShapedType::isDynamic(part) || (*extents)[position] == part)
+    return success();
+  return op->emitOpError("tensor ")
+         << tensor << ": rank " << device << " has " << part << " elements along the dim, but at "
+         << "position " << position << " of its group there are " << (*extents)[position];
+}
+
+LogicalResult shardc::checkPositions(const Variant &variant, Devices &devices) {
+  bool ok = true;
+  func::FuncOp function = variant.function;
+  function.walk([&](CollectiveOpInterface op) {
+    bool gathers = isa<AllGatherOp>(op), scatters = isa<ReduceScatterOp>(op);
+    if (!gathers && !scatters)
+      return;
+    for (unsigned i = 0; i < op->getNumResults(); ++i) {
+      int64_t dim = gathers ? op.getConcatDim(i) : op.getSplitDim(i);
+      RankedTensorType whole = gathers ? op.getResultTensorType(i) : op.getOperandType(i);
+      RankedTensorType part = gathers ? op.getOperandType(i) : op.getResultTensorType(i);
+      ArrayRef<int64_t> list = gathers ? op.getConcatExtents(i) : op.getSplitExtents(i);
+      for (int64_t device : variant.devices)
+        if (std::optional<int64_t> position = devices.position(op.getGroup(), device))
+          if (failed(checkPart(op, i, part.getDimSize(dim), list, whole.getDimSize(dim), *position,
+                               devices.rank(device)))) {
+            ok = false;
+            break; // once for each tensor
+          }
+    }
+  });
+  return success(ok);
+}
