@@ -2,7 +2,7 @@
 
 #include "lowering/cpu/Target.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -10,6 +10,9 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+
+#include <map>
 
 using namespace llvm;
 
@@ -23,6 +26,30 @@ constexpr StringLiteral kFeatures[] = {
     "fma",      "bmi",      "bmi2",     "lzcnt",      "avx2",       "avx512f", "avx512dq",
     "avx512cd", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16",
 };
+
+/// What every 64-bit x86 processor has.
+constexpr StringLiteral kBaseline[] = {"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"};
+
+/// "+feature" or "-feature" for everything that a processor may have: on is what code may use, that
+/// is kFeatures and kBaseline. Instruction sets that manifests
+/// do not name (FMA4 of one vendor, say) must not be used, since the runtime would not miss them.
+std::string usableFeatures(StringRef cpu, const StringMap<bool> &host) {
+  SmallVector<StringRef> implied;
+  X86::getFeaturesForCPU(cpu, implied);
+  std::map<std::string, bool> usable;
+  auto add = [&](StringRef name, bool has) {
+    bool allowed = is_contained(kFeatures, name) || is_contained(kBaseline, name);
+    usable[name.str()] = has && allowed;
+  };
+  for (StringRef name : implied)
+    add(name, true);
+  for (const auto &feature : host)
+    add(feature.first(), feature.second);
+  std::string text;
+  for (auto &[name, on] : usable)
+    text += (text.empty() ? "" : ",") + std::string(on ? "+" : "-") + name;
+  return text;
+}
 
 const llvm::Target *lookUp(const std::string &triple, std::string &message) {
   static bool initialized = [] {
@@ -70,14 +97,11 @@ Expected<Target> resolveTarget(StringRef spec) {
   if (!target)
     return makeError("this build of LLVM cannot generate code for " + result.triple + ": " +
                      message);
+  StringMap<bool> host;
   if (name.empty()) {
     result.cpu = sys::getHostCPUName().str();
     // The host's own list: a virtual machine may lack what its processor's name promises.
-    std::vector<std::string> list;
-    for (const auto &feature : sys::getHostCPUFeatures())
-      list.push_back((feature.second ? "+" : "-") + feature.first().str());
-    llvm::sort(list);
-    result.features = llvm::join(list, ",");
+    host = sys::getHostCPUFeatures();
   } else {
     std::unique_ptr<MCSubtargetInfo> generic(
         target->createMCSubtargetInfo(Triple(result.triple), "", ""));
@@ -86,6 +110,8 @@ Expected<Target> resolveTarget(StringRef spec) {
                        nearestNames(*generic, name));
     result.cpu = name.str();
   }
+  if (Triple(result.triple).isX86())
+    result.features = usableFeatures(result.cpu, host);
   std::unique_ptr<MCSubtargetInfo> info(
       target->createMCSubtargetInfo(Triple(result.triple), result.cpu, result.features));
   for (StringLiteral feature : kFeatures)

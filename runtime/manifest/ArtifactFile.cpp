@@ -47,9 +47,10 @@ public:
         fail("it is truncated: segment " + std::to_string(i) + " lies beyond its end");
     }
     // The table of sections comes last in a file: it shows a cut that spares the segments.
-    if (!inside(header.e_shoff, uint64_t(header.e_shnum) * header.e_shentsize))
+    uint64_t tableBytes = uint64_t(header.e_shnum) * header.e_shentsize;
+    if (!inside(header.e_shoff, tableBytes))
       fail("it is truncated: its table of sections lies beyond its end");
-    checkSeal();
+    checkSeal(header.e_shoff + tableBytes);
   }
 
 private:
@@ -65,15 +66,14 @@ private:
     std::memcpy(&value, bytes.data() + offset, sizeof value);
     return true;
   }
-  void checkSeal() const {
+  /// Nothing may follow the object but a seal that fits it.
+  void checkSeal(uint64_t objectBytes) const {
+    if (objectBytes == bytes.size())
+      return;
     ArtifactSeal seal{};
-    if (bytes.size() < sizeof seal)
-      return;
-    (void)read(seal, bytes.size() - sizeof seal);
-    if (std::memcmp(seal.magic, sealMagic, sizeof seal.magic) != 0)
-      return;
-    std::string_view object = bytes.substr(0, bytes.size() - sizeof seal);
-    if (seal.bytes != object.size() || seal.checksum != sealChecksum(object))
+    if (bytes.size() - objectBytes != sizeof seal || !read(seal, objectBytes) ||
+        std::memcmp(seal.magic, sealMagic, sizeof seal.magic) != 0 || seal.bytes != objectBytes ||
+        seal.checksum != sealChecksum(bytes.substr(0, objectBytes)))
       fail("it is corrupt: its checksum does not fit its contents");
   }
 

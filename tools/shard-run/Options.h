@@ -33,6 +33,8 @@ struct Options {
   bool manifest = false;
   bool help = false;
   bool version = false;
+
+  bool recordsEvents() const { return !trace.empty() || profile; }
 };
 
 /// Throws UsageError.

@@ -78,6 +78,18 @@ struct Tables {
   }
 };
 
+Tables tablesOf(const Session &session) {
+  Tables tables;
+  for (const shardrt_model *model : session.models())
+    shardrt_visit_events(model, Tables::visit, &tables);
+  return tables;
+}
+
+/// Steps times ranks: events of the first step are dropped if there are more.
+double stepsRecorded(const Session &session, const Options &options) {
+  return double(std::max(1, options.steps - 1)) * double(session.ranks());
+}
+
 void printTable(const char *title, const Table &table, double steps, double totalUs, bool bytes) {
   std::vector<std::pair<std::string, Row>> rows(table.begin(), table.end());
   std::sort(rows.begin(), rows.end(), [](auto &a, auto &b) {
@@ -102,14 +114,26 @@ void printSummary(const Session &session, const Options &options) {
     return;
   }
   shardrt_memory memory = peakMemory(session);
+  std::string times;
+  if (options.recordsEvents()) {
+    Tables tables = tablesOf(session);
+    double steps = stepsRecorded(session, options);
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  " \"per_step_and_rank_ms\": {\"compute\": %.4f, \"wait\": %.4f, "
+                  "\"communication\": %.4f},\n",
+                  tables.computeUs / 1e3 / steps, tables.waitUs / 1e3 / steps,
+                  tables.commUs / 1e3 / steps);
+    times = text;
+  }
   std::printf("{\"artifact\": %s, \"entry\": %s, \"ranks\": %d, \"steps\": %d,\n"
               " \"load_ms\": %.3f, \"first_step_ms\": %.4f,\n"
-              " \"step_ms\": {\"min\": %.4f, \"median\": %.4f, \"mean\": %.4f, \"max\": %.4f},\n"
+              " \"step_ms\": {\"min\": %.4f, \"median\": %.4f, \"mean\": %.4f, \"max\": %.4f},\n%s"
               " \"peak_memory_of_a_rank\": {\"arena_bytes\": %llu, \"parameter_bytes\": %llu, "
               "\"copied_bytes\": %llu, \"persistent_bytes\": %llu},\n \"outputs\": [",
               jsonString(options.artifact).c_str(), jsonString(session.entry().name).c_str(),
               session.ranks(), options.steps, session.timing().loadMs,
-              session.timing().stepMs.front(), s.min, s.median, s.mean, s.max,
+              session.timing().stepMs.front(), s.min, s.median, s.mean, s.max, times.c_str(),
               static_cast<unsigned long long>(memory.arena_bytes),
               static_cast<unsigned long long>(memory.parameter_bytes),
               static_cast<unsigned long long>(memory.copied_bytes),
@@ -127,10 +151,8 @@ void printSummary(const Session &session, const Options &options) {
 }
 
 void printProfile(const Session &session, const Options &options) {
-  Tables tables;
-  for (const shardrt_model *model : session.models())
-    shardrt_visit_events(model, Tables::visit, &tables);
-  double steps = double(std::max(1, options.steps - 1)) * double(session.ranks());
+  Tables tables = tablesOf(session);
+  double steps = stepsRecorded(session, options);
   double total = tables.computeUs + tables.waitUs;
   std::printf("\nper step and rank: %.4f ms computing, %.4f ms waiting for communication "
               "(%.4f ms in collectives)\n",

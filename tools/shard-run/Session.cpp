@@ -67,7 +67,7 @@ Session::Session(const Options &options)
     config.communicator = ends[size_t(rank)].get();
     config.timeout_s = this->options.timeout;
     config.threads = this->options.threads;
-    if (!this->options.trace.empty() || this->options.profile)
+    if (this->options.recordsEvents())
       config.flags |= SHARDRT_RECORD_EVENTS;
     if (!this->options.overlap)
       config.flags |= SHARDRT_NO_COMM_THREAD;

@@ -101,6 +101,7 @@ TEST_F(ShardRun, JsonSummaryTraceAndProfile) {
   Finished done = run("--inputs x.npy --steps 4 --format json --trace t.json");
   EXPECT_EQ(done.status, 0) << done.err;
   expectContains(done.out, {"\"ranks\": 4", "\"steps\": 4", "\"median\": ", "\"arena_bytes\": ",
+                            "\"per_step_and_rank_ms\": {\"compute\": ",
                             "{\"name\": \"y\", \"type\": \"f32\", \"shape\": [4, 9]}"});
   expectContains(contents(folder.file("t.json")),
                  {"\"rank 3\"", "\"communication\"", "all_gather.0"});
