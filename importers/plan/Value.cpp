@@ -140,6 +140,9 @@ void parsePlaceSpec(StringRef spec, Plan &plan, std::vector<std::string> &errors
 
 void parseMesh(StringRef text, StringRef origin, std::vector<MeshAxis> &axes,
                std::vector<std::string> &errors) {
+  // Plans and tables have an entry for each rank: a slip of the finger must not fill memory.
+  constexpr int64_t mostRanks = int64_t(1) << 20;
+  int64_t ranks = 1;
   axes.clear();
   for (StringRef part : splitTopLevel(text)) {
     auto [name, size] = part.split('=');
@@ -155,6 +158,12 @@ void parseMesh(StringRef text, StringRef origin, std::vector<MeshAxis> &axes,
       errors.push_back((origin + ": axis '" + name + "' is given twice").str());
       continue;
     }
+    if (extent > mostRanks / ranks) {
+      errors.push_back(origin.str() + ": it has more than " + std::to_string(mostRanks) +
+                       " ranks, the most that a mesh may have");
+      return;
+    }
+    ranks *= extent;
     axes.push_back({name.str(), extent});
   }
 }

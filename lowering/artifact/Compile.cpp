@@ -2,6 +2,7 @@
 
 #include "lowering/artifact/Compile.h"
 
+#include "lowering/artifact/MemoryLimit.h"
 #include "lowering/artifact/Object.h"
 #include "lowering/artifact/Tables.h"
 #include "lowering/cpu/Passes.h"
@@ -33,6 +34,7 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(memory::createPlanArena());
+  pm.addPass(memory::createAccountMemory());
   OpPassManager &kernels = pm.nest<func::FuncOp>();
   kernels.addPass(createAtenToLinalg());
   kernels.addPass(createFuseKernelOps());
@@ -153,11 +155,17 @@ LogicalResult Compiler::run() {
   FailureOr<ProgramDescription> program = describeProgram(module, options.name, options.constants);
   if (failed(program))
     return failure();
+  if (options.memoryLimit != 0 && !program->symbols.empty())
+    return emitError(module.getLoc()) << "the memory that '" << options.name
+                                      << "' needs depends on its dynamic dims: a memory limit "
+                                         "holds for static shapes only";
   if (failed(lower()))
     return failure();
   if (options.onStage)
     options.onStage(module, "lowered");
   collectFacts();
+  if (failed(checkMemoryLimit(module, *program, options.memoryLimit)))
+    return failure();
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = cpu::createTargetMachine(target);
   if (!machine)
     return fail(machine.takeError());

@@ -23,6 +23,9 @@ struct CompileOptions {
   /// Which buffers and constants are part of the artifact, with their bytes (valid during the
   /// call). Unset: none.
   artifact::ConstantData constants;
+  /// The most bytes that one rank may need, parameters included; 0: no limit. A program that needs
+  /// more is an error that says what takes them.
+  uint64_t memoryLimit = 0;
   /// Called with the module before lowering begins and after each step that has a name, for
   /// --save-stages.
   std::function<void(mlir::ModuleOp, llvm::StringRef stage)> onStage;

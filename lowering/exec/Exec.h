@@ -42,6 +42,8 @@ constexpr llvm::StringLiteral kIndexAttr = "exec.index";
 constexpr llvm::StringLiteral kArenaBytesAttr = "exec.arena_bytes";
 constexpr llvm::StringLiteral kPlanAttr = "exec.plan";
 constexpr llvm::StringLiteral kSlotsAttr = "exec.slots";
+/// On entries: what one rank needs memory for (`exec-account-memory`).
+constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 
 /// Of modules, for the tables of the artifact: groups and collectives by number; [name, location]
 /// of what the entries run.

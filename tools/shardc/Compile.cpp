@@ -10,6 +10,8 @@
 #include "tools/shardc/Constants.h"
 #include "tools/shardc/Model.h"
 
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 
@@ -28,6 +30,11 @@ cl::opt<std::string> target("target",
                                      "processor name of LLVM, e.g. cpu:x86-64-v3"),
                             cl::value_desc("target"), cl::init("cpu"), cl::sub(command),
                             cl::cat(category));
+cl::opt<std::string> memoryLimit(
+    "memory-limit",
+    cl::desc("refuse a program that needs more memory on a rank, and say what takes it; bytes, or "
+             "with a unit, e.g. 800MiB or 2GB"),
+    cl::value_desc("bytes"), cl::sub(command), cl::cat(category));
 cl::extrahelp examples(R"(
 EXAMPLES:
   shardc compile model.pt2 --mesh dp=2,tp=2 --plan plan.yaml -o model.so
@@ -35,12 +42,59 @@ EXAMPLES:
   shardc compile model.pt2 --mesh tp=4 --plan plan.yaml --save-stages stages -o model.so
 )");
 
+/// "1234", "64KiB", "2GB"; nothing for anything else.
+std::optional<uint64_t> parseBytes(StringRef text) {
+  StringRef digits = text.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
+  std::optional<double> factor =
+      llvm::StringSwitch<std::optional<double>>(text.drop_front(digits.size()).trim())
+          .Cases({"", "B"}, 1)
+          .Cases({"K", "KiB"}, 1024.0)
+          .Cases({"M", "MiB"}, 1048576.0)
+          .Cases({"G", "GiB"}, 1073741824.0)
+          .Case("KB", 1e3)
+          .Case("MB", 1e6)
+          .Case("GB", 1e9)
+          .Default(std::nullopt);
+  double value = 0;
+  if (!factor || digits.getAsDouble(value) || !(value * *factor >= 1) || value * *factor > 1e18)
+    return std::nullopt;
+  return uint64_t(value * *factor);
+}
+
+/// Finds out before anything takes time whether the artifact can be written.
+bool canWriteOutput() {
+  StringRef folder = llvm::sys::path::parent_path(output);
+  if (!folder.empty() && !llvm::sys::fs::is_directory(folder)) {
+    llvm::WithColor::error() << "cannot write '" << output << "': there is no folder '" << folder
+                             << "'\n";
+    return false;
+  }
+  if (llvm::sys::fs::exists(output) && !llvm::sys::fs::is_regular_file(output)) {
+    llvm::WithColor::error() << "cannot write '" << output << "': it is not a regular file\n";
+    return false;
+  }
+  if (std::error_code error =
+          llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write)) {
+    llvm::WithColor::error() << "cannot write '" << output << "': " << error.message() << "\n";
+    return false;
+  }
+  return true;
+}
+
 int run(const char *) {
   if (!StringRef(target).starts_with("cpu")) {
     llvm::WithColor::error() << "unknown target '" << target
                              << "'; known are cpu and cpu:NAME, e.g. cpu:x86-64-v3\n";
     return 1;
   }
+  std::optional<uint64_t> limit = 0;
+  if (!memoryLimit.empty() && !(limit = parseBytes(memoryLimit))) {
+    llvm::WithColor::error() << "--memory-limit is a number of bytes, e.g. 2GiB, not '"
+                             << memoryLimit << "'\n";
+    return 1;
+  }
+  if (!canWriteOutput())
+    return 1;
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
   shardc::registerAllImporters();
@@ -57,6 +111,7 @@ int run(const char *) {
     return 1;
   shardc::CompileOptions compile;
   compile.target = target;
+  compile.memoryLimit = *limit;
   compile.name = llvm::sys::path::stem(options.model).str();
   compile.tool = "shardc " SHARDC_VERSION;
   compile.constants = [&](StringRef name) { return constants.find(name); };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shardc/Model.h"
 
+#include "dialects/dist/FunctionAttributes.h"
 #include "importers/Input.h"
 #include "passes/placement/Passes.h"
 
@@ -76,7 +77,32 @@ LogicalResult runPipeline(ModuleOp module, StringRef pipeline) {
   return passes.run(module);
 }
 
+/// Whether the program is one rank's already, as `--save-stages` writes it: then it is compiled as
+/// it is.
+static bool isPartitioned(ModuleOp module) {
+  for (auto function : module.getOps<FunctionOpInterface>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function.getArgAttr(i, dist::kLayoutAttr))
+        return true;
+  return false;
+}
+
+static LogicalResult verifyPartitioned(ModuleOp module, const ModelOptions &options) {
+  if (!options.mesh.empty() || !options.plan.empty() || !options.places.empty()) {
+    llvm::WithColor::error() << "'" << options.model
+                             << "' is partitioned already: --mesh, --plan and --place have nothing "
+                                "to place\n";
+    return failure();
+  }
+  bool scheduled =
+      module.walk([](dist::WaitOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return runPipeline(module, scheduled ? "dist-verify-stage{stage=scheduled}"
+                                       : "dist-verify-stage{stage=local}");
+}
+
 LogicalResult partition(ModuleOp module, const ModelOptions &options) {
+  if (isPartitioned(module))
+    return verifyPartitioned(module, options);
   PassManager passes(module->getContext());
   ApplyPlanOptions plan;
   plan.mesh = options.mesh;

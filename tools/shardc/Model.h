@@ -27,7 +27,7 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRCont
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef pipeline);
 
 /// imported -> placed -> local, with the plan and mesh of the options; saves each stage where
-/// asked.
+/// asked. A module of the local or scheduled stage is only verified.
 mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options);
 
 /// Writes the module to DIR/NAME.mlir if the user asked for stages.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/artifact/MemoryLimit.h"
+
+#include "lowering/exec/Exec.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace shardc::artifact {
+namespace {
+
+/// "1234567 bytes (1.2 MiB)".
+std::string bytesText(int64_t bytes) {
+  constexpr const char *units[] = {"KiB", "MiB", "GiB", "TiB"};
+  std::string text = std::to_string(bytes) + " bytes";
+  double value = double(bytes);
+  const char *unit = nullptr;
+  for (const char *next : units) {
+    if (value < 1024)
+      break;
+    value /= 1024;
+    unit = next;
+  }
+  return unit ? text + llvm::formatv(" ({0:f1} {1})", value, unit).str() : text;
+}
+
+struct Account {
+  explicit Account(DictionaryAttr memory)
+      : parameters(memory.getAs<DenseI64ArrayAttr>("parameters").asArrayRef()),
+        caller(memory.getAs<IntegerAttr>("caller").getInt()),
+        arena(memory.getAs<IntegerAttr>("arena").getInt()), peak(memory.getAs<ArrayAttr>("peak")) {}
+
+  int64_t parameterBytes() const {
+    return std::accumulate(parameters.begin(), parameters.end(), int64_t(0));
+  }
+  int64_t total() const { return parameterBytes() + caller + arena; }
+
+  ArrayRef<int64_t> parameters;
+  int64_t caller, arena;
+  ArrayAttr peak;
+};
+
+std::string largestParameters(const Account &account, const ProgramDescription &program) {
+  SmallVector<std::pair<int64_t, size_t>> sorted;
+  for (auto [i, bytes] : llvm::enumerate(account.parameters))
+    sorted.push_back({-bytes, i});
+  llvm::sort(sorted);
+  constexpr size_t most = 8;
+  std::string text;
+  for (auto [bytes, i] : ArrayRef(sorted).take_front(most))
+    if (bytes != 0 && i < program.parameters.size())
+      text += "\n  " + bytesText(-bytes) + ": " + program.parameters[i].names.front();
+  return text;
+}
+
+void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const Account &account,
+            const ProgramDescription &program, uint64_t limit) {
+  InFlightDiagnostic error =
+      emitError(function->getLoc())
+      << "'" << entry << "' needs " << bytesText(account.total()) << " on rank " << ranks.front()
+      << (ranks.size() > 1 ? " and " + std::to_string(ranks.size() - 1) + " more" : "")
+      << ", the limit is " << bytesText(int64_t(limit));
+  Location nowhere = UnknownLoc::get(function->getContext());
+  error.attachNote(nowhere) << "slices of " << account.parameters.size()
+                            << " parameters: " << bytesText(account.parameterBytes())
+                            << "; the largest are" << largestParameters(account, program);
+  std::string holders;
+  for (auto holder : account.peak.getAsRange<ArrayAttr>())
+    holders += "\n  " + bytesText(cast<IntegerAttr>(holder[0]).getInt()) + ": " +
+               cast<StringAttr>(holder[1]).str();
+  error.attachNote(nowhere) << "arena of intermediate results: " << bytesText(account.arena)
+                            << (holders.empty() ? "" : "; most of it at once for") << holders;
+  error.attachNote(nowhere) << "inputs and outputs: " << bytesText(account.caller);
+}
+
+} // namespace
+
+LogicalResult checkMemoryLimit(ModuleOp lowered, const ProgramDescription &program,
+                               uint64_t limit) {
+  if (limit == 0)
+    return success();
+  LogicalResult result = success();
+  for (const EntryDescription &entry : program.entries)
+    for (auto [v, variant] : llvm::enumerate(entry.variants)) {
+      Operation *function = lowered.lookupSymbol(variant);
+      auto memory = function ? function->getAttrOfType<DictionaryAttr>(exec::kMemoryAttr) : nullptr;
+      if (!memory)
+        return emitError(lowered.getLoc()) << "'" << variant << "' has no account of its memory";
+      Account account(memory);
+      if (uint64_t(account.total()) <= limit)
+        continue;
+      SmallVector<size_t> ranks;
+      for (auto [rank, chosen] : llvm::enumerate(entry.variantOfRank))
+        if (chosen == v)
+          ranks.push_back(rank);
+      if (ranks.empty())
+        continue;
+      report(function, entry.name, ranks, account, program, limit);
+      result = failure();
+    }
+  return result;
+}
+
+} // namespace shardc::artifact

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory | FileCheck %s
+
+// By hand, in bytes: w is 16 x 16 x 4, unused 5 x 4; x and the result are 8 x 16 x 4 each; a and b live at once.
+
+// CHECK: func.func @forward
+// CHECK-SAME: exec.arena_bytes = 1024
+// CHECK-SAME: exec.memory = {arena = 1024 : i64, caller = 1024 : i64, parameters = array<i64: 1024, 20>,
+// CHECK-SAME: peak = {{\[}}[512, "first (m.py:3)"], [512, "second (m.py:4)"]]}
+func.func @forward(%w: tensor<16x16xf32> {dist.kind = "parameter"}, %unused: tensor<5xf32> {dist.kind = "parameter"},
+                   %x: tensor<8x16xf32> {dist.kind = "input"}) -> tensor<8x16xf32> {
+  %a = aten.linear %x, %w : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32> loc(fused<"first">["a"("m.py":3:0)])
+  %b = aten.linear %a, %w : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32> loc(fused<"second">["b"("m.py":4:0)])
+  %c = aten.linear %b, %w : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32> loc(fused<"third">["c"("m.py":5:0)])
+  return %c : tensor<8x16xf32>
+}
+
+// Sizes that depend on symbols are not known here.
+
+// CHECK: func.func @symbolic
+// CHECK-NOT: exec.memory
+// CHECK: return
+func.func @symbolic(%x: tensor<?x16xf32> {dist.kind = "input", dist.sizes = [#dist.size<s0>, #dist.size<16>]}, %w: tensor<16x16xf32>)
+    -> tensor<?x16xf32> attributes {dist.symbols = [#dist.symbol<s0 in [1, 64]>]} {
+  %a = aten.linear %x, %w : (tensor<?x16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
+  %b = aten.linear %a, %w : (tensor<?x16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
+  return %b : tensor<?x16xf32>
+}
