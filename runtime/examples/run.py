@@ -66,10 +66,11 @@ def tensor(array, scope):
 
 
 class Rank:
-    def __init__(self, manifest, rank, world, communicator, weights):
+    def __init__(self, manifest, rank, world, communicator, weights, timeout=600):
         config = Config()
         lib.shardrt_config_init(C.byref(config))
         config.world_size, config.rank, config.communicator = world, rank, communicator
+        config.timeout_s = timeout
         self.model = C.c_void_p()
         check(lib.shardrt_create, manifest, C.byref(config), C.byref(self.model))
         if weights:
