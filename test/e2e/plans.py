@@ -27,3 +27,15 @@ TP = {"mlp": MLP_TP, "gpt2": GPT2_TP, "llama": LLAMA_TP, "minilm": MINILM_TP}
 
 def tensor_parallel(name):
     return TP[name.split("_")[0]]
+
+
+# Norms on their part of the sequence; goes with tensor_parallel.
+SEQUENCE = {
+    "gpt2": places("module:*.ln_1=sequence", "module:*.ln_2=sequence", "module:*.ln_f=sequence"),
+    "llama": places("module:*.input_layernorm=sequence", "module:*.post_attention_layernorm=sequence",
+                    "module:*.norm=sequence"),
+}
+
+
+def sequence_parallel(name):
+    return SEQUENCE[name.split("_")[0]]

@@ -2,14 +2,9 @@
 """What is communicated: counts and bytes are part of the contract, not an accident."""
 import pytest
 
-from plans import DATA_PARALLEL, LM_HEAD_TP, VOCABULARY_TP, places, tensor_parallel
+from plans import DATA_PARALLEL, LM_HEAD_TP, VOCABULARY_TP, places, sequence_parallel, tensor_parallel
 
 LAYERS = 2
-SEQUENCE = {
-    "gpt2": places("module:*.ln_1=sequence", "module:*.ln_2=sequence", "module:*.ln_f=sequence"),
-    "llama": places("module:*.input_layernorm=sequence", "module:*.post_attention_layernorm=sequence",
-                    "module:*.norm=sequence"),
-}
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt2_odd", "llama", "llama_odd"])
@@ -26,7 +21,7 @@ def test_vocabulary_sharded_embedding_adds_one_all_reduce(totals, name):
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_sequence_parallel(totals, name):
     # The logits stay sharded over the sequence, as nobody asked for them whole.
-    counts = totals(name, "tp=4", *tensor_parallel(name), *SEQUENCE[name])
+    counts = totals(name, "tp=4", *tensor_parallel(name), *sequence_parallel(name))
     assert counts == {"reduce_scatter": 2 * LAYERS, "all_gather": 2 * LAYERS}
 
 

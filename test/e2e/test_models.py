@@ -2,7 +2,7 @@
 """Whole models on several meshes: every output within 1e-4 of the output's scale of PyTorch's."""
 import pytest
 
-from plans import DATA_PARALLEL, LM_HEAD_TP, REPLICATED_OUTPUT, VOCABULARY_TP, tensor_parallel
+from plans import DATA_PARALLEL, LM_HEAD_TP, REPLICATED_OUTPUT, VOCABULARY_TP, sequence_parallel, tensor_parallel
 
 MESHES = {
     "one": ("tp=1", lambda name: []),
@@ -22,6 +22,11 @@ def test_forward(compile_model, tmp_path, name, mesh):
 @pytest.mark.parametrize("name", ["gpt2", "gpt2_odd", "llama", "llama_odd"])
 def test_vocabulary_sharded_embedding_and_head(compile_model, tmp_path, name):
     compile_model(name, "tp=4", *tensor_parallel(name), *VOCABULARY_TP, *LM_HEAD_TP).run(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt2_odd", "llama", "llama_odd"])
+def test_sequence_parallel(compile_model, tmp_path, name):
+    compile_model(name, "tp=4", *tensor_parallel(name), *sequence_parallel(name)).run(tmp_path)
 
 
 @pytest.mark.parametrize("mesh", ["tp4", "dp2xtp2"])
