@@ -135,7 +135,7 @@ bool Graph::checkCounts(NodeId id, std::vector<std::string> &errors) const {
     else if (groups[node.group].size == 0)
       fail("group '" + groups[node.group].name + "' has no ranks");
     else if (!groups[node.group].ranks.empty() &&
-             groups[node.group].ranks.size() != groups[node.group].size)
+             groups[node.group].ranks.size() % groups[node.group].size != 0)
       fail("group '" + groups[node.group].name + "' lists " +
            std::to_string(groups[node.group].ranks.size()) + " ranks for a size of " +
            std::to_string(groups[node.group].size));

@@ -11,6 +11,7 @@
 
 #include "passes/cost/core/CostModel.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -50,8 +51,12 @@ enum class NodeClass : uint8_t {
 struct Group {
   std::string name;
   uint32_t size = 1;
+  /// `size` ranks. Where the ranks of the program form several groups side by side ([[0, 2], [1,
+  /// 3]]): those of all of them, one group after the other; the first is priced.
   std::vector<int64_t> ranks;
-  cost::Group shape() const { return {size, ranks}; }
+  cost::Group shape() const {
+    return {size, std::span(ranks).first(std::min<size_t>(ranks.size(), size))};
+  }
 };
 
 /// What a caller says about a collective.

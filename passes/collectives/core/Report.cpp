@@ -36,7 +36,7 @@ static std::string byKind(const PerKind<T> &values, const PerKind<uint64_t> &cou
 
 void shardc::collectives::writeFigures(const FiguresReport &report, std::ostream &out) {
   const Figures &f = report.figures;
-  out << "{\"step_us\": " << jsonNumber(f.stepUs) << ", \"compute_us\": " << jsonNumber(f.computeUs)
+  out << "\"step_us\": " << jsonNumber(f.stepUs) << ", \"compute_us\": " << jsonNumber(f.computeUs)
       << ", \"launches\": " << f.launches << ", \"exposed_us\": {" << byKind(f.exposedUs, f.counts)
       << ", \"total\": " << jsonNumber(f.totalExposedUs()) << "}, \"comm_us\": {"
       << byKind(f.commUs, f.counts) << ", \"total\": " << jsonNumber(f.totalCommUs())
@@ -53,7 +53,7 @@ void shardc::collectives::writeFigures(const FiguresReport &report, std::ostream
     total += seconds;
   }
   out << "\"total\": " << jsonNumber(total)
-      << "}, \"step_us_flat\": " << jsonNumber(report.stepUsFlat) << "}\n";
+      << "}, \"step_us_flat\": " << jsonNumber(report.stepUsFlat);
 }
 
 static std::string nameOf(const Graph &graph, const Span &span, const Plan *plan) {

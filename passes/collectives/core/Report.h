@@ -22,9 +22,10 @@ struct FiguresReport {
   std::vector<std::pair<std::string, double>> passSeconds;
 };
 
-/// One JSON object: step_us, compute_us, launches, exposed_us, comm_us and counts by kind (AG, RS,
-/// AR, A2A, and BC and PM where there are any), peak_bytes, peak_hold_bytes, lower_bound_us,
-/// lower_bound_nolat_us, critical_path_us, pass_seconds, step_us_flat.
+/// The members of a JSON object: step_us, compute_us, launches, exposed_us, comm_us and counts by
+/// kind (AG, RS, AR, A2A, and BC and PM where there are any), peak_bytes, peak_hold_bytes,
+/// lower_bound_us, lower_bound_nolat_us, critical_path_us, pass_seconds, step_us_flat. Without the
+/// braces, so that a caller can add to them.
 void writeFigures(const FiguresReport &report, std::ostream &out);
 
 /// A timeline and what to call it ("before", "after", "measured").

@@ -2,79 +2,15 @@
 
 #include "passes/collectives/exported/FromProgram.h"
 
-#include "importers/torch_export/archive/Json.h"
+#include "passes/collectives/exported/Flops.h"
 
-#include <cmath>
-#include <set>
 #include <unordered_map>
 
 using namespace shardc;
 using namespace shardc::collectives;
 using torch_export::Argument;
 
-std::optional<ProcessGroups> shardc::collectives::parseGroups(std::string_view json,
-                                                              std::string &error) {
-  std::optional<JsonDocument> document = JsonDocument::parse(json, error);
-  if (!document)
-    return std::nullopt;
-  if (!document->root().isObject()) {
-    error = "groups are an object: {\"NAME\": [ranks], ...} or {\"NAME\": size, ...}";
-    return std::nullopt;
-  }
-  ProcessGroups groups;
-  for (JsonMember member : document->root().members()) {
-    Group group;
-    group.name = member.key;
-    auto fail = [&](const char *what) {
-      error = "group '" + group.name + "' " + what;
-      return std::nullopt;
-    };
-    if (std::optional<int64_t> size = member.value.integer()) {
-      if (*size < 1 || *size > INT32_MAX)
-        return fail("has a size out of range");
-      group.size = static_cast<uint32_t>(*size);
-    } else if (member.value.isArray() && member.value.size() != 0) {
-      std::set<int64_t> distinct;
-      for (JsonValue element : member.value.elements()) {
-        std::optional<int64_t> rank = element.integer();
-        if (!rank || *rank < 0 || !distinct.insert(*rank).second)
-          return fail("is no list of distinct ranks");
-        group.ranks.push_back(*rank);
-      }
-      group.size = group.ranks.size();
-    } else {
-      return fail("is neither a size nor a list of ranks");
-    }
-    groups[group.name] = std::move(group);
-  }
-  return groups;
-}
-
-std::optional<Durations> shardc::collectives::parseDurations(std::string_view json,
-                                                             std::string &error) {
-  std::optional<JsonDocument> document = JsonDocument::parse(json, error);
-  if (!document)
-    return std::nullopt;
-  if (!document->root().isObject()) {
-    error = "durations are an object: {\"NODE\": microseconds, ...}";
-    return std::nullopt;
-  }
-  Durations durations;
-  for (JsonMember member : document->root().members()) {
-    std::optional<double> us = member.value.real();
-    if (!us || !(*us >= 0)) {
-      error = "the duration of '" + std::string(member.key) + "' is no number of 0 or more";
-      return std::nullopt;
-    }
-    durations[std::string(member.key)] = *us;
-  }
-  return durations;
-}
-
 namespace {
-
-/// A symbolic size without an example value counts as this many elements.
-constexpr int64_t unknownExtent = 512;
 
 class Converter {
 public:
@@ -224,8 +160,8 @@ private:
     graph.addCollective(info, std::move(name), operands, results);
   }
 
-  /// The given duration, else the bytes that the kernel moves. A kernel that fills a bucket before
-  /// a gather writes its own rank's part only.
+  /// The given duration, else what its arithmetic and the bytes that it moves take. A kernel that
+  /// fills a bucket before a gather writes its own rank's part only.
   double durationOf(const torch_export::Node &node, NodeId id) const {
     if (auto it = durations.find(node.name); it != durations.end())
       return it->second;
@@ -235,7 +171,16 @@ private:
         double written = static_cast<double>(graph.resultBytes(id));
         bytes -= written - written / static_cast<double>(*size);
       }
-    return model.memoryUs(bytes);
+    return model.kernelUs(flopsOf(node, program.graph), bytes, elementTypeOf(node));
+  }
+
+  /// Of the first tensor operand; f32 where there is none.
+  std::string_view elementTypeOf(const torch_export::Node &node) const {
+    for (const torch_export::NamedArgument &input : node.inputs)
+      if (auto *tensor = std::get_if<torch_export::TensorArg>(&input.value))
+        if (auto it = program.graph.tensors.find(tensor->name); it != program.graph.tensors.end())
+          return elementTypeName(it->second.type);
+    return elementTypeName(ElementType::F32);
   }
 
   void reportGroups() {
@@ -245,8 +190,10 @@ private:
     for (auto &[name, size] : missingGroups)
       list += (list.empty() ? "'" : ", '") + name + "'" +
               (size ? " (" + std::to_string(size) + " ranks)" : "");
-    errors.push_back("the groups file lacks " + list +
-                     ": give the ranks, or the size, of each group");
+    errors.push_back("unknown process groups: " + list +
+                     "; a groups file gives the ranks or the number of ranks of each, {\"" +
+                     missingGroups.begin()->first + "\": [0, 1, ...]} or {\"" +
+                     missingGroups.begin()->first + "\": 8}");
   }
 
   const torch_export::ExportedProgram &program;

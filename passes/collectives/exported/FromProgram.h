@@ -5,26 +5,9 @@
 
 #pragma once
 
-#include "importers/torch_export/program/Program.h"
-#include "passes/collectives/core/Graph.h"
-
-#include <map>
-#include <optional>
+#include "passes/collectives/exported/SideFiles.h"
 
 namespace shardc::collectives {
-
-/// Process groups by the name that the program calls them: their ranks, or where those are unknown
-/// their size alone.
-using ProcessGroups = std::map<std::string, Group, std::less<>>;
-
-/// Parses {"0": [0, 1, ...], "1": 8, ...}.
-std::optional<ProcessGroups> parseGroups(std::string_view json, std::string &error);
-
-/// Microseconds by the name of a node.
-using Durations = std::map<std::string, double, std::less<>>;
-
-/// Parses {"mm": 1449.7, ...}.
-std::optional<Durations> parseDurations(std::string_view json, std::string &error);
 
 /// What a node is, told by its target; kind is set for collectives.
 struct TargetClass {
@@ -33,7 +16,14 @@ struct TargetClass {
 };
 TargetClass classifyTarget(std::string_view target);
 
-/// Fills a graph from a program. Kernels without a duration are priced by the bytes they move.
+/// "torch.ops.NAMESPACE.NAME.OVERLOAD" -> "NAME"; the last word of anything shorter.
+std::string_view operatorName(std::string_view target);
+
+/// A symbolic size without an example value counts as this many elements.
+inline constexpr int64_t unknownExtent = 512;
+
+/// Fills a graph from a program. Kernels without a duration are priced by their arithmetic (where
+/// the model has a peak for it) and the bytes they move.
 /// Unknown operators are kernels, and so are collectives that the model does not support. Reports
 /// all mistakes together (groups that are missing or differ in size from what a node says, ...),
 /// one per entry of `errors`; the result is empty if there is any.

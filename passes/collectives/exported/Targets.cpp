@@ -23,8 +23,7 @@ static constexpr std::pair<std::string_view, CollectiveKind> collectiveParts[] =
     {"all_to_all_single", CollectiveKind::AllToAll},
     {"_c10d_functional.broadcast", CollectiveKind::Broadcast}};
 
-/// "torch.ops.NAMESPACE.NAME.OVERLOAD" -> "NAME"; the last word of anything shorter.
-static std::string_view operatorName(std::string_view target) {
+std::string_view shardc::collectives::operatorName(std::string_view target) {
   size_t last = target.rfind('.');
   if (last == std::string_view::npos)
     return target;

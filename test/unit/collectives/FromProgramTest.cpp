@@ -2,44 +2,16 @@
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/collectives/core/Simulate.h"
 #include "passes/cost/core/SimV1.h"
+#include "test/unit/collectives/ProgramBuilder.h"
 
 #include <gtest/gtest.h>
 
 using namespace shardc;
 using namespace shardc::collectives;
+using shardc::collectives::test::ProgramBuilder;
 namespace te = shardc::torch_export;
 
 namespace {
-
-/// Programs as the importer leaves them; names live as long as the string literals they are.
-struct ProgramBuilder {
-  te::ExportedProgram program;
-
-  te::TensorArg tensor(const char *name, std::vector<int64_t> sizes,
-                       ElementType type = ElementType::BF16) {
-    te::TensorMeta meta;
-    meta.type = type;
-    for (int64_t size : sizes) {
-      te::SymInt &extent = meta.sizes.emplace_back();
-      extent.value = size;
-      if (size < 0) // a symbol without an example
-        extent.expr = "Symbol('s0')";
-    }
-    program.graph.tensors[name] = meta;
-    return {name};
-  }
-  void input(te::TensorArg tensor) { program.graph.inputs.push_back(tensor); }
-  void output(te::TensorArg tensor) { program.graph.outputs.push_back(tensor); }
-  void node(const char *name, const char *target, std::vector<te::NamedArgument> inputs,
-            std::vector<te::Argument> outputs) {
-    te::Node node;
-    node.name = name;
-    node.target = target;
-    node.inputs = std::move(inputs);
-    node.outputs = std::move(outputs);
-    program.graph.nodes.push_back(std::move(node));
-  }
-};
 
 using std::string_view;
 
@@ -127,24 +99,14 @@ TEST(FromProgram, GroupsMustBeKnown) {
   std::vector<std::string> errors;
   te::ExportedProgram program = someProgram();
   EXPECT_FALSE(graphFromProgram(program, {}, {}, model, errors));
-  EXPECT_EQ(errors, (std::vector<std::string>{"the groups file lacks 'dp' (8 ranks): give the "
-                                              "ranks, or the size, of each group"}));
+  EXPECT_EQ(errors,
+            (std::vector<std::string>{"unknown process groups: 'dp' (8 ranks); a groups file "
+                                      "gives the ranks or the number of ranks of each, "
+                                      "{\"dp\": [0, 1, ...]} or {\"dp\": 8}"}));
   errors.clear();
   EXPECT_FALSE(graphFromProgram(program, {{"dp", {"dp", 4, {}}}}, {}, model, errors));
   EXPECT_EQ(errors, (std::vector<std::string>{
                         "gather: group 'dp' has 8 ranks here, but 4 in the groups file"}));
-}
-
-TEST(FromProgram, SideFilesAreChecked) {
-  std::string error;
-  for (const char *text : {"[]", R"({"a": 0})", R"({"a": []})", R"({"a": [1, 1]})",
-                           R"({"a": [-1]})", R"({"a": "8"})", "{"})
-    EXPECT_FALSE(parseGroups(text, error)) << text;
-  EXPECT_FALSE(parseGroups(R"({"a": [0, 0]})", error));
-  EXPECT_EQ(error, "group 'a' is no list of distinct ranks");
-  EXPECT_FALSE(parseDurations(R"({"mm": -1})", error));
-  EXPECT_EQ(error, "the duration of 'mm' is no number of 0 or more");
-  EXPECT_FALSE(parseDurations("3", error));
 }
 
 TEST(FromProgram, Targets) {

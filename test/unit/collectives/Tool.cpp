@@ -12,7 +12,7 @@
 // file for the plan), trace (a file), explain (1).
 
 #include "importers/torch_export/archive/Pt2Archive.h"
-#include "passes/collectives/core/Optimize.h"
+#include "passes/collectives/core/Explain.h"
 #include "passes/collectives/core/Report.h"
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/cost/core/SimV1.h"
@@ -87,20 +87,6 @@ std::optional<Graph> import(const std::string &path, const cost::CostModel &mode
 
 double cpuSeconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
 
-void explain(const Graph &graph, const OptimizeResult &result) {
-  for (const BucketRecord &bucket : result.buckets) {
-    std::cout << cost::shortNameOf(bucket.kind) << " bucket over group "
-              << graph.group(bucket.group).name << ": " << bucket.members.size() << " members, "
-              << bucket.bytes << " bytes, closed by " << textOf(bucket.closed) << ", exposed "
-              << bucket.exposedBeforeUs << " -> " << bucket.exposedAfterUs << " us\n";
-  }
-  std::map<std::string_view, size_t> reasons;
-  for (const AloneRecord &alone : result.alone)
-    ++reasons[textOf(alone.reason)];
-  for (auto &[reason, count] : reasons)
-    std::cout << count << " alone: " << reason << "\n";
-}
-
 void trace(const Graph &graph, const OptimizeResult &result, const cost::CostModel &model,
            const std::string &path) {
   std::vector<Span> before, after;
@@ -164,13 +150,16 @@ int main(int argc, char **argv) {
     std::cerr << result.error << "\n";
     return 1;
   }
-  for (const Figures *figures : {&result.before, &result.after})
+  for (const Figures *figures : {&result.before, &result.after}) {
+    std::cout << "{";
     writeFigures({*figures,
                   result.bounds,
                   result.afterFlat.stepUs,
                   graph->numNodes(),
                   {{"import", imported - start}, {"optimize", end - begin}}},
                  std::cout);
+    std::cout << "}\n";
+  }
   double bound = std::max(result.bounds.lowerBoundNoLatencyUs, result.bounds.criticalPathUs);
   std::printf("%zu nodes: step %.1f -> %.1f us, %.4f of the bound, peak %.4f, %zu buckets, "
               "%u candidates, %.1f ms\n",
@@ -179,7 +168,7 @@ int main(int argc, char **argv) {
               double(result.after.peakHoldBytes) / double(result.before.peakHoldBytes),
               result.buckets.size(), result.candidates, (end - begin) * 1e3);
   if (flag("explain", false))
-    explain(*graph, result);
+    printExplanation(*graph, result, {}, std::cout);
   if (arguments.count("emit")) {
     std::ofstream file(arguments["emit"]);
     writePlan(*graph, result.plan, file);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/exported/SideFiles.h"
+
+#include "importers/torch_export/archive/Json.h"
+
+#include <cmath>
+#include <set>
+
+using namespace shardc;
+using namespace shardc::collectives;
+
+/// Ranks of one group, or of several of one size. Returns what is wrong, or null.
+static const char *readRanks(JsonValue value, Group &group) {
+  bool several = value.size() != 0 && (*value.elements().begin()).isArray();
+  std::set<int64_t> distinct;
+  size_t groups = 0;
+  auto readOne = [&](JsonValue list) -> const char * {
+    if (!list.isArray() || list.size() == 0 || (groups++ != 0 && list.size() != group.size))
+      return "has groups of different sizes";
+    group.size = list.size();
+    for (JsonValue element : list.elements()) {
+      std::optional<int64_t> rank = element.integer();
+      if (!rank || *rank < 0 || !distinct.insert(*rank).second)
+        return "is no list of distinct ranks";
+      group.ranks.push_back(*rank);
+    }
+    return nullptr;
+  };
+  if (!several)
+    return readOne(value);
+  for (JsonValue list : value.elements())
+    if (const char *wrong = readOne(list))
+      return wrong;
+  return nullptr;
+}
+
+std::optional<ProcessGroups> shardc::collectives::parseGroups(std::string_view json,
+                                                              std::string &error,
+                                                              std::string_view model) {
+  std::optional<JsonDocument> document = JsonDocument::parse(json, error);
+  if (!document)
+    return std::nullopt;
+  JsonValue root = document->root();
+  if (!root.isObject()) {
+    error = "groups are an object: {\"NAME\": [ranks], ...} or {\"NAME\": size, ...}";
+    return std::nullopt;
+  }
+  if (root[model].isObject())
+    root = root[model];
+  ProcessGroups groups;
+  for (JsonMember member : root.members()) {
+    Group group;
+    group.name = member.key;
+    const char *wrong = nullptr;
+    if (std::optional<int64_t> size = member.value.integer()) {
+      if (*size < 1 || *size > INT32_MAX)
+        wrong = "has a size out of range";
+      else
+        group.size = static_cast<uint32_t>(*size);
+    } else if (member.value.isArray() && member.value.size() != 0) {
+      wrong = readRanks(member.value, group);
+    } else {
+      wrong = "is neither a size nor a list of ranks";
+    }
+    if (wrong) {
+      error = "group '" + group.name + "' " + wrong;
+      return std::nullopt;
+    }
+    groups[group.name] = std::move(group);
+  }
+  return groups;
+}
+
+ProcessGroups shardc::collectives::groupsInProgram(const torch_export::ExportedProgram &program) {
+  ProcessGroups groups;
+  for (const torch_export::Node &node : program.graph.nodes) {
+    std::optional<std::string_view> name;
+    std::optional<int64_t> size;
+    for (const torch_export::NamedArgument &input : node.inputs) {
+      if (input.name == "group_name")
+        if (auto *text = std::get_if<std::string_view>(&input.value))
+          name = *text;
+      if (input.name == "group_size")
+        if (auto *number = std::get_if<int64_t>(&input.value))
+          size = *number;
+    }
+    // A node that says another size is found when the graph is filled.
+    if (!name || !size || *size < 1 || *size > INT32_MAX)
+      continue;
+    auto [it, isNew] = groups.try_emplace(std::string(*name));
+    if (!isNew)
+      continue;
+    it->second.name = *name;
+    it->second.size = static_cast<uint32_t>(*size);
+  }
+  return groups;
+}
+
+std::optional<Durations> shardc::collectives::parseDurations(std::string_view json,
+                                                             std::string &error) {
+  std::optional<JsonDocument> document = JsonDocument::parse(json, error);
+  if (!document)
+    return std::nullopt;
+  if (!document->root().isObject()) {
+    error = "durations are an object: {\"NODE\": microseconds, ...}";
+    return std::nullopt;
+  }
+  Durations durations;
+  for (JsonMember member : document->root().members()) {
+    std::optional<double> us = member.value.real();
+    if (!us || !(*us >= 0) || !std::isfinite(*us)) {
+      error = "the duration of '" + std::string(member.key) + "' is no number of 0 or more";
+      return std::nullopt;
+    }
+    durations[std::string(member.key)] = *us;
+  }
+  return durations;
+}
