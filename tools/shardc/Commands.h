@@ -22,6 +22,7 @@ llvm::ArrayRef<Command> allCommands();
 Command compileCommand();
 Command explainCommand();
 Command exportCommand();
+Command simulateCommand();
 
 } // namespace shardc
 

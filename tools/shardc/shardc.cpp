@@ -17,13 +17,17 @@ EXAMPLES:
   shardc compile model.pt2 --mesh dp=2,tp=2 --plan plan.yaml -o model.so
   shardc compile model.pt2 --mesh tp=4 --place 'module:*.q_proj=colwise' --place 'module:*.o_proj=rowwise' -o model.so
   shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
+  shardc simulate graph.pt2 --groups groups.json --durations us.json --optimize --trace t.json
+  shardc simulate graph.pt2 --groups groups.json --topology h100-64 --optimize --memory-limit 70GiB
+  shardc simulate graph.pt2 --groups groups.json --optimize --cap 1,25 --emit plan.json --format json
   shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
 
 `shardc COMMAND --help` lists the options of a command.
 )");
 
 llvm::ArrayRef<shardc::Command> shardc::allCommands() {
-  static const Command commands[] = {compileCommand(), explainCommand(), exportCommand()};
+  static const Command commands[] = {compileCommand(), explainCommand(), exportCommand(),
+                                     simulateCommand()};
   return commands;
 }
 
@@ -41,6 +45,7 @@ int main(int argc, char **argv) {
   for (const shardc::Command &command : shardc::allCommands())
     if (*command.subcommand)
       return command.run(argv[0]);
-  llvm::WithColor::error() << "name a command: compile, explain or export (see shardc --help)\n";
+  llvm::WithColor::error()
+      << "name a command: compile, explain, export or simulate (see shardc --help)\n";
   return 2;
 }

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `shardc simulate`: what a graph that comes with collectives takes, and what optimising them would
+// bring. It works on the plain graph, without IR.
+#include "importers/torch_export/archive/MappedFile.h"
+#include "importers/torch_export/archive/Pt2Archive.h"
+#include "passes/collectives/exported/FromProgram.h"
+#include "passes/collectives/exported/Origins.h"
+#include "passes/cost/core/TargetDescription.h"
+#include "tools/shardc/Commands.h"
+#include "tools/shardc/SimulateReport.h"
+
+#include "llvm/Support/Path.h"
+#include "llvm/Support/WithColor.h"
+
+#include <ctime>
+#include <fstream>
+#include <iostream>
+
+using namespace shardc::collectives;
+using llvm::StringRef;
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("Options of shardc simulate");
+cl::SubCommand command("simulate", "simulate and optimise a graph that comes with collectives");
+
+// A flag or a text option of this subcommand.
+template <typename T> struct Option : cl::opt<T> {
+  template <typename... More>
+  Option(StringRef name, const char *help, const More &...more)
+      : cl::opt<T>(name, cl::desc(help), cl::sub(command), cl::cat(category), more...) {}
+};
+
+cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("MODEL.pt2"), cl::sub(command),
+                           cl::cat(category));
+Option<std::string>
+    groups("groups",
+           "JSON file with the process groups that the graph names: {\"dp\": [0, 1, ...]}, "
+           "{\"tp\": [[0, 2], [1, 3]]}, or {\"ep\": 8} where only the size is known (default: the "
+           "sizes that the graph says)",
+           cl::value_desc("file"));
+Option<std::string>
+    durations("durations",
+              "JSON file with microseconds by node, {\"mm\": 1449.7}; other kernels "
+              "are priced by their arithmetic and the bytes they move",
+              cl::value_desc("file"));
+Option<std::string> topology("topology",
+                             "cost model: sim-v1 (the default with --durations), h100-8, h100-64 "
+                             "(the default without), h200-8, cpu-local, or a target description",
+                             cl::value_desc("name or file"));
+Option<bool> asIs("as-is", "simulate the graph in its own order (the default)");
+Option<bool> optimizeFlag("optimize",
+                          "bucket and schedule the collectives, and simulate the result");
+Option<std::string>
+    memoryLimit("memory-limit",
+                "with --optimize: the most bytes that may be live, e.g. "
+                "40000000000, 40GiB, or 105% of what the graph takes (default: 102%)",
+                cl::value_desc("bytes"));
+Option<std::string> cap("cap",
+                        "with --optimize: how large a bucket may grow, in MiB; a list gives the "
+                        "first buckets their own, e.g. 1,25 (default: auto, by the cost model)",
+                        cl::value_desc("MiB"));
+Option<bool> mixedDtype("mixed-dtype",
+                        "with --optimize: gathers of different element types may share a bucket");
+Option<bool> noBucket("no-bucket", "with --optimize: merge nothing, only reorder");
+Option<bool> noSchedule("no-schedule",
+                        "with --optimize: keep the order of kernels, only fill buckets");
+Option<bool> flat("flat",
+                  "with --optimize: operands of buckets are stored side by side and results "
+                  "are used in place, so that packing costs nothing");
+Option<std::string> emit("emit",
+                         "write the order and the buckets to this file, as JSON; groups are "
+                         "then told apart by name",
+                         cl::value_desc("file"));
+Option<std::string> trace("trace",
+                          "write the timelines of all streams, before and after, as a Chrome "
+                          "trace (chrome://tracing, ui.perfetto.dev)",
+                          cl::value_desc("file"));
+enum class Format { Text, Json };
+Option<Format> format("format", "form of the report", cl::init(Format::Text),
+                      cl::values(clEnumValN(Format::Text, "text", "tables for people"),
+                                 clEnumValN(Format::Json, "json", "for scripts")));
+Option<std::string> output("o", "where to write the report (default: standard output)",
+                           cl::value_desc("file"), cl::init("-"));
+bool error(const llvm::Twine &message) {
+  llvm::WithColor::error() << message << "\n";
+  return false;
+}
+
+/// Bytes, with KiB, MiB or GiB behind them, or percent of `peak`.
+std::optional<uint64_t> parseBytes(StringRef text, uint64_t peak) {
+  uint64_t whole;
+  if (!text.trim().getAsInteger(10, whole))
+    return whole;
+  for (auto [suffix, unit] : {std::pair("KiB", 1024.0),
+                              {"MiB", 1048576.0},
+                              {"GiB", 1073741824.0},
+                              {"%", double(peak) / 100}}) {
+    StringRef number = text;
+    double value;
+    if (number.consume_back(suffix) && !number.trim().getAsDouble(value) && value >= 0 &&
+        value * unit < 1e18)
+      return static_cast<uint64_t>(value * unit);
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const shardc::MappedFile> openFile(StringRef path) {
+  std::string message;
+  auto file = shardc::MappedFile::open(path.str(), message);
+  if (!file)
+    error(message);
+  return file;
+}
+
+std::string_view textOf(const shardc::MappedFile &file) {
+  return {reinterpret_cast<const char *>(file.bytes().data()), file.bytes().size()};
+}
+
+/// All that a simulation starts from.
+struct Input {
+  std::unique_ptr<shardc::cost::CostModel> costModel;
+  std::optional<Graph> graph;
+  std::vector<Origin> origins;
+  Durations durations;
+};
+
+bool readSideFiles(StringRef stem, const shardc::torch_export::ExportedProgram &program,
+                   ProcessGroups &processGroups, Durations &kernelDurations) {
+  bool ok = true;
+  std::string message;
+  if (groups.empty() || groups == "consecutive") {
+    processGroups = groupsInProgram(program);
+  } else if (auto file = openFile(groups)) {
+    auto parsed = parseGroups(textOf(*file), message, std::string_view(stem));
+    ok &= parsed ? (processGroups = std::move(*parsed), true) : error(groups + ": " + message);
+  } else {
+    ok = false;
+  }
+  if (!durations.empty()) {
+    auto file = openFile(durations);
+    auto parsed = file ? parseDurations(textOf(*file), message) : std::nullopt;
+    if (parsed)
+      kernelDurations = std::move(*parsed);
+    else
+      ok = file ? error(durations + ": " + message) : false;
+  }
+  return ok;
+}
+
+bool load(Input &input) {
+  std::string message;
+  auto file = openFile(model);
+  if (!file)
+    return false;
+  auto archive = shardc::Pt2Archive::read(file->bytes(), message);
+  if (!archive)
+    return error(model + ": no torch.export archive (.pt2): " + message);
+  auto json = archive->programJson(message);
+  auto program = json ? shardc::torch_export::parseProgram(*json, message) : std::nullopt;
+  if (!program)
+    return error(model + ": " + message);
+
+  std::string name = topology;
+  if (name.empty())
+    name = durations.empty() ? "h100-64" : "sim-v1";
+  input.costModel = shardc::cost::loadModel(name, message);
+  if (!input.costModel)
+    return error(StringRef(message).trim());
+  ProcessGroups processGroups;
+  if (!readSideFiles(llvm::sys::path::stem(model), *program, processGroups, input.durations))
+    return false;
+  std::vector<std::string> errors;
+  input.graph =
+      graphFromProgram(*program, processGroups, input.durations, *input.costModel, errors);
+  for (const std::string &mistake : errors)
+    error(model + ": " + mistake);
+  if (!input.graph)
+    return false;
+  input.origins = originsOf(*program);
+  return true;
+}
+
+/// What --optimize may do, from the options; `peak` is what the graph takes.
+bool optimizeOptions(uint64_t peak, OptimizeOptions &options) {
+  if (!memoryLimit.empty() && !(options.memoryLimit = parseBytes(memoryLimit, peak)))
+    return error("'" + memoryLimit +
+                 "' is no size: give bytes (40000000000), 40GiB, or a part of what the graph takes "
+                 "(105%)");
+  if (!cap.empty()) {
+    std::string message;
+    std::optional<BucketCaps> caps = BucketCaps::parse(cap, message);
+    if (!caps)
+      return error("--cap: " + message);
+    options.buckets.caps = *caps;
+  }
+  options.buckets.mixedDtype = mixedDtype;
+  options.buckets.groupsByName = !emit.empty();
+  options.bucket = !noBucket;
+  options.schedule = !noSchedule;
+  options.flat = flat;
+  return true;
+}
+
+/// Options that contradict each other, all at once.
+bool checkOptions() {
+  bool ok = true;
+  if (asIs && optimizeFlag)
+    ok = error("--as-is and --optimize exclude each other");
+  if (!optimizeFlag) {
+    std::string useless;
+    for (cl::Option *option : std::initializer_list<cl::Option *>{&memoryLimit, &cap, &mixedDtype,
+                                                                  &noBucket, &noSchedule, &flat})
+      if (option->getNumOccurrences() != 0)
+        useless += (useless.empty() ? "--" : ", --") + option->ArgStr.str();
+    if (!useless.empty())
+      ok = error(useless + ": only with --optimize");
+  }
+  if (noBucket && noSchedule)
+    ok = error("--no-bucket and --no-schedule together leave nothing to optimise");
+  return ok;
+}
+
+template <typename Write> bool writeFile(StringRef path, Write write) {
+  std::ofstream file(path.str(), std::ios::binary);
+  if (file)
+    write(file);
+  file.flush();
+  return file ? true : error("cannot write '" + path + "'");
+}
+
+void writeTimelines(const Graph &graph, const shardc::cost::CostModel &costModel, const Plan *plan,
+                    std::ostream &out) {
+  std::vector<Span> before, after;
+  simulate(graph, costModel, {false, &before});
+  std::vector<NamedTimeline> timelines = {{plan ? "before" : "as is", &before, nullptr}};
+  if (plan) {
+    simulate(graph, *plan, costModel, {flat, &after});
+    timelines.push_back({"after", &after, plan});
+  }
+  writeTrace(graph, timelines, out);
+}
+
+double cpuSeconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
+
+int run(const char *) {
+  if (!checkOptions())
+    return 1;
+  Input input;
+  double start = cpuSeconds();
+  if (!load(input))
+    return 1;
+  const Graph &graph = *input.graph;
+  double loaded = cpuSeconds();
+  shardc::Simulation simulation{
+      .model = model,
+      .costModel = std::string(input.costModel->name()),
+      .graph = graph,
+      .origins = std::move(input.origins),
+      .asIs = simulate(graph, *input.costModel),
+      .bounds = computeBounds(graph, *input.costModel),
+      .flat = flat,
+      .passSeconds = {},
+  };
+  double simulated = cpuSeconds();
+  for (NodeId node = 0; node != graph.numNodes(); ++node)
+    if (graph.isKernel(node)) {
+      ++simulation.kernels;
+      simulation.timedKernels += input.durations.count(graph.nameOf(node));
+    }
+  if (!input.durations.empty() && simulation.timedKernels == 0 && simulation.kernels != 0) {
+    error(durations + ": names no kernel of " + model + ": is it of another graph?");
+    return 1;
+  }
+  simulation.passSeconds = {{"import", loaded - start}, {"simulate", simulated - loaded}};
+
+  OptimizeResult result;
+  if (optimizeFlag) {
+    OptimizeOptions options;
+    if (!optimizeOptions(simulation.asIs.peakHoldBytes, options))
+      return 1;
+    double begin = cpuSeconds();
+    result = optimize(graph, *input.costModel, options);
+    simulation.passSeconds.push_back({"optimize", cpuSeconds() - begin});
+    if (!result.error.empty()) {
+      error(model + ": " + result.error);
+      return 1;
+    }
+    simulation.optimized = &result;
+  }
+
+  const Plan *plan = optimizeFlag ? &result.plan : nullptr;
+  bool ok = true;
+  if (!emit.empty())
+    ok &= writeFile(emit, [&](std::ostream &out) {
+      writePlan(graph, plan ? *plan : identityPlan(graph), out);
+    });
+  if (!trace.empty())
+    ok &= writeFile(trace,
+                    [&](std::ostream &out) { writeTimelines(graph, *input.costModel, plan, out); });
+  auto report = [&](std::ostream &out) {
+    (format == Format::Json ? shardc::writeSimulation : shardc::printSimulation)(simulation, out);
+  };
+  if (output == "-") {
+    report(std::cout);
+    std::cout.flush();
+    ok &= std::cout ? true : error("cannot write to standard output");
+  } else {
+    ok &= writeFile(output, report);
+  }
+  return ok ? 0 : 1;
+}
+
+} // namespace
+
+shardc::Command shardc::simulateCommand() { return {&command, &category, run}; }
