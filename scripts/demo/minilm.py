@@ -138,6 +138,8 @@ def main():
     print_communication(explained)
     shape = " x ".join(map(str, inputs["input_ids"].shape))
     print(f"\nTime of a step on {shape} tokens: median of {ROUNDS} rounds of {STEPS} steps (least to most)")
+    if (load := os.getloadavg()[0]) > 2 * os.cpu_count():
+        print(f"  (other work runs on this machine, load average {load:.0f}: these times say little)")
     print(f"  shardc, {RANKS} ranks on {os.cpu_count()} cores         {spread(ranks_ms)}")
     print(f"  PyTorch eager, 1 process, {torch.get_num_threads()} threads {spread(torch_ms)}")
     ratio = statistics.median(a / b for a, b in zip(ranks_ms, torch_ms))

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What run.py compares: shardc's tools on one side, PyTorch on the other. PyTorch is imported when first needed."""
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+
+warnings.simplefilter("ignore", FutureWarning)  # of torch.export, about itself
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "test/models"), str(ROOT / "tools/export")]
+STEPS = 20
+BUDGET_S = 2  # of one measurement of eager steps, if STEPS take longer
+
+# The plan of tensor parallelism for GPT-2 of transformers.
+GPT2_TP = [part for spec in ("module:*.attn.c_attn=colwise", "module:*.mlp.c_fc=colwise", "module:*.attn.c_proj=rowwise",
+                             "module:*.mlp.c_proj=rowwise") for part in ("--place", spec)]
+
+
+def run(command):
+    return subprocess.run([str(c) for c in command], text=True, capture_output=True, check=True).stdout
+
+
+def run_measured(command):
+    """Standard output, and the most memory that the process had, in bytes."""
+    process = subprocess.Popen([str(c) for c in command], text=True, stdout=subprocess.PIPE)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, stderr="(see above)")
+    return output, usage.ru_maxrss * 1024
+
+
+class Tools:
+    def __init__(self, build):
+        self.shard_opt, self.shardc, self.shard_run = (build / "bin" / n for n in ("shard-opt", "shardc", "shard-run"))
+        for tool in (self.shard_opt, self.shardc, self.shard_run):
+            if not tool.exists():
+                sys.exit(f"{tool} is not there: run scripts/setup.sh first")
+        self.mlir_opt = shutil.which("mlir-opt", path="/usr/lib/llvm-22/bin:" + os.environ["PATH"])
+
+
+@functools.cache
+def module_and_inputs(name):
+    """The PyTorch module in eval mode, and its inputs by name."""
+    import torch
+
+    torch.set_grad_enabled(False)
+    if name == "gpt":
+        import models
+
+        module, _, inputs = models.gpt()
+        return module, inputs
+    import builders
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    return getattr(builders, name)()
+
+
+class Model:
+    """An exported model, made once and again when its sources change, with its inputs and PyTorch's outputs."""
+
+    TITLES = {"gpt": "GPT, 4 layers, 4 x 128 tokens", "gpt2_124m": "GPT-2 124M, 1 x 128 tokens",
+              "minilm": "MiniLM, 6 layers, 8 x 11 tokens"}
+
+    def __init__(self, name, folder):
+        self.name, self.folder, self.title = name, folder, self.TITLES[name]
+        self.inputs, self.outputs = folder / f"{name}.inputs.safetensors", folder / f"{name}.outputs.safetensors"
+        self.got = folder / f"{name}.got.safetensors"
+
+    @property
+    def plan(self):
+        import models
+
+        return models.plan() if self.name == "gpt" else GPT2_TP
+
+    @functools.cached_property
+    def path(self):
+        sources = [ROOT / "test/models/builders.py", ROOT / "benchmarks/models.py", ROOT / "tools/export/shardc_export.py"]
+        digest = hashlib.sha256(b"".join(s.read_bytes() for s in sources)).hexdigest()
+        path, stamp = self.folder / f"{self.name}.pt2", self.folder / f"{self.name}.stamp"
+        if path.exists() and stamp.exists() and stamp.read_text() == digest:
+            return path
+        import shardc_export
+        import torch
+        from safetensors.torch import save_file
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        module, inputs = module_and_inputs(self.name)
+        program = shardc_export.export(module, (), inputs)
+        torch.export.save(program, path)
+        save_file({k: v.contiguous() for k, v in inputs.items()}, self.inputs)
+        leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(module(**inputs)) if isinstance(leaf, torch.Tensor)]
+        names = [str(n) for n in program.graph_signature.user_outputs]
+        save_file({n: v.contiguous() for n, v in zip(names, leaves, strict=True)}, self.outputs)
+        stamp.write_text(digest)
+        return path
+
+    def compile(self, tools, mesh, *options):
+        artifact = self.folder / f"{self.name}.{mesh}.so"
+        run([tools.shardc, "compile", self.path, "--mesh", mesh, *options, "-o", artifact])
+        return artifact
+
+    def run(self, tools, artifact, ranks, threads):
+        text, process_bytes = run_measured([
+            tools.shard_run, "-n", ranks, artifact, "--weights", self.path, "--inputs", self.inputs, "--outputs", self.got,
+            "--steps", STEPS + 1, "--threads", threads, "--format", "json"])
+        return json.loads(text) | {"process_bytes": process_bytes}
+
+    def difference(self):
+        """Between the last run and PyTorch, of the largest magnitude of each output."""
+        import numpy as np
+        from safetensors.numpy import load_file
+
+        got, want = load_file(self.got), load_file(self.outputs)
+        return max(float(np.abs(got[n] - w).max() / max(np.abs(w).max(), 1e-30)) for n, w in want.items())
+
+
+def eager_ms(model, threads):
+    import torch
+
+    module, inputs = module_and_inputs(model.name)
+    torch.set_num_threads(threads)
+    with torch.inference_mode():
+        module(**inputs)
+        times, end = [], time.perf_counter() + BUDGET_S
+        while len(times) < STEPS and (not times or time.perf_counter() < end):
+            begin = time.perf_counter()
+            module(**inputs)
+            times.append((time.perf_counter() - begin) * 1e3)
+    return statistics.median(times)
+
+
+def torch_load_ms(path, rounds):
+    import torch
+
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        torch.export.load(path)
+        times.append((time.perf_counter() - begin) * 1e3)
+    return times
+
+
+def eager_process_bytes(name):
+    code = (f"import sys; sys.path[:0] = {sys.path!r}\nimport sides, torch\nmodule, inputs = sides.module_and_inputs({name!r})\n"
+            "torch.set_num_threads(1)\nfor _ in range(3): module(**inputs)\n")
+    return run_measured([sys.executable, "-c", code])[1]
+
+
+def run_dtensor(steps):
+    """Sorted step times and peak memory of rank 0 of benchmarks/dtensor_step.py."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4",
+               ROOT / "benchmarks/dtensor_step.py", steps]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True, env=environment)
+    if done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
+    return json.loads(done.stdout.strip().splitlines()[-1])
