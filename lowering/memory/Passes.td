@@ -34,7 +34,8 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::bufferization::BufferizationDialect",
-                           "::mlir::arith::ArithDialect"];
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {

@@ -96,8 +96,9 @@ void Reader::mesh(JsonValue root, Manifest &m) {
 
 void Reader::symbols(JsonValue root, Manifest &m) {
   array(root, "", "symbols", false, [&](JsonValue symbol, const std::string &path) {
-    SymbolSpec spec{text(symbol, path, "name"), integer(symbol, path, "min"),
-                    integer(symbol, path, "max")};
+    SymbolSpec spec{text(symbol, path, "name"), integer(symbol, path, "min")};
+    if (symbol["max"].exists())
+      spec.max = integer(symbol, path, "max");
     if (spec.min > spec.max || spec.min < 0)
       wrong(path, "0 <= min <= max");
     if (std::find(m.symbolNames.begin(), m.symbolNames.end(), spec.name) != m.symbolNames.end())

@@ -8,6 +8,7 @@
 #include "runtime/abi/shardrt_program.h"
 #include "runtime/manifest/Expression.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ struct EntrySpec {
 
 struct SymbolSpec {
   std::string name;
-  int64_t min = 0, max = 0; ///< inclusive
+  int64_t min = 0, max = std::numeric_limits<int64_t>::max(); ///< inclusive
 };
 
 struct ConstraintSpec {

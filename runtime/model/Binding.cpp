@@ -6,6 +6,7 @@
 #include "runtime/support/Types.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace shardc::rt {
 
@@ -138,8 +139,10 @@ struct Binder {
       const SymbolSpec &spec = manifest.symbols[s];
       if (values[s] && (*values[s] < spec.min || *values[s] > spec.max))
         problems.add(definedBy[s] + ": " + spec.name + " = " + std::to_string(*values[s]) +
-                     " is outside its range " + std::to_string(spec.min) + " to " +
-                     std::to_string(spec.max));
+                     (spec.max == std::numeric_limits<int64_t>::max()
+                          ? " is less than " + std::to_string(spec.min)
+                          : " is outside its range " + std::to_string(spec.min) + " to " +
+                                std::to_string(spec.max)));
     }
     for (const ConstraintSpec &constraint : manifest.constraints) {
       auto left = constraint.left.evaluate(values), right = constraint.right.evaluate(values);

@@ -56,6 +56,13 @@ TEST(Manifest, Parses) {
   EXPECT_EQ(m.constraints[0].text, "(s0 % 4) == 0");
 }
 
+TEST(Manifest, SymbolsMayHaveNoUpperBound) {
+  Manifest m = Manifest::parse(manifest(", \"max\": 512", ""));
+  ASSERT_EQ(m.symbols.size(), 1u);
+  EXPECT_EQ(m.symbols[0].min, 1);
+  EXPECT_EQ(m.symbols[0].max, INT64_MAX);
+}
+
 TEST(Manifest, EveryMistakeNamesItsKey) {
   struct {
     const char *from, *to, *message;
