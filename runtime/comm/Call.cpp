@@ -164,6 +164,14 @@ int64_t CollectiveCall::operandBytes() const {
   return bytes;
 }
 
+int64_t CollectiveCall::fullBytes() const {
+  int64_t bytes = 0;
+  for (const CallOperand &operand : operands)
+    bytes +=
+        countElements(operand.extents.data(), size_t(operand.facts->rank)) * operand.elementBytes;
+  return bytes;
+}
+
 const char *kindName(uint32_t kind) {
   constexpr const char *names[] = {"?",          "all_gather", "all_reduce", "reduce_scatter",
                                    "all_to_all", "broadcast",  "permute"};

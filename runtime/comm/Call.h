@@ -54,6 +54,8 @@ struct CollectiveCall {
   int64_t wireBytes() const;
   /// Bytes of the operands on this rank.
   int64_t operandBytes() const;
+  /// Bytes of the whole tensors: the same on all ranks.
+  int64_t fullBytes() const;
 };
 
 /// The ordered members of one set of a group, and where this rank is among them. A communicator

@@ -53,8 +53,13 @@ public:
   virtual void notePosition(const shardrt_op *op) noexcept = 0;
 };
 
+/// Who does the work of a collective between threads: each member its part, or the last to arrive
+/// all of it. Automatic: whichever takes less time.
+enum class Sharing : uint8_t { Automatic, Each, Last };
+
 /// The ends of a world of `worldSize` threads of this process.
-std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize);
+std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize,
+                                                          Sharing sharing = Sharing::Automatic);
 
 /// "rank 3", "ranks 0, 1 and 3".
 std::string rankList(std::span<const uint32_t> ranks);

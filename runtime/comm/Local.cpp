@@ -12,6 +12,9 @@ namespace shardc::rt {
 
 namespace {
 
+/// Copying this much takes about as long as waking another thread does.
+constexpr int64_t bytesWorthSharing = 64 << 10;
+
 class LocalGroup : public Group {
 public:
   LocalGroup(const std::vector<uint32_t> &members, uint32_t position, LocalChannel &channel)
@@ -70,14 +73,16 @@ public:
       ~Leave() { c.world->noteCollective(c.self, nullptr); }
     } leave{*this};
     const Activity activity{"", call.collective, call.run};
-    arrive(group, LocalChannel::Purpose::Collective, &call, activity, deadline);
-    Clock::time_point arrived = Clock::now();
-    finish(group, activity, deadline, [&] {
-      std::string problem = collectCalls(group);
-      if (problem.empty())
-        performShare(group.calls, group.position);
-      return problem;
-    });
+    arrive(group, LocalChannel::Purpose::Collective, &call, activity, deadline,
+           [&] { doAllParts(group, activity); });
+    Clock::time_point arrived = group.channel.allArrived;
+    if (!group.channel.done)
+      finish(group, activity, deadline, [&] {
+        std::string problem = collectCalls(group);
+        if (problem.empty())
+          performShare(group.calls, group.position);
+        return problem;
+      });
     return arrived;
   }
 
@@ -91,25 +96,58 @@ public:
   void notePosition(const shardrt_op *op) noexcept override { world->notePosition(self, op); }
 
 private:
+  /// While it lives, this rank may read and write the others' operands. Throws if the world was
+  /// given up.
+  struct Touching {
+    Touching(LocalCommunicator &self, LocalGroup &group, const Activity &activity) : self(self) {
+      if (!self.world->beginTouching(self.self))
+        self.world->failAborted(group.channel, self.self, activity);
+    }
+    ~Touching() { self.world->endTouching(self.self); }
+    LocalCommunicator &self;
+  };
+
   /// First meeting: everybody's payload can be seen by everybody after it.
   void arrive(LocalGroup &group, LocalChannel::Purpose purpose, const void *payload,
-              const Activity &activity, Clock::time_point deadline) {
+              const Activity &activity, Clock::time_point deadline,
+              const std::function<void()> &last = {}) {
     LocalChannel::Slot &slot = group.channel.slots[group.position];
     slot.purpose = purpose;
     slot.payload = payload;
-    world->meet(group.channel, group.position, ++group.phase, activity, deadline);
+    world->meet(group.channel, group.position, ++group.phase, activity, deadline, last);
+  }
+
+  /// The last member to arrive is awake and has a core. It does the parts of all where waking the
+  /// others for theirs, and waiting for them again, would take longer: little data, or more ranks
+  /// than cores. Where members disagree it leaves that to the second meeting, in which all find
+  /// out.
+  void doAllParts(LocalGroup &group, const Activity &activity) {
+    Touching touching(*this, group, activity);
+    if (checkPurposes(group).empty() && collectCalls(group).empty() &&
+        lastDoesAll(*group.calls[0])) {
+      for (uint32_t member = 0; member < group.size(); ++member)
+        performShare(group.calls, member);
+      group.channel.done = true;
+    }
+  }
+
+  bool lastDoesAll(const CollectiveCall &call) const {
+    if (world->sharing != Sharing::Automatic)
+      return world->sharing == Sharing::Last;
+    return world->crowded() || call.fullBytes() <= bytesWorthSharing;
   }
 
   /// Does this member's part, which returns what is wrong if anything, and meets the others again:
   /// nobody needs the payloads, or what they point to, after that.
   template <typename Part>
   void finish(LocalGroup &group, const Activity &activity, Clock::time_point deadline, Part part) {
-    if (!world->beginTouching(self))
-      world->failAborted(group.channel, self, activity);
-    std::string problem = checkPurposes(group);
-    if (problem.empty())
-      problem = part();
-    world->endTouching(self);
+    std::string problem;
+    {
+      Touching touching(*this, group, activity);
+      problem = checkPurposes(group);
+      if (problem.empty())
+        problem = part();
+    }
     if (!problem.empty())
       world->fail(group.channel, self, activity, SHARDRT_MISMATCH, problem);
     world->meet(group.channel, group.position, ++group.phase, activity, deadline);
@@ -171,8 +209,8 @@ private:
 
 } // namespace
 
-std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize) {
-  auto world = std::make_shared<LocalWorld>(worldSize);
+std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize, Sharing sharing) {
+  auto world = std::make_shared<LocalWorld>(worldSize, sharing);
   std::vector<std::unique_ptr<Communicator>> ends;
   for (uint32_t rank = 0; rank < worldSize; ++rank)
     ends.push_back(std::make_unique<LocalCommunicator>(world, rank));

@@ -51,7 +51,8 @@ std::string LocalWorld::whereIs(uint32_t rank) {
 }
 
 void LocalWorld::meet(LocalChannel &channel, uint32_t position, uint64_t phase,
-                      const Activity &activity, Clock::time_point deadline) {
+                      const Activity &activity, Clock::time_point deadline,
+                      const std::function<void()> &last) {
   uint32_t rank = channel.members[position];
   Clock::time_point start = Clock::now();
   channel.slots[position].phase.store(phase, std::memory_order_release);
@@ -61,6 +62,10 @@ void LocalWorld::meet(LocalChannel &channel, uint32_t position, uint64_t phase,
   // one passes all of them on through `complete`.
   if (channel.arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 == channel.members.size()) {
     channel.arrivals.store(0, std::memory_order_relaxed);
+    channel.allArrived = Clock::now();
+    channel.done = false;
+    if (last)
+      last();
     channel.complete.advance();
     return;
   }

@@ -6,6 +6,7 @@
 
 #include "runtime/comm/Communicator.h"
 
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -27,6 +28,9 @@ struct LocalChannel {
 
   const std::vector<uint32_t> members;
   std::vector<Slot> slots;
+  // Of the newest phase, written by its last member before the others go on.
+  Clock::time_point allArrived;
+  bool done = false;                 ///< that member did everybody's part
   std::atomic<uint32_t> arrivals{0}; ///< of the current phase
   Signal complete;                   ///< advances when all have arrived
 };
@@ -41,16 +45,21 @@ struct Activity {
 
 class LocalWorld {
 public:
-  explicit LocalWorld(uint32_t size)
-      : ranks(size), spin(Spin::among(size, std::chrono::microseconds(50))) {}
+  LocalWorld(uint32_t size, Sharing sharing)
+      : sharing(sharing), ranks(size), spin(Spin::among(size, std::chrono::microseconds(50))) {}
 
   uint32_t size() const { return uint32_t(ranks.size()); }
+  const Sharing sharing;
   LocalChannel &channel(const std::vector<uint32_t> &members);
 
-  /// Arrives at a phase of the channel and waits for the other members. Throws when the world is
-  /// given up, which it does itself at the deadline or when a missing member cannot come.
+  /// Arrives at a phase of the channel and waits for the other members. The last to arrive calls
+  /// `last`, which may throw, before anybody goes on. Throws when the world is given up, which it
+  /// does itself at the deadline or when a missing member cannot come.
   void meet(LocalChannel &channel, uint32_t position, uint64_t phase, const Activity &activity,
-            Clock::time_point deadline);
+            Clock::time_point deadline, const std::function<void()> &last = {});
+
+  /// Whether ranks have to take turns on the cores.
+  bool crowded() const { return std::thread::hardware_concurrency() < size(); }
 
   /// Reading and writing other ranks' operands is allowed between beginTouching (if it returns
   /// true) and endTouching. Once the world is given up it returns false.

@@ -11,8 +11,8 @@ using namespace test;
 namespace {
 
 /// Runs all cases, one after the other, in each of the sets (position lists of ranks) at once.
-void runCases(uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
-              const std::vector<Case> &cases) {
+void runCasesAs(Sharing sharing, uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
+                const std::vector<Case> &cases) {
   std::vector<std::unique_ptr<test::Collective>> collectives;
   // memory[case][set][operand]
   std::vector<std::vector<std::vector<Memory>>> memory(cases.size());
@@ -32,34 +32,37 @@ void runCases(uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
     }
   }
   auto before = memory;
-  auto outcomes = test::runRanks(world, [&](Communicator &end) {
-    for (size_t s = 0; s < sets.size(); ++s) {
-      auto found = std::find(sets[s].begin(), sets[s].end(), end.rank());
-      if (found == sets[s].end())
-        continue;
-      auto p = size_t(found - sets[s].begin());
-      Group &group = end.group(sets[s]);
-      for (size_t c = 0; c < cases.size(); ++c) {
-        std::vector<shardrt_collective_tensor> tensors;
-        for (size_t o = 0; o < cases[c].operands.size(); ++o) {
-          const OperandCase &operand = cases[c].operands[o];
-          Memory &m = memory[c][s][o];
-          void *out = m.out[p].data();
-          if (cases[c].inPlace) {
-            out = m.in[p].data();
+  auto outcomes = test::runRanks(
+      world,
+      [&](Communicator &end) {
+        for (size_t s = 0; s < sets.size(); ++s) {
+          auto found = std::find(sets[s].begin(), sets[s].end(), end.rank());
+          if (found == sets[s].end())
+            continue;
+          auto p = size_t(found - sets[s].begin());
+          Group &group = end.group(sets[s]);
+          for (size_t c = 0; c < cases.size(); ++c) {
+            std::vector<shardrt_collective_tensor> tensors;
+            for (size_t o = 0; o < cases[c].operands.size(); ++o) {
+              const OperandCase &operand = cases[c].operands[o];
+              Memory &m = memory[c][s][o];
+              void *out = m.out[p].data();
+              if (cases[c].inPlace) {
+                out = m.in[p].data();
+              }
+              tensors.push_back({m.in[p].data(), out, operand.extents.data(),
+                                 operand.gather.empty() ? nullptr : operand.gather.data(),
+                                 operand.scatter.empty() ? nullptr : operand.scatter.data()});
+            }
+            CollectiveCall call;
+            std::string problem = call.assign(collectives[c]->desc, group, 1, tensors.data());
+            if (!problem.empty())
+              throw Failure(SHARDRT_INTERNAL, problem);
+            end.run(call, deadlineAfter(60));
           }
-          tensors.push_back({m.in[p].data(), out, operand.extents.data(),
-                             operand.gather.empty() ? nullptr : operand.gather.data(),
-                             operand.scatter.empty() ? nullptr : operand.scatter.data()});
         }
-        CollectiveCall call;
-        std::string problem = call.assign(collectives[c]->desc, group, 1, tensors.data());
-        if (!problem.empty())
-          throw Failure(SHARDRT_INTERNAL, problem);
-        end.run(call, deadlineAfter(60));
-      }
-    }
-  });
+      },
+      sharing);
   for (const test::Outcome &outcome : outcomes)
     ASSERT_EQ(outcome.status, SHARDRT_OK) << outcome.message;
   for (size_t c = 0; c < cases.size(); ++c)
@@ -72,6 +75,12 @@ void runCases(uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
         check({cases[c], cases[c].operands[o], sets[s].size()}, result,
               text(cases[c]) + ", set " + std::to_string(s));
       }
+}
+
+void runCases(uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
+              const std::vector<Case> &cases) {
+  for (Sharing sharing : {Sharing::Each, Sharing::Last})
+    runCasesAs(sharing, world, sets, cases);
 }
 
 /// Shapes with even, uneven and empty shards for any number of members up to four.

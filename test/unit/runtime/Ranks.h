@@ -20,9 +20,10 @@ struct Outcome {
 /// Runs `body(end)` on one thread for each rank; the end is destroyed when the body is left, as by
 /// a rank that stops.
 inline std::vector<Outcome> runRanks(uint32_t world,
-                                     const std::function<void(shardc::rt::Communicator &)> &body) {
+                                     const std::function<void(shardc::rt::Communicator &)> &body,
+                                     shardc::rt::Sharing sharing = shardc::rt::Sharing::Automatic) {
   std::vector<Outcome> outcomes(world);
-  std::vector<std::unique_ptr<shardc::rt::Communicator>> ends = shardc::rt::makeLocalWorld(world);
+  auto ends = shardc::rt::makeLocalWorld(world, sharing);
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < world; ++r)
     threads.emplace_back([&, r] {
