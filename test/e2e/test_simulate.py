@@ -105,8 +105,8 @@ def test_as_is_agrees_with_the_given_figures(name):
     assert_close(simulate(REAL / name, "--as-is"), EXPECTED[name])
 
 
-@pytest.mark.parametrize("options", [[], ["--cap", "1,25"], ["--no-bucket"], ["--no-schedule"], ["--flat"],
-                                     ["--memory-limit", "100%"], ["--memory-limit", "150%", "--cap", "2"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--caps", "1,25"], ["--no-bucket"], ["--no-schedule"], ["--flat"],
+                                     ["--memory-limit", "100%"], ["--memory-limit", "150%", "--caps", "2"]], ids=" ".join)
 def test_plans_are_valid_and_take_what_we_say(graph, tmp_path, options):
     program, durations, groups = reference(graph)
     got = simulate(graph, "--optimize", *options, "--emit", tmp_path / "plan.json")
@@ -155,7 +155,7 @@ def test_more_memory_is_never_slower(graph):
 
 
 def test_automatic_caps_are_near_the_best(graph):
-    best = min(simulate(graph, "--optimize", "--cap", cap)["step_us"] for cap in (1, 5, 25, 100, 500, 2000))
+    best = min(simulate(graph, "--optimize", "--caps", cap)["step_us"] for cap in (1, 5, 25, 100, 500, 2000))
     assert simulate(graph, "--optimize")["step_us"] <= 1.02 * best
 
 
@@ -231,10 +231,10 @@ def test_topologies(exported, tmp_path):
 
 def test_mistakes_are_named(exported, layers, tmp_path):
     assert "--as-is and --optimize exclude each other" in refused(exported, "--as-is", "--optimize")
-    assert "--memory-limit, --cap: only with --optimize" in refused(exported, "--cap", "3", "--memory-limit", "4GiB")
+    assert "--memory-limit, --caps: only with --optimize" in refused(exported, "--caps", "3", "--memory-limit", "4GiB")
     assert "unknown process groups: 'tp'; a groups file gives the ranks" in refused(exported)
     assert "is no size" in refused(exported, *side_files(exported), "--optimize", "--memory-limit", "1GX")
-    assert "--cap: " in refused(exported, *side_files(exported), "--optimize", "--cap", "0")
+    assert "--caps: " in refused(exported, *side_files(exported), "--optimize", "--caps", "0")
     (tmp_path / "text.pt2").write_text("no archive")
     assert "no torch.export archive" in refused(tmp_path / "text.pt2")
     both = refused(exported, "--groups", tmp_path / "none.json", "--durations", tmp_path / "neither.json")

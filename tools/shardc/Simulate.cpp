@@ -13,6 +13,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 
+#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -58,10 +59,10 @@ Option<std::string>
                 "with --optimize: the most bytes that may be live, e.g. "
                 "40000000000, 40GiB, or 105% of what the graph takes (default: 102%)",
                 cl::value_desc("bytes"));
-Option<std::string> cap("cap",
-                        "with --optimize: how large a bucket may grow, in MiB; a list gives the "
-                        "first buckets their own, e.g. 1,25 (default: auto, by the cost model)",
-                        cl::value_desc("MiB"));
+Option<std::string> caps("caps",
+                         "with --optimize: how large a bucket may grow, in MiB; a list gives the "
+                         "first buckets their own, e.g. 1,25 (default: auto, by the cost model)",
+                         cl::value_desc("MiB"));
 Option<bool> mixedDtype("mixed-dtype",
                         "with --optimize: gathers of different element types may share a bucket");
 Option<bool> noBucket("no-bucket", "with --optimize: merge nothing, only reorder");
@@ -102,7 +103,7 @@ std::optional<uint64_t> parseBytes(StringRef text, uint64_t peak) {
     double value;
     if (number.consume_back(suffix) && !number.trim().getAsDouble(value) && value >= 0 &&
         value * unit < 1e18)
-      return static_cast<uint64_t>(value * unit);
+      return static_cast<uint64_t>(std::llround(value * unit));
   }
   return std::nullopt;
 }
@@ -189,12 +190,12 @@ bool optimizeOptions(uint64_t peak, OptimizeOptions &options) {
     return error("'" + memoryLimit +
                  "' is no size: give bytes (40000000000), 40GiB, or a part of what the graph takes "
                  "(105%)");
-  if (!cap.empty()) {
+  if (!caps.empty()) {
     std::string message;
-    std::optional<BucketCaps> caps = BucketCaps::parse(cap, message);
-    if (!caps)
-      return error("--cap: " + message);
-    options.buckets.caps = *caps;
+    std::optional<BucketCaps> parsed = BucketCaps::parse(caps, message);
+    if (!parsed)
+      return error("--caps: " + message);
+    options.buckets.caps = *parsed;
   }
   options.buckets.mixedDtype = mixedDtype;
   options.buckets.groupsByName = !emit.empty();
@@ -211,7 +212,7 @@ bool checkOptions() {
     ok = error("--as-is and --optimize exclude each other");
   if (!optimizeFlag) {
     std::string useless;
-    for (cl::Option *option : std::initializer_list<cl::Option *>{&memoryLimit, &cap, &mixedDtype,
+    for (cl::Option *option : std::initializer_list<cl::Option *>{&memoryLimit, &caps, &mixedDtype,
                                                                   &noBucket, &noSchedule, &flat})
       if (option->getNumOccurrences() != 0)
         useless += (useless.empty() ? "--" : ", --") + option->ArgStr.str();

@@ -19,7 +19,7 @@ EXAMPLES:
   shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
   shardc simulate graph.pt2 --groups groups.json --durations us.json --optimize --trace t.json
   shardc simulate graph.pt2 --groups groups.json --topology h100-64 --optimize --memory-limit 70GiB
-  shardc simulate graph.pt2 --groups groups.json --optimize --cap 1,25 --emit plan.json --format json
+  shardc simulate graph.pt2 --groups groups.json --optimize --caps 1,25 --emit plan.json --format json
   shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
 
 `shardc COMMAND --help` lists the options of a command.

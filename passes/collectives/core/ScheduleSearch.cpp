@@ -2,9 +2,12 @@
 
 #include "passes/collectives/core/ScheduleSearch.h"
 
+#include "passes/collectives/core/FormBuckets.h"
 #include "passes/collectives/core/ListScheduler.h"
 #include "passes/collectives/core/MemoryTracker.h"
+#include "passes/collectives/core/Simulate.h"
 
+#include <algorithm>
 #include <limits>
 
 using namespace shardc;
@@ -97,6 +100,7 @@ private:
       policy.patience = choice.patience;
       tryPolicy(policy);
     }
+    tryProgramOrder(level);
     return refusals == 0;
   }
 
@@ -119,8 +123,24 @@ private:
     return {narrow, wide, far, inOrder, latest, longest};
   }
 
-  void tryPolicy(const SchedulePolicy &policy) {
-    ScheduleResult result = listSchedule(input, policy);
+  void tryPolicy(const SchedulePolicy &policy) { consider(listSchedule(input, policy)); }
+
+  /// Buckets filled in program order, without regard to what they hide: the best where latency is
+  /// all there is to gain.
+  void tryProgramOrder(uint64_t level) {
+    FormOptions form;
+    form.buckets = options.buckets;
+    form.memoryLimit = level;
+    form.flat = options.flat;
+    FormResult formed = formBuckets(problem, input.model, keys, form);
+    Figures figures = simulate(problem.graph, formed.plan, input.model, {options.flat});
+    uint64_t refused = std::count(formed.closed.begin(), formed.closed.end(), CloseReason::Memory) +
+                       std::count(formed.alone.begin(), formed.alone.end(), AloneReason::Memory);
+    consider({std::move(formed.plan), figures.stepUs, figures.peakHoldBytes, refused,
+              std::move(formed.closed), std::move(formed.capBytes), std::move(formed.alone)});
+  }
+
+  void consider(ScheduleResult result) {
     ++candidates;
     refusals += result.memoryRefusals;
     auto key = [](const ScheduleResult &r) { return std::pair(r.stepUs, r.peakBytes); };
