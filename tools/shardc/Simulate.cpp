@@ -151,19 +151,33 @@ bool readSideFiles(StringRef stem, const shardc::torch_export::ExportedProgram &
   return ok;
 }
 
-bool load(Input &input) {
+/// The program of an archive. What it is read from is given up on the way: for a large graph text
+/// and tokens take more memory than everything after them.
+std::optional<shardc::torch_export::ExportedProgram> readProgram() {
   std::string message;
-  auto file = openFile(model);
-  if (!file)
-    return false;
-  auto archive = shardc::Pt2Archive::read(file->bytes(), message);
-  if (!archive)
-    return error(model + ": no torch.export archive (.pt2): " + message);
-  auto json = archive->programJson(message);
-  auto program = json ? shardc::torch_export::parseProgram(*json, message) : std::nullopt;
+  std::optional<shardc::JsonDocument> document;
+  if (auto file = openFile(model)) {
+    auto archive = shardc::Pt2Archive::read(file->bytes(), message);
+    if (!archive) {
+      error(model + ": no torch.export archive (.pt2): " + message);
+      return std::nullopt;
+    }
+    if (auto json = archive->programJson(message))
+      document = shardc::JsonDocument::parse(*json, message);
+  } else {
+    return std::nullopt;
+  }
+  auto program = document ? shardc::torch_export::parseProgram(*document, message) : std::nullopt;
   if (!program)
-    return error(model + ": " + message);
+    error(model + ": " + message);
+  return program;
+}
 
+bool load(Input &input) {
+  auto program = readProgram();
+  if (!program)
+    return false;
+  std::string message;
   std::string name = topology;
   if (name.empty())
     name = durations.empty() ? "h100-64" : "sim-v1";

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,43 +14,36 @@ using Json = nlohmann::json;
 using Kind = JsonToken::Kind;
 
 // Receives the parser's events. An escaped string is never longer than its source text, so one
-// allocation of the text's size holds all strings.
+// allocation of the text's size holds all strings. Keys and names repeat all the time: those of the
+// last strings that are equal are shared, so that most of that allocation is never touched.
 class TokenBuilder {
 public:
-  TokenBuilder(std::vector<JsonToken> &tokens, char *arena) : tokens(tokens), arena(arena) {}
+  TokenBuilder(std::vector<JsonToken> &tokens, JsonText &text)
+      : tokens(tokens), text(text), recent(numRecent), arena(text.arena.get()) {}
 
-  bool null() {
-    push(Kind::Null);
-    return true;
-  }
-  bool boolean(bool value) {
-    push(Kind::Bool).integer = value;
-    return true;
-  }
+  bool null() { return push(Kind::Null, 0, 0); }
+  bool boolean(bool value) { return push(Kind::Bool, 0, value); }
   bool number_integer(int64_t value) {
-    push(Kind::Integer).integer = value;
-    return true;
+    if (JsonToken::fits(value))
+      return push(Kind::Integer, uint64_t(value) >> 32 & JsonToken::maxSize, uint32_t(value));
+    return wide(Kind::Wide, uint64_t(value));
   }
   bool number_unsigned(uint64_t value) {
     if (value > uint64_t(std::numeric_limits<int64_t>::max()))
-      push(Kind::Real).real = double(value);
-    else
-      push(Kind::Integer).integer = int64_t(value);
-    return true;
+      return wide(Kind::Real, std::bit_cast<uint64_t>(double(value)));
+    return number_integer(int64_t(value));
   }
   bool number_float(double value, const std::string &) {
-    push(Kind::Real).real = value;
-    return true;
+    return wide(Kind::Real, std::bit_cast<uint64_t>(value));
   }
   bool string(std::string &value) {
-    text(push(Kind::String), value);
-    return true;
+    return checkSize(value) && push(Kind::String, value.size(), place(value));
   }
   bool binary(Json::binary_t &) { return false; }
   bool key(std::string &value) {
-    JsonToken &token = tokens.emplace_back();
-    token.kind = Kind::String;
-    text(token, value);
+    if (!checkSize(value))
+      return false;
+    append(Kind::String, value.size(), place(value));
     return true;
   }
   bool start_object(size_t) { return open(Kind::Object); }
@@ -64,40 +58,77 @@ public:
   std::string problem;
 
 private:
-  JsonToken &push(Kind kind) {
-    if (!containers.empty())
-      ++tokens[containers.back()].size;
+  void append(Kind kind, uint64_t size, uint64_t at) {
     JsonToken &token = tokens.emplace_back();
-    token.kind = kind;
-    token.integer = 0;
-    return token;
+    token.kindBits = static_cast<uint64_t>(kind);
+    token.size = size;
+    token.at = at;
   }
-  void text(JsonToken &token, const std::string &value) {
-    std::memcpy(arena, value.data(), value.size());
-    token.text = arena;
-    token.size = uint32_t(value.size());
-    arena += value.size();
+  // A value, not a key.
+  bool push(Kind kind, uint64_t size, uint64_t at) {
+    if (!containers.empty()) {
+      JsonToken &container = tokens[containers.back()];
+      if (container.size == JsonToken::maxSize)
+        return tooLarge();
+      ++container.size;
+    }
+    append(kind, size, at);
+    return true;
+  }
+  bool wide(Kind kind, uint64_t bits) {
+    text.wide.push_back(bits);
+    return push(kind, 0, text.wide.size() - 1);
+  }
+  bool checkSize(const std::string &value) {
+    return value.size() <= JsonToken::maxSize || tooLarge();
+  }
+  bool tooLarge() {
+    problem = "a string or container has more than " + std::to_string(JsonToken::maxSize) +
+              " bytes or children";
+    return false;
+  }
+  // Where the string is in the arena.
+  uint64_t place(const std::string &value) {
+    std::string_view &known = recent[std::hash<std::string_view>()(value) % numRecent];
+    if (known != value) {
+      std::memcpy(arena, value.data(), value.size());
+      known = {arena, value.size()};
+      arena += value.size();
+    }
+    return known.empty() ? 0 : known.data() - text.arena.get();
   }
   bool open(Kind kind) {
     if (containers.size() == JsonDocument::maxDepth) {
       problem = "containers nest more than " + std::to_string(JsonDocument::maxDepth) + " deep";
       return false;
     }
-    push(kind);
+    if (!push(kind, 0, 0))
+      return false;
     containers.push_back(tokens.size() - 1);
     return true;
   }
   bool close() {
-    JsonToken &token = tokens[containers.back()];
-    token.skip = tokens.size() - containers.back();
+    tokens[containers.back()].at = tokens.size() - containers.back();
     containers.pop_back();
     return true;
   }
 
+  static constexpr size_t numRecent = 4096;
+
   std::vector<JsonToken> &tokens;
+  JsonText &text;
   std::vector<size_t> containers;
+  std::vector<std::string_view> recent;
   char *arena;
 };
+
+// At least as many as there are tokens: each follows a bracket, comma or colon, or is the first.
+size_t countTokens(std::string_view text) {
+  size_t count = 1;
+  for (char c : text)
+    count += (c == '[') + (c == '{') + (c == ',') + (c == ':');
+  return count;
+}
 
 } // namespace
 
@@ -107,9 +138,11 @@ std::optional<JsonDocument> JsonDocument::parse(std::string_view text, std::stri
     return std::nullopt;
   }
   JsonDocument document;
-  document.arena = std::shared_ptr<char[]>(new char[text.size() + 1]);
-  document.tokens.reserve(text.size() / 12 + 1);
-  TokenBuilder builder(document.tokens, document.arena.get());
+  document.text = std::make_shared<JsonText>();
+  document.text->arena.reset(new char[text.size() + 1]);
+  // Growing would hold two copies; what is never touched takes no memory.
+  document.tokens.reserve(countTokens(text));
+  TokenBuilder builder(document.tokens, *document.text);
   if (!Json::sax_parse(text.data(), text.data() + text.size(), &builder)) {
     error = builder.problem.empty() ? "not a JSON document" : builder.problem;
     return std::nullopt;
@@ -131,7 +164,8 @@ JsonMembers JsonValue::members() const {
   JsonMembers range;
   if (isObject()) {
     range.first = token + 1;
-    range.last = token + token->skip;
+    range.last = token + token->extent();
+    range.text = text;
   }
   return range;
 }
@@ -140,7 +174,8 @@ JsonElements JsonValue::elements() const {
   JsonElements range;
   if (isArray()) {
     range.first = token + 1;
-    range.last = token + token->skip;
+    range.last = token + token->extent();
+    range.text = text;
   }
   return range;
 }

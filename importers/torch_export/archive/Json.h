@@ -3,6 +3,7 @@
 // place that sees the JSON library. Nothing here throws.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -14,19 +15,33 @@
 
 namespace shardc {
 
-/// A token; a container is followed by its children, an object's as key, value, key, value.
+/// Eight bytes: a kind, and what it needs. A container is followed by its children, an object's as
+/// key, value, key, value.
 struct JsonToken {
-  enum class Kind : uint8_t { Null, Bool, Integer, Real, String, Array, Object };
-  Kind kind = Kind::Null;
-  uint32_t size = 0; // children of an array, members of an object, bytes of a string
-  union {
-    int64_t integer; // also Bool
-    double real;
-    const char *text;
-    uint64_t skip; // containers: tokens in the subtree, this one included
-  };
+  enum class Kind : uint8_t { Null, Bool, Integer, Wide, Real, String, Array, Object };
+  /// The most bytes of a string, members of an object, elements of an array.
+  static constexpr uint64_t maxSize = (uint64_t(1) << 29) - 1;
 
-  size_t extent() const { return kind == Kind::Array || kind == Kind::Object ? skip : 1; }
+  uint64_t kindBits : 3 = 0;
+  /// Bytes of a string, elements of an array, members of an object; the upper bits of an integer.
+  uint64_t size : 29 = 0;
+  /// Strings: the first byte in the arena. Containers: tokens in the subtree, this one included.
+  /// Wide and Real: an index of `JsonText::wide`. The lower bits of a bool or an integer.
+  uint64_t at : 32 = 0;
+
+  Kind kind() const { return static_cast<Kind>(kindBits); }
+  size_t extent() const { return kind() == Kind::Array || kind() == Kind::Object ? at : 1; }
+  int64_t integer() const { return int64_t(uint64_t(size) << 35 | uint64_t(at) << 3) >> 3; }
+  /// Whether an integer fits into `size` and `at`.
+  static bool fits(int64_t value) { return (value << 3) >> 3 == value; }
+};
+static_assert(sizeof(JsonToken) == 8);
+
+/// What tokens refer to.
+struct JsonText {
+  std::unique_ptr<char[]> arena;
+  /// Integers beyond 61 bits and doubles, by their bits.
+  std::vector<uint64_t> wide;
 };
 
 class JsonMembers;
@@ -37,7 +52,7 @@ class JsonElements;
 class JsonValue {
 public:
   JsonValue() = default;
-  explicit JsonValue(const JsonToken *token) : token(token) {}
+  JsonValue(const JsonToken *token, const JsonText *text) : token(token), text(text) {}
 
   bool exists() const { return token; }
   bool isNull() const { return is(JsonToken::Kind::Null); }
@@ -46,21 +61,25 @@ public:
   bool isObject() const { return is(JsonToken::Kind::Object); }
 
   std::optional<bool> boolean() const {
-    return is(JsonToken::Kind::Bool) ? std::optional<bool>(token->integer != 0) : std::nullopt;
+    return is(JsonToken::Kind::Bool) ? std::optional<bool>(token->at != 0) : std::nullopt;
   }
   /// Nothing for numbers with a fraction or exponent, and beyond 64 bits.
   std::optional<int64_t> integer() const {
-    return is(JsonToken::Kind::Integer) ? std::optional<int64_t>(token->integer) : std::nullopt;
+    if (is(JsonToken::Kind::Integer))
+      return token->integer();
+    return is(JsonToken::Kind::Wide) ? std::optional<int64_t>(text->wide[token->at]) : std::nullopt;
   }
   /// Any number.
   std::optional<double> real() const {
     if (is(JsonToken::Kind::Real))
-      return token->real;
-    return is(JsonToken::Kind::Integer) ? std::optional<double>(double(token->integer))
-                                        : std::nullopt;
+      return std::bit_cast<double>(text->wide[token->at]);
+    std::optional<int64_t> whole = integer();
+    return whole ? std::optional<double>(double(*whole)) : std::nullopt;
   }
   std::optional<std::string_view> string() const {
-    return isString() ? std::optional<std::string_view>({token->text, token->size}) : std::nullopt;
+    return isString()
+               ? std::optional<std::string_view>({text->arena.get() + token->at, token->size})
+               : std::nullopt;
   }
 
   /// Elements of an array or members of an object; 0 otherwise.
@@ -73,8 +92,9 @@ public:
   JsonElements elements() const;
 
 private:
-  bool is(JsonToken::Kind kind) const { return token && token->kind == kind; }
+  bool is(JsonToken::Kind kind) const { return token && token->kind() == kind; }
   const JsonToken *token = nullptr;
+  const JsonText *text = nullptr;
 };
 
 struct JsonMember {
@@ -86,38 +106,44 @@ class JsonMembers {
 public:
   struct Iterator {
     const JsonToken *at;
-    JsonMember operator*() const { return {{at->text, at->size}, JsonValue(at + 1)}; }
+    const JsonText *text;
+    JsonMember operator*() const {
+      return {{text->arena.get() + at->at, at->size}, JsonValue(at + 1, text)};
+    }
     Iterator &operator++() {
       at += 1 + (at + 1)->extent();
       return *this;
     }
     bool operator==(const Iterator &other) const = default;
   };
-  Iterator begin() const { return {first}; }
-  Iterator end() const { return {last}; }
+  Iterator begin() const { return {first, text}; }
+  Iterator end() const { return {last, text}; }
 
 private:
   friend class JsonValue;
   const JsonToken *first = nullptr, *last = nullptr;
+  const JsonText *text = nullptr;
 };
 
 class JsonElements {
 public:
   struct Iterator {
     const JsonToken *at;
-    JsonValue operator*() const { return JsonValue(at); }
+    const JsonText *text;
+    JsonValue operator*() const { return JsonValue(at, text); }
     Iterator &operator++() {
       at += at->extent();
       return *this;
     }
     bool operator==(const Iterator &other) const = default;
   };
-  Iterator begin() const { return {first}; }
-  Iterator end() const { return {last}; }
+  Iterator begin() const { return {first, text}; }
+  Iterator end() const { return {last, text}; }
 
 private:
   friend class JsonValue;
   const JsonToken *first = nullptr, *last = nullptr;
+  const JsonText *text = nullptr;
 };
 
 class JsonDocument {
@@ -125,16 +151,16 @@ public:
   /// Containers may nest this deep; beyond it parsing fails, so that consumers may recurse.
   static constexpr size_t maxDepth = 128;
 
-  /// Parses strict JSON in UTF-8. On failure `error` says what and at which byte.
+  /// Parses strict JSON in UTF-8, of at most 4 GiB. On failure `error` says what and at which byte.
   static std::optional<JsonDocument> parse(std::string_view text, std::string &error);
 
-  JsonValue root() const { return JsonValue(tokens.data()); }
+  JsonValue root() const { return JsonValue(tokens.data(), text.get()); }
   /// What the strings of the document live in; holding it keeps them valid without the tokens.
-  std::shared_ptr<const void> strings() const { return arena; }
+  std::shared_ptr<const void> strings() const { return text; }
 
 private:
   std::vector<JsonToken> tokens;
-  std::shared_ptr<char[]> arena;
+  std::shared_ptr<JsonText> text;
 };
 
 } // namespace shardc

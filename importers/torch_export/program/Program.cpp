@@ -99,12 +99,14 @@ bool readProgram(JsonValue root, Reader &reader, ExportedProgram &program) {
 
 std::optional<ExportedProgram> parseProgram(std::string_view json, std::string &error) {
   std::optional<JsonDocument> document = JsonDocument::parse(json, error);
-  if (!document)
-    return std::nullopt;
+  return document ? parseProgram(*document, error) : std::nullopt;
+}
+
+std::optional<ExportedProgram> parseProgram(const JsonDocument &document, std::string &error) {
   ExportedProgram program;
-  program.strings = document->strings();
+  program.strings = document.strings();
   Reader reader;
-  if (!readProgram(document->root(), reader, program)) {
+  if (!readProgram(document.root(), reader, program)) {
     error = reader.error;
     return std::nullopt;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "importers/torch_export/archive/ElementType.h"
+#include "importers/torch_export/archive/Json.h"
 
 #include <cstdint>
 #include <memory>
@@ -166,6 +167,9 @@ struct ExportedProgram {
 /// Reads models/NAME.json. On failure returns nothing and sets `error` to what is wrong and where:
 /// a newer schema, a member that is missing or has another type, a name that nothing defines, ...
 std::optional<ExportedProgram> parseProgram(std::string_view json, std::string &error);
+
+/// The same for a document that has been parsed; neither it nor its text is needed afterwards.
+std::optional<ExportedProgram> parseProgram(const JsonDocument &document, std::string &error);
 
 /// Checks that every value is defined once and before its uses, that every tensor has metadata, and
 /// that constant shapes can be counted in 64 bits. `parseProgram` has done so.

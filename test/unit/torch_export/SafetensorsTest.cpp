@@ -98,4 +98,45 @@ TEST(Json, WalksAndRefuses) {
   EXPECT_FALSE(JsonDocument::parse("\"\xff\"", error));
 }
 
+TEST(Json, IntegersOfAllSizes) {
+  std::vector<int64_t> values = {0, 1, -1, INT32_MAX, INT32_MIN, int64_t(UINT32_MAX) + 1};
+  for (int bits : {31, 32, 33, 59, 60, 61, 62}) {
+    values.push_back((int64_t(1) << bits) - 1);
+    values.push_back(int64_t(1) << bits);
+    values.push_back(-(int64_t(1) << bits));
+    values.push_back(-(int64_t(1) << bits) - 1);
+  }
+  values.push_back(INT64_MAX);
+  values.push_back(INT64_MIN);
+  std::string text;
+  for (int64_t value : values)
+    text += (text.empty() ? "[" : ", ") + std::to_string(value);
+  std::string error;
+  auto document = JsonDocument::parse(text + "]", error);
+  ASSERT_TRUE(document) << error;
+  size_t i = 0;
+  for (JsonValue element : document->root().elements()) {
+    EXPECT_EQ(element.integer(), values[i]);
+    EXPECT_EQ(element.real(), double(values[i]));
+    ++i;
+  }
+  EXPECT_EQ(i, values.size());
+}
+
+TEST(Json, StringsThatRepeat) {
+  std::string text = "[";
+  for (int i = 0; i != 20000; ++i)
+    text += R"({"name": "v)" + std::to_string(i % 7000) + R"(", "": ""},)";
+  text.back() = ']';
+  std::string error;
+  auto document = JsonDocument::parse(text, error);
+  ASSERT_TRUE(document) << error;
+  int i = 0;
+  for (JsonValue element : document->root().elements()) {
+    EXPECT_EQ(element["name"].string(), "v" + std::to_string(i++ % 7000));
+    EXPECT_EQ(element[""].string(), "");
+  }
+  EXPECT_EQ(i, 20000);
+}
+
 } // namespace
