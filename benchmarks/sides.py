@@ -143,6 +143,7 @@ def eager_ms(model, threads):
 
 def torch_load_ms(path, rounds):
     import torch
+    from transformers import modeling_outputs  # noqa: F401  registers the classes that outputs are made of
 
     times = []
     for _ in range(rounds):

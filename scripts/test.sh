@@ -13,28 +13,44 @@ while [ $# -gt 0 ]; do
 done
 [ ${#suites[@]} -gt 0 ] || suites=(project lit unit e2e)
 
+SECONDS=0
 setup
+setup_seconds=$SECONDS
 build all
+build_seconds=$((SECONDS - setup_seconds))
 results="$BUILD/test-results"
 rm -rf "$results"
 mkdir -p "$results"
+jobs=$(nproc)
+
+# run_unit_test BINARY: one gtest binary, with a report; its output only if it fails.
+run_unit_test() {
+  local name
+  name=$(basename "$1")
+  "$1" --gtest_brief=1 --gtest_output="xml:$results/unit-$name.xml" >"$results/$name.log" 2>&1 ||
+    { echo "FAILED: $name"; tail -n 40 "$results/$name.log"; }
+  # A binary that died before it wrote its report counts as one failure.
+  [ -s "$results/unit-$name.xml" ] || echo "$name" >>"$results/crashed.txt"
+}
+export -f run_unit_test
+export results
+
+seconds() { printf '%4d s  %s\n' "$SECONDS" "$1" >>"$results/times.txt"; SECONDS=0; }
+printf '%4d s  set-up\n%4d s  build\n' "$setup_seconds" "$build_seconds" >"$results/times.txt"
+SECONDS=0
 for suite in "${suites[@]}"; do
   say "tests: $suite"
   case "$suite" in
     # Checks of the project itself: formatting, sizes of files, licence lines.
     project) "$VENV/bin/python" scripts/check_project.py --junit "$results/project.xml" || true ;;
-    lit) "$VENV/bin/python" -c '' && /usr/lib/llvm-22/bin/lit -q --xunit-xml-output "$results/lit.xml" "$BUILD/test" || true ;;
-    unit)
-      for t in "$BUILD"/test/unit/*; do
-        [ -f "$t" ] && [ -x "$t" ] || continue
-        name=$(basename "$t")
-        "$t" --gtest_brief=1 --gtest_output="xml:$results/unit-$name.xml" >"$results/$name.log" 2>&1 ||
-          { echo "FAILED: $name"; tail -n 40 "$results/$name.log"; }
-        # A binary that died before it wrote its report counts as one failure.
-        [ -s "$results/unit-$name.xml" ] || echo "$name" >>"$results/crashed.txt"
-      done ;;
-    e2e) "$VENV/bin/python" -m pytest -q --junitxml "$results/e2e.xml" test/e2e || true ;;
+    lit) "$VENV/bin/python" -c '' && /usr/lib/llvm-22/bin/lit -q -j "$jobs" --xunit-xml-output "$results/lit.xml" "$BUILD/test" || true ;;
+    unit) find "$BUILD/test/unit" -maxdepth 1 -type f -executable -print0 | sort -z |
+      xargs -0 -r -n 1 -P "$jobs" bash -c 'run_unit_test "$0"' || true ;;
+    e2e) "$VENV/bin/python" -m pytest -q -n "$jobs" --dist worksteal --durations 10 --junitxml "$results/e2e.xml" test/e2e || true ;;
     *) die "unknown suite $suite" ;;
   esac
+  seconds "tests: $suite"
 done
+say "times"
+cat "$results/times.txt"
 "$VENV/bin/python" scripts/summarise_tests.py "$results" "${suites[@]}"

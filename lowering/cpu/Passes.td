@@ -64,6 +64,14 @@ def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
     Expects linalg to be loops and kernels to have their binary interface (`cpu-outline-parallel`). An
     `exec.parallel_call` becomes a call of the runtime's service of that name through the frame, with a function that
     unpacks the arguments; `exec.fail_if` one of `fail`.
+
+    ```mlir
+    exec.fail_if %bad, "index out of range"                                      // before
+      llvm.cond_br %bad, ^fail, ^go                                              // after
+    ^fail:
+      llvm.call %service(%runtime, %location, %message) : ... -> i32
+      llvm.br ^go
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
