@@ -95,6 +95,7 @@ class Aten_ActivationOp<string mnemonic, string formula, dag parameters = (ins)>
 
 def Aten_ReluOp : Aten_UnaryOp<"relu", "max(self, 0)", "inferPromoted", Aten_NumberTensor>;
 def Aten_SiluOp : Aten_ActivationOp<"silu", "self * sigmoid(self)">;
+def Aten_MishOp : Aten_ActivationOp<"mish", "self * tanh(log(1 + exp(self)))">;
 def Aten_HardswishOp : Aten_ActivationOp<"hardswish", "self * min(max(self + 3, 0), 6) / 6">;
 def Aten_HardsigmoidOp : Aten_ActivationOp<"hardsigmoid", "min(max(self + 3, 0), 6) / 6">;
 def Aten_LeakyReluOp : Aten_ActivationOp<"leaky_relu",

@@ -50,4 +50,15 @@ LogicalResult GroupNormOp::infer(Inference &inference, Adaptor op) {
   return inference.result(type.getShape(), type.getElementType());
 }
 
+LogicalResult BatchNormOp::infer(Inference &inference, Adaptor op) {
+  RankedTensorType type = typeOf(op.getInput());
+  if (type.getRank() < 2)
+    return inference.error("needs an input of at least two dims: batch and channels");
+  for (Value parameter : {op.getWeight(), op.getBias(), op.getRunningMean(), op.getRunningVar()})
+    if (parameter && failed(verifyCompatibleShape(shapeOf(parameter), {type.getDimSize(1)})))
+      return inference.error(
+          "weight, bias, mean and variance must have one element for each channel");
+  return inference.result(type.getShape(), type.getElementType());
+}
+
 } // namespace shardc::aten

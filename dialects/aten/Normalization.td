@@ -51,6 +51,21 @@ def Aten_GroupNormOp : Aten_NormalizationOp<"group_norm", [AttrSizedOperandSegme
   let shardBy = "groupNormRule(op)";
 }
 
+def Aten_BatchNormOp : Aten_NormalizationOp<"batch_norm", [AttrSizedOperandSegments, LocalizableOpInterface]> {
+  let summary = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for each channel (dim 1)";
+  let description = [{
+    The form of inference: mean and variance are parameters, so all dims are independent.
+  }];
+  let arguments = (ins Aten_FloatTensor:$input, Optional<Aten_FloatTensor>:$weight,
+                       Optional<Aten_FloatTensor>:$bias, Aten_FloatTensor:$running_mean,
+                       Aten_FloatTensor:$running_var, F64Attr:$eps);
+  let assemblyFormat = [{
+    $input (`weight` `(` $weight^ `)`)? (`bias` `(` $bias^ `)`)? `mean` `(` $running_mean `)`
+    `variance` `(` $running_var `)` `eps` $eps attr-dict `:` functional-type(operands, results)
+  }];
+  let shardBy = "perChannelRule(op)";
+}
+
 class Aten_SoftmaxOpBase<string mnemonic> : Aten_NormalizationOp<mnemonic> {
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, OptionalAttr<TypeAttr>:$dtype);
   let assemblyFormat = [{

@@ -62,6 +62,15 @@ ShardingRule selectRule(mlir::Operation *op);
 ShardingRule gatherRule(mlir::Operation *op);
 ShardingRule indexSelectRule(mlir::Operation *op);
 ShardingRule indexRule(mlir::Operation *op);
+/// Says that `sum` is added to a product that is linear in operands `lhs` and `rhs` each.
+RuleBuilder &addsTo(RuleBuilder &builder, unsigned sum, unsigned lhs, unsigned rhs);
+
+// Images: height and width, the last two dims, are not sharded. RulesSpatial.cpp
+ShardingRule convolutionRule(mlir::Operation *op);
+/// Dims in front of height and width are independent.
+ShardingRule poolRule(mlir::Operation *op, bool isLinear);
+/// Elementwise on operand 0; the others have one element for each of its channels (dim 1).
+ShardingRule perChannelRule(mlir::Operation *op);
 
 } // namespace shardc::aten
 

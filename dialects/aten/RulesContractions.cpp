@@ -18,8 +18,7 @@ static std::optional<std::string> leadingLetters(size_t count) {
 
 static size_t rankOf(Value value) { return shapeOf(value).size(); }
 
-/// Adds that `sum` is added to a product that is linear in operands `lhs` and `rhs` each.
-static RuleBuilder &addsTo(RuleBuilder &builder, unsigned sum, unsigned lhs, unsigned rhs) {
+RuleBuilder &addsTo(RuleBuilder &builder, unsigned sum, unsigned lhs, unsigned rhs) {
   return builder.linearJointly({sum, lhs}).linearJointly({sum, rhs}).additive(sum);
 }
 

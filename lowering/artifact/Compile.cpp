@@ -2,6 +2,7 @@
 
 #include "lowering/artifact/Compile.h"
 
+#include "dialects/aten/passes/Passes.h"
 #include "lowering/artifact/MemoryLimit.h"
 #include "lowering/artifact/Object.h"
 #include "lowering/artifact/Tables.h"
@@ -28,6 +29,7 @@ using namespace shardc;
 using namespace shardc::artifact;
 
 void shardc::buildLowerCpuPipeline(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
   pm.addPass(createFormKernels());
   pm.addPass(memory::createAssignBuffers());
   pm.addPass(memory::createMergeKernels());

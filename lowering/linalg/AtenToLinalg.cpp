@@ -45,6 +45,7 @@ struct AtenToLinalg : shardc::impl::AtenToLinalgBase<AtenToLinalg> {
     populateNormalizationToLinalg(converter, patterns);
     populateIndexingToLinalg(converter, patterns);
     populateCreationToLinalg(converter, patterns);
+    populateSpatialToLinalg(converter, patterns);
     ConversionTarget target(*context);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addIllegalDialect<aten::AtenDialect>();

@@ -31,6 +31,11 @@ Value silu(Operation *, const ScalarBuilder &s, Args args) {
   return s.div(args[0], onePlusExpNeg(s, args[0]));
 }
 
+Value mish(Operation *, const ScalarBuilder &s, Args args) {
+  Value softplus = s.make<math::Log1pOp>(exp(s, args[0]));
+  return s.mul(args[0], s.make<math::TanhOp>(softplus));
+}
+
 Value relu(Operation *, const ScalarBuilder &s, Args args) { return s.max(args[0], s.constant(0)); }
 
 Value gelu(Operation *op, const ScalarBuilder &s, Args args) {
@@ -97,6 +102,7 @@ void addActivationRules(ElementwiseTable &table) {
   using namespace aten;
   table.add<SigmoidOp>(Operands::Result, sigmoid);
   table.add<SiluOp>(Operands::Result, silu);
+  table.add<MishOp>(Operands::Result, mish);
   table.add<ReluOp>(Operands::Result, relu);
   table.add<GeluOp>(Operands::Result, gelu);
   table.add<HardswishOp>(Operands::Result, hardswish);

@@ -99,6 +99,15 @@ template <typename Op> Iteration trailingNormalization(Op op) {
   return normalization(op, rank - op.getNormalizedShape().size(), rank);
 }
 
+/// The first operand elementwise, the others by its dim 1.
+Iteration perChannel(Operation *op) {
+  Iteration it = overResult(op);
+  it.operands.push_back(identity(it.loops.size()));
+  for (size_t i = 1; i < op->getNumOperands(); ++i)
+    it.operands.push_back(identity(1, /*first=*/1));
+  return it;
+}
+
 Iteration unsqueeze(aten::UnsqueezeOp op) {
   Iteration it = overResult(op);
   Access access;
@@ -184,7 +193,9 @@ std::optional<Iteration> describeIteration(Operation *op) {
       })
       .Case<aten::LayerNormOp, aten::RmsNormOp>([](auto op) { return trailingNormalization(op); })
       .Case<aten::EmbeddingOp, aten::GatherOp, aten::IndexSelectOp, aten::IndexOp, aten::FlipOp,
-            aten::ConstantPadNdOp>([](auto op) { return computedPositions(op); })
+            aten::ConstantPadNdOp, aten::WindowsOp, aten::MaxPool2dOp, aten::AvgPool2dOp,
+            aten::AdaptiveAvgPool2dOp>([](auto op) { return computedPositions(op); })
+      .Case([](aten::BatchNormOp op) { return perChannel(op); })
       .Case<aten::TrilOp, aten::TriuOp, aten::ExpandOp, aten::ArangeOp>(
           [](auto op) { return elementwise(op); })
       .Case([](aten::UnsqueezeOp op) { return unsqueeze(op); })

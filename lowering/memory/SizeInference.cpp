@@ -142,6 +142,15 @@ struct Inferrer {
           }
           return sizes;
         })
+        .Case([&](aten::WindowsOp windows) {
+          Sizes sizes = slide(windows, sizesOf(windows.getSelf()), /*ceil=*/false);
+          for (auto [dim, window] : llvm::enumerate(windows.getWindows()))
+            sizes.insert(sizes.end() - 2, math.constant(window.kernel));
+          return sizes;
+        })
+        .Case<aten::MaxPool2dOp, aten::AvgPool2dOp>(
+            [&](auto pool) { return slide(pool, sizesOf(pool.getSelf()), pool.getCeilMode()); })
+        .Case([&](aten::AdaptiveAvgPool2dOp pool) { return sizesOf(pool.getSelf()); })
         .Case([&](aten::FlipOp flip) { return sizesOf(flip.getSelf()); })
         .Case([&](aten::CumsumOp cumsum) { return sizesOf(cumsum.getSelf()); })
         .Case([&](aten::ScaledDotProductAttentionOp attention) {
@@ -173,6 +182,27 @@ struct Inferrer {
           return matmul(sizesOf(product.getSelf()), sizesOf(product.getOther()));
         })
         .Default([&](Operation *) { return fromIteration(); });
+  }
+
+  /// Positions of an op's windows instead of height and width.
+  template <typename Op> Sizes slide(Op op, Sizes sizes, bool ceil) {
+    std::array<aten::Window, 2> windows = op.getWindows();
+    for (unsigned dim = 0; dim < 2; ++dim) {
+      Size &size = sizes[sizes.size() - 2 + dim];
+      size = positions(windows[dim], size, ceil);
+    }
+    return sizes;
+  }
+  Size positions(const aten::Window &window, Size size, bool ceil) {
+    if (std::optional<int64_t> constant = getConstantIntValue(size))
+      return math.constant(window.positions(*constant, ceil));
+    int64_t more = 2 * window.padding - window.extent();
+    if (!ceil) // floor(room / stride) + 1, of a room that is not negative
+      return math.ceilDiv(math.add(size, math.constant(more + 1)), window.stride);
+    // As Window::positions; a position that starts at size + padding or later does not count.
+    Size all = math.ceilDiv(math.add(size, math.constant(more + window.stride)), window.stride);
+    Size inside = math.ceilDiv(math.add(size, math.constant(window.padding)), window.stride);
+    return math.min(all, inside);
   }
 
   Sizes matmul(Sizes a, Sizes b) {

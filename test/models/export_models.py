@@ -43,6 +43,11 @@ VARIANTS = {
     "llama_odd": (builders.llama, dict(batch=3, sequence=7, heads=6, kv_heads=2, width=96, hidden=250,
                                        vocabulary=1003), (), "composite"),
     "llama_dynamic": (builders.llama, {}, BATCH_SEQUENCE, "composite"),
+    "resnet": (builders.resnet, {}, (), "composite"),
+    "resnet_odd": (builders.resnet, dict(batch=3, size=29, widths=(6, 10), depth=2, classes=7), (), "training"),
+    "resnet_dynamic": (builders.resnet, {}, ("x:0=batch:1:64",), "composite"),
+    "images": (builders.images, {}, (), "composite"),
+    "image_cases": (builders.image_cases, {}, (), "composite"),
     "llama_training": (builders.llama, {}, (), "training"),
 }
 

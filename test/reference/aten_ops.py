@@ -55,7 +55,7 @@ for _name in ("abs neg sign floor ceil trunc round bitwise_not exp exp2 expm1 lo
               "rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh erf sigmoid logical_not isnan "
               "isinf relu").split():
     _unary(_name, getattr(torch, _name))
-for _name in ("silu", "hardswish", "hardsigmoid"):
+for _name in ("silu", "mish", "hardswish", "hardsigmoid"):
     _unary(_name, getattr(F, _name))
 for _name in ("alias", "clone"):
     _unary(_name, torch.clone)
@@ -362,3 +362,33 @@ def index_select(o, a, t):
 def index(o, a, t):
     at = dict(zip(a["indices_at"], o["indices"]))
     return o["self"][tuple(at.get(d, slice(None)) for d in range(o["self"].dim()))]
+
+
+@aten("batch_norm", "input", "?weight", "?bias", "running_mean", "running_var")
+def batch_norm(o, a, t):
+    return F.batch_norm(o["input"], o["running_mean"], o["running_var"], o["weight"], o["bias"], False, 0.0,
+                        number(a["eps"]))
+
+
+# -- images -----------------------------------------------------------------------------------------
+
+@aten("conv2d", "input", "weight", "?bias")
+def conv2d(o, a, t):
+    if o["input"].numel() == 0 or o["weight"].numel() == 0:  # an empty shard; PyTorch refuses some
+        return torch.zeros([o["input"].shape[0], o["weight"].shape[0], *t[0].shape[2:]], dtype=t[0].dtype)
+    return F.conv2d(o["input"], o["weight"], o["bias"], a["stride"], a["padding"], a["dilation"], a.get("groups", 1))
+
+
+def _pool(name, function):
+    def pool(o, a, t):
+        if o["self"].numel() == 0:
+            return torch.zeros([*o["self"].shape[:-2], *t[0].shape[-2:]], dtype=t[0].dtype)
+        return function(o["self"], a)
+    aten(name, "self")(pool)
+
+
+_pool("max_pool2d", lambda x, a: torch.max_pool2d(x, a["kernel_size"], a["stride"], a["padding"], a["dilation"],
+                                                  "ceil_mode" in a))
+_pool("avg_pool2d", lambda x, a: F.avg_pool2d(x, a["kernel_size"], a["stride"] or None, a["padding"], "ceil_mode" in a,
+                                              "count_include_pad" in a, a.get("divisor_override")))
+_pool("adaptive_avg_pool2d", lambda x, a: F.adaptive_avg_pool2d(x, a["output_size"]))

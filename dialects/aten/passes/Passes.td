@@ -72,4 +72,34 @@ def AtenFoldMasks : Pass<"aten-fold-masks", "::mlir::func::FuncOp"> {
   ];
 }
 
+def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::FuncOp"> {
+  let summary = "Convolutions to matrix products";
+  let description = [{
+    The elements under the window at each position become a column (`aten.windows`); the product of the kernels with
+    the columns is the result in its final order. A window of one element that visits each needs no columns. Form in:
+    local or scheduled, before `form-kernels`; form out: the same.
+
+    Before:
+    ```mlir
+    func.func @f(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32> {
+      %y = aten.conv2d %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32>
+      return %y : tensor<2x4x6x6xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32> {
+      %c = aten.windows %x kernel [3, 3] stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<2x3x8x8xf32>) -> tensor<2x3x3x3x6x6xf32>
+      %k = aten.view %w [4, 27] : (tensor<4x3x3x3xf32>) -> tensor<4x27xf32>
+      %v = aten.view %c [2, 27, 36] : (tensor<2x3x3x3x6x6xf32>) -> tensor<2x27x36xf32>
+      %p = aten.matmul %k, %v : (tensor<4x27xf32>, tensor<2x27x36xf32>) -> tensor<2x4x36xf32>
+      %y = aten.view %p [2, 4, 6, 6] : (tensor<2x4x36xf32>) -> tensor<2x4x6x6xf32>
+      return %y : tensor<2x4x6x6xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"expanded", "convolutions", "Convolutions that became matrix products">];
+}
+
 #endif // SHARDC_DIALECTS_ATEN_PASSES_PASSES_TD

@@ -12,8 +12,8 @@ import sys
 
 import torch
 
+from families import FAMILIES
 from mlir_text import function, mlir_type, shard_opt
-from pytorch_cases import FAMILIES
 
 
 def forget(shape, chance):

@@ -14,8 +14,8 @@ import sys
 
 import torch
 
+from families import FAMILIES
 from mlir_text import function, mlir_type, shard_opt
-from pytorch_cases import FAMILIES
 
 REDUCE = {"sum": lambda x: x.sum(0), "prod": lambda x: x.prod(0), "max": lambda x: x.amax(0),
           "min": lambda x: x.amin(0)}

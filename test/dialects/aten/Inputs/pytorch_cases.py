@@ -55,6 +55,7 @@ A = torch.ops.aten
 UNARY = {
     "abs": NUMBERS, "neg": NUMBERS, "sign": ALL, "floor": NUMBERS, "ceil": NUMBERS, "trunc": NUMBERS,
     "round": NUMBERS, "bitwise_not": INTS, "clone": ALL, "alias": ALL, "relu": NUMBERS, "silu": FLOATS,
+    "mish": FLOATS,
     "gelu": FLOATS, "hardswish": FLOATS, "hardsigmoid": FLOATS, "leaky_relu": FLOATS, "elu": FLOATS,
     "hardtanh": FLOATS, "softplus": FLOATS, "logical_not": ALL, "isnan": ALL, "isinf": ALL,
 }

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Windows that slide over the height and width of an image.
+#ifndef SHARDC_DIALECTS_ATEN_WINDOW_H
+#define SHARDC_DIALECTS_ATEN_WINDOW_H
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <array>
+#include <cstdint>
+
+namespace shardc::aten {
+
+/// Along one dim, in elements: position i covers `i * stride - padding + j * dilation` for
+/// j = 0 ... kernel - 1.
+struct Window {
+  int64_t kernel = 1; ///< kDynamic where it is not known
+  int64_t stride = 1;
+  int64_t padding = 0; ///< on both sides
+  int64_t dilation = 1;
+
+  /// From the first element that it covers to the last, both included.
+  int64_t extent() const { return dilation * (kernel - 1) + 1; }
+  /// Whether there is one position for each element, which covers that alone.
+  bool isIdentity() const { return kernel == 1 && stride == 1 && padding == 0; }
+  /// In a dim of `size` elements; kDynamic if that or the kernel is. May be less than 1, where the
+  /// window is larger than the padded image. `ceil`: a last position may reach beyond the padding,
+  /// if it starts before it (PyTorch's pooling_output_shape).
+  int64_t positions(int64_t size, bool ceil = false) const;
+};
+
+/// Lists of two numbers, or of one for both dims.
+std::array<Window, 2> makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
+                                  llvm::ArrayRef<int64_t> padding,
+                                  llvm::ArrayRef<int64_t> dilation);
+
+} // namespace shardc::aten
+
+#endif // SHARDC_DIALECTS_ATEN_WINDOW_H

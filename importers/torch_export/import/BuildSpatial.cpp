@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Overloads of convolution, pooling and batch norm.
+#include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/Parts.h"
+
+#include "dialects/aten/Aten.h"
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+
+// conv2d with padding as a word; and the general convolution, of which two dims that are not
+// transposed are supported.
+FailureOr<Results> buildConvolution(Call &call) {
+  FailureOr<Value> input = call.tensor("input"), weight = call.tensor("weight"),
+                   bias = call.tensor("bias");
+  FailureOr<std::optional<SmallVector<int64_t>>> stride = call.integers("stride"),
+                                                 dilation = call.integers("dilation");
+  FailureOr<std::optional<int64_t>> groups = call.integer("groups");
+  if (failed(input) || failed(weight) || failed(bias) || failed(stride) || failed(dilation) ||
+      failed(groups))
+    return failure();
+  if (call.schema.find("transposed")) {
+    FailureOr<bool> transposed = call.boolean("transposed");
+    if (failed(transposed))
+      return failure();
+    if (*transposed)
+      return call.error() << "a transposed convolution is not supported";
+  }
+  ArrayRef<int64_t> shape = aten::shapeOf(*weight);
+  if (shape.size() != 4 || aten::typeOf(*input).getRank() != 4)
+    return call.error() << "only convolutions of images in batches are supported: an input and a "
+                           "weight of 4 dims, not "
+                        << aten::typeOf(*input).getRank() << " and " << shape.size();
+  SmallVector<int64_t> padding;
+  if (auto *word = std::get_if<std::string_view>(call.find("padding"))) {
+    padding = {0, 0};
+    if (*word == "same") {
+      for (unsigned dim = 0; dim < 2; ++dim) {
+        int64_t step = dilation->value()[dilation->value().size() == 1 ? 0 : dim];
+        int64_t total = step * (shape[2 + dim] - 1);
+        if (total % 2 != 0)
+          return call.error() << "padding 'same' would differ on the two sides of dim " << 2 + dim
+                              << ": pad before the convolution, or use an odd kernel";
+        padding[dim] = total / 2;
+      }
+    } else if (*word != "valid") {
+      return call.error() << "there is no padding '" << StringRef(*word) << "'";
+    }
+  } else {
+    FailureOr<std::optional<SmallVector<int64_t>>> numbers = call.integers("padding");
+    if (failed(numbers))
+      return failure();
+    padding = **numbers;
+  }
+  SmallVector<aten::NamedOperand> operands = {{"input", {*input}}, {"weight", {*weight}}};
+  if (*bias)
+    operands.push_back({"bias", {*bias}});
+  return one(call.buildOne(
+      "aten.conv2d", operands,
+      {call.integersAttr("stride", **stride), call.integersAttr("padding", padding),
+       call.integersAttr("dilation", **dilation), call.integerAttr("groups", **groups)}));
+}
+
+FailureOr<Results> buildBatchNorm(Call &call) {
+  if (call.schema.find("training")) {
+    FailureOr<bool> training = call.boolean("training");
+    if (failed(training))
+      return failure();
+    if (*training)
+      return call.error() << "batch norm in training is not supported: export the model in eval "
+                             "mode";
+  }
+  SmallVector<aten::NamedOperand> operands;
+  for (StringRef name : {"input", "weight", "bias", "running_mean", "running_var"}) {
+    FailureOr<Value> value = call.tensor(name);
+    if (failed(value))
+      return failure();
+    if (*value)
+      operands.push_back({name, {*value}});
+    else if (name.starts_with("running"))
+      return call.error() << "batch norm without running statistics is not supported";
+  }
+  FailureOr<std::optional<double>> eps = call.real("eps");
+  if (failed(eps))
+    return failure();
+  FailureOr<Value> value =
+      call.buildOne("aten.batch_norm", operands,
+                    {call.builder.getNamedAttr("eps", call.builder.getF64FloatAttr(**eps))});
+  if (failed(value))
+    return failure();
+  Results results{*value};
+  results.resize(std::max<size_t>(call.results.size(), 1)); // statistics are for the backward alone
+  return results;
+}
+
+// [N, C, kernel, positions] as [N, C * kernel elements, all positions].
+FailureOr<Results> buildIm2col(Call &call) {
+  FailureOr<Results> windows = buildByName(call, "aten.windows");
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  if (failed(windows) || failed(sizes))
+    return failure();
+  return one(buildView(call.builder, call.loc, windows->front(), *sizes));
+}
+
+FailureOr<Results> buildMaxPool(Call &call) {
+  FailureOr<Results> results = buildByName(call, "aten.max_pool2d");
+  if (succeeded(results))
+    results->resize(2); // positions are for the backward alone
+  return results;
+}
+
+// By name too; its default of `count_include_pad` is true, which an op cannot leave out.
+FailureOr<Results> buildAvgPool(Call &call) { return buildByName(call, "aten.avg_pool2d"); }
+
+} // namespace shardc::torch_export

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""All families of random calls."""
+import image_cases
+import pytorch_cases
+
+FAMILIES = pytorch_cases.FAMILIES + image_cases.FAMILIES
