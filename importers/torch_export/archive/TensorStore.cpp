@@ -3,6 +3,7 @@
 
 #include "importers/torch_export/archive/Pt2Archive.h"
 #include "importers/torch_export/archive/Safetensors.h"
+#include "importers/torch_export/archive/TorchScriptArchive.h"
 #include "importers/torch_export/archive/Zip.h"
 
 #include <algorithm>
@@ -91,7 +92,11 @@ std::optional<TensorStore> TensorStore::open(const std::string &path, std::strin
     return std::nullopt;
   std::optional<TensorStore> store;
   if (ZipArchive::hasMagic(file->bytes())) {
-    if (std::optional<Pt2Archive> archive = Pt2Archive::read(file->bytes(), error))
+    if (TorchScriptArchive::accepts(file->bytes())) {
+      if (std::optional<TorchScriptArchive> archive =
+              TorchScriptArchive::read(file->bytes(), error))
+        store = archive->takeTensors(error);
+    } else if (std::optional<Pt2Archive> archive = Pt2Archive::read(file->bytes(), error))
       store = archive->takeTensors(error);
   } else {
     store = readSafetensors(file->bytes(), error);

@@ -42,8 +42,8 @@ struct StoredTensor {
 /// The tensors of one file, in file order, found by name.
 class TensorStore {
 public:
-  /// Opens a .pt2 archive or a safetensors file, told apart by content. On failure returns nothing
-  /// and sets `error`, which begins with the path.
+  /// Opens a .pt2 archive, a TorchScript archive or a safetensors file, told apart by content. On
+  /// failure returns nothing and sets `error`, which begins with the path.
   static std::optional<TensorStore> open(const std::string &path, std::string &error);
 
   const std::vector<StoredTensor> &tensors() const { return list; }

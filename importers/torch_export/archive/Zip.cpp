@@ -132,7 +132,7 @@ bool ZipArchive::hasMagic(Bytes bytes) {
          (load<uint32_t>(bytes, 0) == localSignature || load<uint32_t>(bytes, 0) == endSignature);
 }
 
-std::optional<ZipArchive> ZipArchive::read(Bytes bytes, std::string &error) {
+std::optional<ZipArchive> ZipArchive::read(Bytes bytes, std::string &error, bool allowCompressed) {
   if (!hasMagic(bytes)) {
     error = "not a zip archive";
     return std::nullopt;
@@ -171,9 +171,10 @@ std::optional<ZipArchive> ZipArchive::read(Bytes bytes, std::string &error) {
     at += nameSize + extraSize + commentSize;
     if (flags & 1)
       return fail("the record is encrypted", name);
-    if (method != 0)
+    bool compressed = method == 8 && allowCompressed;
+    if (method != 0 && !compressed)
       return fail("the record is compressed; records must be stored", name);
-    if (entry.size != entry.stored)
+    if (entry.size != entry.stored && !compressed)
       return fail("its two sizes differ", name);
     if (!inside(entry.header, localBytes, directory.offset) ||
         load<uint32_t>(bytes, entry.header) != localSignature)
@@ -182,11 +183,11 @@ std::optional<ZipArchive> ZipArchive::read(Bytes bytes, std::string &error) {
     // data begin at a multiple of 64 bytes.
     uint64_t data = entry.header + localBytes + load<uint16_t>(bytes, entry.header + 26) +
                     load<uint16_t>(bytes, entry.header + 28);
-    if (!inside(data, entry.size, directory.offset))
+    if (!inside(data, entry.stored, directory.offset))
       return fail("its data lie outside the file", name);
     if (!archive.index.emplace(name, archive.list.size()).second)
       return fail("the name appears twice", name);
-    archive.list.push_back({name, bytes.subspan(data, entry.size), crc});
+    archive.list.push_back({name, bytes.subspan(data, entry.stored), crc, compressed, entry.size});
   }
   return archive;
 }

@@ -19,6 +19,9 @@ struct ZipRecord {
   std::string_view name;
   std::span<const std::byte> bytes;
   uint32_t crc = 0;
+  /// Then `bytes` are the compressed ones, and `size` counts what they unpack to.
+  bool compressed = false;
+  uint64_t size = 0;
 };
 
 class ZipArchive {
@@ -29,8 +32,10 @@ public:
   /// Reads the central directory (local headers of streamed archives hold no sizes) and checks
   /// every length and offset against the file. `bytes` must outlive the archive. On failure `error`
   /// says what is wrong: truncated, compressed or encrypted records, names that repeat, parts
-  /// outside the file.
-  static std::optional<ZipArchive> read(std::span<const std::byte> bytes, std::string &error);
+  /// outside the file. `allowCompressed`: compressed records are listed (nothing unpacks them
+  /// here).
+  static std::optional<ZipArchive> read(std::span<const std::byte> bytes, std::string &error,
+                                        bool allowCompressed = false);
 
   /// The record called `name`, or null.
   const ZipRecord *find(std::string_view name) const;
