@@ -12,6 +12,7 @@
 #include "llvm/Support/MemoryBufferRef.h"
 
 #include <string>
+#include <vector>
 
 namespace shardc {
 
@@ -30,6 +31,8 @@ struct Importer {
 struct InputOptions {
   /// Ranks of process groups that a graph names: a JSON file, or "consecutive".
   std::string groups;
+  /// Inputs of a model whose file does not say what they are: "NAME=8x64xf32".
+  std::vector<std::string> inputs;
 };
 InputOptions &inputOptions();
 

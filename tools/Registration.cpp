@@ -5,6 +5,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
 #include "importers/torch_export/import/TorchExport.h"
+#include "importers/torchscript/TorchScript.h"
 #include "lowering/Passes.h"
 #include "passes/localize/Models.h"
 
@@ -40,4 +41,8 @@ void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
   registerLocalizeModels(registry);
 }
 
-void shardc::registerAllImporters() { torch_export::registerTorchExportImporter(); }
+void shardc::registerAllImporters() {
+  // Both are zip archives; the second takes any that the first does not.
+  registerTorchScriptImporter();
+  torch_export::registerTorchExportImporter();
+}

@@ -49,6 +49,14 @@ static llvm::cl::opt<std::string, true> groups(
     llvm::cl::desc("JSON file with the ranks of the process groups that an imported graph names "
                    "({\"name\": [0, 1]}), or \"consecutive\""));
 
+static llvm::cl::list<std::string>
+    inputs("input", llvm::cl::value_desc("spec"),
+           llvm::cl::desc("Shape and element type of an input of a TorchScript model, by name or "
+                          "position: x=8x64xf32"),
+           llvm::cl::callback([](const std::string &spec) {
+             shardc::inputOptions().inputs.push_back(spec);
+           }));
+
 static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
 }

@@ -33,7 +33,13 @@ ModelOptions::ModelOptions(cl::SubCommand &command, cl::OptionCategory &category
              cl::desc("one line of a plan, e.g. 'module:*.q_proj=colwise' or "
                       "'param:W=dp:S(0),tp:S(1)'; may be "
                       "repeated"),
-             cl::value_desc("spec"), cl::sub(command), cl::cat(category)) {}
+             cl::value_desc("spec"), cl::sub(command), cl::cat(category)),
+      inputs("input",
+             cl::desc("shape and element type of an input of a TorchScript model, by name or "
+                      "position, e.g. x=8x64xf32; traced models have them"),
+             cl::value_desc("spec"), cl::sub(command), cl::cat(category),
+             cl::callback([](const std::string &spec) { inputOptions().inputs.push_back(spec); })) {
+}
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
   std::string message;

@@ -16,7 +16,7 @@ struct ModelOptions {
   ModelOptions(llvm::cl::SubCommand &command, llvm::cl::OptionCategory &category);
 
   llvm::cl::opt<std::string> model, mesh, plan, saveStages;
-  llvm::cl::list<std::string> places;
+  llvm::cl::list<std::string> places, inputs;
 };
 
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were

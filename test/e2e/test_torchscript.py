@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""TorchScript models, traced and scripted, through the whole main job with PyTorch's answers; and files that are
+refused."""
+import pathlib
+import random
+import struct
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from conftest import BUILD, MODELS, ROOT, run, tool
+from plans import GPT2_TP, MLP_TP, places
+
+PLUGIN = BUILD / "lib/shardc/shardc-torchscript"
+pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="built without the TorchScript plugin")
+
+BLOCK_TP = places("module:*{q,k,v,up}_proj=colwise", "module:*{o,down}_proj=rowwise")
+RESNET_TP = places("module:layers.*.conv1=colwise", "module:layers.*.conv2=rowwise")
+TP = {"mlp": MLP_TP, "block": BLOCK_TP, "gpt": BLOCK_TP, "gpt2": GPT2_TP, "resnet": RESNET_TP,
+      "images": places("param:grouped.weight=tp:S(0)", "module:pointwise=rowwise")}
+SHAPES = {"mlp": "x=8x64xf32", "block": "x=2x12x48xf32", "gpt": "input_ids=2x12xi64", "resnet": "x=4x3x32x32xf32",
+          "images": "0=3x3x23x17xf32"}
+NAMES = ["mlp_traced", "mlp_scripted", "block_traced", "block_scripted", "resnet_traced", "resnet_scripted",
+         "images_traced", "images_scripted", "gpt_traced", "gpt_scripted", "gpt2_traced"]
+
+
+@pytest.fixture(scope="session")
+def folder():
+    target = MODELS / "torchscript"
+    sources = [ROOT / "test/models/builders.py", ROOT / "test/models/export_torchscript.py"]
+    stamp = target / "stamp"
+    if not stamp.exists() or stamp.stat().st_mtime < max(s.stat().st_mtime for s in sources):
+        run(sys.executable, sources[1], "-o", target, timeout=900)
+        stamp.touch()
+    return target
+
+
+def shape_options(name):
+    """Traced models know their inputs."""
+    base, form = name.rsplit("_", 1)
+    return ["--input", SHAPES[base]] if form == "scripted" else []
+
+
+MESHES = {"one": ("tp=1", 1), "dp2": ("dp=2", 2), "tp2": ("tp=2", 2), "tp3": ("tp=3", 3), "dp2xtp2": ("dp=2,tp=2", 4)}
+
+
+@pytest.mark.parametrize("name,mesh", [(n, m) for n in NAMES for m in ("one", "dp2xtp2")]
+                         + [(n, m) for n in ("resnet_traced", "images_scripted") for m in ("dp2", "tp2", "tp3")])
+def test_forward(folder, tmp_path, name, mesh):
+    axes, ranks = MESHES[mesh]
+    options = TP[name.rsplit("_", 1)[0]] if "tp" in axes else []
+    options = options + (places("input:*=dp:S(0)") if "dp" in axes else [])
+    model, program, out = folder / f"{name}.pt", tmp_path / "m.so", tmp_path / "out.safetensors"
+    run(tool("shardc"), "compile", model, *shape_options(name), "--mesh", axes, *options, *places("output:0=R"),
+        "-o", program)
+    run(tool("shard-run"), "-n", ranks, program, "--weights", model, "--inputs", folder / f"{name}.inputs.safetensors",
+        "--outputs", out)
+    (got,), want = load_file(out).values(), load_file(folder / f"{name}.output.safetensors")["output"]
+    assert got.shape == want.shape
+    assert np.abs(got.astype(np.float64) - want).max() <= 1e-4 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("name,place", [
+    ("gpt2_traced", "model.transformer.h.1.mlp.c_fc"), ("block_scripted", "up_proj"),
+    ("resnet_scripted", "layers.1.conv2")])
+def test_locations(folder, name, place):
+    text = run(tool("shard-opt"), folder / f"{name}.pt", *shape_options(name), "--mlir-print-debuginfo").stdout
+    assert f'fused<"{place}">[' in text
+    assert "builders.py" in text or "modeling_gpt2.py" in text
+
+
+def import_error(path, *options):
+    done = run(tool("shard-opt"), path, *options, check=False)
+    assert done.returncode == 1, done.stderr[-2000:]
+    return done.stderr
+
+
+class Unsupported(torch.nn.Module):
+    def forward(self, x):
+        y = torch.fft.fft(x).real
+        for _ in range(3):
+            y = torch.special.i0(y) + torch.digamma(y)
+        return y
+
+
+def scripted(module, path):
+    torch.jit.script(module.eval()).save(str(path))
+    return path
+
+
+def test_all_unsupported_ops_are_reported_together(tmp_path):
+    error = import_error(scripted(Unsupported(), tmp_path / "m.pt"), "--input", "x=8xf32")
+    assert "aten.i0.default, 3 uses" in error and "aten.digamma.default, 3 uses" in error
+    assert "test_torchscript.py:" in error
+
+
+def test_inputs_without_shape(folder, tmp_path):
+    path = folder / "block_scripted.pt"
+    assert "nothing says what shape these inputs have: 'x' (Tensor)" in import_error(path)
+    assert "no such inputs: 'y=3xf32'; forward has x" in import_error(path, "--input", "x=2x12x48xf32", "--input", "y=3xf32")
+    assert "is no shape and element type" in import_error(path, "--input", "x=2x12x48xf33")
+    # The shape is wrong for the model: where, and why.
+    error = import_error(path, "--input", "x=2x12x47xf32")
+    assert "module 'ln_1'" in error and "normalized_shape" in error
+
+
+class Restores(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    @torch.jit.export
+    def __getstate__(self):
+        return (self.weight, self.training)
+
+    @torch.jit.export
+    def __setstate__(self, state: tuple[torch.Tensor, bool]):
+        self.weight = state[0]
+        self.training = state[1]
+
+    def forward(self, x):
+        return x + self.weight
+
+
+class Reads(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.from_file("/etc/passwd", False, 3)
+
+
+class Endless(torch.nn.Module):
+    def forward(self, x):
+        n = 0
+        while n >= 0:
+            n = (n + 1) % 7
+        return x
+
+
+def test_hostile_models_are_refused(tmp_path):
+    assert "is not run" in import_error(scripted(Restores(), tmp_path / "a.pt"), "--input", "x=3xf32")
+    assert "'aten::from_file' is not run" in import_error(scripted(Reads(), tmp_path / "b.pt"), "--input", "x=3xf32")
+    assert "takes more than" in import_error(scripted(Endless(), tmp_path / "c.pt"), "--input", "x=3xf32")
+
+
+class DependsOnValues(torch.nn.Module):
+    def forward(self, x):
+        return x if bool(x.sum() > 0) else -x
+
+
+def test_control_flow_on_values_of_tensors(tmp_path):
+    error = import_error(scripted(DependsOnValues(), tmp_path / "m.pt"), "--input", "x=3xf32")
+    assert "depends on the values of a tensor" in error and "test_torchscript.py" in error
+
+
+def rewrite(source, target, change):
+    """The archive with the bytes of some records changed, and checksums that fit."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as new:
+        for name in old.namelist():
+            new.writestr(name, change(name, old.read(name)))
+
+
+def mutate(data, rng):
+    data = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        if data:
+            at = rng.randrange(len(data))
+            kind = rng.randrange(4)
+            if kind == 0:
+                data[at] = rng.randrange(256)
+            elif kind == 1:
+                del data[at:at + rng.randint(1, 40)]
+            elif kind == 2:
+                data[at:at] = data[rng.randrange(len(data)):][:rng.randint(1, 40)]
+            else:
+                data[at:at + 4] = struct.pack("<i", rng.choice([-1, 0, 2**31 - 1]))
+    return bytes(data)
+
+
+def check_broken(path):
+    """A module or an error, in time."""
+    done = run(tool("shard-opt"), path, "-o", "/dev/null", check=False, timeout=120)
+    assert done.returncode in (0, 1), f"{path}: status {done.returncode}\n{done.stderr[-2000:]}"
+    assert done.returncode == 0 or "error:" in done.stderr
+
+
+def test_broken_archives(folder, tmp_path):
+    """What is wrong on the outside; thousands more without libtorch are in the unit test archive_test."""
+    whole = (folder / "mlp_traced.pt").read_bytes()
+    broken = tmp_path / "broken.pt"
+    for size in (0, 3, 100, len(whole) // 2, len(whole) - 10):
+        broken.write_bytes(whole[:size])
+        check_broken(broken)
+    bomb = tmp_path / "bomb.pt"
+    with zipfile.ZipFile(folder / "mlp_traced.pt") as old, zipfile.ZipFile(bomb, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        new.writestr("mlp_traced/code/bomb.py", b"\0" * (300 << 20), zipfile.ZIP_DEFLATED)
+    assert "would unpack to" in import_error(bomb)
+
+
+def test_broken_code_and_objects(folder, tmp_path):
+    """Mutations of what libtorch reads, with checksums that fit."""
+    rng = random.Random(5)
+    for i in range(24):
+        source = folder / rng.choice(["mlp_traced.pt", "block_traced.pt"])
+        part = rng.choice(["data.pkl", "constants.pkl", ".py", ".debug_pkl"])
+        broken = pathlib.Path(tmp_path / f"{i}.pt")
+        rewrite(source, broken, lambda name, data: mutate(data, rng) if name.endswith(part) else data)
+        check_broken(broken)
