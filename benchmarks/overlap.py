@@ -2,7 +2,7 @@
 """How much communication hides behind compute: a forward whose weights are fully sharded over four ranks and gathered layer
 by layer, over an emulated link (SHARDRT_LINK), with and without collectives that start early. Prints one JSON object.
 
-    .venv/bin/python benchmarks/overlap.py --layers 8 --width 512 --rows 128 --trace traces
+    .venv/bin/python benchmarks/overlap.py --layers 12 --width 1024 --rows 1024 --trace traces
 
 `hidden` is the part of the link's time during which some rank computed, from the traces; what is left is the time that
 all ranks waited for data on the link. It holds on a busy machine too. `overlap` says the same by steps: 1 - (step over the
@@ -119,11 +119,11 @@ class Variants:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", type=int, default=8)
-    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--rows", type=int, default=1024, help="of the whole batch")
-    parser.add_argument("--steps", type=int, default=10, help="in one process")
-    parser.add_argument("--rounds", type=int, default=5, help="processes of each variant, taking turns")
+    parser.add_argument("--steps", type=int, default=6, help="in one process")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each variant, taking turns")
     parser.add_argument("--share", type=float, default=0.3, help="the link's time over the compute time")
     parser.add_argument("--trace", type=pathlib.Path, help="folder for Chrome traces of every variant over the link")
     args = parser.parse_args()

@@ -164,7 +164,7 @@ LogicalResult EntryLowering::lower(Operation *op) {
 void EntryLowering::returnResults(func::ReturnOp op) {
   IndexMath math = program.math(op.getLoc());
   for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
-    const StridedView &view = program.view(operand);
+    StridedView view = program.view(operand);
     Value output = program.outputs[i];
     bool inPlace = view.base == output && isConstant(view.offset, 0) && isDense(math, view);
     if (!inPlace)

@@ -31,7 +31,8 @@ public:
   llvm::DenseSet<mlir::Value> waited;
 
   IndexMath math(mlir::Location loc) { return {builder, loc}; }
-  const StridedView &view(mlir::Value tensor) { return views.find(tensor)->second; }
+  /// A copy: `views` grows while ops are lowered.
+  StridedView view(mlir::Value tensor) { return views.find(tensor)->second; }
   Sizes sizesOf(mlir::Value tensor) { return views.find(tensor)->second.sizes; }
   /// Sizes of a result of `op`, whose operands have views.
   mlir::FailureOr<Sizes> resultSizes(mlir::Operation *op, unsigned result);

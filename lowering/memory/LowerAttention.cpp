@@ -49,7 +49,7 @@ struct Attention {
   LogicalResult run() {
     if (!op.getDropoutP().isZero())
       return op.emitOpError("has dropout, which inference does not: export the model in eval mode");
-    const StridedView &query = program.view(op.getQuery());
+    StridedView query = program.view(op.getQuery());
     SmallVector<StridedView> operands{normalize(query),
                                       normalize(alike(program.view(op.getKey()), query)),
                                       normalize(alike(program.view(op.getValue()), query))};

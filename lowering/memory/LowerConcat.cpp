@@ -76,7 +76,7 @@ LogicalResult lowerConcat(HostProgram &program, Operation *op) {
       continue;
     Value operand = op->getOperand(part);
     StridedView target = program.concatPart(op, part);
-    const StridedView &from = program.view(operand);
+    StridedView from = program.view(operand);
     auto wish = program.wishes.find(operand);
     bool inPlace = wish != program.wishes.end() && wish->second.concat == op &&
                    wish->second.part == part && from.base == target.base;

@@ -65,6 +65,39 @@ def test_operands_in_flight_are_kept(tmp_path, monkeypatch, waits, options):
     np.testing.assert_allclose(out["chain"], chain, rtol=1e-4, atol=1e-4 * np.abs(chain).max())
 
 
+@pytest.mark.parametrize("count", [1, 14, 23, 47])
+def test_many_futures(tmp_path, count):
+    """All gathers of a chain in flight from the start: every one arrives, in whatever order they are used."""
+    header, signature = SCHEDULED.split("module", 1)[0], "tensor<4x16xf32>"
+    arguments = ", ".join(
+        f'%w{i}: {signature} {{dist.global_type = tensor<16x16xf32>, dist.kind = "parameter", dist.layout = #S0, dist.name = "w{i}"}}'
+        for i in range(count))
+    body = "".join(f"%f{i} = dist.all_gather over #dp %w{i} dim 0 : ({signature}) -> !dist.future<tensor<16x16xf32>>\n"
+                   for i in range(count))
+    last = "%x"
+    for i in reversed(range(count)):
+        body += f"%g{i} = dist.wait %f{i} : !dist.future<tensor<16x16xf32>>\n"
+        body += f"%y{i} = aten.linear {last}, %g{i} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>\n"
+        last = f"%y{i}"
+    program = tmp_path / "program.mlir"
+    program.write_text(f"""{header}module attributes {{dist.mesh = #mesh}} {{ func.func @forward({arguments},
+        %x: tensor<8x16xf32> {{dist.global_type = tensor<32x16xf32>, dist.kind = "input", dist.layout = #S0, dist.name = "x"}})
+        -> (tensor<8x16xf32> {{dist.global_type = tensor<32x16xf32>, dist.kind = "output", dist.layout = #S0, dist.name = "y"}}) {{
+        {body} return {last} : tensor<8x16xf32> }} }}""")
+    run(tool("shardc"), "compile", program, "-o", tmp_path / "program.so")
+    random = np.random.default_rng(count)
+    w = {f"w{i}": (random.standard_normal((16, 16)) / 4).astype(np.float32) for i in range(count)}
+    x = random.standard_normal((32, 16)).astype(np.float32)
+    save_file(w, tmp_path / "w")
+    save_file({"x": x}, tmp_path / "x")
+    run(tool("shard-run"), tmp_path / "program.so", "--weights", tmp_path / "w", "--inputs", tmp_path / "x", "--outputs",
+        tmp_path / "out", "--steps", "2")
+    expected = x.astype(np.float64)
+    for i in reversed(range(count)):
+        expected = expected @ w[f"w{i}"].T.astype(np.float64)
+    np.testing.assert_allclose(load_file(tmp_path / "out")["y"], expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+
+
 def test_a_partitioned_program_takes_no_plan(tmp_path):
     program = tmp_path / "program.mlir"
     program.write_text(SCHEDULED.replace("WAIT", WAITS["in_order"]))
