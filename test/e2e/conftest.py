@@ -103,16 +103,8 @@ def totals(explain):
     return count
 
 
-@functools.cache
-def can_compile():
-    return "compile" in run(tool("shardc"), "--help").stdout.split("SUBCOMMANDS:")[-1].split("OPTIONS:")[0]
-
-
 @pytest.fixture
 def compile_model(model, tmp_path):
-    if not can_compile():
-        pytest.skip("this build of shardc has no `compile`")
-
     def build(name, mesh, *options):
         source = model(name)
         path = tmp_path / f"{name}.so"

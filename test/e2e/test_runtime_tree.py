@@ -11,6 +11,7 @@ from conftest import BUILD, ROOT, run
 TESTS = ["test_runtime_support", "test_runtime_comm", "test_runtime_compute", "test_runtime_model", "test_runtime_abi",
          "test_shard_run"]
 TREE = BUILD / "runtime-tree"
+pytestmark = pytest.mark.xdist_group("runtime-tree")  # one process builds it
 
 
 @pytest.fixture(scope="module")
