@@ -30,14 +30,14 @@ def run(command):
 
 
 def run_measured(command):
-    """Standard output, and the most memory that the process had, in bytes."""
+    """Standard output, the most memory that the process had in bytes, and its CPU time in ms."""
     process = subprocess.Popen([str(c) for c in command], text=True, stdout=subprocess.PIPE)
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, stderr="(see above)")
-    return output, usage.ru_maxrss * 1024
+    return output, usage.ru_maxrss * 1024, (usage.ru_utime + usage.ru_stime) * 1e3
 
 
 class Tools:
@@ -112,7 +112,7 @@ class Model:
         return artifact
 
     def run(self, tools, artifact, ranks, threads):
-        text, process_bytes = run_measured([
+        text, process_bytes, _ = run_measured([
             tools.shard_run, "-n", ranks, artifact, "--weights", self.path, "--inputs", self.inputs, "--outputs", self.got,
             "--steps", STEPS + 1, "--threads", threads, "--format", "json"])
         return json.loads(text) | {"process_bytes": process_bytes}
