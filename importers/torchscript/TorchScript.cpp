@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
@@ -115,13 +116,25 @@ std::optional<std::string> runPlugin(StringRef model, uint64_t modelBytes,
   return std::nullopt;
 }
 
+/// Messages quote the file: nothing of it reaches a terminal but text, and not too much.
+std::string printable(std::string message) {
+  constexpr size_t kMaxLength = 4000;
+  if (message.size() > kMaxLength)
+    message = message.substr(0, kMaxLength) + "...";
+  message = llvm::json::fixUTF8(message);
+  for (char &c : message)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f)
+      c = '?';
+  return message;
+}
+
 OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
   context
       ->loadDialect<aten::AtenDialect, dist::DistDialect, arith::ArithDialect, func::FuncDialect>();
   StringRef path = file.getBufferIdentifier();
   std::string error;
   auto fail = [&]() -> OwningOpRef<ModuleOp> {
-    emitError(FileLineColLoc::get(context, path, 0, 0)) << error;
+    emitError(FileLineColLoc::get(context, path, 0, 0)) << printable(error);
     return {};
   };
   std::optional<TorchScriptArchive> archive = TorchScriptArchive::read(bytesOf(file), error);
