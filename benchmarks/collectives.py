@@ -162,7 +162,10 @@ def peer(shown, folder, names, scratch):
                        files["durations"], *options, "-o", out]
             try:
                 text = measure(command)[0]
-                row[f"{label}_cpu_s"] = json.loads(text.strip().splitlines()[-1])["pass_cpu_s"]
+                said = json.loads(text.strip().splitlines()[-1])
+                row[f"{label}_cpu_s"], row[f"{label}_us"] = said["pass_cpu_s"], "not saved"
+                if not said["saved"]:
+                    continue
                 out.rename(scratch / name)
                 for kind, file in files.items():
                     (scratch / pathlib.Path(file).name).write_text(pathlib.Path(file).read_text())

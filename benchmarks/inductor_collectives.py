@@ -3,7 +3,8 @@
 
   inductor_collectives.py GRAPH.pt2 GROUPS.json DURATIONS.json [--bucket] [-o OUT.pt2]
 
-Prints {"pass_cpu_s", "load_cpu_s", "nodes"} and, with -o, saves the resulting graph for `shardc simulate --as-is`. Both
+Prints {"pass_cpu_s", "load_cpu_s", "nodes", "saved"} and, with -o, saves the resulting graph for `shardc simulate --as-is`,
+unless torch.export refuses it. Both
 sides know the same: durations of kernels from the file, collectives by sim-v1. Nothing runs: process groups are fake.
 """
 import argparse
@@ -105,9 +106,13 @@ def main():
                                         pre_bucketing_fsdp_collectives=args.bucket, custom_runtime_estimation=estimate,
                                         compute_estimator="analytical", collective_estimator="analytical")
     seconds = time.process_time() - begin
-    if args.out:
-        torch.export.save(exported, args.out)
-    print(json.dumps({"pass_cpu_s": seconds, "load_cpu_s": load, "nodes": len(result.graph.nodes)}))
+    saved = bool(args.out)
+    try:
+        if args.out:
+            torch.export.save(exported, args.out)
+    except torch._export.verifier.SpecViolationError:  # the copies into its buckets are in place
+        saved = False
+    print(json.dumps({"pass_cpu_s": seconds, "load_cpu_s": load, "nodes": len(result.graph.nodes), "saved": saved}))
     del libraries
 
 

@@ -107,7 +107,9 @@ def test_as_is_agrees_with_the_given_figures(name):
 
 @pytest.mark.parametrize("options", [[], ["--caps", "1,25"], ["--no-bucket"], ["--no-schedule"], ["--flat"],
                                      ["--memory-limit", "100%"], ["--memory-limit", "150%", "--caps", "2"]], ids=" ".join)
-def test_plans_are_valid_and_take_what_we_say(graph, tmp_path, options):
+@pytest.mark.parametrize("name", ["layers", "exported"])
+def test_plans_are_valid_and_take_what_we_say(name, request, tmp_path, options):
+    graph = request.getfixturevalue(name)
     program, durations, groups = reference(graph)
     got = simulate(graph, "--optimize", *options, "--emit", tmp_path / "plan.json")
     plan = json.loads((tmp_path / "plan.json").read_text())
@@ -210,7 +212,7 @@ def test_groups_of_equal_ranks_share_buckets(tmp_path):
 
     def counts(groups, *options):
         (tmp_path / "m.groups.json").write_text(json.dumps(groups))
-        return simulate(path, "--optimize", *options)["counts"]["AR"]
+        return simulate(path, "--optimize", "--memory-limit", "1MiB", *options)["counts"]["AR"]
 
     assert counts({"a": [0, 2, 4], "b": [0, 2, 4]}) == 1
     assert counts({"a": [0, 2, 4], "b": [0, 2, 6]}) == 2
@@ -224,8 +226,7 @@ def test_topologies(exported, tmp_path):
     run_with = lambda *o: json.loads(run(tool("shardc"), "simulate", exported, *files, *o, "--format", "json").stdout)
     assert run_with()["topology"] == "h100-64"  # no durations
     assert run_with("--topology", "h200-8")["topology"] == "h200-8"
-    slow = run_with("--topology", "cpu-local")
-    assert slow["comm_us"]["total"] > run_with()["comm_us"]["total"]
+    assert run_with("--topology", "cpu-local")["compute_us"] > 10 * run_with()["compute_us"]
     assert "no target named 'nowhere'" in refused(exported, "--topology", "nowhere")
 
 

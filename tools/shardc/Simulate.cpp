@@ -315,6 +315,8 @@ int run(const char *) {
   if (!trace.empty())
     ok &= writeFile(trace,
                     [&](std::ostream &out) { writeTimelines(graph, *input.costModel, plan, out); });
+  if (!ok)
+    return 1;
   auto report = [&](std::ostream &out) {
     (format == Format::Json ? shardc::writeSimulation : shardc::printSimulation)(simulation, out);
   };
