@@ -81,8 +81,8 @@ void shardc::collectives::writeExplanation(const Graph &graph, const OptimizeRes
 
 namespace {
 
-/// How many members and examples a person is shown; JSON has them all.
-constexpr size_t shown = 6;
+/// How many members and examples, and how many buckets, a person is shown; JSON has them all.
+constexpr size_t shown = 6, shownBuckets = 100;
 
 std::string format(const char *pattern, ...) {
   char buffer[160];
@@ -142,8 +142,11 @@ void printBucket(const Graph &graph, size_t id, const BucketRecord &bucket, Orig
 
 void shardc::collectives::printExplanation(const Graph &graph, const OptimizeResult &result,
                                            Origins origins, std::ostream &out) {
-  for (size_t id = 0; id != result.buckets.size(); ++id)
+  size_t numShown = std::min(shownBuckets, result.buckets.size());
+  for (size_t id = 0; id != numShown; ++id)
     printBucket(graph, id, result.buckets[id], origins, out);
+  if (numShown != result.buckets.size())
+    out << "and " << result.buckets.size() - numShown << " more buckets\n";
 
   // By reason and kind, in the order of the enumerations.
   std::map<std::pair<AloneReason, CollectiveKind>, std::vector<const AloneRecord *>> alone;

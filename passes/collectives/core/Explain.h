@@ -31,7 +31,7 @@ using Origins = std::span<const Origin>;
 void writeExplanation(const Graph &graph, const OptimizeResult &result, Origins origins,
                       std::ostream &out);
 
-/// The same for people: every bucket, and the collectives left alone by reason.
+/// The same for people: the first buckets, and the collectives left alone by reason.
 void printExplanation(const Graph &graph, const OptimizeResult &result, Origins origins,
                       std::ostream &out);
 
