@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """TorchScript models, traced and scripted, through the whole main job with PyTorch's answers; and files that are
 refused."""
+import fcntl
 import pathlib
 import random
 import struct
@@ -33,9 +34,12 @@ def folder():
     target = MODELS / "torchscript"
     sources = [ROOT / "test/models/builders.py", ROOT / "test/models/export_torchscript.py"]
     stamp = target / "stamp"
-    if not stamp.exists() or stamp.stat().st_mtime < max(s.stat().st_mtime for s in sources):
-        run(sys.executable, sources[1], "-o", target, timeout=900)
-        stamp.touch()
+    target.mkdir(parents=True, exist_ok=True)
+    with open(target / ".lock", "w") as lock:  # tests run in several processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.stat().st_mtime < max(s.stat().st_mtime for s in sources):
+            run(sys.executable, sources[1], "-o", target, timeout=900)
+            stamp.touch()
     return target
 
 
