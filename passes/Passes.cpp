@@ -20,4 +20,5 @@ void shardc::registerAllPasses() {
   registerLocalizePasses();
   registerLocalizePipeline();
   registerCollectivesPasses();
+  registerOptimizeCollectivesPipeline();
 }

@@ -10,6 +10,7 @@
 #include "lowering/exec/Exec.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
+#include "passes/collectives/verify/Sequence.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
@@ -23,6 +24,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA1.h"
 #include "llvm/Target/TargetMachine.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace shardc;
@@ -149,6 +152,16 @@ std::string textOf(Attribute attribute) {
   return text;
 }
 
+/// The hashes of the functions' collective sequences, from the form that all ranks share; empty
+/// where nobody has verified them. (Variants of one function have one.)
+std::string verifiedSequences(ModuleOp module) {
+  std::set<std::string> hashes;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto hash = function->getAttrOfType<StringAttr>(kSequenceHashAttr))
+      hashes.insert(hash.str());
+  return llvm::join(hashes, " ");
+}
+
 LogicalResult Compiler::run() {
   llvm::Expected<cpu::Target> resolved = cpu::resolveTarget(options.target);
   if (!resolved)
@@ -161,6 +174,7 @@ LogicalResult Compiler::run() {
     return emitError(module.getLoc()) << "the memory that '" << options.name
                                       << "' needs depends on its dynamic dims: a memory limit "
                                          "holds for static shapes only";
+  std::string sequences = verifiedSequences(module);
   if (failed(lower()))
     return failure();
   if (options.onStage)
@@ -179,7 +193,9 @@ LogicalResult Compiler::run() {
   facts.target = &target;
   facts.tool = options.tool;
   facts.usesBlas = usesBlas;
-  facts.sequenceHash = hashOf(textOf(module->getAttr(exec::kCollectivesAttr)));
+  if (sequences.empty())
+    sequences = textOf(module->getAttr(exec::kCollectivesAttr));
+  facts.sequenceHash = hashOf(sequences);
   facts.arenaBytes = [&](StringRef variant) { return variants[variant].arenaBytes; };
   // The hash covers code and description; the tables follow from both.
   std::string description = manifestJson(*program, facts);

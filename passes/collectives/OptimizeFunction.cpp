@@ -3,10 +3,11 @@
 #include "passes/collectives/OptimizeFunction.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/interfaces/ModelLocation.h"
+#include "passes/collectives/DecisionAttributes.h"
 #include "passes/cost/core/TargetDescription.h"
 
 #include "mlir/IR/Builders.h"
-#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -47,16 +48,22 @@ namespace {
 /// Notes decisions as attributes, and as remarks.
 class Recorder {
 public:
-  Recorder(func::FuncOp function, const OptimizeResult &result, ArrayRef<Operation *> partOf,
-           bool remarks)
-      : function(function), result(result), partOf(partOf), remarks(remarks),
-        builder(function.getContext()) {}
+  /// Before the plan is applied: members of buckets are gone afterwards.
+  Recorder(func::FuncOp function, const ProgramGraph &program, const OptimizeResult &result)
+      : function(function), result(result), builder(function.getContext()) {
+    for (const BucketRecord &bucket : result.buckets) {
+      SmallVector<Attribute> places;
+      for (NodeId member : bucket.members)
+        places.push_back(builder.getStringAttr(describePlace(program.opOf[member]->getLoc())));
+      membersOf.push_back(builder.getArrayAttr(places));
+    }
+  }
 
-  void run() {
-    for (const BucketRecord &bucket : result.buckets)
-      record(bucket);
+  void run(ArrayRef<Operation *> partOf, bool remarks) {
+    for (auto [bucket, members] : llvm::zip_equal(result.buckets, membersOf))
+      record(bucket, members, partOf[bucket.members.front()], remarks);
     for (const AloneRecord &alone : result.alone)
-      record(alone);
+      record(alone, partOf[alone.node], remarks);
     auto figures = [&](const Figures &f, StringRef when) {
       number("step" + when.str() + "_us", f.stepUs);
       number("exposed" + when.str() + "_us", f.totalExposedUs());
@@ -68,10 +75,9 @@ public:
   }
 
 private:
-  void record(const BucketRecord &bucket) {
-    Operation *op = partOf[bucket.members.front()];
+  void record(const BucketRecord &bucket, ArrayAttr members, Operation *op, bool remarks) {
     StringRef closed = textOf(bucket.closed);
-    integer("members", bucket.members.size());
+    entries.set("members", members);
     integer("bytes", bucket.bytes);
     if (bucket.capBytes != UINT64_MAX)
       integer("cap_bytes", bucket.capBytes);
@@ -84,8 +90,7 @@ private:
                        << bucket.bytes << " bytes, closed by: " << closed;
   }
 
-  void record(const AloneRecord &alone) {
-    Operation *op = partOf[alone.node];
+  void record(const AloneRecord &alone, Operation *op, bool remarks) {
     if (!op || op->hasAttr(kBucketAttr)) // a bucket of an earlier pass
       return;
     StringRef reason = textOf(alone.reason);
@@ -113,8 +118,7 @@ private:
 
   func::FuncOp function;
   const OptimizeResult &result;
-  ArrayRef<Operation *> partOf;
-  bool remarks;
+  std::vector<ArrayAttr> membersOf;
   Builder builder;
   NamedAttrList entries;
 };
@@ -135,7 +139,7 @@ FailureOr<OptimizeResult> shardc::optimizeFunction(func::FuncOp function,
   OptimizeResult result = optimize(program->graph, model, options);
   if (!result.error.empty())
     return function.emitOpError() << result.error;
-  std::vector<Operation *> partOf = applyPlan(function, *program, result.plan, form);
-  Recorder(function, result, partOf, remarks).run();
+  Recorder recorder(function, *program, result);
+  recorder.run(applyPlan(function, *program, result.plan, form), remarks);
   return result;
 }

@@ -11,16 +11,6 @@
 
 namespace shardc {
 
-// Attributes that say what was decided. They stay on ops until the program is lowered.
-/// On a collective made of several: {members, bytes, cap_bytes (absent: auto), closed,
-/// exposed_before_us, exposed_after_us}.
-inline constexpr llvm::StringLiteral kBucketAttr = "dist.bucket";
-/// On one that was left alone: {reason, exposed_before_us, exposed_after_us}.
-inline constexpr llvm::StringLiteral kAloneAttr = "dist.alone";
-/// On a function: {step_us, exposed_us, peak_bytes} of the program as it is now, and the same of
-/// the program before as {step_before_us, ...}.
-inline constexpr llvm::StringLiteral kPredictedAttr = "dist.predicted";
-
 /// Options as text, as passes have them.
 struct OptimizeText {
   std::string topology, caps;

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace shardc {
 
@@ -21,6 +22,31 @@ namespace shardc {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/collectives/Passes.h.inc"
+
+/// Options of --shardc-optimize-collectives; see dist-schedule-collectives.
+struct OptimizeCollectivesOptions : mlir::PassPipelineOptions<OptimizeCollectivesOptions> {
+  Option<std::string> topology{
+      *this, "topology",
+      llvm::cl::desc("Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or "
+                     "the file of a target description"),
+      llvm::cl::init("h100-64")};
+  Option<uint64_t> memoryLimit{
+      *this, "memory-limit",
+      llvm::cl::desc("Bytes that one rank may hold at once; 0: what the program takes, and 2 %")};
+  Option<std::string> caps{*this, "caps", llvm::cl::desc("Caps of buckets in MiB, or auto"),
+                           llvm::cl::init("auto")};
+  Option<bool> simplify{*this, "simplify", llvm::cl::desc("Simplify before"), llvm::cl::init(true)};
+  Option<bool> bucket{*this, "bucket", llvm::cl::desc("Merge collectives"), llvm::cl::init(true)};
+  Option<bool> reorder{*this, "reorder", llvm::cl::desc("Move ops"), llvm::cl::init(true)};
+  Option<bool> mixedDtype{*this, "mixed-dtype",
+                          llvm::cl::desc("Gathers of different element types may share a bucket")};
+  Option<bool> flat{*this, "flat", llvm::cl::desc("Buckets are neither packed nor unpacked")};
+};
+
+/// local -> scheduled.
+void buildOptimizeCollectivesPipeline(mlir::OpPassManager &manager,
+                                      const OptimizeCollectivesOptions &options);
+void registerOptimizeCollectivesPipeline();
 
 } // namespace shardc
 

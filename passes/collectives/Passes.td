@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // local -> scheduled: fewer, larger and earlier collectives. Rules B1 to B9 and S1 to S4 are those
-// of docs/collectives.md.
+// of docs/collective-optimiser.md.
 
 #ifndef SHARDC_PASSES_COLLECTIVES_PASSES_TD
 #define SHARDC_PASSES_COLLECTIVES_PASSES_TD
@@ -25,6 +25,7 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
     | `scattered` | own slices of an all-reduce | reduce-scatter |
     | `narrowed` | all-reduce, then a narrower type | reduce-scatter, cast, all-gather, where cheaper |
     | `sums` | sum of reduces (siblings, micro-batches) | one reduce of the sum |
+    | `averages` | sum over n ranks, divided by n | average |
     | `chains` | all-reduce over one axis, then another | one over both |
     | `casts` | gather then narrow; widen then gather | the narrow type moves |
     | `views` | all-gather of a transposed or reshaped shard | the view of the all-gather |
@@ -55,6 +56,7 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
     Statistic<"numScattered", "scattered", "All-reduces that became reduce-scatters">,
     Statistic<"numNarrowed", "narrowed", "All-reduces whose way back takes a narrower type">,
     Statistic<"numSums", "sums", "Sums of two reduces that became one reduce">,
+    Statistic<"numAverages", "averages", "Divisions by the number of ranks that a reduction does itself">,
     Statistic<"numCasts", "casts", "Casts that traded places with a collective">,
     Statistic<"numViews", "views", "Views that traded places with an all-gather">,
     Statistic<"numPermutes", "permutes", "Permutes that became one with the one before">,

@@ -4,6 +4,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/GroupText.h"
 #include "dialects/interfaces/ModelLocation.h"
+#include "passes/collectives/DecisionAttributes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -57,7 +58,57 @@ CollectiveRecord record(dist::CollectiveOpInterface op) {
     r.reduction = reductionName(*reduction);
   r.module = getModulePath(op->getLoc()).str();
   r.location = describePlace(op->getLoc());
+  r.bucket = op->getAttrOfType<DictionaryAttr>(kBucketAttr);
+  r.alone = op->getAttrOfType<DictionaryAttr>(kAloneAttr);
   return r;
+}
+
+/// Attributes of decisions hold numbers, texts and lists of texts.
+llvm::json::Value toJson(Attribute attribute) {
+  if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {
+    llvm::json::Object object;
+    for (NamedAttribute entry : dictionary)
+      object[entry.getName().getValue()] = toJson(entry.getValue());
+    return object;
+  }
+  if (auto list = dyn_cast<ArrayAttr>(attribute)) {
+    llvm::json::Array array;
+    for (Attribute element : list)
+      array.push_back(toJson(element));
+    return array;
+  }
+  if (auto number = dyn_cast<IntegerAttr>(attribute))
+    return number.getInt();
+  if (auto number = dyn_cast<FloatAttr>(attribute))
+    return number.getValueAsDouble();
+  if (auto text = dyn_cast<StringAttr>(attribute))
+    return text.getValue().str();
+  return nullptr;
+}
+
+double numberIn(DictionaryAttr attribute, StringRef name) {
+  auto number = attribute.getAs<FloatAttr>(name);
+  return number ? number.getValueAsDouble() : 0;
+}
+
+/// "bucket of 3, 12288 bytes, cap 26214400, closed by cap; exposed 51.0 -> 17.0 us: a, b, c"
+void printBucket(DictionaryAttr bucket, llvm::raw_ostream &os) {
+  auto members = bucket.getAs<ArrayAttr>("members");
+  auto bytes = bucket.getAs<IntegerAttr>("bytes"), cap = bucket.getAs<IntegerAttr>("cap_bytes");
+  auto closed = bucket.getAs<StringAttr>("closed");
+  if (!members || !bytes || !closed)
+    return;
+  os << "       bucket of " << members.size() << ", " << bytes.getInt() << " bytes, cap ";
+  if (cap)
+    os << cap.getInt();
+  else
+    os << "auto";
+  os << ", closed by " << closed.getValue()
+     << llvm::format("; exposed %.1f -> %.1f us: ", numberIn(bucket, "exposed_before_us"),
+                     numberIn(bucket, "exposed_after_us"));
+  llvm::interleaveComma(members, os,
+                        [&](Attribute member) { os << cast<StringAttr>(member).getValue(); });
+  os << "\n";
 }
 
 int64_t roundedBytes(double bytes) { return static_cast<int64_t>(bytes + 0.5); }
@@ -71,6 +122,8 @@ CollectiveReport reportCollectives(ModuleOp module) {
   // All clones of one function have the same collectives in the same order.
   bool first = true;
   for (auto function : module.getOps<func::FuncOp>()) {
+    if (!report.predicted)
+      report.predicted = function->getAttrOfType<DictionaryAttr>(kPredictedAttr);
     unsigned position = 0;
     function.walk([&](dist::CollectiveOpInterface op) {
       CollectiveRecord next = record(op);
@@ -119,6 +172,10 @@ llvm::json::Object toJson(const CollectiveReport &report) {
       entry["reduction"] = r.reduction;
     if (r.symbolic)
       entry["symbolic"] = true;
+    if (r.bucket)
+      entry["bucket"] = toJson(Attribute(r.bucket));
+    if (r.alone)
+      entry["alone"] = toJson(Attribute(r.alone));
     collectives.push_back(std::move(entry));
   }
   llvm::json::Object totalsJson;
@@ -126,10 +183,24 @@ llvm::json::Object toJson(const CollectiveReport &report) {
     totalsJson[kind] = llvm::json::Object{{"count", total.count},
                                           {"tensors", total.tensors},
                                           {"bytes_per_rank", roundedBytes(total.bytes)}};
-  return llvm::json::Object{{"world", report.mesh.numDevices()},
-                            {"mesh", std::move(mesh)},
-                            {"collectives", std::move(collectives)},
-                            {"totals", std::move(totalsJson)}};
+  llvm::json::Object json{{"world", report.mesh.numDevices()},
+                          {"mesh", std::move(mesh)},
+                          {"collectives", std::move(collectives)},
+                          {"totals", std::move(totalsJson)}};
+  if (report.predicted)
+    json["predicted"] = toJson(Attribute(report.predicted));
+  return json;
+}
+
+std::vector<AloneRemark> remarksOf(const CollectiveReport &report) {
+  std::vector<AloneRemark> remarks;
+  for (const CollectiveRecord &r : report.collectives)
+    if (auto reason = r.alone ? r.alone.getAs<StringAttr>("reason") : StringAttr())
+      remarks.push_back({(dist::stringifyCollectiveKind(r.kind) + " over " + r.group +
+                          " is in no bucket: " + reason.getValue())
+                             .str(),
+                         r.module, r.location});
+  return remarks;
 }
 
 void printText(const CollectiveReport &report, llvm::raw_ostream &os) {
@@ -148,10 +219,19 @@ void printText(const CollectiveReport &report, llvm::raw_ostream &os) {
        << llvm::format("%16lld", static_cast<long long>(roundedBytes(r.bytesPerRank)))
        << (r.symbolic ? "+ " : "  ") << llvm::left_justify(r.elementType, 6) << " " << r.location
        << (r.tensors == 1 ? "" : " (" + std::to_string(r.tensors) + " tensors)") << "\n";
+    if (r.bucket)
+      printBucket(r.bucket, os);
     total += r.bytesPerRank;
   }
   os << report.collectives.size() << " collectives, " << roundedBytes(total)
      << " bytes per rank in one step\n";
+  if (report.predicted)
+    os << llvm::format("predicted: step %.1f us, of which exposed communication %.1f us "
+                       "(unoptimised: %.1f and %.1f)\n",
+                       numberIn(report.predicted, "step_us"),
+                       numberIn(report.predicted, "exposed_us"),
+                       numberIn(report.predicted, "step_before_us"),
+                       numberIn(report.predicted, "exposed_before_us"));
   if (llvm::any_of(report.collectives, [](const CollectiveRecord &r) { return r.symbolic; }))
     os << "+ with every symbolic dim counted as 1\n";
 }

@@ -22,20 +22,30 @@ struct CollectiveRecord {
   double bytesPerRank = 0; ///< the largest of all ranks; symbolic dims count as 1
   bool symbolic = false;   ///< bytesPerRank depends on a symbolic dim
   std::string elementType, reduction, module, location;
+  /// What the optimiser of collectives has decided about it (DecisionAttributes.h); null if
+  /// nothing.
+  mlir::DictionaryAttr bucket, alone;
 };
 
 struct CollectiveReport {
   Mesh mesh;
   std::vector<CollectiveRecord> collectives; ///< in program order
+  mlir::DictionaryAttr predicted;            ///< null where nothing was predicted
 };
 
 /// Reads the local or scheduled stage. Where the program was specialised, a collective's bytes are
 /// the largest over the clones. Linear in the number of ops.
 CollectiveReport reportCollectives(mlir::ModuleOp module);
 
-/// `{"world", "mesh", "collectives": [...], "totals": {...}}` as cli.md has it, without predictions
-/// and remarks.
+/// `{"world", "mesh", "collectives": [...], "totals": {...}, "predicted": {...}}`, without remarks.
+/// A collective has "bucket" or "alone" where the optimiser has decided about it.
 llvm::json::Object toJson(const CollectiveReport &report);
+
+/// For each collective that was left alone, why.
+struct AloneRemark {
+  std::string message, module, location;
+};
+std::vector<AloneRemark> remarksOf(const CollectiveReport &report);
 
 /// A table: one line for each group of equal collectives, with the modules they come from.
 void printText(const CollectiveReport &report, llvm::raw_ostream &os);

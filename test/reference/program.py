@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs as plain objects, read from what `shard-opt --test-print-program-json` writes."""
 import json
+import re
 import subprocess
 
 import torch
@@ -13,26 +14,25 @@ DTYPES = {
 
 
 class Type:
-    """A tensor type (shape with None for dynamic dims, dtype, layout text or None) or another kind."""
+    """A tensor type, or a future of one (shape with None for dynamic dims, dtype, layout text or None) or another kind."""
 
     def __init__(self, data):
         self.kind = data["kind"]
         self.shape = data.get("shape")
-        self.dtype = DTYPES.get(data.get("element"))
+        element = data.get("element")
+        if future := re.fullmatch(r"!dist\.future<tensor<((?:[0-9?]+x)*)(\w+)>>", self.kind):
+            # What it will deliver.
+            self.kind, element = "tensor", future[2]
+            self.shape = [None if n == "?" else int(n) for n in future[1].split("x")[:-1]]
+        self.dtype = DTYPES.get(element)
         self.layout = data.get("layout")
 
     @property
     def is_tensor(self):
         return self.kind == "tensor"
 
-    @property
-    def is_future(self):
-        return self.kind.startswith("!dist.future")
-
     def mismatch(self, value):
         """Why a run-time value is not of this type, or None."""
-        if self.is_future:  # its wait says what it delivers
-            return None if isinstance(value, torch.Tensor) else "no tensor where a future is due"
         if not self.is_tensor:
             return None if not isinstance(value, torch.Tensor) else f"a tensor where {self.kind} is due"
         if value.dtype != self.dtype:

@@ -23,6 +23,7 @@ namespace {
 cl::OptionCategory category("Options of shardc compile");
 cl::SubCommand command("compile", "make one shared object for all ranks of a mesh");
 shardc::ModelOptions options(command, category);
+shardc::CollectiveOptions collectives(command, category);
 cl::opt<std::string> output("o", cl::desc("the shared object to write"), cl::value_desc("file"),
                             cl::Required, cl::sub(command), cl::cat(category));
 cl::opt<std::string> target("target",
@@ -106,8 +107,8 @@ int run(const char *) {
   shardc::EmbeddedConstants constants;
   if (failed(constants.open(options.model, *module)) ||
       failed(shardc::partition(*module, options)) ||
-      failed(shardc::runPipeline(*module, "dist-specialize")) ||
-      failed(shardc::saveStage(*module, options, "4-specialized")))
+      failed(shardc::optimizeCollectives(*module, options, collectives)) ||
+      failed(shardc::specialize(*module, options)))
     return 1;
   shardc::CompileOptions compile;
   compile.target = target;
@@ -117,7 +118,7 @@ int run(const char *) {
   compile.constants = [&](StringRef name) { return constants.find(name); };
   bool saved = true;
   compile.onStage = [&](ModuleOp lowered, StringRef name) {
-    saved &= succeeded(shardc::saveStage(lowered, options, ("5-" + name).str()));
+    saved &= succeeded(shardc::saveStage(lowered, options, ("6-" + name).str()));
   };
   // A copy: lld, as a library, resets the options of the process.
   std::string path = output;

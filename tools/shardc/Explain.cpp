@@ -19,6 +19,7 @@ namespace {
 cl::OptionCategory category("Options of shardc explain");
 cl::SubCommand command("explain", "say what a sharded model communicates, where and why");
 shardc::ModelOptions options(command, category);
+shardc::CollectiveOptions collectives(command, category);
 enum class Format { Text, Json };
 cl::opt<Format> format("format", cl::desc("form of the report"), cl::init(Format::Text),
                        cl::values(clEnumValN(Format::Text, "text", "a table for people"),
@@ -57,7 +58,8 @@ int run(const char *) {
   shardc::ModelDiagnostics diagnostics(&context);
   OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
   if (!module || failed(shardc::partition(*module, options)) ||
-      failed(shardc::runPipeline(*module, "dist-specialize")))
+      failed(shardc::optimizeCollectives(*module, options, collectives)) ||
+      failed(shardc::specialize(*module, options)))
     return 1;
   std::string message;
   std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &message);
@@ -66,7 +68,10 @@ int run(const char *) {
     return 1;
   }
   shardc::CollectiveReport report = shardc::reportCollectives(*module);
-  (format == Format::Json ? writeJson : writeText)(report, diagnostics.remarks(), file->os());
+  std::vector<shardc::ModelDiagnostics::Remark> remarks = diagnostics.remarks();
+  for (shardc::AloneRemark &remark : remarksOf(report))
+    remarks.push_back({remark.message, remark.module, remark.location});
+  (format == Format::Json ? writeJson : writeText)(report, remarks, file->os());
   file->keep();
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "dialects/dist/FunctionAttributes.h"
 #include "importers/Input.h"
+#include "passes/collectives/Passes.h"
 #include "passes/placement/Passes.h"
 
 #include "mlir/IR/AsmState.h"
@@ -40,6 +41,24 @@ ModelOptions::ModelOptions(cl::SubCommand &command, cl::OptionCategory &category
              cl::value_desc("spec"), cl::sub(command), cl::cat(category),
              cl::callback([](const std::string &spec) { inputOptions().inputs.push_back(spec); })) {
 }
+
+CollectiveOptions::CollectiveOptions(cl::SubCommand &command, cl::OptionCategory &category)
+    : keep("keep-collectives",
+           cl::desc("leave collectives as placement made them: none is merged, moved or removed"),
+           cl::sub(command), cl::cat(category)),
+      topology(
+          "topology",
+          cl::desc("cost model of the machine: h100-8, h100-64, h200-8, cpu-local, or the file "
+                   "of a target description"),
+          cl::value_desc("name"), cl::init("cpu-local"), cl::sub(command), cl::cat(category)),
+      caps("bucket-caps",
+           cl::desc("largest sizes of buckets in MiB, e.g. 25 or 1,25; auto: what the cost model "
+                    "says"),
+           cl::value_desc("sizes"), cl::init("auto"), cl::sub(command), cl::cat(category)),
+      memoryLimit("memory-limit",
+                  cl::desc("bytes that one rank may hold while it runs (default: what the program "
+                           "takes unoptimised, and 2 %)"),
+                  cl::value_desc("bytes"), cl::init(0), cl::sub(command), cl::cat(category)) {}
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
   std::string message;
@@ -120,6 +139,29 @@ LogicalResult partition(ModuleOp module, const ModelOptions &options) {
       failed(runPipeline(module, "shardc-localize")))
     return failure();
   return saveStage(module, options, "3-local");
+}
+
+LogicalResult optimizeCollectives(ModuleOp module, const ModelOptions &options,
+                                  const CollectiveOptions &collectives) {
+  if (collectives.keep)
+    return runPipeline(module, "dist-verify-schedule");
+  OptimizeCollectivesOptions optimize;
+  optimize.topology = collectives.topology;
+  optimize.caps = collectives.caps;
+  optimize.memoryLimit = collectives.memoryLimit;
+  // The runtime takes the tensors of a bucket where they are.
+  optimize.flat = true;
+  PassManager passes(module->getContext());
+  buildOptimizeCollectivesPipeline(passes, optimize);
+  if (failed(passes.run(module)))
+    return failure();
+  return saveStage(module, options, "4-scheduled");
+}
+
+LogicalResult specialize(ModuleOp module, const ModelOptions &options) {
+  if (failed(runPipeline(module, "dist-specialize,dist-verify-schedule")))
+    return failure();
+  return saveStage(module, options, "5-specialized");
 }
 
 } // namespace shardc

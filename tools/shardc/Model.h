@@ -19,6 +19,15 @@ struct ModelOptions {
   llvm::cl::list<std::string> places, inputs;
 };
 
+/// How collectives are optimised.
+struct CollectiveOptions {
+  CollectiveOptions(llvm::cl::SubCommand &command, llvm::cl::OptionCategory &category);
+
+  llvm::cl::opt<bool> keep;
+  llvm::cl::opt<std::string> topology, caps;
+  llvm::cl::opt<uint64_t> memoryLimit;
+};
+
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
 /// reported.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRContext *context);
@@ -29,6 +38,14 @@ mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef pipeline)
 /// imported -> placed -> local, with the plan and mesh of the options; saves each stage where
 /// asked. A module of the local or scheduled stage is only verified.
 mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options);
+
+/// local -> scheduled, unless collectives are to be kept as they are; saves the stage where asked.
+/// All ranks have the same collectives in the same order afterwards, which is checked.
+mlir::LogicalResult optimizeCollectives(mlir::ModuleOp module, const ModelOptions &options,
+                                        const CollectiveOptions &collectives);
+
+/// scheduled (or local) -> one function for each kind of rank, all shapes static.
+mlir::LogicalResult specialize(mlir::ModuleOp module, const ModelOptions &options);
 
 /// Writes the module to DIR/NAME.mlir if the user asked for stages.
 mlir::LogicalResult saveStage(mlir::ModuleOp module, const ModelOptions &options,

@@ -47,7 +47,7 @@ private:
 /// One counter per rule, as in Passes.td.
 struct SimplifyCounts {
   PassStatistic &gatherSlices, &gatherReplicated, &reduceReplicated, &scattered, &narrowed, &sums,
-      &casts, &views, &permutes, &chains;
+      &averages, &casts, &views, &permutes, &chains;
 };
 
 // Replicated.cpp: what all ranks hold already does not travel.

@@ -109,6 +109,40 @@ template <typename Op> struct SumOfReduces : SimplifyRule<Op> {
   }
 };
 
+/// div(reduce sum over n ranks, n) -> reduce avg: who writes the sum divides it (B6)
+struct AverageOfSum : SimplifyRule<aten::DivOp> {
+  using SimplifyRule::SimplifyRule;
+  LogicalResult apply(aten::DivOp op, PatternRewriter &rewriter) const override {
+    Operation *reduce = op.getSelf().getDefiningOp();
+    if (!isa_and_nonnull<AllReduceOp, ReduceScatterOp>(reduce) || !reduce->hasOneUse() ||
+        reduce->getNumResults() != 1 || op.getRoundingMode() ||
+        op.getType() != op.getSelf().getType())
+      return failure();
+    auto collective = cast<CollectiveOpInterface>(reduce);
+    auto divisor = op.getOther().getDefiningOp<aten::ConstantOp>();
+    auto value =
+        divisor ? dyn_cast<DenseFPElementsAttr>(divisor.getValue()) : DenseFPElementsAttr();
+    if (collective.isAsync() || collective.getReductionOrNone() != Reduction::Sum || !value ||
+        !value.isSplat())
+      return failure();
+    APFloat ranks(value.getSplatValue<APFloat>().getSemantics());
+    ranks.convertFromAPInt(APInt(64, collective.getGroup().getGroupSize()), /*IsSigned=*/false,
+                           APFloat::rmNearestTiesToEven);
+    if (ranks.compare(value.getSplatValue<APFloat>()) != APFloat::cmpEqual)
+      return failure();
+    Location location = rewriter.getFusedLoc({reduce->getLoc(), op.getLoc()});
+    Transfer transfer = getTransfer(collective, 0);
+    rewriter.setInsertionPoint(reduce);
+    Value average = isa<AllReduceOp>(reduce)
+                        ? buildAllReduce(rewriter, location, collective.getGroup(), Reduction::Avg,
+                                         transfer.tensor)
+                        : buildReduceScatter(rewriter, location, collective.getGroup(),
+                                             Reduction::Avg, transfer);
+    rewriter.replaceOp(op, average);
+    return success();
+  }
+};
+
 /// all_reduce over one axis of an all_reduce over another -> one over both
 struct ChainOfReduces : SimplifyRule<AllReduceOp> {
   using SimplifyRule::SimplifyRule;
@@ -146,5 +180,6 @@ void shardc::populateSumRules(RewritePatternSet &patterns, SimplifyContext &arou
                               SimplifyCounts counts) {
   MLIRContext *context = patterns.getContext();
   patterns.add<SumOfReduces<aten::AddOp>, SumOfReduces<aten::SubOp>>(context, around, counts.sums);
+  patterns.add<AverageOfSum>(context, around, counts.averages);
   patterns.add<ChainOfReduces>(context, around, counts.chains);
 }

@@ -5,6 +5,7 @@
 
 // STATS-DAG: 4 sums
 // STATS-DAG: 1 chains
+// STATS-DAG: 2 averages
 
 #mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
@@ -116,4 +117,37 @@ func.func @no_chain(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, ten
   %c = dist.all_reduce sum over #tp %y : tensor<4xf32>
   %d = dist.all_reduce sum over #dp %c : tensor<4xf32>
   return %b, %c, %d : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// Divided by the number of ranks: whoever writes the sum divides it.
+// CHECK-LABEL: func.func @averages(
+// CHECK-NEXT: %[[A:.*]] = dist.all_reduce avg over #tp %arg0 : tensor<5xf16>
+// CHECK-NEXT: %[[B:.*]] = dist.reduce_scatter avg over #tp %arg1 dim 0 : (tensor<6xf32>) -> tensor<3xf32>
+// CHECK-NEXT: return %[[A]], %[[B]]
+func.func @averages(%x: tensor<5xf16>, %y: tensor<6xf32>) -> (tensor<5xf16>, tensor<3xf32>) {
+  %two16 = aten.constant dense<2.0> : tensor<f16>
+  %two = aten.constant dense<2.0> : tensor<f32>
+  %a = dist.all_reduce sum over #tp %x : tensor<5xf16>
+  %0 = aten.div %a, %two16 : (tensor<5xf16>, tensor<f16>) -> tensor<5xf16>
+  %b = dist.reduce_scatter sum over #tp %y dim 0 : (tensor<6xf32>) -> tensor<3xf32>
+  %1 = aten.div %b, %two : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+  return %0, %1 : tensor<5xf16>, tensor<3xf32>
+}
+
+// By another number, by a rounded quotient, of a maximum, of integers.
+// CHECK-LABEL: func.func @no_averages(
+// CHECK-NOT: avg
+func.func @no_averages(%x: tensor<5xf32>, %y: tensor<6xi64>) -> (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<6xf32>) {
+  %two = aten.constant dense<2.0> : tensor<f32>
+  %four = aten.constant dense<4.0> : tensor<f32>
+  %a = dist.all_reduce sum over #tp %x : tensor<5xf32>
+  %0 = aten.div %a, %four : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %nx = aten.neg %x : (tensor<5xf32>) -> tensor<5xf32>
+  %b = dist.all_reduce sum over #tp %nx : tensor<5xf32>
+  %1 = aten.div %b, %two {rounding_mode = "floor"} : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %c = dist.all_reduce max over #tp %nx : tensor<5xf32>
+  %2 = aten.div %c, %two : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %d = dist.all_reduce sum over #tp %y : tensor<6xi64>
+  %3 = aten.div %d, %two : (tensor<6xi64>, tensor<f32>) -> tensor<6xf32>
+  return %0, %1, %2, %3 : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<6xf32>
 }
