@@ -32,7 +32,7 @@ struct BucketCollectives : shardc::impl::BucketCollectivesBase<BucketCollectives
       if (function.isExternal())
         continue;
       FailureOr<collectives::OptimizeResult> result =
-          optimizeFunction(function, *model, options, PlanForm::Local, remarks);
+          optimizeFunction(function, *model, options, {PlanForm::Local, remarks, bestEffort});
       if (failed(result))
         return signalPassFailure();
       numBuckets += result->buckets.size();

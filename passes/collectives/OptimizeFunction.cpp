@@ -127,19 +127,25 @@ private:
 
 FailureOr<OptimizeResult> shardc::optimizeFunction(func::FuncOp function,
                                                    const cost::CostModel &model,
-                                                   const OptimizeOptions &options, PlanForm form,
-                                                   bool remarks) {
+                                                   const OptimizeOptions &options,
+                                                   const OptimizeMode &mode) {
   FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
   if (failed(program))
     return failure();
-  for (NodeId node = 0; node != program->graph.numNodes(); ++node)
-    if (program->graph.isCollective(node) && !model.supports(program->graph.kindOf(node)))
+  const Graph &graph = program->graph;
+  for (NodeId node = 0; node != graph.numNodes(); ++node)
+    if (graph.isCollective(node) && !model.supports(graph.kindOf(node)))
       return program->opOf[node]->emitOpError("has no price in the cost model '")
              << std::string(model.name()) << "': choose another topology";
-  OptimizeResult result = optimize(program->graph, model, options);
+  OptimizeResult result = optimize(graph, model, options);
+  if (!result.error.empty() && mode.bestEffort) {
+    OptimizeOptions asItIs = options;
+    asItIs.schedule = asItIs.bucket = false;
+    result = optimize(graph, model, asItIs);
+  }
   if (!result.error.empty())
     return function.emitOpError() << result.error;
   Recorder recorder(function, *program, result);
-  recorder.run(applyPlan(function, *program, result.plan, form), remarks);
+  recorder.run(applyPlan(function, *program, result.plan, mode.form), mode.remarks);
   return result;
 }

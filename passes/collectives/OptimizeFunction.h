@@ -22,11 +22,18 @@ mlir::LogicalResult readOptions(mlir::ModuleOp module, const OptimizeText &text,
                                 collectives::OptimizeOptions &options,
                                 std::unique_ptr<cost::CostModel> &model);
 
-/// Optimises one function and notes what was decided. With `remarks` also as remarks at each bucket
-/// and each collective left alone.
+struct OptimizeMode {
+  PlanForm form;
+  /// Also a remark at each bucket and at each collective left alone.
+  bool remarks;
+  /// Where no order meets the memory limit: keep the program's order.
+  bool bestEffort;
+};
+
+/// Optimises one function and notes what was decided (DecisionAttributes.h).
 mlir::FailureOr<collectives::OptimizeResult>
 optimizeFunction(mlir::func::FuncOp function, const cost::CostModel &model,
-                 const collectives::OptimizeOptions &options, PlanForm form, bool remarks);
+                 const collectives::OptimizeOptions &options, const OptimizeMode &mode);
 
 /// Fails where the module's functions are clones made for some ranks: each would get an order of
 /// its own.

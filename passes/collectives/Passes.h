@@ -40,6 +40,9 @@ struct OptimizeCollectivesOptions : mlir::PassPipelineOptions<OptimizeCollective
   Option<bool> reorder{*this, "reorder", llvm::cl::desc("Move ops"), llvm::cl::init(true)};
   Option<bool> mixedDtype{*this, "mixed-dtype",
                           llvm::cl::desc("Gathers of different element types may share a bucket")};
+  Option<bool> bestEffort{
+      *this, "best-effort",
+      llvm::cl::desc("Keep the program's order where no order meets the memory limit")};
   Option<bool> flat{*this, "flat", llvm::cl::desc("Buckets are neither packed nor unpacked")};
 };
 

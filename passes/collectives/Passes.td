@@ -76,6 +76,9 @@ class OptimizerOptions {
            "Bytes that one rank may hold at once; 0: what the program takes now, and 2 % more">,
     Option<"mixedDtype", "mixed-dtype", "bool", "false",
            "Gathers of different element types may share a bucket (B5)">,
+    Option<"bestEffort", "best-effort", "bool", "false",
+           "Keep the program's order where no order meets the memory limit, instead of failing: for pipelines "
+           "in which whoever plans memory reports that">,
     Option<"flat", "flat", "bool", "false",
            "Operands of a bucket lie side by side in memory and results are used in place: no copies">,
     Option<"remarks", "remarks", "bool", "false",

@@ -26,6 +26,7 @@ void shardc::buildOptimizeCollectivesPipeline(OpPassManager &manager,
   schedule.memoryLimit = options.memoryLimit;
   schedule.mixedDtype = options.mixedDtype;
   schedule.flat = options.flat;
+  schedule.bestEffort = options.bestEffort;
   manager.addPass(createScheduleCollectives(schedule));
   manager.addPass(createVerifySchedule());
   manager.addPass(createVerifyStage({Stage::Scheduled}));

@@ -31,7 +31,7 @@ struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleColle
       if (function.isExternal())
         continue;
       FailureOr<collectives::OptimizeResult> result =
-          optimizeFunction(function, *model, options, PlanForm::Scheduled, remarks);
+          optimizeFunction(function, *model, options, {PlanForm::Scheduled, remarks, bestEffort});
       if (failed(result))
         return signalPassFailure();
       numBuckets += result->buckets.size();

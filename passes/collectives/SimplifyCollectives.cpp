@@ -54,6 +54,7 @@ struct SimplifyCollectives : shardc::impl::SimplifyCollectivesBase<SimplifyColle
                           numScattered,
                           numNarrowed,
                           numSums,
+                          numAverages,
                           numCasts,
                           numViews,
                           numPermutes,

@@ -104,10 +104,10 @@ int run(const char *) {
   OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
   if (!module)
     return 1;
+  collectives.memoryLimit = *limit;
   shardc::EmbeddedConstants constants;
   if (failed(constants.open(options.model, *module)) ||
-      failed(shardc::partition(*module, options)) ||
-      failed(shardc::optimizeCollectives(*module, options, collectives)) ||
+      failed(shardc::partition(*module, options, collectives)) ||
       failed(shardc::specialize(*module, options)))
     return 1;
   shardc::CompileOptions compile;

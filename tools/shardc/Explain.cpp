@@ -57,8 +57,7 @@ int run(const char *) {
   MLIRContext context(registry);
   shardc::ModelDiagnostics diagnostics(&context);
   OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
-  if (!module || failed(shardc::partition(*module, options)) ||
-      failed(shardc::optimizeCollectives(*module, options, collectives)) ||
+  if (!module || failed(shardc::partition(*module, options, collectives)) ||
       failed(shardc::specialize(*module, options)))
     return 1;
   std::string message;

@@ -54,11 +54,7 @@ CollectiveOptions::CollectiveOptions(cl::SubCommand &command, cl::OptionCategory
       caps("bucket-caps",
            cl::desc("largest sizes of buckets in MiB, e.g. 25 or 1,25; auto: what the cost model "
                     "says"),
-           cl::value_desc("sizes"), cl::init("auto"), cl::sub(command), cl::cat(category)),
-      memoryLimit("memory-limit",
-                  cl::desc("bytes that one rank may hold while it runs (default: what the program "
-                           "takes unoptimised, and 2 %)"),
-                  cl::value_desc("bytes"), cl::init(0), cl::sub(command), cl::cat(category)) {}
+           cl::value_desc("sizes"), cl::init("auto"), cl::sub(command), cl::cat(category)) {}
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
   std::string message;
@@ -125,9 +121,27 @@ static LogicalResult verifyPartitioned(ModuleOp module, const ModelOptions &opti
                                        : "dist-verify-stage{stage=local}");
 }
 
-LogicalResult partition(ModuleOp module, const ModelOptions &options) {
+static LogicalResult optimizeCollectives(ModuleOp module, const ModelOptions &options,
+                                         const CollectiveOptions &collectives) {
+  OptimizeCollectivesOptions optimize;
+  optimize.topology = collectives.topology.getValue();
+  optimize.caps = collectives.caps.getValue();
+  optimize.memoryLimit = collectives.memoryLimit;
+  optimize.bestEffort = true;
+  // The runtime takes the tensors of a bucket where they are.
+  optimize.flat = true;
+  PassManager passes(module->getContext());
+  buildOptimizeCollectivesPipeline(passes, optimize);
+  if (failed(passes.run(module)))
+    return failure();
+  return saveStage(module, options, "4-scheduled");
+}
+
+LogicalResult partition(ModuleOp module, const ModelOptions &options,
+                        const CollectiveOptions &collectives) {
   if (isPartitioned(module))
-    return verifyPartitioned(module, options);
+    return success(succeeded(verifyPartitioned(module, options)) &&
+                   succeeded(runPipeline(module, "dist-verify-schedule")));
   PassManager passes(module->getContext());
   ApplyPlanOptions plan;
   plan.mesh = options.mesh;
@@ -138,24 +152,11 @@ LogicalResult partition(ModuleOp module, const ModelOptions &options) {
       failed(saveStage(module, options, "2-placed")) ||
       failed(runPipeline(module, "shardc-localize")))
     return failure();
-  return saveStage(module, options, "3-local");
-}
-
-LogicalResult optimizeCollectives(ModuleOp module, const ModelOptions &options,
-                                  const CollectiveOptions &collectives) {
+  if (failed(saveStage(module, options, "3-local")))
+    return failure();
   if (collectives.keep)
     return runPipeline(module, "dist-verify-schedule");
-  OptimizeCollectivesOptions optimize;
-  optimize.topology = collectives.topology;
-  optimize.caps = collectives.caps;
-  optimize.memoryLimit = collectives.memoryLimit;
-  // The runtime takes the tensors of a bucket where they are.
-  optimize.flat = true;
-  PassManager passes(module->getContext());
-  buildOptimizeCollectivesPipeline(passes, optimize);
-  if (failed(passes.run(module)))
-    return failure();
-  return saveStage(module, options, "4-scheduled");
+  return optimizeCollectives(module, options, collectives);
 }
 
 LogicalResult specialize(ModuleOp module, const ModelOptions &options) {

@@ -25,7 +25,9 @@ struct CollectiveOptions {
 
   llvm::cl::opt<bool> keep;
   llvm::cl::opt<std::string> topology, caps;
-  llvm::cl::opt<uint64_t> memoryLimit;
+  /// Bytes; 0: what the program takes unoptimised, and 2 %. One that no order meets is reported
+  /// when memory is planned.
+  uint64_t memoryLimit = 0;
 };
 
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
@@ -35,14 +37,12 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRCont
 /// Runs a registered pipeline by its name.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef pipeline);
 
-/// imported -> placed -> local, with the plan and mesh of the options; saves each stage where
-/// asked. A module of the local or scheduled stage is only verified.
-mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options);
-
-/// local -> scheduled, unless collectives are to be kept as they are; saves the stage where asked.
-/// All ranks have the same collectives in the same order afterwards, which is checked.
-mlir::LogicalResult optimizeCollectives(mlir::ModuleOp module, const ModelOptions &options,
-                                        const CollectiveOptions &collectives);
+/// imported -> placed -> local -> scheduled, with the plan and mesh of the options; saves each
+/// stage where asked. With `collectives.keep` the program stays local. A module of the local or
+/// scheduled stage is taken as it is. Either way all ranks have the same collectives in the same
+/// order, which is checked.
+mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options,
+                              const CollectiveOptions &collectives);
 
 /// scheduled (or local) -> one function for each kind of rank, all shapes static.
 mlir::LogicalResult specialize(mlir::ModuleOp module, const ModelOptions &options);

@@ -227,8 +227,6 @@ FailureOr<ProgramGraph> shardc::buildProgramGraph(func::FuncOp function,
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("has control flow: the order of collectives is decided in programs "
                                 "without it, where it is the same on every rank");
-  FailureOr<LocalCosts> costs = LocalCosts::compute(function, model);
-  if (failed(costs))
-    return failure();
-  return GraphBuilder(function, *costs).run();
+  LocalCosts costs = LocalCosts::compute(function, model);
+  return GraphBuilder(function, costs).run();
 }

@@ -15,12 +15,10 @@ namespace shardc {
 
 class LocalCosts {
 public:
-  /// A dim that depends on a symbol counts as this many elements.
+  /// A dim that depends on a symbol, or that cannot be followed, counts as this many elements.
   static constexpr int64_t symbolicExtent = 512;
 
-  /// Fails, with errors at the ops concerned, where a dynamic dim depends on nothing.
-  static mlir::FailureOr<LocalCosts> compute(mlir::func::FuncOp function,
-                                             const cost::CostModel &model);
+  static LocalCosts compute(mlir::func::FuncOp function, const cost::CostModel &model);
 
   /// Bytes of a tensor, or of what a future delivers, on the rank where it is largest.
   uint64_t bytesOf(mlir::Value value) const;
