@@ -187,8 +187,7 @@ LogicalResult lowerCollective(HostProgram &program, Operation *op) {
       if (!token)
         return op->emitOpError("waits for a future that no collective here starts");
       tokens.insert(token);
-      StridedView delivered = program.view(future); // a copy: what is in the map moves as it grows
-      program.views[result] = delivered;
+      program.views[result] = program.view(future);
     }
     for (Value token : tokens)
       if (program.waited.insert(token).second)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // local -> scheduled: fewer, larger and earlier collectives. Rules B1 to B9 and S1 to S4 are those
-// of docs/collective-optimiser.md.
+// of docs/collective-passes.md.
 
 #ifndef SHARDC_PASSES_COLLECTIVES_PASSES_TD
 #define SHARDC_PASSES_COLLECTIVES_PASSES_TD
