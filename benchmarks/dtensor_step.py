@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One process of the DTensor side: torchrun --nproc-per-node 4 benchmarks/dtensor_step.py STEPS. Rank 0 prints JSON."""
 import json
-import resource
+import os
 import sys
 import time
 
@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import models
+import sides
 
 
 def main():
@@ -32,9 +33,8 @@ def main():
             begin = time.perf_counter()
             model(**inputs)
             times.append((time.perf_counter() - begin) * 1e3)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     if dist.get_rank() == 0:
-        print(json.dumps({"step_ms": sorted(times), "peak_bytes": peak}))
+        print(json.dumps({"step_ms": sorted(times), "peak_bytes": sides.peak_bytes(os.getpid())}))
     dist.destroy_process_group()
 
 

@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -29,15 +30,37 @@ def run(command):
     return subprocess.run([str(c) for c in command], text=True, capture_output=True, check=True).stdout
 
 
+def peak_bytes(pid):
+    """The most resident memory that a process has had since its exec, as Linux counts it; 0 once it is gone. (`ru_maxrss`
+    would count what its parent had when it forked, and this parent has loaded PyTorch.)"""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    lines = [line.split() for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(lines[0][1]) * 1024 if lines else 0
+
+
 def run_measured(command):
     """Standard output, the most memory that the process had in bytes, and its CPU time in ms."""
     process = subprocess.Popen([str(c) for c in command], text=True, stdout=subprocess.PIPE)
+    peak, ended = 0, threading.Event()
+
+    def watch():
+        nonlocal peak
+        while not ended.wait(0.005):
+            peak = max(peak, peak_bytes(process.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
+    ended.set()
+    watcher.join()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, stderr="(see above)")
-    return output, usage.ru_maxrss * 1024, (usage.ru_utime + usage.ru_stime) * 1e3
+    return output, peak, (usage.ru_utime + usage.ru_stime) * 1e3
 
 
 class Tools:
