@@ -94,6 +94,21 @@ TEST(FromProgram, MapsNodesOneToOne) {
   EXPECT_EQ(graph->rootOf(graph->results(add)[0]), graph->results(filled)[0]);
 }
 
+// Inductor's kernel in front of a bucketed gather writes one rank's part of the result.
+TEST(FromProgram, FillingABucketWritesOnePart) {
+  ProgramBuilder b;
+  te::TensorArg x = b.tensor("x", {100}), all = b.tensor("all", {800});
+  b.input(x);
+  b.node("fill", "torch.ops.bucketing._pre_bucket_all_gather.default",
+         {{"ag_ins", te::TensorListArg{{x}}}, {"group_size", int64_t(8)}}, {all});
+  b.output(all);
+  cost::SimV1 model;
+  std::vector<std::string> errors;
+  auto graph = graphFromProgram(b.program, {}, {}, model, errors);
+  ASSERT_TRUE(graph);
+  EXPECT_DOUBLE_EQ(graph->durationUs(0), (100 + 800 / 8) * 2 / 3.35e6);
+}
+
 TEST(FromProgram, GroupsMustBeKnown) {
   cost::SimV1 model;
   std::vector<std::string> errors;
