@@ -112,7 +112,8 @@ def memory(report, tools, rounds, model):
                 [(single["process_bytes"] / 2**20, eager / 2**20)])
 
     def rank_bytes(result):
-        return sum(result["peak_memory_of_a_rank"].values()) / 2**20
+        held = result["peak_memory_of_a_rank"]
+        return sum(held[kind] for kind in ("parameter_bytes", "persistent_bytes", "arena_bytes")) / 2**20
 
     report.pair("a rank of tp=4: its parameters and arena", "the same of 1 rank", "MB",
                 [(rank_bytes(sharded), rank_bytes(single))])
