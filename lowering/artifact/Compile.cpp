@@ -33,6 +33,7 @@ using namespace shardc::artifact;
 
 void shardc::buildLowerCpuPipeline(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
+  pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
   pm.addPass(memory::createAssignBuffers());
   pm.addPass(memory::createMergeKernels());

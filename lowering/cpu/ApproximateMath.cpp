@@ -4,6 +4,7 @@
 #include "lowering/exec/Exec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -29,16 +30,36 @@ bool hasGoodApproximation(StringRef name) {
                             name);
 }
 
+/// What is reduced may be added up in any order. Nothing else gets flags: a reciprocal in place of
+/// a division makes x / inf a NaN, and reordering (x + c) - c loses what the model meant.
+void allowReordering(linalg::GenericOp op) {
+  if (op.getNumReductionLoops() == 0)
+    return;
+  using Flags = arith::FastMathFlags;
+  auto allow = [](Operation *target, Flags flags) {
+    if (auto math = dyn_cast_or_null<arith::ArithFastMathInterface>(target))
+      target->setAttr(math.getFastMathAttrName(),
+                      arith::FastMathFlagsAttr::get(target->getContext(), flags));
+  };
+  for (auto [yielded, accumulator] :
+       llvm::zip_equal(op.getBody()->getTerminator()->getOperands(), op.getRegionOutputArgs())) {
+    Operation *combine = yielded.getDefiningOp();
+    if (!combine || !llvm::is_contained(combine->getOperands(), accumulator))
+      continue;
+    // A product that is added may be one fused operation with the sum.
+    for (Value operand : combine->getOperands())
+      if (operand.getDefiningOp<arith::MulFOp>())
+        allow(operand.getDefiningOp(), Flags::contract);
+    allow(combine, Flags::reassoc | Flags::contract | Flags::nsz);
+  }
+}
+
 struct ApproximateMath : cpu::impl::CpuApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr(exec::kKernelAttr))
       return;
-    using Flags = arith::FastMathFlags;
-    Flags flags = Flags::reassoc | Flags::contract | Flags::nsz | Flags::arcp | Flags::afn;
-    kernel.walk([&](arith::ArithFastMathInterface op) {
-      op->setAttr(op.getFastMathAttrName(), arith::FastMathFlagsAttr::get(&getContext(), flags));
-    });
+    kernel.walk([](linalg::GenericOp op) { allowReordering(op); });
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns, hasGoodApproximation);
     if (failed(applyPatternsGreedily(kernel, std::move(patterns))))

@@ -142,6 +142,9 @@ struct Shape {
     } else if (auto alloc = dyn_cast_or_null<exec::AllocOp>(definition)) {
       take(alloc.getSizes(), shape.dynamicSizes);
       shape.fillDenseStrides(b, memref.getLoc());
+    } else if (type.hasStaticShape()) {
+      // Of a type without elements, MLIR calls strides dynamic that are products of its sizes.
+      shape.fillDenseStrides(b, memref.getLoc());
     }
     if (shape.dynamicSizes.size() != static_cast<size_t>(type.getNumDynamicDims()) ||
         static_cast<int64_t>(shape.dynamicStrides.size()) !=

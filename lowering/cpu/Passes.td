@@ -36,18 +36,18 @@ def CpuTileKernels : Pass<"cpu-tile-kernels", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect"];
+                           "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect"];
   let statistics = [Statistic<"tiledKernels", "tiled-kernels", "Kernels tiled">,
                     Statistic<"temporaries", "temporaries", "Values that need a buffer of their own">];
 }
 
 def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
-  let summary = "Allows reordering of float arithmetic in kernels, and expands functions into polynomials";
+  let summary = "Allows reordering of reductions in kernels, and expands functions into polynomials";
   let description = [{
-    Two things without which LLVM's vectoriser cannot work on kernels. Float ops get the fast-math flags
-    `reassoc contract nsz arcp afn`: sums may be taken in any order, as PyTorch does; infinities and NaN keep their
-    meaning (masks are made of them). `exp`, `tanh`, `erf`, `log` and their like on f32 become polynomials, whose own
-    steps are not reordered; other types keep the call of the C library.
+    Two things without which LLVM's vectoriser cannot work on kernels. The op that combines the elements of a reduction
+    gets the fast-math flags `reassoc contract nsz`: sums may be taken in any order, as PyTorch does. All other arithmetic
+    keeps IEEE's meaning. `exp`, `tanh`, `erf`, `log` and their like on f32 become polynomials; other types keep the call
+    of the C library.
 
     ```mlir
     %y = math.exp %x : f32   // before
@@ -125,8 +125,9 @@ def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"maxStackBytes", "max-stack-bytes", "int64_t", "131072",
                         "Most bytes of buffers on the stack of one function">];
-  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::LLVM::LLVMDialect"];
   let statistics = [Statistic<"bodies", "bodies", "Loop bodies outlined">];
 }
 

@@ -7,8 +7,10 @@
 #include "lowering/linalg/Patterns.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -42,15 +44,47 @@ struct AtenToLinalg : shardc::impl::AtenToLinalgBase<AtenToLinalg> {
     RewritePatternSet patterns(context);
     populateElementwiseToLinalg(converter, patterns);
     populateReductionsToLinalg(converter, patterns);
+    populateScansToLinalg(converter, patterns);
     populateNormalizationToLinalg(converter, patterns);
     populateIndexingToLinalg(converter, patterns);
     populateCreationToLinalg(converter, patterns);
     populateSpatialToLinalg(converter, patterns);
     ConversionTarget target(*context);
-    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    target.addIllegalDialect<aten::AtenDialect>();
-    if (failed(applyPartialConversion(kernel, target, std::move(patterns))))
+    // Nothing is said of aten: what is illegal would end the conversion with the first op that
+    // fails.
+    target.addLegalDialect<arith::ArithDialect, bufferization::BufferizationDialect, BuiltinDialect,
+                           exec::ExecDialect, func::FuncDialect, linalg::LinalgDialect,
+                           math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                           tensor::TensorDialect>();
+    // Types as the model has them: those of what is left are of memory already.
+    SmallVector<std::pair<Operation *, std::string>> signatures;
+    for (Operation &op : kernel.getOps())
+      if (isAten(&op))
+        signatures.emplace_back(&op, signatureOf(&op));
+    DenseSet<Operation *> left;
+    ConversionConfig config;
+    config.unlegalizedOps = &left;
+    if (failed(applyPartialConversion(kernel, target, std::move(patterns), config)))
       return signalPassFailure();
+    // No operation is printed here: its kernel is in an intermediate state.
+    bool complete = true;
+    for (auto &[op, signature] : signatures) {
+      if (!left.contains(op))
+        continue;
+      emitError(op->getLoc()) << "'" << op->getName() << "' has no kernel for " << signature;
+      complete = false;
+    }
+    if (!complete)
+      signalPassFailure();
+  }
+
+  static bool isAten(Operation *op) { return isa_and_nonnull<aten::AtenDialect>(op->getDialect()); }
+
+  static std::string signatureOf(Operation *op) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    stream << "(" << op->getOperandTypes() << ") -> " << op->getResultTypes();
+    return text;
   }
 };
 

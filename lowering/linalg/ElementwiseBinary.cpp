@@ -30,17 +30,22 @@ Value sub(Operation *op, const ScalarBuilder &s, Args args) {
 }
 Value mul(Operation *, const ScalarBuilder &s, Args args) { return s.mul(args[0], args[1]); }
 
+/// Whether a remainder is not 0 and has another sign than the divisor.
+Value signsDiffer(const ScalarBuilder &s, Value rest, Value divisor) {
+  Value zero = s.constant(0);
+  Value nonZero = s.compare(Predicate::ne, rest, zero);
+  Value restNegative = s.compare(Predicate::lt, rest, zero);
+  Value divisorNegative = s.compare(Predicate::lt, divisor, zero);
+  Value differ = s.make<arith::XOrIOp>(restNegative, divisorNegative);
+  return s.make<arith::AndIOp>(nonZero, differ);
+}
+
 /// x - y * floor(x / y), with the sign of y.
 Value pythonRemainder(const ScalarBuilder &s, Value x, Value y) {
   Value rest = s.remainder(x, y);
   if (s.isUnsigned())
     return rest;
-  Value zero = s.constant(0);
-  Value nonZero = s.compare(Predicate::ne, rest, zero);
-  Value restNegative = s.compare(Predicate::lt, rest, zero);
-  Value divisorNegative = s.compare(Predicate::lt, y, zero);
-  Value differ = s.make<arith::XOrIOp>(restNegative, divisorNegative);
-  return s.select(s.make<arith::AndIOp>(nonZero, differ), s.add(rest, y), rest);
+  return s.select(signsDiffer(s, rest, y), s.add(rest, y), rest);
 }
 
 Value div(Operation *op, const ScalarBuilder &s, Args args) {
@@ -49,16 +54,23 @@ Value div(Operation *op, const ScalarBuilder &s, Args args) {
     return s.div(args[0], args[1]);
   if (!s.isFloat())
     return *mode == "floor" ? s.floorDiv(args[0], args[1]) : s.div(args[0], args[1]);
+  // PyTorch's steps, each of which rounds to the element type.
+  auto rounded = [&](Value x) { return s.load(s.store(x)); };
   if (*mode == "trunc")
-    return s.make<math::TruncOp>(s.div(args[0], args[1]));
+    return s.make<math::TruncOp>(rounded(s.div(args[0], args[1])));
   // As Python: exact where floor(x / y) would round up across an integer.
-  Value rest = pythonRemainder(s, args[0], args[1]);
-  Value quotient = s.div(s.sub(args[0], rest), args[1]);
+  Value x = args[0], y = args[1];
+  Value rest = s.remainder(x, y);
+  Value quotient = rounded(s.div(rounded(s.sub(x, rest)), y));
+  Value isDown = signsDiffer(s, rest, y);
+  quotient = s.select(isDown, rounded(s.sub(quotient, s.constant(1))), quotient);
   Value floor = s.make<math::FloorOp>(quotient);
-  Value low = s.compare(Predicate::gt, s.sub(quotient, floor), s.constant(0.5));
+  Value low = s.compare(Predicate::gt, rounded(s.sub(quotient, floor)), s.constant(0.5));
   Value exact = s.select(low, s.add(floor, s.constant(1)), floor);
-  Value byZero = s.compare(Predicate::eq, args[1], s.constant(0));
-  return s.select(byZero, s.div(args[0], args[1]), exact);
+  Value isZero = s.compare(Predicate::eq, quotient, s.constant(0));
+  exact = s.select(isZero, s.make<math::CopySignOp>(s.constant(0), s.div(x, y)), exact);
+  Value byZero = s.compare(Predicate::eq, y, s.constant(0));
+  return s.select(byZero, s.div(x, y), exact);
 }
 
 /// x to an integer power, by squaring. Negative powers are 0 but for bases 1 and -1.
@@ -119,9 +131,11 @@ Value pow(Operation *op, const ScalarBuilder &s, Args args) {
     if (s.isFloat()) {
       if (e == 0)
         return s.constant(1);
-      if (e == 0.5)
+      // (-inf)^0.5 is inf, and a NaN as a root: PyTorch has the one for f16, the other for the
+      // rest.
+      if (e == 0.5 && !s.type.isF16())
         return s.make<math::SqrtOp>(x);
-      if (e == -0.5)
+      if (e == -0.5 && !s.type.isF16())
         return s.div(s.constant(1), s.make<math::SqrtOp>(x));
       if (e == -1)
         return s.div(s.constant(1), x);

@@ -36,10 +36,11 @@ std::string nameOf(ArrayRef<Operation *> ops, StringRef separator) {
   return (many ? "..." : "") + llvm::join(names, separator);
 }
 
-/// A symbol name may not have all characters of a name.
+/// A symbol name may not have all characters of a name, and must not be that of a function of the C
+/// library ("exp"), which kernels call.
 std::string symbolOf(ArrayRef<Operation *> ops) {
   std::string name = nameOf(ops, "_");
-  return StringRef(name).ltrim('.').str();
+  return (StringRef(name).ltrim('.') + "_kernel").str();
 }
 
 class Outliner {

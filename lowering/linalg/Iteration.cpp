@@ -172,8 +172,6 @@ OpClass classify(Operation *op) {
     return isFloatProduct(op) ? OpClass::Gemm : OpClass::Unsupported;
   if (isa<aten::ScaledDotProductAttentionOp>(op))
     return OpClass::Attention;
-  if (isa<aten::CumsumOp>(op))
-    return OpClass::Scan;
   if (isa<aten::CatOp, aten::StackOp>(op))
     return OpClass::Concat;
   return describeIteration(op) ? OpClass::Fusible : OpClass::Unsupported;
@@ -187,7 +185,7 @@ std::optional<Iteration> describeIteration(Operation *op) {
             aten::AllOp, aten::LogsumexpOp, aten::VarOp, aten::VectorNormOp>(
           [](auto op) { return reduction(op, op.getDim(), op.getKeepdim()); })
       .Case<aten::ArgmaxOp, aten::ArgminOp>([](auto op) { return argReduction(op); })
-      .Case<aten::SoftmaxOp, aten::LogSoftmaxOp>([](auto op) {
+      .Case<aten::SoftmaxOp, aten::LogSoftmaxOp, aten::CumsumOp>([](auto op) {
         size_t dim = op.getDim();
         return normalization(op, dim, dim + 1);
       })

@@ -19,7 +19,6 @@ enum class OpClass {
   View,       // only another way to look at memory; some are Fusible too, between ops of one kernel
   Gemm,       // matrix product: a service of the runtime
   Attention,  // a kernel that the host program builds
-  Scan,       // a kernel of its own
   Concat,     // its operands are computed in place
   Collective, // dist collectives and waits
   Scalar,     // index arithmetic of the host program

@@ -220,12 +220,6 @@ void Former::visit(Operation *op) {
   OpClass kind = classify(op);
   if (isCopyable(op) && !mustExistInMemory(op))
     return; // copied where it is read
-  if (kind == OpClass::Scan) {
-    Group group;
-    group.members.push_back(op);
-    groups.push_back(std::move(group));
-    return;
-  }
   bool isView = kind == OpClass::View;
   if (kind != OpClass::Fusible && kind != OpClass::Generator && !(isView && isFusibleView(op)))
     return;

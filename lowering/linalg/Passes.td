@@ -18,12 +18,30 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     %1 = aten.add %x, %y : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
     %2 = aten.relu %1 : (tensor<8x64xf32>) -> tensor<8x64xf32>
     // After
-    %2 = call @add_relu(%x, %y) {exec.name = "add+relu"} : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+    %2 = call @add_relu_kernel(%x, %y) {exec.name = "add+relu"} : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
     ```
   }];
   let options = [Option<"maxOps", "max-ops", "unsigned", "48", "Most ops of one kernel">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::shardc::exec::ExecDialect"];
   let statistics = [Statistic<"kernels", "kernels", "Kernels outlined">];
+}
+
+def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::FuncOp"> {
+  let summary = "Writes ops that kernels do not have by ops that they have";
+  let description = [{
+    `group_norm` is a layer norm of [batch, groups, channels of a group, positions], times weight and plus bias by channel.
+    Operands of `cat` and `stack` are cast to the element type of the result.
+
+    ```mlir
+    // Before
+    %1 = aten.group_norm %x groups 2 : (tensor<3x6x5xf32>) -> tensor<3x6x5xf32>
+    // After
+    %0 = aten.view %x [3, 2, 3, 5] : (tensor<3x6x5xf32>) -> tensor<3x2x3x5xf32>
+    %1 = aten.layer_norm %0 [3, 5] : (tensor<3x2x3x5xf32>) -> tensor<3x2x3x5xf32>
+    %2 = aten.view %1 [3, 6, 5] : (tensor<3x2x3x5xf32>) -> tensor<3x6x5xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
@@ -65,7 +83,8 @@ def FuseKernelOps : Pass<"fuse-kernel-ops", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
-                           "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+                           "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect"];
 }
 
 #endif // SHARDC_LOWERING_LINALG_PASSES_TD

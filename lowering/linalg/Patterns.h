@@ -19,6 +19,7 @@ public:
 
 void populateElementwiseToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateReductionsToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
+void populateScansToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateNormalizationToLinalg(mlir::TypeConverter &converter,
                                    mlir::RewritePatternSet &patterns);
 void populateIndexingToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);

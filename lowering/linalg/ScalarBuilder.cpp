@@ -75,8 +75,16 @@ Value ScalarBuilder::convert(Value value, Type from) const {
         source.isUnsigned() ? make<arith::UIToFPOp>(to, value) : make<arith::SIToFPOp>(to, value);
     return storageType(type) != to ? load(store(result)) : result;
   }
-  if (source.isFloat())
-    return isUnsigned() ? make<arith::FPToUIOp>(to, value) : make<arith::FPToSIOp>(to, value);
+  if (source.isFloat()) {
+    unsigned width = to.getIntOrFloatBitWidth();
+    if (isUnsigned() && width == 64)
+      return make<arith::FPToUIOp>(to, value);
+    if (!isUnsigned() && width >= 32)
+      return make<arith::FPToSIOp>(to, value);
+    // By way of a wider type: what does not fit wraps around, as in PyTorch.
+    Type between = width == 32 ? builder.getI64Type() : builder.getI32Type();
+    return make<arith::TruncIOp>(to, make<arith::FPToSIOp>(between, value));
+  }
   unsigned sourceWidth = value.getType().getIntOrFloatBitWidth();
   unsigned width = to.getIntOrFloatBitWidth();
   if (sourceWidth > width)

@@ -16,11 +16,13 @@ using namespace mlir;
 namespace shardc::memory {
 namespace {
 
-constexpr int64_t kRows = 64;                        // queries of a tile
-constexpr int64_t kKeys = 256;                       // keys of a tile
-constexpr int64_t kLanes = 16;                       // elements of a vector
-constexpr int64_t kMicroRows = 4, kMicroVectors = 2; // accumulators of the inner product
-constexpr int64_t kColumns = kLanes * kMicroVectors;
+constexpr int64_t kRows = 96;        // most queries of a tile
+constexpr int64_t kKeys = 256;       // most keys of a tile
+constexpr int64_t kVectorBytes = 64; // of one vector
+// Accumulators of the inner product: with their operands they fill 32 registers.
+constexpr int64_t kMicroRows = 6, kMicroVectors = 4;
+
+int64_t roundedUp(int64_t a, int64_t to) { return (a + to - 1) / to * to; }
 
 class AttentionBuilder {
 public:
@@ -34,7 +36,8 @@ public:
     result = block.getArguments().back();
     Type element = cast<MemRefType>(query.getType()).getElementType();
     type = element.isF64() ? element : builder.getF32Type();
-    vectorType = VectorType::get({kLanes}, type);
+    lanes = kVectorBytes * 8 / type.getIntOrFloatBitWidth();
+    vectorType = VectorType::get({lanes}, type);
     builder.setInsertionPointToStart(&block);
   }
 
@@ -45,13 +48,13 @@ public:
     depth = dim(query, 3);
     keyCount = dim(key, 2);
     width = dim(value, 3);
-    paddedWidth = roundUp(width, kColumns);
+    chooseTiles();
     // Queries per key head.
     Value keyHeads = dim(key, 1);
-    Value share = arith::DivUIOp::create(builder, loc, heads,
-                                         arith::MaxUIOp::create(builder, loc, keyHeads, index(1)));
-    share = arith::MaxUIOp::create(builder, loc, share, index(1));
-    Value tiles = arith::CeilDivUIOp::create(builder, loc, rowCount, index(kRows));
+    Value share = atLeastOne(fold<arith::DivUIOp>(heads, atLeastOne(keyHeads)));
+    Value tiles = ceilDivide(rowCount, index(kRows));
+    // Tiles of about the same size.
+    Value tileRows = roundUp(ceilDivide(rowCount, atLeastOne(tiles)), microRows);
     Value count = mul(mul(batches, heads), tiles);
     auto loop = exec::ParallelOp::create(builder, loc, count, /*grain=*/1);
     if (loop.getBody().empty())
@@ -65,8 +68,9 @@ public:
       head = arith::RemUIOp::create(builder, loc, matrix, heads);
       batch = arith::DivUIOp::create(builder, loc, matrix, heads);
       keyHead = arith::DivUIOp::create(builder, loc, head, share);
-      firstRow = mul(tile, index(kRows));
-      rows = minimum(index(kRows), sub(rowCount, firstRow));
+      firstRow = mul(tile, tileRows);
+      // Rounding up may leave nothing to the last tiles.
+      rows = fold<arith::MaxSIOp>(index(0), minimum(tileRows, sub(rowCount, firstRow)));
       buildTile();
     }
     func::ReturnOp::create(builder, loc);
@@ -75,14 +79,34 @@ public:
 private:
   // Small words for index arithmetic and loops.
   Value index(int64_t v) { return arith::ConstantIndexOp::create(builder, loc, v); }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-  Value mul(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
-  Value minimum(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
-  Value roundUp(Value a, int64_t to) {
-    return mul(arith::CeilDivUIOp::create(builder, loc, a, index(to)), index(to));
+  template <typename Op> Value fold(Value a, Value b) {
+    return builder.createOrFold<Op>(loc, a, b);
   }
-  Value dim(Value memref, int64_t d) { return memref::DimOp::create(builder, loc, memref, d); }
+  Value add(Value a, Value b) { return fold<arith::AddIOp>(a, b); }
+  Value sub(Value a, Value b) { return fold<arith::SubIOp>(a, b); }
+  Value mul(Value a, Value b) { return fold<arith::MulIOp>(a, b); }
+  Value minimum(Value a, Value b) { return fold<arith::MinSIOp>(a, b); }
+  Value atLeastOne(Value a) { return fold<arith::MaxUIOp>(a, index(1)); }
+  Value ceilDivide(Value a, Value b) { return fold<arith::CeilDivUIOp>(a, b); }
+  Value roundUp(Value a, int64_t to) { return mul(ceilDivide(a, index(to)), index(to)); }
+  Value dim(Value memref, int64_t d) {
+    int64_t size = sizeOf(memref, d);
+    return ShapedType::isDynamic(size) ? memref::DimOp::create(builder, loc, memref, d).getResult()
+                                       : index(size);
+  }
+  static int64_t sizeOf(Value memref, int64_t d) {
+    return cast<MemRefType>(memref.getType()).getDimSize(d);
+  }
+  /// Whether the last dim is dense.
+  static bool isUnit(Value memref) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    return succeeded(cast<MemRefType>(memref.getType()).getStridesAndOffset(strides, offset)) &&
+           strides.back() == 1;
+  }
+  static Type elementOf(Value memref) {
+    return cast<MemRefType>(memref.getType()).getElementType();
+  }
   Value number(double v) {
     return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, v));
   }
@@ -129,9 +153,46 @@ private:
     Value v = load(memref, at);
     return v.getType() == type ? v : arith::ExtFOp::create(builder, loc, type, v);
   }
+  Value loadWideVector(Value memref, ValueRange at) {
+    auto narrow = VectorType::get({lanes}, elementOf(memref));
+    Value v = vector::LoadOp::create(builder, loc, narrow, memref, at);
+    return narrow == vectorType ? v : arith::ExtFOp::create(builder, loc, vectorType, v);
+  }
   Value buffer(ArrayRef<int64_t> shape, ValueRange dynamic = {}) {
     return memref::AllocOp::create(builder, loc, MemRefType::get(shape, type), dynamic);
   }
+  /// Vectors of a register tile across a matrix of that many columns: those that waste least.
+  int64_t vectorsFor(int64_t columns) const {
+    if (ShapedType::isDynamic(columns))
+      return kMicroVectors;
+    int64_t best = kMicroVectors;
+    for (int64_t vectors = kMicroVectors - 1; vectors > 0; --vectors)
+      if (roundedUp(columns, vectors * lanes) < roundedUp(columns, best * lanes))
+        best = vectors;
+    return best;
+  }
+
+  void chooseTiles() {
+    int64_t queryRows = sizeOf(query, 2), allKeys = sizeOf(key, 2);
+    microRows = kMicroRows;
+    if (!ShapedType::isDynamic(queryRows))
+      microRows = std::clamp<int64_t>(queryRows, 1, kMicroRows);
+    keyVectors = vectorsFor(ShapedType::isDynamic(allKeys) ? allKeys : std::min(allKeys, kKeys));
+    valueVectors = vectorsFor(sizeOf(value, 3));
+    paddedWidth = roundUp(width, valueVectors * lanes);
+    mostRows = roundedUp(kRows, microRows);
+    if (!ShapedType::isDynamic(queryRows))
+      mostRows = std::min(mostRows, roundedUp(queryRows, microRows));
+    mostKeys = roundedUp(kKeys, keyVectors * lanes);
+    if (!ShapedType::isDynamic(allKeys))
+      mostKeys = std::min(mostKeys, roundedUp(allKeys, keyVectors * lanes));
+    mostRows = std::max<int64_t>(mostRows, microRows);
+    mostKeys = std::max(mostKeys, keyVectors * lanes);
+    int64_t columns = sizeOf(value, 3);
+    readsValues = isUnit(value) && elementOf(value) == type && !ShapedType::isDynamic(columns) &&
+                  columns % (valueVectors * lanes) == 0;
+  }
+
   /// A buffer of `rows` x (a padded size that may be dynamic).
   Value wideBuffer(int64_t rows, Value columns) {
     if (std::optional<int64_t> known = getConstantIntValue(columns))
@@ -140,61 +201,111 @@ private:
   }
 
   void buildTile() {
-    queries = wideBuffer(kRows, depth);
+    queries = wideBuffer(mostRows, depth);
     if (std::optional<int64_t> known = getConstantIntValue(depth))
-      keys = buffer({*known, kKeys});
+      keys = buffer({*known, mostKeys});
     else
-      keys = buffer({ShapedType::kDynamic, kKeys}, depth);
-    values = wideBuffer(kKeys, paddedWidth);
-    scores = buffer({kRows, kKeys});
-    sums = wideBuffer(kRows, paddedWidth);
-    largest = buffer({kRows});
-    totals = buffer({kRows});
-    paddedRows = roundUp(rows, kMicroRows);
-    Value zero = number(0);
+      keys = buffer({ShapedType::kDynamic, mostKeys}, depth);
+    if (!readsValues)
+      values = wideBuffer(mostKeys, paddedWidth);
+    scores = buffer({mostRows, mostKeys});
+    sums = wideBuffer(mostRows, paddedWidth);
+    largest = buffer({mostRows});
+    totals = buffer({mostRows});
+    paddedRows = roundUp(rows, microRows);
+    prepareRows();
+    Value end = keyCount;
+    if (options.isCausal)
+      end = minimum(end, add(firstRow, rows));
+    forEach(index(0), end, mostKeys, [&](Value first) {
+      firstKey = first;
+      keyTile = minimum(index(mostKeys), sub(end, first));
+      paddedKeys = roundUp(keyTile, keyVectors * lanes);
+      packKeys();
+      if (!readsValues)
+        packValues();
+      multiply(
+          queries, [&](Value k, Value column) { return loadVector(keys, {k, column}); }, scores,
+          depth, paddedKeys, keyVectors, /*accumulate=*/false);
+      forEach(index(0), rows, 1, [&](Value r) {
+        hide(r);
+        softmax(r);
+      });
+      auto valueAt = [&](Value k, Value column) {
+        if (readsValues)
+          return loadVector(value, {batch, keyHead, add(firstKey, k), column});
+        return loadVector(values, {k, column});
+      };
+      multiply(scores, valueAt, sums, keyTile, paddedWidth, valueVectors, /*accumulate=*/true);
+    });
+    writeResult();
+  }
 
+  /// Queries times scale, zero in the rows that fill up the last register tile; nothing summed yet.
+  void prepareRows() {
+    Value zero = number(0);
     forEach(index(0), paddedRows, 1, [&](Value r) {
       Value isReal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, r, rows);
-      Value row = add(firstRow, minimum(r, sub(rows, index(1))));
+      Value row = add(firstRow, fold<arith::MaxSIOp>(index(0), minimum(r, sub(rows, index(1)))));
       forEach(index(0), depth, 1, [&](Value e) {
         Value v = loadWide(query, {batch, head, row, e});
         v = arith::MulFOp::create(builder, loc, v, number(options.scale));
         store(arith::SelectOp::create(builder, loc, isReal, v, zero), queries, {r, e});
       });
-      forEach(index(0), paddedWidth, kLanes,
+      forEach(index(0), paddedWidth, lanes,
               [&](Value f) { storeVector(splat(zero), sums, {r, f}); });
       store(infinity(), largest, {r});
       store(zero, totals, {r});
     });
-    Value end = keyCount;
-    if (options.isCausal)
-      end = minimum(end, add(firstRow, rows));
-    forEach(index(0), end, kKeys, [&](Value first) {
-      firstKey = first;
-      keyTile = minimum(index(kKeys), sub(end, first));
-      paddedKeys = roundUp(keyTile, kColumns);
-      packKeys();
-      packValues();
-      multiply(queries, keys, scores, depth, paddedKeys, /*accumulate=*/false);
-      forEach(index(0), rows, 1, [&](Value r) {
-        hide(r);
-        softmax(r);
-      });
-      multiply(scores, values, sums, keyTile, paddedWidth, /*accumulate=*/true);
-    });
-    writeResult();
   }
 
-  /// keys[e][j] = key[firstKey + j][e], zero beyond the tile.
+  /// keys[e][j] = key[firstKey + j][e], zero beyond the tile: squares of vectors are transposed in
+  /// registers, what is left over element by element.
   void packKeys() {
-    forEach(index(0), keyTile, 1, [&](Value j) {
-      forEach(index(0), depth, 1, [&](Value e) {
-        store(loadWide(key, {batch, keyHead, add(firstKey, j), e}), keys, {e, j});
+    Value squareKeys = index(0), squareDepth = index(0);
+    if (isUnit(key)) {
+      auto whole = [&](Value size) {
+        return mul(fold<arith::DivUIOp>(size, index(lanes)), index(lanes));
+      };
+      squareKeys = whole(keyTile);
+      squareDepth = whole(depth);
+      forEach(index(0), squareKeys, lanes, [&](Value j) {
+        forEach(index(0), squareDepth, lanes, [&](Value e) { transposeSquare(j, e); });
       });
-    });
+    }
+    auto copy = [&](Value j, Value e) {
+      store(loadWide(key, {batch, keyHead, add(firstKey, j), e}), keys, {e, j});
+    };
+    forEach(index(0), squareKeys, 1,
+            [&](Value j) { forEach(squareDepth, depth, 1, [&](Value e) { copy(j, e); }); });
+    forEach(squareKeys, keyTile, 1,
+            [&](Value j) { forEach(index(0), depth, 1, [&](Value e) { copy(j, e); }); });
     forEach(index(0), depth, 1, [&](Value e) {
       forEach(keyTile, paddedKeys, 1, [&](Value j) { store(number(0), keys, {e, j}); });
     });
+  }
+
+  /// Swaps the off-diagonal halves of ever smaller squares.
+  void transposeSquare(Value j, Value e) {
+    SmallVector<Value> rowsOf;
+    for (int64_t i = 0; i < lanes; ++i)
+      rowsOf.push_back(loadWideVector(key, {batch, keyHead, add(firstKey, add(j, index(i))), e}));
+    for (int64_t half = lanes / 2; half > 0; half /= 2) {
+      SmallVector<int64_t> low, high; // of the concatenation of two rows
+      for (int64_t i = 0; i < lanes; ++i) {
+        low.push_back(i & half ? lanes + i - half : i);
+        high.push_back(i & half ? lanes + i : i + half);
+      }
+      for (int64_t i = 0; i < lanes; ++i) {
+        if (i & half)
+          continue;
+        Value a = rowsOf[i], b = rowsOf[i + half];
+        rowsOf[i] = vector::ShuffleOp::create(builder, loc, a, b, low);
+        rowsOf[i + half] = vector::ShuffleOp::create(builder, loc, a, b, high);
+      }
+    }
+    for (int64_t i = 0; i < lanes; ++i)
+      storeVector(rowsOf[i], keys, {add(e, index(i)), j});
   }
 
   void packValues() {
@@ -207,28 +318,29 @@ private:
   }
 
   /// c (+)= a b for the padded rows of a and `columns` of b; `inner` is what is summed over. Blocks
-  /// of kMicroRows rows and kMicroVectors vectors stay in registers.
-  void multiply(Value a, Value b, Value c, Value inner, Value columns, bool accumulate) {
-    forEach(index(0), paddedRows, kMicroRows, [&](Value r0) {
-      forEach(index(0), columns, kColumns, [&](Value c0) {
+  /// of microRows rows and `vectors` vectors stay in registers.
+  void multiply(Value a, llvm::function_ref<Value(Value, Value)> b, Value c, Value inner,
+                Value columns, int64_t vectors, bool accumulate) {
+    forEach(index(0), paddedRows, microRows, [&](Value r0) {
+      forEach(index(0), columns, vectors * lanes, [&](Value c0) {
         auto eachAccumulator = [&](auto visit) {
-          for (int64_t r = 0; r < kMicroRows; ++r)
-            for (int64_t v = 0; v < kMicroVectors; ++v)
-              visit(r * kMicroVectors + v, add(r0, index(r)), add(c0, index(v * kLanes)));
+          for (int64_t r = 0; r < microRows; ++r)
+            for (int64_t v = 0; v < vectors; ++v)
+              visit(r * vectors + v, add(r0, index(r)), add(c0, index(v * lanes)));
         };
-        SmallVector<Value> accumulators(kMicroRows * kMicroVectors);
+        SmallVector<Value> accumulators(microRows * vectors);
         eachAccumulator([&](int64_t i, Value r, Value column) {
           accumulators[i] = accumulate ? loadVector(c, {r, column}) : splat(number(0));
         });
         accumulators = carry(index(0), inner, 1, accumulators, [&](Value k, ValueRange carried) {
           SmallVector<Value> next(carried);
           SmallVector<Value> right;
-          for (int64_t v = 0; v < kMicroVectors; ++v)
-            right.push_back(loadVector(b, {k, add(c0, index(v * kLanes))}));
-          for (int64_t r = 0; r < kMicroRows; ++r) {
+          for (int64_t v = 0; v < vectors; ++v)
+            right.push_back(b(k, add(c0, index(v * lanes))));
+          for (int64_t r = 0; r < microRows; ++r) {
             Value left = splat(load(a, {add(r0, index(r)), k}));
-            for (int64_t v = 0; v < kMicroVectors; ++v) {
-              Value &sum = next[r * kMicroVectors + v];
+            for (int64_t v = 0; v < vectors; ++v) {
+              Value &sum = next[r * vectors + v];
               sum = vector::FMAOp::create(builder, loc, left, right[v], sum);
             }
           }
@@ -275,7 +387,7 @@ private:
   /// One row: scores become weights relative to the largest score so far; what was summed before is
   /// rescaled to it.
   void softmax(Value r) {
-    Value top = carry(index(0), paddedKeys, kLanes, splat(infinity()), [&](Value j, ValueRange so) {
+    Value top = carry(index(0), paddedKeys, lanes, splat(infinity()), [&](Value j, ValueRange so) {
                   Value most =
                       arith::MaximumFOp::create(builder, loc, so[0], loadVector(scores, {r, j}));
                   return SmallVector<Value>{most};
@@ -288,7 +400,7 @@ private:
     Value shift = arith::SelectOp::create(builder, loc, none, number(0), most);
     Value factor =
         math::ExpOp::create(builder, loc, arith::SubFOp::create(builder, loc, old, shift));
-    Value sum = carry(index(0), paddedKeys, kLanes, splat(number(0)), [&](Value j, ValueRange so) {
+    Value sum = carry(index(0), paddedKeys, lanes, splat(number(0)), [&](Value j, ValueRange so) {
                   Value weight =
                       arith::SubFOp::create(builder, loc, loadVector(scores, {r, j}), splat(shift));
                   weight = math::ExpOp::create(builder, loc, weight);
@@ -299,7 +411,7 @@ private:
     Value before = arith::MulFOp::create(builder, loc, load(totals, {r}), factor);
     store(arith::AddFOp::create(builder, loc, before, total), totals, {r});
     store(most, largest, {r});
-    forEach(index(0), paddedWidth, kLanes, [&](Value f) {
+    forEach(index(0), paddedWidth, lanes, [&](Value f) {
       storeVector(arith::MulFOp::create(builder, loc, loadVector(sums, {r, f}), splat(factor)),
                   sums, {r, f});
     });
@@ -326,6 +438,8 @@ private:
   OpBuilder builder;
   Type type;
   VectorType vectorType;
+  int64_t lanes, microRows, keyVectors, valueVectors, mostRows, mostKeys;
+  bool readsValues; // as they are in memory
   Value query, key, value, mask, result;
   Value heads, rowCount, depth, keyCount, width, paddedWidth;
   // Of one tile.
