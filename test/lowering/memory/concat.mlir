@@ -6,7 +6,7 @@
 // CHECK-NOT: exec.alloc
 // CHECK-DAG: %[[A:.*]] = memref.reinterpret_cast %arg2 to offset: [0], sizes: [4, 6], strides: [15, 1]
 // CHECK-DAG: %[[C:.*]] = memref.reinterpret_cast %arg2 to offset: [9], sizes: [4, 6], strides: [15, 1]
-// CHECK: exec.launch @relu_tanh(%arg0, %[[A]], %[[C]])
+// CHECK: exec.launch @relu_tanh_kernel(%arg0, %[[A]], %[[C]])
 // CHECK: %[[B:.*]] = memref.reinterpret_cast %arg2 to offset: [6], sizes: [4, 3], strides: [15, 1]
 // CHECK: exec.launch @copy{{.*}}(%arg1, %[[B]])
 // CHECK-NEXT: return
