@@ -31,6 +31,7 @@ public:
   std::vector<Operation *> run() {
     for (NodeId node : nodeOrder(graph, plan))
       visit(node);
+    sinkWaits();
     for (Operation *op : llvm::reverse(replaced)) {
       op->dropAllUses();
       op->erase();
@@ -129,8 +130,33 @@ private:
       location = collective->getLoc();
     }
     auto wait = WaitOp::create(builder, location, futures);
+    waits.push_back(wait);
     for (auto [each, tensor] : llvm::zip_equal(futures, wait.getResults()))
       delivered[each] = tensor;
+  }
+
+  /// A plan waits for what should have ended long ago, to free the operands of the collective.
+  /// Where these are arguments nothing is freed, and the wait goes to the first use of what it
+  /// delivers: a link may be slower than the cost model thinks.
+  void sinkWaits() {
+    Block *block = terminator->getBlock();
+    std::vector<Operation *> targets; // found before anything moves, which renumbers the block
+    for (WaitOp wait : waits) {
+      Operation *first = terminator;
+      for (Operation *user : wait->getUsers())
+        if (Operation *here = block->findAncestorOpInBlock(*user); here->isBeforeInBlock(first))
+          first = here;
+      bool stays = llvm::any_of(wait.getFutures(), [&](Value future) {
+        Operation *collective = future.getDefiningOp();
+        return collective &&
+               (collective == wait->getPrevNode() ||
+                !llvm::all_of(collective->getOperands(), llvm::IsaPred<BlockArgument>));
+      });
+      targets.push_back(stays ? nullptr : first);
+    }
+    for (auto [wait, target] : llvm::zip_equal(waits, targets))
+      if (target)
+        wait->moveBefore(target);
   }
 
   bool returned(Value future) const {
@@ -170,6 +196,7 @@ private:
   std::vector<BucketId> bucketOf;
   std::vector<size_t> left;
   std::vector<Operation *> replaced;
+  std::vector<WaitOp> waits;
   llvm::DenseSet<Operation *> replacedWaits;
   llvm::DenseMap<Value, Value> futureOf, delivered;
 };

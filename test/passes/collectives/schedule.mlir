@@ -5,6 +5,7 @@
 // RUN: shard-opt --dist-schedule-collectives="bucket memory-limit=1000000000" %s -o %t.1
 // RUN: shard-opt --dist-schedule-collectives="bucket memory-limit=1000000000" %s -o %t.2
 // RUN: cmp %t.1 %t.2
+// RUN: shard-opt --dist-schedule-collectives="memory-limit=1000000000" --dist-verify-schedule --dist-verify-stage=scheduled %s | FileCheck --check-prefix=LATE %s
 // RUN: %if torch %{ %python -W ignore %root/test/reference/compare_local.py %build/bin/shard-opt %s --tolerance 0 -- --dist-schedule-collectives=bucket %}
 
 #mesh = #dist.mesh<["dp" = 4]>
@@ -29,11 +30,10 @@ func.func @overlap(%x: tensor<8x1024xf32>, %w: tensor<1024x1024xf32>, %s: tensor
   return %z : tensor<8x1024xf32>
 }
 
-// Small gathers are all latency: the last two share a bucket while the first is used.
+// Small gathers are all latency, far more than the first product takes: they share a bucket.
 // BUCKET-LABEL: func.func @latency(
-// BUCKET: %[[F:.*]]:2 = dist.all_gather over #dp %arg2 dim 0, %arg3 dim 0 {dist.bucket
-// BUCKET: dist.wait
-// BUCKET: dist.wait %[[F]]#0, %[[F]]#1
+// BUCKET: %[[F:.*]]:3 = dist.all_gather over #dp %arg1 dim 0, %arg2 dim 0, %arg3 dim 0 {dist.bucket
+// BUCKET: dist.wait %[[F]]#0, %[[F]]#1, %[[F]]#2
 func.func @latency(%x: tensor<8x8xf32>, %a: tensor<2x8xf32>, %b: tensor<2x8xf32>, %c: tensor<2x8xf32>) -> tensor<8x8xf32> {
   %wa = dist.all_gather over #dp %a dim 0 : (tensor<2x8xf32>) -> tensor<8x8xf32>
   %0 = aten.linear %x, %wa : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -42,6 +42,28 @@ func.func @latency(%x: tensor<8x8xf32>, %a: tensor<2x8xf32>, %b: tensor<2x8xf32>
   %wc = dist.all_gather over #dp %c dim 0 : (tensor<2x8xf32>) -> tensor<8x8xf32>
   %2 = aten.linear %1, %wc : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %2 : tensor<8x8xf32>
+}
+
+// All gathers have long ended, by the cost model, when the first product has. Their operands are parameters, so that a wait frees
+// nothing: it stands at the first use, wherever the real link is slower.
+// LATE-LABEL: func.func @late(
+// LATE-DAG: %[[FA:.*]] = dist.all_gather over #dp %arg1
+// LATE-DAG: %[[FB:.*]] = dist.all_gather over #dp %arg2
+// LATE-DAG: %[[FC:.*]] = dist.all_gather over #dp %arg3
+// LATE: %[[A:.*]] = dist.wait %[[FA]]
+// LATE-NEXT: %[[Y:.*]] = aten.linear %arg0, %[[A]]
+// LATE-NEXT: %[[B:.*]] = dist.wait %[[FB]]
+// LATE-NEXT: %[[Z:.*]] = aten.linear %[[Y]], %[[B]]
+// LATE-NEXT: %[[C:.*]] = dist.wait %[[FC]]
+// LATE-NEXT: aten.linear %[[Z]], %[[C]]
+func.func @late(%x: tensor<8192x1024xf32>, %a: tensor<256x1024xf32>, %b: tensor<256x1024xf32>, %c: tensor<256x1024xf32>) -> tensor<8192x1024xf32> {
+  %wa = dist.all_gather over #dp %a dim 0 : (tensor<256x1024xf32>) -> tensor<1024x1024xf32>
+  %0 = aten.linear %x, %wa : (tensor<8192x1024xf32>, tensor<1024x1024xf32>) -> tensor<8192x1024xf32>
+  %wb = dist.all_gather over #dp %b dim 0 : (tensor<256x1024xf32>) -> tensor<1024x1024xf32>
+  %1 = aten.linear %0, %wb : (tensor<8192x1024xf32>, tensor<1024x1024xf32>) -> tensor<8192x1024xf32>
+  %wc = dist.all_gather over #dp %c dim 0 : (tensor<256x1024xf32>) -> tensor<1024x1024xf32>
+  %2 = aten.linear %1, %wc : (tensor<8192x1024xf32>, tensor<1024x1024xf32>) -> tensor<8192x1024xf32>
+  return %2 : tensor<8192x1024xf32>
 }
 
 // What comes asynchronous already stays so: waits of several collectives at once, a future that is returned, one from
