@@ -200,30 +200,30 @@ Form catForm(CatOp op, const FormContext &context) {
   int64_t dim = op.getDim(), offset = 0;
   Form joined;
   std::optional<int64_t> step;
-  // The first part of several elements tells the step; one element before it must fit.
+  // A part of several elements tells the step; one element before it must fit.
   for (Value part : op.getTensors()) {
     const AffineForm *form = context.forms.getAffine(part);
-    if (!form || ShapedType::isDynamic(shapeOf(part)[dim]))
+    if (!form)
       return std::nullopt;
-    if (!step && shapeOf(part)[dim] > 1)
+    if (!step && shapeOf(part)[dim] != 1 && shapeOf(part)[dim] != 0)
       step = form->coefficients[dim];
   }
+  if (!step)
+    return std::nullopt; // single elements only: rare, and may be anything
   for (Value part : op.getTensors()) {
-    if (shapeOf(part)[dim] == 0)
+    int64_t size = shapeOf(part)[dim];
+    if (size == 0)
       continue;
     AffineForm form = *context.forms.getAffine(part);
-    if (!joined) {
-      if (!step)
-        return std::nullopt; // single elements only: rare, and may be anything
-      joined = form;
-      joined->coefficients[dim] = *step;
-    }
-    Form expected = reposition(*joined, dim, offset, 1);
-    if (shapeOf(part)[dim] == 1)
+    if (size == 1)
       form.coefficients[dim] = *step;
+    if (!joined)
+      joined = form;
+    // What comes after a part of dynamic size starts nobody knows where.
+    Form expected = ShapedType::isDynamic(offset) ? Form() : reposition(*joined, dim, offset, 1);
     if (!expected || !(*expected == form))
       return std::nullopt;
-    offset += shapeOf(part)[dim];
+    offset = ShapedType::isDynamic(size) ? size : offset + size;
   }
   return joined;
 }

@@ -38,7 +38,7 @@ def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
                        DefaultValuedAttr<I64Attr, "1">:$step, TypeAttr:$dtype);
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = [{
-    `[` custom<DynamicIndex>($start, $static_start) `:` custom<DynamicIndex>($end, $static_end) `:`
+    ` ` `[` custom<DynamicIndex>($start, $static_start) `:` custom<DynamicIndex>($end, $static_end) `:`
     $step `]` $dtype attr-dict `:` type($result)
   }];
   let shardBy = "creationRule(op)";

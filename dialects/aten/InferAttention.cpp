@@ -35,6 +35,8 @@ LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor o
   if (failed(shape))
     return failure();
   if (Value mask = op.getAttnMask()) {
+    if (shapeOf(mask).size() < 2)
+      return inference.error("attn_mask needs at least two dims");
     Shape scores(*shape);
     scores.append({query[query.size() - 2], key[key.size() - 2]});
     FailureOr<Shape> masked = inference.broadcast({scores, shapeOf(mask)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/DimOrigins.h"
 #include "dialects/aten/Rules.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <numeric>
 
@@ -28,44 +28,29 @@ private:
 };
 } // namespace
 
-/// The size that an index operand of a view gives, in terms of the dims of `self`: dim d is symbol
-/// d.
-static DimSize sizeOf(Value index, Value self, int depth = 0) {
-  if (std::optional<int64_t> constant = getConstantIntValue(index))
-    return *constant;
-  Operation *op = index.getDefiningOp();
-  if (!op || depth == 8)
-    return ShapedType::kDynamic;
-  if (auto size = dyn_cast<SymSizeOp>(op))
-    return size.getSelf() == self ? DimSize::symbol(static_cast<int>(size.getDim()))
-                                  : DimSize(ShapedType::kDynamic);
-  if (auto product = dyn_cast<arith::MulIOp>(op)) {
-    DimSize lhs = sizeOf(product.getLhs(), self, depth + 1);
-    DimSize rhs = sizeOf(product.getRhs(), self, depth + 1);
-    if (lhs.isUnknown() || rhs.isUnknown())
-      return ShapedType::kDynamic;
-    llvm::append_range(lhs.symbols, rhs.symbols);
-    return DimSize(lhs.coefficient * rhs.coefficient, std::move(lhs.symbols));
-  }
-  return ShapedType::kDynamic;
-}
-
 ShardingRule viewRule(Operation *op) {
   auto view = cast<ViewOp>(op);
+  DimSizes sizes;
   std::vector<RuleBuilder::Shape> operands(op->getNumOperands()), results(1);
-  RankedTensorType self = typeOf(view.getSelf());
-  for (auto [i, size] : llvm::enumerate(self.getShape()))
-    operands[0].push_back(ShapedType::isDynamic(size) ? DimSize::symbol(static_cast<int>(i))
-                                                      : DimSize(size));
-  auto sizes = view.getSize().begin();
-  bool known = true;
-  for (int64_t size : view.getStaticSize()) {
-    results[0].push_back(ShapedType::isDynamic(size) ? sizeOf(*sizes++, view.getSelf())
-                                                     : DimSize(size));
-    known &= !results[0].back().isUnknown();
+  for (int64_t dim = 0; dim < typeOf(view.getSelf()).getRank(); ++dim)
+    operands[0].push_back(sizes.of(view.getSelf(), dim));
+  auto product = [](const RuleBuilder::Shape &shape) {
+    DimSize total;
+    for (const DimSize &size : shape) {
+      // Wraps around where sizes are absurd: equal products still agree.
+      total.coefficient = static_cast<int64_t>(static_cast<uint64_t>(total.coefficient) *
+                                               static_cast<uint64_t>(size.coefficient));
+      llvm::append_range(total.symbols, size.symbols);
+    }
+    llvm::sort(total.symbols);
+    return total;
+  };
+  for (OpFoldResult size : view.getMixedSize()) {
+    auto index = dyn_cast<Value>(size);
+    results[0].push_back(index ? sizes.ofIndex(index) : DimSize(*getConstantIntValue(size)));
   }
-  // With sizes that say nothing, the builder may still find the only one that fits.
-  if (!known)
+  // Where a size is of unknown origin, the builder may still find the only one that fits.
+  if (!(product(operands[0]) == product(results[0])))
     return ruleBuilder(op).view().build();
   return RuleBuilder(operands, results).view().build();
 }

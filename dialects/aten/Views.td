@@ -104,7 +104,7 @@ def Aten_SliceOp : Aten_ViewOpBase<"slice", [AttrSizedOperandSegments]> {
                        DefaultValuedAttr<I64Attr, "std::numeric_limits<int64_t>::max()">:$static_end,
                        Optional<Index>:$end, DefaultValuedAttr<I64Attr, "1">:$step);
   let assemblyFormat = [{
-    $self `dim` $dim `[` custom<DynamicIndex>($start, $static_start) `:`
+    $self `dim` $dim ` ` `[` custom<DynamicIndex>($start, $static_start) `:`
     custom<DynamicIndex>($end, $static_end) `:` $step `]` attr-dict
     `:` `(` type($self) `)` `->` type($result)
   }];

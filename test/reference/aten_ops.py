@@ -361,7 +361,8 @@ def index_select(o, a, t):
 @aten("index", "self", "*indices")
 def index(o, a, t):
     at = dict(zip(a["indices_at"], o["indices"]))
-    return o["self"][tuple(at.get(d, slice(None)) for d in range(o["self"].dim()))]
+    # Not Python's indexing: that takes a 0-dim index out first, and a gap between indices may close.
+    return torch.ops.aten.index(o["self"], [at.get(d) for d in range(o["self"].dim())])
 
 
 @aten("batch_norm", "input", "?weight", "?bias", "running_mean", "running_var")

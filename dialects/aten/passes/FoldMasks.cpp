@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/DimOrigins.h"
 #include "dialects/aten/passes/IndexToView.h"
 #include "dialects/aten/passes/Passes.h"
 
@@ -43,9 +44,10 @@ struct FoldMasks : impl::AtenFoldMasksBase<FoldMasks> {
         op->getResult(0).replaceAllUsesWith(value);
     }
     // Users come after what they use.
-    for (Operation *op : llvm::reverse(ops))
-      if (isOpTriviallyDead(op))
-        op->erase();
+    for (Block &block : function.getBody())
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+        if (isOpTriviallyDead(&op))
+          op.erase();
   }
 
   /// What stands for the result of `op`; null to keep it.
@@ -87,10 +89,33 @@ struct FoldMasks : impl::AtenFoldMasksBase<FoldMasks> {
         continue;
       if (other.getType() == type)
         return other;
-      if (type.hasStaticShape())
-        return ExpandOp::create(builder, op->getLoc(), other, type.getShape(), ValueRange());
+      return expandTo(builder, op, type, other, op->getOperand(i));
     }
     return {};
+  }
+
+  /// `value` broadcast to `type`, which is its broadcast shape with `partner`.
+  static Value expandTo(OpBuilder &builder, Operation *op, RankedTensorType type, Value value,
+                        Value partner) {
+    SmallVector<OpFoldResult> sizes;
+    for (auto [i, size] : llvm::enumerate(type.getShape())) {
+      if (!ShapedType::isDynamic(size)) {
+        sizes.push_back(builder.getIndexAttr(size));
+        continue;
+      }
+      int64_t back = type.getRank() - static_cast<int64_t>(i);
+      auto tells = [&](Value v) {
+        int64_t dim = typeOf(v).getRank() - back;
+        return dim >= 0 && typeOf(v).isDynamicDim(dim);
+      };
+      Value source = tells(value) ? value : partner;
+      sizes.push_back(
+          materializeSize(builder, op->getLoc(), source, typeOf(source).getRank() - back));
+    }
+    SmallVector<Value> dynamic;
+    SmallVector<int64_t> fixed;
+    dispatchIndexOpFoldResults(sizes, dynamic, fixed);
+    return ExpandOp::create(builder, op->getLoc(), value, fixed, dynamic);
   }
 
   void foldAttentionMask(ScaledDotProductAttentionOp op, const AffineForms &forms) {
@@ -103,6 +128,12 @@ struct FoldMasks : impl::AtenFoldMasksBase<FoldMasks> {
       op.setIsCausal(true);
       ++causal;
     } else {
+      // The op broadcasts its mask, rows and columns at least: no need to write it out.
+      for (auto expand = mask.getDefiningOp<ExpandOp>();
+           expand && typeOf(expand.getSelf()).getRank() >= 2;
+           expand = mask.getDefiningOp<ExpandOp>())
+        mask = expand.getSelf();
+      op.getAttnMaskMutable().assign(mask);
       return;
     }
     op.getAttnMaskMutable().clear();

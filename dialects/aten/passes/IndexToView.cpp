@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/passes/IndexToView.h"
 
+#include "dialects/aten/DimOrigins.h"
+
 using namespace mlir;
 
 namespace shardc::aten {
@@ -9,9 +11,11 @@ namespace {
 /// What an index does to the dim that it indexes.
 struct Indexed {
   int64_t dim;
-  int64_t start; ///< first position
-  int64_t commonDim =
-      -1; ///< dim of the broadcast indices along which positions go up; -1: one position
+  int64_t start;          ///< first position
+  Value index;            ///< the operand
+  int64_t indexDim = -1;  ///< its dim along which positions go up; -1: one position
+  int64_t commonDim = -1; ///< the same, counted in the broadcast indices
+  bool isWhole = false;   ///< all positions of the dim
 };
 
 /// The plan of a view: all positions known to be inside, and all dims told apart.
@@ -22,10 +26,13 @@ public:
     common = result.getRank() - static_cast<int64_t>(self.size() - at.size());
     bool adjacent = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
     first = adjacent ? at.front() : 0;
-    valid = result.hasStaticShape();
     for (auto [value, dim] : llvm::zip(op.getIndices(), at))
-      valid = valid && add(forms.getAffine(value), dim, self[dim],
-                           common - static_cast<int64_t>(shapeOf(value).size()));
+      valid = valid && add(value, forms.getAffine(value), dim, self[dim]);
+    // A dim that no position goes along is repeated, which needs its size.
+    for (int64_t i = 0; i < common; ++i)
+      valid = valid &&
+              (!ShapedType::isDynamic(result.getDimSize(first + i)) ||
+               llvm::any_of(indexed, [&](const Indexed &index) { return index.commonDim == i; }));
   }
 
   bool isValid() const { return valid; }
@@ -33,13 +40,15 @@ public:
   Value build(OpBuilder &builder) const {
     Location loc = op.getLoc();
     Value value = op.getSelf();
-    ArrayRef<int64_t> self = shapeOf(op.getSelf());
     for (const Indexed &index : indexed)
-      if (index.commonDim >= 0) {
+      if (index.commonDim >= 0 && !index.isWhole) {
         int64_t size = result.getDimSize(first + index.commonDim);
-        if (size != self[index.dim])
-          value = SliceOp::create(builder, loc, value, index.dim, index.start, Value(),
-                                  index.start + size, Value(), 1);
+        bool isDynamic = ShapedType::isDynamic(size);
+        // Only dims that start at 0 are of dynamic size.
+        Value end =
+            isDynamic ? materializeSize(builder, loc, index.index, index.indexDim) : Value();
+        value = SliceOp::create(builder, loc, value, index.dim, index.start, Value(),
+                                isDynamic ? size : index.start + size, end, 1);
       }
     for (const Indexed &index : llvm::reverse(indexed))
       if (index.commonDim < 0)
@@ -54,30 +63,57 @@ public:
     for (int64_t dim = 0; dim < result.getRank(); ++dim)
       if (!llvm::is_contained(places, dim))
         value = UnsqueezeOp::create(builder, loc, value, dim);
-    if (shapeOf(value) != result.getShape())
-      value = ExpandOp::create(builder, loc, value, result.getShape(), ValueRange());
-    return value;
+    bool fits = succeeded(verifyCompatibleShape(shapeOf(value), result.getShape()));
+    if (fits && shapeOf(value) != result.getShape())
+      value.setType(result); // a slice whose size only the indices tell
+    if (fits)
+      return value;
+    SmallVector<OpFoldResult> sizes;
+    for (auto [dim, size] : llvm::enumerate(result.getShape()))
+      sizes.push_back(ShapedType::isDynamic(size)
+                          ? OpFoldResult(materializeSize(builder, loc, value, dim))
+                          : builder.getIndexAttr(size));
+    SmallVector<Value> dynamic;
+    SmallVector<int64_t> fixed;
+    dispatchIndexOpFoldResults(sizes, dynamic, fixed);
+    return ExpandOp::create(builder, loc, value, fixed, dynamic);
   }
 
 private:
-  bool add(const AffineForm *form, int64_t dim, int64_t size, int64_t missingDims) {
-    if (!form || ShapedType::isDynamic(size))
+  bool add(Value value, const AffineForm *form, int64_t dim, int64_t size) {
+    if (!form)
       return false;
-    Indexed index{dim, form->constant};
+    Indexed index{dim, form->constant, value};
+    int64_t missingDims = common - static_cast<int64_t>(shapeOf(value).size());
     for (auto [i, coefficient] : llvm::enumerate(form->coefficients)) {
       if (coefficient == 0)
         continue;
       if (coefficient != 1 || index.commonDim >= 0)
         return false;
-      index.commonDim = static_cast<int64_t>(i) + missingDims;
+      index.indexDim = static_cast<int64_t>(i);
+      index.commonDim = index.indexDim + missingDims;
     }
-    int64_t count = index.commonDim < 0 ? 1 : result.getDimSize(first + index.commonDim);
-    if (index.start < 0 || index.start + count > size)
+    if (!isInside(index, size))
       return false;
     for (const Indexed &other : indexed)
       if (index.commonDim >= 0 && other.commonDim == index.commonDim)
         return false; // a diagonal
     indexed.push_back(index);
+    return true;
+  }
+
+  /// Whether all positions are known to be ones of a dim of this size; sets `isWhole`.
+  bool isInside(Indexed &index, int64_t size) const {
+    int64_t count = index.commonDim < 0 ? 1 : shapeOf(index.index)[index.indexDim];
+    if (!ShapedType::isDynamic(count) && !ShapedType::isDynamic(size)) {
+      index.isWhole = index.commonDim >= 0 && count == size;
+      return index.start >= 0 && index.start + count <= size;
+    }
+    // An index beyond the end is an error of the model: from 0 on, a slice is what it means.
+    if (index.commonDim < 0 || index.start != 0)
+      return false;
+    DimSizes sizes;
+    index.isWhole = sizes.of(index.index, index.indexDim) == sizes.of(op.getSelf(), index.dim);
     return true;
   }
 
@@ -102,7 +138,7 @@ private:
   RankedTensorType result;
   int64_t common,
       first; ///< number of dims of the broadcast indices, and where they are in the result
-  bool valid;
+  bool valid = true;
   SmallVector<Indexed> indexed;
 };
 

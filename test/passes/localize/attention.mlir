@@ -26,7 +26,7 @@ func.func @grouped_heads(%q: tensor<2x8x7x16xf32, #heads>, %k: tensor<2x4x7x16xf
 // Queries 0-1, 2-3, 4-5 and 6 see keys by their global positions: a mask says which.
 // CHECK-LABEL: func.func @causal_over_sharded_queries
 // CHECK: %[[FIRST:.*]] = dist.extent #dist.extents<table [0, 2, 4, 6] over #mesh>
-// CHECK: aten.arange[%[[FIRST]] :
+// CHECK: aten.arange [%[[FIRST]] :
 // CHECK: %[[MASK:.*]] = aten.le %{{.*}}, %{{.*}} : (tensor<1x7xi64>, tensor<?x1xi64>) -> tensor<?x7xi1>
 // CHECK: aten.scaled_dot_product_attention %arg0, %arg1, %arg2 mask(%[[MASK]]) scale 2.500000e-01
 // CHECK-NOT: causal

@@ -12,7 +12,7 @@
 // CHECK: %[[OFFSET:.*]] = arith.muli %[[SHARD]], %c2
 // CHECK: %[[START:.*]] = arith.addi %[[OFFSET]], %c3
 // CHECK: %[[END:.*]] = arith.addi %[[OFFSET]], %c23
-// CHECK: aten.arange[%[[START]] : %[[END]] : 2] i64 : tensor<10xi64>
+// CHECK: aten.arange [%[[START]] : %[[END]] : 2] i64 : tensor<10xi64>
 func.func @arange() -> tensor<20xi64, #S0> {
   %x = aten.arange [3 : 43 : 2] i64 : tensor<20xi64, #S0>
   return %x : tensor<20xi64, #S0>
@@ -20,9 +20,9 @@ func.func @arange() -> tensor<20xi64, #S0> {
 
 // In blocks: a rank takes its share of each from the whole.
 // CHECK-LABEL: func.func @arange_in_blocks
-// CHECK: aten.arange[0 : 8 : 1] i64 : tensor<8xi64>
+// CHECK: aten.arange [0 : 8 : 1] i64 : tensor<8xi64>
 // CHECK: aten.view %{{.*}} [2, 4] : (tensor<8xi64>) -> tensor<2x4xi64>
-// CHECK: aten.slice %{{.*}} dim 1[%{{.*}} : %{{.*}} : 1] : (tensor<2x4xi64>) -> tensor<2x2xi64>
+// CHECK: aten.slice %{{.*}} dim 1 [%{{.*}} : %{{.*}} : 1] : (tensor<2x4xi64>) -> tensor<2x2xi64>
 // CHECK: aten.view %{{.*}} [4] : (tensor<2x2xi64>) -> tensor<4xi64>
 func.func @arange_in_blocks() -> tensor<8xi64, #blocks> {
   %x = aten.arange [0 : 8 : 1] i64 : tensor<8xi64, #blocks>
@@ -47,7 +47,7 @@ func.func @uneven_splat() -> tensor<5x3xf32, #S0> {
 
 // CHECK-LABEL: func.func @table
 // CHECK: %[[ALL:.*]] = aten.constant dense<[1, 2, 3, 4]> : tensor<4xi64>
-// CHECK: aten.slice %[[ALL]] dim 0[%{{.*}} : %{{.*}} : 1] : (tensor<4xi64>) -> tensor<2xi64>
+// CHECK: aten.slice %[[ALL]] dim 0 [%{{.*}} : %{{.*}} : 1] : (tensor<4xi64>) -> tensor<2xi64>
 func.func @table() -> tensor<4xi64, #S0> {
   %x = aten.constant dense<[1, 2, 3, 4]> : tensor<4xi64> -> tensor<4xi64, #S0>
   return %x : tensor<4xi64, #S0>

@@ -12,9 +12,9 @@
 // A fused weight in blocks of whole heads falls into q, k and v without a word to other ranks.
 // CHECK-LABEL: func.func @fused_qkv
 // CHECK-NOT: dist.all
-// CHECK-DAG: aten.slice %arg0 dim 1[0 : 4 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
-// CHECK-DAG: aten.slice %arg0 dim 1[4 : 8 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
-// CHECK-DAG: aten.slice %arg0 dim 1[8 : 12 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
+// CHECK-DAG: aten.slice %arg0 dim 1 [0 : 4 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
+// CHECK-DAG: aten.slice %arg0 dim 1 [4 : 8 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
+// CHECK-DAG: aten.slice %arg0 dim 1 [8 : 12 : 1] : (tensor<5x12xf32>) -> tensor<5x4xf32>
 func.func @fused_qkv(%x: tensor<5x24xf32, #qkv>) -> (tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>) {
   %q, %k, %v = aten.split_with_sizes %x [8, 8, 8] dim 1 : (tensor<5x24xf32, #qkv>) -> (tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>)
   return %q, %k, %v : tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>, tensor<5x8xf32, #S1>
@@ -33,7 +33,7 @@ func.func @slice_own_rows(%x: tensor<10xf32, #S0>) -> tensor<4xf32, #S0> {
 // Position 7 is on rank 1, at 2; rank 0 sums over nothing.
 // CHECK-LABEL: func.func @select_row
 // CHECK: dist.extent #dist.extents<table [0, 5] over #mesh>
-// CHECK: %[[ROW:.*]] = aten.slice %arg0 dim 0[%{{.*}} : %{{.*}} : 1] : (tensor<5x3xf32>) -> tensor<?x3xf32>
+// CHECK: %[[ROW:.*]] = aten.slice %arg0 dim 0 [%{{.*}} : %{{.*}} : 1] : (tensor<5x3xf32>) -> tensor<?x3xf32>
 // CHECK: aten.sum %[[ROW]] dim [0] to f32 : (tensor<?x3xf32>) -> tensor<3xf32>
 func.func @select_row(%x: tensor<10x3xf32, #S0>) -> tensor<3xf32, #P> {
   %y = aten.select %x dim 0 at 7 : (tensor<10x3xf32, #S0>) -> tensor<3xf32, #P>

@@ -69,7 +69,7 @@ func.func @argmax(%x: tensor<8x10xf32, #S1>) -> tensor<8xi64, #R> {
 // CHECK: %[[TOTAL:.*]] = aten.sum %arg0 dim [1] keepdim to f32 : (tensor<8x?xf32>) -> tensor<8x1xf32>
 // CHECK: %[[ALL:.*]] = dist.all_gather over #tp %[[TOTAL]] dim 1 : (tensor<8x1xf32>) -> tensor<8x4xf32>
 // CHECK: %[[I:.*]] = dist.axis_index over #tp
-// CHECK: %[[BEFORE:.*]] = aten.slice %[[ALL]] dim 1[0 : %[[I]] : 1] : (tensor<8x4xf32>) -> tensor<8x?xf32>
+// CHECK: %[[BEFORE:.*]] = aten.slice %[[ALL]] dim 1 [0 : %[[I]] : 1] : (tensor<8x4xf32>) -> tensor<8x?xf32>
 // CHECK: %[[SCAN:.*]] = aten.cumsum %arg0 dim 1
 // CHECK: %[[PREFIX:.*]] = aten.sum %[[BEFORE]] dim [1] keepdim
 // CHECK: aten.add %[[SCAN]], %[[PREFIX]]

@@ -10,7 +10,7 @@
 func.func @forward(%x: tensor<2x16x8xf32> {dist.kind = "input", dist.name = "x"},
                    %w: tensor<32x8xf32> {dist.kind = "parameter", dist.name = "wpe.weight"})
     -> (tensor<2x16x8xf32> {dist.name = "y"}, tensor<16x16xi1> {dist.name = "mask"}) {
-  %p = aten.arange[0 : 16 : 1] i64 : tensor<16xi64>
+  %p = aten.arange [0 : 16 : 1] i64 : tensor<16xi64>
   %row = aten.unsqueeze %p dim 1 : (tensor<16xi64>) -> tensor<16x1xi64>
   %mask = aten.le %p, %row : (tensor<16xi64>, tensor<16x1xi64>) -> tensor<16x16xi1>
   %e = aten.embedding %w at %p : (tensor<32x8xf32>, tensor<16xi64>) -> tensor<16x8xf32>
