@@ -2,6 +2,7 @@
 #include "dialects/aten/DimOrigins.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/interfaces/IdentityOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -55,6 +56,10 @@ DimOrigin originOf(Value tensor, int64_t dim) {
     auto result = dyn_cast<OpResult>(origin.value);
     if (!result)
       return origin;
+    if (auto identity = dyn_cast<IdentityOpInterface>(result.getOwner())) {
+      origin.value = identity.getIdentitySource();
+      continue;
+    }
     if (Value size = givenSize(result, origin.dim))
       origin = {size, -1};
     else if (std::optional<DimOrigin> source = sameFactors(result, origin.dim))

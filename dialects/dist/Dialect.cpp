@@ -3,6 +3,7 @@
 #include "dialects/dist/Dist.h"
 
 #include "dialects/dist/Aliases.h"
+#include "dialects/interfaces/IdentityOpInterface.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -44,6 +45,11 @@ RankedTensorType shardc::dist::getDeliveredType(Type tensorOrFuture) {
   return dyn_cast<RankedTensorType>(tensorOrFuture);
 }
 
+namespace {
+template <typename Op>
+struct IdentityModel : IdentityOpInterface::ExternalModel<IdentityModel<Op>, Op> {};
+} // namespace
+
 void DistDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
@@ -58,6 +64,8 @@ void DistDialect::initialize() {
 #include "dialects/dist/Ops.cpp.inc"
       >();
   addInterfaces<AliasInterface>();
+  RedistributeOp::attachInterface<IdentityModel<RedistributeOp>>(*getContext());
+  ConstrainOp::attachInterface<IdentityModel<ConstrainOp>>(*getContext());
 }
 
 Operation *DistDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,

@@ -2,6 +2,8 @@
 
 #include "dialects/dist/FunctionAttributes.h"
 
+#include "dialects/dist/Constraints.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -264,6 +266,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   StringRef name = attribute.getName();
   if (name == kSymbolsAttr)
     return verifySymbols(op, attribute.getValue());
+  if (name == kConstraintsAttr)
+    return verifyConstraints(op, attribute.getValue());
   if (name == kSpecializationsAttr)
     return verifySpecializations(op, attribute.getValue());
   if (name == kMeshAttr && (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue())))

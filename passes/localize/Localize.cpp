@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/SignatureAttributes.h"
 #include "passes/localize/Localizer.h"
 #include "passes/localize/Passes.h"
 #include "passes/localize/Steps.h"
@@ -159,20 +160,22 @@ void FunctionLocalizer::setSignature() {
   };
   FunctionType placed = function.getFunctionType();
   SmallVector<Type> inputs, results;
+  SignatureAttributes signature(function);
+  auto describe = [&](NamedAttrList &attributes, Type type) {
+    if (LayoutAttr layout = getLayout(type)) {
+      attributes.set(kLayoutAttr, layout);
+      attributes.set(kGlobalTypeAttr, global(type));
+    }
+  };
   for (auto [i, type] : llvm::enumerate(placed.getInputs())) {
     inputs.push_back(getLocalType(type));
-    if (LayoutAttr layout = getLayout(type)) {
-      function.setArgAttr(i, kLayoutAttr, layout);
-      function.setArgAttr(i, kGlobalTypeAttr, global(type));
-    }
+    describe(signature.argument(i), type);
   }
   for (auto [i, type] : llvm::enumerate(placed.getResults())) {
     results.push_back(getLocalType(type));
-    if (LayoutAttr layout = getLayout(type)) {
-      function.setResultAttr(i, kLayoutAttr, layout);
-      function.setResultAttr(i, kGlobalTypeAttr, global(type));
-    }
+    describe(signature.result(i), type);
   }
+  signature.store();
   function.setFunctionType(builder.getFunctionType(inputs, results));
 }
 

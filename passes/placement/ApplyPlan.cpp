@@ -3,6 +3,7 @@
 #include "passes/placement/Passes.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/SignatureAttributes.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -82,11 +83,14 @@ private:
     errors.insert(errors.end(), resolution.errors.begin(), resolution.errors.end());
     if (!errors.empty())
       return;
+    dist::SignatureAttributes signature(function);
     for (const plan::Annotation &annotation : resolution.annotations)
-      write(function, index, annotation);
+      write(signature, index, annotation);
+    signature.store();
   }
 
-  void write(func::FuncOp function, ModelIndex &index, const plan::Annotation &annotation) {
+  void write(dist::SignatureAttributes &signature, ModelIndex &index,
+             const plan::Annotation &annotation) {
     using Target = plan::Annotation::Target;
     auto layout = dist::LayoutAttr::get(&getContext(), annotation.layout);
     SmallVector<StringRef> origins(annotation.origins.begin(), annotation.origins.end());
@@ -96,9 +100,10 @@ private:
       names.push_back(strengthName(strength));
     ArrayAttr strength = Builder(&getContext()).getStrArrayAttr(names);
     auto annotateArgument = [&](unsigned number) {
-      function.setArgAttr(number, dist::kAnnotationAttr, layout);
-      function.setArgAttr(number, dist::kOriginAttr, origin);
-      function.setArgAttr(number, dist::kStrengthAttr, strength);
+      NamedAttrList &attributes = signature.argument(number);
+      attributes.set(dist::kAnnotationAttr, layout);
+      attributes.set(dist::kOriginAttr, origin);
+      attributes.set(dist::kStrengthAttr, strength);
       ++numAnnotated;
     };
     unsigned i = annotation.index;
@@ -108,8 +113,8 @@ private:
     case Target::Input:
       return annotateArgument(index.inputArguments[i]);
     case Target::Output:
-      function.setResultAttr(index.outputResults[i], dist::kAnnotationAttr, layout);
-      function.setResultAttr(index.outputResults[i], dist::kOriginAttr, origin);
+      signature.result(index.outputResults[i]).set(dist::kAnnotationAttr, layout);
+      signature.result(index.outputResults[i]).set(dist::kOriginAttr, origin);
       ++numAnnotated;
       return;
     case Target::ModuleInput:

@@ -4,6 +4,7 @@
 #include "passes/placement/core/Place.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/SignatureAttributes.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_PLACETENSORS
@@ -79,9 +80,10 @@ private:
   }
 
   void placeOutput(OpId id) {
-    unsigned number = 0;
-    while (source.outputs[number] != graph.results(id).front())
-      ++number;
+    // Outputs come in order of their numbers; some are not placed.
+    while (source.outputs[nextOutput] != graph.results(id).front())
+      ++nextOutput;
+    unsigned number = nextOutput++;
     Operation *end = function.getBody().front().getTerminator();
     TensorId tensor = graph.operands(id).front();
     LayoutId layout = placed.operandLayouts[graph.ops[id].firstOperand];
@@ -89,16 +91,16 @@ private:
   }
 
   void updateFunction() {
-    auto drop = [](auto remove) {
+    dist::SignatureAttributes signature(function);
+    auto drop = [](NamedAttrList &attributes) {
       for (StringRef name : {dist::kAnnotationAttr, dist::kOriginAttr, dist::kStrengthAttr})
-        remove(name);
+        attributes.erase(name);
     };
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      drop([&](StringRef name) { function.removeArgAttr(i, name); });
+      drop(signature.argument(i));
     for (unsigned i = 0; i < function.getNumResults(); ++i)
-      drop([&](StringRef name) {
-        function.removeResultAttr(i, StringAttr::get(function.getContext(), name));
-      });
+      drop(signature.result(i));
+    signature.store();
     function.setType(
         FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(),
                           function.getBody().front().getTerminator()->getOperandTypes()));
@@ -111,6 +113,7 @@ private:
   std::vector<dist::LayoutAttr> layouts;
   llvm::DenseMap<std::pair<TensorId, LayoutId>, Value> redistributed;
   SmallVector<dist::ConstrainOp> constraints;
+  unsigned nextOutput = 0;
 };
 
 class PlaceTensorsPass : public impl::PlaceTensorsBase<PlaceTensorsPass> {

@@ -100,7 +100,7 @@ func.func @replicated_reduce(%x: tensor<3x2xf32> {dist.global_type = tensor<3x2x
 // CHECK-NOT: dist.reduce_scatter
 // CHECK-DAG: %[[B:.*]] = dist.extent #dist.extents<table [0, 3, 6, 9, 0, 3, 6, 9] over #mesh>
 // CHECK-DAG: %[[E:.*]] = dist.extent #dist.extents<table [3, 6, 9, 10, 3, 6, 9, 10] over #mesh>
-// CHECK: %[[S:.*]] = aten.slice %{{.*}} dim 0[%[[B]] : %[[E]] : 1]
+// CHECK: %[[S:.*]] = aten.slice %{{.*}} dim 0 [%[[B]] : %[[E]] : 1]
 // CHECK: aten.mul %[[S]]
 func.func @replicated_scatter(%x: tensor<10x2xf32> {dist.global_type = tensor<10x2xf32>, dist.layout = #R}) -> tensor<?x2xf32> {
   %r = aten.relu %x : (tensor<10x2xf32>) -> tensor<10x2xf32>

@@ -24,7 +24,7 @@ func.func @fused_qkv(%x: tensor<5x24xf32, #qkv>) -> (tensor<5x8xf32, #S1>, tenso
 // CHECK-LABEL: func.func @slice_own_rows
 // CHECK: %[[AT:.*]] = dist.extent #dist.extents<table [3, 0] over #mesh>
 // CHECK: %[[END:.*]] = arith.addi %[[AT]], %c2
-// CHECK: aten.slice %arg0 dim 0[%[[AT]] : %[[END]] : 1] : (tensor<5xf32>) -> tensor<2xf32>
+// CHECK: aten.slice %arg0 dim 0 [%[[AT]] : %[[END]] : 1] : (tensor<5xf32>) -> tensor<2xf32>
 func.func @slice_own_rows(%x: tensor<10xf32, #S0>) -> tensor<4xf32, #S0> {
   %y = aten.slice %x dim 0 [3 : 7 : 1] : (tensor<10xf32, #S0>) -> tensor<4xf32, #S0>
   return %y : tensor<4xf32, #S0>

@@ -77,7 +77,7 @@ func.func @exchange_blocks(%x: tensor<24x8xf32, #blocks>) -> tensor<24x8xf32, #S
 // CHECK-LABEL: func.func @take_own
 // CHECK: %[[AT:.*]] = dist.extent #dist.extents<table [0, 3, 6, 9] over #mesh>
 // CHECK: %[[END:.*]] = dist.extent #dist.extents<table [3, 6, 9, 10] over #mesh>
-// CHECK: aten.slice %arg0 dim 0[%[[AT]] : %[[END]] : 1] : (tensor<10x4xf32>) -> tensor<?x4xf32>
+// CHECK: aten.slice %arg0 dim 0 [%[[AT]] : %[[END]] : 1] : (tensor<10x4xf32>) -> tensor<?x4xf32>
 func.func @take_own(%x: tensor<10x4xf32, #R>) -> tensor<10x4xf32, #S0> {
   %y = dist.redistribute %x : tensor<10x4xf32, #R> to tensor<10x4xf32, #S0>
   return %y : tensor<10x4xf32, #S0>
