@@ -6,6 +6,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/SignatureAttributes.h"
 #include "lowering/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/ScalarBuilder.h"
@@ -77,11 +78,13 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
   target->setAttr(exec::kEntryAttr, builder.getUnitAttr());
   if (Attribute symbols = source->getAttr(dist::kSymbolsAttr))
     target->setAttr(dist::kSymbolsAttr, symbols);
+  dist::SignatureAttributes signature(target);
   for (auto [i, kind] : llvm::enumerate(kinds))
-    target.setArgAttr(i, exec::kArgumentAttr, kind);
+    signature.argument(i).set(exec::kArgumentAttr, kind);
   for (unsigned i = 0; i < source.getNumArguments(); ++i)
     if (Attribute index = source.getArgAttr(i, exec::kIndexAttr))
-      target.setArgAttr(i, exec::kIndexAttr, index);
+      signature.argument(i).set(exec::kIndexAttr, index);
+  signature.store();
   target.addEntryBlock();
   return target;
 }
@@ -106,7 +109,7 @@ FailureOr<Sizes> EntryLowering::argumentSizes(unsigned argument) {
     auto symbolic = cast<dist::SizeAttr>(global[dim]);
     dist::ExtentsAttr extents =
         layout ? dist::ExtentsAttr::get(symbolic, layout, dim) : dist::ExtentsAttr::get(symbolic);
-    sizes.push_back(dist::ExtentOp::create(program.builder, source.getLoc(), extents).getResult());
+    sizes.push_back(program.extent(source.getLoc(), extents));
   }
   return sizes;
 }
@@ -135,7 +138,33 @@ void EntryLowering::lowerScalar(Operation *op) {
                         math.value(program.sizesOf(size.getSelf())[size.getDim()]));
     return;
   }
-  program.builder.clone(*op, program.scalars);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(program.scalars.lookup(operand));
+  if (op->getNumResults() != 1 || !op->getResult(0).getType().isIndex()) {
+    program.builder.clone(*op, program.scalars);
+    return;
+  }
+  // Arithmetic goes where equal expressions are found to be equal.
+  IndexMath math = program.math(op->getLoc());
+  Size result;
+  if (isa<arith::AddIOp>(op))
+    result = math.add(operands[0], operands[1]);
+  else if (isa<arith::SubIOp>(op))
+    result = math.sub(operands[0], operands[1]);
+  else if (isa<arith::MulIOp>(op))
+    result = math.mul(operands[0], operands[1]);
+  else if (isa<arith::MaxSIOp>(op))
+    result = math.max(operands[0], operands[1]);
+  else if (isa<arith::MinSIOp>(op))
+    result = math.min(operands[0], operands[1]);
+  else if (auto extent = dyn_cast<dist::ExtentOp>(op))
+    result = program.extent(op->getLoc(), extent.getExtents());
+  else
+    result = program.indices.clone(program.builder, op, operands);
+  if (isa<dist::AxisIndexOp>(op))
+    program.indices.noteNonNegative(cast<Value>(result));
+  program.scalars.map(op->getResult(0), math.value(result));
 }
 
 LogicalResult EntryLowering::lower(Operation *op) {

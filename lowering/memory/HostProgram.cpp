@@ -19,6 +19,14 @@ FailureOr<Sizes> HostProgram::resultSizes(Operation *op, unsigned result) {
       [&](Value index) { return scalars.lookup(index); });
 }
 
+Value HostProgram::extent(Location loc, dist::ExtentsAttr extents) {
+  OpBuilder detached(builder.getContext());
+  OwningOpRef<dist::ExtentOp> op = dist::ExtentOp::create(detached, loc, extents);
+  Value value = indices.clone(builder, *op, {});
+  indices.noteNonNegative(value);
+  return value;
+}
+
 StridedView HostProgram::allocate(Location loc, Type element, const Sizes &sizes) {
   IndexMath index = math(loc);
   SmallVector<Value> dynamic;
@@ -130,6 +138,15 @@ void HostProgram::copy(Location loc, const StridedView &from, const StridedView 
   func::ReturnOp::create(inner, loc);
   symbols.insert(kernel);
   launch(loc, kernel, operands, "copy");
+}
+
+StridedView HostProgram::reshaped(Location loc, const StridedView &view, const Sizes &sizes) {
+  IndexMath index = math(loc);
+  if (std::optional<StridedView> result = reshape(index, view, sizes))
+    return *result;
+  StridedView buffer = allocate(loc, view.elementType(), view.sizes);
+  copy(loc, view, buffer);
+  return denseView(index, buffer.base, sizes);
 }
 
 StridedView HostProgram::dense(Location loc, const StridedView &view) {

@@ -6,6 +6,7 @@
 #ifndef SHARDC_LOWERING_MEMORY_HOSTPROGRAM_H
 #define SHARDC_LOWERING_MEMORY_HOSTPROGRAM_H
 
+#include "dialects/dist/Dist.h"
 #include "lowering/memory/SizeInference.h"
 #include "lowering/memory/StridedView.h"
 
@@ -30,10 +31,14 @@ public:
   llvm::DenseMap<mlir::Value, mlir::Value> tokens;
   llvm::DenseSet<mlir::Value> waited;
 
-  IndexMath math(mlir::Location loc) { return {builder, loc}; }
+  IndexMath math(mlir::Location loc) { return {builder, loc, indices}; }
+  /// Index values of the new function.
+  IndexValues indices;
   /// A copy: `views` grows while ops are lowered.
   StridedView view(mlir::Value tensor) { return views.find(tensor)->second; }
   Sizes sizesOf(mlir::Value tensor) { return views.find(tensor)->second.sizes; }
+  /// A size that is never negative, one value for equal ones.
+  mlir::Value extent(mlir::Location loc, dist::ExtentsAttr extents);
   /// Sizes of a result of `op`, whose operands have views.
   mlir::FailureOr<Sizes> resultSizes(mlir::Operation *op, unsigned result);
 
@@ -41,6 +46,9 @@ public:
   /// concatenation), else a new buffer, whose order of dims is the one its users want.
   StridedView destination(mlir::Value tensor, const Sizes &sizes, bool mustBeDense);
   StridedView allocate(mlir::Location loc, mlir::Type element, const Sizes &sizes);
+  /// The same elements in other sizes, of as many elements: a view where strides can express it,
+  /// else a copy.
+  StridedView reshaped(mlir::Location loc, const StridedView &view, const Sizes &sizes);
   /// The same elements, dense: the view itself, or a copy.
   StridedView dense(mlir::Location loc, const StridedView &view);
   void copy(mlir::Location loc, const StridedView &from, const StridedView &to);

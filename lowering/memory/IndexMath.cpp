@@ -11,15 +11,32 @@ using namespace mlir;
 namespace shardc::memory {
 namespace {
 
-struct Pair {
-  std::optional<int64_t> a, b;
-  bool known() const { return a && b; }
-};
+/// The value of a polynomial that was computed before, else a new op.
+template <typename Op>
+Size make(const IndexMath &math, Size a, Size b, const std::optional<Polynomial> &polynomial) {
+  if (polynomial)
+    if (std::optional<int64_t> constant = polynomial->constant())
+      return math.constant(*constant);
+  if (polynomial)
+    if (std::optional<Size> known = math.values.find(*polynomial))
+      return *known;
+  Value result = Op::create(math.builder, math.loc, math.value(a), math.value(b)).getResult();
+  if (polynomial)
+    math.values.note(result, *polynomial);
+  return result;
+}
 
-Pair constants(Size a, Size b) { return {getConstantIntValue(a), getConstantIntValue(b)}; }
-
-template <typename Op> Size make(const IndexMath &math, Size a, Size b) {
-  return Op::create(math.builder, math.loc, math.value(a), math.value(b)).getResult();
+/// An op that is no polynomial: made once for the same operands. Its result is not negative where
+/// neither operand is.
+template <typename Op> Size makeOnce(const IndexMath &math, Size a, Size b) {
+  bool nonNegative = math.isNonNegative(a) && math.isNonNegative(b);
+  Value left = math.value(a), right = math.value(b);
+  OpBuilder detached(math.builder.getContext());
+  OwningOpRef<Op> op = Op::create(detached, math.loc, left, right);
+  Value result = math.values.clone(math.builder, *op, {left, right});
+  if (nonNegative)
+    math.values.noteNonNegative(result);
+  return result;
 }
 
 } // namespace
@@ -33,46 +50,44 @@ Value IndexMath::constantValue(int64_t value) const {
 }
 
 Size IndexMath::add(Size a, Size b) const {
-  Pair p = constants(a, b);
-  if (p.known())
-    return constant(*p.a + *p.b);
-  if (p.a == 0)
-    return b;
-  return p.b == 0 ? a : make<arith::AddIOp>(*this, a, b);
+  return make<arith::AddIOp>(*this, a, b, Polynomial::add(values.of(a), values.of(b)));
 }
 
 Size IndexMath::sub(Size a, Size b) const {
-  Pair p = constants(a, b);
-  if (p.known())
-    return constant(*p.a - *p.b);
-  return p.b == 0 ? a : make<arith::SubIOp>(*this, a, b);
+  return make<arith::SubIOp>(*this, a, b, Polynomial::add(values.of(a), values.of(b), -1));
 }
 
 Size IndexMath::mul(Size a, Size b) const {
-  Pair p = constants(a, b);
-  if (p.known())
-    return constant(*p.a * *p.b);
-  if (p.a == 0 || p.b == 0)
-    return constant(0);
-  if (p.a == 1)
-    return b;
-  return p.b == 1 ? a : make<arith::MulIOp>(*this, a, b);
+  return make<arith::MulIOp>(*this, a, b, Polynomial::multiply(values.of(a), values.of(b)));
 }
 
 Size IndexMath::ceilDiv(Size a, int64_t b) const {
   if (std::optional<int64_t> known = getConstantIntValue(a))
     return constant(llvm::divideCeilSigned(*known, b));
-  return b == 1 ? a : make<arith::CeilDivSIOp>(*this, a, constant(b));
+  return b == 1 ? a : makeOnce<arith::CeilDivSIOp>(*this, a, constant(b));
 }
 
 Size IndexMath::max(Size a, Size b) const {
-  Pair p = constants(a, b);
-  return p.known() ? constant(std::max(*p.a, *p.b)) : make<arith::MaxSIOp>(*this, a, b);
+  std::optional<Polynomial> difference = Polynomial::add(values.of(a), values.of(b), -1);
+  if (difference && values.isNonNegative(*difference))
+    return a;
+  std::optional<Polynomial> reverse = Polynomial::add(values.of(b), values.of(a), -1);
+  if (reverse && values.isNonNegative(*reverse))
+    return b;
+  Size result = makeOnce<arith::MaxSIOp>(*this, a, b);
+  if (isNonNegative(a) || isNonNegative(b))
+    values.noteNonNegative(cast<Value>(result));
+  return result;
 }
 
 Size IndexMath::min(Size a, Size b) const {
-  Pair p = constants(a, b);
-  return p.known() ? constant(std::min(*p.a, *p.b)) : make<arith::MinSIOp>(*this, a, b);
+  std::optional<Polynomial> difference = Polynomial::add(values.of(a), values.of(b), -1);
+  if (difference && values.isNonNegative(*difference))
+    return b;
+  std::optional<Polynomial> reverse = Polynomial::add(values.of(b), values.of(a), -1);
+  if (reverse && values.isNonNegative(*reverse))
+    return a;
+  return makeOnce<arith::MinSIOp>(*this, a, b);
 }
 
 Size IndexMath::product(ArrayRef<Size> sizes) const {
@@ -85,6 +100,8 @@ Size IndexMath::product(ArrayRef<Size> sizes) const {
 Size IndexMath::fromEnd(Size start, Size size) const {
   if (std::optional<int64_t> known = getConstantIntValue(start))
     return *known >= 0 ? start : add(start, size);
+  if (isNonNegative(start))
+    return start;
   Value negative = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, value(start),
                                          constantValue(0));
   return arith::SelectOp::create(builder, loc, negative, value(add(start, size)), value(start))

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arithmetic on sizes, strides and offsets that are constants where they can be.
+// Arithmetic on sizes, strides and offsets that are constants where they can be, and where not, one
+// value for equal expressions.
 
 #ifndef SHARDC_LOWERING_MEMORY_INDEXMATH_H
 #define SHARDC_LOWERING_MEMORY_INDEXMATH_H
+
+#include "lowering/memory/IndexValues.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
@@ -15,10 +18,13 @@ using Sizes = llvm::SmallVector<mlir::OpFoldResult>;
 
 class IndexMath {
 public:
-  IndexMath(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+  /// Builds at the end of the block that `values` is about.
+  IndexMath(mlir::OpBuilder &builder, mlir::Location loc, IndexValues &values)
+      : builder(builder), loc(loc), values(values) {}
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
+  IndexValues &values;
 
   Size constant(int64_t value) const { return builder.getIndexAttr(value); }
   Size add(Size a, Size b) const;
@@ -32,6 +38,8 @@ public:
   Size fromEnd(Size start, Size size) const;
   mlir::Value value(Size size) const;
   mlir::Value constantValue(int64_t value) const;
+  /// For sizes: never less than 0.
+  bool isNonNegative(Size size) const { return values.isNonNegative(values.of(size)); }
 };
 
 /// kDynamic where not constant.

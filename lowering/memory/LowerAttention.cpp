@@ -29,9 +29,7 @@ struct Attention {
     size_t outer = view.rank() - 3;
     Sizes sizes{math.product(ArrayRef<Size>(view.sizes).take_front(outer))};
     sizes.append(view.sizes.begin() + outer, view.sizes.end());
-    if (std::optional<StridedView> flat = reshape(math, view, sizes))
-      return *flat;
-    return *reshape(math, program.dense(op.getLoc(), view), sizes);
+    return program.reshaped(op.getLoc(), view, sizes);
   }
 
   /// Key or value with the query's dims in front of its last two; with grouped queries heads are
@@ -86,7 +84,7 @@ struct Attention {
     program.symbols.insert(kernel);
     program.launch(op.getLoc(), kernel, arguments, "attention");
     if (place.base != target.base)
-      program.copy(op.getLoc(), *reshape(math, place, *sizes), target);
+      program.copy(op.getLoc(), denseView(math, place.base, *sizes), target);
     return success();
   }
 

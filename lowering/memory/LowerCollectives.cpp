@@ -8,6 +8,8 @@
 #include "dialects/dist/Dist.h"
 #include "lowering/exec/Exec.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 
 namespace shardc::memory {
@@ -79,16 +81,36 @@ struct Lowering {
     return full ? Size(program.scalars.lookup(full)) : otherwise;
   }
 
-  /// What this rank gets of a chunked dim: the static extent, or the rule of chunks (L3) at its
-  /// position.
-  LogicalResult resultExtent(int64_t known, const Sizes &table, Size &extent) {
-    if (!ShapedType::isDynamic(known)) {
-      extent = math.constant(known);
-      return success();
+  /// This rank's position in its group.
+  Value position() {
+    OpBuilder detached(op.getContext());
+    OwningOpRef<dist::AxisIndexOp> index =
+        dist::AxisIndexOp::create(detached, op.getLoc(), op.getGroup());
+    Value value = program.indices.clone(program.builder, *index, {});
+    program.indices.noteNonNegative(value);
+    return value;
+  }
+
+  /// What this rank gets of a dim of `full` elements that is cut: the static extent, its entry of a
+  /// table, or the rule of chunks (L3) at its position.
+  Size resultExtent(int64_t known, const Sizes &table, Size full) {
+    if (!ShapedType::isDynamic(known))
+      return math.constant(known);
+    Value at = position();
+    if (table.empty()) {
+      Size chunk = math.ceilDiv(full, op.getGroup().getGroupSize());
+      Size rest = math.sub(full, math.mul(at, chunk));
+      return math.max(math.constant(0), math.min(chunk, rest));
     }
-    return op.emitOpError(
-        "has an extent that differs from rank to rank: run dist-specialize before "
-        "lowering");
+    Value extent = math.value(table.front());
+    for (size_t i = 1; i < table.size(); ++i) {
+      Value here = arith::CmpIOp::create(program.builder, op.getLoc(), arith::CmpIPredicate::eq, at,
+                                         math.constantValue(static_cast<int64_t>(i)));
+      extent =
+          arith::SelectOp::create(program.builder, op.getLoc(), here, math.value(table[i]), extent);
+    }
+    program.indices.noteNonNegative(extent);
+    return extent;
   }
 
   LogicalResult run() {
@@ -115,12 +137,13 @@ struct Lowering {
         full[gather] = fullExtent(gatherTable, given[i].full, whole);
         result[gather] = full[gather];
       }
-      if (scatter >= 0 &&
-          failed(resultExtent(type.getDimSize(scatter), scatterTable, result[scatter])))
-        return failure();
+      if (scatter >= 0)
+        result[scatter] =
+            resultExtent(type.getDimSize(scatter), scatterTable, input.sizes[scatter]);
       if (kind == dist::CollectiveKind::Permute && gather >= 0 &&
-          failed(resultExtent(type.getDimSize(gather), gatherTable, result[gather])))
-        return failure();
+          ShapedType::isDynamic(type.getDimSize(gather)))
+        return op.emitOpError("gives a rank an extent that depends on who sends: run "
+                              "dist-specialize before lowering");
       for (auto [size, known] : llvm::zip_equal(result, type.getShape()))
         if (!ShapedType::isDynamic(known))
           size = math.constant(known);

@@ -50,10 +50,7 @@ struct Product {
 
   /// All dims but the last `keep` as one; a copy where strides cannot express it.
   StridedView flatten(const StridedView &view, size_t keep) {
-    Sizes sizes = flatSizes(view.sizes, keep);
-    if (std::optional<StridedView> flat = reshape(math, view, sizes))
-      return *flat;
-    return *reshape(math, program.dense(op->getLoc(), view), sizes);
+    return program.reshaped(op->getLoc(), view, flatSizes(view.sizes, keep));
   }
   Sizes flatSizes(const Sizes &from, size_t keep) {
     size_t outer = from.size() - keep;
@@ -89,7 +86,7 @@ struct Product {
                          toMemref(math, place), llvm::APFloat(alpha), llvm::APFloat(beta),
                          program.builder.getStringAttr(op->getName().stripDialect()));
     if (!direct)
-      program.copy(op->getLoc(), *reshape(math, place, *sizes), target);
+      program.copy(op->getLoc(), denseView(math, place.base, *sizes), target);
     return success();
   }
 

@@ -74,10 +74,7 @@ struct Lowering {
           return success();
         })
         .Case([&](aten::ViewOp) {
-          std::optional<StridedView> view = reshape(math, self, *sizes);
-          if (!view)
-            view = reshape(math, program.dense(op->getLoc(), self), *sizes);
-          set(0, *view);
+          set(0, program.reshaped(op->getLoc(), self, *sizes));
           return success();
         })
         .Case([&](aten::ExpandOp) {

@@ -6,6 +6,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/TypicalSizes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -25,8 +26,6 @@ using namespace shardc::memory;
 namespace {
 
 constexpr uint64_t kAlignment = 64; // bytes: a cache line, and the widest vector
-/// Stands for a symbol without a better guess.
-constexpr int64_t kTypicalSymbol = 128;
 
 int64_t elementBytes(exec::AllocOp op) {
   return llvm::divideCeil(op.getBuffer().getType().getElementTypeBitWidth(), 8);
@@ -42,7 +41,7 @@ public:
     if (!inserted)
       return it->second;
     Operation *op = index.getDefiningOp();
-    int64_t result = op ? compute(op) : kTypicalSymbol;
+    int64_t result = op ? compute(op) : dist::kTypicalSymbol;
     return known[index] = result;
   }
 
@@ -54,26 +53,24 @@ private:
         origin.assign(mesh.getValue().axes.size(), 0);
       return extent.getExtents()
           .evaluate(origin, [&](StringRef name) { return std::optional(symbol(name)); })
-          .value_or(kTypicalSymbol);
+          .value_or(dist::kTypicalSymbol);
     }
     SmallVector<Attribute> operands;
     for (Value operand : op->getOperands()) {
       if (!operand.getType().isIndex())
-        return kTypicalSymbol;
+        return dist::kTypicalSymbol;
       operands.push_back(IntegerAttr::get(operand.getType(), value(operand)));
     }
     SmallVector<OpFoldResult> results;
     if (succeeded(op->fold(operands, results)) && results.size() == 1)
       if (std::optional<int64_t> folded = getConstantIntValue(results[0]))
         return *folded;
-    return kTypicalSymbol;
+    return dist::kTypicalSymbol;
   }
 
   int64_t symbol(StringRef name) {
     dist::SymbolAttr symbol = dist::findSymbol(entry, name);
-    if (!symbol)
-      return kTypicalSymbol;
-    return std::max(symbol.getMin(), std::min(symbol.getMax(), kTypicalSymbol));
+    return symbol ? dist::typicalValue(symbol) : dist::kTypicalSymbol;
   }
 
   func::FuncOp entry;

@@ -2,7 +2,6 @@
 
 #include "lowering/memory/StridedView.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -44,36 +43,9 @@ bool isDense(const IndexMath &math, const StridedView &view) {
 
 namespace {
 
-/// A product of sizes, comparable although some are only known at run time.
-struct Product {
-  int64_t constant = 1;
-  SmallVector<Value> values;
-
-  void multiply(Size size) {
-    if (std::optional<int64_t> known = getConstantIntValue(size)) {
-      constant *= *known;
-      return;
-    }
-    Value value = cast<Value>(size);
-    if (auto product = value.getDefiningOp<arith::MulIOp>()) {
-      multiply(getAsOpFoldResult(product.getLhs()));
-      multiply(getAsOpFoldResult(product.getRhs()));
-      return;
-    }
-    values.insert(llvm::upper_bound(values, value,
-                                    [](Value a, Value b) {
-                                      return a.getAsOpaquePointer() < b.getAsOpaquePointer();
-                                    }),
-                  value);
-  }
-  bool operator==(const Product &other) const {
-    return constant == other.constant && values == other.values;
-  }
-};
-
 /// Dims that are dense among themselves: as one dim.
 struct Run {
-  Product count;
+  Size count;
   Size stride;
 };
 
@@ -85,8 +57,8 @@ SmallVector<Run> denseRuns(const IndexMath &math, const StridedView &view) {
     if (isConstant(view.sizes[dim], 1))
       continue;
     if (runs.empty() || !sameSize(view.strides[dim], next))
-      runs.push_back({Product(), view.strides[dim]});
-    runs.back().count.multiply(view.sizes[dim]);
+      runs.push_back({math.constant(1), view.strides[dim]});
+    runs.back().count = math.mul(runs.back().count, view.sizes[dim]);
     next = math.mul(view.strides[dim], view.sizes[dim]);
   }
   return runs;
@@ -104,15 +76,15 @@ std::optional<StridedView> reshape(const IndexMath &math, const StridedView &vie
   // Each run of old dims is cut into the new dims that have as many elements together.
   size_t dim = sizes.size();
   for (const Run &run : denseRuns(math, view)) {
-    Product count;
+    Size count = math.constant(1);
     Size stride = run.stride;
-    while (!(count == run.count)) {
+    while (!sameSize(count, run.count)) {
       if (dim == 0)
         return std::nullopt;
       --dim;
       if (isConstant(sizes[dim], 1))
         continue;
-      count.multiply(sizes[dim]);
+      count = math.mul(count, sizes[dim]);
       result.strides[dim] = stride;
       stride = math.mul(stride, sizes[dim]);
     }

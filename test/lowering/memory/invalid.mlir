@@ -34,12 +34,13 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func private @g(tensor<4xf32>) -> tensor<4xf32>
 
 // -----
-// Its result is of the size of one of the four quarters; which one differs from rank to rank.
+// What a rank receives has the extent that the sender has.
 #mesh = #dist.mesh<["tp" = 4]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func @f(%x: tensor<7xf32>) -> tensor<?xf32> {
-  // expected-error@+1 {{has an extent that differs from rank to rank: run dist-specialize before lowering}}
-  %0 = dist.reduce_scatter sum over #tp %x dim 0 : (tensor<7xf32>) -> tensor<?xf32>
+func.func @f(%x: tensor<?xf32> {dist.sizes = [#dist.size<n>]}, %n: tensor<?xf32> {dist.sizes = [#dist.size<n>]}) -> tensor<?xf32>
+    attributes {dist.symbols = [#dist.symbol<n in [1, 8]>]} {
+  // expected-error@+1 {{gives a rank an extent that depends on who sends: run dist-specialize before lowering}}
+  %0 = dist.permute over #tp pairs [[0, 1]] %x dim 0 extents [2, 2, 1, 0] : (tensor<?xf32>) -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
 
