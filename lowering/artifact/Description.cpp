@@ -5,8 +5,10 @@
 #include "lowering/artifact/ElementTypes.h"
 #include "lowering/exec/Exec.h"
 
+#include "dialects/dist/Constraints.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/SignatureAttributes.h"
 #include "runtime/abi/shardrt_program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -47,6 +49,17 @@ llvm::json::Value expression(AffineExpr expr, ArrayRef<StringAttr> symbols) {
                            expression(binary.getRHS(), symbols)};
 }
 
+/// The same of one in the form of dialects/dist/Constraints.h.
+llvm::json::Value expression(Attribute expr) {
+  if (auto integer = dyn_cast<IntegerAttr>(expr))
+    return integer.getInt();
+  if (auto symbol = dyn_cast<StringAttr>(expr))
+    return symbol.getValue();
+  auto parts = cast<ArrayAttr>(expr);
+  return llvm::json::Array{cast<StringAttr>(parts[0]).getValue(), expression(parts[1]),
+                           expression(parts[2])};
+}
+
 class Describer {
 public:
   Describer(ModuleOp module, StringRef name, const ConstantData &constants)
@@ -61,7 +74,8 @@ private:
   void describeEntry(func::FuncOp function, StringRef name, dist::VariantsAttr variants);
   TensorDescription describeTensor(func::FuncOp function, DictionaryAttr attributes, Type local,
                                    const std::string &fallback);
-  void addParameter(func::FuncOp function, unsigned argument);
+  void addParameters(func::FuncOp function);
+  unsigned addParameter(func::FuncOp function, unsigned argument);
   void addSymbols(func::FuncOp function);
   InFlightDiagnostic error(func::FuncOp function) {
     failed = true;
@@ -74,6 +88,7 @@ private:
   Mesh mesh;
   llvm::StringMap<unsigned> parameterIndex;
   llvm::StringSet<> knownSymbols;
+  llvm::DenseSet<Attribute> knownConstraints;
   bool failed = false;
 };
 
@@ -101,6 +116,15 @@ void Describer::addSymbols(func::FuncOp function) {
         entry["max"] = symbol.getMax();
       program.symbols.push_back(std::move(entry));
     }
+  if (auto constraints = function->getAttrOfType<ArrayAttr>(dist::kConstraintsAttr))
+    for (Attribute constraint : constraints)
+      if (knownConstraints.insert(constraint).second) {
+        auto parts = cast<ArrayAttr>(constraint);
+        program.constraints.push_back(
+            llvm::json::Object{{"relation", cast<StringAttr>(parts[0]).getValue()},
+                               {"left", expression(parts[1])},
+                               {"right", expression(parts[2])}});
+      }
 }
 
 TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAttr attributes,
@@ -142,38 +166,47 @@ TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAtt
   return result;
 }
 
-void Describer::addParameter(func::FuncOp function, unsigned argument) {
+static bool isInput(func::FuncOp function, unsigned argument) {
+  auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
+  return !kind || kind.getValue() == "input";
+}
+
+/// Returns its index in the program's parameters.
+unsigned Describer::addParameter(func::FuncOp function, unsigned argument) {
   TensorDescription tensor = describeTensor(function, function.getArgAttrDict(argument),
                                             function.getArgumentTypes()[argument],
                                             "parameter_" + std::to_string(argument));
-  OpBuilder b(function.getContext());
   auto [it, inserted] = parameterIndex.try_emplace(tensor.names.front(), program.parameters.size());
-  function.setArgAttr(argument, exec::kIndexAttr, b.getI64IntegerAttr(it->second));
   if (!inserted)
-    return;
+    return it->second;
   ParameterDescription parameter;
   static_cast<TensorDescription &>(parameter) = std::move(tensor);
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
   if (constants && kind && kind.getValue() == "constant")
     parameter.constant = constants(parameter.names.front());
   program.parameters.push_back(std::move(parameter));
+  return it->second;
+}
+
+void Describer::addParameters(func::FuncOp function) {
+  OpBuilder b(function.getContext());
+  dist::SignatureAttributes signature(function);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (!isInput(function, i))
+      signature.argument(i).set(exec::kIndexAttr, b.getI64IntegerAttr(addParameter(function, i)));
+  signature.store();
 }
 
 void Describer::describeEntry(func::FuncOp function, StringRef name, dist::VariantsAttr variants) {
   EntryDescription entry;
   entry.name = name.str();
   addSymbols(function);
-  auto isInput = [](func::FuncOp f, unsigned argument) {
-    auto kind = f.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
-    return !kind || kind.getValue() == "input";
-  };
+  addParameters(function);
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (isInput(function, i))
       entry.inputs.push_back(describeTensor(function, function.getArgAttrDict(i),
                                             function.getArgumentTypes()[i],
                                             "input_" + std::to_string(entry.inputs.size())));
-    else
-      addParameter(function, i);
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     entry.outputs.push_back(describeTensor(function, function.getResultAttrDict(i),
                                            function.getResultTypes()[i],
@@ -199,9 +232,7 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
       if (!other || other == function)
         continue;
       addSymbols(other);
-      for (unsigned i = 0; i < other.getNumArguments(); ++i)
-        if (!isInput(other, i))
-          addParameter(other, i);
+      addParameters(other);
     }
   }
   program.entries.push_back(std::move(entry));
@@ -295,6 +326,7 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
       {"world_size", program.worldSize},
       {"mesh", llvm::json::Object(program.mesh)},
       {"symbols", llvm::json::Array(program.symbols)},
+      {"constraints", llvm::json::Array(program.constraints)},
       {"parameters", std::move(parameters)},
       {"libraries", std::move(libraries)},
       {"entries", std::move(entries)}};

@@ -47,7 +47,7 @@ struct ProgramDescription {
   std::string name;
   int64_t worldSize = 1;
   llvm::json::Object mesh;
-  llvm::json::Array symbols;
+  llvm::json::Array symbols, constraints;
   std::vector<ParameterDescription> parameters;
   std::vector<EntryDescription> entries;
 };

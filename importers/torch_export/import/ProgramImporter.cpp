@@ -6,9 +6,11 @@
 #include "importers/torch_export/import/OpaqueOps.h"
 #include "importers/torch_export/import/Parts.h"
 #include "importers/torch_export/import/Signature.h"
+#include "importers/torch_export/import/SizeAttributes.h"
 #include "importers/torch_export/import/Targets.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/dist/Constraints.h"
 #include "dialects/interfaces/ModelLocation.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -441,6 +443,8 @@ private:
     function.setAllResultAttrs(attributes);
     if (signature.symbols)
       function->setAttr(dist::kSymbolsAttr, signature.symbols);
+    if (ArrayAttr constraints = makeConstraints(file, program); constraints && signature.symbols)
+      function->setAttr(dist::kConstraintsAttr, constraints);
   }
 
   const ExportedProgram &program;

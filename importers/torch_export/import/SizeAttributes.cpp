@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/SizeAttributes.h"
 
-#include "importers/torch_export/program/SymExpr.h"
+#include "importers/torch_export/program/Guards.h"
 
 #include "dialects/dist/Dist.h"
 
@@ -66,7 +66,90 @@ dist::SizeAttr makeSize(MLIRContext *context, const SymInt &size) {
   return expr ? makeSize(context, *expr) : dist::SizeAttr();
 }
 
+/// In the form of dialects/dist/Constraints.h.
+Attribute makeExpression(Builder &builder, const SymExpr &expr) {
+  auto join = [&](StringRef name, Attribute left, Attribute right) -> Attribute {
+    return builder.getArrayAttr({builder.getStringAttr(name), left, right});
+  };
+  auto fold = [&](StringRef name) {
+    Attribute value = makeExpression(builder, expr.operands.front());
+    for (const SymExpr &operand : llvm::drop_begin(expr.operands))
+      value = join(name, value, makeExpression(builder, operand));
+    return value;
+  };
+  switch (expr.kind) {
+  case Kind::Integer:
+    return builder.getI64IntegerAttr(expr.value);
+  case Kind::Symbol:
+    return builder.getStringAttr(StringRef(expr.symbol));
+  case Kind::Add:
+    return fold("add");
+  case Kind::Mul:
+    return fold("mul");
+  case Kind::Max:
+    return fold("max");
+  case Kind::Min:
+    return fold("min");
+  case Kind::FloorDiv:
+    return fold("floordiv");
+  case Kind::CeilDiv:
+    return fold("ceildiv");
+  case Kind::Mod:
+    return fold("mod");
+  case Kind::Pow:
+    break;
+  }
+  Attribute base = makeExpression(builder, expr.operands.front());
+  Attribute value = builder.getI64IntegerAttr(1);
+  for (int64_t i = 0; i < expr.operands[1].value; ++i)
+    value = join("mul", value, base);
+  return value;
+}
+
+/// Size expressions of the program's inputs, by name.
+std::optional<SymExpr> sizeOfInput(const ExportedProgram &program, std::string_view name,
+                                   int64_t dim) {
+  for (const Argument &input : program.graph.inputs) {
+    auto *tensor = std::get_if<TensorArg>(&input);
+    if (!tensor || std::string_view(tensor->name) != name)
+      continue;
+    auto found = program.graph.tensors.find(tensor->name);
+    if (found == program.graph.tensors.end() || dim < 0 ||
+        dim >= static_cast<int64_t>(found->second.sizes.size()))
+      return std::nullopt;
+    const SymInt &size = found->second.sizes[dim];
+    if (size.constant()) {
+      SymExpr constant;
+      constant.value = size.value;
+      return constant;
+    }
+    std::string ignored;
+    return parseSymExpr(size.expr, ignored);
+  }
+  return std::nullopt;
+}
+
 } // namespace
+
+ArrayAttr makeConstraints(Location file, const ExportedProgram &program) {
+  Builder builder(file.getContext());
+  SmallVector<Attribute> constraints;
+  for (std::string_view text : program.guards) {
+    std::string error;
+    auto sizeOf = [&](std::string_view name, int64_t dim) {
+      return sizeOfInput(program, name, dim);
+    };
+    std::optional<Guard> guard = parseGuard(text, sizeOf, error);
+    if (!guard)
+      emitRemark(file) << "the export relies on '" << StringRef(text)
+                       << "', which runs will not check: " << error;
+    else if (!guard->isTrivial())
+      constraints.push_back(builder.getArrayAttr({builder.getStringAttr(StringRef(guard->relation)),
+                                                  makeExpression(builder, guard->left),
+                                                  makeExpression(builder, guard->right)}));
+  }
+  return constraints.empty() ? ArrayAttr() : builder.getArrayAttr(constraints);
+}
 
 ArrayAttr makeSizes(MLIRContext *context, const TensorMeta &meta) {
   if (llvm::all_of(meta.sizes, [](const SymInt &size) { return size.constant(); }))

@@ -20,6 +20,11 @@ mlir::ArrayAttr makeSizes(mlir::MLIRContext *context, const TensorMeta &meta);
 mlir::FailureOr<mlir::ArrayAttr> makeSymbols(mlir::MLIRContext *context,
                                              const ExportedProgram &program);
 
+/// `dist.constraints`: the conditions on sizes that the export relies on, beside ranges and equal
+/// symbols. Null if there are none. One that is not integer arithmetic on input sizes gets a remark
+/// at `file`: it is not checked.
+mlir::ArrayAttr makeConstraints(mlir::Location file, const ExportedProgram &program);
+
 } // namespace shardc::torch_export
 
 #endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_SIZEATTRIBUTES_H

@@ -89,6 +89,8 @@ bool readProgram(JsonValue root, Reader &reader, ExportedProgram &program) {
   for (JsonMember member : root["range_constraints"].members())
     program.ranges.push_back(
         {member.key, member.value["min_val"].integer(), member.value["max_val"].integer()});
+  for (JsonValue guard : root["guards_code"].elements())
+    program.guards.push_back(guard.string().value_or(std::string_view()));
   program.torchVersion = root["torch_version"].string().value_or(std::string_view());
   for (JsonValue verifier : root["verifiers"].elements())
     program.training |= verifier.string() == "TRAINING";
