@@ -157,7 +157,7 @@ struct ExportedProgram {
   std::vector<InputSpec> inputs;   // one per graph input, in order
   std::vector<OutputSpec> outputs; // one per graph output, in order
   std::vector<SymbolRange> ranges;
-  std::vector<std::string_view> guards; // conditions on sizes: see Guards.h
+  std::vector<std::string_view> guards;        // conditions on sizes: see Guards.h
   std::vector<std::string_view> argumentNames; // of the module's forward; empty if not recorded
   std::vector<std::string_view> modules;       // qualified names of all modules
   std::string_view torchVersion;
