@@ -11,6 +11,13 @@ using llvm::StringRef;
 using llvm::Twine;
 
 namespace shardc::plan {
+
+void DimRoles::complete(const DimRoles &other) {
+  columnDim = columnDim ? columnDim : other.columnDim;
+  rowDim = rowDim ? rowDim : other.rowDim;
+  lookupDim = lookupDim ? lookupDim : other.lookupDim;
+}
+
 namespace {
 
 using Target = Annotation::Target;
@@ -44,10 +51,21 @@ public:
   }
 
 private:
+  /// Those names of a tied parameter that a rule reached it by. Empty for tensors with one name.
+  using Via = std::vector<StringRef>;
+
   /// What is known so far of one axis of one tensor, and who said so.
   struct AxisState {
     Placement placement;
     const Rule *rule = nullptr;
+    Via via;
+  };
+
+  struct Subject {
+    Key key;
+    StringRef name;
+    const std::vector<int64_t> &shape;
+    Via via;
   };
 
   static Annotation::Strength strengthOf(Target target, const AxisState &state, bool isDataAxis) {
@@ -85,17 +103,22 @@ private:
            (hasWildcard(rule.pattern) ? 0 : 1);
   }
 
+  struct Matches {
+    std::vector<unsigned> entries;
+    std::string pattern; ///< the rule's, with the base model's prefix where that was needed
+  };
+
   /// Indices of the entries that have a matching name. The base-model prefix is tried only where
   /// nothing matches as written.
-  template <typename GetNames>
-  std::vector<unsigned> match(const Rule &rule, unsigned count, GetNames getNames) {
-    std::vector<unsigned> found;
+  template <typename GetNames> Matches match(const Rule &rule, unsigned count, GetNames getNames) {
+    Matches found;
     for (const std::string &pattern : {rule.pattern, "*." + rule.pattern}) {
+      found.pattern = pattern;
       for (unsigned i = 0; i < count; ++i)
         if (llvm::any_of(getNames(i),
                          [&](const std::string &name) { return matchesPattern(pattern, name); }))
-          found.push_back(i);
-      if (!found.empty())
+          found.entries.push_back(i);
+      if (!found.entries.empty())
         return found;
     }
     std::vector<std::string> all;
@@ -108,34 +131,71 @@ private:
     return found;
   }
 
-  void place(const Rule &rule, Key key, StringRef name, const std::vector<int64_t> &shape,
-             unsigned axis, const Placement &placement) {
-    Layout alone(mesh);
-    alone.placements[axis] = placement;
-    for (const std::string &problem : alone.validate(shape, /*allowOpen=*/true))
-      return error(rule, Twine(mesh.axes[axis].name) + ":" + placement.str() + " does not fit '" +
-                             name + "': " + problem);
-    std::vector<AxisState> &state = states.try_emplace(key, mesh.numAxes()).first->second;
-    AxisState &old = state[axis];
-    if (old.rule && old.placement != placement) {
-      if (precedence(*old.rule) > precedence(rule))
-        return;
-      if (precedence(*old.rule) == precedence(rule))
-        return error(rule, "'" + rule.pattern + "' asks for " + mesh.axes[axis].name + ":" +
-                               placement.str() + " on '" + name + "', but '" + old.rule->pattern +
-                               "' (" + old.rule->origin + ") asks for " + mesh.axes[axis].name +
-                               ":" + old.placement.str());
-    }
-    old = {placement, &rule};
+  static Via tiedNames(const NamedTensor &tensor, llvm::function_ref<bool(StringRef)> isMeant) {
+    Via via;
+    if (tensor.names.size() > 1)
+      llvm::copy_if(tensor.names, std::back_inserter(via), isMeant);
+    return via;
   }
 
-  void placeAll(const Rule &rule, Key key, StringRef name, const std::vector<int64_t> &shape) {
+  std::string request(unsigned axis, const Placement &placement) const {
+    return mesh.axes[axis].name + ":" + placement.str();
+  }
+
+  void place(const Rule &rule, const Subject &subject, unsigned axis, const Placement &placement) {
+    Layout alone(mesh);
+    alone.placements[axis] = placement;
+    for (const std::string &problem : alone.validate(subject.shape, /*allowOpen=*/true))
+      return error(rule,
+                   request(axis, placement) + " does not fit '" + subject.name + "': " + problem);
+    AxisState &old = states.try_emplace(subject.key, mesh.numAxes()).first->second[axis];
+    AxisState asked{placement, &rule, subject.via};
+    if (!old.rule) {
+      old = std::move(asked);
+    } else if (old.placement == placement) {
+      for (StringRef name : asked.via)
+        if (!llvm::is_contained(old.via, name))
+          old.via.push_back(name);
+      if (precedence(*old.rule) < precedence(rule))
+        old.rule = &rule;
+    } else {
+      settle(subject, axis, old, std::move(asked));
+    }
+  }
+
+  /// Two rules ask for different placements.
+  void settle(const Subject &subject, unsigned axis, AxisState &old, AxisState asked) {
+    std::string former = "'" + old.rule->pattern + "' (" + old.rule->origin + ") asks for " +
+                         request(axis, old.placement);
+    std::string latter =
+        "'" + asked.rule->pattern + "' asks for " + request(axis, asked.placement) + " on '";
+    bool differentNames = !asked.via.empty() && llvm::none_of(asked.via, [&](StringRef name) {
+      return llvm::is_contained(old.via, name);
+    });
+    if (differentNames)
+      return error(*asked.rule, latter + asked.via.front() + "', which is tied to '" +
+                                    old.via.front() + "'; for that, " + former +
+                                    ". It is one tensor: ask for the same, or leave one out");
+    if (precedence(*old.rule) == precedence(*asked.rule))
+      return error(*asked.rule, latter + subject.name + "', but " + former);
+    if (precedence(*old.rule) < precedence(*asked.rule))
+      std::swap(old, asked);
+    // `old` holds what stays, `asked` what it replaces.
+    for (StringRef name : asked.via)
+      if (!llvm::is_contained(old.via, name))
+        result.remarks.push_back(
+            old.rule->origin + ": '" + old.via.front().str() + "' is tied to '" + name.str() +
+            "': " + request(axis, old.placement) + " replaces " + request(axis, asked.placement) +
+            " of '" + asked.rule->pattern + "' (" + asked.rule->origin + ") there too");
+  }
+
+  void placeAll(const Rule &rule, const Subject &subject) {
     if (rule.replicateAll)
       for (unsigned a = 0; a < mesh.numAxes(); ++a)
-        place(rule, key, name, shape, a, Placement::replicate());
+        place(rule, subject, a, Placement::replicate());
     for (const AxisPlacement &p : rule.placements)
       if (auto axis = mesh.axisIndex(p.axis))
-        place(rule, key, name, shape, *axis, p.placement);
+        place(rule, subject, *axis, p.placement);
   }
 
   void apply(const Rule &rule) {
@@ -155,16 +215,22 @@ private:
       if (position >= list.size())
         return error(rule, "there is no " + sectionName(rule.section) + " " + Twine(position) +
                                "; the model has " + Twine(list.size()));
-      return placeAll(rule, {target, position, 0}, list[position].names.front(),
-                      list[position].shape);
+      return placeAll(
+          rule, {{target, position, 0}, list[position].names.front(), list[position].shape, {}});
     }
-    for (unsigned i : match(rule, list.size(), [&](unsigned i) -> auto & { return list[i].names; }))
-      if (!list[i].isBuffer || !hasWildcard(rule.pattern))
-        placeAll(rule, {target, i, 0}, list[i].names.front(), list[i].shape);
+    Matches found = match(rule, list.size(), [&](unsigned i) -> auto & { return list[i].names; });
+    for (unsigned i : found.entries)
+      if (!list[i].isBuffer || !hasWildcard(rule.pattern)) {
+        auto isMeant = [&](StringRef name) { return matchesPattern(found.pattern, name); };
+        placeAll(rule, {{target, i, 0},
+                        list[i].names.front(),
+                        list[i].shape,
+                        target == Target::Parameter ? tiedNames(list[i], isMeant) : Via()});
+      }
   }
 
   void applyToModules(const Rule &rule) {
-    auto matched = match(rule, model.modules.size(), [&](unsigned i) {
+    Matches matched = match(rule, model.modules.size(), [&](unsigned i) {
       return std::vector<std::string>{model.modules[i].path};
     });
     if (rule.style && !styleAxis) {
@@ -175,13 +241,13 @@ private:
                         axisNames());
       return;
     }
-    for (unsigned m : matched) {
+    for (unsigned m : matched.entries) {
       const ModuleBoundary &module = model.modules[m];
       if (rule.style)
         applyStyle(rule, m);
       else
         for (unsigned v = 0; v < module.outputs.size(); ++v)
-          placeAll(rule, {Target::ModuleOutput, m, v}, module.path, module.outputs[v]);
+          placeAll(rule, {{Target::ModuleOutput, m, v}, module.path, module.outputs[v], {}});
     }
   }
 
@@ -189,42 +255,63 @@ private:
     const ModuleBoundary &module = model.modules[m];
     const auto &shapes = target == Target::ModuleInput ? module.inputs : module.outputs;
     for (unsigned v = 0; v < shapes.size(); ++v)
-      place(rule, {target, m, v}, module.path, shapes[v], *styleAxis, placement);
+      place(rule, {{target, m, v}, module.path, shapes[v], {}}, *styleAxis, placement);
+  }
+
+  static std::optional<int64_t> shardedDim(Style style, const DimRoles &roles) {
+    switch (style) {
+    case Style::Colwise:
+    case Style::ColwiseGatherOutput:
+      return roles.columnDim;
+    case Style::Rowwise:
+      return roles.rowDim;
+    case Style::EmbeddingRowwise:
+      return roles.lookupDim;
+    case Style::Sequence:
+      break;
+    }
+    return std::nullopt;
   }
 
   void applyStyle(const Rule &rule, unsigned m) {
     const ModuleBoundary &module = model.modules[m];
-    bool column = *rule.style == Style::Colwise || *rule.style == Style::ColwiseGatherOutput;
     if (*rule.style == Style::Sequence) {
       placeBoundary(rule, Target::ModuleInput, m, Placement::shard(1));
       placeBoundary(rule, Target::ModuleOutput, m, Placement::shard(1));
     }
     bool any = *rule.style == Style::Sequence;
-    for (unsigned p : module.parameters) {
-      const NamedTensor &parameter = model.parameters[p];
+    for (const ModuleParameter &own : module.parameters) {
+      const NamedTensor &parameter = model.parameters[own.index];
       if (parameter.isBuffer)
         continue;
-      std::optional<int64_t> dim;
-      if (*rule.style != Style::Sequence)
-        dim = column ? parameter.columnDim : parameter.rowDim;
+      std::optional<int64_t> dim = shardedDim(*rule.style, own.roles);
       any |= dim.has_value();
+      auto isMeant = [&](StringRef name) { return name.rsplit('.').first == module.path; };
       // The bias of a row-parallel layer and the weights of a norm are whole on every rank.
-      place(rule, {Target::Parameter, p, 0}, parameter.names.front(), parameter.shape, *styleAxis,
-            dim ? Placement::shard(*dim) : Placement::replicate());
+      place(rule,
+            {{Target::Parameter, own.index, 0},
+             parameter.names.front(),
+             parameter.shape,
+             tiedNames(parameter, isMeant)},
+            *styleAxis, dim ? Placement::shard(*dim) : Placement::replicate());
     }
-    if (!any) {
-      std::vector<std::string> children;
-      for (const ModuleBoundary &other : model.modules)
-        if (!other.parameters.empty() && StringRef(other.path).starts_with(module.path + "."))
-          children.push_back(other.path);
-      std::string nearest = nearestNames(module.path, children);
-      error(rule, "module '" + Twine(module.path) +
-                      "' has no weight of its own that can be sharded " +
-                      (column ? "by columns" : "by rows") +
-                      (nearest.empty() ? "" : "; its parts are " + nearest));
-    }
+    if (!any)
+      reportNothingToShard(rule, module);
     if (*rule.style == Style::ColwiseGatherOutput)
       placeBoundary(rule, Target::ModuleOutput, m, Placement::replicate());
+  }
+
+  void reportNothingToShard(const Rule &rule, const ModuleBoundary &module) {
+    std::vector<std::string> children;
+    for (const ModuleBoundary &other : model.modules)
+      if (!other.parameters.empty() && StringRef(other.path).starts_with(module.path + "."))
+        children.push_back(other.path);
+    std::string nearest = nearestNames(module.path, children);
+    StringRef what = *rule.style == Style::EmbeddingRowwise ? "is looked up"
+                     : *rule.style == Style::Rowwise        ? "can be sharded by rows"
+                                                            : "can be sharded by columns";
+    error(rule, "module '" + Twine(module.path) + "' has no weight of its own that " + what +
+                    (nearest.empty() ? "" : "; its parts are " + nearest));
   }
 
   const Plan &plan;

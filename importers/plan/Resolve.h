@@ -9,23 +9,40 @@
 
 namespace shardc::plan {
 
+/// What the dims of a parameter are to ops that use it, from their sharding rules.
+struct DimRoles {
+  /// The dim that only the parameter gives to the result: the output features of a linear layer.
+  std::optional<int64_t> columnDim;
+  /// The dim that is contracted or looked up: the input features of a linear layer.
+  std::optional<int64_t> rowDim;
+  /// The dim that an index selects from: the vocabulary of an embedding.
+  std::optional<int64_t> lookupDim;
+
+  /// Takes from `other` what is not known here.
+  void complete(const DimRoles &other);
+};
+
 /// A parameter, input or output of the model.
 struct NamedTensor {
   std::vector<std::string> names; ///< several where tensors are tied
   std::vector<int64_t> shape;     ///< DimSplit.h's kDynamic where symbolic
-  /// For parameters, from the sharding rules of the ops that use it: the dim that only it gives to
-  /// the result (the output features of a linear layer), and the one that is contracted or looked
-  /// up (its input features).
-  std::optional<int64_t> columnDim;
-  std::optional<int64_t> rowDim;
+  /// For parameters: its roles in all of the model, the first op that gives one deciding.
+  DimRoles roles;
   bool isBuffer =
       false; ///< a buffer or constant: placed by its exact name only, never by a pattern
+};
+
+/// A parameter as a module sees it. Tied ones differ from module to module: an embedding looks up
+/// the dim that a head on the same table gives to its result.
+struct ModuleParameter {
+  unsigned index; ///< into ModelNames::parameters
+  DimRoles roles; ///< in the ops inside the module; in all of the model where none of them uses it
 };
 
 /// A module by its path, e.g. `model.layers.0.mlp`.
 struct ModuleBoundary {
   std::string path;
-  std::vector<unsigned> parameters; ///< indices of its own parameters, not those of children
+  std::vector<ModuleParameter> parameters;   ///< its own parameters, not those of children
   std::vector<std::vector<int64_t>> inputs;  ///< shapes of activations that enter
   std::vector<std::vector<int64_t>> outputs; ///< shapes of values that leave
 };
@@ -55,11 +72,15 @@ struct Resolution {
   std::vector<Annotation> annotations;
   std::vector<std::string>
       errors; ///< every mistake of the plan, each with its origin and the nearest real names
+  /// What was decided that the plan does not say: a rule for one name of a tied parameter replaces
+  /// what another rule says of its other names too.
+  std::vector<std::string> remarks;
 };
 
 /// A rule on an exact name beats one with a wildcard, and a `--place` spec beats the file; any
-/// other disagreement about an axis of a tensor is an error. Patterns match after a leading
-/// base-model prefix too (`layers.*` finds `model.layers.*`). Linear in rules times names.
+/// other disagreement about an axis of a tensor is an error, and so is every one between rules that
+/// reach a tied parameter by different names. Patterns match after a leading base-model prefix too
+/// (`layers.*` finds `model.layers.*`). Linear in rules times names.
 Resolution resolvePlan(const Plan &plan, const Mesh &mesh, const ModelNames &model);
 
 } // namespace shardc::plan

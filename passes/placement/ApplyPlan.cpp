@@ -42,12 +42,17 @@ public:
     if (meshValue.axes.empty())
       if (auto given = getOperation()->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
         meshValue = given.getValue();
+    bool isUsable = !meshValue.axes.empty();
     if (meshValue.axes.empty() && errors.empty())
       errors.push_back(
           "no mesh is given; name its axes in the plan or on the command line, e.g. dp=2,tp=4");
-    for (const std::string &problem : meshValue.validate())
+    for (const std::string &problem : meshValue.validate()) {
+      isUsable = false;
       errors.push_back("mesh: " + problem);
-    if (errors.empty()) {
+    }
+    // Rules with mistakes do not keep those of the others from being seen; without a mesh nobody
+    // knows what an axis is.
+    if (isUsable) {
       getOperation()->setAttr(dist::kMeshAttr, dist::MeshAttr::get(&getContext(), meshValue));
       for (auto function : getOperation().getOps<func::FuncOp>())
         if (!function.isExternal() && function.isPublic())
@@ -83,6 +88,8 @@ private:
     errors.insert(errors.end(), resolution.errors.begin(), resolution.errors.end());
     if (!errors.empty())
       return;
+    for (const std::string &remark : resolution.remarks)
+      emitRemark(function.getLoc()) << remark;
     dist::SignatureAttributes signature(function);
     for (const plan::Annotation &annotation : resolution.annotations)
       write(signature, index, annotation);

@@ -47,11 +47,44 @@ bool isWeight(Value value) {
   return kind && kind.getValue() != "input";
 }
 
+using RolesByModule = llvm::StringMap<plan::DimRoles>;
+
+/// Calls `visit` with a module's path and those of the modules around it.
+void forEachModule(StringRef path, llvm::function_ref<void(StringRef)> visit) {
+  for (; !path.empty(); path = path.contains('.') ? path.rsplit('.').first : StringRef())
+    visit(path);
+}
+
 /// Looks for the ops that give the dims of a parameter a role, through copies, casts and
 /// permutations of it.
 class RoleFinder {
 public:
-  explicit RoleFinder(plan::NamedTensor &parameter) : parameter(parameter) {}
+  /// The roles in all of the function, which is the path "", and in each module with an op that
+  /// gives one. Of several ops the first one in the program decides.
+  RolesByModule find(BlockArgument parameter) {
+    SmallVector<std::optional<int64_t>> dims;
+    for (int64_t d = 0, e = cast<RankedTensorType>(parameter.getType()).getRank(); d < e; ++d)
+      dims.push_back(d);
+    visit(parameter, dims);
+    llvm::erase_if(readings, [&](const Reading &reading) {
+      return reading.op->getBlock() != parameter.getOwner();
+    });
+    llvm::sort(readings,
+               [](const Reading &a, const Reading &b) { return a.op->isBeforeInBlock(b.op); });
+    RolesByModule found;
+    for (const Reading &reading : readings) {
+      found[""].complete(reading.roles);
+      forEachModule(getModulePath(reading.op->getLoc()),
+                    [&](StringRef path) { found[path].complete(reading.roles); });
+    }
+    return found;
+  }
+
+private:
+  struct Reading {
+    Operation *op;
+    plan::DimRoles roles;
+  };
 
   /// `dims[i]`: the dim of the parameter that dim i of `value` is, or none.
   void visit(Value value, ArrayRef<std::optional<int64_t>> dims, unsigned depth = 0) {
@@ -74,7 +107,6 @@ public:
     }
   }
 
-private:
   static std::optional<int64_t> sourceDim(const TensorFactors &source, const DimFactors &factors,
                                           ArrayRef<std::optional<int64_t>> dims) {
     if (!factors.empty())
@@ -98,30 +130,29 @@ private:
     }
     if (!hasActivation)
       return false;
+    plan::DimRoles roles;
     for (auto [d, factors] : llvm::enumerate(rule.operands[operand])) {
       if (factors.empty() || !dims[d])
         continue;
-      unsigned factor = factors.front();
-      FactorKind kind = rule.factors[factor].kind;
-      if (kind == FactorKind::Reducing && !parameter.rowDim)
-        parameter.rowDim = *dims[d];
-      else if (kind == FactorKind::Parallel && !ofActivations.contains(factor) &&
-               !parameter.columnDim)
-        parameter.columnDim = *dims[d];
+      FactorKind kind = rule.factors[factors.front()].kind;
+      bool isShared = ofActivations.contains(factors.front());
+      if (kind == FactorKind::Reducing)
+        // A sum over what no activation has is a selection by an index.
+        roles.complete({{}, dims[d], isShared ? std::nullopt : dims[d]});
+      else if (kind == FactorKind::Parallel && !isShared)
+        roles.complete({dims[d], {}, {}});
     }
+    readings.push_back({op, roles});
     return true;
   }
 
-  plan::NamedTensor &parameter;
+  std::vector<Reading> readings;
 };
 
-void findModules(func::FuncOp function, ModelIndex &index) {
+/// `roles[i]` is of parameter i.
+void findModules(func::FuncOp function, ArrayRef<RolesByModule> roles, ModelIndex &index) {
   // Every module path and its ancestors, with the ops inside, in order of first appearance.
   llvm::MapVector<StringRef, ModelIndex::Boundary> modules;
-  auto forEachModule = [](StringRef path, auto visit) {
-    for (; !path.empty(); path = path.contains('.') ? path.rsplit('.').first : StringRef())
-      visit(path);
-  };
   for (Operation &op : function.getBody().front().without_terminator())
     forEachModule(getModulePath(op.getLoc()),
                   [&](StringRef path) { modules[path].operations.push_back(&op); });
@@ -149,7 +180,12 @@ void findModules(func::FuncOp function, ModelIndex &index) {
                          [&](Operation *user) { return !inside.contains(user); }))
           outputs.insert(result);
     }
-    plan::ModuleBoundary names{path.str(), parametersOf.lookup(path), {}, {}};
+    plan::ModuleBoundary names{path.str(), {}, {}, {}};
+    for (unsigned p : parametersOf.lookup(path)) {
+      auto own = roles[p].find(path);
+      names.parameters.push_back(
+          {p, own == roles[p].end() ? index.names.parameters[p].roles : own->second});
+    }
     for (Value value : inputs) {
       boundary.inputs.push_back(value);
       names.inputs.push_back(shapeOf(value));
@@ -167,6 +203,7 @@ void findModules(func::FuncOp function, ModelIndex &index) {
 
 ModelIndex indexModel(func::FuncOp function) {
   ModelIndex index;
+  std::vector<RolesByModule> roles;
   for (BlockArgument argument : function.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
@@ -174,13 +211,12 @@ ModelIndex indexModel(func::FuncOp function) {
     // Buffers and constants are named like parameters, so that a plan can place them.
     plan::NamedTensor tensor{
         namesOf(function.getArgAttr(number, dist::kNameAttr), "arg" + std::to_string(number)),
-        shapeOf(argument), std::nullopt, std::nullopt};
+        shapeOf(argument)};
     tensor.isBuffer = !isInput && kind.getValue() != "parameter";
     if (!isInput) {
-      SmallVector<std::optional<int64_t>> dims;
-      for (int64_t d = 0, e = tensor.shape.size(); d < e; ++d)
-        dims.push_back(d);
-      RoleFinder(tensor).visit(argument, dims);
+      roles.push_back(isa<RankedTensorType>(argument.getType()) ? RoleFinder().find(argument)
+                                                                : RolesByModule());
+      tensor.roles = roles.back().lookup("");
     }
     (isInput ? index.names.inputs : index.names.parameters).push_back(std::move(tensor));
     (isInput ? index.inputArguments : index.parameterArguments).push_back(number);
@@ -189,10 +225,10 @@ ModelIndex indexModel(func::FuncOp function) {
   for (auto [number, value] : llvm::enumerate(end->getOperands())) {
     index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttr),
                                            "output" + std::to_string(number)),
-                                   shapeOf(value), std::nullopt, std::nullopt});
+                                   shapeOf(value)});
     index.outputResults.push_back(number);
   }
-  findModules(function, index);
+  findModules(function, roles, index);
   return index;
 }
 

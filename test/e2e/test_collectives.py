@@ -18,6 +18,18 @@ def test_vocabulary_sharded_embedding_adds_one_all_reduce(totals, name):
     assert totals(name, "tp=4", *tensor_parallel(name), *VOCABULARY_TP, *LM_HEAD_TP) == {"all_reduce": 2 * LAYERS + 1}
 
 
+@pytest.mark.parametrize("name", ["gpt2", "gpt2_odd"])
+def test_a_tied_table_is_sharded_as_either_of_its_modules_asks(explain, name):
+    """The vocabulary is what the embedding looks up and what the head gives: one word for either is enough."""
+    for vocabulary in (VOCABULARY_TP, places("module:transformer.wte=embedding_rowwise"), LM_HEAD_TP):
+        report = explain(name, "tp=4", *tensor_parallel(name), *vocabulary)
+        assert report["totals"]["all_reduce"]["count"] == 2 * LAYERS + 1
+        assert sum(entry["count"] for entry in report["totals"].values()) == 2 * LAYERS + 1
+    # Alone it says nothing of the layers: they stay whole, and the embedding is the one sum.
+    report = explain(name, "tp=4", *places("module:transformer.wte=embedding_rowwise"))
+    assert {k: e["count"] for k, e in report["totals"].items() if e["count"]} == {"all_reduce": 1}
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_sequence_parallel(totals, name):
     # The logits stay sharded over the sequence, as nobody asked for them whole.

@@ -9,31 +9,35 @@ using Target = Annotation::Target;
 
 namespace {
 
-/// Two layers of one column and one row linear (with biases), a norm between, a tied embedding.
+/// Two layers of one column and one row linear (with biases), a norm between, and an embedding that
+/// is tied to the head: what is looked up in the one is given to the result in the other.
 ModelNames model() {
   ModelNames m;
   auto parameter = [&](std::vector<std::string> names, std::vector<int64_t> shape,
                        std::optional<int64_t> column, std::optional<int64_t> row) {
-    m.parameters.push_back({std::move(names), std::move(shape), column, row});
-    return static_cast<unsigned>(m.parameters.size() - 1);
+    m.parameters.push_back({std::move(names), std::move(shape), {column, row, {}}});
+    return ModuleParameter{static_cast<unsigned>(m.parameters.size() - 1),
+                           m.parameters.back().roles};
   };
   for (const char *layer : {"model.layers.0", "model.layers.1"}) {
     std::string base = layer;
-    unsigned up = parameter({base + ".up.weight"}, {32, 8}, 0, 1);
-    unsigned upBias = parameter({base + ".up.bias"}, {32}, 0, std::nullopt);
-    unsigned down = parameter({base + ".down.weight"}, {8, 32}, 0, 1);
-    unsigned downBias = parameter({base + ".down.bias"}, {8}, 0, std::nullopt);
-    unsigned norm = parameter({base + ".norm.weight"}, {8}, std::nullopt, std::nullopt);
+    ModuleParameter up = parameter({base + ".up.weight"}, {32, 8}, 0, 1);
+    ModuleParameter upBias = parameter({base + ".up.bias"}, {32}, 0, std::nullopt);
+    ModuleParameter down = parameter({base + ".down.weight"}, {8, 32}, 0, 1);
+    ModuleParameter downBias = parameter({base + ".down.bias"}, {8}, 0, std::nullopt);
+    ModuleParameter norm = parameter({base + ".norm.weight"}, {8}, std::nullopt, std::nullopt);
     std::vector<int64_t> stream = {2, 16, 8}, hidden = {2, 16, 32};
     m.modules.push_back({base + ".up", {up, upBias}, {stream}, {hidden}});
     m.modules.push_back({base + ".down", {down, downBias}, {hidden}, {stream}});
     m.modules.push_back({base + ".norm", {norm}, {stream}, {stream}});
     m.modules.push_back({base, {}, {stream}, {stream}});
   }
-  unsigned embed = parameter({"model.embed.weight", "lm_head.weight"}, {1003, 8}, 1, 0);
-  m.modules.push_back({"model.embed", {embed}, {{2, 16}}, {{2, 16, 8}}});
-  m.inputs.push_back({{"input_ids"}, {2, 16}, {}, {}});
-  m.outputs.push_back({{"logits"}, {2, 16, 1003}, {}, {}});
+  m.parameters.push_back({{"model.embed.weight", "lm_head.weight"}, {1003, 8}, {1, 0, 0}});
+  unsigned table = static_cast<unsigned>(m.parameters.size() - 1);
+  m.modules.push_back({"model.embed", {{table, {1, 0, 0}}}, {{2, 16}}, {{2, 16, 8}}});
+  m.modules.push_back({"lm_head", {{table, {0, 1, {}}}}, {{2, 16, 8}}, {{2, 16, 1003}}});
+  m.inputs.push_back({{"input_ids"}, {2, 16}});
+  m.outputs.push_back({{"logits"}, {2, 16, 1003}});
   return m;
 }
 
@@ -107,6 +111,49 @@ TEST(Resolve, TiedNamesReachOneParameter) {
   Resolution r = resolve({"param:lm_head.weight=tp:S(0)", "module:embed=embedding_rowwise"});
   ASSERT_TRUE(r.errors.empty()) << r.errors.front();
   EXPECT_EQ(layoutOf(r, Target::Parameter, 10), "[?, S(0)]");
+}
+
+TEST(Resolve, RolesOfATiedTableAreThoseInTheNamedModule) {
+  for (auto [spec, layout] : {std::pair("module:embed=embedding_rowwise", "[?, S(0)]"),
+                              std::pair("module:embed=colwise", "[?, S(1)]"),
+                              std::pair("module:lm_head=colwise", "[?, S(0)]"),
+                              std::pair("module:lm_head=rowwise", "[?, S(1)]")}) {
+    Resolution r = resolve({spec});
+    ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+    EXPECT_EQ(layoutOf(r, Target::Parameter, 10), layout) << spec;
+  }
+  Resolution r = resolve({"module:layers.0.up=embedding_rowwise"});
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_NE(r.errors[0].find("has no weight of its own that is looked up"), std::string::npos)
+      << r.errors[0];
+}
+
+TEST(Resolve, DisagreementAboutATiedTableIsAnError) {
+  // Whichever rule would win for one name, and whoever comes first.
+  const char *wanted[] = {"'model.embed.weight'", "'lm_head.weight'", "is tied to", "tp:S(0)",
+                          "tp:S(1)"};
+  for (auto specs : {std::initializer_list<const char *>{"module:model.embed=embedding_rowwise",
+                                                         "module:*head=rowwise"},
+                     {"module:*head=rowwise", "module:model.embed=embedding_rowwise"},
+                     {"param:lm_head.weight=tp:S(1)", "param:*.embed.weight=tp:S(0)"},
+                     {"module:*{embed,head}=colwise"}}) {
+    Resolution r = resolve(specs);
+    ASSERT_EQ(r.errors.size(), 1u);
+    for (const char *part : wanted)
+      EXPECT_NE(r.errors[0].find(part), std::string::npos) << r.errors[0];
+  }
+}
+
+TEST(Resolve, AnExactNameThatBeatsAPatternOnATiedNameIsARemark) {
+  Resolution r = resolve({"param:*=dp:S(0)", "param:lm_head.weight=dp:R"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 10), "[R, ?]");
+  ASSERT_EQ(r.remarks.size(), 1u);
+  EXPECT_NE(r.remarks[0].find("'lm_head.weight' is tied to 'model.embed.weight': dp:R replaces "
+                              "dp:S(0) of '*'"),
+            std::string::npos)
+      << r.remarks[0];
+  EXPECT_TRUE(resolve({"param:*=dp:S(0)", "param:*.up.weight=dp:S(0)"}).remarks.empty());
 }
 
 TEST(Resolve, MistakesNameTheNearest) {
