@@ -52,7 +52,7 @@ void parseYaml(llvm::StringRef text, llvm::StringRef file, Plan &plan,
 /// `module:GLOB=colwise`, `output:NAME=R`.
 void parsePlaceSpec(llvm::StringRef spec, Plan &plan, std::vector<std::string> &errors);
 
-/// Reads `dp=2,tp=4`.
+/// Reads `dp=2,tp=4`, at most 65,536 ranks. No axes after an error.
 void parseMesh(llvm::StringRef text, llvm::StringRef origin, std::vector<MeshAxis> &axes,
                std::vector<std::string> &errors);
 

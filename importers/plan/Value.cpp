@@ -141,9 +141,10 @@ void parsePlaceSpec(StringRef spec, Plan &plan, std::vector<std::string> &errors
 void parseMesh(StringRef text, StringRef origin, std::vector<MeshAxis> &axes,
                std::vector<std::string> &errors) {
   // Plans and tables have an entry for each rank: a slip of the finger must not fill memory.
-  constexpr int64_t mostRanks = int64_t(1) << 20;
+  constexpr int64_t mostRanks = 65536;
   int64_t ranks = 1;
   axes.clear();
+  size_t before = errors.size();
   for (StringRef part : splitTopLevel(text)) {
     auto [name, size] = part.split('=');
     name = name.trim();
@@ -161,11 +162,13 @@ void parseMesh(StringRef text, StringRef origin, std::vector<MeshAxis> &axes,
     if (extent > mostRanks / ranks) {
       errors.push_back(origin.str() + ": it has more than " + std::to_string(mostRanks) +
                        " ranks, the most that a mesh may have");
-      return;
+      break;
     }
     ranks *= extent;
     axes.push_back({name.str(), extent});
   }
+  if (errors.size() != before)
+    axes.clear();
 }
 
 } // namespace shardc::plan

@@ -11,6 +11,25 @@ namespace yaml = llvm::yaml;
 namespace shardc::plan {
 namespace {
 
+/// A comma ends a value in YAML's braces, and `[` begins a list: what is left is `S(0`.
+constexpr const char *quoteIt =
+    "; a placement with a comma must be quoted in YAML, e.g. {tp: \"S(0, blocks = 3)\"}";
+
+/// Whether a line has a comma between parentheses that no quotes protect.
+bool hasBareComma(StringRef line) {
+  bool quoted = false;
+  int depth = 0;
+  for (char c : line) {
+    if (c == '"' || c == '\'')
+      quoted = !quoted;
+    else if (!quoted)
+      depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && !quoted && depth > 0)
+      return true;
+  }
+  return false;
+}
+
 class PlanReader {
 public:
   PlanReader(StringRef text, StringRef file, Plan &plan, std::vector<std::string> &errors)
@@ -18,9 +37,10 @@ public:
     sources.setDiagHandler(
         [](const llvm::SMDiagnostic &diagnostic, void *self) {
           auto *reader = static_cast<PlanReader *>(self);
-          reader->errors.push_back(reader->file.str() + ":" +
-                                   std::to_string(diagnostic.getLineNo()) + ": " +
-                                   diagnostic.getMessage().str());
+          StringRef line = diagnostic.getLineContents();
+          reader->errors.push_back(
+              reader->file.str() + ":" + std::to_string(diagnostic.getLineNo()) + ": " +
+              diagnostic.getMessage().str() + (hasBareComma(line) ? quoteIt : ""));
         },
         this);
   }
@@ -115,13 +135,22 @@ private:
     Rule rule{section, *pattern, std::nullopt, {}, false, place(entry.getKey())};
     if (auto *map = llvm::dyn_cast<yaml::MappingNode>(value)) {
       std::string text;
+      bool isCut = false;
       for (yaml::KeyValueNode &axis : *map) {
+        if (isCut) // what follows the comma reads as another axis: no mistake of its own
+          continue;
         std::optional<std::string> name = scalar(axis.getKey(), "the name of a mesh axis");
         std::optional<std::string> placement = scalar(axis.getValue(), "a placement, e.g. S(0)");
+        if (placement && StringRef(*placement).count('(') > StringRef(*placement).count(')')) {
+          error(axis.getValue(), "'" + *placement + "' for axis '" + name.value_or("") + "' of '" +
+                                     *pattern + "' is cut at a comma" + quoteIt);
+          isCut = true;
+        }
         if (name && placement)
           text += (text.empty() ? "" : ",") + *name + ":" + *placement;
       }
-      parseRuleValue(text, rule, errors);
+      if (!isCut)
+        parseRuleValue(text, rule, errors);
     } else if (std::optional<std::string> text =
                    scalar(value, "a style or placements, e.g. colwise or {tp: S(0)}")) {
       parseRuleValue(*text, rule, errors);

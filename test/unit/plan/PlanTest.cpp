@@ -106,6 +106,41 @@ TEST(Yaml, ReportsAllMistakesWithTheirLines) {
       << read.errors[4];
 }
 
+TEST(Yaml, PlacementsWithCommasMustBeQuoted) {
+  for (const char *text :
+       {"parameters:\n  up.weight: {tp: S(0, blocks = 3), dp: R}\n  b: colwize\n",
+        "parameters:\n  up.weight: {tp: S(0, sizes = [5, 3])}\n"}) {
+    Read read = yaml(text);
+    ASSERT_FALSE(read.errors.empty());
+    EXPECT_EQ(read.errors[0].rfind("plan.yaml:2: ", 0), 0u) << read.errors[0];
+    EXPECT_NE(read.errors[0].find("must be quoted in YAML, e.g. {tp: \"S(0, blocks = 3)\"}"),
+              std::string::npos)
+        << read.errors[0];
+  }
+  // The other mistakes are reported, and nothing that the comma only seems to be.
+  EXPECT_EQ(yaml("parameters: {a: {tp: S(0, blocks = 3)}}\nmodules: {b: colwize}\n").errors.size(),
+            2u);
+  for (const char *text : {"parameters: {a: {tp: \"S(0, blocks = 3)\"}}\n",
+                           "parameters: {a: {tp: 'S(0, sizes = [5, 3])'}}\n",
+                           "parameters:\n  a: tp:S(0, blocks = 3)\n",
+                           "parameters:\n  a:\n    tp: S(0, sizes = [5, 3])\n"})
+    EXPECT_TRUE(yaml(text).errors.empty()) << text;
+}
+
+TEST(Mesh, HasAtMost65536Ranks) {
+  std::vector<MeshAxis> axes;
+  std::vector<std::string> errors;
+  parseMesh("dp=256,tp=256", "mesh", axes, errors);
+  EXPECT_TRUE(errors.empty());
+  for (const char *text :
+       {"tp=65537", "dp=256,tp=257", "tp=100000000000", "a=65536,b=65536,c=65536"}) {
+    errors.clear();
+    parseMesh(text, "mesh", axes, errors);
+    ASSERT_EQ(errors.size(), 1u) << text;
+    EXPECT_EQ(errors[0], "mesh: it has more than 65536 ranks, the most that a mesh may have");
+  }
+}
+
 TEST(Yaml, BrokenSyntaxIsAnError) {
   EXPECT_FALSE(yaml("modules: [a, {b\n").errors.empty());
   EXPECT_FALSE(yaml("- just\n- a list\n").errors.empty());
