@@ -4,6 +4,7 @@
 // of them.
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/LookupSizes.h"
 #include "lowering/exec/Exec.h"
 #include "lowering/linalg/Patterns.h"
 #include "lowering/linalg/ScalarBuilder.h"
@@ -17,9 +18,18 @@ using namespace shardc;
 
 namespace {
 
+/// The size of the dim that index `number` looks up, for messages: that of the whole table.
+int64_t tableSize(Operation *op, Value table, int64_t dim, unsigned number) {
+  auto whole = op->getAttrOfType<DenseI64ArrayAttr>(aten::kLookupSizesAttr);
+  if (whole && number < whole.size() && !ShapedType::isDynamic(whole[number]))
+    return whole[number];
+  return cast<RankedTensorType>(table.getType()).getDimSize(dim);
+}
+
 /// Every index must lie in [0, size), or [-size, size) where negative ones count from the end.
+/// `number`: which of the op's indices these are.
 void checkRange(ConversionPatternRewriter &rewriter, Operation *op, Value indices, Value table,
-                int64_t dim, bool fromEnd) {
+                int64_t dim, bool fromEnd, unsigned number = 0) {
   Location loc = op->getLoc();
   Value size = getValueOrCreateConstantIndexOp(rewriter, loc,
                                                tensor::getMixedSize(rewriter, loc, table, dim));
@@ -29,7 +39,7 @@ void checkRange(ConversionPatternRewriter &rewriter, Operation *op, Value indice
   std::string message = ("index out of range in " + op->getName().getStringRef() + " (dim " +
                          Twine(dim) + " of the table")
                             .str();
-  int64_t known = cast<RankedTensorType>(table.getType()).getDimSize(dim);
+  int64_t known = tableSize(op, table, dim, number);
   if (!ShapedType::isDynamic(known))
     message += ", of size " + std::to_string(known);
   message += ")";
@@ -148,7 +158,7 @@ struct ConvertIndex : OpConversionPattern<aten::IndexOp> {
     SmallVector<Value> sizes;
     for (auto [index, dim] : llvm::zip_equal(adaptor.getIndices(), at)) {
       indexRank = std::max(indexRank, cast<RankedTensorType>(index.getType()).getRank());
-      checkRange(rewriter, op, index, source, dim, /*fromEnd=*/true);
+      checkRange(rewriter, op, index, source, dim, /*fromEnd=*/true, sizes.size());
       sizes.push_back(getValueOrCreateConstantIndexOp(
           rewriter, loc, tensor::getMixedSize(rewriter, loc, source, dim)));
     }

@@ -2,7 +2,9 @@
 //
 // Lookups by position in a sharded dim (a vocabulary, most of all): every rank looks up what it
 // holds and contributes zero for the rest, so the result is P(sum). Nothing of the table moves.
+// Positions outside the whole table stay outside on every rank: the lookup itself refuses them.
 
+#include "dialects/aten/LookupSizes.h"
 #include "passes/localize/Models.h"
 
 using namespace mlir;
@@ -13,7 +15,8 @@ namespace {
 /// A lookup made local: positions that are valid on this rank, and where they are the right ones.
 struct LocalLookup {
   Value table, index;
-  Value mask; ///< shaped as the index
+  Value mask;   ///< shaped as the index
+  int64_t size; ///< of the dim in the whole table; dynamic where symbolic
 };
 
 } // namespace
@@ -22,6 +25,16 @@ struct LocalLookup {
 static bool mayBeEmpty(const GlobalSize &size, const DimSplit &split) {
   return size.fixed() == kDynamic ||
          split.distinctExtents(size.fixed(), split.axes.size()).front() == 0;
+}
+
+/// A position that no table has, counted from its start or from its end.
+static Value outside(Emitter &emit, Type type) {
+  auto integer = cast<IntegerType>(type);
+  APInt value = integer.isUnsigned() ? APInt::getMaxValue(integer.getWidth())
+                                     : APInt::getSignedMinValue(integer.getWidth());
+  return emit.integer(integer.isUnsigned() ? static_cast<int64_t>(value.getZExtValue())
+                                           : value.getSExtValue(),
+                      type);
 }
 
 /// Null parts after a diagnostic. `sizes` are the local sizes of the table. A rank that holds
@@ -45,7 +58,13 @@ static std::optional<LocalLookup> makeLocal(Localizer &localizer, OpBuilder &bui
   Value local = emit.sub(index, emit.ofIndex(offset, type));
   lookup.mask = emit.binary<aten::BitwiseAndOp>(emit.binary<aten::GeOp>(local, zero),
                                                 emit.binary<aten::LtOp>(local, extent));
-  lookup.index = emit.where(lookup.mask, local, zero);
+  // What another rank holds is looked up at a place of no matter; what none holds must not pass.
+  Value end = emit.ofIndex(indices.global(size), type);
+  Value found = emit.binary<aten::BitwiseAndOp>(emit.binary<aten::GeOp>(index, zero),
+                                                emit.binary<aten::LtOp>(index, end));
+  Value elsewhere = emit.where(found, zero, outside(emit, type));
+  lookup.index = emit.where(lookup.mask, local, elsewhere);
+  lookup.size = size.fixed();
   lookup.table = table;
   if (mayBeEmpty(size, split)) {
     sizes[dim] = builder.getIndexAttr(1);
@@ -64,6 +83,11 @@ static LogicalResult checkPartial(Localizer &localizer, ArrayRef<unsigned> axes)
   localizer.refuse() << "each element is found on one rank only, so the result must be "
                      << Placement::partial(reduction).str() << " over the axis of the table";
   return failure();
+}
+
+/// Tells the lookup the sizes of the whole table, for its message.
+static void nameSizes(Operation *op, ArrayRef<int64_t> sizes) {
+  op->setAttr(aten::kLookupSizesAttr, DenseI64ArrayAttr::get(op->getContext(), sizes));
 }
 
 static Value masked(Emitter &emit, Value found, Value mask) {
@@ -85,8 +109,9 @@ struct EmbeddingModel : LocalizeModel<EmbeddingModel, aten::EmbeddingOp> {
     if (!lookup)
       return failure();
     // The padding row is for gradients, which exist before ops are localised.
-    Value rows = aten::EmbeddingOp::create(builder, op.getLoc(), lookup->table, lookup->index,
-                                           /*padding_idx=*/-1);
+    auto rows = aten::EmbeddingOp::create(builder, op.getLoc(), lookup->table, lookup->index,
+                                          /*padding_idx=*/-1);
+    nameSizes(rows, lookup->size);
     Emitter emit = localizer.emitter(builder);
     int64_t rank = cast<RankedTensorType>(lookup->mask.getType()).getRank();
     return single(masked(emit, rows, emit.unsqueeze(lookup->mask, rank)));
@@ -106,7 +131,8 @@ struct GatherModel : LocalizeModel<GatherModel, aten::GatherOp> {
                                                   localizer.operandSizes(builder, 0));
     if (!lookup)
       return failure();
-    Value found = aten::GatherOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
+    auto found = aten::GatherOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
+    nameSizes(found, lookup->size);
     Emitter emit = localizer.emitter(builder);
     return single(masked(emit, found, lookup->mask));
   }
@@ -125,8 +151,9 @@ struct IndexSelectModel : LocalizeModel<IndexSelectModel, aten::IndexSelectOp> {
                                                   localizer.operandSizes(builder, 0));
     if (!lookup)
       return failure();
-    Value found =
+    auto found =
         aten::IndexSelectOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
+    nameSizes(found, lookup->size);
     Emitter emit = localizer.emitter(builder);
     OpFoldResult length = localizer.operandSizes(builder, 1).front();
     Value mask =
@@ -148,6 +175,7 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
     Emitter emit = localizer.emitter(builder);
     SmallVector<Value> locals(operands);
     Value mask;
+    SmallVector<int64_t> wholeSizes(at.size(), ShapedType::kDynamic);
     for (auto [i, dim] : llvm::enumerate(at)) {
       if (localizer.operandAxes(0, dim).empty())
         continue;
@@ -164,10 +192,12 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
         return failure();
       locals[0] = lookup->table;
       locals[i + 1] = lookup->index;
+      wholeSizes[i] = lookup->size;
       mask = mask ? emit.binary<aten::BitwiseAndOp>(mask, lookup->mask) : lookup->mask;
     }
-    Value found =
+    auto found =
         aten::IndexOp::create(builder, op.getLoc(), locals[0], ArrayRef(locals).drop_front(), at);
+    nameSizes(found, wholeSizes);
     return single(masked(emit, found, alignMask(localizer, builder, emit, op, mask)));
   }
 

@@ -16,8 +16,13 @@
 // CHECK-DAG: %[[OFFSET:.*]] = dist.extent #dist.extents<table [0, 251, 502, 753] over #mesh>
 // CHECK: %[[LOCAL:.*]] = aten.sub %[[I]], %{{.*}} : (tensor<3x5xi64>, tensor<i64>) -> tensor<3x5xi64>
 // CHECK: %[[MASK:.*]] = aten.bitwise_and
-// CHECK: %[[SAFE:.*]] = aten.where %[[MASK]], %[[LOCAL]], %{{.*}}
-// CHECK: %[[ROWS:.*]] = aten.embedding %[[W]] at %[[SAFE]] : (tensor<?x16xf32>, tensor<3x5xi64>) -> tensor<3x5x16xf32>
+// What other ranks hold is looked up in row 0; what no rank holds, where no row is, so that the lookup fails.
+// CHECK: %[[FROM:.*]] = aten.ge %[[I]]
+// CHECK: %[[TO:.*]] = aten.lt %[[I]]
+// CHECK: %[[HELD:.*]] = aten.bitwise_and %[[FROM]], %[[TO]]
+// CHECK: %[[ELSEWHERE:.*]] = aten.where %[[HELD]], %{{.*}}, %{{.*}}
+// CHECK: %[[SAFE:.*]] = aten.where %[[MASK]], %[[LOCAL]], %[[ELSEWHERE]]
+// CHECK: %[[ROWS:.*]] = aten.embedding %[[W]] at %[[SAFE]] {aten.lookup_sizes = array<i64: 1003>} : (tensor<?x16xf32>, tensor<3x5xi64>) -> tensor<3x5x16xf32>
 // CHECK: %[[OUT:.*]] = aten.where %{{.*}}, %[[ROWS]], %{{.*}}
 // CHECK: dist.all_reduce sum over #tp %[[OUT]] : tensor<3x5x16xf32>
 // CHECK-NOT: dist.
@@ -49,7 +54,7 @@ func.func @columns(%w: tensor<1003x16xf32, #S1>, %i: tensor<7xi64, #R>) -> tenso
 // Two indexed dims, the first one sharded; negative positions count from the end of the global dim.
 // CHECK-LABEL: func.func @index
 // CHECK: aten.lt %arg1
-// CHECK: aten.index %arg0[%{{.*}}, %arg2] : (tensor<2x6x3xf32>, tensor<4x1xi64>, tensor<5xi64>) -> tensor<4x5x3xf32>
+// CHECK: aten.index %arg0[%{{.*}}, %arg2] {aten.lookup_sizes = array<i64: 8, -9223372036854775808>} : (tensor<2x6x3xf32>, tensor<4x1xi64>, tensor<5xi64>) -> tensor<4x5x3xf32>
 // CHECK: aten.where
 func.func @index(%x: tensor<8x6x3xf32, #S0>, %i: tensor<4x1xi64, #R>, %j: tensor<5xi64, #R>) -> tensor<4x5x3xf32, #P> {
   %y = aten.index %x[%i, %j, :] : (tensor<8x6x3xf32, #S0>, tensor<4x1xi64, #R>, tensor<5xi64, #R>) -> tensor<4x5x3xf32, #P>
