@@ -3,8 +3,11 @@
 // shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects
 // and passes, and with a front door for model files (importers/Input.h).
 
+#include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/PassStatistic.h"
 #include "importers/Input.h"
+#include "importers/plan/Plan.h"
 #include "lowering/Passes.h"
 #include "passes/Passes.h"
 #include "tools/Registration.h"
@@ -33,6 +36,8 @@ EXAMPLES:
   shard-opt model.pt2                       print the imported model
   shard-opt --canonicalize --cse FILE.mlir  run two passes
   shard-opt --dist-verify-stage=local FILE  check that FILE is what the stage "local" allows
+  shard-opt model.pt2 --mesh=dp=2,tp=4 --dist-apply-plan=place=module:up=colwise
+                                            passes that need a mesh find this one
   shard-opt --emit-bytecode FILE -o F.mlirbc
 
 FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an importer reads
@@ -56,6 +61,42 @@ static llvm::cl::list<std::string>
            llvm::cl::callback([](const std::string &spec) {
              shardc::inputOptions().inputs.push_back(spec);
            }));
+
+static llvm::cl::opt<std::string>
+    mesh("mesh", llvm::cl::value_desc("axes"),
+         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4: "
+                        "for a model, which has none, and in place of the one that MLIR names"));
+
+namespace {
+/// Puts the mesh of `--mesh` onto the module, then runs what was asked for. (A pipeline that is
+/// given as text replaces whatever is in a pass manager, so this cannot just stand before it.)
+struct SetMeshPass : PassWrapper<SetMeshPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SetMeshPass)
+
+  explicit SetMeshPass(const OpPassManager &asked) : asked(asked) {}
+
+  StringRef getName() const override { return "shard-opt --mesh"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<shardc::dist::DistDialect>();
+    asked.getDependentDialects(registry);
+  }
+  void runOnOperation() override {
+    std::vector<std::string> errors;
+    std::vector<shardc::MeshAxis> axes;
+    shardc::plan::parseMesh(mesh, "--mesh", axes, errors);
+    for (const std::string &error : errors)
+      emitError(UnknownLoc::get(&getContext())) << error;
+    if (!errors.empty())
+      return signalPassFailure();
+    getOperation()->setAttr(shardc::dist::kMeshAttr,
+                            shardc::dist::MeshAttr::get(&getContext(), shardc::Mesh(axes)));
+    if (failed(runPipeline(asked, getOperation())))
+      signalPassFailure();
+  }
+
+  OpPassManager asked;
+};
+} // namespace
 
 static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
@@ -90,6 +131,15 @@ static LogicalResult run(StringRef inputFile, StringRef outputFile, DialectRegis
     printRegisteredPasses();
     return success();
   }
+  if (mesh.getNumOccurrences() > 0)
+    config.setPassPipelineSetupFn([passes = config](PassManager &manager) -> LogicalResult {
+      if (failed(passes.setupPassPipeline(manager)))
+        return failure();
+      OpPassManager asked = manager;
+      manager.clear();
+      manager.addPass(std::make_unique<SetMeshPass>(asked));
+      return success();
+    });
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(inputFile, &message);
   if (!file) {
