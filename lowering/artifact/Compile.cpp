@@ -36,6 +36,7 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
   pm.addPass(memory::createAssignBuffers());
+  pm.addPass(memory::createPackBuckets());
   pm.addPass(memory::createMergeKernels());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

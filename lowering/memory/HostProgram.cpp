@@ -2,12 +2,13 @@
 
 #include "lowering/memory/HostProgram.h"
 
+#include "lowering/memory/CopyKernel.h"
+
 #include "dialects/aten/Aten.h"
 #include "lowering/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 
 using namespace mlir;
 
@@ -119,25 +120,7 @@ void HostProgram::copy(Location loc, const StridedView &from, const StridedView 
   if (hasNoElements(to.sizes))
     return;
   IndexMath index = math(loc);
-  SmallVector<Value> operands{toMemref(index, from), toMemref(index, to)};
-  SmallVector<Type> types;
-  for (Value operand : operands)
-    types.push_back(exec::kernelArgumentType(cast<MemRefType>(operand.getType())));
-  auto kernel = func::FuncOp::create(loc, "copy", builder.getFunctionType(types, {}));
-  kernel.setPrivate();
-  kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
-  Block *entry = kernel.addEntryBlock();
-  OpBuilder inner = OpBuilder::atBlockEnd(entry);
-  auto sourceType = cast<MemRefType>(types[0]);
-  Value tensor = bufferization::ToTensorOp::create(
-      inner, loc, RankedTensorType::get(sourceType.getShape(), sourceType.getElementType()),
-      entry->getArgument(0), /*restrict=*/true);
-  bufferization::MaterializeInDestinationOp::create(inner, loc, Type(), tensor,
-                                                    entry->getArgument(1), /*restrict=*/true,
-                                                    /*writable=*/true);
-  func::ReturnOp::create(inner, loc);
-  symbols.insert(kernel);
-  launch(loc, kernel, operands, "copy");
+  launchCopy(builder, loc, symbols, toMemref(index, from), toMemref(index, to));
 }
 
 StridedView HostProgram::reshaped(Location loc, const StridedView &view, const Sizes &sizes) {

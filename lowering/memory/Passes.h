@@ -12,6 +12,9 @@
 
 namespace shardc::memory {
 
+/// How the tensors of a bucket are handed to the communicator.
+enum class BucketForm { Auto, Grouped, Packed };
+
 #define GEN_PASS_DECL
 #include "lowering/memory/Passes.h.inc"
 

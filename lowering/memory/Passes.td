@@ -54,6 +54,48 @@ def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
                     Statistic<"merged", "merged", "Kernels that another one replaced">];
 }
 
+def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
+  let summary = "Makes buckets one collective on one buffer, where that is cheaper than a group of tensors";
+  let description = [{
+    After `exec-assign-buffers`, before `exec-plan-arena`. A variadic collective is handed to the communicator as a group of
+    tensors, each read and written where it is: nothing is copied, but every tensor costs `tensor-overhead`. Packed, its
+    tensors are parts of one vector. What is computed for the bucket is computed in the vector, and what is read from
+    it is read there (in place); the rest is copied in before the start and out after the wait. On the side of a gather
+    or scatter that has the parts of all ranks, tensors are in pieces and always copied. `auto` packs where the copies
+    take less time than the overhead that is saved.
+
+    Stays a group: mixed element types, sizes known at the run only, all-to-all and permute, a future that the entry
+    returns.
+
+    ```mlir
+    // Before
+    exec.launch @relu(%x, %0)
+    exec.launch @relu(%y, %1)
+    exec.collective "all_reduce" sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
+    // After
+    %b = exec.alloc : memref<9xf32>
+    exec.launch @relu(%x, %b[0 : 4])      // as memref.reinterpret_cast
+    exec.launch @relu(%y, %b[4 : 9])
+    exec.collective "all_reduce" sum over #tp(%b : memref<9xf32>) -> (...)
+    ```
+  }];
+  let options = [
+    Option<"form", "form", "::shardc::memory::BucketForm", "::shardc::memory::BucketForm::Auto", "how buckets are handed to the communicator",
+           [{::llvm::cl::values(
+             clEnumValN(::shardc::memory::BucketForm::Auto, "auto", "whichever costs less"),
+             clEnumValN(::shardc::memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
+             clEnumValN(::shardc::memory::BucketForm::Packed, "packed", "as one buffer, wherever that is possible"))}]>,
+    Option<"tensorOverhead", "tensor-overhead", "double", "300", "nanoseconds that the communicator takes for each further tensor of a group">,
+    Option<"launchOverhead", "launch-overhead", "double", "300", "nanoseconds that a launch of a copy takes">,
+    Option<"copyBandwidth", "copy-bandwidth", "double", "6", "bytes copied per nanosecond (GB/s), reads and writes of a byte counted once">];
+  let statistics = [Statistic<"packed", "packed", "Buckets that became one buffer">,
+                    Statistic<"grouped", "grouped", "Buckets that stayed a group of tensors">,
+                    Statistic<"copiedBytes", "copied-bytes", "Bytes copied into and out of buckets">,
+                    Statistic<"inPlaceBytes", "in-place-bytes", "Bytes computed or used in buckets in place">];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::bufferization::BufferizationDialect"];
+}
+
 def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
   let summary = "Places all buffers of an entry in one arena";
   let description = [{

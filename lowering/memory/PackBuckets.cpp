@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/memory/BufferLifetimes.h"
+#include "lowering/memory/CopyKernel.h"
+#include "lowering/memory/Passes.h"
+#include "lowering/memory/core/PackedBucket.h"
+
+#include "dialects/dist/Dist.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <numeric>
+
+namespace shardc::memory {
+#define GEN_PASS_DEF_PACKBUCKETS
+#include "lowering/memory/Passes.h.inc"
+} // namespace shardc::memory
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::memory;
+
+namespace {
+
+/// Which side of a collective is made of the parts of all ranks.
+enum class WholeSide { None, Output, Input };
+
+std::optional<WholeSide> wholeSideOf(StringRef kind) {
+  return llvm::StringSwitch<std::optional<WholeSide>>(kind)
+      .Cases({"all_reduce", "broadcast"}, WholeSide::None)
+      .Case("all_gather", WholeSide::Output)
+      .Case("reduce_scatter", WholeSide::Input)
+      .Default(std::nullopt);
+}
+
+MemRefType memrefOf(Value value) { return cast<MemRefType>(value.getType()); }
+
+/// Offset of a dense memref from its buffer; nothing where it is not static or not dense.
+std::optional<int64_t> denseOffset(Value value) {
+  MemRefType type = memrefOf(value);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!type.hasStaticShape() || failed(type.getStridesAndOffset(strides, offset)) ||
+      ShapedType::isDynamic(offset))
+    return std::nullopt;
+  int64_t expected = 1;
+  for (int64_t dim = type.getRank(); dim-- > 0;) {
+    if (type.getDimSize(dim) != 1 && strides[dim] != expected)
+      return std::nullopt;
+    expected *= type.getDimSize(dim);
+  }
+  return offset;
+}
+
+Value viewOf(OpBuilder &b, Location loc, Value buffer, int64_t offset, ArrayRef<int64_t> sizes,
+             ArrayRef<int64_t> strides) {
+  auto layout = StridedLayoutAttr::get(b.getContext(), offset, strides);
+  auto type = MemRefType::get(sizes, memrefOf(buffer).getElementType(), layout);
+  return memref::ReinterpretCastOp::create(b, loc, type, buffer, offset, sizes, strides);
+}
+
+Value denseViewOf(OpBuilder &b, Location loc, Value buffer, int64_t offset,
+                  ArrayRef<int64_t> sizes) {
+  return viewOf(b, loc, buffer, offset, sizes, computeStrides(sizes));
+}
+
+/// The buffer of `value`, if all of it is `value` and it can be moved into another one.
+exec::AllocOp movableBuffer(Value value) {
+  auto alloc = bufferOf(value).getDefiningOp<exec::AllocOp>();
+  if (!alloc || alloc.getOffset() || alloc.getSlot() || denseOffset(value) != 0 ||
+      !alloc.getBuffer().getType().hasStaticShape() ||
+      alloc.getBuffer().getType().getNumElements() != memrefOf(value).getNumElements())
+    return {};
+  for (Operation *user : alloc->getUsers()) {
+    if (!isa<ViewLikeOpInterface>(user))
+      continue;
+    auto view = dyn_cast<memref::ReinterpretCastOp>(user);
+    if (!view || ShapedType::isDynamic(view.getStaticOffsets().front()) ||
+        llvm::any_of(view->getUsers(), llvm::IsaPred<ViewLikeOpInterface>))
+      return {};
+  }
+  return alloc;
+}
+
+/// Everything that `alloc` was for happens from element `offset` of `bucket` on.
+void moveInto(exec::AllocOp alloc, Value bucket, int64_t offset) {
+  OpBuilder b(alloc);
+  for (OpOperand &use : llvm::make_early_inc_range(alloc.getBuffer().getUses())) {
+    auto view = dyn_cast<memref::ReinterpretCastOp>(use.getOwner());
+    b.setInsertionPoint(use.getOwner());
+    if (!view) {
+      use.set(
+          denseViewOf(b, alloc.getLoc(), bucket, offset, alloc.getBuffer().getType().getShape()));
+      continue;
+    }
+    int64_t from = offset + view.getStaticOffsets().front();
+    auto layout = StridedLayoutAttr::get(b.getContext(), from, view.getStaticStrides());
+    auto type = MemRefType::get(view.getType().getShape(), view.getType().getElementType(), layout);
+    Value moved =
+        memref::ReinterpretCastOp::create(b, view.getLoc(), type, bucket, b.getIndexAttr(from),
+                                          view.getMixedSizes(), view.getMixedStrides());
+    view.getResult().replaceAllUsesWith(moved);
+    view.erase();
+  }
+  alloc.erase();
+}
+
+/// One variadic collective; `Op` is the form that runs to its end, or the one that is waited for.
+template <typename Op> class Bucket {
+public:
+  Bucket(Op op, SymbolTable &symbols) : op(op), symbols(symbols) {}
+
+  /// Whether it can be one collective on a vector; measures what that would copy.
+  bool analyze();
+  /// Bytes that are copied on this rank between tensors and packed buffers, each counted once.
+  int64_t copiedBytes() const { return copied; }
+  /// Launches that copy them.
+  int64_t copyLaunches() const { return launches; }
+  /// Bytes of tensors that are computed or used in the packed buffer itself.
+  int64_t inPlaceBytes() const { return inPlace; }
+  void pack();
+
+private:
+  BucketTensor describe(unsigned i);
+  int64_t elementBytes() {
+    return llvm::divideCeil(memrefOf(op.getInputs()[0]).getElementTypeBitWidth(), 8);
+  }
+  void account(ValueRange side, llvm::SmallPtrSetImpl<Operation *> &moved);
+  Value allocate(int64_t elements);
+  Value packSide(ValueRange tensors, bool isInput);
+  Value packWhole(ValueRange tensors, bool isInput);
+  void copy(Value packed, Value tensor, const BucketCopy &block, bool isInput);
+
+  Op op;
+  SymbolTable &symbols;
+  WholeSide whole = WholeSide::None;
+  Operation *end = nullptr; // after it the results are there
+  PackedBucket layout;
+  int64_t copied = 0, inPlace = 0, launches = 0;
+  std::optional<OpBuilder> afterEnd;
+};
+
+template <typename Op> BucketTensor Bucket<Op>::describe(unsigned i) {
+  auto listAt = [&](ArrayAttr lists) { return cast<DenseI64ArrayAttr>(lists[i]).asArrayRef(); };
+  if (whole == WholeSide::None)
+    return {1, memrefOf(op.getInputs()[i]).getNumElements(), {1}};
+  bool gathers = whole == WholeSide::Output;
+  int64_t dim = gathers ? op.getGatherDims()[i] : op.getScatterDims()[i];
+  ArrayRef<int64_t> full = listAt(op.getExtents());
+  ArrayRef<int64_t> given = listAt(gathers ? op.getGatherExtents() : op.getScatterExtents());
+  auto product = [](ArrayRef<int64_t> sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
+  };
+  return {product(full.take_front(dim)), product(full.drop_front(dim + 1)),
+          given.empty() ? chunkExtents(full[dim], op.getGroup().getGroupSize())
+                        : std::vector<int64_t>(given.begin(), given.end())};
+}
+
+template <typename Op>
+void Bucket<Op>::account(ValueRange side, llvm::SmallPtrSetImpl<Operation *> &moved) {
+  for (Value tensor : side) {
+    exec::AllocOp alloc = movableBuffer(tensor);
+    bool moves = alloc && moved.insert(alloc).second;
+    (moves ? inPlace : copied) += memrefOf(tensor).getNumElements() * elementBytes();
+    launches += !moves;
+  }
+}
+
+template <typename Op> bool Bucket<Op>::analyze() {
+  std::optional<WholeSide> side = wholeSideOf(op.getKind());
+  if (!side || !op.getSizes().empty())
+    return false;
+  whole = *side;
+  end = op;
+  if constexpr (std::is_same_v<Op, exec::StartOp>) {
+    // Without a wait here somebody else waits, who knows nothing of copies.
+    if (!op.getToken().hasOneUse() || !isa<exec::WaitOp>(*op.getToken().user_begin()))
+      return false;
+    end = *op.getToken().user_begin();
+  }
+  for (ValueRange tensors : {ValueRange(op.getInputs()), ValueRange(op.getOutputs())})
+    for (Value tensor : tensors)
+      if (!denseOffset(tensor) ||
+          memrefOf(tensor).getElementType() != memrefOf(op.getInputs()[0]).getElementType())
+        return false;
+  if (!llvm::all_equal(op.getElementTypes()))
+    return false;
+  SmallVector<BucketTensor> tensors;
+  for (unsigned i = 0; i < op.getInputs().size(); ++i)
+    tensors.push_back(describe(i));
+  layout = packBucket(tensors);
+  llvm::SmallPtrSet<Operation *, 8> moved;
+  if (whole == WholeSide::None || whole == WholeSide::Output)
+    account(op.getInputs(), moved);
+  if (whole == WholeSide::None || whole == WholeSide::Input)
+    account(op.getOutputs(), moved);
+  if (whole != WholeSide::None) {
+    copied += layout.elements * elementBytes();
+    launches += layout.copies.size();
+  }
+  return true;
+}
+
+/// At the start of the entry; the arena plan looks at uses, not at where it stands.
+template <typename Op> Value Bucket<Op>::allocate(int64_t elements) {
+  OpBuilder b = OpBuilder::atBlockBegin(op->getBlock());
+  auto type = MemRefType::get({elements}, memrefOf(op.getInputs()[0]).getElementType());
+  return exec::AllocOp::create(b, op.getLoc(), type, ValueRange(), IntegerAttr(), IntegerAttr());
+}
+
+/// This rank's side: tensors that are moved there, or copied.
+template <typename Op> Value Bucket<Op>::packSide(ValueRange tensors, bool isInput) {
+  int64_t elements = 0;
+  for (Value tensor : tensors)
+    elements += memrefOf(tensor).getNumElements();
+  Value packed = allocate(elements);
+  int64_t offset = 0;
+  for (unsigned i = 0; i < tensors.size(); ++i) {
+    Value tensor = isInput ? op.getInputs()[i] : op.getOutputs()[i];
+    int64_t size = memrefOf(tensor).getNumElements();
+    if (exec::AllocOp alloc = movableBuffer(tensor)) {
+      moveInto(alloc, packed, offset);
+    } else if (size > 0) {
+      BucketCopy block{i, {1, 1, 1, size}, offset, {size, size, size, 1}, 0, {size, size, size, 1}};
+      copy(packed, tensor, block, isInput);
+    }
+    offset += size;
+  }
+  return packed;
+}
+
+/// The side of all ranks, where a tensor is in as many pieces as there are positions.
+template <typename Op> Value Bucket<Op>::packWhole(ValueRange tensors, bool isInput) {
+  Value packed = allocate(layout.elements);
+  for (const BucketCopy &block : layout.copies)
+    copy(packed, tensors[block.tensor], block, isInput);
+  return packed;
+}
+
+template <typename Op>
+void Bucket<Op>::copy(Value packed, Value tensor, const BucketCopy &block, bool isInput) {
+  OpBuilder before(op);
+  OpBuilder &b = isInput ? before : *afterEnd;
+  Value inBucket =
+      viewOf(b, op.getLoc(), packed, block.packedOffset, block.sizes, block.packedStrides);
+  Value inTensor =
+      viewOf(b, op.getLoc(), bufferOf(tensor), *denseOffset(tensor) + block.tensorOffset,
+             block.sizes, block.tensorStrides);
+  launchCopy(b, op.getLoc(), symbols, isInput ? inTensor : inBucket, isInput ? inBucket : inTensor);
+}
+
+template <typename Op> void Bucket<Op>::pack() {
+  afterEnd.emplace(op.getContext());
+  afterEnd->setInsertionPointAfter(end);
+  Value input =
+      whole == WholeSide::Input ? packWhole(op.getInputs(), true) : packSide(op.getInputs(), true);
+  Value output = whole == WholeSide::Output ? packWhole(op.getOutputs(), false)
+                                            : packSide(op.getOutputs(), false);
+  OpBuilder b(op);
+  auto lists = [&](ArrayRef<int64_t> list) {
+    return b.getArrayAttr({b.getDenseI64ArrayAttr(list)});
+  };
+  SmallVector<int64_t> parts;
+  if (whole != WholeSide::None && !llvm::all_equal(layout.parts))
+    parts.assign(layout.parts.begin(), layout.parts.end());
+  bool gathers = whole == WholeSide::Output, scatters = whole == WholeSide::Input;
+  op.getInputsMutable().assign(input);
+  op.getOutputsMutable().assign(output);
+  op.setElementTypesAttr(b.getArrayAttr({op.getElementTypes()[0]}));
+  op.setExtentsAttr(lists(layout.elements));
+  op.setGatherDimsAttr(b.getDenseI64ArrayAttr(gathers ? 0 : -1));
+  op.setScatterDimsAttr(b.getDenseI64ArrayAttr(scatters ? 0 : -1));
+  op.setGatherExtentsAttr(lists(gathers ? ArrayRef(parts) : ArrayRef<int64_t>()));
+  op.setScatterExtentsAttr(lists(scatters ? ArrayRef(parts) : ArrayRef<int64_t>()));
+}
+
+struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
+  using PackBucketsBase::PackBucketsBase;
+
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<Operation *> ops;
+    for (auto entry : getOperation().getOps<func::FuncOp>())
+      if (entry->hasAttr(exec::kEntryAttr))
+        for (Operation &op : entry.getOps())
+          if (isa<exec::CollectiveOp, exec::StartOp>(op))
+            ops.push_back(&op);
+    for (Operation *op : ops)
+      if (auto start = dyn_cast<exec::StartOp>(op))
+        handle(start, symbols);
+      else
+        handle(cast<exec::CollectiveOp>(op), symbols);
+  }
+
+  template <typename Op> void handle(Op op, SymbolTable &symbols) {
+    size_t tensors = op.getInputs().size();
+    if (tensors < 2)
+      return;
+    Bucket<Op> bucket(op, symbols);
+    if (form == BucketForm::Grouped || !bucket.analyze() || !isWorthwhile(bucket, tensors)) {
+      ++grouped;
+      return;
+    }
+    bucket.pack();
+    ++packed;
+    copiedBytes += bucket.copiedBytes();
+    inPlaceBytes += bucket.inPlaceBytes();
+  }
+
+  /// One tensor instead of many saves `tensor-overhead` each; the copies cost time and launches.
+  template <typename Op> bool isWorthwhile(const Bucket<Op> &bucket, size_t tensors) {
+    if (form == BucketForm::Packed)
+      return true;
+    double copies = bucket.copiedBytes() / copyBandwidth + launchOverhead * bucket.copyLaunches();
+    return copies < tensorOverhead * (tensors - 1);
+  }
+};
+
+} // namespace
