@@ -11,6 +11,7 @@
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
 #include "passes/collectives/verify/Sequence.h"
+#include "passes/verify/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
@@ -31,12 +32,14 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::artifact;
 
-void shardc::buildLowerCpuPipeline(OpPassManager &pm) {
+void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketForm) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
   pm.addPass(memory::createAssignBuffers());
-  pm.addPass(memory::createPackBuckets());
+  memory::PackBucketsOptions buckets;
+  buckets.form = bucketForm;
+  pm.addPass(memory::createPackBuckets(buckets));
   pm.addPass(memory::createMergeKernels());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -48,12 +51,13 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm) {
   cpu::buildKernelPipeline(pm);
   cpu::buildLlvmPipeline(pm);
   pm.addPass(cpu::createCpuEmitProgram());
+  pm.addPass(createVerifyStage({Stage::Lowered}));
 }
 
 void shardc::registerLowerCpuPipeline() {
   PassPipelineRegistration<>("shardc-lower-cpu",
                              "local or scheduled -> lowered: kernels, memory, LLVM's dialect",
-                             buildLowerCpuPipeline);
+                             [](OpPassManager &pm) { buildLowerCpuPipeline(pm); });
 }
 
 namespace {
@@ -84,7 +88,7 @@ private:
 
 LogicalResult Compiler::lower() {
   PassManager pm(module.getContext());
-  buildLowerCpuPipeline(pm);
+  buildLowerCpuPipeline(pm, options.bucketForm);
   return pm.run(module);
 }
 

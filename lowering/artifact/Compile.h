@@ -7,6 +7,7 @@
 #define SHARDC_LOWERING_ARTIFACT_COMPILE_H
 
 #include "lowering/artifact/Description.h"
+#include "lowering/memory/Passes.h"
 
 namespace mlir {
 class OpPassManager;
@@ -26,6 +27,8 @@ struct CompileOptions {
   /// The most bytes that one rank may need, parameters included; 0: no limit. A program that needs
   /// more is an error that says what takes them.
   uint64_t memoryLimit = 0;
+  /// How collectives of several tensors are handed to the communicator: `exec-pack-buckets`.
+  memory::BucketForm bucketForm = memory::BucketForm::Auto;
   /// Called with the module before lowering begins and after each step that has a name, for
   /// --save-stages.
   std::function<void(mlir::ModuleOp, llvm::StringRef stage)> onStage;
@@ -40,7 +43,8 @@ mlir::LogicalResult compileToSharedObject(mlir::ModuleOp module, const CompileOp
                                           llvm::StringRef path);
 
 /// The passes that it runs, from the local stage to LLVM's dialect: `--shardc-lower-cpu`.
-void buildLowerCpuPipeline(mlir::OpPassManager &pm);
+void buildLowerCpuPipeline(mlir::OpPassManager &pm,
+                           memory::BucketForm bucketForm = memory::BucketForm::Auto);
 void registerLowerCpuPipeline();
 
 } // namespace shardc

@@ -9,7 +9,6 @@
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
-
 using namespace mlir;
 
 namespace shardc::memory {

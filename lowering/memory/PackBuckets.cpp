@@ -6,6 +6,7 @@
 #include "lowering/memory/core/PackedBucket.h"
 
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -46,6 +47,8 @@ std::optional<int64_t> denseOffset(Value value) {
   if (!type.hasStaticShape() || failed(type.getStridesAndOffset(strides, offset)) ||
       ShapedType::isDynamic(offset))
     return std::nullopt;
+  if (type.getNumElements() == 0)
+    return offset;
   int64_t expected = 1;
   for (int64_t dim = type.getRank(); dim-- > 0;) {
     if (type.getDimSize(dim) != 1 && strides[dim] != expected)
@@ -108,20 +111,31 @@ void moveInto(exec::AllocOp alloc, Value bucket, int64_t offset) {
   alloc.erase();
 }
 
-/// One variadic collective; `Op` is the form that runs to its end, or the one that is waited for.
-template <typename Op> class Bucket {
-public:
-  Bucket(Op op, SymbolTable &symbols) : op(op), symbols(symbols) {}
+/// What packing copies on this rank.
+struct PackingCost {
+  int64_t copiedBytes = 0; // between tensors and packed buffers, each counted once
+  int64_t launches = 0;
+  int64_t inPlaceBytes = 0; // of tensors that are computed or used in the packed buffer itself
+};
 
-  /// Whether it can be one collective on a vector; measures what that would copy.
-  bool analyze();
-  /// Bytes that are copied on this rank between tensors and packed buffers, each counted once.
-  int64_t copiedBytes() const { return copied; }
-  /// Launches that copy them.
-  int64_t copyLaunches() const { return launches; }
-  /// Bytes of tensors that are computed or used in the packed buffer itself.
-  int64_t inPlaceBytes() const { return inPlace; }
-  void pack();
+/// One variadic collective.
+class Bucket {
+public:
+  virtual ~Bucket() = default;
+  /// Nothing where it cannot be one collective on a vector.
+  virtual std::optional<PackingCost> analyze() = 0;
+  virtual void pack() = 0;
+  virtual size_t tensorCount() = 0;
+};
+
+/// `Op` is the form that runs to its end, or the one that is waited for.
+template <typename Op> class BucketOf : public Bucket {
+public:
+  BucketOf(Op op, SymbolTable &symbols) : op(op), symbols(symbols) {}
+
+  std::optional<PackingCost> analyze() override;
+  void pack() override;
+  size_t tensorCount() override { return op.getInputs().size(); }
 
 private:
   BucketTensor describe(unsigned i);
@@ -139,11 +153,11 @@ private:
   WholeSide whole = WholeSide::None;
   Operation *end = nullptr; // after it the results are there
   PackedBucket layout;
-  int64_t copied = 0, inPlace = 0, launches = 0;
+  PackingCost cost;
   std::optional<OpBuilder> afterEnd;
 };
 
-template <typename Op> BucketTensor Bucket<Op>::describe(unsigned i) {
+template <typename Op> BucketTensor BucketOf<Op>::describe(unsigned i) {
   auto listAt = [&](ArrayAttr lists) { return cast<DenseI64ArrayAttr>(lists[i]).asArrayRef(); };
   if (whole == WholeSide::None)
     return {1, memrefOf(op.getInputs()[i]).getNumElements(), {1}};
@@ -160,34 +174,35 @@ template <typename Op> BucketTensor Bucket<Op>::describe(unsigned i) {
 }
 
 template <typename Op>
-void Bucket<Op>::account(ValueRange side, llvm::SmallPtrSetImpl<Operation *> &moved) {
+void BucketOf<Op>::account(ValueRange side, llvm::SmallPtrSetImpl<Operation *> &moved) {
   for (Value tensor : side) {
     exec::AllocOp alloc = movableBuffer(tensor);
     bool moves = alloc && moved.insert(alloc).second;
-    (moves ? inPlace : copied) += memrefOf(tensor).getNumElements() * elementBytes();
-    launches += !moves;
+    (moves ? cost.inPlaceBytes : cost.copiedBytes) +=
+        memrefOf(tensor).getNumElements() * elementBytes();
+    cost.launches += !moves;
   }
 }
 
-template <typename Op> bool Bucket<Op>::analyze() {
+template <typename Op> std::optional<PackingCost> BucketOf<Op>::analyze() {
   std::optional<WholeSide> side = wholeSideOf(op.getKind());
   if (!side || !op.getSizes().empty())
-    return false;
+    return std::nullopt;
   whole = *side;
   end = op;
   if constexpr (std::is_same_v<Op, exec::StartOp>) {
     // Without a wait here somebody else waits, who knows nothing of copies.
     if (!op.getToken().hasOneUse() || !isa<exec::WaitOp>(*op.getToken().user_begin()))
-      return false;
+      return std::nullopt;
     end = *op.getToken().user_begin();
   }
   for (ValueRange tensors : {ValueRange(op.getInputs()), ValueRange(op.getOutputs())})
     for (Value tensor : tensors)
       if (!denseOffset(tensor) ||
           memrefOf(tensor).getElementType() != memrefOf(op.getInputs()[0]).getElementType())
-        return false;
+        return std::nullopt;
   if (!llvm::all_equal(op.getElementTypes()))
-    return false;
+    return std::nullopt;
   SmallVector<BucketTensor> tensors;
   for (unsigned i = 0; i < op.getInputs().size(); ++i)
     tensors.push_back(describe(i));
@@ -198,21 +213,21 @@ template <typename Op> bool Bucket<Op>::analyze() {
   if (whole == WholeSide::None || whole == WholeSide::Input)
     account(op.getOutputs(), moved);
   if (whole != WholeSide::None) {
-    copied += layout.elements * elementBytes();
-    launches += layout.copies.size();
+    cost.copiedBytes += layout.elements * elementBytes();
+    cost.launches += layout.copies.size();
   }
-  return true;
+  return cost;
 }
 
 /// At the start of the entry; the arena plan looks at uses, not at where it stands.
-template <typename Op> Value Bucket<Op>::allocate(int64_t elements) {
+template <typename Op> Value BucketOf<Op>::allocate(int64_t elements) {
   OpBuilder b = OpBuilder::atBlockBegin(op->getBlock());
   auto type = MemRefType::get({elements}, memrefOf(op.getInputs()[0]).getElementType());
   return exec::AllocOp::create(b, op.getLoc(), type, ValueRange(), IntegerAttr(), IntegerAttr());
 }
 
 /// This rank's side: tensors that are moved there, or copied.
-template <typename Op> Value Bucket<Op>::packSide(ValueRange tensors, bool isInput) {
+template <typename Op> Value BucketOf<Op>::packSide(ValueRange tensors, bool isInput) {
   int64_t elements = 0;
   for (Value tensor : tensors)
     elements += memrefOf(tensor).getNumElements();
@@ -233,7 +248,7 @@ template <typename Op> Value Bucket<Op>::packSide(ValueRange tensors, bool isInp
 }
 
 /// The side of all ranks, where a tensor is in as many pieces as there are positions.
-template <typename Op> Value Bucket<Op>::packWhole(ValueRange tensors, bool isInput) {
+template <typename Op> Value BucketOf<Op>::packWhole(ValueRange tensors, bool isInput) {
   Value packed = allocate(layout.elements);
   for (const BucketCopy &block : layout.copies)
     copy(packed, tensors[block.tensor], block, isInput);
@@ -241,7 +256,7 @@ template <typename Op> Value Bucket<Op>::packWhole(ValueRange tensors, bool isIn
 }
 
 template <typename Op>
-void Bucket<Op>::copy(Value packed, Value tensor, const BucketCopy &block, bool isInput) {
+void BucketOf<Op>::copy(Value packed, Value tensor, const BucketCopy &block, bool isInput) {
   OpBuilder before(op);
   OpBuilder &b = isInput ? before : *afterEnd;
   Value inBucket =
@@ -252,7 +267,7 @@ void Bucket<Op>::copy(Value packed, Value tensor, const BucketCopy &block, bool 
   launchCopy(b, op.getLoc(), symbols, isInput ? inTensor : inBucket, isInput ? inBucket : inTensor);
 }
 
-template <typename Op> void Bucket<Op>::pack() {
+template <typename Op> void BucketOf<Op>::pack() {
   afterEnd.emplace(op.getContext());
   afterEnd->setInsertionPointAfter(end);
   Value input =
@@ -282,40 +297,81 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    SmallVector<Operation *> ops;
-    for (auto entry : getOperation().getOps<func::FuncOp>())
-      if (entry->hasAttr(exec::kEntryAttr))
-        for (Operation &op : entry.getOps())
-          if (isa<exec::CollectiveOp, exec::StartOp>(op))
-            ops.push_back(&op);
-    for (Operation *op : ops)
-      if (auto start = dyn_cast<exec::StartOp>(op))
-        handle(start, symbols);
-      else
-        handle(cast<exec::CollectiveOp>(op), symbols);
+    for (ArrayRef<func::FuncOp> entries : groupVariants()) {
+      // Ranks with programs of their own have the same collectives in the same order; they must
+      // agree on the form of each.
+      SmallVector<SmallVector<std::unique_ptr<Bucket>>> buckets;
+      for (func::FuncOp entry : entries)
+        buckets.push_back(bucketsOf(entry, symbols));
+      for (size_t i = 0; i < buckets.front().size(); ++i) {
+        SmallVector<Bucket *> variants;
+        for (auto &list : buckets)
+          if (i < list.size())
+            variants.push_back(list[i].get());
+        handle(variants);
+      }
+    }
   }
 
-  template <typename Op> void handle(Op op, SymbolTable &symbols) {
-    size_t tensors = op.getInputs().size();
-    if (tensors < 2)
-      return;
-    Bucket<Op> bucket(op, symbols);
-    if (form == BucketForm::Grouped || !bucket.analyze() || !isWorthwhile(bucket, tensors)) {
-      ++grouped;
+  /// Entries, those that are one function on different ranks together.
+  SmallVector<SmallVector<func::FuncOp>> groupVariants() {
+    llvm::StringMap<StringRef> functionOf;
+    if (auto all = getOperation()->getAttrOfType<DictionaryAttr>(dist::kSpecializationsAttr))
+      for (NamedAttribute function : all)
+        for (FlatSymbolRefAttr variant :
+             cast<dist::VariantsAttr>(function.getValue()).getFunctions())
+          functionOf[variant.getValue()] = function.getName();
+    llvm::MapVector<StringRef, SmallVector<func::FuncOp>> groups;
+    for (auto entry : getOperation().getOps<func::FuncOp>())
+      if (entry->hasAttr(exec::kEntryAttr)) {
+        auto it = functionOf.find(entry.getName());
+        groups[it == functionOf.end() ? entry.getName() : it->second].push_back(entry);
+      }
+    SmallVector<SmallVector<func::FuncOp>> lists;
+    for (auto &[name, list] : groups)
+      lists.push_back(std::move(list));
+    return lists;
+  }
+
+  static SmallVector<std::unique_ptr<Bucket>> bucketsOf(func::FuncOp entry, SymbolTable &symbols) {
+    SmallVector<std::unique_ptr<Bucket>> buckets;
+    for (Operation &op : entry.getOps()) {
+      if (auto start = dyn_cast<exec::StartOp>(op); start && start.getInputs().size() > 1)
+        buckets.push_back(std::make_unique<BucketOf<exec::StartOp>>(start, symbols));
+      if (auto now = dyn_cast<exec::CollectiveOp>(op); now && now.getInputs().size() > 1)
+        buckets.push_back(std::make_unique<BucketOf<exec::CollectiveOp>>(now, symbols));
+    }
+    return buckets;
+  }
+
+  void handle(ArrayRef<Bucket *> variants) {
+    SmallVector<PackingCost> costs;
+    for (Bucket *bucket : variants)
+      if (std::optional<PackingCost> cost = bucket->analyze())
+        costs.push_back(*cost);
+    if (form == BucketForm::Grouped || costs.size() < variants.size() ||
+        !isWorthwhile(costs, variants.front()->tensorCount())) {
+      grouped += variants.size();
       return;
     }
-    bucket.pack();
-    ++packed;
-    copiedBytes += bucket.copiedBytes();
-    inPlaceBytes += bucket.inPlaceBytes();
+    for (Bucket *bucket : variants)
+      bucket->pack();
+    packed += variants.size();
+    for (const PackingCost &cost : costs) {
+      copiedBytes += cost.copiedBytes;
+      inPlaceBytes += cost.inPlaceBytes;
+    }
   }
 
   /// One tensor instead of many saves `tensor-overhead` each; the copies cost time and launches.
-  template <typename Op> bool isWorthwhile(const Bucket<Op> &bucket, size_t tensors) {
+  /// The slowest rank counts.
+  bool isWorthwhile(ArrayRef<PackingCost> costs, size_t tensors) {
     if (form == BucketForm::Packed)
       return true;
-    double copies = bucket.copiedBytes() / copyBandwidth + launchOverhead * bucket.copyLaunches();
-    return copies < tensorOverhead * (tensors - 1);
+    return llvm::all_of(costs, [&](const PackingCost &cost) {
+      return cost.copiedBytes / copyBandwidth + launchOverhead * cost.launches <
+             tensorOverhead * (tensors - 1);
+    });
   }
 };
 

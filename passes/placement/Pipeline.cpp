@@ -2,6 +2,7 @@
 #include "passes/placement/Passes.h"
 
 #include "dialects/aten/passes/Passes.h"
+#include "passes/verify/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -21,6 +22,7 @@ struct PlacePipelineOptions : PassPipelineOptions<PlacePipelineOptions> {
 } // namespace
 
 void buildPlacePipeline(OpPassManager &passes, const ApplyPlanOptions &plan) {
+  passes.addPass(createVerifyStage({Stage::Imported}));
   passes.addPass(createApplyPlan(plan));
   // Constants and masks fold before they are placed: what is the same on all ranks needs no plan.
   passes.addPass(createCanonicalizerPass());

@@ -31,6 +31,13 @@ cl::opt<std::string> target("target",
                                      "processor name of LLVM, e.g. cpu:x86-64-v3"),
                             cl::value_desc("target"), cl::init("cpu"), cl::sub(command),
                             cl::cat(category));
+cl::opt<shardc::memory::BucketForm> bucketForm(
+    "bucket-form", cl::desc("how collectives of several tensors are handed to the communicator"),
+    cl::values(clEnumValN(shardc::memory::BucketForm::Auto, "auto", "whichever costs less"),
+               clEnumValN(shardc::memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
+               clEnumValN(shardc::memory::BucketForm::Packed, "packed",
+                          "as one buffer, wherever that is possible")),
+    cl::init(shardc::memory::BucketForm::Auto), cl::sub(command), cl::cat(category));
 cl::opt<std::string> memoryLimit(
     "memory-limit",
     cl::desc("refuse a program that needs more memory on a rank, and say what takes it; bytes, or "
@@ -113,6 +120,7 @@ int run(const char *) {
   shardc::CompileOptions compile;
   compile.target = target;
   compile.memoryLimit = *limit;
+  compile.bucketForm = bucketForm;
   compile.name = llvm::sys::path::stem(options.model).str();
   compile.tool = "shardc " SHARDC_VERSION;
   compile.constants = [&](StringRef name) { return constants.find(name); };

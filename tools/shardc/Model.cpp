@@ -98,6 +98,13 @@ LogicalResult runPipeline(ModuleOp module, StringRef pipeline) {
   return passes.run(module);
 }
 
+LogicalResult verifyProgram(ModuleOp module) {
+  bool scheduled =
+      module.walk([](dist::WaitOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return runPipeline(module, scheduled ? "dist-verify-stage{stage=scheduled}"
+                                       : "dist-verify-stage{stage=local}");
+}
+
 /// Whether the program is one rank's already, as `--save-stages` writes it: then it is compiled as
 /// it is.
 static bool isPartitioned(ModuleOp module) {
@@ -115,10 +122,7 @@ static LogicalResult verifyPartitioned(ModuleOp module, const ModelOptions &opti
                                 "to place\n";
     return failure();
   }
-  bool scheduled =
-      module.walk([](dist::WaitOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return runPipeline(module, scheduled ? "dist-verify-stage{stage=scheduled}"
-                                       : "dist-verify-stage{stage=local}");
+  return verifyProgram(module);
 }
 
 static LogicalResult optimizeCollectives(ModuleOp module, const ModelOptions &options,
@@ -160,7 +164,8 @@ LogicalResult partition(ModuleOp module, const ModelOptions &options,
 }
 
 LogicalResult specialize(ModuleOp module, const ModelOptions &options) {
-  if (failed(runPipeline(module, "dist-specialize,dist-verify-schedule")))
+  if (failed(runPipeline(module, "dist-specialize,dist-verify-schedule")) ||
+      failed(verifyProgram(module)))
     return failure();
   return saveStage(module, options, "5-specialized");
 }

@@ -37,6 +37,10 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRCont
 /// Runs a registered pipeline by its name.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef pipeline);
 
+/// Checks one rank's program (`dist-verify-stage`): as scheduled where anything is waited for, else
+/// as local.
+mlir::LogicalResult verifyProgram(mlir::ModuleOp module);
+
 /// imported -> placed -> local -> scheduled, with the plan and mesh of the options; saves each
 /// stage where asked. With `collectives.keep` the program stays local. A module of the local or
 /// scheduled stage is taken as it is. Either way all ranks have the same collectives in the same
