@@ -203,6 +203,12 @@ std::vector<AloneRemark> remarksOf(const CollectiveReport &report) {
   return remarks;
 }
 
+/// `reduce_scatter sum`.
+static std::string kindOf(const CollectiveRecord &r) {
+  return dist::stringifyCollectiveKind(r.kind).str() +
+         (r.reduction.empty() ? "" : " " + r.reduction);
+}
+
 void printText(const CollectiveReport &report, llvm::raw_ostream &os) {
   os << "mesh " << report.mesh.str() << ": " << report.mesh.numDevices() << " ranks\n";
   if (report.collectives.empty()) {
@@ -210,12 +216,16 @@ void printText(const CollectiveReport &report, llvm::raw_ostream &os) {
     return;
   }
   double total = 0;
-  os << "     kind             over        bytes per rank  type   from\n";
+  size_t kindWidth = 17, groupWidth = 10;
+  for (const CollectiveRecord &r : report.collectives) {
+    kindWidth = std::max(kindWidth, kindOf(r).size() + 1);
+    groupWidth = std::max(groupWidth, r.group.size() + 1);
+  }
+  os << "     " << llvm::left_justify("kind", kindWidth) << llvm::left_justify("over", groupWidth)
+     << "  bytes per rank  type   from\n";
   for (auto [i, r] : llvm::enumerate(report.collectives)) {
-    std::string kind = dist::stringifyCollectiveKind(r.kind).str() +
-                       (r.reduction.empty() ? "" : " " + r.reduction);
-    os << llvm::format("%4zu ", i) << llvm::left_justify(kind, 17)
-       << llvm::left_justify(r.group, 10)
+    os << llvm::format("%4zu ", i) << llvm::left_justify(kindOf(r), kindWidth)
+       << llvm::left_justify(r.group, groupWidth)
        << llvm::format("%16lld", static_cast<long long>(roundedBytes(r.bytesPerRank)))
        << (r.symbolic ? "+ " : "  ") << llvm::left_justify(r.elementType, 6) << " " << r.location
        << (r.tensors == 1 ? "" : " (" + std::to_string(r.tensors) + " tensors)") << "\n";

@@ -2,6 +2,7 @@
 """What is communicated: counts and bytes are part of the contract, not an accident."""
 import pytest
 
+from conftest import run, tool
 from plans import DATA_PARALLEL, LM_HEAD_TP, VOCABULARY_TP, places, sequence_parallel, tensor_parallel
 
 LAYERS = 2
@@ -35,6 +36,12 @@ def test_sequence_parallel(totals, name):
     # The logits stay sharded over the sequence, as nobody asked for them whole.
     counts = totals(name, "tp=4", *tensor_parallel(name), *sequence_parallel(name))
     assert counts == {"reduce_scatter": 2 * LAYERS, "all_gather": 2 * LAYERS}
+
+
+def test_columns_of_the_text_are_apart(model):
+    done = run(tool("shardc"), "explain", model("gpt2").path, "--mesh", "tp=4", *tensor_parallel("gpt2"), *sequence_parallel("gpt2"))
+    rows = [line.split()[1:4] for line in done.stdout.splitlines() if line.split()[1:2] == ["reduce_scatter"]]
+    assert rows == [["reduce_scatter", "sum", "tp"]] * (2 * LAYERS)
 
 
 @pytest.mark.parametrize("name", ["mlp", "mlp_odd", "gpt2", "llama", "minilm"])
