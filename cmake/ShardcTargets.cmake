@@ -11,7 +11,8 @@ function(shardc_add_core name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
-  target_compile_options(${name} PRIVATE ${SHARDC_WARNINGS})
+  # In sections: the runtime takes in what it uses of a core, and no more.
+  target_compile_options(${name} PRIVATE ${SHARDC_WARNINGS} -ffunction-sections -fdata-sections)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 

@@ -9,14 +9,17 @@ using namespace mlir;
 using namespace shardc;
 
 /// Functions of libm that a kernel may call, by the name of the double version; the float version
-/// ends in f. Nothing else is outside: services of the runtime are reached through the frame.
+/// ends in f. `malloc` and `free` are for temporaries of a kernel that are too large for a stack,
+/// or of a size known at the run only. Nothing else is outside: services of the runtime are reached
+/// through the frame.
 static bool isAllowedExternal(StringRef name) {
   static const llvm::StringSet<> libm = {
       "acos", "acosh", "asin", "asinh", "atan",  "atan2", "atanh",  "cbrt",  "ceil",  "cos",
       "cosh", "erf",   "erfc", "exp",   "exp2",  "expm1", "fabs",   "floor", "fma",   "fmax",
       "fmin", "fmod",  "log",  "log10", "log1p", "log2",  "pow",    "rint",  "round", "roundeven",
       "sin",  "sinh",  "sqrt", "tan",   "tanh",  "trunc", "lgamma", "tgamma"};
-  if (name.starts_with("llvm.") || name == "memcpy" || name == "memmove" || name == "memset")
+  if (name.starts_with("llvm.") || name == "memcpy" || name == "memmove" || name == "memset" ||
+      name == "malloc" || name == "free")
     return true;
   return libm.contains(name) || (name.consume_back("f") && libm.contains(name));
 }
@@ -26,9 +29,8 @@ void shardc::checkLoweredFunction(Operation *function, Violations &violations) {
     return;
   auto name = function->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
   if (name && !isAllowedExternal(name.getValue()))
-    violations.add(
-        function->getLoc(),
-        "external function '" + name.getValue() +
-            "': generated code may call libm, memcpy, memmove and memset, and reaches the "
-            "runtime through its frame alone");
+    violations.add(function->getLoc(), "external function '" + name.getValue() +
+                                           "': generated code may call libm, memcpy, memmove, "
+                                           "memset, malloc and free, and reaches "
+                                           "the runtime through its frame alone");
 }

@@ -157,6 +157,8 @@ def at_random(count):
                 tensors.append(values(shape, t, special=random.random() < 0.2))
         if "rounding_mode" in text or "aten.fmod" in text or "aten.remainder" in text:
             tensors[1] = torch.where(tensors[1] == 0, torch.ones_like(tensors[1]), tensors[1])
+        if "aten.group_norm" in text and tensors[0].numel() == 2 * tensors[0].shape[0]:
+            continue  # groups of one element: 0 by definition, PyTorch's own rounding error times 1/sqrt(eps) in fact
         how = random.choice(["", "permuted", "sliced", "expanded"])
         yield Case(tensors, text, (lambda c: lambda *x: c(*x))(call), loose=SUMS, strided=how)
 

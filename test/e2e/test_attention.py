@@ -7,11 +7,8 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from conftest import can_compile
 from kernels import Case, check
 from kernel_cases import BF16, F16, F32, F64, values
-
-pytestmark = pytest.mark.skipif(not can_compile(), reason="this build of shardc has no `compile`")
 
 LENGTHS = [1, 2, 3, 7, 15, 17, 31, 33, 63, 64, 65, 100, 127, 129, 255, 257, 300]
 DEPTHS = [8, 9, 16, 24, 32, 33, 64, 80, 96, 128]

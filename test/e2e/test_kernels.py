@@ -6,7 +6,6 @@ import random
 import pytest
 import torch
 
-from conftest import can_compile
 from kernels import check, compile_and_run
 import kernel_cases  # after kernels, which knows where pytorch_cases is
 import kernel_rows
@@ -15,8 +14,6 @@ FAMILIES = {f.__name__: f for f in (
     kernel_cases.unary, kernel_cases.binary, kernel_cases.powers, kernel_cases.several_operands, kernel_cases.casts,
     kernel_rows.reductions, kernel_rows.normalizations, kernel_rows.lookups, kernel_rows.products,
     kernel_rows.casting_reductions)}
-
-pytestmark = pytest.mark.skipif(not can_compile(), reason="this build of shardc has no `compile`")
 
 
 @pytest.fixture(autouse=True)

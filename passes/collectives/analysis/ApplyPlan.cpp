@@ -31,11 +31,11 @@ public:
   std::vector<Operation *> run() {
     for (NodeId node : nodeOrder(graph, plan))
       visit(node);
-    sinkWaits();
     for (Operation *op : llvm::reverse(replaced)) {
       op->dropAllUses();
       op->erase();
     }
+    sinkWaits(); // what was replaced stood where it no longer matters
     return std::move(partOf);
   }
 
