@@ -211,7 +211,8 @@ ModelIndex indexModel(func::FuncOp function) {
     // Buffers and constants are named like parameters, so that a plan can place them.
     plan::NamedTensor tensor{
         namesOf(function.getArgAttr(number, dist::kNameAttr), "arg" + std::to_string(number)),
-        shapeOf(argument), {}};
+        shapeOf(argument),
+        {}};
     tensor.isBuffer = !isInput && kind.getValue() != "parameter";
     if (!isInput) {
       roles.push_back(isa<RankedTensorType>(argument.getType()) ? RoleFinder().find(argument)
@@ -225,7 +226,8 @@ ModelIndex indexModel(func::FuncOp function) {
   for (auto [number, value] : llvm::enumerate(end->getOperands())) {
     index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttr),
                                            "output" + std::to_string(number)),
-                                   shapeOf(value), {}});
+                                   shapeOf(value),
+                                   {}});
     index.outputResults.push_back(number);
   }
   findModules(function, roles, index);
