@@ -2,7 +2,7 @@
 
 #include "lowering/artifact/Description.h"
 
-#include "lowering/artifact/ElementTypes.h"
+#include "lowering/exec/ElementTypes.h"
 #include "lowering/exec/Exec.h"
 
 #include "dialects/dist/Constraints.h"
@@ -139,7 +139,7 @@ TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAtt
   RankedTensorType type = dist::getDeliveredType(local);
   if (auto global = dyn_cast_or_null<TypeAttr>(get(dist::kGlobalTypeAttr)))
     type = cast<RankedTensorType>(global.getValue());
-  result.type = runtimeType(type.getElementType());
+  result.type = exec::runtimeType(type.getElementType());
   if (result.type == 0)
     error(function) << "'" << result.names.front() << "' has the element type "
                     << type.getElementType() << ", which the runtime does not have";
@@ -270,7 +270,7 @@ FailureOr<ProgramDescription> Describer::run() {
 
 llvm::json::Object tensorJson(const TensorDescription &tensor) {
   return llvm::json::Object{{"name", tensor.names.front()},
-                            {"type", typeName(tensor.type)},
+                            {"type", exec::typeName(tensor.type)},
                             {"shape", llvm::json::Array(tensor.shape)},
                             {"layout", tensor.layout}};
 }

@@ -2,8 +2,8 @@
 
 #include "lowering/artifact/Tables.h"
 
-#include "lowering/artifact/ElementTypes.h"
 #include "lowering/cpu/Emission.h"
+#include "lowering/exec/ElementTypes.h"
 #include "lowering/exec/Exec.h"
 
 #include "dialects/dist/Dist.h"
@@ -178,7 +178,7 @@ Constant *Builder::collectives() {
       Type tensor = cast<TypeAttr>(type).getValue();
       Type element = cast<TypeAttr>(cast<ArrayAttr>(fields.get("elements"))[i]).getValue();
       operands.push_back(
-          structure({i32(runtimeType(element)), i32(cast<MemRefType>(tensor).getRank()),
+          structure({i32(exec::runtimeType(element)), i32(cast<MemRefType>(tensor).getRank()),
                      i32(integers("gather_dims")[i]), i32(integers("scatter_dims")[i])}));
     }
     ArrayRef<int64_t> pairs = integers("pairs");

@@ -4,6 +4,7 @@
 
 #include "lowering/cpu/Emission.h"
 #include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/exec/ElementTypes.h"
 #include "lowering/exec/Exec.h"
 
 #include "runtime/abi/shardrt_program.h"
@@ -209,16 +210,6 @@ struct LowerLaunch : Pattern<exec::LaunchOp> {
   }
 };
 
-shardrt_type runtimeType(Type type) {
-  if (type.isF32())
-    return SHARDRT_F32;
-  if (type.isF64())
-    return SHARDRT_F64;
-  if (type.isF16())
-    return SHARDRT_F16;
-  return type.isBF16() ? SHARDRT_BF16 : 0;
-}
-
 struct LowerGemm : Pattern<exec::GemmOp> {
   using Pattern::Pattern;
 
@@ -281,7 +272,8 @@ struct LowerGemm : Pattern<exec::GemmOp> {
     set(offsetof(shardrt_gemm, beta), number(op.getBeta()));
     set(offsetof(shardrt_gemm, epilogue), null);
     set(offsetof(shardrt_gemm, epilogue_arg), null);
-    shardrt_type type = runtimeType(op.getC().getType().getElementType());
+    Type element = op.getC().getType().getElementType();
+    int32_t type = isa<FloatType>(element) ? exec::runtimeType(element) : 0;
     if (type == 0)
       return b.notifyMatchFailure(op, "is of a type that the runtime does not multiply");
     set(offsetof(shardrt_gemm, type), constantInt(b, loc, type, 32));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lowering/artifact/ElementTypes.h"
+#include "lowering/exec/ElementTypes.h"
 
 #include "runtime/include/shardrt.h"
 
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace shardc::artifact {
+namespace shardc::exec {
 
 int32_t runtimeType(Type type) {
   if (type.isF32())
@@ -67,4 +67,4 @@ const char *typeName(int32_t type) {
   }
 }
 
-} // namespace shardc::artifact
+} // namespace shardc::exec

@@ -2,18 +2,18 @@
 //
 // Element types of tensors as the runtime numbers and names them (runtime/include/shardrt.h).
 
-#ifndef SHARDC_LOWERING_ARTIFACT_ELEMENTTYPES_H
-#define SHARDC_LOWERING_ARTIFACT_ELEMENTTYPES_H
+#ifndef SHARDC_LOWERING_EXEC_ELEMENTTYPES_H
+#define SHARDC_LOWERING_EXEC_ELEMENTTYPES_H
 
 #include "mlir/IR/Types.h"
 
-namespace shardc::artifact {
+namespace shardc::exec {
 
 /// A shardrt_type; 0 for a type that the runtime does not have.
 int32_t runtimeType(mlir::Type type);
 /// The name in manifests.
 const char *typeName(int32_t type);
 
-} // namespace shardc::artifact
+} // namespace shardc::exec
 
-#endif // SHARDC_LOWERING_ARTIFACT_ELEMENTTYPES_H
+#endif // SHARDC_LOWERING_EXEC_ELEMENTTYPES_H
