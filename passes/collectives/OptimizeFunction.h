@@ -14,7 +14,7 @@ namespace shardc {
 /// Options as text, as passes have them.
 struct OptimizeText {
   std::string topology, caps;
-  uint64_t memoryLimit = 0; ///< 0: what the program takes, and 2 % more
+  uint64_t memoryLimit = 0; ///< 0: as OptimizeOptions say
 };
 
 /// A cost model and parsed options; fails, with an error at the module, where they make no sense.

@@ -32,7 +32,7 @@ struct OptimizeCollectivesOptions : mlir::PassPipelineOptions<OptimizeCollective
       llvm::cl::init("h100-64")};
   Option<uint64_t> memoryLimit{
       *this, "memory-limit",
-      llvm::cl::desc("Bytes that one rank may hold at once; 0: what the program takes, and 2 %")};
+      llvm::cl::desc("Bytes that one rank may hold at once; 0: see dist-schedule-collectives")};
   Option<std::string> caps{*this, "caps", llvm::cl::desc("Caps of buckets in MiB, or auto"),
                            llvm::cl::init("auto")};
   Option<bool> simplify{*this, "simplify", llvm::cl::desc("Simplify before"), llvm::cl::init(true)};

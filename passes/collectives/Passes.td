@@ -73,7 +73,8 @@ class OptimizerOptions {
            "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or the file of a target "
            "description">,
     Option<"memoryLimit", "memory-limit", "uint64_t", "0",
-           "Bytes that one rank may hold at once; 0: what the program takes now, and 2 % more">,
+           "Bytes that one rank may hold at once; 0: what the program takes now, and 2 % more (and room for "
+           "what is in flight, where the pass schedules)">,
     Option<"mixedDtype", "mixed-dtype", "bool", "false",
            "Gathers of different element types may share a bucket (B5)">,
     Option<"bestEffort", "best-effort", "bool", "false",
@@ -154,6 +155,10 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     %g = dist.wait %f : !dist.future<tensor<8x64xf32>>
     %y = aten.linear %r, %g : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
     ```
+
+    Without `memory-limit` the program may hold what it takes now and 2 % more; beside that the two largest
+    of its collectives, if the step is 1 % shorter for it. (A program that gathers each parameter right
+    before its use has no room for the next one otherwise, so that nothing could overlap.)
 
     The function's `dist.predicted` has the step, the exposed communication and the peak memory of a
     rank, before and after.

@@ -11,6 +11,10 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
+/// Without a memory limit. What is gathered right before its use leaves no room to gather the next
+/// beside it; with two, a stream that is behind can catch up.
+static constexpr unsigned collectivesAhead = 2;
+
 namespace {
 
 struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleCollectives> {
@@ -26,6 +30,7 @@ struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleColle
     options.bucket = bucket;
     options.flat = flat;
     options.schedule = reorder;
+    options.ahead = collectivesAhead;
     options.buckets.mixedDtype = mixedDtype;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())

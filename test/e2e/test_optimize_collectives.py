@@ -22,7 +22,8 @@ def test_sharded_over_both_axes(compile_model, tmp_path, collectives):
 
 
 def test_buckets_are_explained(explain):
-    kept = explain("gpt2", "dp=4", *FULLY_SHARDED, *KEEP)["totals"]["all_gather"]
+    as_placed = explain("gpt2", "dp=4", *FULLY_SHARDED, *KEEP)
+    kept = as_placed["totals"]["all_gather"]
     report = explain("gpt2", "dp=4", *FULLY_SHARDED)
     total = report["totals"]["all_gather"]
     assert total["count"] < kept["count"]
@@ -38,7 +39,9 @@ def test_buckets_are_explained(explain):
     assert len([r for r in report["remarks"] if "is in no bucket: " in r["message"]]) == len(alone)
     predicted = report["predicted"]
     assert predicted["step_us"] <= predicted["step_before_us"]
-    assert predicted["peak_bytes"] <= predicted["peak_before_bytes"] * 1.02
+    # Each rank sends three quarters of what a gather delivers. Two of them may be held beside the program.
+    largest = max(c["bytes_per_rank"] * 4 / 3 for c in as_placed["collectives"])
+    assert predicted["peak_bytes"] <= predicted["peak_before_bytes"] * 1.02 + 2 * largest
 
 
 def test_the_order_is_the_same_every_time(explain):

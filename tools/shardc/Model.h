@@ -25,8 +25,8 @@ struct CollectiveOptions {
 
   llvm::cl::opt<bool> keep;
   llvm::cl::opt<std::string> topology, caps;
-  /// Bytes; 0: what the program takes unoptimised, and 2 %. One that no order meets is reported
-  /// when memory is planned.
+  /// Bytes; 0: as dist-schedule-collectives does without a limit. One that no order meets is
+  /// reported when memory is planned.
   uint64_t memoryLimit = 0;
 };
 

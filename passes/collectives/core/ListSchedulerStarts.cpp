@@ -53,6 +53,7 @@ bool ListScheduler::startWith(TaskId head) {
       startBucket(std::move(members), reason);
       return true;
     }
+    ++result.memoryRefusals;
   }
   if (!memory.tryStep(problem.stepOfTask[head]))
     return false;

@@ -71,13 +71,17 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
   result.before = simulate(graph, model);
   result.bounds = computeBounds(graph, model);
   uint64_t peak = result.before.peakHoldBytes;
-  result.memoryLimit = options.memoryLimit.value_or(peak + peak / 50);
+  uint64_t ample = peak + peak / 50;
+  result.memoryLimit =
+      options.memoryLimit.value_or(ample + options.ahead * largestInFlightBytes(graph));
 
   std::optional<Decision> decision;
   uint64_t leastPeak = 0;
   if (options.schedule) {
-    SearchResult search = searchSchedules(
-        graph, model, {result.memoryLimit, options.bucket, options.buckets, options.flat});
+    SearchOptions searched{result.memoryLimit, options.bucket, options.buckets, options.flat};
+    if (!options.memoryLimit)
+      searched.freeBytes = ample;
+    SearchResult search = searchSchedules(graph, model, searched);
     result.candidates = search.candidates;
     leastPeak = search.leastPeakBytes;
     decision = std::move(search.best);

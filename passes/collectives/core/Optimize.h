@@ -12,8 +12,13 @@
 namespace shardc::collectives {
 
 struct OptimizeOptions {
-  /// Bytes, counted as peak_hold_bytes. Without one: that of the unoptimised program plus 2 %.
+  /// Bytes, counted as peak_hold_bytes. Without one: that of the unoptimised program plus 2 %, and
+  /// room for `ahead` collectives.
   std::optional<uint64_t> memoryLimit;
+  /// Without a limit: how many collectives of the largest size may be in flight, or have arrived,
+  /// beside what the program holds. What is beyond the 2 % is taken only for a step that is 1 %
+  /// shorter.
+  unsigned ahead = 0;
   /// Merge collectives; otherwise those of the graph stay as they are.
   bool bucket = true;
   /// Move kernels, starts and waits; otherwise buckets are filled up to their caps in the order of

@@ -17,9 +17,20 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Percent of the base order's peak that schedules are made for. A limit gets the best of all
-/// schedules for the levels at or below it, so that more memory never makes a program slower.
-constexpr uint64_t memoryLevels[] = {100, 102, 105, 110, 120, 150, 200, 400};
+/// Percent of the base order's peak that schedules are made for, beside that peak itself; from
+/// there on doubled until memory is no obstacle. A limit gets the best of all schedules for the
+/// levels at or below it, so that more memory never makes a program slower.
+constexpr uint64_t memoryLevels[] = {102, 105, 110, 120, 150, 200};
+/// Levels of their own, unless they are among the lowest above: room for so many collectives of the
+/// largest size beside the base order's peak.
+constexpr uint64_t collectivesAhead[] = {1, 2};
+constexpr uint64_t leastLevelAhead = 102;
+
+/// More than any program takes; a program that takes nothing needs no second level.
+constexpr uint64_t largestLevel = uint64_t(1) << 60;
+
+/// By how much a schedule must be shorter to be worth more memory than is free.
+constexpr double worthMemory = 0.99;
 
 /// How often to start again from the order that takes least memory, if the limit is not met.
 constexpr int maxRestarts = 3;
@@ -57,12 +68,18 @@ public:
 
   void run() {
     uint64_t base = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
-    for (uint64_t percent : memoryLevels) {
-      uint64_t level = base / 100 * percent + base % 100 * percent / 100;
-      // Schedules for the base order's own peak may come out below it.
-      if ((level > options.memoryLimit && percent != 100) || tryLevel(level))
-        break;
+    // Schedules for the base order's own peak may come out below it.
+    if (tryLevel(base))
+      return;
+    uint64_t last = base;
+    for (uint64_t level : levels(base)) {
+      if (level > options.memoryLimit || tryLevel(level))
+        return;
+      last = level;
     }
+    for (; last != 0 && last <= options.memoryLimit / 2 && last <= largestLevel; last *= 2)
+      if (tryLevel(2 * last))
+        return;
   }
 
   /// The best that meets the limit, and until there is one what takes least memory.
@@ -78,6 +95,22 @@ public:
   }
 
 private:
+  /// Those above the base order's peak, ascending.
+  std::vector<uint64_t> levels(uint64_t base) const {
+    auto part = [&](uint64_t percent) { return base / 100 * percent + base % 100 * percent / 100; };
+    std::vector<uint64_t> bytes;
+    for (uint64_t percent : memoryLevels)
+      bytes.push_back(part(percent));
+    uint64_t largest = largestInFlightBytes(problem.graph);
+    for (uint64_t count : collectivesAhead)
+      if (uint64_t level = part(leastLevelAhead) + count * largest; largest > base / 50)
+        bytes.push_back(level);
+    std::sort(bytes.begin(), bytes.end());
+    bytes.erase(std::unique(bytes.begin(), bytes.end()), bytes.end());
+    bytes.erase(bytes.begin(), std::upper_bound(bytes.begin(), bytes.end(), base));
+    return bytes;
+  }
+
   /// Returns whether memory was no obstacle: higher levels would give the same schedules.
   bool tryLevel(uint64_t level) {
     input.memoryLimit = level;
@@ -143,13 +176,20 @@ private:
   void consider(ScheduleResult result) {
     ++candidates;
     refusals += result.memoryRefusals;
-    auto key = [](const ScheduleResult &r) { return std::pair(r.stepUs, r.peakBytes); };
     if (result.peakBytes <= options.memoryLimit) {
-      if (!best || key(result) < key(*best))
+      if (!best || isBetter(result, *best))
         best = std::move(result);
     } else if (!best && (!leanest || result.peakBytes < leanest->peakBytes)) {
       leanest = std::move(result);
     }
+  }
+
+  bool isBetter(const ScheduleResult &result, const ScheduleResult &than) const {
+    if (result.peakBytes > std::max(options.freeBytes, than.peakBytes))
+      return result.stepUs < worthMemory * than.stepUs;
+    if (than.peakBytes > std::max(options.freeBytes, result.peakBytes))
+      return than.stepUs >= worthMemory * result.stepUs;
+    return std::pair(result.stepUs, result.peakBytes) < std::pair(than.stepUs, than.peakBytes);
   }
 
   /// The mean over collectives, weighted by time: what there is to hide at once.
@@ -175,6 +215,22 @@ private:
 };
 
 } // namespace
+
+uint64_t shardc::collectives::largestInFlightBytes(const Graph &graph) {
+  uint64_t largest = 0;
+  std::vector<bool> isInput(graph.numValues());
+  for (ValueId value : graph.graphInputs())
+    isInput[value] = true;
+  for (NodeId node = 0; node != graph.numNodes(); ++node) {
+    if (!graph.isCollective(node))
+      continue;
+    uint64_t bytes = graph.resultBytes(node);
+    for (ValueId operand : graph.operands(node))
+      bytes += isInput[graph.rootOf(operand)] ? 0 : graph.bytesOf(operand);
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
 
 SearchResult shardc::collectives::searchSchedules(const Graph &graph, const cost::CostModel &model,
                                                   const SearchOptions &options) {

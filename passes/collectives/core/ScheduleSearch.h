@@ -27,6 +27,8 @@ struct SearchOptions {
   bool bucket = true;
   BucketOptions buckets;
   bool flat = false;
+  /// A schedule that takes more than this must be 1 % shorter than one that takes less.
+  uint64_t freeBytes = UINT64_MAX;
 };
 
 struct SearchResult {
@@ -36,6 +38,10 @@ struct SearchResult {
   /// The least peak of all schedules that were tried.
   uint64_t leastPeakBytes = UINT64_MAX;
 };
+
+/// What the largest collective holds from its start to its wait: its results, and operands that are
+/// no inputs of the graph.
+uint64_t largestInFlightBytes(const Graph &graph);
 
 SearchResult searchSchedules(const Graph &graph, const cost::CostModel &model,
                              const SearchOptions &options);
