@@ -210,14 +210,10 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
             "dist.layout, dist.global_type and dist.sizes";
 }
 
+/// MLIR asks this of functions only.
 static LogicalResult verifyOf(Operation *op, bool isResult, unsigned index,
                               NamedAttribute attribute) {
-  auto function = dyn_cast<FunctionOpInterface>(op);
-  if (!function)
-    return op->emitOpError("is not a function, so its ")
-           << (isResult ? "results" : "arguments") << " have no attribute '" << attribute.getName()
-           << "'";
-  return Verifier(function, isResult, index).verify(attribute);
+  return Verifier(cast<FunctionOpInterface>(op), isResult, index).verify(attribute);
 }
 
 LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,

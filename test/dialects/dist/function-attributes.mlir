@@ -105,3 +105,33 @@ func.func @origin_alone(%x: tensor<8xf32> {dist.origin = ["plan.yaml:1"]}) {
 func.func @strength(%x: tensor<8xf32> {dist.annotation = #dist.layout<#mesh, [S(0)]>, dist.strength = ["strong"]}) {
   return
 }
+
+// -----
+
+// expected-error@+1 {{argument 0: 'dist.layout' must be a #dist.layout, got 3 : i64}}
+func.func private @f(tensor<2xf32> {dist.layout = 3, dist.global_type = tensor<4xf32>})
+
+// -----
+
+// expected-error@+1 {{argument 0: 'dist.sizes' is for tensors, got 'index'}}
+func.func private @f(index {dist.sizes = [#dist.size<2>]})
+
+// -----
+
+// expected-error@+1 {{argument 0: 'dist.sizes': expected a #dist.size for dim 1, got 2 : i64}}
+func.func private @f(tensor<2x2xf32> {dist.sizes = [#dist.size<2>, 2]})
+
+// -----
+
+// expected-error@+1 {{'dist.constraints' must be an array, on a function}}
+func.func private @f() attributes {dist.constraints = 3}
+
+// -----
+
+// expected-error@+1 {{'dist.constraints': expected a relation and two expressions of integers and declared symbols, got ["=>", "n", 8]}}
+func.func private @f() attributes {dist.symbols = [#dist.symbol<n in [1, 9]>], dist.constraints = [["=>", "n", 8]]}
+
+// -----
+
+// expected-error@+1 {{'dist.constraints': expected a relation and two expressions of integers and declared symbols, got ["<=", "m", 8]}}
+func.func private @f() attributes {dist.symbols = [#dist.symbol<n in [1, 9]>], dist.constraints = [["<=", "m", 8]]}

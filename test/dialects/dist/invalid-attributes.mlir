@@ -145,3 +145,7 @@ func.func private @f(tensor<?xf32, #dist.layout<#mesh, [S(0, sizes = [5, 2])]>>)
 #mesh = #dist.mesh<["a" = 2, "b" = 4]>
 // expected-error@+1 {{expected both a mesh and axes to split over, or neither}}
 #e = #dist.extents<8 over #mesh []>
+
+// -----
+// expected-error@+1 {{the expression is nested too deeply}}
+#s = #dist.size<(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((n)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))>

@@ -4,6 +4,7 @@
 
 #include "dialects/dist/Dist.h"
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 
 #include <gtest/gtest.h>
@@ -95,6 +96,30 @@ TEST_F(AttributesTest, ExtentsOfSymbols) {
   EXPECT_EQ(extents.evaluate({1, 0}, seven), 3);
   EXPECT_EQ(extents.evaluate({1, 0}, noSymbols), std::nullopt);
   EXPECT_EQ(extents.getConstant(), std::nullopt);
+}
+
+// Forms that no text can have, but code could build.
+TEST_F(AttributesTest, ExtentsAreASizeOrATable) {
+  std::string said;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &d) { said = d.str(); });
+  auto make = [&](SizeAttr size, DimSplit split, ArrayRef<int64_t> table) {
+    Location loc = UnknownLoc::get(&context);
+    return ExtentsAttr::getChecked([&] { return emitError(loc); }, &context,
+                                   MeshAttr::get(&context, mesh), size, split, table);
+  };
+  DimSplit split{{AxisSplit{1, 4, 1, 1, {}}}}, other{{AxisSplit{1, 3, 1, 1, {}}}};
+  SizeAttr eight = SizeAttr::get(&context, 8);
+  SmallVector<int64_t> table{1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_TRUE(make(eight, split, {}));
+  EXPECT_TRUE(make(SizeAttr(), {}, table));
+  EXPECT_FALSE(make(SizeAttr(), split, table));
+  EXPECT_EQ(said, "a table is not split over axes");
+  EXPECT_FALSE(make(eight, split, table));
+  EXPECT_EQ(said, "expected a size or a table, got both");
+  EXPECT_FALSE(make(eight, other, {}));
+  EXPECT_EQ(said, "the split of axis \"tp\" is for another mesh");
+  EXPECT_FALSE(make(eight, DimSplit{{AxisSplit{7, 4, 1, 1, {}}}}, {}));
+  EXPECT_EQ(said, "the mesh has no axis 7");
 }
 
 TEST_F(AttributesTest, GroupsCompareByRanks) {

@@ -79,4 +79,10 @@ TEST(LayoutValidate, Messages) {
              "each other"});
   EXPECT_EQ(validate("[S(0), S(0)], order = [1, 1]", {8}),
             Errors{"the order must name every mesh axis once"});
+  EXPECT_EQ(validate("[R, S(0, blocks = 2, sizes = [4, 0, 0, 1])]", {8}),
+            Errors{"axis \"tp\": S(0, blocks = 2, sizes = [4, 0, 0, 1]): sizes sum to 5, but dim "
+                   "0 of 8 has blocks of 4"});
+  Layout layout(kMesh, {Placement::replicate()});
+  EXPECT_EQ(layout.validate(std::vector<int64_t>{8}),
+            Errors{"the mesh has 2 axes, but the layout has 1 placements"});
 }
