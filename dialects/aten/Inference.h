@@ -138,6 +138,10 @@ llvm::LogicalResult inferReductionFloat(Inference &inference, Adaptor op) {
   return inferReduction(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
                         toFloatType(elementTypeOf(op.getSelf())));
 }
+template <typename Adaptor> llvm::LogicalResult inferExtremum(Inference &inference, Adaptor op) {
+  return inferExtremumOf(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
+                         elementTypeOf(op.getSelf()));
+}
 template <typename Adaptor> llvm::LogicalResult inferAnyAll(Inference &inference, Adaptor op) {
   // PyTorch keeps uint8, which once was its bool.
   mlir::Type type = elementTypeOf(op.getSelf());

@@ -3,7 +3,10 @@
 // Contractions: the same op on local types, as long as what is added to the product counts once
 // (G1).
 
+#include "passes/localize/ChannelGroups.h"
 #include "passes/localize/Models.h"
+
+#include "dialects/aten/ConvolutionAsProduct.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -43,26 +46,36 @@ template <typename Op> struct AddedProductModel : LocalizeModel<AddedProductMode
   }
 };
 
-/// Channels shard by whole groups; then the op counts the groups of one rank.
+/// Channels shard by whole groups: the op counts the groups of one rank, or, where ranks have
+/// different numbers of them, is written as the matrix product that it is.
 struct Conv2dModel : LocalizeModel<Conv2dModel, aten::Conv2dOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::Conv2dOp op,
                          ValueRange operands) {
     if (failed(checkAddedOnce(localizer, op.getBias(), 2)))
       return failure();
-    FailureOr<SmallVector<Value>> values = sameOp(localizer, builder, operands);
-    int64_t groups = static_cast<int64_t>(op.getGroups());
-    if (failed(values) || groups == 1)
-      return values;
-    int64_t channels = localizer.globalResultType(0).getDimSize(1);
-    int64_t local = localizer.localResultType(0).getDimSize(1);
-    int64_t perGroup = channels / groups;
-    if (local != channels && (ShapedType::isDynamic(local) || local % perGroup != 0)) {
-      localizer.refuse() << "a group of channels would be on several ranks, or ranks would have "
-                            "different numbers of groups; replicate the channels before";
+    auto numGroups = static_cast<int64_t>(op.getGroups());
+    DimSplit split =
+        localizer.resultLayout(0) ? localizer.resultLayout(0)->splitOfDim(1) : DimSplit();
+    if (numGroups == 1 || split.empty())
+      return sameOp(localizer, builder, operands);
+    FailureOr<ChannelGroups> local =
+        localGroups(localizer, builder, localizer.resultSize(builder, 0, 1), split, numGroups);
+    if (failed(local))
+      return failure();
+    if (!local->sharedBy.empty()) {
+      localizer.refuse() << "a rank has a part of every group, and the op needs whole ones; shard "
+                            "whole groups, or replicate the channels before";
       return failure();
     }
-    cast<aten::Conv2dOp>(values->front().getDefiningOp()).setGroups(local / perGroup);
-    return values;
+    if (std::optional<int64_t> fixed = getConstantIntValue(local->groups)) {
+      FailureOr<SmallVector<Value>> values = sameOp(localizer, builder, operands);
+      if (succeeded(values))
+        cast<aten::Conv2dOp>(values->front().getDefiningOp()).setGroups(*fixed);
+      return values;
+    }
+    return single(aten::buildConvolutionAsProduct(
+        builder, op.getLoc(), op.getWindows(), operands[0], operands[1],
+        op.getBias() ? operands[2] : Value(), local->groups, local->channels));
   }
 };
 

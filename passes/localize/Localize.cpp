@@ -58,9 +58,6 @@ static LogicalResult checkPlaced(Type type, function_ref<InFlightDiagnostic()> e
   if (!layout)
     return error() << "has a tensor without layout, " << type
                    << "; place the program first (--shardc-place)";
-  if (layout.getValue().hasOpen())
-    return error() << "has an open layout, " << type
-                   << "; place the program first (--shardc-place)";
   return success();
 }
 

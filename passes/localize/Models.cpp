@@ -54,6 +54,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachAttentionModels(context);
     attachContractionModels(context);
     attachCreationModels(context);
+    attachGroupNormModels(context);
     attachLookupModels(context);
     attachNormalizationModels(context);
     attachPartModels(context);

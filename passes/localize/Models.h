@@ -62,6 +62,7 @@ mlir::Value alongDim(Emitter &emit, mlir::Value vector, mlir::OpFoldResult lengt
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachContractionModels(mlir::MLIRContext *context);
 void attachCreationModels(mlir::MLIRContext *context);
+void attachGroupNormModels(mlir::MLIRContext *context);
 void attachLookupModels(mlir::MLIRContext *context);
 void attachNormalizationModels(mlir::MLIRContext *context);
 void attachPartModels(mlir::MLIRContext *context);

@@ -89,29 +89,6 @@ struct RmsNormModel : LocalizeModel<RmsNormModel, aten::RmsNormOp> {
   }
 };
 
-/// Batches shard freely, channels by whole groups; then the op counts the groups of one rank.
-struct GroupNormModel : LocalizeModel<GroupNormModel, aten::GroupNormOp> {
-  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::GroupNormOp op,
-                         ValueRange operands) {
-    int64_t rank = localizer.globalOperandType(0).getRank();
-    SmallVector<int64_t> spatial = llvm::to_vector(llvm::seq<int64_t>(2, rank));
-    int64_t channels = localizer.globalOperandType(0).getDimSize(1);
-    int64_t local = localizer.localResultType(0).getDimSize(1);
-    int64_t groups = static_cast<int64_t>(op.getNumGroups());
-    int64_t perGroup = channels / groups;
-    if (!localizer.operandAxes(0, spatial).empty() ||
-        (local != channels && (ShapedType::isDynamic(local) || local % perGroup != 0))) {
-      localizer.refuse() << "a group of channels would be on several ranks, or ranks would have "
-                            "different numbers of groups; replicate the channels before";
-      return failure();
-    }
-    FailureOr<SmallVector<Value>> values = sameOp(localizer, builder, operands);
-    if (succeeded(values))
-      cast<aten::GroupNormOp>(values->front().getDefiningOp()).setNumGroups(local / perGroup);
-    return values;
-  }
-};
-
 struct VarModel : LocalizeModel<VarModel, aten::VarOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::VarOp op,
                          ValueRange operands) {
@@ -139,6 +116,5 @@ struct VarModel : LocalizeModel<VarModel, aten::VarOp> {
 void shardc::attachNormalizationModels(MLIRContext *context) {
   attachModel<aten::LayerNormOp, LayerNormModel>(context);
   attachModel<aten::RmsNormOp, RmsNormModel>(context);
-  attachModel<aten::GroupNormOp, GroupNormModel>(context);
   attachModel<aten::VarOp, VarModel>(context);
 }

@@ -340,7 +340,7 @@ def rms_norm(o, a, t):
 
 @aten("group_norm", "input", "?weight", "?bias")
 def group_norm(o, a, t):
-    return F.group_norm(o["input"], a["num_groups"], o["weight"], o["bias"], number(a.get("eps", 1e-5)))
+    return torch.group_norm(o["input"], a["num_groups"], o["weight"], o["bias"], number(a.get("eps", 1e-5)))
 
 
 @aten("embedding", "weight", "indices")

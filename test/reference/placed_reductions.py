@@ -91,14 +91,24 @@ def norm(p):
 
 @template
 def group_norm(p):
-    groups, each = p.rng.choice([2, 4]), p.rng.choice([1, 2, 3])
-    shape = [p.rng.choice([2, 3]), groups * each, 3]
+    groups, each = p.rng.choice([1, 2, 3, 4, 6]), p.rng.choice([1, 2, 3, 5])
+    shape = [p.dims(1)[0], groups * each] + p.dims(p.rng.randint(0, 2))
+    if groups * each == 1:
+        return None
     x = p.arg(shape)
-    factors = {"n": Factor(shape[0]), "g": Factor(groups, "whole"), "c": Factor(each, "whole"),
-               "s": Factor(3, "whole")}
-    dims = [["n"], ["g"] + (["c"] if each > 1 else []), ["s"]]
-    return Spec("group_norm", [(x, dims), (p.arg([groups * each]), [dims[1]])], [(shape, x.dtype, dims)], factors,
-                f"num_groups = {groups} : i64, eps = 0.01 : f64, operandSegmentSizes = array<i32: 1, 1, 0>")
+    dims, factors = named(x.shape)
+    channels = [name for name, size in (("g", groups), ("c", each)) if size > 1]
+    del factors[dims[1][0]]
+    dims[1] = channels
+    factors.update({"g": Factor(groups), "c": Factor(each, "together")})
+    for names in dims[2:]:
+        for name in names:
+            factors[name].kind = "together"
+    factors = {name: factors[name] for names in dims for name in names}
+    operands = [(x, dims)] + [(p.arg([groups * each]), [channels]) for _ in range(p.rng.randint(0, 2))]
+    segments = ", ".join("1" if i < len(operands) else "0" for i in range(3))
+    return Spec("group_norm", operands, [(shape, x.dtype, dims)], factors,
+                f"num_groups = {groups} : i64, eps = 0.01 : f64, operandSegmentSizes = array<i32: {segments}>")
 
 
 @template

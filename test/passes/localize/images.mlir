@@ -6,6 +6,8 @@
 #S0 = #dist.layout<#mesh, [S(0)]>
 #S1 = #dist.layout<#mesh, [S(1)]>
 #P = #dist.layout<#mesh, [P(sum)]>
+#S0groups = #dist.layout<#mesh, [S(0, sizes = [4, 2])]>
+#S1groups = #dist.layout<#mesh, [S(1, sizes = [4, 2])]>
 
 // Column-wise, then row-wise: one reduction, and none for batch norm and pool between.
 // CHECK-LABEL: func.func @pair
@@ -32,15 +34,30 @@ func.func @groups(%x: tensor<2x8x8x8xf32, #S1>, %w: tensor<12x2x3x3xf32, #S0>) -
   return %0 : tensor<2x12x6x6xf32, #S1>
 }
 
+// Three groups on two ranks, two and one: the product of matrices that a convolution is, group by group.
+// CHECK-LABEL: func.func @uneven_groups
+// CHECK-DAG: %[[G:.*]] = dist.extent #dist.extents<table [2, 1] over #mesh>
+// CHECK: %[[W:.*]] = aten.windows %arg0 {{.*}} -> tensor<2x?x3x3x6x6xf32>
+// CHECK-DAG: aten.view %arg1 [%[[G]], 2, 18] : (tensor<?x2x3x3xf32>) -> tensor<?x2x18xf32>
+// CHECK-DAG: aten.view %[[W]] [2, %[[G]], 18, 36]
+// CHECK: aten.matmul {{.*}} -> tensor<2x?x2x36xf32>
+// CHECK-NOT: dist.all
+func.func @uneven_groups(%x: tensor<2x6x8x8xf32, #S1groups>, %w: tensor<6x2x3x3xf32, #S0groups>) -> tensor<2x6x6x6xf32, #S1groups> {
+  %0 = aten.conv2d %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] groups 3 : (tensor<2x6x8x8xf32, #S1groups>, tensor<6x2x3x3xf32, #S0groups>) -> tensor<2x6x6x6xf32, #S1groups>
+  return %0 : tensor<2x6x6x6xf32, #S1groups>
+}
+
 // -----
 
 #mesh = #dist.mesh<["tp" = 2]>
 #S0 = #dist.layout<#mesh, [S(0)]>
 #S1 = #dist.layout<#mesh, [S(1)]>
+#S1b = #dist.layout<#mesh, [S(1, blocks = 3)]>
 
-// Three groups on two ranks.
-func.func @uneven_groups(%x: tensor<2x6x8x8xf32, #S1>, %w: tensor<6x2x3x3xf32, #S0>) -> tensor<2x6x6x6xf32, #S1> {
-  // expected-error @+1 {{a group of channels would be on several ranks, or ranks would have different numbers of groups}}
+func.func @parts_of_groups(%x: tensor<2x6x8x8xf32, #S1>, %w: tensor<6x2x3x3xf32, #S0>) -> (tensor<2x6x6x6xf32, #S1>, tensor<2x6x6x6xf32, #S1b>) {
+  // expected-error @+1 {{the channels are cut inside groups and between them at once; shard whole groups (a granule of 2), or a part of every group (blocks = 3)}}
   %0 = aten.conv2d %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] groups 3 : (tensor<2x6x8x8xf32, #S1>, tensor<6x2x3x3xf32, #S0>) -> tensor<2x6x6x6xf32, #S1>
-  return %0 : tensor<2x6x6x6xf32, #S1>
+  // expected-error @+1 {{a rank has a part of every group, and the op needs whole ones; shard whole groups, or replicate the channels before}}
+  %1 = aten.conv2d %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] groups 3 : (tensor<2x6x8x8xf32, #S1>, tensor<6x2x3x3xf32, #S0>) -> tensor<2x6x6x6xf32, #S1b>
+  return %0, %1 : tensor<2x6x6x6xf32, #S1>, tensor<2x6x6x6xf32, #S1b>
 }

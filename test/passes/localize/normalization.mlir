@@ -5,6 +5,10 @@
 #R = #dist.layout<#mesh, [R]>
 #S0 = #dist.layout<#mesh, [S(0)]>
 #S1 = #dist.layout<#mesh, [S(1)]>
+#S2 = #dist.layout<#mesh, [S(2)]>
+#S1groups = #dist.layout<#mesh, [S(1, sizes = [3, 3, 0, 0])]>
+#S0groups = #dist.layout<#mesh, [S(0, sizes = [3, 3, 0, 0])]>
+#S1blocks = #dist.layout<#mesh, [S(1, blocks = 2)]>
 
 // Two passes: the mean, then the squares of what is left. Ten columns over four ranks, divided by ten.
 // CHECK-LABEL: func.func @layer_norm
@@ -55,6 +59,40 @@ func.func @group_norm(%x: tensor<3x16x5xf32, #S1>) -> tensor<3x16x5xf32, #S1> {
   return %y : tensor<3x16x5xf32, #S1>
 }
 
+// Two groups on four ranks: one, one, none, none; nothing is exchanged.
+// CHECK-LABEL: func.func @more_ranks_than_groups
+// CHECK-DAG: %[[G:.*]] = dist.extent #dist.extents<table [1, 1, 0, 0] over #mesh>
+// CHECK-DAG: %[[C:.*]] = dist.extent #dist.extents<6 over #mesh ["tp"(sizes = [3, 3, 0, 0])]>
+// CHECK: aten.view %arg0 [3, %[[G]], 3, 5] : (tensor<3x?x5xf32>) -> tensor<3x?x3x5xf32>
+// CHECK-NOT: dist.all
+// CHECK: aten.view %{{.*}} [3, %[[C]], 5] : (tensor<3x?x3x5xf32>) -> tensor<3x?x5xf32>
+// CHECK: aten.view %arg1 [%[[C]], 1] : (tensor<?xf32>) -> tensor<?x1xf32>
+func.func @more_ranks_than_groups(%x: tensor<3x6x5xf32, #S1groups>, %w: tensor<6xf32, #S0groups>) -> tensor<3x6x5xf32, #S1groups> {
+  %y = aten.group_norm %x groups 2 weight(%w) : (tensor<3x6x5xf32, #S1groups>, tensor<6xf32, #S0groups>) -> tensor<3x6x5xf32, #S1groups>
+  return %y : tensor<3x6x5xf32, #S1groups>
+}
+
+// A part of every group on each rank: two sums are reduced, and divided by 8 channels times 5 positions.
+// CHECK-LABEL: func.func @part_of_every_group
+// CHECK: aten.constant dense<4.000000e+01>
+// CHECK: aten.view %arg0 [3, 2, 2, 5] : (tensor<3x4x5xf32>) -> tensor<3x2x2x5xf32>
+// CHECK: dist.all_reduce sum over #tp %{{.*}} : tensor<3x2x1x1xf32>
+// CHECK: dist.all_reduce sum over #tp %{{.*}} : tensor<3x2x1x1xf32>
+// CHECK-NOT: dist.all
+func.func @part_of_every_group(%x: tensor<3x16x5xf32, #S1blocks>) -> tensor<3x16x5xf32, #S1blocks> {
+  %y = aten.group_norm %x groups 2 : (tensor<3x16x5xf32, #S1blocks>) -> tensor<3x16x5xf32, #S1blocks>
+  return %y : tensor<3x16x5xf32, #S1blocks>
+}
+
+// CHECK-LABEL: func.func @part_of_the_positions
+// CHECK: dist.all_reduce sum over #tp %{{.*}} : tensor<3x2x1x1xf32>
+// CHECK: dist.all_reduce sum over #tp %{{.*}} : tensor<3x2x1x1xf32>
+// CHECK-NOT: dist.all
+func.func @part_of_the_positions(%x: tensor<3x6x5xf32, #S2>) -> tensor<3x6x5xf32, #S2> {
+  %y = aten.group_norm %x groups 2 : (tensor<3x6x5xf32, #S2>) -> tensor<3x6x5xf32, #S2>
+  return %y : tensor<3x6x5xf32, #S2>
+}
+
 // CHECK-LABEL: func.func @variance
 // CHECK: dist.all_reduce sum over #tp %{{.*}} : tensor<8x1xf32>
 // CHECK: dist.all_reduce sum over #tp %{{.*}} : tensor<8xf32>
@@ -70,7 +108,19 @@ func.func @variance(%x: tensor<8x10xf32, #S1>) -> tensor<8xf32, #R> {
 #S1 = #dist.layout<#mesh, [S(1)]>
 
 func.func @half_a_group(%x: tensor<3x16x5xf32, #S1>) -> tensor<3x16x5xf32, #S1> {
-  // expected-error @+1 {{a group of channels would be on several ranks, or ranks would have different numbers of groups; replicate the channels before}}
+  // expected-error @+1 {{the channels are cut inside groups and between them at once; shard whole groups (a granule of 8), or a part of every group (blocks = 2)}}
   %y = aten.group_norm %x groups 2 : (tensor<3x16x5xf32, #S1>) -> tensor<3x16x5xf32, #S1>
   return %y : tensor<3x16x5xf32, #S1>
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 2]>
+#S1 = #dist.layout<#mesh, [S(1)]>
+
+func.func @symbolic_channels(%x: tensor<3x?xf32, #S1> {dist.sizes = [#dist.size<3>, #dist.size<c>]}) -> tensor<3x?xf32, #S1>
+    attributes {dist.symbols = [#dist.symbol<c in [2, 64]>]} {
+  // expected-error @+1 {{channels of a symbolic size are sharded; replicate them before, or export the model with a fixed number of channels}}
+  %y = aten.group_norm %x groups 2 : (tensor<3x?xf32, #S1>) -> tensor<3x?xf32, #S1>
+  return %y : tensor<3x?xf32, #S1>
 }
