@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/plan/Plan.h"
 
+#include "dialects/interfaces/NearestNames.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -103,7 +105,7 @@ std::string nearestNames(StringRef wanted, const std::vector<std::string> &names
   StringRef plain = wanted.substr(wanted.rfind('*') == StringRef::npos ? 0 : wanted.rfind('*') + 1);
   plain = plain.ltrim('.');
   unsigned parts = plain.empty() ? 1 : 1 + plain.count('.');
-  std::vector<std::pair<unsigned, StringRef>> ranked;
+  std::vector<NameCandidate> candidates;
   llvm::SmallVector<StringRef> seen;
   for (const std::string &name : names) {
     StringRef compared = plain.size() == wanted.size() ? StringRef(name) : tail(name, parts);
@@ -112,15 +114,9 @@ std::string nearestNames(StringRef wanted, const std::vector<std::string> &names
       continue;
     if (seen.size() < 64)
       seen.push_back(compared);
-    ranked.push_back({plain.edit_distance(compared), StringRef(name)});
+    candidates.push_back({name, compared});
   }
-  llvm::sort(ranked, [](const auto &a, const auto &b) { return a < b; });
-  if (ranked.size() > count)
-    ranked.resize(count);
-  std::string text;
-  for (size_t i = 0; i < ranked.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == ranked.size() ? " or " : ", ") + ranked[i].second.str();
-  return text;
+  return listNames(shardc::nearestNames(plain, candidates, count));
 }
 
 } // namespace shardc::plan

@@ -2,6 +2,8 @@
 
 #include "lowering/cpu/Target.h"
 
+#include "dialects/interfaces/NearestNames.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -66,20 +68,12 @@ Error makeError(const Twine &message) {
 }
 
 /// Names of processors within a small edit distance of `name`.
-std::string nearestNames(const MCSubtargetInfo &info, StringRef name) {
-  SmallVector<std::pair<unsigned, StringRef>> near;
-  for (const SubtargetSubTypeKV &entry : info.getAllProcessorDescriptions()) {
-    unsigned distance = name.edit_distance(StringRef(entry.Key), /*AllowReplacements=*/true, 6);
-    if (distance <= 6)
-      near.emplace_back(distance, entry.Key);
-  }
-  llvm::sort(near);
-  if (near.size() > 3)
-    near.resize(3);
-  std::string text;
-  for (auto [distance, key] : near)
-    text += (text.empty() ? "" : ", ") + key.str();
-  return text.empty() ? "x86-64-v2, x86-64-v3, x86-64-v4" : text;
+std::string nearestProcessors(const MCSubtargetInfo &info, StringRef name) {
+  std::vector<NameCandidate> candidates;
+  for (const SubtargetSubTypeKV &entry : info.getAllProcessorDescriptions())
+    candidates.push_back({entry.Key, entry.Key});
+  std::string text = listNames(nearestNames(name, candidates, /*count=*/3, /*maxDistance=*/6));
+  return text.empty() ? "x86-64-v2, x86-64-v3 or x86-64-v4" : text;
 }
 
 } // namespace
@@ -107,7 +101,7 @@ Expected<Target> resolveTarget(StringRef spec) {
         target->createMCSubtargetInfo(Triple(result.triple), "", ""));
     if (!generic->isCPUStringValid(name))
       return makeError("unknown processor '" + name + "'; the nearest names are " +
-                       nearestNames(*generic, name));
+                       nearestProcessors(*generic, name));
     result.cpu = name.str();
   }
   if (Triple(result.triple).isX86())

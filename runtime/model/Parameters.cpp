@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Parameters.h"
 
-#include "importers/torch_export/archive/NearestNames.h"
+#include "dialects/interfaces/NearestNames.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Failure.h"
 #include "runtime/support/Types.h"

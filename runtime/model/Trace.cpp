@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Trace.h"
 
+#include "dialects/interfaces/JsonText.h"
 #include "runtime/support/Failure.h"
 
 #include <algorithm>
@@ -15,24 +16,6 @@ namespace shardc::rt {
 
 namespace {
 
-std::string quoted(const char *text) {
-  std::string out = "\"";
-  for (; *text; ++text) {
-    char c = *text;
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", unsigned(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 constexpr const char *streamNames[] = {"compute", "communication", "waiting"};
 
 std::string eventText(const shardrt_event &event, double origin) {
@@ -40,8 +23,9 @@ std::string eventText(const shardrt_event &event, double origin) {
   std::snprintf(numbers, sizeof numbers,
                 ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", int(event.rank),
                 int(event.stream), event.start_us - origin, event.duration_us);
-  std::string text = "{\"name\":" + quoted(event.name) + ",\"cat\":\"" + streamNames[event.stream] +
-                     "\"" + numbers + ",\"args\":{\"location\":" + quoted(event.location);
+  std::string text = "{\"name\":" + jsonString(event.name) + ",\"cat\":\"" +
+                     streamNames[event.stream] + "\"" + numbers +
+                     ",\"args\":{\"location\":" + jsonString(event.location);
   if (event.stream == SHARDRT_STREAM_COMM)
     text += ",\"bytes\":" + std::to_string(event.bytes);
   return text + "}}";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shard-run/Report.h"
 
+#include "dialects/interfaces/JsonText.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <map>

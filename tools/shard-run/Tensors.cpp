@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shard-run/Tensors.h"
 
+#include "dialects/interfaces/JsonText.h"
 #include "importers/torch_export/archive/TensorStore.h"
 
 #include <algorithm>
@@ -161,23 +162,6 @@ std::vector<FileTensor> readTensors(const std::string &argument) {
     tensors.push_back(std::move(tensor));
   }
   return tensors;
-}
-
-std::string jsonString(const std::string &text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", unsigned(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
 }
 
 void writeSafetensors(const std::string &path, const std::vector<OutputTensor> &tensors) {

@@ -36,9 +36,6 @@ struct OutputTensor {
 /// Writes a temporary file and renames it. Throws std::runtime_error.
 void writeSafetensors(const std::string &path, const std::vector<OutputTensor> &tensors);
 
-/// Text as a JSON string, with its quotes.
-std::string jsonString(const std::string &text);
-
 } // namespace shardc::run
 
 #endif // SHARDC_TOOLS_SHARD_RUN_TENSORS_H

@@ -2,6 +2,8 @@
 // JSON text, as far as writing a program needs it.
 #pragma once
 
+#include "dialects/interfaces/JsonText.h"
+
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -9,23 +11,6 @@
 #include <string_view>
 
 namespace shardc::torchscript {
-
-inline std::string quote(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 /// JSON has no infinities: they are strings, as torch.export writes them.
 inline std::string number(double value) {
@@ -43,7 +28,7 @@ inline std::string number(double value) {
 
 /// {"key": value}, of a value that is JSON already.
 inline std::string member(std::string_view key, const std::string &value) {
-  return "{" + quote(key) + ": " + value + "}";
+  return "{" + jsonString(key) + ": " + value + "}";
 }
 
 /// [a, b, ...] of what `text` makes of each item.

@@ -26,7 +26,7 @@ constexpr ElementName elementNames[] = {
     {at::kBool, 12, "i1"},  {at::kBFloat16, 13, "bf16"},
 };
 
-std::string tensorArgument(const std::string &name) { return member("name", quote(name)); }
+std::string tensorArgument(const std::string &name) { return member("name", jsonString(name)); }
 
 std::string metaOf(const at::Tensor &tensor) {
   auto size = [](int64_t n) { return member("as_int", std::to_string(n)); };
@@ -155,7 +155,7 @@ void Program::addConstant(const at::Tensor &value, const at::Tensor &symbol, con
     return member("as_float", number(scalar.toDouble()));
   };
   auto input = [](const char *name, const std::string &argument, int kind) {
-    return "{\"name\": " + quote(name) + ", \"arg\": " + argument +
+    return "{\"name\": " + jsonString(name) + ", \"arg\": " + argument +
            ", \"kind\": " + std::to_string(kind) + "}";
   };
   std::string type =
@@ -235,7 +235,7 @@ std::string Program::argument(const c10::IValue &value, const c10::TypePtr &decl
   if (value.isDouble())
     return member("as_float", number(value.toDouble()));
   if (value.isString())
-    return member("as_string", quote(value.toStringRef()));
+    return member("as_string", jsonString(value.toStringRef()));
   if (value.isIntList())
     return member("as_ints", integers(value.toIntVector()));
   if (value.isDoubleList())
@@ -261,7 +261,7 @@ std::string Program::argument(const c10::IValue &value, const c10::TypePtr &decl
     if (items.empty())
       return member("as_ints", "[]");
   }
-  return member("as_custom_obj", quote(value.tagKind())); // a form that the importer refuses
+  return member("as_custom_obj", jsonString(value.tagKind())); // a form that the importer refuses
 }
 
 std::string Program::output(const c10::IValue &value, Node &node) {
@@ -301,7 +301,7 @@ void Program::addCall(const c10::FunctionSchema &schema, const std::vector<c10::
       continue;
     if (node.inputs.size() > 1)
       node.inputs += ", ";
-    node.inputs += "{\"name\": " + quote(declared.name()) +
+    node.inputs += "{\"name\": " + jsonString(declared.name()) +
                    ", \"arg\": " + argument(arguments[i], declared.real_type(), node) +
                    ", \"kind\": " + (declared.kwarg_only() ? "2" : "1") + "}";
   }
@@ -339,13 +339,14 @@ std::string Program::toJson() {
     std::string arg = "\"arg\": " + tensorArgument(input.name);
     switch (input.kind) {
     case InputKind::Parameter:
-      return member("parameter", "{" + arg + ", \"parameter_name\": " + quote(input.path) + "}");
+      return member("parameter",
+                    "{" + arg + ", \"parameter_name\": " + jsonString(input.path) + "}");
     case InputKind::Buffer:
-      return member("buffer", "{" + arg + ", \"buffer_name\": " + quote(input.path) +
+      return member("buffer", "{" + arg + ", \"buffer_name\": " + jsonString(input.path) +
                                   ", \"persistent\": true}");
     case InputKind::Constant:
       return member("tensor_constant",
-                    "{" + arg + ", \"tensor_constant_name\": " + quote(input.path) + "}");
+                    "{" + arg + ", \"tensor_constant_name\": " + jsonString(input.path) + "}");
     case InputKind::User:
       break;
     }
@@ -362,15 +363,15 @@ std::string Program::toJson() {
   json += ", \"outputs\": " + list(results, asTensor) + ", \"nodes\": ";
   json += list(nodes, [](const Node &node) {
     std::string stack = node.place.module.empty() ? "" : "L," + node.place.module + ",";
-    return "{\"name\": " + quote(node.name) + ", \"target\": " + quote(node.target) +
+    return "{\"name\": " + jsonString(node.name) + ", \"target\": " + jsonString(node.target) +
            ", \"inputs\": " + node.inputs + ", \"outputs\": " + node.outputs +
-           ", \"metadata\": {\"stack_trace\": " + quote(node.place.trace) +
-           ", \"nn_module_stack\": " + quote(stack) + "}}\n";
+           ", \"metadata\": {\"stack_trace\": " + jsonString(node.place.trace) +
+           ", \"nn_module_stack\": " + jsonString(stack) + "}}\n";
   });
   json += ", \"tensor_values\": {";
   bool first = true;
   for (const auto &[name, meta] : metas) {
-    json += (first ? "" : ",\n") + quote(name) + ": " + meta;
+    json += (first ? "" : ",\n") + jsonString(name) + ": " + meta;
     first = false;
   }
   json += "}, \"sym_int_values\": {}, \"sym_bool_values\": {}, \"sym_float_values\": {}}, "
@@ -378,7 +379,8 @@ std::string Program::toJson() {
   std::vector<std::string> specs;
   for (const auto &[buffer, value] : mutations)
     specs.push_back(member("buffer_mutation", "{\"arg\": " + tensorArgument(value) +
-                                                  ", \"buffer_name\": " + quote(buffer) + "}"));
+                                                  ", \"buffer_name\": " + jsonString(buffer) +
+                                                  "}"));
   for (const std::string &name : outputs)
     specs.push_back(member("user_output", member("arg", asTensor(name))));
   json += list(inputs, inputSpec) + ", \"output_specs\": ";

@@ -2,7 +2,7 @@
 
 #include "passes/collectives/core/Explain.h"
 
-#include "passes/collectives/core/JsonText.h"
+#include "dialects/interfaces/JsonText.h"
 
 #include <algorithm>
 #include <cstdarg>

@@ -2,7 +2,7 @@
 
 #include "passes/collectives/core/Plan.h"
 
-#include "passes/collectives/core/JsonText.h"
+#include "dialects/interfaces/JsonText.h"
 
 #include <ostream>
 

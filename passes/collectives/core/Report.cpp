@@ -2,19 +2,13 @@
 
 #include "passes/collectives/core/Report.h"
 
-#include "passes/collectives/core/JsonText.h"
+#include "dialects/interfaces/JsonText.h"
 
 #include <charconv>
 #include <ostream>
 
 using namespace shardc;
 using namespace shardc::collectives;
-
-std::string shardc::collectives::jsonNumber(double value) {
-  char buffer[32];
-  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return error == std::errc() ? std::string(buffer, end) : "null";
-}
 
 /// The members of an object with one entry per kind; those beyond the four of sim-v1 only where
 /// there are any.

@@ -126,13 +126,14 @@ TEST(TargetDescription, AllMistakesAreReported) {
   EXPECT_FALSE(parse("name = t\nmemory_gb_per_s = 1\nname = \n[all_gather intra algbw\n"
                      "[all_gather intra]\n[measured AG 4]\n",
                      errors));
-  EXPECT_EQ(errors, "t:3: expected 'key = value'\n"
-                    "t:4: a section is '[KIND intra|inter algbw|busbw]' or '[measured KIND RANKS]'\n"
-                    "t:5: a section has three words: 'KIND intra|inter algbw|busbw' or "
-                    "'measured KIND RANKS'\n"
-                    "t:6: no rows for all_gather, intra or inter: every other kind falls back to "
-                    "it\n"
-                    "t:6: measured table of all_gather over 4 ranks has no rows\n");
+  EXPECT_EQ(errors,
+            "t:3: expected 'key = value'\n"
+            "t:4: a section is '[KIND intra|inter algbw|busbw]' or '[measured KIND RANKS]'\n"
+            "t:5: a section has three words: 'KIND intra|inter algbw|busbw' or "
+            "'measured KIND RANKS'\n"
+            "t:6: no rows for all_gather, intra or inter: every other kind falls back to "
+            "it\n"
+            "t:6: measured table of all_gather over 4 ranks has no rows\n");
   errors.clear();
   EXPECT_EQ(loadModel("h100-9", errors), nullptr);
   EXPECT_EQ(errors, "no target named 'h100-9' and no such file; built-in targets: sim-v1 h100-8 "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "importers/torch_export/archive/NearestNames.h"
+#include "dialects/interfaces/NearestNames.h"
 
 #include <gtest/gtest.h>
 
@@ -28,4 +28,25 @@ TEST(NearestNames, NothingAlike) {
   EXPECT_EQ(NearestNames({}).find("x"), "");
   EXPECT_EQ(NearestNames({"embedding.table"}).find("head"), "");
   EXPECT_EQ(NearestNames({"w"}).find(""), "");
+}
+
+TEST(NearestNames, RankedByDistanceThenName) {
+  std::vector<NameCandidate> names = {
+      {"skylake", "skylake"}, {"znver3", "znver3"}, {"znver2", "znver2"}, {"k8", "k8"}};
+  using Names = std::vector<std::string_view>;
+  EXPECT_EQ(nearestNames("znver", names, 2), (Names{"znver2", "znver3"}));
+  EXPECT_EQ(nearestNames("znver33", names, 9, 2), (Names{"znver3", "znver2"}));
+  EXPECT_EQ(nearestNames("broadwell", names, 9, 2), Names{});
+  EXPECT_EQ(nearestNames("", names, 1), Names{"k8"});
+  // Distance is measured on a part, the whole name is given.
+  std::vector<NameCandidate> parts = {{"h.0.mlp", "mlp"}, {"h.0.attn", "attn"}};
+  EXPECT_EQ(nearestNames("atn", parts, 1), Names{"h.0.attn"});
+}
+
+TEST(NearestNames, Lists) {
+  using Names = std::vector<std::string_view>;
+  EXPECT_EQ(listNames(Names{}), "");
+  EXPECT_EQ(listNames(Names{"a"}), "a");
+  EXPECT_EQ(listNames(Names{"a", "b"}), "a or b");
+  EXPECT_EQ(listNames(Names{"a", "b", "c"}), "a, b or c");
 }
