@@ -98,6 +98,37 @@ template <typename Op> struct SpatialPattern : OpConversionPattern<Op> {
     }
     return domain;
   }
+
+  /// Of one of the last two dims: a position of the result, and the size of the image.
+  struct Place {
+    Value position, size;
+  };
+  /// Replaces a pool: `reduce` makes one element of it, of the image's other indices and the places
+  /// in its last two dims. `count` as for domainOf.
+  static LogicalResult
+  replacePool(Op op, Adaptor adaptor, ConversionPatternRewriter &rewriter,
+              llvm::function_ref<OpFoldResult(unsigned, Value)> count,
+              llvm::function_ref<Value(const Index &, ArrayRef<Value>, ArrayRef<Place>)> reduce) {
+    Location loc = op.getLoc();
+    TensorBuilder tensor(rewriter, loc);
+    auto sizes = tensor.sizesOf(adaptor.getSelf());
+    unsigned outer = sizes.size() - 2;
+    Value result =
+        tensor.map(domainOf(op, tensor, adaptor.getSelf(), count),
+                   storageType(aten::elementTypeOf(op.getSelf())), ValueRange(),
+                   [&](OpBuilder &b, ValueRange) -> Value {
+                     Index index{b, loc};
+                     SmallVector<Value> at;
+                     for (unsigned dim = 0; dim < outer; ++dim)
+                       at.push_back(currentIndex(b, loc, dim));
+                     SmallVector<Place, 2> places;
+                     for (unsigned dim = outer; dim < outer + 2; ++dim)
+                       places.push_back({currentIndex(b, loc, dim), index.of(sizes[dim])});
+                     return reduce(index, at, places);
+                   });
+    rewriter.replaceOp(op, result);
+    return success();
+  }
 };
 
 /// As Window::positions, of a size that is known at run time.
@@ -167,46 +198,34 @@ struct ConvertMaxPool : SpatialPattern<aten::MaxPool2dOp> {
 
   LogicalResult matchAndRewrite(aten::MaxPool2dOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    TensorBuilder tensor(rewriter, loc);
-    Value source = adaptor.getSelf();
     Type element = aten::elementTypeOf(op.getSelf());
     std::array<aten::Window, 2> windows = op.getWindows();
-    auto sizes = tensor.sizesOf(source);
-    unsigned outer = sizes.size() - 2;
-    auto domain = domainOf(op, tensor, source, [&](unsigned dim, Value size) {
-      return OpFoldResult(positionsOf({rewriter, loc}, windows[dim], size, op.getCeilMode()));
-    });
-    Value result = tensor.map(
-        domain, storageType(element), ValueRange(), [&](OpBuilder &b, ValueRange) -> Value {
-          Index index{b, loc};
-          SmallVector<Value> at;
-          for (unsigned dim = 0; dim < outer; ++dim)
-            at.push_back(currentIndex(b, loc, dim));
-          Span spans[2];
-          for (unsigned dim = 0; dim < 2; ++dim)
-            spans[dim] = clip(index, windows[dim], currentIndex(b, loc, outer + dim),
-                              index.of(sizes[outer + dim]));
-          ScalarBuilder s(b, loc, element);
-          Value largest = accumulate(b, loc, source, at, spans[0], spans[1], s.lowest(),
-                                     [&](OpBuilder &inner, Value a, Value x) {
-                                       ScalarBuilder t(inner, loc, element);
-                                       return t.max(a, t.load(x));
-                                     });
-          return s.store(largest);
-        });
-    rewriter.replaceOp(op, result);
-    return success();
+    auto count = [&](unsigned dim, Value size) {
+      return OpFoldResult(
+          positionsOf({rewriter, op.getLoc()}, windows[dim], size, op.getCeilMode()));
+    };
+    auto reduce = [&](const Index &index, ArrayRef<Value> at, ArrayRef<Place> places) {
+      Span spans[2];
+      for (unsigned dim = 0; dim < 2; ++dim)
+        spans[dim] = clip(index, windows[dim], places[dim].position, places[dim].size);
+      ScalarBuilder s(index.b, index.loc, element);
+      return s.store(accumulate(index.b, index.loc, adaptor.getSelf(), at, spans[0], spans[1],
+                                s.lowest(), [&](OpBuilder &inner, Value a, Value x) {
+                                  ScalarBuilder t(inner, index.loc, element);
+                                  return t.max(a, t.load(x));
+                                }));
+    };
+    return replacePool(op, adaptor, rewriter, count, reduce);
   }
 };
 
 /// The sum over two spans, divided by `count`, in the compute type.
-Value meanOver(OpBuilder &b, Location loc, Type element, Value source, ArrayRef<Value> at,
+Value meanOver(const Index &index, Type element, Value source, ArrayRef<Value> at,
                ArrayRef<Span> spans, Value count) {
-  ScalarBuilder s(b, loc, element);
-  Value sum = accumulate(b, loc, source, at, spans[0], spans[1], s.constant(0),
+  ScalarBuilder s(index.b, index.loc, element);
+  Value sum = accumulate(index.b, index.loc, source, at, spans[0], spans[1], s.constant(0),
                          [&](OpBuilder &inner, Value a, Value x) {
-                           ScalarBuilder t(inner, loc, element);
+                           ScalarBuilder t(inner, index.loc, element);
                            return t.add(a, t.load(x));
                          });
   return s.store(s.div(sum, s.fromIndex(count)));
@@ -217,44 +236,34 @@ struct ConvertAvgPool : SpatialPattern<aten::AvgPool2dOp> {
 
   LogicalResult matchAndRewrite(aten::AvgPool2dOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    TensorBuilder tensor(rewriter, loc);
-    Value source = adaptor.getSelf();
-    Type element = aten::elementTypeOf(op.getSelf());
     std::array<aten::Window, 2> windows = op.getWindows();
-    auto sizes = tensor.sizesOf(source);
-    unsigned outer = sizes.size() - 2;
-    auto domain = domainOf(op, tensor, source, [&](unsigned dim, Value size) {
-      return OpFoldResult(positionsOf({rewriter, loc}, windows[dim], size, op.getCeilMode()));
-    });
-    Value result = tensor.map(
-        domain, storageType(element), ValueRange(), [&](OpBuilder &b, ValueRange) -> Value {
-          Index index{b, loc};
-          SmallVector<Value> at;
-          for (unsigned dim = 0; dim < outer; ++dim)
-            at.push_back(currentIndex(b, loc, dim));
-          Span spans[2];
-          Value count = index.constant(1);
-          for (unsigned dim = 0; dim < 2; ++dim) {
-            const aten::Window &window = windows[dim];
-            Value position = currentIndex(b, loc, outer + dim), size = index.of(sizes[outer + dim]);
-            spans[dim] = clip(index, window, position, size);
-            Value covered = index.sub(spans[dim].end, spans[dim].begin);
-            if (op.getCountIncludePad()) {
-              // Up to the end of the padding: a last position may reach beyond it.
-              Value start = index.start(window, position);
-              Value end = index.min(index.add(start, index.constant(window.kernel)),
-                                    index.add(size, index.constant(window.padding)));
-              covered = index.sub(end, start);
-            }
-            count = index.mul(count, covered);
-          }
-          if (std::optional<uint64_t> divisor = op.getDivisorOverride())
-            count = index.constant(static_cast<int64_t>(*divisor));
-          return meanOver(b, loc, element, source, at, spans, count);
-        });
-    rewriter.replaceOp(op, result);
-    return success();
+    auto count = [&](unsigned dim, Value size) {
+      return OpFoldResult(
+          positionsOf({rewriter, op.getLoc()}, windows[dim], size, op.getCeilMode()));
+    };
+    auto reduce = [&](const Index &index, ArrayRef<Value> at, ArrayRef<Place> places) {
+      Span spans[2];
+      Value divisor = index.constant(1);
+      for (unsigned dim = 0; dim < 2; ++dim) {
+        const aten::Window &window = windows[dim];
+        auto [position, size] = places[dim];
+        spans[dim] = clip(index, window, position, size);
+        Value covered = index.sub(spans[dim].end, spans[dim].begin);
+        if (op.getCountIncludePad()) {
+          // Up to the end of the padding: a last position may reach beyond it.
+          Value start = index.start(window, position);
+          Value end = index.min(index.add(start, index.constant(window.kernel)),
+                                index.add(size, index.constant(window.padding)));
+          covered = index.sub(end, start);
+        }
+        divisor = index.mul(divisor, covered);
+      }
+      if (std::optional<uint64_t> fixed = op.getDivisorOverride())
+        divisor = index.constant(static_cast<int64_t>(*fixed));
+      return meanOver(index, aten::elementTypeOf(op.getSelf()), adaptor.getSelf(), at, spans,
+                      divisor);
+    };
+    return replacePool(op, adaptor, rewriter, count, reduce);
   }
 };
 
@@ -263,38 +272,26 @@ struct ConvertAdaptiveAvgPool : SpatialPattern<aten::AdaptiveAvgPool2dOp> {
 
   LogicalResult matchAndRewrite(aten::AdaptiveAvgPool2dOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    TensorBuilder tensor(rewriter, loc);
-    Value source = adaptor.getSelf();
-    Type element = aten::elementTypeOf(op.getSelf());
-    auto sizes = tensor.sizesOf(source);
-    unsigned outer = sizes.size() - 2;
-    ArrayRef<int64_t> shape = aten::shapeOf(op.getResult());
-    auto domain = domainOf(op, tensor, source, [&](unsigned dim, Value) {
+    ArrayRef<int64_t> parts = aten::shapeOf(op.getResult()).take_back(2);
+    auto count = [&](unsigned dim, Value) {
       return OpFoldResult(rewriter.getIndexAttr(op.getOutputSize()[dim]));
-    });
-    Value result = tensor.map(
-        domain, storageType(element), ValueRange(), [&](OpBuilder &b, ValueRange) -> Value {
-          Index index{b, loc};
-          SmallVector<Value> at;
-          for (unsigned dim = 0; dim < outer; ++dim)
-            at.push_back(currentIndex(b, loc, dim));
-          Span spans[2];
-          Value count = index.constant(1);
-          for (unsigned dim = 0; dim < 2; ++dim) {
-            // [floor(i * size / parts), ceil((i + 1) * size / parts))
-            Value parts = index.constant(shape[outer + dim]);
-            Value size = index.of(sizes[outer + dim]);
-            Value part = currentIndex(b, loc, outer + dim);
-            Value next = index.add(part, index.constant(1));
-            spans[dim].begin = index.make<arith::DivUIOp>(index.mul(part, size), parts);
-            spans[dim].end = index.make<arith::CeilDivUIOp>(index.mul(next, size), parts);
-            count = index.mul(count, index.sub(spans[dim].end, spans[dim].begin));
-          }
-          return meanOver(b, loc, element, source, at, spans, count);
-        });
-    rewriter.replaceOp(op, result);
-    return success();
+    };
+    auto reduce = [&](const Index &index, ArrayRef<Value> at, ArrayRef<Place> places) {
+      Span spans[2];
+      Value covered = index.constant(1);
+      for (unsigned dim = 0; dim < 2; ++dim) {
+        // [floor(i * size / parts), ceil((i + 1) * size / parts))
+        auto [part, size] = places[dim];
+        Value number = index.constant(parts[dim]);
+        Value next = index.add(part, index.constant(1));
+        spans[dim].begin = index.make<arith::DivUIOp>(index.mul(part, size), number);
+        spans[dim].end = index.make<arith::CeilDivUIOp>(index.mul(next, size), number);
+        covered = index.mul(covered, index.sub(spans[dim].end, spans[dim].begin));
+      }
+      return meanOver(index, aten::elementTypeOf(op.getSelf()), adaptor.getSelf(), at, spans,
+                      covered);
+    };
+    return replacePool(op, adaptor, rewriter, count, reduce);
   }
 };
 

@@ -17,31 +17,23 @@ struct BucketCollectives : shardc::impl::BucketCollectivesBase<BucketCollectives
   using BucketCollectivesBase::BucketCollectivesBase;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
     collectives::OptimizeOptions options;
-    std::unique_ptr<cost::CostModel> model;
-    if (failed(checkUnspecialized(module)) ||
-        failed(readOptions(module, {topology, caps, memoryLimit}, options, model)))
-      return signalPassFailure();
     options.schedule = false;
     options.flat = flat;
     options.buckets.mixedDtype = mixedDtype;
     options.gathers = gatherOrder;
     options.reduces = reduceOrder;
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (function.isExternal())
-        continue;
-      FailureOr<collectives::OptimizeResult> result =
-          optimizeFunction(function, *model, options, {PlanForm::Local, remarks, bestEffort});
-      if (failed(result))
-        return signalPassFailure();
-      numBuckets += result->buckets.size();
-      for (const collectives::BucketRecord &bucket : result->buckets)
+    auto count = [&](func::FuncOp function, const collectives::OptimizeResult &result) {
+      numBuckets += result.buckets.size();
+      for (const collectives::BucketRecord &bucket : result.buckets)
         numMembers += bucket.members.size();
-      numAlone += result->alone.size();
-      peakBefore += result->before.peakHoldBytes;
-      peakAfter += result->after.peakHoldBytes;
-    }
+      numAlone += result.alone.size();
+      peakBefore += result.before.peakHoldBytes;
+      peakAfter += result.after.peakHoldBytes;
+    };
+    if (failed(optimizeModule(getOperation(), {topology, caps, memoryLimit}, options,
+                              {PlanForm::Local, remarks, bestEffort}, count)))
+      signalPassFailure();
   }
 };
 

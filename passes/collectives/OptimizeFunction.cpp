@@ -14,7 +14,7 @@ using namespace shardc;
 using namespace shardc::dist;
 using namespace shardc::collectives;
 
-LogicalResult shardc::checkUnspecialized(ModuleOp module) {
+static LogicalResult checkUnspecialized(ModuleOp module) {
   if (!module->hasAttr(kSpecializationsAttr))
     return success();
   return module.emitOpError("has one function for each kind of rank already: the order of "
@@ -22,9 +22,10 @@ LogicalResult shardc::checkUnspecialized(ModuleOp module) {
                             "this before dist-specialize");
 }
 
-LogicalResult shardc::readOptions(ModuleOp module, const OptimizeText &text,
-                                  OptimizeOptions &options,
-                                  std::unique_ptr<cost::CostModel> &model) {
+/// A cost model and parsed options; an error at the module where they make no sense.
+static LogicalResult readOptions(ModuleOp module, const OptimizeText &text,
+                                 OptimizeOptions &options,
+                                 std::unique_ptr<cost::CostModel> &model) {
   std::string errors;
   std::optional<BucketCaps> caps = BucketCaps::parse(text.caps, errors);
   if (!caps)
@@ -125,10 +126,10 @@ private:
 
 } // namespace
 
-FailureOr<OptimizeResult> shardc::optimizeFunction(func::FuncOp function,
-                                                   const cost::CostModel &model,
-                                                   const OptimizeOptions &options,
-                                                   const OptimizeMode &mode) {
+static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function,
+                                                  const cost::CostModel &model,
+                                                  const OptimizeOptions &options,
+                                                  const OptimizeMode &mode) {
   FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
   if (failed(program))
     return failure();
@@ -148,4 +149,22 @@ FailureOr<OptimizeResult> shardc::optimizeFunction(func::FuncOp function,
   Recorder recorder(function, *program, result);
   recorder.run(applyPlan(function, *program, result.plan, mode.form), mode.remarks);
   return result;
+}
+
+LogicalResult
+shardc::optimizeModule(ModuleOp module, const OptimizeText &text, OptimizeOptions options,
+                       const OptimizeMode &mode,
+                       function_ref<void(func::FuncOp, const OptimizeResult &)> visit) {
+  std::unique_ptr<cost::CostModel> model;
+  if (failed(checkUnspecialized(module)) || failed(readOptions(module, text, options, model)))
+    return failure();
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    FailureOr<OptimizeResult> result = optimizeFunction(function, *model, options, mode);
+    if (failed(result))
+      return failure();
+    visit(function, *result);
+  }
+  return success();
 }

@@ -17,11 +17,6 @@ struct OptimizeText {
   uint64_t memoryLimit = 0; ///< 0: as OptimizeOptions say
 };
 
-/// A cost model and parsed options; fails, with an error at the module, where they make no sense.
-mlir::LogicalResult readOptions(mlir::ModuleOp module, const OptimizeText &text,
-                                collectives::OptimizeOptions &options,
-                                std::unique_ptr<cost::CostModel> &model);
-
 struct OptimizeMode {
   PlanForm form;
   /// Also a remark at each bucket and at each collective left alone.
@@ -30,14 +25,14 @@ struct OptimizeMode {
   bool bestEffort;
 };
 
-/// Optimises one function and notes what was decided (DecisionAttributes.h).
-mlir::FailureOr<collectives::OptimizeResult>
-optimizeFunction(mlir::func::FuncOp function, const cost::CostModel &model,
-                 const collectives::OptimizeOptions &options, const OptimizeMode &mode);
-
-/// Fails where the module's functions are clones made for some ranks: each would get an order of
-/// its own.
-mlir::LogicalResult checkUnspecialized(mlir::ModuleOp module);
+/// Optimises every function of the module, notes what was decided (DecisionAttributes.h) and passes
+/// it to `visit`. `options` are completed by what `text` says. Fails, with an error at the module,
+/// where that makes no sense, and where functions are clones made for some ranks: each would get an
+/// order of its own.
+mlir::LogicalResult optimizeModule(
+    mlir::ModuleOp module, const OptimizeText &text, collectives::OptimizeOptions options,
+    const OptimizeMode &mode,
+    llvm::function_ref<void(mlir::func::FuncOp, const collectives::OptimizeResult &)> visit);
 
 } // namespace shardc
 

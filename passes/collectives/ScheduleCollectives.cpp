@@ -21,34 +21,26 @@ struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleColle
   using ScheduleCollectivesBase::ScheduleCollectivesBase;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
     collectives::OptimizeOptions options;
-    std::unique_ptr<cost::CostModel> model;
-    if (failed(checkUnspecialized(module)) ||
-        failed(readOptions(module, {topology, caps, memoryLimit}, options, model)))
-      return signalPassFailure();
     options.bucket = bucket;
     options.flat = flat;
     options.schedule = reorder;
     options.ahead = collectivesAhead;
     options.buckets.mixedDtype = mixedDtype;
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (function.isExternal())
-        continue;
-      FailureOr<collectives::OptimizeResult> result =
-          optimizeFunction(function, *model, options, {PlanForm::Scheduled, remarks, bestEffort});
-      if (failed(result))
-        return signalPassFailure();
-      numBuckets += result->buckets.size();
-      for (const collectives::BucketRecord &bucket : result->buckets)
+    auto count = [&](func::FuncOp function, const collectives::OptimizeResult &result) {
+      numBuckets += result.buckets.size();
+      for (const collectives::BucketRecord &bucket : result.buckets)
         numMembers += bucket.members.size();
       numStarts += llvm::count_if(function.getOps<dist::CollectiveOpInterface>(),
                                   [](auto op) { return op.isAsync(); });
-      exposedBefore += static_cast<uint64_t>(result->before.totalExposedUs() + 0.5);
-      exposedAfter += static_cast<uint64_t>(result->after.totalExposedUs() + 0.5);
-      peakBefore += result->before.peakHoldBytes;
-      peakAfter += result->after.peakHoldBytes;
-    }
+      exposedBefore += static_cast<uint64_t>(result.before.totalExposedUs() + 0.5);
+      exposedAfter += static_cast<uint64_t>(result.after.totalExposedUs() + 0.5);
+      peakBefore += result.before.peakHoldBytes;
+      peakAfter += result.after.peakHoldBytes;
+    };
+    if (failed(optimizeModule(getOperation(), {topology, caps, memoryLimit}, options,
+                              {PlanForm::Scheduled, remarks, bestEffort}, count)))
+      signalPassFailure();
   }
 };
 
