@@ -93,13 +93,17 @@ bool FactorSets::dependsOn(unsigned axis) const {
     stride *= sizes[i];
   size_t count = sizes[position - axes.begin()];
   for (size_t i = 0; i < sets.size(); ++i) {
-    if (i / stride % count != 0 || undetermined[i])
+    if (i / stride % count != 0)
       continue;
-    // The first shard along an axis is never the only empty one, so it is determined if any is.
-    for (size_t k = 1; k < count; ++k) {
-      size_t other = i + k * stride;
-      if (!undetermined[other] && sets[i] != sets[other])
+    // Against the first along the axis that holds something: any of them may be empty.
+    const IndexSet *first = nullptr;
+    for (size_t k = 0; k < count; ++k) {
+      size_t at = i + k * stride;
+      if (undetermined[at])
+        continue;
+      if (first && *first != sets[at])
         return true;
+      first = first ? first : &sets[at];
     }
   }
   return false;

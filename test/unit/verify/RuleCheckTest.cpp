@@ -166,3 +166,15 @@ TEST(FactorSets, Factorize) {
   IndexSet neither = {{63, 65}};
   EXPECT_EQ(factorize(neither, sizes), std::nullopt);
 }
+
+// Six elements in two blocks over three ranks, of which the first holds nothing.
+TEST(FactorSets, TheFirstShardMayBeEmpty) {
+  Mesh mesh({{"a", 3}});
+  AxisSplit axis{0, 3, 2, 1, {0, 1, 2}};
+  std::vector<int64_t> sizes = {2, 3};
+  std::vector<FactorSets> sets = factorSetsOfDim({{axis}}, 6, sizes, mesh);
+  ASSERT_EQ(sets.size(), 2u);
+  EXPECT_FALSE(sets[0].dependsOn(0));
+  EXPECT_TRUE(sets[1].dependsOn(0));
+  EXPECT_TRUE(sets[1].isUndeterminedOn(0));
+}
