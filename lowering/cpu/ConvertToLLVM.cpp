@@ -127,6 +127,44 @@ struct FailIfLowering : ConvertOpToLLVMPattern<exec::FailIfOp> {
   GlobalPool &pool;
 };
 
+struct FrameLowering : ConvertOpToLLVMPattern<exec::FrameOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(exec::FrameOp op, OpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, frameOf(op));
+    return success();
+  }
+};
+
+/// Where there is no memory the function returns; the runtime has recorded why.
+struct ScratchLowering : ConvertOpToLLVMPattern<exec::ScratchOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(exec::ScratchOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    MemRefType type = op.getBuffer().getType();
+    SmallVector<Value> sizes, strides;
+    Value bytes;
+    getMemRefDescriptorSizes(loc, type, adaptor.getSizes(), rewriter, sizes, strides, bytes);
+    Value slot = LLVM::ConstantOp::create(rewriter, loc, op.getSlotAttr());
+    Value memory = abi::callScratch(rewriter, loc, adaptor.getFrame(), slot, bytes);
+    Value null = LLVM::ZeroOp::create(rewriter, loc, memory.getType());
+    Value none = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory, null);
+    Block *before = rewriter.getInsertionBlock();
+    Block *after = rewriter.splitBlock(before, rewriter.getInsertionPoint());
+    Block *leave = rewriter.createBlock(after);
+    LLVM::ReturnOp::create(rewriter, loc, ValueRange());
+    rewriter.setInsertionPointToEnd(before);
+    LLVM::CondBrOp::create(rewriter, loc, none, leave, after);
+    rewriter.setInsertionPointToStart(after);
+    Value descriptor = createMemRefDescriptor(loc, type, memory, memory, sizes, strides, rewriter);
+    rewriter.replaceOp(op, descriptor);
+    return success();
+  }
+};
+
 bool isPlan(func::FuncOp function) { return function->hasAttrOfType<UnitAttr>(exec::kPlanAttr); }
 
 struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
@@ -149,7 +187,7 @@ struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
     populateMathToLibmConversionPatterns(patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
-    patterns.add<ParallelCallLowering>(converter);
+    patterns.add<ParallelCallLowering, FrameLowering, ScratchLowering>(converter);
     GlobalPool pool(module);
     patterns.add<FailIfLowering>(converter, pool);
     LLVMConversionTarget target(*context);

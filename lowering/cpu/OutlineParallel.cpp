@@ -117,19 +117,20 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     for (func::FuncOp kernel : kernels) {
       SmallVector<exec::ParallelOp> loops;
       kernel.walk([&](exec::ParallelOp loop) { loops.push_back(loop); });
+      unsigned slots = 0;
       for (exec::ParallelOp loop : loops) {
         if (loop->getParentOfType<exec::ParallelOp>()) {
           loop.emitOpError("is inside another parallel loop");
           return signalPassFailure();
         }
-        outline(loop, symbols);
+        outline(loop, symbols, slots);
       }
-      hoistAllocations(kernel, nullptr);
+      hoistAllocations(kernel, nullptr, slots, [&] { return frameIn(kernel); });
       flattenSignature(kernel);
     }
   }
 
-  void outline(exec::ParallelOp loop, SymbolTable &symbols) {
+  void outline(exec::ParallelOp loop, SymbolTable &symbols, unsigned &slots) {
     auto kernel = loop->getParentOfType<func::FuncOp>();
     Location loc = loop.getLoc();
     OpBuilder builder(loop);
@@ -170,7 +171,16 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
       inLoop.clone(op, mapping);
     func::ReturnOp::create(inner, loc);
     symbols.insert(body, std::next(kernel->getIterator()));
-    hoistAllocations(body, range);
+    Value frame;
+    hoistAllocations(body, range, slots, [&] {
+      if (!frame) {
+        arguments.push_back(frameIn(kernel));
+        unsigned position = entry->getNumArguments() - 2;
+        frame = entry->insertArgument(position, arguments.back().getType(), loc);
+        body.setType(builder.getFunctionType(entry->getArgumentTypes(), {}));
+      }
+      return frame;
+    });
 
     exec::ParallelCallOp::create(builder, loc, body.getName(), arguments, loop.getCount(),
                                  loop.getGrain());
@@ -178,35 +188,43 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     ++bodies;
   }
 
-  /// Buffers are allocated once for the function, and small ones on its stack.
-  void hoistAllocations(func::FuncOp function, Operation *before) {
+  static Value frameIn(func::FuncOp kernel) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&kernel.front());
+    return exec::FrameOp::create(builder, kernel.getLoc(),
+                                 LLVM::LLVMPointerType::get(kernel.getContext()));
+  }
+
+  /// Buffers are allocated once for the function: small ones on its stack, the others as scratch
+  /// memory, of the frame that `frame` makes. `before`: the loop around them, if any.
+  void hoistAllocations(func::FuncOp function, Operation *before, unsigned &slots,
+                        llvm::function_ref<Value()> frame) {
     SmallVector<memref::AllocOp> allocations;
     function.walk([&](memref::AllocOp op) { allocations.push_back(op); });
     int64_t stack = 0;
     DataLayout layout = DataLayout::closest(function);
     for (memref::AllocOp op : allocations) {
       MemRefType type = op.getType();
-      OpBuilder builder(op);
-      if (before) {
+      if (before)
         op->moveBefore(before);
-        builder.setInsertionPoint(op);
-      }
+      else if (op->getBlock() != &function.front() && op.getDynamicSizes().empty())
+        op->moveBefore(&function.front().front());
+      OpBuilder builder(op);
       int64_t bytes = type.hasStaticShape()
                           ? type.getNumElements() *
                                 static_cast<int64_t>(layout.getTypeSize(type.getElementType()))
                           : maxStackBytes + 1;
-      IntegerAttr alignment = builder.getI64IntegerAttr(kBufferAlignment);
+      Value buffer;
       if (stack + bytes <= maxStackBytes) {
         stack += bytes;
-        op.replaceAllUsesWith(
-            memref::AllocaOp::create(builder, op.getLoc(), type, ValueRange(), alignment)
-                .getResult());
-        op.erase();
-        continue;
+        buffer = memref::AllocaOp::create(builder, op.getLoc(), type, ValueRange(),
+                                          builder.getI64IntegerAttr(kBufferAlignment));
+      } else {
+        buffer = exec::ScratchOp::create(builder, op.getLoc(), type, frame(), slots++,
+                                         op.getDynamicSizes());
+        ++scratch;
       }
-      op.setAlignmentAttr(alignment);
-      builder.setInsertionPoint(op->getBlock()->getTerminator());
-      memref::DeallocOp::create(builder, op.getLoc(), op);
+      op.replaceAllUsesWith(buffer);
+      op.erase();
     }
   }
 

@@ -98,7 +98,8 @@ def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {
     that are memrefs become a pointer (`memref<T>`), marked `llvm.noalias`, and one index for each size and
     stride that is not static; a kernel's offsets are always 0. A kernel's first two arguments are the frame
     of the run and the location of the launch, for the runtime's services. Buffers allocated in the loop are allocated
-    once for the range: on the stack up to `max-stack-bytes` for each function, else on the heap.
+    once for the range: on the stack up to `max-stack-bytes` for each function, else as scratch memory that the
+    runtime keeps for each thread.
 
     ```mlir
     // Before
@@ -128,7 +129,8 @@ def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
                            "::mlir::LLVM::LLVMDialect"];
-  let statistics = [Statistic<"bodies", "bodies", "Loop bodies outlined">];
+  let statistics = [Statistic<"bodies", "bodies", "Loop bodies outlined">,
+                    Statistic<"scratch", "scratch", "Temporaries too large for a stack">];
 }
 
 #endif // SHARDC_LOWERING_CPU_PASSES_TD

@@ -85,6 +85,15 @@ Value callWait(OpBuilder &builder, Location loc, Value frame, Value token) {
       .getResult();
 }
 
+Value callScratch(OpBuilder &builder, Location loc, Value frame, Value slot, Value bytes) {
+  LLVM::CallOp call = callService(builder, loc, frame, offsetof(shardrt_services, scratch),
+                                  pointerType(builder), {slot, bytes});
+  NamedAttribute noAlias =
+      builder.getNamedAttr(LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+  call.setResAttrsAttr(builder.getArrayAttr(builder.getDictionaryAttr(noAlias)));
+  return call.getResult();
+}
+
 void callMark(OpBuilder &builder, Location loc, Value frame, Value op) {
   callService(builder, loc, frame, offsetof(shardrt_services, mark),
               LLVM::LLVMVoidType::get(builder.getContext()), {op});

@@ -35,6 +35,9 @@ mlir::Value callStart(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value 
                       mlir::Value descriptor, mlir::Value tensors);
 mlir::Value callWait(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
                      mlir::Value token);
+/// Memory of the calling thread; null where there is none.
+mlir::Value callScratch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
+                        mlir::Value slot, mlir::Value bytes);
 void callMark(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame, mlir::Value op);
 
 } // namespace shardc::cpu::abi

@@ -50,13 +50,21 @@ MemRefType shardc::exec::kernelArgumentType(MemRefType type) {
                          StridedLayoutAttr::get(type.getContext(), 0, strides));
 }
 
-LogicalResult AllocOp::verify() {
-  MemRefType type = getBuffer().getType();
+/// Of an op that makes a dense buffer of its type with these sizes.
+static LogicalResult verifyDense(Operation *op, MemRefType type, OperandRange sizes) {
   if (!type.getLayout().isIdentity())
-    return emitOpError("makes dense row-major buffers only, not ") << type;
-  if (getSizes().size() != static_cast<size_t>(type.getNumDynamicDims()))
-    return emitOpError("has ") << getSizes().size() << " sizes for a type with "
-                               << type.getNumDynamicDims() << " dynamic dims";
+    return op->emitOpError("makes dense row-major buffers only, not ") << type;
+  if (sizes.size() != static_cast<size_t>(type.getNumDynamicDims()))
+    return op->emitOpError("has ") << sizes.size() << " sizes for a type with "
+                                   << type.getNumDynamicDims() << " dynamic dims";
+  return success();
+}
+
+LogicalResult ScratchOp::verify() { return verifyDense(*this, getBuffer().getType(), getSizes()); }
+
+LogicalResult AllocOp::verify() {
+  if (failed(verifyDense(*this, getBuffer().getType(), getSizes())))
+    return failure();
   if (getOffset() && getSlot())
     return emitOpError("has both an offset and a slot");
   return success();

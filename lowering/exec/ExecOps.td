@@ -156,6 +156,31 @@ def Exec_CheckRangeOp : Exec_Op<"check_range"> {
   }];
 }
 
+def Exec_FrameOp : Exec_Op<"frame", [Pure]> {
+  let summary = "The frame of the run, in kernels that have their binary interface";
+  let results = (outs AnyType:$frame);
+  let assemblyFormat = "attr-dict `:` type($frame)";
+}
+
+def Exec_ScratchOp : Exec_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Memory of the calling thread, for what a kernel needs and a stack cannot hold";
+  let description = [{
+    Dense, row-major, undefined contents. The runtime keeps it from run to run; no two buffers of one kernel and of its loop
+    bodies share a `slot`. Where there is no memory the run fails, and the function returns here.
+
+    ```mlir
+    %t = exec.scratch 0 of %frame(%n) : !llvm.ptr -> memref<?x50257xf32>
+    ```
+  }];
+  let arguments = (ins AnyType:$frame, ConfinedAttr<I32Attr, [IntNonNegative]>:$slot,
+                       Variadic<Index>:$sizes);
+  let results = (outs AnyMemRef:$buffer);
+  let assemblyFormat = [{
+    $slot `of` $frame (`(` $sizes^ `)`)? attr-dict `:` type($frame) `->` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
 def Exec_SetOffsetOp : Exec_Op<"set_offset"> {
   let summary = "In plan functions: the arena offset, in bytes, of the buffer with this slot";
   let arguments = (ins Index:$offset, I64Attr:$slot);

@@ -58,6 +58,14 @@ Value fromEnd(OpBuilder &b, Location loc, Value index, Value size) {
   return arith::SelectOp::create(b, loc, negative, wrapped, index);
 }
 
+/// The element of `source` at the current position, but at `index` (as stored) along `dim`.
+Value elementAlong(OpBuilder &b, Location loc, Value source, int64_t dim, Value index) {
+  SmallVector<Value> at;
+  for (int64_t i = 0, rank = cast<RankedTensorType>(source.getType()).getRank(); i < rank; ++i)
+    at.push_back(i == dim ? toIndex(b, loc, index) : currentIndex(b, loc, i));
+  return tensor::ExtractOp::create(b, loc, source, at);
+}
+
 struct ConvertEmbedding : OpConversionPattern<aten::EmbeddingOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -96,13 +104,8 @@ struct ConvertGather : OpConversionPattern<aten::GatherOp> {
     checkRange(rewriter, op, index, source, op.getDim(), /*fromEnd=*/false);
     Value result = tensor.map(tensor.sizesOf(index), type.getElementType(), index,
                               rewriter.getMultiDimIdentityMap(type.getRank()),
-                              [&](OpBuilder &b, ValueRange args) -> Value {
-                                SmallVector<Value> at;
-                                for (int64_t dim = 0; dim < type.getRank(); ++dim)
-                                  at.push_back(dim == static_cast<int64_t>(op.getDim())
-                                                   ? toIndex(b, loc, args[0])
-                                                   : currentIndex(b, loc, dim));
-                                return tensor::ExtractOp::create(b, loc, source, at);
+                              [&](OpBuilder &b, ValueRange args) {
+                                return elementAlong(b, loc, source, op.getDim(), args[0]);
                               });
     rewriter.replaceOp(op, result);
     return success();
@@ -131,12 +134,9 @@ struct ConvertIndexSelect : OpConversionPattern<aten::IndexSelectOp> {
     if (!scalar)
       exprs.push_back(rewriter.getAffineDimExpr(dim));
     AffineMap map = AffineMap::get(type.getRank(), 0, exprs, op.getContext());
-    Value result = tensor.map(
-        domain, type.getElementType(), index, map, [&](OpBuilder &b, ValueRange args) -> Value {
-          SmallVector<Value> at;
-          for (int64_t i = 0; i < type.getRank(); ++i)
-            at.push_back(i == dim ? toIndex(b, loc, args[0]) : currentIndex(b, loc, i));
-          return tensor::ExtractOp::create(b, loc, source, at);
+    Value result =
+        tensor.map(domain, type.getElementType(), index, map, [&](OpBuilder &b, ValueRange args) {
+          return elementAlong(b, loc, source, dim, args[0]);
         });
     rewriter.replaceOp(op, result);
     return success();

@@ -9,8 +9,7 @@ using namespace mlir;
 using namespace shardc;
 
 /// Functions of libm that a kernel may call, by the name of the double version; the float version
-/// ends in f. `malloc` and `free` are for temporaries of a kernel that are too large for a stack,
-/// or of a size known at the run only. Nothing else is outside: services of the runtime are reached
+/// ends in f. Nothing else is outside: services of the runtime, memory among them, are reached
 /// through the frame.
 static bool isAllowedExternal(StringRef name) {
   static const llvm::StringSet<> libm = {
@@ -18,8 +17,7 @@ static bool isAllowedExternal(StringRef name) {
       "cosh", "erf",   "erfc", "exp",   "exp2",  "expm1", "fabs",   "floor", "fma",   "fmax",
       "fmin", "fmod",  "log",  "log10", "log1p", "log2",  "pow",    "rint",  "round", "roundeven",
       "sin",  "sinh",  "sqrt", "tan",   "tanh",  "trunc", "lgamma", "tgamma"};
-  if (name.starts_with("llvm.") || name == "memcpy" || name == "memmove" || name == "memset" ||
-      name == "malloc" || name == "free")
+  if (name.starts_with("llvm.") || name == "memcpy" || name == "memmove" || name == "memset")
     return true;
   return libm.contains(name) || (name.consume_back("f") && libm.contains(name));
 }
@@ -30,7 +28,6 @@ void shardc::checkLoweredFunction(Operation *function, Violations &violations) {
   auto name = function->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
   if (name && !isAllowedExternal(name.getValue()))
     violations.add(function->getLoc(), "external function '" + name.getValue() +
-                                           "': generated code may call libm, memcpy, memmove, "
-                                           "memset, malloc and free, and reaches "
-                                           "the runtime through its frame alone");
+                                           "': generated code may call libm, memcpy, memmove and memset, "
+                                           "and reaches the runtime through its frame alone");
 }

@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 1u
+#define SHARDRT_PROGRAM_ABI 2u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -208,6 +208,13 @@ typedef struct shardrt_services {
    * nothing is recorded; says in traces, profiles and messages about stuck ranks where a rank is.
    * Optional, but call it for every kernel worth a name. */
   void (*mark)(void *runtime, uint32_t op);
+
+  /* Buffer number `slot` of the calling thread: at least `bytes`, aligned to 64, contents
+   * undefined. It is kept from call to call and grows when asked for more, so that a program that
+   * runs again allocates nothing; asking for a slot again ends the use of what it gave before. For
+   * what a kernel needs per thread and a stack cannot hold. NULL: there is no memory, which is
+   * recorded (see `failed`); leave the kernel. May be called from a parallel_for body. */
+  void *(*scratch)(void *runtime, uint32_t slot, uint64_t bytes);
 } shardrt_services;
 
 /* ---- Frames ---- */

@@ -320,6 +320,7 @@ typedef struct shardrt_memory {
   uint64_t parameter_bytes;  /* slices this rank holds, mapped or copied */
   uint64_t copied_bytes;     /* of these, copied rather than used in place */
   uint64_t persistent_bytes; /* packed forms of parameters that the program keeps */
+  uint64_t scratch_bytes;    /* temporaries of kernels, of all threads of the rank */
 } shardrt_memory;
 SHARDRT_API void shardrt_memory_used(const shardrt_model *model, shardrt_memory *memory);
 

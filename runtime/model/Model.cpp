@@ -85,6 +85,7 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config)
              {config.timeout_s, usesCollectives && !(config.flags & SHARDRT_NO_COMM_THREAD),
               Link::parse(std::getenv("SHARDRT_LINK"))}) {
   checkArtifact(artifact, config);
+  scratch.resize(size_t(pool.threads()));
   std::vector<uint32_t> all(size_t(config.world_size));
   std::iota(all.begin(), all.end(), 0u);
   everybody = &communicator.group(all);
@@ -243,6 +244,9 @@ shardrt_memory Model::memoryUsed() const {
   used.copied_bytes = parameters.copiedBytes();
   for (const EntryState &entry : entries)
     used.persistent_bytes += entry.persistent.size();
+  for (const std::vector<Buffer> &thread : scratch)
+    for (const Buffer &buffer : thread)
+      used.scratch_bytes += buffer.size();
   return used;
 }
 

@@ -116,6 +116,8 @@ private:
   std::vector<EntryState> entries;
   Buffer arena;
   std::vector<Buffer> staging;
+  std::vector<std::vector<Buffer>> scratch; ///< by compute thread, then slot
+  std::mutex scratchMutex;                  ///< the caller's allocator need not be thread-safe
   bool ranksCompared = false;
   uint64_t runNumber = 0;
 

@@ -81,6 +81,21 @@ struct Services {
                                                                     : SHARDRT_OK;
   }
 
+  static void *scratch(void *runtime, uint32_t slot, uint64_t bytes) {
+    Model &m = model(runtime);
+    std::vector<Buffer> &mine = m.scratch[size_t(ThreadPool::thread())];
+    if (slot < mine.size() && mine[slot].size() >= bytes && mine[slot].data())
+      return mine[slot].data();
+    int32_t status = guarded(m, [&] {
+      std::lock_guard<std::mutex> lock(m.scratchMutex);
+      if (slot >= mine.size())
+        mine.resize(slot + 1);
+      mine[slot].reserve(m.allocator, std::max<size_t>(bytes, 1), SHARDRT_ARENA_ALIGNMENT,
+                         "temporaries of a kernel");
+    });
+    return status == SHARDRT_OK ? mine[slot].data() : nullptr;
+  }
+
   static void mark(void *runtime, uint32_t op) {
     Model &m = model(runtime);
     const shardrt_entry &entry = *m.running->program;
@@ -102,8 +117,8 @@ void Model::closeOp(Clock::time_point now) {
 }
 
 const shardrt_services serviceTable = {
-    sizeof(shardrt_services), Services::start,       Services::wait,
-    Services::collective,     Services::parallelFor, Services::gemm,
-    Services::fail,           Services::failed,      Services::mark};
+    sizeof(shardrt_services), Services::start,  Services::wait, Services::collective,
+    Services::parallelFor,    Services::gemm,   Services::fail, Services::failed,
+    Services::mark,           Services::scratch};
 
 } // namespace shardc::rt

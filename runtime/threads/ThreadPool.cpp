@@ -9,6 +9,7 @@ namespace shardc::rt {
 namespace {
 
 thread_local bool inBody = false;
+thread_local int threadNumber = 0;
 
 /// A worker that sleeps costs several microseconds to wake; spinning for longer than a typical gap
 /// between regions wastes a core that another rank might use.
@@ -21,7 +22,7 @@ constexpr std::chrono::seconds nap(1);
 ThreadPool::ThreadPool(int threads, uint32_t ranksHere)
     : spin(Spin::among(uint32_t(threads) * ranksHere, awake)) {
   for (int i = 1; i < threads; ++i)
-    workers.emplace_back([this] { workerMain(); });
+    workers.emplace_back([this, i] { workerMain(i); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -32,6 +33,8 @@ ThreadPool::~ThreadPool() {
 }
 
 bool ThreadPool::insideBody() { return inBody; }
+
+int ThreadPool::thread() { return threadNumber; }
 
 void ThreadPool::takeChunks() {
   while (true) {
@@ -75,8 +78,9 @@ void ThreadPool::parallelFor(Body newBody, void *newArg, int64_t count, int64_t 
   }
 }
 
-void ThreadPool::workerMain() {
+void ThreadPool::workerMain(int number) {
   inBody = true;
+  threadNumber = number;
   uint32_t seen = 0;
   while (true) {
     if (!posted.wait(seen, spin, nap))

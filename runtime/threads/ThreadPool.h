@@ -31,9 +31,11 @@ public:
 
   /// Whether the calling thread is inside a body of any pool.
   static bool insideBody();
+  /// Which of its pool's threads the calling one is: 0 is the one that calls parallelFor.
+  static int thread();
 
 private:
-  void workerMain();
+  void workerMain(int number);
   void takeChunks();
 
   // The region being run. Written by the caller while no worker is registered; read by workers

@@ -37,6 +37,7 @@ shardrt_memory peakMemory(const Session &session) {
     peak.parameter_bytes = std::max(peak.parameter_bytes, used.parameter_bytes);
     peak.copied_bytes = std::max(peak.copied_bytes, used.copied_bytes);
     peak.persistent_bytes = std::max(peak.persistent_bytes, used.persistent_bytes);
+    peak.scratch_bytes = std::max(peak.scratch_bytes, used.scratch_bytes);
   }
   return peak;
 }
@@ -132,14 +133,15 @@ void printSummary(const Session &session, const Options &options) {
               " \"load_ms\": %.3f, \"first_step_ms\": %.4f,\n"
               " \"step_ms\": {\"min\": %.4f, \"median\": %.4f, \"mean\": %.4f, \"max\": %.4f},\n%s"
               " \"peak_memory_of_a_rank\": {\"arena_bytes\": %llu, \"parameter_bytes\": %llu, "
-              "\"copied_bytes\": %llu, \"persistent_bytes\": %llu},\n \"outputs\": [",
+              "\"copied_bytes\": %llu, \"persistent_bytes\": %llu, \"scratch_bytes\": %llu},\n \"outputs\": [",
               jsonString(options.artifact).c_str(), jsonString(session.entry().name).c_str(),
               session.ranks(), options.steps, session.timing().loadMs,
               session.timing().stepMs.front(), s.min, s.median, s.mean, s.max, times.c_str(),
               static_cast<unsigned long long>(memory.arena_bytes),
               static_cast<unsigned long long>(memory.parameter_bytes),
               static_cast<unsigned long long>(memory.copied_bytes),
-              static_cast<unsigned long long>(memory.persistent_bytes));
+              static_cast<unsigned long long>(memory.persistent_bytes),
+              static_cast<unsigned long long>(memory.scratch_bytes));
   const char *separator = "";
   for (const OutputTensor &output : session.outputs().front()) {
     std::string shape;

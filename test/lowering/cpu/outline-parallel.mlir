@@ -29,13 +29,13 @@ func.func private @signature(%x: memref<?x4xf32, strided<[?, 1]>>, %y: memref<3x
 // CHECK-NOT: memref.alloc
 // CHECK: memref.store %{{.*}}, %[[X]][%[[I]], %{{.*}}]
 
-// 64 floats are more than 100 bytes: on the heap, and given back.
+// 64 floats are more than 100 bytes: scratch memory of the frame, which the body gets for it.
 // SMALL-LABEL: func.func private @kernel(
-// SMALL: func.func private @{{.*}}body
-// SMALL: %[[T:.*]] = memref.alloc() {alignment = 64 : i64} : memref<64xf32>
+// SMALL: %[[FRAME:.*]] = exec.frame : !llvm.ptr
+// SMALL: exec.parallel_call @{{.*}}(%{{.*}}, %[[FRAME]]) to
+// SMALL: func.func private @{{.*}}body(%{{.*}}: !llvm.ptr, %{{[^:]*}}: index, %{{[^:]*}}: index) {
+// SMALL: exec.scratch 0 of %{{.*}} : !llvm.ptr -> memref<64xf32>
 // SMALL: scf.for
-// SMALL: memref.dealloc %[[T]]
-// SMALL-NEXT: return
 func.func private @kernel(%x: memref<?x64xf32>, %unused: memref<7xf32>) attributes {exec.kernel} {
   %c0 = arith.constant 0 : index
   %two = arith.constant 2.0 : f32
@@ -53,8 +53,7 @@ func.func private @kernel(%x: memref<?x64xf32>, %unused: memref<7xf32>) attribut
 // The limit is for all buffers of a function together: of two with 64 bytes, one is on the stack.
 // SMALL-LABEL: func.func private @together(
 // SMALL: memref.alloca() {alignment = 64 : i64} : memref<16xf32>
-// SMALL: %[[T:.*]] = memref.alloc() {alignment = 64 : i64} : memref<16xf32>
-// SMALL: memref.dealloc %[[T]]
+// SMALL: exec.scratch 0 of %{{.*}} : !llvm.ptr -> memref<16xf32>
 func.func private @together(%x: memref<f32>) attributes {exec.kernel} {
   %c0 = arith.constant 0 : index
   %a = memref.alloc() : memref<16xf32>

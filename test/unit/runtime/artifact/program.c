@@ -66,14 +66,22 @@ static int32_t forward_plan(shardrt_frame *f, int64_t columns) {
 }
 
 struct row_sums {
+  const shardrt_frame *frame;
   const float *y;
   float *sums;
 };
+// A row at a time through memory of the thread, which another thread's row must not touch.
 static void sum_rows(void *arg, int64_t begin, int64_t end) {
   struct row_sums *s = arg;
-  for (int64_t i = begin; i < end; ++i)
+  float *row = s->frame->services->scratch(s->frame->runtime, 1, COLUMNS * 4);
+  if (!row)
+    return;
+  for (int64_t i = begin; i < end; ++i) {
+    memcpy(row, s->y + i * COLUMNS, COLUMNS * 4);
+    s->sums[i] = 0;
     for (int64_t j = 0; j < COLUMNS; ++j)
-      s->sums[i] += s->y[i * COLUMNS + j];
+      s->sums[i] += row[j];
+  }
 }
 
 static int32_t forward(shardrt_frame *f, int64_t columns) {
@@ -113,9 +121,13 @@ static int32_t forward(shardrt_frame *f, int64_t columns) {
   if (status)
     return status;
   s->mark(f->runtime, 1);
-  float sums[64] = {0};
-  struct row_sums arg = {f->outputs[Y], sums};
+  float *sums = s->scratch(f->runtime, 0, (uint64_t)rows * 4);
+  if (!sums)
+    return s->failed(f->runtime);
+  struct row_sums arg = {f, f->outputs[Y], sums};
   s->parallel_for(f->runtime, sum_rows, &arg, rows, 1);
+  if ((status = s->failed(f->runtime)))
+    return status;
   *partial = 0;
   for (int64_t i = 0; i < rows; ++i)
     *partial += sums[i];
