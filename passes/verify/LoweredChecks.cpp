@@ -27,7 +27,8 @@ void shardc::checkLoweredFunction(Operation *function, Violations &violations) {
     return;
   auto name = function->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
   if (name && !isAllowedExternal(name.getValue()))
-    violations.add(function->getLoc(), "external function '" + name.getValue() +
-                                           "': generated code may call libm, memcpy, memmove and memset, "
-                                           "and reaches the runtime through its frame alone");
+    violations.add(function->getLoc(),
+                   "external function '" + name.getValue() +
+                       "': generated code may call libm, memcpy, memmove and memset, "
+                       "and reaches the runtime through its frame alone");
 }

@@ -133,7 +133,8 @@ void printSummary(const Session &session, const Options &options) {
               " \"load_ms\": %.3f, \"first_step_ms\": %.4f,\n"
               " \"step_ms\": {\"min\": %.4f, \"median\": %.4f, \"mean\": %.4f, \"max\": %.4f},\n%s"
               " \"peak_memory_of_a_rank\": {\"arena_bytes\": %llu, \"parameter_bytes\": %llu, "
-              "\"copied_bytes\": %llu, \"persistent_bytes\": %llu, \"scratch_bytes\": %llu},\n \"outputs\": [",
+              "\"copied_bytes\": %llu, \"persistent_bytes\": %llu, \"scratch_bytes\": %llu},\n "
+              "\"outputs\": [",
               jsonString(options.artifact).c_str(), jsonString(session.entry().name).c_str(),
               session.ranks(), options.steps, session.timing().loadMs,
               session.timing().stepMs.front(), s.min, s.median, s.mean, s.max, times.c_str(),
