@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """All figures of the collective optimiser (docs/collective-optimiser.md), each measured by running `shardc simulate`.
 
-  collectives.py [--graphs FOLDER] [--only as-is,optimize,memory,caps,peer,scale] [--json FILE] [--largest 30000]
+  collectives.py [--graphs FOLDER] [--only as-is,optimize,memory,caps,peer,scale] [--json FILE] [--sizes 100000,1000000]
 
 FOLDER has graphs of training programs, GRAPH.pt2 with GRAPH.groups.json and GRAPH.durations.json, and expected.json with
 reference figures and bounds (default: $SHARDC_GRAPHS, or ../shared/data/graphs). Without it only `scale` runs. Steps and
@@ -179,22 +179,27 @@ def peer(shown, folder, names, scratch):
                   times_less=min(seconds) / ours["process_cpu_s"] if seconds else "")
 
 
-def scale(shown, largest, scratch):
-    shown.section("scale", "generated graphs: CPU seconds of the whole process, how they grow (goal n^1.1), and its peak in GiB "
-                           "per million ops (goal 2)")
-    last = None
-    layers = 160
-    while layers <= largest:
+def scale(shown, sizes, scratch):
+    shown.section("scale", "generated graphs: CPU seconds of the whole process (import, optimisation, simulation, report), the "
+                           "exponent of its growth from the size before (goal 1.1), and bytes of its peak for each op (goal: 2 GiB "
+                           "for a million, 2147)")
+    measured = []
+    for ops in sizes:
         path = scratch / "layers.pt2"
-        nodes = large_graph.write(layers, path)
+        nodes = large_graph.write(-(-ops // large_graph.NODES_PER_LAYER), path)
         got = simulate(path, "--optimize")
-        exponent = math.log(got["process_cpu_s"] / last[1]) / math.log(nodes / last[0]) if last else ""
-        shown.row(nodes=nodes, cpu_s=got["process_cpu_s"], grows_as=exponent,
+        path.unlink()
+        measured.append((nodes, got["process_cpu_s"]))
+        shown.row(nodes=nodes, cpu_s=got["process_cpu_s"], exponent=exponent(*measured[-2:]) if len(measured) > 1 else "",
                   import_s=got["pass_seconds"]["import"], optimize_s=got["pass_seconds"]["optimize"],
                   over_bound=got["step_us"] / max(got["lower_bound_nolat_us"], got["critical_path_us"]),
-                  peak_gib=got["process_peak_bytes"] / 2**30, gib_per_million=got["process_peak_bytes"] / 2**30 / nodes * 1e6)
-        last = (nodes, got["process_cpu_s"])
-        layers *= 5
+                  peak_gib=got["process_peak_bytes"] / 2**30, bytes_per_op=round(got["process_peak_bytes"] / nodes))
+    if len(measured) > 2:
+        print(f"from {measured[0][0]} to {measured[-1][0]} nodes: n^{exponent(measured[0], measured[-1]):.3f}")
+
+
+def exponent(smaller, larger):
+    return math.log(larger[1] / smaller[1]) / math.log(larger[0] / smaller[0])
 
 
 def main():
@@ -202,7 +207,7 @@ def main():
     parser.add_argument("--graphs", type=pathlib.Path,
                         default=pathlib.Path(os.environ.get("SHARDC_GRAPHS", ROOT.parent / "shared/data/graphs")))
     parser.add_argument("--only", default=",".join(SECTIONS), help="which sections, with commas between")
-    parser.add_argument("--largest", type=int, default=30000, help="layers of the largest generated graph, 34 nodes each")
+    parser.add_argument("--sizes", default="100000,300000,1000000", help="nodes of the generated graphs, with commas between")
     parser.add_argument("--json", type=pathlib.Path, help="write all rows to this file")
     args = parser.parse_args()
     sections = args.only.split(",")
@@ -220,7 +225,7 @@ def main():
                  "optimize": lambda: optimize(shown, args.graphs, expected, scratch),
                  "memory": lambda: memory(shown, args.graphs, names), "caps": lambda: caps(shown, args.graphs, names),
                  "peer": lambda: peer(shown, args.graphs, names, scratch),
-                 "scale": lambda: scale(shown, args.largest, scratch)}
+                 "scale": lambda: scale(shown, [int(size) for size in args.sizes.split(",")], scratch)}
         for section in SECTIONS:
             if section in sections and (have or section == "scale"):
                 steps[section]()

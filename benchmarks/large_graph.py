@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes a .pt2 archive of any size with a training forward in it, for measuring how tools scale.
 
-  large_graph.py LAYERS OUT.pt2     about 34 nodes a layer; OUT.groups.json and OUT.durations.json beside it
+  large_graph.py LAYERS OUT.pt2     34 nodes a layer; OUT.groups.json and OUT.durations.json beside it
 
 Parameters are sharded over 64 ranks and gathered where they are used; activations are gathered and reduce-scattered
 over 8 ranks around attention and MLP, as FSDP with tensor parallelism does. Layers differ in size, so that nothing
@@ -15,6 +15,7 @@ import zipfile
 F32, BF16 = 7, 13
 TOKENS = 8192
 DP, TP = 64, 8
+NODES_PER_LAYER = 34
 
 
 class Writer:

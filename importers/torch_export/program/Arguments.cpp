@@ -30,7 +30,7 @@ std::optional<TensorArg> readTensor(JsonValue value) {
   std::optional<std::string_view> name = value["name"].string();
   if (!name || name->empty())
     return std::nullopt;
-  return TensorArg{*name};
+  return TensorArg{.name = *name};
 }
 
 // {"as_tensor": {...}} or {"as_none": true}.
@@ -165,14 +165,32 @@ JsonMember unionMember(JsonValue value) {
   return *value.members().begin();
 }
 
+void Reader::number(Argument &argument) const {
+  auto one = [&](TensorArg &tensor) {
+    if (!tensor.name.empty())
+      tensor.number = tensors->numberOf(tensor.name);
+  };
+  if (!tensors)
+    return;
+  if (auto *tensor = std::get_if<TensorArg>(&argument))
+    one(*tensor);
+  else if (auto *list = std::get_if<TensorListArg>(&argument))
+    for (TensorArg &tensor : list->tensors)
+      one(tensor);
+}
+
 bool Reader::argument(JsonValue value, Argument &out) {
   JsonMember member = unionMember(value);
   if (member.key.empty())
     return fail("an argument is not an object with one member");
   for (const Form &form : forms)
-    if (form.key == member.key)
-      return form.read(member.value, out) ||
-             fail("an argument of form " + std::string(form.key) + " has a value of another form");
+    if (form.key == member.key) {
+      if (!form.read(member.value, out))
+        return fail("an argument of form " + std::string(form.key) +
+                    " has a value of another form");
+      number(out);
+      return true;
+    }
   if (member.key == "as_graph") {
     GraphArg nested;
     auto body = std::make_shared<Graph>();

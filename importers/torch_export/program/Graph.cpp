@@ -2,6 +2,8 @@
 // Reads nodes, tensor metadata and graphs.
 #include "importers/torch_export/program/Reader.h"
 
+#include <utility>
+
 namespace shardc::torch_export {
 
 bool Reader::string(JsonValue value, std::string_view &out, std::string_view what) {
@@ -123,13 +125,20 @@ bool Reader::node(JsonValue value, Node &out) {
 }
 
 bool Reader::graph(JsonValue value, Graph &out) {
+  const TensorTable *around = std::exchange(tensors, &out.tensors);
+  bool ok = graphParts(value, out);
+  tensors = around;
+  return ok;
+}
+
+bool Reader::graphParts(JsonValue value, Graph &out) {
   if (!value["nodes"].isArray() || !value["inputs"].isArray() || !value["outputs"].isArray() ||
       !value["tensor_values"].isObject())
     return fail("a graph lacks inputs, outputs, nodes or tensor_values");
-  JsonValue tensors = value["tensor_values"];
-  out.tensors.reserve(tensors.size());
-  for (JsonMember member : tensors.members()) {
-    auto [place, added] = out.tensors.try_emplace(member.key);
+  JsonValue metas = value["tensor_values"];
+  out.tensors.reserve(metas.size());
+  for (JsonMember member : metas.members()) {
+    auto [place, added] = out.tensors.add(member.key);
     if (!added)
       return fail("the tensor '" + std::string(member.key) + "' is described twice");
     if (!tensorMeta(member.value, place->second)) {

@@ -84,7 +84,10 @@ bool readProgram(JsonValue root, Reader &reader, ExportedProgram &program) {
   if (!checkVersion(root, reader))
     return false;
   JsonValue module = root["graph_module"];
-  if (!reader.graph(module["graph"], program.graph) || !readSignature(module, reader, program))
+  if (!reader.graph(module["graph"], program.graph))
+    return false;
+  reader.tensors = &program.graph.tensors;
+  if (!readSignature(module, reader, program))
     return false;
   for (JsonMember member : root["range_constraints"].members())
     program.ranges.push_back(

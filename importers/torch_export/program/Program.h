@@ -4,8 +4,8 @@
 // `ExportedProgram::strings`.
 #pragma once
 
-#include "importers/torch_export/archive/ElementType.h"
 #include "importers/torch_export/archive/Json.h"
+#include "importers/torch_export/program/TensorTable.h"
 
 #include <cstdint>
 #include <memory>
@@ -18,33 +18,10 @@
 
 namespace shardc::torch_export {
 
-/// A size, stride or offset: a constant, or an expression with its value in the example.
-struct SymInt {
-  int64_t value = 0;          // the constant, or the hint
-  std::string_view expr = {}; // sympy's srepr (SymExpr.h); empty for a constant
-  bool hasHint = false;
-  bool constant() const { return expr.empty(); }
-  bool operator==(const SymInt &other) const {
-    return expr == other.expr && (!constant() || value == other.value);
-  }
-};
-
-struct TensorMeta {
-  ElementType type = ElementType::F32;
-  std::vector<SymInt> sizes, strides;
-  SymInt offset;
-  int64_t layout = 7; // 7: strided
-  bool requiresGrad = false;
-  std::string_view device;
-};
-
 struct Graph;
 
 // The forms of an argument. A name refers to a value of the graph.
 struct NoneArg {};
-struct TensorArg { // as_tensor; in an optional list, an empty name is None
-  std::string_view name;
-};
 struct TensorListArg { // as_tensors, as_optional_tensors
   std::vector<TensorArg> tensors;
 };
@@ -108,7 +85,7 @@ struct Node {
 struct Graph {
   std::vector<Argument> inputs, outputs;
   std::vector<Node> nodes;
-  std::unordered_map<std::string_view, TensorMeta> tensors;
+  TensorTable tensors;
   std::unordered_map<std::string_view, SymInt> symInts;
   std::unordered_map<std::string_view, std::string_view> symBools, symFloats; // their expressions
 };

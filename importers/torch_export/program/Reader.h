@@ -26,8 +26,13 @@ public:
 
   std::string error;
 
+  /// Of the graph that arguments are read for: where their tensors' numbers are from.
+  const TensorTable *tensors = nullptr;
+
 private:
   bool node(JsonValue value, Node &out);
+  bool graphParts(JsonValue value, Graph &out);
+  void number(Argument &argument) const;
 };
 
 /// The one member of a serialized union; a missing key for anything else.

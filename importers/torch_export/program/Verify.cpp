@@ -11,7 +11,8 @@ constexpr size_t maxRank = 64;
 
 class Verifier {
 public:
-  Verifier(const Graph &graph, std::string &error) : graph(graph), error(error) {}
+  Verifier(const Graph &graph, std::string &error)
+      : graph(graph), error(error), definedTensors(graph.tensors.size()) {}
 
   bool run() {
     for (const auto &[name, meta] : graph.tensors)
@@ -62,37 +63,48 @@ private:
     return true;
   }
 
-  bool useName(std::string_view name) {
-    return defined.contains(name) ||
-           fail("the value '" + std::string(name) + "' is used but not defined before");
+  bool isDefined(const TensorArg &tensor) const {
+    return tensor.number != TensorArg::unknown && definedTensors[tensor.number];
   }
-  bool defineName(std::string_view name) {
-    return defined.insert(name).second ||
-           fail("the value '" + std::string(name) + "' is defined twice");
+  bool notDefined(std::string_view name) {
+    return fail("the value '" + std::string(name) + "' is used but not defined before");
   }
-  bool defineTensor(std::string_view name) {
-    return (graph.tensors.contains(name) ||
-            fail("the tensor '" + std::string(name) + "' has no metadata")) &&
-           defineName(name);
+  bool definedTwice(std::string_view name) {
+    return fail("the value '" + std::string(name) + "' is defined twice");
+  }
+  bool useTensor(const TensorArg &tensor) { return isDefined(tensor) || notDefined(tensor.name); }
+  bool useScalar(std::string_view name) {
+    return definedScalars.contains(name) || notDefined(name);
+  }
+  bool defineScalar(std::string_view name) {
+    uint32_t tensor = graph.tensors.numberOf(name);
+    return (definedScalars.insert(name).second && !isDefined({name, tensor})) || definedTwice(name);
+  }
+  bool defineTensor(const TensorArg &tensor) {
+    if (tensor.number == TensorArg::unknown)
+      return fail("the tensor '" + std::string(tensor.name) + "' has no metadata");
+    if (isDefined(tensor) || (!definedScalars.empty() && definedScalars.contains(tensor.name)))
+      return definedTwice(tensor.name);
+    return definedTensors[tensor.number] = true;
   }
 
   bool use(const Argument &argument) {
     if (auto *tensor = std::get_if<TensorArg>(&argument))
-      return tensor->name.empty() || useName(tensor->name);
+      return tensor->name.empty() || useTensor(*tensor);
     if (auto *list = std::get_if<TensorListArg>(&argument)) {
       for (const TensorArg &tensor : list->tensors)
-        if (!tensor.name.empty() && !useName(tensor.name))
+        if (!tensor.name.empty() && !useTensor(tensor))
           return false;
     } else if (auto *number = std::get_if<SymIntArg>(&argument)) {
-      return number->constant() || useName(number->name);
+      return number->constant() || useScalar(number->name);
     } else if (auto *numbers = std::get_if<SymIntListArg>(&argument)) {
       for (const SymIntArg &value : numbers->values)
-        if (!value.constant() && !useName(value.name))
+        if (!value.constant() && !useScalar(value.name))
           return false;
     } else if (auto *flag = std::get_if<SymBoolArg>(&argument)) {
-      return useName(flag->name);
+      return useScalar(flag->name);
     } else if (auto *real = std::get_if<SymFloatArg>(&argument)) {
-      return useName(real->name);
+      return useScalar(real->name);
     } else if (auto *nested = std::get_if<GraphArg>(&argument)) {
       return Verifier(*nested->graph, error).run() ||
              fail("in its graph '" + std::string(nested->name) + "': " + error);
@@ -102,28 +114,29 @@ private:
 
   bool define(const Argument &argument) {
     if (auto *tensor = std::get_if<TensorArg>(&argument))
-      return tensor->name.empty() ? fail("an output has no name") : defineTensor(tensor->name);
+      return tensor->name.empty() ? fail("an output has no name") : defineTensor(*tensor);
     if (auto *list = std::get_if<TensorListArg>(&argument)) {
       for (const TensorArg &tensor : list->tensors)
-        if (!tensor.name.empty() && !defineTensor(tensor.name))
+        if (!tensor.name.empty() && !defineTensor(tensor))
           return false;
     } else if (auto *number = std::get_if<SymIntArg>(&argument)) {
       if (number->constant())
         return true;
       if (!graph.symInts.contains(number->name))
         return fail("the symbolic integer '" + std::string(number->name) + "' has no expression");
-      return defineName(number->name);
+      return defineScalar(number->name);
     } else if (auto *flag = std::get_if<SymBoolArg>(&argument)) {
-      return defineName(flag->name);
+      return defineScalar(flag->name);
     } else if (auto *real = std::get_if<SymFloatArg>(&argument)) {
-      return defineName(real->name);
+      return defineScalar(real->name);
     }
     return true;
   }
 
   const Graph &graph;
   std::string &error;
-  std::unordered_set<std::string_view> defined;
+  std::vector<bool> definedTensors; // by number
+  std::unordered_set<std::string_view> definedScalars;
 };
 
 } // namespace

@@ -87,8 +87,9 @@ private:
   }
   const TensorMeta *metaOf(const torch_export::Argument *value) const {
     auto *tensor = value ? std::get_if<torch_export::TensorArg>(value) : nullptr;
-    auto it = tensor ? graph.tensors.find(tensor->name) : graph.tensors.end();
-    return it == graph.tensors.end() ? nullptr : &it->second;
+    return tensor && tensor->number != torch_export::TensorArg::unknown
+               ? &graph.tensors[tensor->number].second
+               : nullptr;
   }
   const TensorMeta *tensor(std::string_view name) const { return metaOf(argument(name)); }
   const TensorMeta *result() const {

@@ -18,23 +18,21 @@ public:
             const Durations &durations, const cost::CostModel &model,
             std::vector<std::string> &errors)
       : program(program), processGroups(processGroups), durations(durations), model(model),
-        errors(errors) {}
+        errors(errors), tensors(program.graph.tensors.size(), none) {}
 
   std::optional<Graph> run() {
     size_t before = errors.size();
     for (const Argument &argument : program.graph.inputs)
-      forEachName(argument, [&](std::string_view name, bool scalar) {
-        graph.addInput(define(name, scalar));
-      });
+      forEachName(argument, [&](const Name &name) { graph.addInput(define(name)); });
     for (const torch_export::Node &node : program.graph.nodes)
       convert(node);
     reportGroups();
     if (errors.size() != before)
       return std::nullopt;
     for (const Argument &argument : program.graph.outputs)
-      forEachName(argument, [&](std::string_view name, bool scalar) {
-        if (!scalar)
-          graph.addOutput(use(name, scalar));
+      forEachName(argument, [&](const Name &name) {
+        if (isTensor(name))
+          graph.addOutput(use(name));
       });
     if (!graph.finalize(errors))
       return std::nullopt;
@@ -42,69 +40,79 @@ public:
   }
 
 private:
-  /// Calls fn(name, isScalar) for each value that an argument names, in order.
+  /// A tensor by its number, or a scalar, which has none, by its name.
+  using Name = torch_export::TensorArg;
+  static bool isTensor(const Name &name) { return name.number != Name::unknown; }
+
+  /// Calls fn for each value that an argument names, in order.
   template <typename Fn> static void forEachName(const Argument &argument, Fn fn) {
     if (auto *tensor = std::get_if<torch_export::TensorArg>(&argument)) {
       if (!tensor->name.empty())
-        fn(tensor->name, false);
+        fn(*tensor);
     } else if (auto *tensors = std::get_if<torch_export::TensorListArg>(&argument)) {
       for (const torch_export::TensorArg &tensor : tensors->tensors)
         if (!tensor.name.empty())
-          fn(tensor.name, false);
+          fn(tensor);
     } else if (auto *size = std::get_if<torch_export::SymIntArg>(&argument)) {
       if (!size->constant())
-        fn(size->name, true);
+        fn(Name{size->name});
     } else if (auto *sizes = std::get_if<torch_export::SymIntListArg>(&argument)) {
       for (const torch_export::SymIntArg &size : sizes->values)
         if (!size.constant())
-          fn(size.name, true);
+          fn(Name{size.name});
     } else if (auto *number = std::get_if<torch_export::SymFloatArg>(&argument)) {
-      fn(number->name, true);
+      fn(Name{number->name});
     } else if (auto *flag = std::get_if<torch_export::SymBoolArg>(&argument)) {
-      fn(flag->name, true);
+      fn(Name{flag->name});
     }
   }
 
-  ValueId define(std::string_view name, bool scalar) {
-    ValueId value = none;
-    if (scalar) {
-      value = graph.addScalar();
-    } else {
-      const torch_export::TensorMeta &meta = program.graph.tensors.at(name);
-      uint64_t bytes = byteWidth(meta.type);
-      for (const torch_export::SymInt &size : meta.sizes)
-        bytes *= size.constant() || size.hasHint ? size.value : unknownExtent;
-      value = graph.addTensor(bytes, static_cast<uint32_t>(meta.type));
-    }
-    values[name] = value;
-    return value;
+  ValueId define(const Name &name) {
+    if (!isTensor(name))
+      return scalars[name.name] = graph.addScalar();
+    const torch_export::TensorMeta &meta = program.graph.tensors[name.number].second;
+    uint64_t bytes = byteWidth(meta.type);
+    for (const torch_export::SymInt &size : meta.sizes)
+      bytes *= size.constant() || size.hasHint ? size.value : unknownExtent;
+    return tensors[name.number] = graph.addTensor(bytes, static_cast<uint32_t>(meta.type));
   }
 
   /// A scalar that no node makes comes from outside.
-  ValueId use(std::string_view name, bool scalar) {
-    if (auto it = values.find(name); it != values.end())
+  ValueId use(const Name &name) {
+    if (isTensor(name)) {
+      if (tensors[name.number] != none)
+        return tensors[name.number];
+    } else if (auto it = scalars.find(name.name); it != scalars.end()) {
       return it->second;
-    ValueId value = define(name, scalar);
+    }
+    ValueId value = define(name);
     graph.addInput(value);
     return value;
   }
 
+  /// Large graphs have few targets.
+  TargetClass classOf(std::string_view target) {
+    auto [it, isNew] = targets.try_emplace(target);
+    if (isNew) {
+      it->second = classifyTarget(target);
+      // What a model has no price for is a kernel to it, priced by its bytes.
+      if (it->second.nodeClass == NodeClass::Collective && !model.supports(it->second.kind))
+        it->second.nodeClass = NodeClass::Compute;
+    }
+    return it->second;
+  }
+
   void convert(const torch_export::Node &node) {
-    TargetClass target = classifyTarget(node.target);
-    // What a model has no price for is a kernel to it, priced by its bytes.
-    if (target.nodeClass == NodeClass::Collective && !model.supports(target.kind))
-      target.nodeClass = NodeClass::Compute;
+    TargetClass target = classOf(node.target);
     std::vector<ValueId> operands, buffers, results;
     for (const torch_export::NamedArgument &input : node.inputs)
-      forEachName(input.value, [&](std::string_view name, bool scalar) {
+      forEachName(input.value, [&](const Name &name) {
         bool buffer = target.nodeClass == NodeClass::Collective && input.name == "out";
-        (buffer ? buffers : operands).push_back(use(name, scalar));
+        (buffer ? buffers : operands).push_back(use(name));
       });
     operands.insert(operands.end(), buffers.begin(), buffers.end());
     for (const Argument &output : node.outputs)
-      forEachName(output, [&](std::string_view name, bool scalar) {
-        results.push_back(define(name, scalar));
-      });
+      forEachName(output, [&](const Name &name) { results.push_back(define(name)); });
     std::string name(node.name);
     if (name.empty())
       name = node.target;
@@ -178,8 +186,8 @@ private:
   std::string_view elementTypeOf(const torch_export::Node &node) const {
     for (const torch_export::NamedArgument &input : node.inputs)
       if (auto *tensor = std::get_if<torch_export::TensorArg>(&input.value))
-        if (auto it = program.graph.tensors.find(tensor->name); it != program.graph.tensors.end())
-          return elementTypeName(it->second.type);
+        if (isTensor(*tensor))
+          return elementTypeName(program.graph.tensors[tensor->number].second.type);
     return elementTypeName(ElementType::F32);
   }
 
@@ -202,7 +210,9 @@ private:
   const cost::CostModel &model;
   std::vector<std::string> &errors;
   Graph graph;
-  std::unordered_map<std::string_view, ValueId> values;
+  std::vector<ValueId> tensors; // by number
+  std::unordered_map<std::string_view, ValueId> scalars;
+  std::unordered_map<std::string_view, TargetClass> targets;
   std::map<std::string, GroupId> groupIds;
   std::map<std::string, int64_t> missingGroups;
 };

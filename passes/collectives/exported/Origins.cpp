@@ -16,8 +16,11 @@ struct Name {
   bool qualified = false;
 };
 
-/// Value -> the parameter, input or output at the end of a chain of operators with one operand.
-using Names = std::unordered_map<std::string_view, Name>;
+/// By the tensor's number: the parameter, input or output at the end of a chain of operators with
+/// one operand.
+using Names = std::vector<Name>;
+
+constexpr uint32_t unknown = torch_export::TensorArg::unknown;
 
 /// A qualified name if there is one, else the first that is not empty.
 Name nameOf(std::string_view target, std::string_view name, std::string_view value) {
@@ -26,60 +29,63 @@ Name nameOf(std::string_view target, std::string_view name, std::string_view val
 
 template <typename Fn> void forEachTensor(const Argument &argument, Fn fn) {
   if (auto *tensor = std::get_if<torch_export::TensorArg>(&argument))
-    fn(tensor->name);
+    fn(*tensor);
   else if (auto *list = std::get_if<torch_export::TensorListArg>(&argument))
     for (const torch_export::TensorArg &tensor : list->tensors)
-      fn(tensor.name);
+      fn(tensor);
 }
 
-/// The only tensor that the arguments name, or nothing.
+/// The number of the only tensor that the arguments name, or `unknown`.
 template <typename Arguments, typename Get>
-std::string_view onlyTensor(const Arguments &arguments, Get get) {
-  std::string_view only;
+uint32_t onlyTensor(const Arguments &arguments, Get get) {
+  uint32_t only = unknown;
   size_t count = 0;
   for (const auto &argument : arguments)
-    forEachTensor(get(argument), [&](std::string_view name) {
-      only = name;
+    forEachTensor(get(argument), [&](const torch_export::TensorArg &tensor) {
+      only = tensor.number;
       ++count;
     });
-  return count == 1 ? only : std::string_view();
+  return count == 1 ? only : unknown;
 }
 
-std::string_view operandOf(const torch_export::Node &node) {
+uint32_t operandOf(const torch_export::Node &node) {
   return onlyTensor(node.inputs, [](const auto &input) -> auto & { return input.value; });
 }
-std::string_view resultOf(const torch_export::Node &node) {
+uint32_t resultOf(const torch_export::Node &node) {
   return onlyTensor(node.outputs, [](const auto &output) -> auto & { return output; });
 }
 
 Names fromInputs(const torch_export::ExportedProgram &program) {
-  Names names;
+  Names names(program.graph.tensors.size());
+  auto set = [&](const torch_export::TensorArg &tensor, Name name) {
+    if (tensor.number != unknown)
+      names[tensor.number] = name;
+  };
   for (size_t i = 0; i != program.inputs.size() && i != program.graph.inputs.size(); ++i)
-    forEachTensor(program.graph.inputs[i], [&](std::string_view value) {
-      names[value] = nameOf(program.inputs[i].target, program.inputs[i].name, value);
+    forEachTensor(program.graph.inputs[i], [&](const torch_export::TensorArg &tensor) {
+      set(tensor, nameOf(program.inputs[i].target, program.inputs[i].name, tensor.name));
     });
   for (const torch_export::Node &node : program.graph.nodes)
-    if (auto it = names.find(operandOf(node)); it != names.end()) {
-      Name name = it->second;
+    if (uint32_t operand = operandOf(node); operand != unknown && !names[operand].text.empty())
       for (const Argument &output : node.outputs)
-        forEachTensor(output, [&](std::string_view value) { names[value] = name; });
-    }
+        forEachTensor(output,
+                      [&](const torch_export::TensorArg &tensor) { set(tensor, names[operand]); });
   return names;
 }
 
 Names toOutputs(const torch_export::ExportedProgram &program) {
-  Names names;
+  Names names(program.graph.tensors.size());
+  auto setFirst = [&](uint32_t tensor, Name name) {
+    if (tensor != unknown && names[tensor].text.empty())
+      names[tensor] = name;
+  };
   for (const torch_export::OutputSpec &spec : program.outputs)
-    forEachTensor(spec.value, [&](std::string_view value) {
-      names.try_emplace(value, nameOf(spec.target, spec.path, value));
+    forEachTensor(spec.value, [&](const torch_export::TensorArg &tensor) {
+      setFirst(tensor.number, nameOf(spec.target, spec.path, tensor.name));
     });
-  for (auto it = program.graph.nodes.rbegin(); it != program.graph.nodes.rend(); ++it) {
-    auto known = names.find(resultOf(*it));
-    if (std::string_view operand = operandOf(*it); known != names.end() && !operand.empty()) {
-      Name name = known->second;
-      names.try_emplace(operand, name);
-    }
-  }
+  for (auto it = program.graph.nodes.rbegin(); it != program.graph.nodes.rend(); ++it)
+    if (uint32_t result = resultOf(*it); result != unknown && !names[result].text.empty())
+      setFirst(operandOf(*it), names[result]);
   return names;
 }
 
@@ -99,9 +105,8 @@ std::string locationText(torch_export::SourceLine line) {
 
 std::vector<Origin> shardc::collectives::originsOf(const torch_export::ExportedProgram &program) {
   Names inputs = fromInputs(program), outputs = toOutputs(program);
-  auto find = [](const Names &names, std::string_view value) {
-    auto it = names.find(value);
-    return it == names.end() ? Name() : it->second;
+  auto find = [](const Names &names, uint32_t tensor) {
+    return tensor == unknown ? Name() : names[tensor];
   };
   std::vector<Origin> origins;
   origins.reserve(program.graph.nodes.size());

@@ -107,6 +107,7 @@ std::optional<Durations> shardc::collectives::parseDurations(std::string_view js
     return std::nullopt;
   }
   Durations durations;
+  durations.reserve(document->root().size());
   for (JsonMember member : document->root().members()) {
     std::optional<double> us = member.value.real();
     if (!us || !(*us >= 0) || !std::isfinite(*us)) {

@@ -22,8 +22,8 @@ struct ProgramBuilder {
       if (size < 0) // a symbol without an example
         extent.expr = "Symbol('s0')";
     }
-    program.graph.tensors[name] = meta;
-    return {name};
+    program.graph.tensors.add(name).first->second = meta;
+    return {name, program.graph.tensors.numberOf(name)};
   }
   void input(torch_export::TensorArg tensor) { program.graph.inputs.push_back(tensor); }
   void output(torch_export::TensorArg tensor) { program.graph.outputs.push_back(tensor); }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a graph says of a tensor, and how an argument names one.
+#pragma once
+
+#include "importers/torch_export/archive/ElementType.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace shardc::torch_export {
+
+/// A size, stride or offset: a constant, or an expression with its value in the example.
+struct SymInt {
+  int64_t value = 0;          // the constant, or the hint
+  std::string_view expr = {}; // sympy's srepr (SymExpr.h); empty for a constant
+  bool hasHint = false;
+  bool constant() const { return expr.empty(); }
+  bool operator==(const SymInt &other) const {
+    return expr == other.expr && (!constant() || value == other.value);
+  }
+};
+
+struct TensorMeta {
+  ElementType type = ElementType::F32;
+  std::vector<SymInt> sizes, strides;
+  SymInt offset;
+  int64_t layout = 7; // 7: strided
+  bool requiresGrad = false;
+  std::string_view device;
+};
+
+/// as_tensor; in an optional list, an empty name is None.
+struct TensorArg {
+  static constexpr uint32_t unknown = UINT32_MAX;
+  std::string_view name;
+  /// Of the tensor in `Graph::tensors`; unknown where that has no such name.
+  uint32_t number = unknown;
+};
+
+} // namespace shardc::torch_export
