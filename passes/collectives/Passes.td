@@ -11,8 +11,10 @@ include "mlir/Pass/PassBase.td"
 def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> {
   let summary = "Removes, merges and strengthens collectives by algebra";
   let description = [{
-    Form: local -> local. Works on synchronous collectives of one tensor, wherever they come from: run it
-    before collectives are bucketed. What is known about ranks: the slice that each takes (`dist.extent`,
+    Form: local -> local, scheduled -> scheduled. Works on collectives of one tensor, wherever they come from:
+    run it before collectives are bucketed. A start and its wait are one collective to every rule; what a rule
+    makes of them is again a start, in its place, and a wait before its first use, and what no rule touches stays
+    where it was. A future that is returned is left alone. What is known about ranks: the slice that each takes (`dist.extent`,
     `dist.axis_index` and arithmetic on them are evaluated for every rank), and which values all ranks of
     a group hold alike (replicated arguments, constants, what was reduced or gathered, and what is
     computed from these).

@@ -12,7 +12,7 @@ using namespace shardc;
 
 void shardc::buildOptimizeCollectivesPipeline(OpPassManager &manager,
                                               const OptimizeCollectivesOptions &options) {
-  manager.addPass(createVerifyStage({Stage::Local}));
+  manager.addPass(createVerifyStage({Stage::Local, /*orScheduled=*/true}));
   if (options.simplify) {
     manager.addPass(createSimplifyCollectives({options.topology}));
     manager.addPass(createCanonicalizerPass());

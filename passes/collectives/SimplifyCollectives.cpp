@@ -2,6 +2,7 @@
 
 #include "passes/collectives/Passes.h"
 
+#include "passes/collectives/simplify/Pairs.h"
 #include "passes/collectives/simplify/Rules.h"
 #include "passes/cost/core/TargetDescription.h"
 
@@ -19,12 +20,14 @@ namespace {
 
 /// What is known of values goes when their ops go.
 struct Forgetter : RewriterBase::Listener {
-  explicit Forgetter(SimplifyContext &around) : around(around) {}
+  Forgetter(SimplifyContext &around, AsyncPairs &pairs) : around(around), pairs(pairs) {}
   void notifyOperationErased(Operation *op) override {
     around.ranks.forget(op);
     around.uniformity.forget(op);
+    pairs.forget(op);
   }
   SimplifyContext &around;
+  AsyncPairs &pairs;
 };
 
 struct SimplifyCollectives : shardc::impl::SimplifyCollectivesBase<SimplifyCollectives> {
@@ -64,20 +67,24 @@ struct SimplifyCollectives : shardc::impl::SimplifyCollectivesBase<SimplifyColle
     populateScatterRules(patterns, around, counts);
     populateSumRules(patterns, around, counts);
     populateCommuteRules(patterns, around, counts);
-    Forgetter forgetter(around);
+    AsyncPairs pairs(function.getBody());
+    Forgetter forgetter(around, pairs);
+    IRRewriter rewriter(&getContext(), &forgetter);
     GreedyRewriteConfig config;
     config.setListener(&forgetter);
+    pairs.join();
     // Before, so that rules see all uses of a value at once; after, for what became equal.
-    mergeDuplicatesIn(function);
+    mergeDuplicatesIn(function, rewriter);
     if (failed(applyPatternsGreedily(function, std::move(patterns), config)))
       return failure();
-    mergeDuplicatesIn(function);
+    mergeDuplicatesIn(function, rewriter);
+    pairs.split();
     return success();
   }
 
-  void mergeDuplicatesIn(func::FuncOp function) {
+  void mergeDuplicatesIn(func::FuncOp function, IRRewriter &rewriter) {
     for (Block &block : function.getBody())
-      numDuplicates += mergeDuplicates(block);
+      numDuplicates += mergeDuplicates(block, rewriter);
   }
 };
 

@@ -36,6 +36,9 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
           clEnumValN(::shardc::Stage::Local, "local", "One rank's program with collectives"),
           clEnumValN(::shardc::Stage::Scheduled, "scheduled", "Collectives are asynchronous, in one order"),
           clEnumValN(::shardc::Stage::Lowered, "lowered", "LLVM"))}]>,
+    Option<"orScheduled", "or-scheduled", "bool", "false",
+           "With stage=local: a module in which anything is in flight is checked as scheduled. For passes that "
+           "take one rank's program, whoever made its collectives">,
   ];
   let statistics = [
     Statistic<"numOps", "ops-checked", "Operations looked at">,

@@ -159,11 +159,22 @@ struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
 
   void runOnOperation() override {
     StageStatistics statistics;
-    if (failed(verifyStage(getOperation(), stage, &statistics)))
+    Stage checked = stage;
+    if (checked == Stage::Local && orScheduled && isInFlight(getOperation()))
+      checked = Stage::Scheduled;
+    if (failed(verifyStage(getOperation(), checked, &statistics)))
       signalPassFailure();
     numOps += statistics.ops;
     numRules += statistics.rules;
     markAllAnalysesPreserved();
+  }
+
+  static bool isInFlight(ModuleOp module) {
+    return module
+        .walk([](dist::CollectiveOpInterface op) {
+          return op.isAsync() ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 };
 } // namespace

@@ -99,6 +99,20 @@ def test_waits(tmp_path):
     assert kinds == ["!dist.future<tensor<4xf32>>"] + ["tensor<4xf32>"] * 3
 
 
+def test_starts_and_waits_are_optimised(tmp_path):
+    """Partial input gradients of siblings, each reduced; a gather of what is reduced to what the rank has."""
+    def forward(g, q, k):
+        parts = [C10D.all_reduce(g @ w, "sum", "tp") for w in (q, k)]
+        return C10D.wait_tensor(parts[0]) + C10D.wait_tensor(parts[1])
+
+    path, _ = export(tmp_path, forward, torch.randn(6, 4), torch.randn(4, 8), torch.randn(4, 8))
+    option = groups(tmp_path, tp=[0, 1])
+    assert imported(path, option).count("dist.all_reduce") == 2
+    simple = run(tool("shard-opt"), path, option, "--dist-simplify-collectives").stdout
+    assert [op.split(" over")[0] for op in lines(simple)] == ["% = dist.all_reduce sum", "% = dist.wait % : !dist.future<tensor<6x8xf32>>"]
+    run(tool("shard-opt"), path, option, "--shardc-optimize-collectives=memory-limit=1000000")
+
+
 def test_views_of_what_is_in_flight_are_built_after_the_wait(tmp_path):
     path, _ = export(tmp_path, lambda x: C10D.wait_tensor(C10D.all_gather_into_tensor(x, 2, "g").view(2, -1)) * 2,
                      torch.randn(4, 3))

@@ -29,7 +29,7 @@ static std::vector<uint64_t> keyOf(CollectiveOpInterface op, Attribute group,
   return key;
 }
 
-uint64_t shardc::mergeDuplicates(Block &block) {
+uint64_t shardc::mergeDuplicates(Block &block, RewriterBase &rewriter) {
   std::map<std::vector<uint64_t>, Value> first;
   llvm::DenseMap<Attribute, Attribute> canonical;
   uint64_t merged = 0;
@@ -55,15 +55,15 @@ uint64_t shardc::mergeDuplicates(Block &block) {
     if (kept.size() == transfers.size())
       continue;
     if (!kept.empty()) {
-      OpBuilder builder(&op);
+      rewriter.setInsertionPoint(&op);
       CollectiveOpInterface rest =
-          buildCollective(builder, op.getLoc(), collective, collective.getGroup(), left);
+          buildCollective(rewriter, op.getLoc(), collective, collective.getGroup(), left);
       for (auto [old, result, transfer] : llvm::zip_equal(kept, rest->getResults(), left)) {
         first[keyOf(collective, group, transfer)] = result;
         old.replaceAllUsesWith(result);
       }
     }
-    op.erase();
+    rewriter.eraseOp(&op);
   }
   return merged;
 }

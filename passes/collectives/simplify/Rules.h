@@ -3,7 +3,7 @@
 // The algebra of collectives: one pattern per rule, one file per kind of argument. Every rule keeps
 // the value that each rank computes, but for the order in which a sum is formed, and none reduces
 // in a narrower type than the program asks for. Rules look at synchronous collectives of one
-// tensor.
+// tensor; starts and waits are such while they do (Pairs.h).
 
 #ifndef SHARDC_PASSES_COLLECTIVES_SIMPLIFY_RULES_H
 #define SHARDC_PASSES_COLLECTIVES_SIMPLIFY_RULES_H
@@ -65,7 +65,7 @@ void populateCommuteRules(mlir::RewritePatternSet &patterns, SimplifyContext &ar
 
 /// Merges tensors that two synchronous collectives of a block deliver alike. Returns how many.
 /// Linear in the number of ops.
-uint64_t mergeDuplicates(mlir::Block &block);
+uint64_t mergeDuplicates(mlir::Block &block, mlir::RewriterBase &rewriter);
 
 /// The extents by position in the group, if on every device of the groups the slice takes exactly
 /// the part of that device's position, and the parts are the whole dim.
