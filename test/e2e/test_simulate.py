@@ -217,8 +217,66 @@ def test_groups_of_equal_ranks_share_buckets(tmp_path):
     assert counts({"a": [0, 2, 4], "b": [0, 2, 4]}) == 1
     assert counts({"a": [0, 2, 4], "b": [0, 2, 6]}) == 2
     assert counts({"a": 3, "b": 3}) == 2  # ranks are unknown
-    # The format of plans has names of groups only.
+    # The format of plans has names of groups only, which is said.
     assert counts({"a": [0, 2, 4], "b": [0, 2, 4]}, "--emit", tmp_path / "p.json") == 2
+    said = run(tool("shardc"), "simulate", path, *side_files(path), "--optimize", "--emit", tmp_path / "p.json").stderr
+    assert "groups 'a' and 'b' have the same ranks, but a plan file tells them apart" in said
+
+
+PROGRAM = """#mesh = #dist.mesh<["dp" = 4]>
+#dp = #dist.axes<#mesh, ["dp"]>
+module attributes {dist.mesh = #mesh} {
+  func.func @helper(%x: tensor<64xf32>) -> tensor<64xf32> {
+    return %x : tensor<64xf32>
+  }
+  func.func @forward(%x: tensor<64xf32>, %w: tensor<262144xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<1048576xf32>) {
+    %g = dist.all_gather over #dp %w dim 0 : (tensor<262144xf32>) -> tensor<1048576xf32> loc(fused<"decoder.proj">["gather"("model.py":12:0)])
+    %r = aten.relu %x : (tensor<64xf32>) -> tensor<64xf32> loc(fused<"decoder">["relu"("model.py":13:0)])
+    %n = aten.neg %x : (tensor<64xf32>) -> tensor<64xf32>
+    return %r, %n, %g : tensor<64xf32>, tensor<64xf32>, tensor<1048576xf32>
+  }
+}
+"""
+
+
+def simulate_program(tmp_path, text, *options):
+    (tmp_path / "p.mlir").write_text(text)
+    (tmp_path / "us.json").write_text('{"relu": 40, "aten.neg": 2.5}')
+    return json.loads(run(tool("shardc"), "simulate", tmp_path / "p.mlir", "--durations", tmp_path / "us.json",
+                          *options, "--format", "json").stdout)
+
+
+def test_programs_in_mlir(tmp_path):
+    gather = 17 + 3 * 2**20 / 434e3  # sim-v1: four ranks, three quarters of 4 MiB
+    got = simulate_program(tmp_path, PROGRAM)
+    assert got["step_us"] == pytest.approx(1 + gather + 41 + 3.5)
+    assert got["exposed_us"]["AG"] == pytest.approx(gather) and got["counts"]["nodes"] == 4
+    got = simulate_program(tmp_path, PROGRAM, "--optimize", "--emit", tmp_path / "plan.json", "--trace", tmp_path / "t.json")
+    assert got["step_us"] == pytest.approx(1 + 41 + 3.5) and got["exposed_us"]["total"] == 0
+    member, = got["alone"]
+    assert (member["name"], member["module"], member["location"]) == ("gather", "decoder.proj", "model.py:12")
+    names = [item["op"] for item in json.loads((tmp_path / "plan.json").read_text())]
+    assert len(set(names)) == len(names) == 4
+    # With futures the program overlaps as it is.
+    futures = PROGRAM.replace("-> tensor<1048576xf32> loc(", "-> !dist.future<tensor<1048576xf32>> loc(").replace(
+        "    return %r, %n, %g", "    %w2 = dist.wait %g : !dist.future<tensor<1048576xf32>>\n    return %r, %n, %w2")
+    assert simulate_program(tmp_path, futures)["step_us"] == pytest.approx(1 + 41 + 3.5)
+
+
+def test_mistakes_in_programs_are_named(tmp_path):
+    def refused_text(text, *options):
+        (tmp_path / "p.mlir").write_text(text)
+        return refused(tmp_path / "p.mlir", *options)
+
+    assert "no function has a collective" in refused_text("func.func @f(%x: tensor<4xf32>) { return }")
+    assert "several functions have collectives, forward, again" in refused_text(
+        PROGRAM.replace("@helper", "@again").replace("return %x", "%r = dist.all_reduce sum over #dp %x : tensor<64xf32>\n return %r")
+        .replace("again", "tmp").replace("forward", "again").replace("tmp", "forward"))
+    assert "has no function 'backward'" in refused_text(PROGRAM, "--entry", "backward")
+    assert "--groups is for exported graphs" in refused_text(PROGRAM, "--groups", tmp_path / "g.json")
+    assert "has no price in the cost model 'sim-v1'" in refused_text(
+        PROGRAM.replace("return %r", "%p = dist.permute over #dp pairs [[0, 1]] %r : tensor<64xf32>\n return %p"), "--topology", "sim-v1")
+    assert "expected" in refused_text("func.func @f(")
 
 
 def test_topologies(exported, tmp_path):

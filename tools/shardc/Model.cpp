@@ -99,10 +99,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef pipeline) {
 }
 
 LogicalResult verifyProgram(ModuleOp module) {
-  bool scheduled =
-      module.walk([](dist::WaitOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return runPipeline(module, scheduled ? "dist-verify-stage{stage=scheduled}"
-                                       : "dist-verify-stage{stage=local}");
+  return runPipeline(module, "dist-verify-stage{stage=local or-scheduled}");
 }
 
 /// Whether the program is one rank's already, as `--save-stages` writes it: then it is compiled as

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `shardc simulate`: what a graph that comes with collectives takes, and what optimising them would
-// bring. It works on the plain graph, without IR.
+// bring. It works on the plain graph; an exported one is read without IR.
 #include "importers/torch_export/archive/MappedFile.h"
 #include "importers/torch_export/archive/Pt2Archive.h"
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/collectives/exported/Origins.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "tools/shardc/Commands.h"
+#include "tools/shardc/SimulateProgram.h"
 #include "tools/shardc/SimulateReport.h"
 
 #include "llvm/Support/Path.h"
@@ -17,6 +18,7 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <map>
 
 using namespace shardc::collectives;
 using llvm::StringRef;
@@ -34,8 +36,12 @@ template <typename T> struct Option : cl::opt<T> {
       : cl::opt<T>(name, cl::desc(help), cl::sub(command), cl::cat(category), more...) {}
 };
 
-cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("MODEL.pt2"), cl::sub(command),
-                           cl::cat(category));
+cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("MODEL.pt2|PROGRAM.mlir"),
+                           cl::sub(command), cl::cat(category));
+Option<std::string> entry("entry",
+                          "the function of a .mlir program (default: the only one that has "
+                          "collectives)",
+                          cl::value_desc("name"));
 Option<std::string>
     groups("groups",
            "JSON file with the process groups that the graph names: {\"dp\": [0, 1, ...]}, "
@@ -128,8 +134,22 @@ struct Input {
   Durations durations;
 };
 
-bool readSideFiles(StringRef stem, const shardc::torch_export::ExportedProgram &program,
-                   ProcessGroups &processGroups, Durations &kernelDurations) {
+bool readDurations(Durations &kernelDurations) {
+  if (durations.empty())
+    return true;
+  auto file = openFile(durations);
+  if (!file)
+    return false;
+  std::string message;
+  auto parsed = parseDurations(textOf(*file), message);
+  if (!parsed)
+    return error(durations + ": " + message);
+  kernelDurations = std::move(*parsed);
+  return true;
+}
+
+bool readGroups(StringRef stem, const shardc::torch_export::ExportedProgram &program,
+                ProcessGroups &processGroups) {
   bool ok = true;
   std::string message;
   if (groups.empty() || groups == "consecutive") {
@@ -140,52 +160,55 @@ bool readSideFiles(StringRef stem, const shardc::torch_export::ExportedProgram &
   } else {
     ok = false;
   }
-  if (!durations.empty()) {
-    auto file = openFile(durations);
-    auto parsed = file ? parseDurations(textOf(*file), message) : std::nullopt;
-    if (parsed)
-      kernelDurations = std::move(*parsed);
-    else
-      ok = file ? error(durations + ": " + message) : false;
-  }
   return ok;
 }
 
 /// The program of an archive. What it is read from is given up on the way: for a large graph text
 /// and tokens take more memory than everything after them.
-std::optional<shardc::torch_export::ExportedProgram> readProgram() {
+std::optional<shardc::torch_export::ExportedProgram>
+readProgram(std::shared_ptr<const shardc::MappedFile> file) {
   std::string message;
   std::optional<shardc::JsonDocument> document;
-  if (auto file = openFile(model)) {
-    auto archive = shardc::Pt2Archive::read(file->bytes(), message);
-    if (!archive) {
-      error(model + ": no torch.export archive (.pt2): " + message);
-      return std::nullopt;
-    }
-    if (auto json = archive->programJson(message))
-      document = shardc::JsonDocument::parse(*json, message);
-  } else {
+  auto archive = shardc::Pt2Archive::read(file->bytes(), message);
+  if (!archive) {
+    error(model + ": no torch.export archive (.pt2): " + message);
     return std::nullopt;
   }
+  if (auto json = archive->programJson(message))
+    document = shardc::JsonDocument::parse(*json, message);
+  archive.reset();
+  file.reset();
   auto program = document ? shardc::torch_export::parseProgram(*document, message) : std::nullopt;
   if (!program)
     error(model + ": " + message);
   return program;
 }
 
-bool load(Input &input) {
-  auto program = readProgram();
+/// By its content; what is called an archive and is none is reported as such.
+bool isArchive(const shardc::MappedFile &file) {
+  return textOf(file).starts_with("PK") || StringRef(model).ends_with(".pt2");
+}
+
+bool loadProgram(Input &input, bool ok) {
+  if (!groups.empty())
+    ok = error("--groups is for exported graphs: a program in MLIR says who its groups are");
+  auto program = ok ? shardc::readProgramToSimulate(model, entry, *input.costModel, input.durations)
+                    : std::nullopt;
   if (!program)
     return false;
-  std::string message;
-  std::string name = topology;
-  if (name.empty())
-    name = durations.empty() ? "h100-64" : "sim-v1";
-  input.costModel = shardc::cost::loadModel(name, message);
-  if (!input.costModel)
-    return error(StringRef(message).trim());
+  input.graph = std::move(program->graph);
+  input.origins = std::move(program->origins);
+  return true;
+}
+
+bool loadArchive(Input &input, std::shared_ptr<const shardc::MappedFile> file, bool ok) {
+  if (!entry.empty())
+    ok = error("--entry is for programs in MLIR: an exported graph is one function");
+  auto program = readProgram(std::move(file));
+  if (!program)
+    return false;
   ProcessGroups processGroups;
-  if (!readSideFiles(llvm::sys::path::stem(model), *program, processGroups, input.durations))
+  if (!readGroups(llvm::sys::path::stem(model), *program, processGroups) || !ok)
     return false;
   std::vector<std::string> errors;
   input.graph =
@@ -196,6 +219,20 @@ bool load(Input &input) {
     return false;
   input.origins = originsOf(*program);
   return true;
+}
+
+bool load(Input &input) {
+  std::string message;
+  std::string name = topology;
+  if (name.empty())
+    name = durations.empty() ? "h100-64" : "sim-v1";
+  input.costModel = shardc::cost::loadModel(name, message);
+  bool ok = input.costModel || error(StringRef(message).trim());
+  ok &= readDurations(input.durations);
+  auto file = openFile(model);
+  if (!file)
+    return false;
+  return isArchive(*file) ? loadArchive(input, std::move(file), ok) : loadProgram(input, ok);
 }
 
 /// What --optimize may do, from the options; `peak` is what the graph takes.
@@ -236,6 +273,22 @@ bool checkOptions() {
   if (noBucket && noSchedule)
     ok = error("--no-bucket and --no-schedule together leave nothing to optimise");
   return ok;
+}
+
+/// Plan files have names of groups only, so that what could share a bucket does not.
+void remarkOnNames(const Graph &graph) {
+  std::map<std::vector<int64_t>, std::string> named;
+  for (GroupId id = 0; id != graph.numGroups(); ++id) {
+    const Group &group = graph.group(id);
+    if (group.ranks.empty())
+      continue;
+    auto [first, isNew] = named.try_emplace(group.ranks, group.name);
+    if (!isNew)
+      llvm::WithColor::remark() << "groups '" << first->second << "' and '" << group.name
+                                << "' have the same ranks, but a plan file tells them apart: "
+                                   "with --emit their collectives share no bucket. Give them one "
+                                   "name to change that\n";
+  }
 }
 
 template <typename Write> bool writeFile(StringRef path, Write write) {
@@ -292,6 +345,8 @@ int run(const char *) {
   simulation.passSeconds = {{"import", loaded - start}, {"simulate", simulated - loaded}};
 
   OptimizeResult result;
+  if (optimizeFlag && !emit.empty())
+    remarkOnNames(graph);
   if (optimizeFlag) {
     OptimizeOptions options;
     if (!optimizeOptions(simulation.asIs.peakHoldBytes, options))

@@ -8,6 +8,7 @@
 #include "passes/collectives/analysis/LocalCosts.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <set>
 
@@ -102,9 +103,13 @@ private:
     program.opOf[node] = op;
   }
 
-  std::string nameOf(Operation *op) const {
-    StringRef name = getNodeName(op->getLoc());
-    return (name.empty() ? op->getName().getStringRef() : name).str();
+  /// Plans and files with durations go by names: no two nodes have one.
+  std::string nameOf(Operation *op) {
+    StringRef known = getNodeName(op->getLoc());
+    std::string name = (known.empty() ? op->getName().getStringRef() : known).str();
+    for (unsigned *count = &timesNamed[name]; (*count)++ != 0; count = &timesNamed[name])
+      name += "_" + std::to_string(*count - 1);
+    return name;
   }
 
   void addNode(NodeClass nodeClass, Operation *op, std::span<const ValueId> operands,
@@ -217,6 +222,7 @@ private:
   llvm::DenseMap<Type, uint32_t> elementTypes;
   llvm::DenseMap<Attribute, GroupId> groups;
   std::set<std::string> groupNames;
+  llvm::StringMap<unsigned> timesNamed;
   ValueId lastEffect = none;
 };
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/shardc/SimulateProgram.h"
+
+#include "dialects/interfaces/ModelLocation.h"
+#include "passes/collectives/analysis/ProgramGraph.h"
+#include "tools/Diagnostics.h"
+#include "tools/Registration.h"
+#include "tools/shardc/Model.h"
+
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::collectives;
+
+static bool communicates(func::FuncOp function) {
+  return function.walk([](dist::CollectiveOpInterface) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+static func::FuncOp findFunction(ModuleOp module, StringRef path, StringRef entry) {
+  func::FuncOp found;
+  std::string candidates;
+  size_t count = 0;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal() || (entry.empty() && !communicates(function)) ||
+        (!entry.empty() && function.getSymName() != entry))
+      continue;
+    found = function;
+    candidates += (count++ == 0 ? "" : ", ") + function.getSymName().str();
+  }
+  if (count == 1)
+    return found;
+  llvm::raw_ostream &error = llvm::WithColor::error() << path << ": ";
+  if (!entry.empty())
+    error << "has no function '" << entry << "'\n";
+  else if (count == 0)
+    error << "no function has a collective: what `--save-stages` writes as 3-local.mlir and "
+             "later has them\n";
+  else
+    error << "several functions have collectives, " << candidates
+          << ": choose one with --entry, or take the program before dist-specialize\n";
+  return {};
+}
+
+static Origin originOf(Operation *op) {
+  Origin origin{getModulePath(op->getLoc()).str(), "", ""};
+  if (FileLineColLoc line = getSourceLine(op->getLoc()))
+    origin.location = (line.getFilename().strref() + ":" + Twine(line.getLine())).str();
+  return origin;
+}
+
+std::optional<ProgramToSimulate> shardc::readProgramToSimulate(StringRef path, StringRef entry,
+                                                               const cost::CostModel &model,
+                                                               const Durations &durations) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllImporters();
+  MLIRContext context(registry);
+  ModelDiagnostics diagnostics(&context);
+  OwningOpRef<ModuleOp> module = loadModel(path, &context);
+  if (!module || failed(verifyProgram(*module)))
+    return std::nullopt;
+  func::FuncOp function = findFunction(*module, path, entry);
+  if (!function)
+    return std::nullopt;
+  FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
+  if (failed(program))
+    return std::nullopt;
+  bool ok = true;
+  ProgramToSimulate result{std::move(program->graph), {}};
+  for (NodeId node = 0; node != result.graph.numNodes(); ++node) {
+    result.origins.push_back(originOf(program->opOf[node]));
+    if (result.graph.isCollective(node) && !model.supports(result.graph.kindOf(node)))
+      ok = (program->opOf[node]->emitOpError("has no price in the cost model '")
+                << std::string(model.name()) << "': choose another --topology",
+            false);
+    if (auto given = durations.find(result.graph.nameOf(node));
+        given != durations.end() && result.graph.isKernel(node))
+      result.graph.setDurationUs(node, given->second);
+  }
+  return ok ? std::optional<ProgramToSimulate>(std::move(result)) : std::nullopt;
+}
