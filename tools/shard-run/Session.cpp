@@ -33,6 +33,19 @@ void refuseLaunchers() {
   }
 }
 
+/// Parameters that are not part of the artifact.
+size_t parametersToLoad(const rt::Manifest &manifest) {
+  return size_t(std::count_if(manifest.parameters.begin(), manifest.parameters.end(),
+                              [](const rt::ParameterSpec &p) { return !p.isConstant; }));
+}
+
+std::string lines(const std::vector<std::string> &texts) {
+  std::string all;
+  for (const std::string &text : texts)
+    all += (all.empty() ? "" : "\n  ") + text;
+  return all;
+}
+
 std::string joined(const std::vector<std::string> &names) {
   std::string text;
   for (const std::string &name : names)
@@ -125,7 +138,7 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
   inputs.assign(spec->inputs.size(), {});
   std::vector<bool> given(inputs.size(), false);
   std::vector<FileTensor> unnamed;
-  std::vector<std::string> names;
+  std::vector<std::string> names, problems;
   for (const rt::TensorSpec &input : spec->inputs)
     names.push_back(input.name);
   for (const std::string &argument : options.inputs)
@@ -135,11 +148,13 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
         continue;
       }
       size_t index = size_t(std::find(names.begin(), names.end(), tensor.name) - names.begin());
-      if (index == names.size())
-        throw UsageError(argument + ": " + spec->name + " has no input " + tensor.name +
-                         "; its inputs are " + joined(names));
+      if (index == names.size()) {
+        problems.push_back(argument + ": " + spec->name + " has no input " + tensor.name +
+                           "; its inputs are " + joined(names));
+        continue;
+      }
       if (given[index])
-        throw UsageError("input " + tensor.name + " is given twice");
+        problems.push_back("input " + tensor.name + " is given twice");
       given[index] = true;
       inputs[index] = std::move(tensor);
     }
@@ -152,9 +167,14 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
       missing.push_back(names[i]);
   }
   if (!missing.empty())
-    throw UsageError("no file for these inputs of " + spec->name + ": " + joined(missing));
+    problems.push_back("no file for these inputs of " + spec->name + ": " + joined(missing));
   if (next < unnamed.size())
-    throw UsageError("more files than inputs: " + spec->name + " has " + joined(names));
+    problems.push_back("more files than inputs: " + spec->name + " has " + joined(names));
+  if (size_t count = parametersToLoad(manifest); count && options.weights.empty())
+    problems.push_back("no --weights for " + std::to_string(count) +
+                       " parameters: give the .pt2 archive or a safetensors file");
+  if (!problems.empty())
+    throw UsageError(lines(problems));
 }
 
 void Session::inferGlobalExtents() {

@@ -154,6 +154,16 @@ TEST_F(ShardRun, MistakesAreErrorsOnStandardError) {
   EXPECT_NE(run("--inputs x.npy", "WORLD_SIZE=2 RANK=0").err.find("torchrun"), std::string::npos);
 }
 
+TEST_F(ShardRun, MistakesAreReportedTogether) {
+  writeNpy("x.npy", inputRows(4), 4);
+  Finished done = runCommand(folder, "cd '" + folder.path.string() +
+                                         "'; '" SHARD_RUN "' '" HAND_ARTIFACT "' --inputs z=x.npy");
+  EXPECT_EQ(done.status, 1);
+  // w and the counter; the bias is in the artifact.
+  expectContains(done.err, {"forward has no input z", "no file for these inputs of forward: x",
+                            "no --weights for 2 parameters"});
+}
+
 TEST_F(ShardRun, AProgramErrorIsTheOneThatIsShown) {
   writeSafetensors(folder.file("ids"), {{"ids", stored<int64_t>("I64", {4}, {1, 2, 3, -1})}});
   Finished done = run("--entry lookup --inputs ids --outputs out");
