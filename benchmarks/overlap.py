@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How much communication hides behind compute: a forward whose weights are fully sharded over four ranks and gathered layer
-by layer, over an emulated link (SHARDRT_LINK): as placement made it, optimised, and scheduled by hand. Prints one JSON object.
+by layer, over an emulated link (SHARDRT_LINK): as placement made it (`unscheduled`), as `shardc compile` makes it
+(`default`), and scheduled by hand (`early_N`: each gather N gathers early; `half`: every other gather one early). Prints one JSON object.
 
     .venv/bin/python benchmarks/overlap.py --layers 12 --width 1024 --rows 1024 --trace traces
 
 `hidden` is the part of the link's time during which some rank computed, from the traces; what is left is the time that
-all ranks waited for data on the link. It holds on a busy machine too. `overlap` says the same by steps: 1 - (step over the
-link - step without) / (the same of the unscheduled program). `without_link` is a variant's step over the
-unscheduled program's where nothing has to be hidden."""
+all ranks waited for data on the link. It holds on a busy machine too. `predicted` is what the optimiser's cost model says of the
+same program, with the link's time and the kernels' times as measured here; `same_order` whether it puts any two variants in
+another order than the traces do. `overlap` says the same by steps: 1 - (step over the link - step without) / (the same
+of the unscheduled program). `without_link` is a variant's step over the unscheduled program's where nothing has to be
+hidden: the median of paired runs."""
 import argparse
 import json
 import os
@@ -48,38 +51,65 @@ def model(layers, width, rows):
 GATHER = re.compile(r"^    (%\w+) = (dist\.all_gather .*) : \((.*)\) -> (tensor<[^>]*>)(.*)$", re.M)
 
 
-def start_early(program, distance):
-    """The program with each gather of a parameter started `distance` gathers before its use: a schedule by hand."""
+def start_early(program, distance, every=1):
+    """The program with gathers of parameters started `distance` gathers before their use, one in `every`, and the others
+    right there: a schedule by hand."""
     gathers = list(GATHER.finditer(program))
-    starts = [f"    %early{i} = {g[2]} : ({g[3]}) -> !dist.future<{g[4]}>{g[5]}\n" for i, g in enumerate(gathers)]
+    starts = [""] * len(gathers)  # by gather in front of which they stand
+    for i, g in enumerate(gathers):
+        ahead = distance if (i + 1) % every == 0 else 0
+        starts[max(i - ahead, 0)] += f"    %early{i} = {g[2]} : ({g[3]}) -> !dist.future<{g[4]}>{g[5]}\n"
     out, at = "", 0
     for i, g in enumerate(gathers):
-        now = starts[:distance + 1] if i == 0 else starts[i + distance:i + distance + 1]
-        out += program[at:g.start()] + "".join(now) + f"    {g[1]} = dist.wait %early{i} : !dist.future<{g[4]}>"
+        out += program[at:g.start()] + starts[i] + f"    {g[1]} = dist.wait %early{i} : !dist.future<{g[4]}>"
         at = g.end()
     return out + program[at:]
 
 
 class Variants:
-    def __init__(self, folder, layers, width, rows):
-        self.folder = folder
+    """The variants of one model. `share` is the link's time over the compute time, both of one rank's step."""
+
+    def __init__(self, folder, layers, width, rows, share):
+        self.folder, self.layers, self.width, self.rows = folder, layers, width, rows
         source = folder / "model.mlir"
         source.write_text(model(layers, width, rows))
         random = np.random.default_rng(0)
         save_file({f"layers.{i}.weight": (random.standard_normal((width, width)) * (2 / width) ** 0.5).astype(np.float32)
                    for i in range(layers)}, folder / "weights")
         save_file({"x": random.standard_normal((rows, width)).astype(np.float32)}, folder / "inputs")
-        self.artifacts = {"unscheduled": folder / "unscheduled.so", "optimised": folder / "optimised.so"}
-        compile_it = (BUILD / "bin/shardc", "compile", source, "--mesh", f"dp={WORLD}", "--place", "param:*=dp:S(0)",
-                      "--place", "input:x=dp:S(0)")
-        call(*compile_it, "--keep-collectives", "--save-stages", folder / "stages", "-o", self.artifacts["unscheduled"])
-        call(*compile_it, "-o", self.artifacts["optimised"])
+        self.artifacts = {"default": folder / "default.so"}
+        call(BUILD / "bin/shardc", "compile", source, "--mesh", f"dp={WORLD}", "--place", "param:*=dp:S(0)",
+             "--place", "input:x=dp:S(0)", "--save-stages", folder / "stages", "-o", self.artifacts["default"])
         local = (folder / "stages/3-local.mlir").read_text()
-        for distance in (1, 2):
-            name = f"early_{distance}"
-            (folder / f"{name}.mlir").write_text(start_early(local, distance))
+        programs = {"unscheduled": local, "default": (folder / "stages/4-scheduled.mlir").read_text(),
+                    "half": start_early(local, 1, every=2), "early_1": start_early(local, 1), "early_2": start_early(local, 2)}
+        self.measure(share)
+        self.predicted = {}
+        for name, program in programs.items():
+            (folder / f"{name}.mlir").write_text(program)
             self.artifacts[name] = folder / f"{name}.so"
-            call(BUILD / "bin/shardc", "compile", folder / f"{name}.mlir", "-o", self.artifacts[name])
+            # What is partitioned already is compiled as it is.
+            call(BUILD / "bin/shardc", "compile", folder / f"{name}.mlir", "--topology", folder / "machine", "-o",
+                 self.artifacts[name])
+            manifest = json.loads(call(BUILD / "bin/shard-run", self.artifacts[name], "--manifest"))
+            self.predicted[name] = manifest["entries"][0]["predicted"]
+
+    def measure(self, share, steps=4):
+        """What the ranks compute, cores shared as they are, and a link that is as slow; both as a target description."""
+        trace = self.folder / "compute.json"
+        timed = self.run("default", steps, trace=trace)
+        self.compute_ms = timed["per_step_and_rank_ms"]["compute"]
+        self.transfer_us = share * self.compute_ms * 1e3 / self.layers
+        weight = self.width * self.width * 4
+        self.link = f"0,{weight * (WORLD - 1) / WORLD / (self.transfer_us * 1e3)}"
+        spans = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X" and e["cat"] == "compute"]
+        us = {name: statistics.median(e["dur"] for e in spans if e["name"] == name) for name in ("linear", "gelu")}
+        rows = self.rows / WORLD
+        (self.folder / "machine").write_text(
+            f"name = measured\nranks_per_node = {WORLD}\nlaunch_us = 1\n"
+            f"peak_tflops f32 = {2 * rows * self.width ** 2 / us['linear'] * 1e-6}\n"
+            f"memory_gb_per_s = {2 * rows * self.width * 4 / us['gelu'] * 1e-3}\n"
+            f"[all_gather intra algbw]\n{WORLD} 0 {weight / self.transfer_us * 1e-3}\n")
 
     def run(self, name, steps, link="", trace=None):
         options = ["--trace", trace] if trace else []
@@ -88,12 +118,12 @@ class Variants:
             self.folder / "inputs", "--outputs", self.folder / f"{name}.out", "--threads", 1, "--steps", steps + 1,
             "--format", "json", *options, env={"SHARDRT_LINK": link}))
 
-    def hidden(self, name, steps, link, transfer_us):
+    def hidden(self, name, steps):
         """The part of the link's time that is hidden. A collective's event ends when its data have crossed the link, which
         takes `transfer_us`; exposed is what the computing thread waits of that, on the rank that waits least: the
         others had been waiting for this one already."""
-        trace = self.folder / f"{name}.json"
-        self.run(name, steps, link, trace=trace)
+        trace, transfer_us = self.folder / f"{name}.json", self.transfer_us
+        self.run(name, steps, self.link, trace=trace)
         spans = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
         exposed = []  # by rank, then by collective
         for rank in range(WORLD):
@@ -112,11 +142,19 @@ class Variants:
                     exposed[-1][-1] += min(end, wait_end) - max(begin, wait_begin)
         return 1 - sum(map(min, zip(*exposed))) / (len(exposed[0]) * transfer_us)
 
+    def predicted_hidden(self, name):
+        return 1 - self.predicted[name]["exposed_us"] / (self.layers * self.transfer_us)
+
     def check(self):
         """All variants compute the same."""
         results = {name: (self.run(name, 1), load_file(self.folder / f"{name}.out")["y"])[1] for name in self.artifacts}
         for name, value in results.items():
             assert np.array_equal(value, results["unscheduled"]), f"{name} differs from the unscheduled program"
+
+
+def same_order(predicted, measured, least=0.1):
+    """Whether no two variants are in another order; predictions closer than `least` of the link's time are equal."""
+    return all(measured[a] < measured[b] for a in predicted for b in predicted if predicted[a] + least < predicted[b])
 
 
 def main():
@@ -130,33 +168,31 @@ def main():
     parser.add_argument("--trace", type=pathlib.Path, help="folder for Chrome traces of every variant over the link")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        variants = Variants(pathlib.Path(folder), args.layers, args.width, args.rows)
+        variants = Variants(pathlib.Path(folder), args.layers, args.width, args.rows, args.share)
         variants.check()
-        # What the ranks compute, cores shared as they are, without waits.
-        timed = variants.run("unscheduled", args.steps, trace=variants.folder / "trace")
-        compute_ms = timed["per_step_and_rank_ms"]["compute"]
-        wire_bytes = args.width * args.width * 4 * (WORLD - 1) / WORLD
-        link_ms = args.share * compute_ms
-        link = f"0,{args.layers * wire_bytes / (link_ms * 1e6)}"
         samples, hidden = {}, {}
         for _ in range(args.rounds):
             for name in variants.artifacts:
-                for over in ("", link):
+                for over in ("", variants.link):
                     step = variants.run(name, args.steps, over)["step_ms"]["median"]
                     samples.setdefault((name, bool(over)), []).append(step)
-                hidden.setdefault(name, []).append(variants.hidden(name, args.steps, link, link_ms * 1e3 / args.layers))
+                hidden.setdefault(name, []).append(variants.hidden(name, args.steps))
         if args.trace:
             args.trace.mkdir(parents=True, exist_ok=True)
             for name in variants.artifacts:
                 (args.trace / f"{name}.json").write_text((variants.folder / f"{name}.json").read_text())
     step = {key: statistics.median(values) for key, values in samples.items()}
+    hidden = {name: statistics.median(values) for name, values in hidden.items()}
+    predicted = {name: variants.predicted_hidden(name) for name in variants.artifacts}
     exposed = {name: step[name, True] - step[name, False] for name in variants.artifacts}
     report = {"ranks": WORLD, "cores": os.cpu_count(), "layers": args.layers, "width": args.width, "rows": args.rows,
-              "compute_ms": compute_ms, "link_ms": link_ms, "variants": {}}
+              "compute_ms": variants.compute_ms, "link_ms": args.layers * variants.transfer_us / 1e3,
+              "same_order": same_order(predicted, hidden), "variants": {}}
     for name in variants.artifacts:
+        pairs = zip(samples[name, False], samples["unscheduled", False])
         report["variants"][name] = {
-            "step_ms": step[name, False], "step_over_link_ms": step[name, True],
-            "hidden": statistics.median(hidden[name]), "without_link": step[name, False] / step["unscheduled", False],
+            "step_ms": step[name, False], "step_over_link_ms": step[name, True], "hidden": hidden[name],
+            "predicted": predicted[name], "without_link": statistics.median(a / b for a, b in pairs),
             "overlap": 1 - exposed[name] / exposed["unscheduled"]}
     print(json.dumps(report, indent=1))
 

@@ -180,6 +180,9 @@ LogicalResult Compiler::run() {
     return emitError(module.getLoc()) << "the memory that '" << options.name
                                       << "' needs depends on its dynamic dims: a memory limit "
                                          "holds for static shapes only";
+  if (options.predicted)
+    for (EntryDescription &entry : program->entries)
+      entry.predicted = options.predicted(entry.name);
   std::string sequences = verifiedSequences(module);
   if (failed(lower()))
     return failure();

@@ -27,6 +27,8 @@ struct CompileOptions {
   /// The most bytes that one rank may need, parameters included; 0: no limit. A program that needs
   /// more is an error that says what takes them.
   uint64_t memoryLimit = 0;
+  /// What to expect of a call of an entry, by name; unset, or nothing: no prediction.
+  std::function<std::optional<Prediction>(llvm::StringRef entry)> predicted;
   /// How collectives of several tensors are handed to the communicator: `exec-pack-buckets`.
   memory::BucketForm bucketForm = memory::BucketForm::Auto;
   /// Called with the module before lowering begins and after each step that has a name, for

@@ -305,10 +305,16 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
     }
     for (const std::string &variant : entry.variants)
       arena.push_back(facts.arenaBytes(variant));
-    entries.push_back(llvm::json::Object{{"name", entry.name},
-                                         {"inputs", std::move(inputs)},
-                                         {"outputs", std::move(outputs)},
-                                         {"arena_bytes", std::move(arena)}});
+    llvm::json::Object object{{"name", entry.name},
+                              {"inputs", std::move(inputs)},
+                              {"outputs", std::move(outputs)},
+                              {"arena_bytes", std::move(arena)}};
+    if (const std::optional<Prediction> &predicted = entry.predicted)
+      object["predicted"] = llvm::json::Object{{"cost_model", predicted->costModel},
+                                               {"step_us", predicted->stepUs},
+                                               {"exposed_us", predicted->exposedUs},
+                                               {"peak_bytes", predicted->peakBytes}};
+    entries.push_back(std::move(object));
   }
   llvm::json::Array libraries;
   if (facts.usesBlas)

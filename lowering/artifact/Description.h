@@ -8,6 +8,8 @@
 
 #include "lowering/cpu/Target.h"
 
+#include "passes/collectives/Predict.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 
@@ -41,6 +43,7 @@ struct EntryDescription {
   std::vector<std::string> variants; // functions
   std::vector<uint32_t>
       variantOfRank; // index into variants, SHARDRT_NO_VARIANT outside of the mesh
+  std::optional<Prediction> predicted;
 };
 
 struct ProgramDescription {

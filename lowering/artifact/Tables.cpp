@@ -25,7 +25,8 @@ static_assert(sizeof(shardrt_collective_operand) == 4 * 4);
 static_assert(sizeof(shardrt_collective) == 4 * 8 + 6 * 4 + 8);
 static_assert(sizeof(shardrt_op) == 2 * 8);
 static_assert(sizeof(shardrt_variant) == 6 * 8);
-static_assert(sizeof(shardrt_entry) == 4 * 8 + 2 * 4);
+static_assert(sizeof(shardrt_span) == 4 * 8 + 2 * 4);
+static_assert(sizeof(shardrt_entry) == 6 * 8 + 2 * 4);
 static_assert(sizeof(shardrt_constant) == 4 * 8 + 2 * 4);
 static_assert(sizeof(shardrt_program) == 5 * 8 + 4 * 4);
 static_assert(sizeof(shardrt_manifest) == 2 * 4 + 3 * 8);
@@ -47,6 +48,9 @@ private:
   Constant *i64(int64_t value) {
     return llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), value, true);
   }
+  Constant *f64(double value) {
+    return llvm::ConstantFP::get(llvm::Type::getDoubleTy(context), value);
+  }
   Constant *null() { return llvm::ConstantPointerNull::get(pointer); }
   Constant *structure(ArrayRef<Constant *> fields) {
     return llvm::ConstantStruct::getAnon(context, fields);
@@ -61,6 +65,7 @@ private:
   Constant *groups();
   Constant *collectives();
   Constant *entries();
+  Constant *spans(const EntryDescription &entry);
   Constant *constants();
 
   llvm::LLVMContext &context;
@@ -216,8 +221,19 @@ Constant *Builder::entries() {
     }
     SmallVector<int64_t> ranks(entry.variantOfRank.begin(), entry.variantOfRank.end());
     list.push_back(structure({string(entry.name), array(code), uint32s(ranks), ops,
-                              i32(code.size()), i32(opList.size())}));
+                              i32(code.size()), i32(opList.size()), spans(entry),
+                              i64(entry.predicted ? entry.predicted->spans.size() : 0)}));
   }
+  return array(list);
+}
+
+Constant *Builder::spans(const EntryDescription &entry) {
+  SmallVector<Constant *> list;
+  if (entry.predicted)
+    for (const Prediction::Span &span : entry.predicted->spans)
+      list.push_back(
+          structure({string(span.name), string(span.location), f64(span.startUs),
+                     f64(span.durationUs), i32(static_cast<int32_t>(span.stream)), i32(0)}));
   return array(list);
 }
 

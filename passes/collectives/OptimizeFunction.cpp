@@ -133,11 +133,9 @@ static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function,
   FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
   if (failed(program))
     return failure();
+  if (failed(checkPrices(*program, model)))
+    return failure();
   const Graph &graph = program->graph;
-  for (NodeId node = 0; node != graph.numNodes(); ++node)
-    if (graph.isCollective(node) && !model.supports(graph.kindOf(node)))
-      return program->opOf[node]->emitOpError("has no price in the cost model '")
-             << std::string(model.name()) << "': choose another topology";
   OptimizeResult result = optimize(graph, model, options);
   if (!result.error.empty() && mode.bestEffort) {
     OptimizeOptions asItIs = options;

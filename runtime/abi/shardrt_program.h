@@ -256,6 +256,16 @@ typedef struct shardrt_op {
   const char *location; /* module path and source line */
 } shardrt_op;
 
+/* A piece of a call as the compiler's cost model expects it, for traces. */
+typedef struct shardrt_span {
+  const char *name;
+  const char *location; /* module path and source line, may be "" */
+  double start_us;      /* from the beginning of the call */
+  double duration_us;
+  int32_t stream; /* SHARDRT_STREAM_COMPUTE, _COMM or _WAIT of shardrt.h */
+  int32_t reserved;
+} shardrt_span;
+
 typedef struct shardrt_variant {
   /* Computes outputs from inputs and parameters. 0, or the failing service's result. */
   int32_t (*run)(shardrt_frame *frame);
@@ -280,6 +290,8 @@ typedef struct shardrt_entry {
   const shardrt_op *ops; /* names for services->mark */
   uint32_t n_variants;
   uint32_t n_ops;
+  const shardrt_span *predicted; /* NULL if nothing was predicted */
+  uint64_t n_predicted;
 } shardrt_entry;
 
 /* Data that is part of the artifact: named by parameters of the manifest whose source is

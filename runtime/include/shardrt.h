@@ -311,7 +311,8 @@ SHARDRT_API void shardrt_visit_events(const shardrt_model *model, shardrt_event_
                                       void *context);
 SHARDRT_API void shardrt_clear_events(shardrt_model *model);
 /* Chrome trace (chrome://tracing, Perfetto) of several ranks: one process lane per rank, one thread
- * lane per stream. Written to a temporary file beside `path` and renamed. */
+ * lane per stream, and below it one with what the compiler predicted for each run. Written to a
+ * temporary file beside `path` and renamed. */
 SHARDRT_API shardrt_status shardrt_write_trace(const shardrt_model *const *models, size_t n_models,
                                                const char *path, shardrt_error **error);
 

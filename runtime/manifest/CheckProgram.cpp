@@ -46,6 +46,14 @@ void checkEntry(const shardrt_entry &entry, const EntrySpec &spec, int64_t world
     if (!variant.run || (variant.persistent_bytes > 0 && !variant.prepare))
       problems.add(here + "variant " + std::to_string(v) + " lacks a function");
   }
+  if (entry.n_predicted > 0 && !entry.predicted)
+    return problems.add(here + "its prediction is missing");
+  for (uint64_t i = 0; i < entry.n_predicted; ++i) {
+    const shardrt_span &span = entry.predicted[i];
+    if (!span.name || !span.location || span.stream < SHARDRT_STREAM_COMPUTE ||
+        span.stream > SHARDRT_STREAM_WAIT)
+      return problems.add(here + "piece " + std::to_string(i) + " of its prediction is malformed");
+  }
 }
 
 void checkConstant(const shardrt_constant &constant, Problems &problems) {

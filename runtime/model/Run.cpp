@@ -286,6 +286,8 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   compareRanks();
   running = &entry;
   if (entry.variant) {
+    if (events.enabled)
+      events.addRun(*entry.program, Clock::now());
     int32_t result = entry.variant->run(&frame);
     closeOp(Clock::now());
     if (result != 0 || hasFailed)

@@ -9,8 +9,9 @@
 
 namespace shardc::rt {
 
-/// Writes a Chrome trace: a process for each rank, a thread for each stream, microseconds from the
-/// earliest event. Throws Failure.
+/// Writes a Chrome trace: a process for each rank, a thread for each stream, and beside it one with
+/// what the compiler expects there, call by call. Microseconds from the earliest event. Throws
+/// Failure.
 void writeTrace(std::span<const EventLog *const> ranks, const std::string &path);
 
 } // namespace shardc::rt

@@ -4,10 +4,12 @@
 #ifndef SHARDC_RUNTIME_SUPPORT_EVENTS_H
 #define SHARDC_RUNTIME_SUPPORT_EVENTS_H
 
+#include "runtime/abi/shardrt_program.h"
 #include "runtime/include/shardrt.h"
 #include "runtime/support/Futex.h"
 
 #include <array>
+#include <span>
 #include <vector>
 
 namespace shardc::rt {
@@ -26,10 +28,20 @@ public:
                                        microseconds(start), microseconds(end) - microseconds(start),
                                        bytes});
   }
+  /// A call of an entry begins.
+  void addRun(const shardrt_entry &entry, Clock::time_point begin) {
+    runs.push_back({&entry, microseconds(begin)});
+  }
   void clear() {
+    runs.clear();
     for (auto &stream : streams)
       stream.clear();
   }
+  struct Run {
+    const shardrt_entry *entry;
+    double beginUs;
+  };
+  std::span<const Run> calls() const { return runs; }
   /// All events by start time.
   std::vector<shardrt_event> sorted() const;
 
@@ -38,6 +50,7 @@ private:
     return std::chrono::duration<double, std::micro>(t.time_since_epoch()).count();
   }
   std::array<std::vector<shardrt_event>, 3> streams;
+  std::vector<Run> runs;
 };
 
 } // namespace shardc::rt

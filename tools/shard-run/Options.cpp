@@ -25,7 +25,7 @@ OPTIONS:
   --timeout SECONDS      deadline of each collective (default 600)
   --no-overlap           run collectives where they are waited for, without a communication thread
   --trace FILE           write a Chrome trace of the steps after the first: a lane for each rank and
-                         stream
+                         stream, and beside it what the compiler predicted
   --profile              print times by module, op and collective
   --progress             say on standard error what is going on
   --format text|json     form of the summary on standard output (default text)

@@ -114,10 +114,16 @@ int run(const char *) {
   collectives.memoryLimit = *limit;
   shardc::EmbeddedConstants constants;
   if (failed(constants.open(options.model, *module)) ||
-      failed(shardc::partition(*module, options, collectives)) ||
-      failed(shardc::specialize(*module, options)))
+      failed(shardc::partition(*module, options, collectives)))
+    return 1;
+  llvm::StringMap<shardc::Prediction> predictions = shardc::predictFunctions(*module, collectives);
+  if (failed(shardc::specialize(*module, options)))
     return 1;
   shardc::CompileOptions compile;
+  compile.predicted = [&](StringRef entry) -> std::optional<shardc::Prediction> {
+    auto found = predictions.find(entry);
+    return found == predictions.end() ? std::nullopt : std::optional(found->second);
+  };
   compile.target = target;
   compile.memoryLimit = *limit;
   compile.bucketForm = bucketForm;

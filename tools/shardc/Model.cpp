@@ -4,6 +4,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "importers/Input.h"
 #include "passes/collectives/Passes.h"
+#include "passes/cost/core/TargetDescription.h"
 #include "passes/placement/Passes.h"
 
 #include "mlir/IR/AsmState.h"
@@ -158,6 +159,35 @@ LogicalResult partition(ModuleOp module, const ModelOptions &options,
   if (collectives.keep)
     return runPipeline(module, "dist-verify-schedule");
   return optimizeCollectives(module, options, collectives);
+}
+
+llvm::StringMap<Prediction> predictFunctions(ModuleOp module,
+                                             const CollectiveOptions &collectives) {
+  llvm::StringMap<Prediction> predictions;
+  std::string message;
+  std::unique_ptr<cost::CostModel> model = cost::loadModel(collectives.topology, message);
+  if (!model) {
+    module.emitWarning() << "nothing is predicted: " << StringRef(message).rtrim();
+    return predictions;
+  }
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    FailureOr<Prediction> prediction = failure();
+    {
+      // The program itself may well be right.
+      ScopedDiagnosticHandler first(module.getContext(), [&](Diagnostic &diagnostic) {
+        if (message.empty())
+          message = diagnostic.str();
+      });
+      prediction = predict(function, *model);
+    }
+    if (succeeded(prediction))
+      predictions[function.getName()] = std::move(*prediction);
+    else
+      function.emitWarning() << "nothing is predicted: " << message;
+  }
+  return predictions;
 }
 
 LogicalResult specialize(ModuleOp module, const ModelOptions &options) {

@@ -5,8 +5,11 @@
 #ifndef SHARDC_TOOLS_SHARDC_MODEL_H
 #define SHARDC_TOOLS_SHARDC_MODEL_H
 
+#include "passes/collectives/Predict.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/CommandLine.h"
 
 namespace shardc {
@@ -47,6 +50,10 @@ mlir::LogicalResult verifyProgram(mlir::ModuleOp module);
 /// order, which is checked.
 mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options,
                               const CollectiveOptions &collectives);
+
+/// What to expect of a call, by function: before it is specialised.
+llvm::StringMap<Prediction> predictFunctions(mlir::ModuleOp module,
+                                             const CollectiveOptions &collectives);
 
 /// scheduled (or local) -> one function for each kind of rank, all shapes static.
 mlir::LogicalResult specialize(mlir::ModuleOp module, const ModelOptions &options);

@@ -236,3 +236,12 @@ FailureOr<ProgramGraph> shardc::buildProgramGraph(func::FuncOp function,
   LocalCosts costs = LocalCosts::compute(function, model);
   return GraphBuilder(function, costs).run();
 }
+
+LogicalResult shardc::checkPrices(const ProgramGraph &program, const cost::CostModel &model) {
+  const Graph &graph = program.graph;
+  for (NodeId node = 0; node != graph.numNodes(); ++node)
+    if (graph.isCollective(node) && !model.supports(graph.kindOf(node)))
+      return program.opOf[node]->emitOpError("has no price in the cost model '")
+             << std::string(model.name()) << "': choose another topology";
+  return success();
+}

@@ -30,6 +30,9 @@ struct ProgramGraph {
 mlir::FailureOr<ProgramGraph> buildProgramGraph(mlir::func::FuncOp function,
                                                 const cost::CostModel &model);
 
+/// Fails, with an error at the op, where the model has no price for a collective.
+mlir::LogicalResult checkPrices(const ProgramGraph &program, const cost::CostModel &model);
+
 enum class PlanForm {
   /// Buckets are synchronous collectives; what was synchronous stays so.
   Local,

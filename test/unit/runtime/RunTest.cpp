@@ -199,4 +199,17 @@ TEST_F(Run, TraceHasEveryRankAndStream) {
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_NE(text.find("\"name\":\"rank 3\""), std::string::npos);
   EXPECT_NE(text.find("\"location\":\"fc (model.py:7)\""), std::string::npos);
+  // What the artifact expects of a call, in lanes of its own on each rank.
+  for (int rank = 0; rank != 4; ++rank)
+    for (const char *lane : {"3,\"name\":\"thread_name\",\"args\":{\"name\":\"predicted compute\"",
+                             "4,\"name\":\"thread_name\",\"args\":{\"name\":\"predicted communi",
+                             "5,\"name\":\"thread_name\",\"args\":{\"name\":\"predicted waiting\""})
+      EXPECT_NE(text.find("\"pid\":" + std::to_string(rank) + ",\"tid\":" + lane),
+                std::string::npos);
+  size_t predictions = 0;
+  for (size_t at = 0; (at = text.find("\"cat\":\"predicted\"", at)) != std::string::npos; ++at)
+    ++predictions;
+  EXPECT_EQ(predictions, 4u * 3);
+  EXPECT_NE(text.find(",\"dur\":25.000,\"args\":{\"location\":\"mlp (mlp.py:4)\""),
+            std::string::npos);
 }

@@ -198,10 +198,14 @@ static const shardrt_variant columns_variants[] = {{columns_5, NULL, pack_5, 0, 
                                                    {columns_4, NULL, pack_4, 0, 16, 0}};
 static const shardrt_variant lookup_variant = {lookup, NULL, NULL, 0, 0, 0};
 static const shardrt_variant slow_variant = {slow, NULL, NULL, 0, 0, 0};
-static const shardrt_entry entries[] = {{"forward", forward_variants, by_tp, ops, 2, 2},
-                                        {"columns", columns_variants, by_tp, NULL, 2, 0},
-                                        {"lookup", &lookup_variant, only, NULL, 1, 0},
-                                        {"slow", &slow_variant, only, ops, 1, 2}};
+static const shardrt_span expected[] = {{"product", "mlp (mlp.py:3)", 0, 40, 0, 0},
+                                        {"reduce", "mlp (mlp.py:4)", 40, 25, 1, 0},
+                                        {"wait for reduce", "", 41, 24, 2, 0}};
+static const shardrt_entry entries[] = {
+    {"forward", forward_variants, by_tp, ops, 2, 2, expected, 3},
+    {"columns", columns_variants, by_tp, NULL, 2, 0, NULL, 0},
+    {"lookup", &lookup_variant, only, NULL, 1, 0, NULL, 0},
+    {"slow", &slow_variant, only, ops, 1, 2, NULL, 0}};
 static const float bias[COLUMNS] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 static const int64_t bias_extents[] = {COLUMNS};
 static const shardrt_constant constants[] = {
