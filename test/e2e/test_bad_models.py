@@ -67,6 +67,13 @@ def test_all_mistakes_of_a_plan_at_once(compile_mlp):
             says=["unknown style 'colwize'", "--place junk: not KIND", "'dwon' matches no module", "no axis 'dp'; it has tp"])
 
 
+def test_a_mesh_over_which_nothing_is_sharded(compile_mlp):
+    warning = "nothing is sharded: every rank computes the whole model"
+    assert warning in run(*compile_mlp()).stderr
+    assert warning not in run(*compile_mlp(mesh="tp=1")).stderr
+    assert warning not in run(*compile_mlp(*MLP_TP)).stderr
+
+
 def test_plan_files(compile_mlp, tmp_path):
     plan = tmp_path / "plan.yaml"
     refused(*compile_mlp("--plan", plan), says=["cannot read the plan", "No such file"])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shardc/Model.h"
 
+#include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "importers/Input.h"
 #include "passes/collectives/Passes.h"
@@ -139,6 +140,25 @@ static LogicalResult optimizeCollectives(ModuleOp module, const ModelOptions &op
   return saveStage(module, options, "4-scheduled");
 }
 
+/// A mesh without a word about what is sharded over it is more likely forgotten than meant.
+static void warnIfNothingIsSharded(ModuleOp module) {
+  bool replicated = false, other = false;
+  auto look = [&](Type type) {
+    if (dist::LayoutAttr layout = dist::getLayout(type))
+      if (layout.getValue().mesh.numDevices() > 1)
+        (layout.getValue().isFullyReplicated() ? replicated : other) = true;
+  };
+  module.walk([&](Operation *op) {
+    llvm::for_each(op->getOperandTypes(), look);
+    llvm::for_each(op->getResultTypes(), look);
+    return other ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (replicated && !other)
+    mlir::emitWarning(module.getLoc())
+        << "nothing is sharded: every rank computes the whole model; say with --plan or --place "
+           "what is, e.g. --place 'module:*.q_proj=colwise'";
+}
+
 LogicalResult partition(ModuleOp module, const ModelOptions &options,
                         const CollectiveOptions &collectives) {
   if (isPartitioned(module))
@@ -151,8 +171,10 @@ LogicalResult partition(ModuleOp module, const ModelOptions &options,
   plan.places.assign(options.places.begin(), options.places.end());
   buildPlacePipeline(passes, plan);
   if (failed(saveStage(module, options, "1-imported")) || failed(passes.run(module)) ||
-      failed(saveStage(module, options, "2-placed")) ||
-      failed(runPipeline(module, "shardc-localize")))
+      failed(saveStage(module, options, "2-placed")))
+    return failure();
+  warnIfNothingIsSharded(module);
+  if (failed(runPipeline(module, "shardc-localize")))
     return failure();
   if (failed(saveStage(module, options, "3-local")))
     return failure();
