@@ -94,27 +94,38 @@ static Value masked(Emitter &emit, Value found, Value mask) {
   return emit.where(mask, found, emit.integer(0, aten::elementTypeOf(found)));
 }
 
+/// Looks `dim` up in this rank's part of the table, and takes 0 where another rank has the row.
+/// `look` makes the op on the local table, and the mask in the shape of its result.
+static LocalValues
+lookUp(Localizer &localizer, OpBuilder &builder, ValueRange operands, int64_t dim,
+       llvm::function_ref<std::pair<Value, Value>(const LocalLookup &, Emitter &)> look) {
+  SmallVector<unsigned> axes = localizer.operandAxes(0, dim);
+  if (axes.empty())
+    return sameOp(localizer, builder, operands);
+  if (failed(checkPartial(localizer, axes)))
+    return failure();
+  std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
+                                                localizer.operandSizes(builder, 0));
+  if (!lookup)
+    return failure();
+  Emitter emit = localizer.emitter(builder);
+  auto [found, mask] = look(*lookup, emit);
+  nameSizes(found.getDefiningOp(), lookup->size);
+  return single(masked(emit, found, mask));
+}
+
 namespace {
 
 struct EmbeddingModel : LocalizeModel<EmbeddingModel, aten::EmbeddingOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::EmbeddingOp op,
                          ValueRange operands) {
-    SmallVector<unsigned> axes = localizer.operandAxes(0, {0});
-    if (axes.empty())
-      return sameOp(localizer, builder, operands);
-    if (failed(checkPartial(localizer, axes)))
-      return failure();
-    std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], 0,
-                                                  localizer.operandSizes(builder, 0));
-    if (!lookup)
-      return failure();
-    // The padding row is for gradients, which exist before ops are localised.
-    auto rows = aten::EmbeddingOp::create(builder, op.getLoc(), lookup->table, lookup->index,
-                                          /*padding_idx=*/-1);
-    nameSizes(rows, lookup->size);
-    Emitter emit = localizer.emitter(builder);
-    int64_t rank = cast<RankedTensorType>(lookup->mask.getType()).getRank();
-    return single(masked(emit, rows, emit.unsqueeze(lookup->mask, rank)));
+    return lookUp(localizer, builder, operands, 0, [&](const LocalLookup &lookup, Emitter &emit) {
+      // The padding row is for gradients, which exist before ops are localised.
+      Value rows = aten::EmbeddingOp::create(builder, op.getLoc(), lookup.table, lookup.index,
+                                             /*padding_idx=*/-1);
+      int64_t rank = cast<RankedTensorType>(lookup.mask.getType()).getRank();
+      return std::pair(rows, emit.unsqueeze(lookup.mask, rank));
+    });
   }
 };
 
@@ -122,19 +133,10 @@ struct GatherModel : LocalizeModel<GatherModel, aten::GatherOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::GatherOp op,
                          ValueRange operands) {
     int64_t dim = static_cast<int64_t>(op.getDim());
-    SmallVector<unsigned> axes = localizer.operandAxes(0, dim);
-    if (axes.empty())
-      return sameOp(localizer, builder, operands);
-    if (failed(checkPartial(localizer, axes)))
-      return failure();
-    std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
-                                                  localizer.operandSizes(builder, 0));
-    if (!lookup)
-      return failure();
-    auto found = aten::GatherOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
-    nameSizes(found, lookup->size);
-    Emitter emit = localizer.emitter(builder);
-    return single(masked(emit, found, lookup->mask));
+    return lookUp(localizer, builder, operands, dim, [&](const LocalLookup &lookup, Emitter &) {
+      Value found = aten::GatherOp::create(builder, op.getLoc(), lookup.table, dim, lookup.index);
+      return std::pair(found, lookup.mask);
+    });
   }
 };
 
@@ -142,23 +144,14 @@ struct IndexSelectModel : LocalizeModel<IndexSelectModel, aten::IndexSelectOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::IndexSelectOp op,
                          ValueRange operands) {
     int64_t dim = static_cast<int64_t>(op.getDim());
-    SmallVector<unsigned> axes = localizer.operandAxes(0, dim);
-    if (axes.empty())
-      return sameOp(localizer, builder, operands);
-    if (failed(checkPartial(localizer, axes)))
-      return failure();
-    std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
-                                                  localizer.operandSizes(builder, 0));
-    if (!lookup)
-      return failure();
-    auto found =
-        aten::IndexSelectOp::create(builder, op.getLoc(), lookup->table, dim, lookup->index);
-    nameSizes(found, lookup->size);
-    Emitter emit = localizer.emitter(builder);
-    OpFoldResult length = localizer.operandSizes(builder, 1).front();
-    Value mask =
-        alongDim(emit, lookup->mask, length, dim, localizer.globalOperandType(0).getRank());
-    return single(masked(emit, found, mask));
+    return lookUp(localizer, builder, operands, dim, [&](const LocalLookup &lookup, Emitter &emit) {
+      Value found =
+          aten::IndexSelectOp::create(builder, op.getLoc(), lookup.table, dim, lookup.index);
+      OpFoldResult length = localizer.operandSizes(builder, 1).front();
+      Value mask =
+          alongDim(emit, lookup.mask, length, dim, localizer.globalOperandType(0).getRank());
+      return std::pair(found, mask);
+    });
   }
 };
 
