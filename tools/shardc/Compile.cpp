@@ -112,6 +112,7 @@ int run(const char *) {
   if (!module)
     return 1;
   collectives.memoryLimit = *limit;
+  collectives.flat = bucketForm != shardc::memory::BucketForm::Packed;
   shardc::EmbeddedConstants constants;
   if (failed(constants.open(options.model, *module)) ||
       failed(shardc::partition(*module, options, collectives)))

@@ -131,8 +131,7 @@ static LogicalResult optimizeCollectives(ModuleOp module, const ModelOptions &op
   optimize.caps = collectives.caps.getValue();
   optimize.memoryLimit = collectives.memoryLimit;
   optimize.bestEffort = true;
-  // The runtime takes the tensors of a bucket where they are.
-  optimize.flat = true;
+  optimize.flat = collectives.flat;
   PassManager passes(module->getContext());
   buildOptimizeCollectivesPipeline(passes, optimize);
   if (failed(passes.run(module)))

@@ -31,6 +31,8 @@ struct CollectiveOptions {
   /// Bytes; 0: as dist-schedule-collectives does without a limit. One that no order meets is
   /// reported when memory is planned.
   uint64_t memoryLimit = 0;
+  /// The runtime takes the tensors of a bucket where they are; false: they are packed.
+  bool flat = true;
 };
 
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
