@@ -152,6 +152,29 @@ class Variants:
             assert np.array_equal(value, results["unscheduled"]), f"{name} differs from the unscheduled program"
 
 
+def draw(trace, gathers, columns=96, rank=0):
+    """The last step, of so many gathers, of one rank as text: a row for each lane, measured above predicted; `#` where it is
+    busy at least half of a column's time."""
+    events = json.loads(trace.read_text())["traceEvents"]
+    lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == rank}
+    order = {e["tid"]: e["args"]["sort_index"] for e in events if e["name"] == "thread_sort_index" and e["pid"] == rank}
+    spans = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
+    begin = [e["ts"] for e in spans if lanes[e["tid"]] == "predicted communication"][-gathers]
+    spans = [e for e in spans if e["ts"] >= begin - 1]
+    width = (max(e["ts"] + e["dur"] for e in spans) - begin) / columns
+    text = f"one column is {width / 1e3:.2f} ms\n"
+    for tid in sorted(lanes, key=order.get):
+        busy = [0.0] * columns
+        for e in spans:
+            if e["tid"] != tid:
+                continue
+            for column in range(columns):
+                low, high = begin + column * width, begin + (column + 1) * width
+                busy[column] += max(0.0, min(high, e["ts"] + e["dur"]) - max(low, e["ts"]))
+        text += f"{lanes[tid]:>24} " + "".join("#" if b >= width / 2 else "." for b in busy) + "\n"
+    return text
+
+
 def same_order(predicted, measured, least=0.1):
     """Whether no two variants are in another order; predictions closer than `least` of the link's time are equal."""
     return all(measured[a] < measured[b] for a in predicted for b in predicted if predicted[a] + least < predicted[b])
@@ -165,7 +188,7 @@ def main():
     parser.add_argument("--steps", type=int, default=6, help="in one process")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each variant, taking turns")
     parser.add_argument("--share", type=float, default=0.3, help="the link's time over the compute time")
-    parser.add_argument("--trace", type=pathlib.Path, help="folder for Chrome traces of every variant over the link")
+    parser.add_argument("--trace", type=pathlib.Path, help="folder for traces of every variant over the link: for Chrome, and drawn as text")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         variants = Variants(pathlib.Path(folder), args.layers, args.width, args.rows, args.share)
@@ -181,6 +204,7 @@ def main():
             args.trace.mkdir(parents=True, exist_ok=True)
             for name in variants.artifacts:
                 (args.trace / f"{name}.json").write_text((variants.folder / f"{name}.json").read_text())
+                (args.trace / f"{name}.txt").write_text(draw(args.trace / f"{name}.json", args.layers))
     step = {key: statistics.median(values) for key, values in samples.items()}
     hidden = {name: statistics.median(values) for name, values in hidden.items()}
     predicted = {name: variants.predicted_hidden(name) for name in variants.artifacts}
