@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "passes/collectives/HalfAverages.h"
 #include "passes/collectives/OptimizeFunction.h"
 #include "passes/collectives/Passes.h"
 
@@ -17,6 +18,9 @@ struct BucketCollectives : shardc::impl::BucketCollectivesBase<BucketCollectives
   using BucketCollectivesBase::BucketCollectivesBase;
 
   void runOnOperation() override {
+    if (scaleHalf)
+      for (auto function : getOperation().getOps<func::FuncOp>())
+        numScaled += scaleHalfAverages(function);
     collectives::OptimizeOptions options;
     options.schedule = false;
     options.flat = flat;

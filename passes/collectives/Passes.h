@@ -43,6 +43,8 @@ struct OptimizeCollectivesOptions : mlir::PassPipelineOptions<OptimizeCollective
   Option<bool> bestEffort{
       *this, "best-effort",
       llvm::cl::desc("Keep the program's order where no order meets the memory limit")};
+  Option<bool> scaleHalf{*this, "scale-half",
+                         llvm::cl::desc("Averages of f16 become sums between two scalings")};
   Option<bool> flat{*this, "flat", llvm::cl::desc("Buckets are neither packed nor unpacked")};
 };
 

@@ -82,6 +82,9 @@ class OptimizerOptions {
     Option<"bestEffort", "best-effort", "bool", "false",
            "Keep the program's order where no order meets the memory limit, instead of failing: for pipelines "
            "in which whoever plans memory reports that">,
+    Option<"scaleHalf", "scale-half", "bool", "false",
+           "Averages of f16 become sums between two scalings, for transports that add in f16 (B5); libshardrt "
+           "adds in f32 and needs none">,
     Option<"flat", "flat", "bool", "false",
            "Operands of a bucket lie side by side in memory and results are used in place: no copies">,
     Option<"remarks", "remarks", "bool", "false",
@@ -134,6 +137,7 @@ def BucketCollectives : Pass<"dist-bucket-collectives", "::mlir::ModuleOp"> {
     Statistic<"numBuckets", "buckets", "Buckets of two or more collectives">,
     Statistic<"numMembers", "bucketed", "Collectives in buckets">,
     Statistic<"numAlone", "alone", "Collectives in no bucket">,
+    Statistic<"numScaled", "scaled", "Averages of f16 that became scaled sums">,
     Statistic<"peakBefore", "peak-bytes-before", "Peak memory of a rank before, predicted">,
     Statistic<"peakAfter", "peak-bytes-after", "Peak memory of a rank after, predicted">,
   ];
@@ -173,6 +177,7 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     SharedOptions.shared);
   let statistics = [
     Statistic<"numStarts", "starts", "Asynchronous collectives">,
+    Statistic<"numScaled", "scaled", "Averages of f16 that became scaled sums">,
     Statistic<"numBuckets", "buckets", "Buckets of two or more collectives">,
     Statistic<"numMembers", "bucketed", "Collectives in buckets">,
     Statistic<"exposedBefore", "exposed-us-before", "Exposed communication before, predicted">,

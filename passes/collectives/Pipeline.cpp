@@ -25,6 +25,7 @@ void shardc::buildOptimizeCollectivesPipeline(OpPassManager &manager,
   schedule.topology = options.topology;
   schedule.memoryLimit = options.memoryLimit;
   schedule.mixedDtype = options.mixedDtype;
+  schedule.scaleHalf = options.scaleHalf;
   schedule.flat = options.flat;
   schedule.bestEffort = options.bestEffort;
   manager.addPass(createScheduleCollectives(schedule));

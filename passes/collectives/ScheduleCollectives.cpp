@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "passes/collectives/HalfAverages.h"
 #include "passes/collectives/OptimizeFunction.h"
 #include "passes/collectives/Passes.h"
 
@@ -21,6 +22,9 @@ struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleColle
   using ScheduleCollectivesBase::ScheduleCollectivesBase;
 
   void runOnOperation() override {
+    if (scaleHalf)
+      for (auto function : getOperation().getOps<func::FuncOp>())
+        numScaled += scaleHalfAverages(function);
     collectives::OptimizeOptions options;
     options.bucket = bucket;
     options.flat = flat;

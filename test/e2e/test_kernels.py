@@ -8,12 +8,13 @@ import torch
 
 from kernels import check, compile_and_run
 import kernel_cases  # after kernels, which knows where pytorch_cases is
+import kernel_images
 import kernel_rows
 
 FAMILIES = {f.__name__: f for f in (
     kernel_cases.unary, kernel_cases.binary, kernel_cases.powers, kernel_cases.several_operands, kernel_cases.casts,
     kernel_rows.reductions, kernel_rows.normalizations, kernel_rows.lookups, kernel_rows.products,
-    kernel_rows.casting_reductions)}
+    kernel_rows.casting_reductions, kernel_images.images)}
 
 
 @pytest.fixture(autouse=True)
