@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from conftest import ROOT
+from conftest import ROOT, run, tool
 from plans import DATA_PARALLEL, REPLICATED_OUTPUT, places
 
 sys.path.insert(0, str(ROOT / "test/models"))
@@ -47,6 +47,62 @@ def test_symbolic_batch(compile_model, tmp_path, batch):
         want = module(**kwargs).numpy()
     (name,) = load_file(program.source.outputs)
     program.run(tmp_path, inputs=inputs, expected={name: want})
+
+
+class Lines(torch.nn.Module):
+    """Convolutions along one dim, each with its own arguments."""
+    def __init__(self):
+        super().__init__()
+        self.up = torch.nn.Conv1d(6, 8, 3)
+        self.strided = torch.nn.Conv1d(8, 10, 4, stride=2, padding=3, groups=2, bias=False)
+        self.same = torch.nn.Conv1d(10, 7, 5, padding="same", dilation=2)
+        self.down = torch.nn.Conv1d(7, 4, 1)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.same(self.strided(torch.relu(self.up(x))))))
+
+
+@pytest.mark.parametrize("decomposed", [False, True], ids=["conv1d", "convolution"])
+@pytest.mark.parametrize("mesh,plan", [("tp=1", []), ("dp=2,tp=2", ["--place", "input:x=dp:S(0)", "--place", "module:up=colwise"])])
+def test_convolutions_along_one_dim(tmp_path, mesh, plan, decomposed):
+    torch.manual_seed(0)
+    model, x = Lines().eval(), torch.randn(4, 6, 29)
+    exported = torch.export.export(model, (x,))
+    torch.export.save(exported.run_decompositions() if decomposed else exported, tmp_path / "m.pt2")
+    save_file({"x": x.numpy()}, tmp_path / "in.safetensors")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", mesh, *plan, "--place", "output:0=R", "-o", tmp_path / "m.so")
+    run(tool("shard-run"), "-n", 4 if plan else 1, tmp_path / "m.so", "--weights", tmp_path / "m.pt2", "--inputs",
+        tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors")
+    (got,), want = load_file(tmp_path / "out.safetensors").values(), model(x).detach().numpy()
+    assert got.shape == want.shape and abs(got - want).max() <= 1e-5 * abs(want).max()
+
+
+@pytest.mark.parametrize("op,shape,message", [
+    (torch.nn.Conv3d(2, 3, 3), (2, 2, 5, 6, 7), ("aten.conv3d.default, 1 use",)),
+    (torch.nn.ConvTranspose1d(3, 4, 3), (2, 3, 5), ("aten.conv_transpose1d.default, 1 use",)),
+    (torch.nn.ConvTranspose2d(3, 4, 3), (2, 3, 5, 5), ("aten.conv_transpose2d.input, 1 use",)),
+    (torch.nn.Conv1d(3, 4, 3), (3, 9), ("along one or two dims, in batches", "not 2 and 3"))], ids=lambda v: getattr(v, "_get_name", lambda: "")())
+def test_other_convolutions_are_named(tmp_path, op, shape, message):
+    """Before and after PyTorch's own decomposition, where all of them are one operator."""
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = torch.nn.Sequential(op)
+
+        def forward(self, x):
+            return self.body(x)
+
+    exported = torch.export.export(Model().eval(), (torch.randn(shape),))
+    torch.export.save(exported, tmp_path / "m.pt2")
+    done = run(tool("shard-opt"), tmp_path / "m.pt2", check=False)
+    assert done.returncode == 1 and not done.stdout
+    assert all(m in done.stderr for m in message) and "body" in done.stderr and "test_images.py:" in done.stderr
+    torch.export.save(exported.run_decompositions(), tmp_path / "d.pt2")
+    done = run(tool("shard-opt"), tmp_path / "d.pt2", check=False)
+    assert done.returncode == 1 or len(shape) == 2  # a batch of one by then
+    if done.returncode:
+        assert ("transposed convolution is not supported" in done.stderr) == ("transpose" in message[0])
+        assert "test_images.py:" in done.stderr
 
 
 def test_one_reduction_a_block(totals):

@@ -10,8 +10,16 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 
-// conv2d with padding as a word; and the general convolution, of which two dims that are not
-// transposed are supported.
+// `count` numbers of which a list of one stands for all; for a convolution along one dim, those of
+// the image of height 1 that it becomes.
+static SmallVector<int64_t> spread(ArrayRef<int64_t> list, bool line, int64_t neutral) {
+  if (line)
+    return {neutral, list.front()};
+  return list.size() == 1 ? SmallVector<int64_t>{list[0], list[0]} : SmallVector<int64_t>(list);
+}
+
+// conv1d, as a convolution of images of height 1; conv2d with padding as a word; and the general
+// convolution, of which one and two dims that are not transposed are supported.
 FailureOr<Results> buildConvolution(Call &call) {
   FailureOr<Value> input = call.tensor("input"), weight = call.tensor("weight"),
                    bias = call.tensor("bias");
@@ -28,20 +36,29 @@ FailureOr<Results> buildConvolution(Call &call) {
     if (*transposed)
       return call.error() << "a transposed convolution is not supported";
   }
+  int64_t rank = aten::typeOf(*weight).getRank();
+  if ((rank != 3 && rank != 4) || aten::typeOf(*input).getRank() != rank)
+    return call.error() << "only convolutions along one or two dims, in batches, are supported: an "
+                           "input and a weight of 3 or of 4 dims, not "
+                        << aten::typeOf(*input).getRank() << " and " << rank;
+  bool line = rank == 3;
+  if (line) {
+    input = buildUnsqueeze(call.builder, call.loc, *input, 2);
+    weight = buildUnsqueeze(call.builder, call.loc, *weight, 2);
+    if (failed(input) || failed(weight))
+      return failure();
+  }
   ArrayRef<int64_t> shape = aten::shapeOf(*weight);
-  if (shape.size() != 4 || aten::typeOf(*input).getRank() != 4)
-    return call.error() << "only convolutions of images in batches are supported: an input and a "
-                           "weight of 4 dims, not "
-                        << aten::typeOf(*input).getRank() << " and " << shape.size();
+  SmallVector<int64_t> strides = spread(**stride, line, 1), dilations = spread(**dilation, line, 1);
   SmallVector<int64_t> padding;
   if (auto *word = std::get_if<std::string_view>(call.find("padding"))) {
     padding = {0, 0};
     if (*word == "same") {
       for (unsigned dim = 0; dim < 2; ++dim) {
-        int64_t step = dilation->value()[dilation->value().size() == 1 ? 0 : dim];
-        int64_t total = step * (shape[2 + dim] - 1);
+        int64_t total = dilations[dim] * (shape[2 + dim] - 1);
         if (total % 2 != 0)
-          return call.error() << "padding 'same' would differ on the two sides of dim " << 2 + dim
+          return call.error() << "padding 'same' would differ on the two sides of dim "
+                              << 2 + dim - line
                               << ": pad before the convolution, or use an odd kernel";
         padding[dim] = total / 2;
       }
@@ -52,15 +69,22 @@ FailureOr<Results> buildConvolution(Call &call) {
     FailureOr<std::optional<SmallVector<int64_t>>> numbers = call.integers("padding");
     if (failed(numbers))
       return failure();
-    padding = **numbers;
+    padding = spread(**numbers, line, 0);
   }
   SmallVector<aten::NamedOperand> operands = {{"input", {*input}}, {"weight", {*weight}}};
   if (*bias)
     operands.push_back({"bias", {*bias}});
-  return one(call.buildOne(
+  FailureOr<Value> image = call.buildOne(
       "aten.conv2d", operands,
-      {call.integersAttr("stride", **stride), call.integersAttr("padding", padding),
-       call.integersAttr("dilation", **dilation), call.integerAttr("groups", **groups)}));
+      {call.integersAttr("stride", strides), call.integersAttr("padding", padding),
+       call.integersAttr("dilation", dilations), call.integerAttr("groups", **groups)});
+  if (failed(image) || !line)
+    return one(image);
+  auto type = aten::typeOf(*image);
+  SmallVector<int64_t> sizes(type.getShape());
+  sizes.erase(sizes.begin() + 2);
+  return one(FailureOr<Value>(
+      aten::SqueezeOp::create(call.builder, call.loc, type.clone(sizes), *image, {2})));
 }
 
 FailureOr<Results> buildBatchNorm(Call &call) {
