@@ -177,9 +177,12 @@ private:
 
   void visit(OpId op, unsigned axis) {
     claims.clear();
-    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool) {
+    // To look at what is stored in another way is no computation with it: a weight may be
+    // transposed before it is used.
+    bool isView = graph.rule(op).movesDataOnly && graph.ops[op].numOperands == 1;
+    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
       const AxisState &s = state(tensor, axis);
-      if (!s.placement.isShard())
+      if (!s.placement.isShard() || (s.placement.storage && isView && !isResult))
         return;
       if (std::optional<FactorSplit> f = projectToFactor(graph.rule(op), dims[s.placement.dim],
                                                          s.placement.split, result.sizes))
@@ -334,10 +337,13 @@ private:
           scratch.push_back(state(annotation.tensor, a).placement);
         std::optional<Layout> layout = compose(graph.mesh, graph.shape(annotation.tensor), scratch);
         std::string origin = annotation.origins.empty() ? "" : annotation.origins[axis];
-        std::string asked = annotation.layout.placements[axis].str() + " over " +
-                            graph.mesh.axes[axis].name +
-                            (origin.empty() ? "" : " (" + origin + ")");
+        std::string asked = annotation.layout.placements[axis].str();
         std::string became = layout ? layout->placements[axis].str() : "coarser";
+        // The extents that were asked for are whole units already.
+        if (became == asked)
+          continue;
+        asked +=
+            " over " + graph.mesh.axes[axis].name + (origin.empty() ? "" : " (" + origin + ")");
         std::string why = "units of " + std::to_string(s.placement.split.granule);
         if (s.placement.split.blocks > 1)
           why += " in " + std::to_string(s.placement.split.blocks) + " blocks";

@@ -68,6 +68,18 @@ TEST(Propagate, AttentionFromThreeWeights) { // (L3c): six heads over four ranks
             "S(0) over tp becomes S(0, sizes = [128, 128, 128, 0]): ops need units of 64");
 }
 
+TEST(Propagate, SaysNothingOfUnitsThatExtentsHaveAnyway) { // eight heads over four ranks
+  Model m(kTp);
+  TensorId x = m.input("x", {2, 5, 512});
+  m.selfAttention(x, "", 8);
+  for (const char *name : {"q", "k", "v"})
+    m.annotate(name, "[S(0)]");
+  Result r(m);
+  EXPECT_EQ(r.layout("q"), "[S(0)]");
+  for (const Remark &remark : r.propagation.remarks)
+    ADD_FAILURE() << remark.text;
+}
+
 TEST(Propagate, FusedAttentionEndsInBlocksOfHeads) { // (L3b), (L3c)
   Model m(kTp);
   TensorId x = m.input("x", {3, 5, 768});
@@ -133,6 +145,19 @@ TEST(Propagate, StoredParametersDoNotDisturbTheBatch) {
   EXPECT_EQ(r.layout("up"), "[S(0), S(0)], order = [1, 0]");
   EXPECT_EQ(r.layout("down"), "[S(0), S(1)]");
   EXPECT_EQ(r.layout("norm"), "[S(0), R]");
+}
+
+TEST(Propagate, TransposedStoredParametersStayStored) {
+  Model m(Mesh({{"dp", 4}}));
+  TensorId x = m.input("x", {4, 6, 32});
+  TensorId weight = m.permute(m.input("w", {32, 64}), {1, 0});
+  Shape shape{4, 6, 64};
+  TensorId y = m.op(m.rule({x, weight}, shape).einsum({"abi", "oi"}, {"abo"}), {x, weight}, shape);
+  m.annotate("x", "[S(0)]");
+  m.annotate("w", "[S(0)]", {Strength::Weak});
+  Result r(m);
+  EXPECT_EQ(r.layout(y), "[S(0)]");
+  EXPECT_EQ(r.layout(weight), "[R]"); // and not S(1), for which activations would move
 }
 
 TEST(Propagate, PinnedWeightsWinOverASequenceShard) {
