@@ -3,6 +3,7 @@
 
 #include "dialects/aten/AffineFormsDetail.h"
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Concatenation.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -201,7 +202,8 @@ Form catForm(CatOp op, const FormContext &context) {
   Form joined;
   std::optional<int64_t> step;
   // A part of several elements tells the step; one element before it must fit.
-  for (Value part : op.getTensors()) {
+  SmallVector<Value> parts = partsOfCat(op.getTensors());
+  for (Value part : parts) {
     const AffineForm *form = context.forms.getAffine(part);
     if (!form)
       return std::nullopt;
@@ -210,7 +212,7 @@ Form catForm(CatOp op, const FormContext &context) {
   }
   if (!step)
     return std::nullopt; // single elements only: rare, and may be anything
-  for (Value part : op.getTensors()) {
+  for (Value part : parts) {
     int64_t size = shapeOf(part)[dim];
     if (size == 0)
       continue;

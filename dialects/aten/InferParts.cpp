@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Concatenation.h"
 
 using namespace mlir;
 
@@ -115,17 +116,18 @@ static FailureOr<Shape> unite(Inference &inference, ValueRange tensors, int64_t 
 LogicalResult CatOp::infer(Inference &inference, Adaptor op) {
   if (op.getTensors().empty())
     return inference.error("needs at least one tensor");
-  int64_t dim = op.getDim(), rank = shapeOf(op.getTensors().front()).size();
+  SmallVector<Value> parts = partsOfCat(op.getTensors());
+  int64_t dim = op.getDim(), rank = rankOfCat(op.getTensors());
   if (rank == 0)
     return inference.error("needs tensors of at least one dim");
   if (failed(inference.checkDim(dim, rank, "dim")))
     return failure();
-  FailureOr<Shape> shape = unite(inference, op.getTensors(), dim);
+  FailureOr<Shape> shape = unite(inference, parts, dim);
   FailureOr<Type> type = inference.promote(op.getTensors());
   if (failed(shape) || failed(type))
     return failure();
   int64_t &total = (*shape)[dim];
-  for (Value tensor : op.getTensors().drop_front()) {
+  for (Value tensor : ArrayRef(parts).drop_front()) {
     int64_t size = shapeOf(tensor)[dim];
     total = ShapedType::isDynamic(total) || ShapedType::isDynamic(size) ? ShapedType::kDynamic
                                                                         : total + size;

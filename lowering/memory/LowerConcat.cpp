@@ -6,6 +6,7 @@
 #include "lowering/memory/HostProgram.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Concatenation.h"
 #include "dialects/dist/Dist.h"
 #include "lowering/linalg/Iteration.h"
 
@@ -22,12 +23,10 @@ int64_t dimOf(Operation *concat) {
   return cast<aten::StackOp>(concat).getDim();
 }
 
-/// PyTorch ignores empty vectors among operands of another rank.
 bool isIgnored(Operation *concat, unsigned part) {
-  auto type = cast<RankedTensorType>(concat->getOperand(part).getType());
   auto result = cast<RankedTensorType>(concat->getResult(0).getType());
-  return isa<aten::CatOp>(concat) && type.getRank() == 1 && type.getDimSize(0) == 0 &&
-         result.getRank() != 1;
+  return isa<aten::CatOp>(concat) &&
+         aten::isSkippedByCat(concat->getOperand(part), result.getRank());
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "lowering/memory/SizeInference.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Concatenation.h"
 #include "lowering/linalg/Iteration.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -97,17 +98,11 @@ struct Inferrer {
           return sizes;
         })
         .Case([&](aten::CatOp cat) {
-          Sizes sizes = sizesOf(cat.getTensors().front());
+          SmallVector<Value> parts = aten::partsOfCat(cat.getTensors());
+          Sizes sizes = sizesOf(parts.front());
           Size total = math.constant(0);
-          for (Value tensor : cat.getTensors()) {
-            Sizes part = sizesOf(tensor);
-            // PyTorch skips empty vectors among tensors of another rank.
-            if (part.size() == 1 && isConstant(part[0], 0))
-              continue;
-            if (sizes.size() != part.size())
-              sizes = part;
-            total = math.add(total, part[cat.getDim()]);
-          }
+          for (Value tensor : parts)
+            total = math.add(total, sizesOf(tensor)[cat.getDim()]);
           sizes[cat.getDim()] = total;
           return sizes;
         })

@@ -3,6 +3,7 @@
 #include "passes/localize/GlobalSizes.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Concatenation.h"
 #include "dialects/dist/FunctionAttributes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -237,7 +238,7 @@ GlobalSizes::Known GlobalSizes::infer(OpResult result, int64_t dim) const {
       slice && dim == static_cast<int64_t>(slice.getDim()))
     return {sliced(slice), Value()};
   if (auto cat = dyn_cast<aten::CatOp>(op); cat && dim == static_cast<int64_t>(cat.getDim()))
-    return sumAlong(cat.getTensors(), dim);
+    return sumAlong(aten::partsOfCat(cat.getTensors()), dim);
   if (auto split = dyn_cast<aten::SplitWithSizesOp>(op);
       split && dim == static_cast<int64_t>(split.getDim()))
     return ofMixed(getMixedValues(split.getStaticSplitSizes(), split.getSplitSizes(),

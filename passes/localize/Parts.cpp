@@ -3,6 +3,7 @@
 // Parts and wholes along a sharded dim: what each rank needs must be its own, at a place that may
 // differ from rank to rank (a fused weight in blocks is cut into its blocks this way).
 
+#include "dialects/aten/Concatenation.h"
 #include "passes/localize/Models.h"
 
 #include <limits>
@@ -140,8 +141,11 @@ struct CatModel : LocalizeModel<CatModel, aten::CatOp> {
     int64_t dim = static_cast<int64_t>(op.getDim());
     bool sharded = !localizer.resultLayout(0)->splitOfDim(dim).empty();
     bool isStatic = !ShapedType::isDynamic(localizer.globalResultType(0).getDimSize(dim));
+    int64_t rank = aten::rankOfCat(op.getTensors());
     std::vector<SplitDim> inputs;
     for (unsigned i = 0; i < operands.size(); ++i) {
+      if (aten::isSkippedByCat(op.getTensors()[i], rank))
+        continue;
       sharded |= !localizer.operandAxes(i, dim).empty();
       inputs.push_back(localizer.operandDim(i, dim));
       isStatic &= !ShapedType::isDynamic(inputs.back().size);

@@ -90,6 +90,7 @@ def lookups():
             yield Case([x], "aten.constant_pad_nd {0} [1, -2, 0, 3] {{value = 1.5}}",
                        lambda x: A.constant_pad_nd(x, [1, -2, 0, 3], 1.5))
         yield Case([x, x[:, :2].contiguous()], "aten.cat {0}, {1} dim 1", lambda x, y: torch.cat([x, y], 1))
+        yield Case([x[:0, 0].contiguous(), x, x], "aten.cat {0}, {1}, {2} dim 1", lambda *x: torch.cat(x, 1))
     yield Case([], "aten.arange [7 : -4 : -3] f32", lambda: torch.arange(7, -4, -3, dtype=F32))
 
 

@@ -4,6 +4,7 @@
 #include "importers/torch_export/import/Builders.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Concatenation.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -167,7 +168,8 @@ private:
     else if (present.size() != list->size())
       return call.error() << "the list '" << place.name << "' has elements that are None";
     if (rank < 0 && !present.empty())
-      rank = aten::typeOf(present.front()).getRank();
+      rank =
+          name == "aten.cat" ? aten::rankOfCat(present) : aten::typeOf(present.front()).getRank();
     operands.push_back({place.name, std::move(present)});
     return success();
   }

@@ -244,11 +244,15 @@ def wholes():
     shapes = [s[:d] + [random.choice(SIZES)] + s[d + 1:] for _ in range(n)]
     if len(s) > 1 and random.random() < 0.1:
         shapes[-1][d - 1] += 1
+    if random.random() < 0.2:       # skipped, but its element type counts
+        shapes.insert(random.randint(0, n), [0])
+        n += 1
     names = ", ".join(f"{{{i}}}" for i in range(n))
     if random.random() < 0.5:
         return ([(t, random.choice(ALL)) for t in shapes], f"aten.cat {names} dim {d}",
                 lambda *x: torch.cat(x, d))
-    d = random.randint(0, len(s))
+    d, n = random.randint(0, len(s)), random.randint(1, 4)
+    names = ", ".join(f"{{{i}}}" for i in range(n))
     return ([(s, torch.int8)] * n, f"aten.stack {names} dim {d}", lambda *x: torch.stack(x, d))
 
 
