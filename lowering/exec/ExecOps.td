@@ -62,7 +62,7 @@ def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyType>:$args,
                        OptionalAttr<StrAttr>:$name);
-  let assemblyFormat = "$kernel `(` $args `)` (`name` $name^)? attr-dict `:` type($args)";
+  let assemblyFormat = "$kernel `(` $args `)` (`name` $name^)? attr-dict (`:` type($args)^)?";
 }
 
 def Exec_GemmOp : Exec_Op<"gemm"> {
@@ -121,7 +121,7 @@ def Exec_ParallelCallOp : Exec_Op<"parallel_call", [DeclareOpInterfaceMethods<Sy
   let arguments = (ins FlatSymbolRefAttr:$body, Variadic<AnyType>:$args, Index:$count,
                        ConfinedAttr<I64Attr, [IntPositive]>:$grain);
   let assemblyFormat = [{
-    $body `(` $args `)` `to` $count `grain` $grain attr-dict `:` type($args)
+    $body `(` $args `)` `to` $count `grain` $grain attr-dict (`:` type($args)^)?
   }];
 }
 
@@ -225,7 +225,8 @@ def Exec_CollectiveOp : Exec_CollectiveOpBase<"collective"> {
     `shardrt_collective` of the runtime. `element_types` are those of the tensors (memory has i8 for bool).
   }];
   let assemblyFormat = [{
-    $kind custom<CombineKind>($reduction) `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
+    $kind custom<CombineKind>($reduction) `over` qualified($group) `(` ($inputs^ `:` type($inputs))? `)` `->`
+    `(` ($outputs^ `:` type($outputs))? `)`
     (`sizes` `(` $sizes^ `)`)? attr-dict
   }];
 }
@@ -238,7 +239,8 @@ def Exec_StartOp : Exec_CollectiveOpBase<"start"> {
   }];
   let results = (outs I64:$token);
   let assemblyFormat = [{
-    $kind custom<CombineKind>($reduction) `over` qualified($group) `(` $inputs `:` type($inputs) `)` `->` `(` $outputs `:` type($outputs) `)`
+    $kind custom<CombineKind>($reduction) `over` qualified($group) `(` ($inputs^ `:` type($inputs))? `)` `->`
+    `(` ($outputs^ `:` type($outputs))? `)`
     (`sizes` `(` $sizes^ `)`)? attr-dict
   }];
 }

@@ -11,6 +11,10 @@ func.func private @kernel(%x: memref<8x?xf32, strided<[?, 2]>>, %y: memref<8x64x
   return
 }
 
+func.func private @nothing() attributes {exec.kernel} {
+  return
+}
+
 // CHECK-LABEL: func.func @entry(
 // CHECK-SAME: %[[N:.*]]: index) attributes {exec.entry}
 func.func @entry(%n: index) attributes {exec.entry} {
@@ -52,6 +56,16 @@ func.func @entry(%n: index) attributes {exec.entry} {
        scatter_extents = [array<i64>], pairs = array<i64>}
   // CHECK: exec.wait %[[T]]
   exec.wait %t
+
+  // Nothing is passed, nothing is sent.
+  // CHECK: exec.launch @nothing()
+  exec.launch @nothing()
+  // CHECK: exec.launch @nothing() name "nothing" {note = 1 : i64}
+  exec.launch @nothing() name "nothing" {note = 1 : i64}
+  // CHECK: exec.collective "all_reduce" sum over #tp() -> ()
+  exec.collective "all_reduce" sum over #tp () -> ()
+      {element_types = [], gather_dims = array<i64>, scatter_dims = array<i64>, extents = [], gather_extents = [],
+       scatter_extents = [], pairs = array<i64>}
   return
 }
 
@@ -65,8 +79,13 @@ func.func @loops(%n: index, %c: i1, %ids: memref<?xi64>) {
   }
   // CHECK: exec.parallel_call @range(%[[C]]) to %[[N]] grain 16 : i1
   exec.parallel_call @range(%c) to %n grain 16 : i1
+  // CHECK: exec.parallel_call @range_alone() to %[[N]] grain 1{{$}}
+  exec.parallel_call @range_alone() to %n grain 1
   // CHECK: exec.check_range %[[IDS]] in[%[[N]], %[[N]]), "no such row" : memref<?xi64>
   exec.check_range %ids in [%n, %n), "no such row" : memref<?xi64>
+  return
+}
+func.func private @range_alone(%begin: index, %end: index) {
   return
 }
 func.func private @range(%c: i1, %begin: index, %end: index) {
