@@ -27,6 +27,7 @@ void buildPlacePipeline(OpPassManager &passes, const ApplyPlanOptions &plan) {
   // Constants and masks fold before they are placed: what is the same on all ranks needs no plan.
   passes.addPass(createCanonicalizerPass());
   passes.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
+  passes.addNestedPass<func::FuncOp>(aten::createAtenUnflattenProducts());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createPropagateShardings());
   passes.addNestedPass<func::FuncOp>(createPlaceTensors());

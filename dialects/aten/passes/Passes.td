@@ -72,6 +72,38 @@ def AtenFoldMasks : Pass<"aten-fold-masks", "::mlir::func::FuncOp"> {
   ];
 }
 
+def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncOp"> {
+  let summary = "Products that were flattened to two dims keep the dims that they had";
+  let description = [{
+    Exporters flatten the batch and the sequence of a tensor into one dim, multiply (`mm`, `addmm`) and take the dims
+    apart again. The merged dim can be sharded along with one of its parts only, and not at all along with the second
+    where sizes are symbols. A `linear` needs no merged dim. Form in: imported, form out: imported.
+
+    Before:
+    ```mlir
+    func.func @f(%x: tensor<?x16x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>) -> tensor<?x16x32xf32> {
+      %n = aten.sym_size %x dim 0 : (tensor<?x16x64xf32>) -> index
+      %c16 = arith.constant 16 : index
+      %m = arith.muli %n, %c16 : index
+      %v = aten.view %x [%m, 64] : (tensor<?x16x64xf32>) -> tensor<?x64xf32>
+      %p = aten.addmm %b, %v, %w : (tensor<32xf32>, tensor<?x64xf32>, tensor<64x32xf32>) -> tensor<?x32xf32>
+      %y = aten.view %p [%n, 16, 32] : (tensor<?x32xf32>) -> tensor<?x16x32xf32>
+      return %y : tensor<?x16x32xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<?x16x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>) -> tensor<?x16x32xf32> {
+      %t = aten.permute %w [1, 0] : (tensor<64x32xf32>) -> tensor<32x64xf32>
+      %y = aten.linear %x, %t, %b : (tensor<?x16x64xf32>, tensor<32x64xf32>, tensor<32xf32>) -> tensor<?x16x32xf32>
+      return %y : tensor<?x16x32xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::aten::AtenDialect"];
+  let statistics = [Statistic<"numProducts", "products", "Products that need no flattened operand">];
+}
+
 def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::FuncOp"> {
   let summary = "Convolutions to matrix products";
   let description = [{
