@@ -32,7 +32,8 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::artifact;
 
-void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketForm) {
+void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketForm,
+                                   ArrayRef<std::string> memorySizes) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
@@ -44,7 +45,9 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(memory::createPlanArena());
-  pm.addPass(memory::createAccountMemory());
+  memory::AccountMemoryOptions account;
+  account.sizes.assign(memorySizes.begin(), memorySizes.end());
+  pm.addPass(memory::createAccountMemory(account));
   OpPassManager &kernels = pm.nest<func::FuncOp>();
   kernels.addPass(createAtenToLinalg());
   kernels.addPass(createFuseKernelOps());
@@ -88,7 +91,7 @@ private:
 
 LogicalResult Compiler::lower() {
   PassManager pm(module.getContext());
-  buildLowerCpuPipeline(pm, options.bucketForm);
+  buildLowerCpuPipeline(pm, options.bucketForm, options.memorySizes);
   return pm.run(module);
 }
 
@@ -176,10 +179,6 @@ LogicalResult Compiler::run() {
   FailureOr<ProgramDescription> program = describeProgram(module, options.name, options.constants);
   if (failed(program))
     return failure();
-  if (options.memoryLimit != 0 && !program->symbols.empty())
-    return emitError(module.getLoc()) << "the memory that '" << options.name
-                                      << "' needs depends on its dynamic dims: a memory limit "
-                                         "holds for static shapes only";
   if (options.predicted)
     for (EntryDescription &entry : program->entries)
       entry.predicted = options.predicted(entry.name);
@@ -189,7 +188,7 @@ LogicalResult Compiler::run() {
   if (options.onStage)
     options.onStage(module, "lowered");
   collectFacts();
-  if (failed(checkMemoryLimit(module, *program, options.memoryLimit)))
+  if (failed(checkMemoryLimit(module, *program, options.memoryLimit, options.memorySizes)))
     return failure();
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = cpu::createTargetMachine(target);
   if (!machine)

@@ -27,6 +27,8 @@ struct CompileOptions {
   /// The most bytes that one rank may need, parameters included; 0: no limit. A program that needs
   /// more is an error that says what takes them.
   uint64_t memoryLimit = 0;
+  /// For which sizes that limit holds: a value of every symbol ("batch=8").
+  std::vector<std::string> memorySizes;
   /// What to expect of a call of an entry, by name; unset, or nothing: no prediction.
   std::function<std::optional<Prediction>(llvm::StringRef entry)> predicted;
   /// How collectives of several tensors are handed to the communicator: `exec-pack-buckets`.
@@ -46,7 +48,8 @@ mlir::LogicalResult compileToSharedObject(mlir::ModuleOp module, const CompileOp
 
 /// The passes that it runs, from the local stage to LLVM's dialect: `--shardc-lower-cpu`.
 void buildLowerCpuPipeline(mlir::OpPassManager &pm,
-                           memory::BucketForm bucketForm = memory::BucketForm::Auto);
+                           memory::BucketForm bucketForm = memory::BucketForm::Auto,
+                           llvm::ArrayRef<std::string> memorySizes = {});
 void registerLowerCpuPipeline();
 
 } // namespace shardc

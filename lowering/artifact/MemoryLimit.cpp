@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <numeric>
@@ -61,12 +62,13 @@ std::string largestParameters(const Account &account, const ProgramDescription &
 }
 
 void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const Account &account,
-            const ProgramDescription &program, uint64_t limit) {
+            const ProgramDescription &program, uint64_t limit, ArrayRef<std::string> sizes) {
   InFlightDiagnostic error =
       emitError(function->getLoc())
       << "'" << entry << "' needs " << bytesText(account.total()) << " on rank " << ranks.front()
       << (ranks.size() > 1 ? " and " + std::to_string(ranks.size() - 1) + " more" : "")
-      << ", the limit is " << bytesText(int64_t(limit));
+      << (sizes.empty() ? "" : " with " + llvm::join(sizes, ", ")) << ", the limit is "
+      << bytesText(int64_t(limit));
   Location nowhere = UnknownLoc::get(function->getContext());
   error.attachNote(nowhere) << "slices of " << account.parameters.size()
                             << " parameters: " << bytesText(account.parameterBytes())
@@ -82,8 +84,8 @@ void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const 
 
 } // namespace
 
-LogicalResult checkMemoryLimit(ModuleOp lowered, const ProgramDescription &program,
-                               uint64_t limit) {
+LogicalResult checkMemoryLimit(ModuleOp lowered, const ProgramDescription &program, uint64_t limit,
+                               ArrayRef<std::string> sizes) {
   if (limit == 0)
     return success();
   LogicalResult result = success();
@@ -102,7 +104,7 @@ LogicalResult checkMemoryLimit(ModuleOp lowered, const ProgramDescription &progr
           ranks.push_back(rank);
       if (ranks.empty())
         continue;
-      report(function, entry.name, ranks, account, program, limit);
+      report(function, entry.name, ranks, account, program, limit, sizes);
       result = failure();
     }
   return result;

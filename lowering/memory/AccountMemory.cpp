@@ -2,7 +2,10 @@
 
 #include "lowering/memory/BufferLifetimes.h"
 #include "lowering/memory/Passes.h"
+#include "lowering/memory/SizeEstimator.h"
 
+#include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 
 #include "mlir/IR/Builders.h"
@@ -18,28 +21,89 @@ using namespace shardc::memory;
 
 namespace {
 
-/// Bytes of a dense buffer, or -1 where they depend on symbols.
-int64_t bytesOf(Type type) {
-  auto memref = cast<MemRefType>(type);
-  if (!memref.hasStaticShape())
-    return -1;
-  return memref.getNumElements() * llvm::divideCeil(memref.getElementTypeBitWidth(), 8);
+int64_t staticBytes(MemRefType type) {
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? 1 : size;
+  return bytes;
 }
 
 struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
+  using AccountMemoryBase::AccountMemoryBase;
+
   void runOnOperation() override {
+    for (StringRef text : sizes) {
+      auto [name, value] = text.split('=');
+      if (name.empty() || value.getAsInteger(10, symbols[name])) {
+        getOperation().emitError()
+            << "'" << text << "' is not the value of a symbol: expected NAME=NUMBER";
+        return signalPassFailure();
+      }
+    }
     for (auto entry : getOperation().getOps<func::FuncOp>())
-      if (entry->hasAttr(exec::kEntryAttr))
+      if (entry->hasAttr(exec::kEntryAttr) && hasSizes(entry))
         account(entry);
+  }
+
+  bool hasSizes(func::FuncOp entry) {
+    auto list = entry->getAttrOfType<ArrayAttr>(dist::kSymbolsAttr);
+    return !list || llvm::all_of(list.getAsRange<dist::SymbolAttr>(), [&](dist::SymbolAttr symbol) {
+      return symbols.contains(symbol.getName().getValue());
+    });
+  }
+
+  /// Bytes of a dense argument; -1 where its sizes are not written down.
+  int64_t argumentBytes(func::FuncOp entry, unsigned argument, SizeEstimator &estimator) {
+    auto type = cast<MemRefType>(entry.getArgumentTypes()[argument]);
+    int64_t bytes = staticBytes(type);
+    if (type.hasStaticShape())
+      return bytes;
+    auto extents = entry.getArgAttrOfType<ArrayAttr>(argument, kArgumentExtentsAttr);
+    if (!extents)
+      return -1;
+    for (auto [size, extent] : llvm::zip_equal(type.getShape(), extents))
+      if (ShapedType::isDynamic(size))
+        bytes *= estimator.value(extent);
+    return bytes;
+  }
+
+  int64_t bufferBytes(exec::AllocOp op, SizeEstimator &estimator) {
+    int64_t bytes = staticBytes(op.getBuffer().getType());
+    for (Value size : op.getSizes())
+      bytes *= estimator.value(size);
+    return bytes;
+  }
+
+  /// As planned, or as the plan function would compute it.
+  std::optional<int64_t> arenaBytes(func::FuncOp entry) {
+    if (auto bytes = entry->getAttrOfType<IntegerAttr>(exec::kArenaBytesAttr))
+      return bytes.getInt();
+    auto name = entry->getAttrOfType<FlatSymbolRefAttr>(exec::kPlanAttr);
+    auto plan = name ? getOperation().lookupSymbol<func::FuncOp>(name.getValue()) : func::FuncOp();
+    if (!plan)
+      return std::nullopt;
+    SizeEstimator estimator(plan, symbols);
+    std::optional<int64_t> bytes;
+    for (Operation &op : plan.getBody().front()) {
+      if (auto total = dyn_cast<exec::SetArenaBytesOp>(op))
+        bytes = estimator.value(total.getBytes());
+      // One after the other: no recursion through long chains of offsets.
+      for (Value result : op.getResults())
+        if (result.getType().isIndex())
+          (void)estimator.value(result);
+    }
+    return bytes;
   }
 
   void account(func::FuncOp entry) {
     Builder b(entry.getContext());
+    SizeEstimator estimator(entry, symbols);
+    std::optional<int64_t> arena = arenaBytes(entry);
     SmallVector<int64_t> parameters;
     int64_t caller = 0;
-    bool known = entry->hasAttr(exec::kArenaBytesAttr);
+    bool known = arena.has_value();
     for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
-      int64_t bytes = bytesOf(entry.getArgumentTypes()[i]);
+      int64_t bytes = argumentBytes(entry, i, estimator);
       known &= bytes >= 0;
       if (entry.getArgAttrOfType<StringAttr>(i, exec::kArgumentAttr).getValue() != "parameter") {
         caller += bytes;
@@ -53,16 +117,16 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     }
     if (!known)
       return;
-    entry->setAttr(
-        exec::kMemoryAttr,
-        b.getDictionaryAttr({b.getNamedAttr("parameters", b.getDenseI64ArrayAttr(parameters)),
-                             b.getNamedAttr("caller", b.getI64IntegerAttr(caller)),
-                             b.getNamedAttr("arena", entry->getAttr(exec::kArenaBytesAttr)),
-                             b.getNamedAttr("peak", b.getArrayAttr(largestAtPeak(entry)))}));
+    entry->setAttr(exec::kMemoryAttr,
+                   b.getDictionaryAttr(
+                       {b.getNamedAttr("parameters", b.getDenseI64ArrayAttr(parameters)),
+                        b.getNamedAttr("caller", b.getI64IntegerAttr(caller)),
+                        b.getNamedAttr("arena", b.getI64IntegerAttr(*arena)),
+                        b.getNamedAttr("peak", b.getArrayAttr(largestAtPeak(entry, estimator)))}));
   }
 
   /// [bytes, place that fills it] of the buffers that live when most bytes do, largest first.
-  SmallVector<Attribute> largestAtPeak(func::FuncOp entry) {
+  SmallVector<Attribute> largestAtPeak(func::FuncOp entry, SizeEstimator &estimator) {
     BufferLifetimes lifetimes(entry);
     struct Change {
       unsigned step;
@@ -71,7 +135,7 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     SmallVector<Change> changes;
     for (exec::AllocOp op : lifetimes.buffers())
       if (auto interval = lifetimes.interval(op.getBuffer())) {
-        int64_t bytes = bytesOf(op.getBuffer().getType());
+        int64_t bytes = bufferBytes(op, estimator);
         changes.push_back({interval->first, bytes});
         changes.push_back({interval->last + 1, -bytes});
       }
@@ -92,7 +156,7 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     for (exec::AllocOp op : lifetimes.buffers())
       if (auto interval = lifetimes.interval(op.getBuffer()))
         if (interval->first <= peak && peak <= interval->last)
-          holders.push_back({bytesOf(op.getBuffer().getType()), op});
+          holders.push_back({bufferBytes(op, estimator), op});
     llvm::stable_sort(holders, [](auto &a, auto &b) { return a.first > b.first; });
     constexpr size_t mostHolders = 8;
     if (holders.size() > mostHolders)
@@ -104,6 +168,8 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
           {b.getI64IntegerAttr(bytes), b.getStringAttr(describePlace(op.getLoc()))}));
     return list;
   }
+
+  llvm::StringMap<int64_t> symbols;
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "lowering/memory/HostProgram.h"
 #include "lowering/memory/Passes.h"
+#include "lowering/memory/SizeEstimator.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
@@ -38,6 +39,7 @@ public:
 
 private:
   FailureOr<func::FuncOp> makeFunction();
+  ArrayAttr argumentExtents(unsigned argument);
   LogicalResult placeInputs(func::FuncOp target);
   FailureOr<Sizes> argumentSizes(unsigned argument);
   LogicalResult lower(Operation *op);
@@ -49,6 +51,34 @@ private:
 
 MemRefType denseType(RankedTensorType type) {
   return MemRefType::get(type.getShape(), storageType(type.getElementType()));
+}
+
+/// How large a dim of an argument is, by the sizes of the whole tensor and its layout.
+dist::ExtentsAttr extentsOf(Attribute globalSize, dist::LayoutAttr layout, unsigned dim) {
+  auto symbolic = cast<dist::SizeAttr>(globalSize);
+  return layout ? dist::ExtentsAttr::get(symbolic, layout, dim) : dist::ExtentsAttr::get(symbolic);
+}
+
+/// Of an argument, or of a result, which follow as arguments; null where all dims are static or
+/// their sizes are not written down.
+ArrayAttr EntryLowering::argumentExtents(unsigned argument) {
+  func::FuncOp source = program.source;
+  unsigned count = source.getNumArguments();
+  bool isResult = argument >= count;
+  RankedTensorType type = tensorOf(isResult ? source.getResultTypes()[argument - count]
+                                            : source.getArgumentTypes()[argument]);
+  auto attribute = [&](StringRef name) {
+    return isResult ? source.getResultAttr(argument - count, name)
+                    : source.getArgAttr(argument, name);
+  };
+  auto global = dyn_cast_or_null<ArrayAttr>(attribute(dist::kSizesAttr));
+  if (type.hasStaticShape() || !global)
+    return nullptr;
+  auto layout = dyn_cast_or_null<dist::LayoutAttr>(attribute(dist::kLayoutAttr));
+  SmallVector<Attribute> extents;
+  for (auto [dim, size] : llvm::enumerate(global))
+    extents.push_back(extentsOf(size, layout, dim));
+  return program.builder.getArrayAttr(extents);
 }
 
 FailureOr<func::FuncOp> EntryLowering::makeFunction() {
@@ -84,6 +114,9 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
   for (unsigned i = 0; i < source.getNumArguments(); ++i)
     if (Attribute index = source.getArgAttr(i, exec::kIndexAttr))
       signature.argument(i).set(exec::kIndexAttr, index);
+  for (unsigned i = 0; i < types.size(); ++i)
+    if (ArrayAttr extents = argumentExtents(i))
+      signature.argument(i).set(kArgumentExtentsAttr, extents);
   signature.store();
   target.addEntryBlock();
   return target;
@@ -106,10 +139,7 @@ FailureOr<Sizes> EntryLowering::argumentSizes(unsigned argument) {
       return source.emitOpError("has an argument whose dim ")
              << dim << " is dynamic, but no '" << dist::kSizesAttr
              << "' that says its size: " << type;
-    auto symbolic = cast<dist::SizeAttr>(global[dim]);
-    dist::ExtentsAttr extents =
-        layout ? dist::ExtentsAttr::get(symbolic, layout, dim) : dist::ExtentsAttr::get(symbolic);
-    sizes.push_back(program.extent(source.getLoc(), extents));
+    sizes.push_back(program.extent(source.getLoc(), extentsOf(global[dim], layout, dim)));
   }
   return sizes;
 }

@@ -119,13 +119,17 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
   let description = [{
     After `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter, the inputs and
     outputs that the caller gives, the arena, and the largest buffers that live when most bytes do, with the place
-    that fills them. Entries whose sizes depend on symbols have none. `shardc compile --memory-limit` reads it.
+    that fills them. Entries whose sizes depend on symbols that `sizes` does not name have none. `shardc compile
+    --memory-limit` reads it.
 
     ```mlir
     func.func @f(...) attributes {exec.arena_bytes = 4096 : i64, exec.entry, exec.memory = {
       parameters = array<i64: 2048, 64>, caller = 512 : i64, arena = 4096 : i64, peak = [[4096 : i64, "up (model.py:8)"]]}}
     ```
   }];
+  let options = [
+    ListOption<"sizes", "sizes", "std::string",
+               "Values of symbols, e.g. sizes=batch=8,sequence=128: memory is that of such a run, on the first rank">];
 }
 
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD

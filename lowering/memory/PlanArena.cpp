@@ -2,16 +2,15 @@
 
 #include "lowering/memory/BufferLifetimes.h"
 #include "lowering/memory/Passes.h"
+#include "lowering/memory/SizeEstimator.h"
 #include "lowering/memory/core/ArenaPlanner.h"
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
-#include "dialects/dist/TypicalSizes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace shardc::memory {
@@ -31,52 +30,6 @@ int64_t elementBytes(exec::AllocOp op) {
   return llvm::divideCeil(op.getBuffer().getType().getElementTypeBitWidth(), 8);
 }
 
-/// Value of an index computation when every symbol has its representative value, for ordering only.
-class Estimator {
-public:
-  explicit Estimator(func::FuncOp entry) : entry(entry) {}
-
-  int64_t value(Value index) {
-    auto [it, inserted] = known.try_emplace(index, 1);
-    if (!inserted)
-      return it->second;
-    Operation *op = index.getDefiningOp();
-    int64_t result = op ? compute(op) : dist::kTypicalSymbol;
-    return known[index] = result;
-  }
-
-private:
-  int64_t compute(Operation *op) {
-    if (auto extent = dyn_cast<dist::ExtentOp>(op)) {
-      SmallVector<int64_t> origin;
-      if (dist::MeshAttr mesh = extent.getExtents().getMesh())
-        origin.assign(mesh.getValue().axes.size(), 0);
-      return extent.getExtents()
-          .evaluate(origin, [&](StringRef name) { return std::optional(symbol(name)); })
-          .value_or(dist::kTypicalSymbol);
-    }
-    SmallVector<Attribute> operands;
-    for (Value operand : op->getOperands()) {
-      if (!operand.getType().isIndex())
-        return dist::kTypicalSymbol;
-      operands.push_back(IntegerAttr::get(operand.getType(), value(operand)));
-    }
-    SmallVector<OpFoldResult> results;
-    if (succeeded(op->fold(operands, results)) && results.size() == 1)
-      if (std::optional<int64_t> folded = getConstantIntValue(results[0]))
-        return *folded;
-    return dist::kTypicalSymbol;
-  }
-
-  int64_t symbol(StringRef name) {
-    dist::SymbolAttr symbol = dist::findSymbol(entry, name);
-    return symbol ? dist::typicalValue(symbol) : dist::kTypicalSymbol;
-  }
-
-  func::FuncOp entry;
-  DenseMap<Value, int64_t> known;
-};
-
 struct PlanArena : memory::impl::PlanArenaBase<PlanArena> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> entries;
@@ -91,7 +44,7 @@ struct PlanArena : memory::impl::PlanArenaBase<PlanArena> {
     BufferLifetimes lifetimes(entry);
     SmallVector<exec::AllocOp> buffers;
     std::vector<ArenaRequest> requests;
-    Estimator estimator(entry);
+    SizeEstimator estimator(entry);
     bool symbolic = false;
     for (exec::AllocOp op : lifetimes.buffers()) {
       std::optional<BufferLifetimes::Interval> interval = lifetimes.interval(op.getBuffer());
