@@ -35,7 +35,7 @@ struct BucketCollectives : shardc::impl::BucketCollectivesBase<BucketCollectives
       peakBefore += result.before.peakHoldBytes;
       peakAfter += result.after.peakHoldBytes;
     };
-    if (failed(optimizeModule(getOperation(), {topology, caps, memoryLimit}, options,
+    if (failed(optimizeModule(getOperation(), {topology, caps, memoryLimit, sizes}, options,
                               {PlanForm::Local, remarks, bestEffort}, count)))
       signalPassFailure();
   }

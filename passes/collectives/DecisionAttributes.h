@@ -10,8 +10,9 @@
 
 namespace shardc {
 
-/// On a collective made of several: {members (where they come from), bytes, cap_bytes (absent where
-/// the cost model alone decides), closed, exposed_before_us, exposed_after_us}.
+/// On a collective made of several: {members, bytes, cap_bytes (absent where the cost model alone
+/// decides), closed, exposed_before_us, exposed_after_us}. A member is {bytes, location, module,
+/// tensor} without what is not known; tensor is an argument of the function.
 inline constexpr llvm::StringLiteral kBucketAttr = "dist.bucket";
 /// On one that was left alone: {reason, exposed_before_us, exposed_after_us}.
 inline constexpr llvm::StringLiteral kAloneAttr = "dist.alone";

@@ -5,6 +5,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "passes/collectives/DecisionAttributes.h"
+#include "passes/collectives/analysis/TensorNames.h"
 #include "passes/cost/core/TargetDescription.h"
 
 #include "mlir/IR/Builders.h"
@@ -22,25 +23,33 @@ static LogicalResult checkUnspecialized(ModuleOp module) {
                             "this before dist-specialize");
 }
 
-/// A cost model and parsed options; an error at the module where they make no sense.
-static LogicalResult readOptions(ModuleOp module, const OptimizeText &text,
-                                 OptimizeOptions &options,
-                                 std::unique_ptr<cost::CostModel> &model) {
+/// What is the same for all functions of a module.
+struct Optimizer {
+  OptimizeOptions options;
+  OptimizeMode mode;
+  std::unique_ptr<cost::CostModel> model = nullptr;
+  SymbolValues sizes = {};
+};
+
+/// Completes it by what the text says; an error at the module where that makes no sense.
+static LogicalResult readOptions(ModuleOp module, const OptimizeText &text, Optimizer &input) {
   std::string errors;
   std::optional<BucketCaps> caps = BucketCaps::parse(text.caps, errors);
   if (!caps)
     module.emitError() << errors;
   std::string modelErrors;
-  model = cost::loadModel(text.topology, modelErrors);
-  if (!model)
+  input.model = cost::loadModel(text.topology, modelErrors);
+  if (!input.model)
     module.emitError() << "topology: " << StringRef(modelErrors).rtrim();
-  if (!caps || !model)
+  FailureOr<SymbolValues> sizes = parseSymbolValues(module, text.sizes);
+  if (!caps || !input.model || failed(sizes))
     return failure();
-  options.buckets.caps = *caps;
+  input.sizes = std::move(*sizes);
+  input.options.buckets.caps = *caps;
   // Groups have one name for all their rank lists.
-  options.buckets.groupsByName = true;
+  input.options.buckets.groupsByName = true;
   if (text.memoryLimit != 0)
-    options.memoryLimit = text.memoryLimit;
+    input.options.memoryLimit = text.memoryLimit;
   return success();
 }
 
@@ -53,10 +62,10 @@ public:
   Recorder(func::FuncOp function, const ProgramGraph &program, const OptimizeResult &result)
       : function(function), result(result), builder(function.getContext()) {
     for (const BucketRecord &bucket : result.buckets) {
-      SmallVector<Attribute> places;
+      SmallVector<Attribute> members;
       for (NodeId member : bucket.members)
-        places.push_back(builder.getStringAttr(describePlace(program.opOf[member]->getLoc())));
-      membersOf.push_back(builder.getArrayAttr(places));
+        members.push_back(describe(member, program));
+      membersOf.push_back(builder.getArrayAttr(members));
     }
   }
 
@@ -76,6 +85,17 @@ public:
   }
 
 private:
+  DictionaryAttr describe(NodeId member, const ProgramGraph &program) {
+    Operation *op = program.opOf[member];
+    integer("bytes", program.graph.fullBytes(member));
+    text("location", describePlace(op->getLoc()));
+    if (StringRef module = getModulePath(op->getLoc()); !module.empty())
+      text("module", module);
+    if (StringRef tensor = nameOfSource(op->getOperand(0)); !tensor.empty())
+      text("tensor", tensor);
+    return take();
+  }
+
   void record(const BucketRecord &bucket, ArrayAttr members, Operation *op, bool remarks) {
     StringRef closed = textOf(bucket.closed);
     entries.set("members", members);
@@ -126,26 +146,24 @@ private:
 
 } // namespace
 
-static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function,
-                                                  const cost::CostModel &model,
-                                                  const OptimizeOptions &options,
-                                                  const OptimizeMode &mode) {
-  FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
+static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function, const Optimizer &input) {
+  const cost::CostModel &model = *input.model;
+  FailureOr<ProgramGraph> program = buildProgramGraph(function, model, input.sizes);
   if (failed(program))
     return failure();
   if (failed(checkPrices(*program, model)))
     return failure();
   const Graph &graph = program->graph;
-  OptimizeResult result = optimize(graph, model, options);
-  if (!result.error.empty() && mode.bestEffort) {
-    OptimizeOptions asItIs = options;
+  OptimizeResult result = optimize(graph, model, input.options);
+  if (!result.error.empty() && input.mode.bestEffort) {
+    OptimizeOptions asItIs = input.options;
     asItIs.schedule = asItIs.bucket = false;
     result = optimize(graph, model, asItIs);
   }
   if (!result.error.empty())
     return function.emitOpError() << result.error;
   Recorder recorder(function, *program, result);
-  recorder.run(applyPlan(function, *program, result.plan, mode.form), mode.remarks);
+  recorder.run(applyPlan(function, *program, result.plan, input.mode.form), input.mode.remarks);
   return result;
 }
 
@@ -153,13 +171,13 @@ LogicalResult
 shardc::optimizeModule(ModuleOp module, const OptimizeText &text, OptimizeOptions options,
                        const OptimizeMode &mode,
                        function_ref<void(func::FuncOp, const OptimizeResult &)> visit) {
-  std::unique_ptr<cost::CostModel> model;
-  if (failed(checkUnspecialized(module)) || failed(readOptions(module, text, options, model)))
+  Optimizer input{std::move(options), mode};
+  if (failed(checkUnspecialized(module)) || failed(readOptions(module, text, input)))
     return failure();
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       continue;
-    FailureOr<OptimizeResult> result = optimizeFunction(function, *model, options, mode);
+    FailureOr<OptimizeResult> result = optimizeFunction(function, input);
     if (failed(result))
       return failure();
     visit(function, *result);

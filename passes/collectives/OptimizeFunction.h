@@ -15,6 +15,8 @@ namespace shardc {
 struct OptimizeText {
   std::string topology, caps;
   uint64_t memoryLimit = 0; ///< 0: as OptimizeOptions say
+  /// What symbols are taken to be ("batch=8"); others: typical values.
+  llvm::ArrayRef<std::string> sizes = {};
 };
 
 struct OptimizeMode {

@@ -33,6 +33,10 @@ struct OptimizeCollectivesOptions : mlir::PassPipelineOptions<OptimizeCollective
   Option<uint64_t> memoryLimit{
       *this, "memory-limit",
       llvm::cl::desc("Bytes that one rank may hold at once; 0: see dist-schedule-collectives")};
+  ListOption<std::string> sizes{
+      *this, "sizes",
+      llvm::cl::desc("What symbols are taken to be, e.g. sizes=batch=8 (others: 128, or the "
+                     "nearest in their range)")};
   Option<std::string> caps{*this, "caps", llvm::cl::desc("Caps of buckets in MiB, or auto"),
                            llvm::cl::init("auto")};
   Option<bool> simplify{*this, "simplify", llvm::cl::desc("Simplify before"), llvm::cl::init(true)};

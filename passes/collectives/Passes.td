@@ -77,6 +77,9 @@ class OptimizerOptions {
     Option<"memoryLimit", "memory-limit", "uint64_t", "0",
            "Bytes that one rank may hold at once; 0: what the program takes now, and 2 % more (and room for "
            "what is in flight, where the pass schedules)">,
+    ListOption<"sizes", "sizes", "std::string",
+               "What symbols are taken to be, e.g. sizes=batch=8,sequence=128 (others: 128, or the nearest in "
+               "their range)">,
     Option<"mixedDtype", "mixed-dtype", "bool", "false",
            "Gathers of different element types may share a bucket (B5)">,
     Option<"bestEffort", "best-effort", "bool", "false",

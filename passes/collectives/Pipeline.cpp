@@ -24,6 +24,7 @@ void shardc::buildOptimizeCollectivesPipeline(OpPassManager &manager,
   schedule.caps = options.caps;
   schedule.topology = options.topology;
   schedule.memoryLimit = options.memoryLimit;
+  schedule.sizes.assign(options.sizes.begin(), options.sizes.end());
   schedule.mixedDtype = options.mixedDtype;
   schedule.scaleHalf = options.scaleHalf;
   schedule.flat = options.flat;

@@ -16,8 +16,9 @@ static Prediction::Stream streamOf(const collectives::Span &span) {
   return span.group == none ? Prediction::Stream::Compute : Prediction::Stream::Communication;
 }
 
-FailureOr<Prediction> shardc::predict(func::FuncOp function, const cost::CostModel &model) {
-  FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
+FailureOr<Prediction> shardc::predict(func::FuncOp function, const cost::CostModel &model,
+                                      const SymbolValues &sizes) {
+  FailureOr<ProgramGraph> program = buildProgramGraph(function, model, sizes);
   if (failed(program) || failed(checkPrices(*program, model)))
     return failure();
   const Graph &graph = program->graph;

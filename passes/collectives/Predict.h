@@ -6,6 +6,7 @@
 #define SHARDC_PASSES_COLLECTIVES_PREDICT_H
 
 #include "passes/cost/core/CostModel.h"
+#include "passes/specialize/BindSymbols.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -35,9 +36,11 @@ struct Prediction {
 };
 
 /// Simulates a function of the local or scheduled stage in the order in which it stands; sizes and
-/// durations are those of the rank that has most to do. A collective of several tensors is one.
-/// Fails with an error where the function is no program that can be simulated.
-mlir::FailureOr<Prediction> predict(mlir::func::FuncOp function, const cost::CostModel &model);
+/// durations are those of the rank that has most to do, with symbols of these values (others:
+/// typical ones). A collective of several tensors is one. Fails with an error where the function is
+/// no program that can be simulated.
+mlir::FailureOr<Prediction> predict(mlir::func::FuncOp function, const cost::CostModel &model,
+                                    const SymbolValues &sizes = {});
 
 } // namespace shardc
 

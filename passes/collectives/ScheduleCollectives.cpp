@@ -42,7 +42,7 @@ struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleColle
       peakBefore += result.before.peakHoldBytes;
       peakAfter += result.after.peakHoldBytes;
     };
-    if (failed(optimizeModule(getOperation(), {topology, caps, memoryLimit}, options,
+    if (failed(optimizeModule(getOperation(), {topology, caps, memoryLimit, sizes}, options,
                               {PlanForm::Scheduled, remarks, bestEffort}, count)))
       signalPassFailure();
   }

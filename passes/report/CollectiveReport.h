@@ -5,6 +5,7 @@
 #define SHARDC_PASSES_REPORT_COLLECTIVEREPORT_H
 
 #include "dialects/dist/Dist.h"
+#include "passes/report/EntryPrediction.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -19,36 +20,62 @@ struct CollectiveRecord {
   std::string group; ///< axes, e.g. `tp`, or rank lists
   int64_t groupSize = 1;
   unsigned tensors = 0;
-  double bytesPerRank = 0; ///< the largest of all ranks; symbolic dims count as 1
-  bool symbolic = false;   ///< bytesPerRank depends on a symbolic dim
+  double bytesPerRank = 0; ///< the largest of all ranks
   std::string elementType, reduction, module, location;
+  std::string why; ///< what it is made for: `partial sums of aten.linear; aten.add needs the total`
+  CollectivePrediction predicted;
   /// What the optimiser of collectives has decided about it (DecisionAttributes.h); null if
   /// nothing.
   mlir::DictionaryAttr bucket, alone;
 };
 
+/// What a symbol was taken to be.
+struct AssumedSize {
+  std::string symbol;
+  int64_t value = 0;
+  std::string where; ///< an input dim of that size: `dim 0 of x`; empty where there is none
+};
+
+/// A function of the program, with all its variants.
+struct EntryReport {
+  std::string name;
+  EntryPrediction prediction;
+  /// Of the optimiser, with its figures for the program before (DecisionAttributes.h); null if the
+  /// collectives are as placement made them.
+  mlir::DictionaryAttr optimized;
+};
+
 struct CollectiveReport {
   Mesh mesh;
+  std::vector<AssumedSize> sizes;
   std::vector<CollectiveRecord> collectives; ///< in program order
-  mlir::DictionaryAttr predicted;            ///< null where nothing was predicted
+  std::vector<EntryReport> entries;          ///< in program order
 };
 
-/// Reads the local or scheduled stage. Where the program was specialised, a collective's bytes are
-/// the largest over the clones. Linear in the number of ops.
-CollectiveReport reportCollectives(mlir::ModuleOp module);
+/// Reads the specialised local or scheduled stage, with all shapes static. A collective's bytes are
+/// the largest over the clones of a function. Linear in the number of ops.
+mlir::FailureOr<CollectiveReport> reportCollectives(mlir::ModuleOp module,
+                                                    const cost::CostModel &model);
 
-/// `{"world", "mesh", "collectives": [...], "totals": {...}, "predicted": {...}}`, without remarks.
-/// A collective has "bucket" or "alone" where the optimiser has decided about it.
+/// `{"world", "mesh", "sizes", "collectives": [...], "totals": {...}, "predicted": {...}}`, without
+/// remarks. A collective has "bucket" or "alone" where the optimiser has decided about it. With
+/// several entries, "predicted" has one object for each.
 llvm::json::Object toJson(const CollectiveReport &report);
 
-/// For each collective that was left alone, why.
-struct AloneRemark {
+/// What moved one collective's data to be communicated, from the ops around it.
+std::string explainCollective(dist::CollectiveOpInterface op);
+
+/// Something that a report has to say beside its tables.
+struct ReportRemark {
   std::string message, module, location;
 };
-std::vector<AloneRemark> remarksOf(const CollectiveReport &report);
+/// For each collective that was left alone, why.
+std::vector<ReportRemark> remarksOf(const CollectiveReport &report);
 
-/// A table: one line for each group of equal collectives, with the modules they come from.
-void printText(const CollectiveReport &report, llvm::raw_ostream &os);
+/// Tables: one line for each group of collectives that differ in their layer only, with their
+/// buckets; totals; what is predicted; remarks, those of repeated layers as one.
+void printText(const CollectiveReport &report, llvm::ArrayRef<ReportRemark> remarks,
+               llvm::raw_ostream &os);
 
 } // namespace shardc
 

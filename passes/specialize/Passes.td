@@ -14,6 +14,8 @@ def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
     sizes that follow are attributes, and all types are inferred again, so that kernels and arena are
     static. What depends on a symbol stays dynamic; anything else that does is an error.
 
+    With `bind`, symbols are constants first: the program is then one for these sizes only.
+
     The module's `dist.specializations` says which device runs which clone. The clones issue the same
     collectives in the same order: run `dist-verify-schedule` before, on the one function that all ranks
     share, and nothing after that adds, removes or moves a collective.
@@ -34,6 +36,13 @@ def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    ListOption<"bind", "bind", "std::string",
+               "Values of symbols, e.g. bind=batch=8,sequence=128: what depends on them is static too">,
+    Option<"bindTypical", "bind-typical", "bool", "false",
+           "Gives every other symbol a value in the middle of what is usual (128, or the nearest in its "
+           "range): for estimates">,
+  ];
   let statistics = [
     Statistic<"numVariants", "variants", "Functions after specialisation">,
     Statistic<"numExtents", "extents-folded", "dist.extent ops that became constants">,

@@ -3,6 +3,7 @@
 #include "passes/specialize/Passes.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "passes/specialize/BindSymbols.h"
 #include "passes/specialize/FunctionSpecializer.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -20,6 +21,7 @@ using namespace shardc::dist;
 
 namespace {
 struct Specialize : shardc::impl::SpecializeBase<Specialize> {
+  using SpecializeBase::SpecializeBase;
   void runOnOperation() override;
 
 private:
@@ -96,6 +98,11 @@ void Specialize::runOnOperation() {
     module.emitOpError("has no 'dist.mesh': which devices run the program is not known");
     return signalPassFailure();
   }
+  FailureOr<SymbolValues> values = parseSymbolValues(module, bind);
+  if (failed(values))
+    return signalPassFailure();
+  for (auto function : module.getOps<func::FuncOp>())
+    bindSymbols(function, *values, bindTypical, mesh);
   Devices devices(mesh.getValue());
   SymbolTable symbols(module);
   NamedAttrList specializations;

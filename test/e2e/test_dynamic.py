@@ -118,6 +118,35 @@ def guarded(tmp_path_factory):
     return path
 
 
+def compile_under(limit, source, tmp_path, *options):
+    done = run(tool("shardc"), "compile", source, "--mesh", "tp=4", "--memory-limit", limit, *options,
+               "-o", tmp_path / "limited.so", check=False)
+    return done.returncode, done.stderr
+
+
+def test_a_memory_limit_is_for_the_largest_sizes(model, tmp_path):
+    source, options = model("mlp_dynamic").path, tensor_parallel("mlp")
+    code, message = compile_under("90000", source, tmp_path, *options)
+    # By hand: input and output are 64 x 64 f32 each; x goes through the norm and the 64 hidden values of a rank.
+    assert code == 1 and "=64, the limit is 90000 bytes" in message, message
+    assert "inputs and outputs: 32768 bytes" in message, message
+    (symbol,) = {word.split("=")[0] for word in message.split() if word.endswith("=64,")}
+    weights = (2 * 64 + 64 * 64 + 64 + 64 * 64 + 64) * 4
+    assert f"slices of 6 parameters: {weights} bytes" in message, message
+    assert compile_under("1MiB", source, tmp_path, *options)[0] == 0
+    # For eight rows that limit is enough.
+    assert compile_under("90000", source, tmp_path, *options, "--size", f"{symbol}=8")[0] == 0
+
+
+def test_a_memory_limit_needs_bounds(guarded, tmp_path):
+    code, message = compile_under("1GiB", guarded, tmp_path)
+    assert code == 1 and message.count("has no upper bound") == 2, message
+    assert "(dim 0 of x)" in message and "(dim 0 of y)" in message and "--size" in message, message
+    symbols = [line.split("the dynamic size ")[1].split()[0] for line in message.splitlines() if "no upper bound" in line]
+    sizes = [option for symbol in symbols for option in ("--size", f"{symbol}=64")]
+    assert compile_under("1GiB", guarded, tmp_path, *sizes)[0] == 0
+
+
 def test_guards_of_the_export_are_checked(guarded, tmp_path):
     artifact, inputs, outputs = tmp_path / "guarded.so", tmp_path / "inputs.safetensors", tmp_path / "outputs.safetensors"
     run(tool("shardc"), "compile", guarded, "--mesh", "tp=2", "-o", artifact)

@@ -185,6 +185,22 @@ def test_report(exported, tmp_path):
     assert "shards.2 (all_gather_into_tensor_2)" in text or len(got["buckets"]) == 0
 
 
+def test_report_of_sharded_layers(layers):
+    """Parameters that are gathered layer by layer, with a cap that takes a few: text and JSON agree."""
+    options = ["--optimize", "--caps", "25"]
+    got = simulate(layers, *options)
+    text = run(tool("shardc"), "simulate", layers, *side_files(layers), *options).stdout
+    assert got["buckets"] or got["alone"]
+    for bucket in got["buckets"]:
+        assert bucket["bytes"] <= bucket["cap_bytes"] == 25 * 2**20
+        assert bucket["exposed_before_us"] >= 0 and bucket["exposed_after_us"] >= 0
+        assert f"bucket {bucket['id']}: {len(bucket['members'])} " in text and f"  closed ({bucket['closed']}): " in text
+        for member in bucket["members"]:
+            assert member["name"] and member["bytes"] > 0
+    for reason in {a["reason"] for a in got["alone"]}:
+        assert f"because {reason}" in text
+
+
 def test_trace(layers, tmp_path):
     got = simulate(layers, "--optimize", "--trace", tmp_path / "t.json")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]

@@ -9,6 +9,7 @@
 #include "tools/shardc/Commands.h"
 #include "tools/shardc/Constants.h"
 #include "tools/shardc/Model.h"
+#include "tools/shardc/Sizes.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
@@ -41,7 +42,8 @@ cl::opt<shardc::memory::BucketForm> bucketForm(
 cl::opt<std::string> memoryLimit(
     "memory-limit",
     cl::desc("refuse a program that needs more memory on a rank, and say what takes it; bytes, or "
-             "with a unit, e.g. 800MiB or 2GB"),
+             "with a unit, e.g. 800MiB or 2GB. Dynamic sizes are as large as they may be, or as "
+             "--size says"),
     cl::value_desc("bytes"), cl::sub(command), cl::cat(category));
 cl::extrahelp examples(R"(
 EXAMPLES:
@@ -113,6 +115,15 @@ int run(const char *) {
     return 1;
   collectives.memoryLimit = *limit;
   collectives.flat = bucketForm != shardc::memory::BucketForm::Packed;
+  collectives.sizes.assign(collectives.sizeOptions.begin(), collectives.sizeOptions.end());
+  if (failed(shardc::assumeSizes(*module, collectives.sizes)))
+    return 1;
+  if (*limit != 0) {
+    FailureOr<std::vector<std::string>> largest = shardc::largestSizes(*module, collectives.sizes);
+    if (failed(largest))
+      return 1;
+    collectives.sizes = std::move(*largest);
+  }
   shardc::EmbeddedConstants constants;
   if (failed(constants.open(options.model, *module)) ||
       failed(shardc::partition(*module, options, collectives)))
@@ -127,6 +138,7 @@ int run(const char *) {
   };
   compile.target = target;
   compile.memoryLimit = *limit;
+  compile.memorySizes = collectives.sizes;
   compile.bucketForm = bucketForm;
   compile.name = llvm::sys::path::stem(options.model).str();
   compile.tool = "shardc " SHARDC_VERSION;

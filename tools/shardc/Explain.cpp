@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `shardc explain`: what is communicated, where and why.
+#include "passes/cost/core/TargetDescription.h"
 #include "passes/report/CollectiveReport.h"
 #include "tools/Diagnostics.h"
 #include "tools/Registration.h"
 #include "tools/shardc/Commands.h"
 #include "tools/shardc/Model.h"
+#include "tools/shardc/Sizes.h"
 
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -29,8 +31,8 @@ cl::opt<std::string> output("o", cl::desc("where to write the report (default: s
                             cl::value_desc("file"), cl::init("-"), cl::sub(command),
                             cl::cat(category));
 
-void writeJson(const shardc::CollectiveReport &report,
-               ArrayRef<shardc::ModelDiagnostics::Remark> remarks, llvm::raw_ostream &os) {
+void writeJson(const shardc::CollectiveReport &report, ArrayRef<shardc::ReportRemark> remarks,
+               llvm::raw_ostream &os) {
   llvm::json::Object json = toJson(report);
   llvm::json::Array remarksJson;
   for (const auto &remark : remarks)
@@ -40,14 +42,21 @@ void writeJson(const shardc::CollectiveReport &report,
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(json)));
 }
 
-void writeText(const shardc::CollectiveReport &report,
-               ArrayRef<shardc::ModelDiagnostics::Remark> remarks, llvm::raw_ostream &os) {
-  printText(report, os);
-  if (!remarks.empty())
-    os << "\nremarks:\n";
-  for (const auto &remark : remarks)
-    os << "  " << remark.message << (remark.location.empty() ? "" : "  [" + remark.location + "]")
-       << "\n";
+/// What the report says of the program that the collectives are optimised for.
+FailureOr<shardc::CollectiveReport> report(ModuleOp module, const shardc::cost::CostModel &model) {
+  FailureOr<std::vector<shardc::AssumedSize>> assumed =
+      shardc::assumeSizes(module, collectives.sizes);
+  if (failed(assumed))
+    return failure();
+  shardc::SpecializeOptions specialize;
+  specialize.bind.assign(collectives.sizes.begin(), collectives.sizes.end());
+  specialize.bindTypical = true;
+  if (failed(shardc::specialize(module, options, specialize)))
+    return failure();
+  FailureOr<shardc::CollectiveReport> made = shardc::reportCollectives(module, model);
+  if (succeeded(made))
+    made->sizes = std::move(*assumed);
+  return made;
 }
 
 int run(const char *) {
@@ -56,21 +65,30 @@ int run(const char *) {
   shardc::registerAllImporters();
   MLIRContext context(registry);
   shardc::ModelDiagnostics diagnostics(&context);
-  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
-  if (!module || failed(shardc::partition(*module, options, collectives)) ||
-      failed(shardc::specialize(*module, options)))
-    return 1;
   std::string message;
+  std::unique_ptr<shardc::cost::CostModel> model =
+      shardc::cost::loadModel(collectives.topology, message);
+  if (!model) {
+    llvm::WithColor::error() << "topology: " << StringRef(message).rtrim() << "\n";
+    return 1;
+  }
+  collectives.sizes.assign(collectives.sizeOptions.begin(), collectives.sizeOptions.end());
+  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
+  if (!module || failed(shardc::partition(*module, options, collectives)))
+    return 1;
+  FailureOr<shardc::CollectiveReport> made = report(*module, *model);
+  if (failed(made))
+    return 1;
+  std::vector<shardc::ReportRemark> remarks;
+  for (const auto &remark : diagnostics.remarks())
+    remarks.push_back({remark.message, remark.module, remark.location});
+  llvm::append_range(remarks, remarksOf(*made));
   std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &message);
   if (!file) {
     llvm::WithColor::error() << message << "\n";
     return 1;
   }
-  shardc::CollectiveReport report = shardc::reportCollectives(*module);
-  std::vector<shardc::ModelDiagnostics::Remark> remarks = diagnostics.remarks();
-  for (shardc::AloneRemark &remark : remarksOf(report))
-    remarks.push_back({remark.message, remark.module, remark.location});
-  (format == Format::Json ? writeJson : writeText)(report, remarks, file->os());
+  (format == Format::Json ? writeJson : shardc::printText)(*made, remarks, file->os());
   file->keep();
   return 0;
 }

@@ -56,7 +56,12 @@ CollectiveOptions::CollectiveOptions(cl::SubCommand &command, cl::OptionCategory
       caps("bucket-caps",
            cl::desc("largest sizes of buckets in MiB, e.g. 25 or 1,25; auto: what the cost model "
                     "says"),
-           cl::value_desc("sizes"), cl::init("auto"), cl::sub(command), cl::cat(category)) {}
+           cl::value_desc("sizes"), cl::init("auto"), cl::sub(command), cl::cat(category)),
+      sizeOptions(
+          "size",
+          cl::desc("what a dynamic size is taken to be where times and memory are predicted, e.g. "
+                   "batch=8 (default: 128, or the nearest in its range); may be repeated"),
+          cl::value_desc("symbol=value"), cl::sub(command), cl::cat(category)) {}
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
   std::string message;
@@ -130,6 +135,7 @@ static LogicalResult optimizeCollectives(ModuleOp module, const ModelOptions &op
   optimize.topology = collectives.topology.getValue();
   optimize.caps = collectives.caps.getValue();
   optimize.memoryLimit = collectives.memoryLimit;
+  optimize.sizes = ArrayRef<std::string>(collectives.sizes);
   optimize.bestEffort = true;
   optimize.flat = collectives.flat;
   PassManager passes(module->getContext());
@@ -191,6 +197,9 @@ llvm::StringMap<Prediction> predictFunctions(ModuleOp module,
     module.emitWarning() << "nothing is predicted: " << StringRef(message).rtrim();
     return predictions;
   }
+  FailureOr<SymbolValues> sizes = parseSymbolValues(module, collectives.sizes);
+  if (failed(sizes))
+    return predictions;
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       continue;
@@ -201,7 +210,7 @@ llvm::StringMap<Prediction> predictFunctions(ModuleOp module,
         if (message.empty())
           message = diagnostic.str();
       });
-      prediction = predict(function, *model);
+      prediction = predict(function, *model, *sizes);
     }
     if (succeeded(prediction))
       predictions[function.getName()] = std::move(*prediction);
@@ -211,9 +220,12 @@ llvm::StringMap<Prediction> predictFunctions(ModuleOp module,
   return predictions;
 }
 
-LogicalResult specialize(ModuleOp module, const ModelOptions &options) {
-  if (failed(runPipeline(module, "dist-specialize,dist-verify-schedule")) ||
-      failed(verifyProgram(module)))
+LogicalResult specialize(ModuleOp module, const ModelOptions &options,
+                         const SpecializeOptions &specialize) {
+  PassManager passes(module->getContext());
+  passes.addPass(createSpecialize(specialize));
+  passes.addPass(createVerifySchedule());
+  if (failed(passes.run(module)) || failed(verifyProgram(module)))
     return failure();
   return saveStage(module, options, "5-specialized");
 }

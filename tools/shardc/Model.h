@@ -6,6 +6,7 @@
 #define SHARDC_TOOLS_SHARDC_MODEL_H
 
 #include "passes/collectives/Predict.h"
+#include "passes/specialize/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -28,6 +29,10 @@ struct CollectiveOptions {
 
   llvm::cl::opt<bool> keep;
   llvm::cl::opt<std::string> topology, caps;
+  /// What symbols are taken to be, as the user says.
+  llvm::cl::list<std::string> sizeOptions;
+  /// The same as it is used; others have typical values.
+  std::vector<std::string> sizes;
   /// Bytes; 0: as dist-schedule-collectives does without a limit. One that no order meets is
   /// reported when memory is planned.
   uint64_t memoryLimit = 0;
@@ -57,8 +62,10 @@ mlir::LogicalResult partition(mlir::ModuleOp module, const ModelOptions &options
 llvm::StringMap<Prediction> predictFunctions(mlir::ModuleOp module,
                                              const CollectiveOptions &collectives);
 
-/// scheduled (or local) -> one function for each kind of rank, all shapes static.
-mlir::LogicalResult specialize(mlir::ModuleOp module, const ModelOptions &options);
+/// scheduled (or local) -> one function for each kind of rank, all shapes static that depend on no
+/// symbol, or on one that `specialize` binds.
+mlir::LogicalResult specialize(mlir::ModuleOp module, const ModelOptions &options,
+                               const SpecializeOptions &specialize = {});
 
 /// Writes the module to DIR/NAME.mlir if the user asked for stages.
 mlir::LogicalResult saveStage(mlir::ModuleOp module, const ModelOptions &options,

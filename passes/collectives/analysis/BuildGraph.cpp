@@ -229,11 +229,12 @@ private:
 } // namespace
 
 FailureOr<ProgramGraph> shardc::buildProgramGraph(func::FuncOp function,
-                                                  const cost::CostModel &model) {
+                                                  const cost::CostModel &model,
+                                                  const SymbolValues &sizes) {
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("has control flow: the order of collectives is decided in programs "
                                 "without it, where it is the same on every rank");
-  LocalCosts costs = LocalCosts::compute(function, model);
+  LocalCosts costs = LocalCosts::compute(function, model, sizes);
   return GraphBuilder(function, costs).run();
 }
 

@@ -2,6 +2,8 @@
 
 #include "passes/collectives/analysis/LocalCosts.h"
 
+#include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/TypicalSizes.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "passes/collectives/analysis/RankValues.h"
 #include "passes/specialize/FunctionSpecializer.h"
@@ -21,7 +23,7 @@ uint64_t shardc::bytesOf(RankedTensorType type) {
   }
   uint64_t bytes = parts * ((element.getIntOrFloatBitWidth() + 7) / 8);
   for (int64_t size : type.getShape())
-    bytes *= ShapedType::isDynamic(size) ? LocalCosts::symbolicExtent : size;
+    bytes *= ShapedType::isDynamic(size) ? kTypicalSymbol : size;
   return bytes;
 }
 
@@ -97,7 +99,8 @@ void LocalCosts::take(func::FuncOp function, func::FuncOp instance, const cost::
   }
 }
 
-LocalCosts LocalCosts::compute(func::FuncOp function, const cost::CostModel &model) {
+LocalCosts LocalCosts::compute(func::FuncOp function, const cost::CostModel &model,
+                               const SymbolValues &sizes) {
   LocalCosts costs;
   std::optional<Mesh> mesh;
   if (!isStatic(function))
@@ -106,10 +109,12 @@ LocalCosts LocalCosts::compute(func::FuncOp function, const cost::CostModel &mod
     costs.take(function, function, model);
     return costs;
   }
+  func::FuncOp bound = function.clone();
+  bindSymbols(bound, sizes, /*typical=*/true, MeshAttr::get(function.getContext(), *mesh));
   // One device of each kind stands for all: there are few kinds.
   Devices devices(*mesh);
-  for (const DeviceClass &alike : classifyDevices(varyingExtents(function), devices)) {
-    func::FuncOp clone = function.clone();
+  for (const DeviceClass &alike : classifyDevices(varyingExtents(bound), devices)) {
+    func::FuncOp clone = bound.clone();
     DeviceClass one{alike.front()};
     {
       // A size that cannot be followed is an error where shapes must be static, and a guess here.
@@ -119,5 +124,6 @@ LocalCosts LocalCosts::compute(func::FuncOp function, const cost::CostModel &mod
     costs.take(function, clone, model);
     clone.erase();
   }
+  bound.erase();
   return costs;
 }

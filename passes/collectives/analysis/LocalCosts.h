@@ -7,6 +7,7 @@
 #define SHARDC_PASSES_COLLECTIVES_ANALYSIS_LOCALCOSTS_H
 
 #include "passes/cost/core/CostModel.h"
+#include "passes/specialize/BindSymbols.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -15,10 +16,10 @@ namespace shardc {
 
 class LocalCosts {
 public:
-  /// A dim that depends on a symbol, or that cannot be followed, counts as this many elements.
-  static constexpr int64_t symbolicExtent = 512;
-
-  static LocalCosts compute(mlir::func::FuncOp function, const cost::CostModel &model);
+  /// Symbols have the values of `sizes`, others typical ones (TypicalSizes.h). A dim that cannot be
+  /// followed counts as dist::kTypicalSymbol elements.
+  static LocalCosts compute(mlir::func::FuncOp function, const cost::CostModel &model,
+                            const SymbolValues &sizes);
 
   /// Bytes of a tensor, or of what a future delivers, on the rank where it is largest.
   uint64_t bytesOf(mlir::Value value) const;
@@ -33,7 +34,7 @@ private:
   llvm::DenseMap<mlir::Operation *, double> us;
 };
 
-/// Bytes of a tensor type; symbolic dims as above.
+/// Bytes of a tensor type; dynamic dims as above.
 uint64_t bytesOf(mlir::RankedTensorType type);
 
 } // namespace shardc

@@ -9,6 +9,7 @@
 #include "dialects/dist/Dist.h"
 #include "passes/collectives/core/Graph.h"
 #include "passes/collectives/core/Plan.h"
+#include "passes/specialize/BindSymbols.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -24,11 +25,13 @@ struct ProgramGraph {
   llvm::DenseMap<collectives::NodeId, llvm::SmallVector<unsigned, 1>> waitedFor;
 };
 
-/// Fills a graph from a function. Sizes and durations are those of the rank that has most to do;
-/// communicators are told apart by all their rank lists. Fails, with errors at the ops concerned,
-/// where the function has control flow or is no valid program.
+/// Fills a graph from a function. Sizes and durations are those of the rank that has most to do,
+/// with symbols of these values (others: typical ones); communicators are told apart by all their
+/// rank lists. Fails, with errors at the ops concerned, where the function has control flow or is
+/// no valid program.
 mlir::FailureOr<ProgramGraph> buildProgramGraph(mlir::func::FuncOp function,
-                                                const cost::CostModel &model);
+                                                const cost::CostModel &model,
+                                                const SymbolValues &sizes = {});
 
 /// Fails, with an error at the op, where the model has no price for a collective.
 mlir::LogicalResult checkPrices(const ProgramGraph &program, const cost::CostModel &model);

@@ -56,6 +56,32 @@ std::string_view shardc::collectives::textOf(CloseReason reason) {
   return "";
 }
 
+std::string_view shardc::collectives::sentenceOf(CloseReason reason) {
+  switch (reason) {
+  case CloseReason::Complete:
+    return "no other collective has its kind, group, element type and reduction";
+  case CloseReason::Cap:
+    return "the next collective does not fit under the cap";
+  case CloseReason::Dependence:
+    return "the next collective depends on it, or is ready only after it had to start";
+  case CloseReason::Cycle:
+    return "the next collective depends on it through another bucket";
+  case CloseReason::Memory:
+    return "one more would have exceeded the memory limit";
+  case CloseReason::Cost:
+    return "one more would not have reduced exposed time";
+  }
+  return "";
+}
+
+std::string_view shardc::collectives::sentenceOf(std::string_view closed) {
+  for (CloseReason reason : {CloseReason::Complete, CloseReason::Cap, CloseReason::Dependence,
+                             CloseReason::Cycle, CloseReason::Memory, CloseReason::Cost})
+    if (textOf(reason) == closed)
+      return sentenceOf(reason);
+  return "";
+}
+
 std::string_view shardc::collectives::textOf(AloneReason reason) {
   switch (reason) {
   case AloneReason::Kind:

@@ -67,7 +67,13 @@ enum class AloneReason : uint8_t {
   Cost,       // a bucket would not have reduced exposed time
 };
 
+/// One word: "cap".
 std::string_view textOf(CloseReason reason);
+/// A clause: "the next collective does not fit under the cap"; also of that word (empty for
+/// others).
+std::string_view sentenceOf(CloseReason reason);
+std::string_view sentenceOf(std::string_view closed);
+/// A clause: "it is larger than the bucket cap".
 std::string_view textOf(AloneReason reason);
 
 /// Gives every collective of a problem the key that decides who may share a bucket with it (B1).

@@ -106,24 +106,6 @@ std::string labelOf(const Graph &graph, NodeId node, Origins origins) {
   return place.empty() ? graph.nameOf(node) : place + " (" + graph.nameOf(node) + ")";
 }
 
-std::string_view sentenceOf(CloseReason reason) {
-  switch (reason) {
-  case CloseReason::Complete:
-    return "no other collective has its kind, group, element type and reduction";
-  case CloseReason::Cap:
-    return "the next collective does not fit under the cap";
-  case CloseReason::Dependence:
-    return "the next collective depends on it, or is ready only after it had to start";
-  case CloseReason::Cycle:
-    return "the next collective depends on it through another bucket";
-  case CloseReason::Memory:
-    return "one more would have exceeded the memory limit";
-  case CloseReason::Cost:
-    return "one more would not have reduced exposed time";
-  }
-  return "";
-}
-
 void printBucket(const Graph &graph, size_t id, const BucketRecord &bucket, Origins origins,
                  std::ostream &out) {
   out << "bucket " << id << ": " << bucket.members.size() << " " << cost::nameOf(bucket.kind)

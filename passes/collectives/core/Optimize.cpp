@@ -36,12 +36,13 @@ static std::optional<Decision> formOnly(const Graph &graph, const cost::CostMode
 }
 
 static void record(const Graph &graph, const cost::CostModel &model, const Decision &decision,
-                   OptimizeResult &result) {
+                   bool flat, OptimizeResult &result) {
   std::vector<double> before, after;
   SimulateOptions options;
   options.exposedOf = &before;
   simulate(graph, model, options);
   options.exposedOf = &after;
+  options.flat = flat;
   simulate(graph, decision.plan, model, options);
 
   std::vector<bool> inBucket(graph.numNodes());
@@ -110,7 +111,7 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
     result.after = simulate(graph, decision->plan, model, {options.flat});
   }
   result.afterFlat = simulate(graph, decision->plan, model, {true});
-  record(graph, model, *decision, result);
+  record(graph, model, *decision, options.flat, result);
   result.plan = std::move(decision->plan);
   return result;
 }

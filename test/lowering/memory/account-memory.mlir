@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory | FileCheck %s
+// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory=sizes=s0=8 | FileCheck %s --check-prefix=SIZES
+// RUN: not shard-opt %s --exec-account-memory=sizes=s0 2>&1 | FileCheck %s --check-prefix=FORM
 
 // By hand, in bytes: w is 16 x 16 x 4, unused 5 x 4; x and the result are 8 x 16 x 4 each; a and b live at once.
 
@@ -15,13 +17,18 @@ func.func @forward(%w: tensor<16x16xf32> {dist.kind = "parameter"}, %unused: ten
   return %c : tensor<8x16xf32>
 }
 
-// Sizes that depend on symbols are not known here.
+// Sizes that depend on symbols are known where the option says them: with 8 rows x, the
+// result and the one buffer have 8 x 16 x 4 bytes, w has 16 x 16 x 4.
+// FORM: error: 's0' is not the value of a symbol: expected NAME=NUMBER
+// SIZES-LABEL: func.func @symbolic
+// SIZES-SAME: exec.memory = {arena = 512 : i64, caller = 1024 : i64, parameters = array<i64: 1024>, peak = {{\[}}[512, "
 
 // CHECK: func.func @symbolic
 // CHECK-NOT: exec.memory
 // CHECK: return
-func.func @symbolic(%x: tensor<?x16xf32> {dist.kind = "input", dist.sizes = [#dist.size<s0>, #dist.size<16>]}, %w: tensor<16x16xf32>)
-    -> tensor<?x16xf32> attributes {dist.symbols = [#dist.symbol<s0 in [1, 64]>]} {
+func.func @symbolic(%x: tensor<?x16xf32> {dist.kind = "input", dist.sizes = [#dist.size<s0>, #dist.size<16>]},
+                    %w: tensor<16x16xf32> {dist.kind = "parameter"})
+    -> (tensor<?x16xf32> {dist.sizes = [#dist.size<s0>, #dist.size<16>]}) attributes {dist.symbols = [#dist.symbol<s0 in [1, 64]>]} {
   %a = aten.linear %x, %w : (tensor<?x16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
   %b = aten.linear %a, %w : (tensor<?x16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
   return %b : tensor<?x16xf32>

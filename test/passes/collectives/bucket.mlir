@@ -19,9 +19,10 @@
 // CHECK-LABEL: func.func @gathers(
 // CHECK-NEXT: %[[W:.*]]:2 = dist.all_gather over #tp %arg1 dim 0, %arg2 dim 1
 // CHECK-SAME: closed = "complete"
+// CHECK-SAME: members = [{bytes = 192 : i64, location = "bucket.mlir:{{[0-9]+}}", tensor = "table"}, {bytes = 96
 // CHECK-NEXT: aten.linear %arg0, %[[W]]#0
 // CHECK-NEXT: aten.linear %{{.*}}, %[[W]]#1
-func.func @gathers(%x: tensor<4x6xf32>, %a: tensor<2x6xf32>, %b: tensor<3x2xf32>) -> (tensor<4x3xf32>, tensor<3x8xf32>) {
+func.func @gathers(%x: tensor<4x6xf32>, %a: tensor<2x6xf32> {dist.name = "table"}, %b: tensor<3x2xf32>) -> (tensor<4x3xf32>, tensor<3x8xf32>) {
   %wa = dist.all_gather over #tp %a dim 0 : (tensor<2x6xf32>) -> tensor<8x6xf32>
   %y = aten.linear %x, %wa : (tensor<4x6xf32>, tensor<8x6xf32>) -> tensor<4x8xf32>
   %wb = dist.all_gather over #tp %b dim 1 : (tensor<3x2xf32>) -> tensor<3x8xf32>
@@ -134,7 +135,7 @@ func.func @uneven(%a: tensor<?x3xf32> {dist.global_type = tensor<10x3xf32>, dist
 // Half floats reduce like any other type; what is a bucket already may grow.
 // CHECK-LABEL: func.func @half(
 // CHECK: dist.all_reduce avg over #tp %arg0, %arg1, %arg2 {
-// CHECK-SAME: members = ["{{.*}}", "{{.*}}"]
+// CHECK-SAME: members = [{bytes = 24 : i64, location = "bucket.mlir:{{[0-9]+}}"}, {bytes = 6 : i64, location = "bucket.mlir:{{[0-9]+}}"}]
 func.func @half(%a: tensor<5xf16>, %b: tensor<7xf16>, %c: tensor<3xf16>) -> (tensor<5xf16>, tensor<7xf16>, tensor<3xf16>) {
   %0:2 = dist.all_reduce avg over #tp %a, %b : tensor<5xf16>, tensor<7xf16>
   %1 = dist.all_reduce avg over #tp %c : tensor<3xf16>

@@ -54,6 +54,14 @@ func.func @cat_into_blocks(%q: tensor<5x8xf32, #S1>, %k: tensor<5x8xf32, #S1>, %
   return %y : tensor<5x24xf32, #qkv>
 }
 
+// PyTorch's empty vector among tensors of another rank has no part in the result, on any rank.
+// CHECK-LABEL: func.func @cat_with_empty_vector
+// CHECK: aten.cat %arg0, %arg1, %arg1 dim 1 : (tensor<0xf64>, tensor<5x4xf32>, tensor<5x4xf32>) -> tensor<5x8xf64>
+func.func @cat_with_empty_vector(%e: tensor<0xf64, #R>, %x: tensor<10x4xf32, #S0>) -> tensor<10x8xf64, #S0> {
+  %y = aten.cat %e, %x, %x dim 1 : (tensor<0xf64, #R>, tensor<10x4xf32, #S0>, tensor<10x4xf32, #S0>) -> tensor<10x8xf64, #S0>
+  return %y : tensor<10x8xf64, #S0>
+}
+
 // The triangle counts global rows: rank 1 has rows 3 and 4.
 // CHECK-LABEL: func.func @lower_triangle
 // CHECK: dist.extent #dist.extents<table [0, 3] over #mesh>
