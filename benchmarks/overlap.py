@@ -180,45 +180,50 @@ def same_order(predicted, measured, least=0.1):
     return all(measured[a] < measured[b] for a in predicted for b in predicted if predicted[a] + least < predicted[b])
 
 
+def report(layers=12, width=1024, rows=1024, steps=6, rounds=5, share=0.3, trace=None):
+    """Everything; with a folder for `trace`, also traces of every variant over the link."""
+    samples, hidden = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        variants = Variants(pathlib.Path(folder), layers, width, rows, share)
+        variants.check()
+        for _ in range(rounds):
+            for name in variants.artifacts:
+                for over in ("", variants.link):
+                    step = variants.run(name, steps, over)["step_ms"]["median"]
+                    samples.setdefault((name, bool(over)), []).append(step)
+                hidden.setdefault(name, []).append(variants.hidden(name, steps))
+        if trace:
+            trace.mkdir(parents=True, exist_ok=True)
+            for name in variants.artifacts:
+                (trace / f"{name}.json").write_text((variants.folder / f"{name}.json").read_text())
+                (trace / f"{name}.txt").write_text(draw(trace / f"{name}.json", layers))
+    step = {key: statistics.median(values) for key, values in samples.items()}
+    hidden = {name: statistics.median(values) for name, values in hidden.items()}
+    predicted = {name: variants.predicted_hidden(name) for name in variants.artifacts}
+    exposed = {name: step[name, True] - step[name, False] for name in variants.artifacts}
+    result = {"ranks": WORLD, "cores": os.cpu_count(), "layers": layers, "width": width, "rows": rows,
+              "compute_ms": variants.compute_ms, "link_ms": layers * variants.transfer_us / 1e3,
+              "same_order": same_order(predicted, hidden), "variants": {}}
+    for name in variants.artifacts:
+        pairs = zip(samples[name, False], samples["unscheduled", False])
+        result["variants"][name] = {
+            "step_ms": step[name, False], "step_over_link_ms": step[name, True], "hidden": hidden[name],
+            "predicted": predicted[name], "without_link": statistics.median(a / b for a, b in pairs),
+            "overlap": 1 - exposed[name] / exposed["unscheduled"]}
+    return result
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--rows", type=int, default=1024, help="of the whole batch")
     parser.add_argument("--steps", type=int, default=6, help="in one process")
-    parser.add_argument("--rounds", type=int, default=3, help="processes of each variant, taking turns")
+    parser.add_argument("--rounds", type=int, default=5, help="processes of each variant, taking turns")
     parser.add_argument("--share", type=float, default=0.3, help="the link's time over the compute time")
-    parser.add_argument("--trace", type=pathlib.Path, help="folder for traces of every variant over the link: for Chrome, and drawn as text")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        variants = Variants(pathlib.Path(folder), args.layers, args.width, args.rows, args.share)
-        variants.check()
-        samples, hidden = {}, {}
-        for _ in range(args.rounds):
-            for name in variants.artifacts:
-                for over in ("", variants.link):
-                    step = variants.run(name, args.steps, over)["step_ms"]["median"]
-                    samples.setdefault((name, bool(over)), []).append(step)
-                hidden.setdefault(name, []).append(variants.hidden(name, args.steps))
-        if args.trace:
-            args.trace.mkdir(parents=True, exist_ok=True)
-            for name in variants.artifacts:
-                (args.trace / f"{name}.json").write_text((variants.folder / f"{name}.json").read_text())
-                (args.trace / f"{name}.txt").write_text(draw(args.trace / f"{name}.json", args.layers))
-    step = {key: statistics.median(values) for key, values in samples.items()}
-    hidden = {name: statistics.median(values) for name, values in hidden.items()}
-    predicted = {name: variants.predicted_hidden(name) for name in variants.artifacts}
-    exposed = {name: step[name, True] - step[name, False] for name in variants.artifacts}
-    report = {"ranks": WORLD, "cores": os.cpu_count(), "layers": args.layers, "width": args.width, "rows": args.rows,
-              "compute_ms": variants.compute_ms, "link_ms": args.layers * variants.transfer_us / 1e3,
-              "same_order": same_order(predicted, hidden), "variants": {}}
-    for name in variants.artifacts:
-        pairs = zip(samples[name, False], samples["unscheduled", False])
-        report["variants"][name] = {
-            "step_ms": step[name, False], "step_over_link_ms": step[name, True], "hidden": hidden[name],
-            "predicted": predicted[name], "without_link": statistics.median(a / b for a, b in pairs),
-            "overlap": 1 - exposed[name] / exposed["unscheduled"]}
-    print(json.dumps(report, indent=1))
+    parser.add_argument("--trace", type=pathlib.Path,
+                        help="folder for traces of every variant over the link: for Chrome, and drawn as text")
+    print(json.dumps(report(**vars(parser.parse_args())), indent=1))
 
 
 if __name__ == "__main__":
