@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from conftest import BUILD, MODELS, ROOT, run, tool
 from plans import GPT2_TP, MLP_TP, places
@@ -66,6 +66,49 @@ def test_forward(folder, tmp_path, name, mesh):
     (got,), want = load_file(out).values(), load_file(folder / f"{name}.output.safetensors")["output"]
     assert got.shape == want.shape
     assert np.abs(got.astype(np.float64) - want).max() <= 1e-4 * np.abs(want).max()
+
+
+class Convolves(torch.nn.Module):
+    def __init__(self, op):
+        super().__init__()
+        self.body = op
+
+    def forward(self, x):
+        return torch.relu(self.body(x))
+
+
+def saved(module, x, form, path):
+    made = torch.jit.trace(module.eval(), (x,)) if form == "traced" else torch.jit.script(module.eval())
+    made.save(str(path))
+    return path, [] if form == "traced" else ["--input", f"x={'x'.join(map(str, x.shape))}xf32"]
+
+
+@pytest.mark.parametrize("form", ["traced", "scripted"])
+def test_convolutions_along_one_dim(tmp_path, form):
+    torch.manual_seed(0)
+    module, x = Convolves(torch.nn.Conv1d(6, 9, 4, stride=2, padding=1, dilation=2, groups=3)), torch.randn(2, 6, 17)
+    path, shapes = saved(module, x, form, tmp_path / "m.pt")
+    save_file({"x": x.numpy()}, tmp_path / "in.safetensors")
+    run(tool("shardc"), "compile", path, *shapes, "--mesh", "tp=1", "-o", tmp_path / "m.so")
+    run(tool("shard-run"), "-n", 1, tmp_path / "m.so", "--weights", path, "--inputs", tmp_path / "in.safetensors", "--outputs",
+        tmp_path / "out.safetensors")
+    (got,), want = load_file(tmp_path / "out.safetensors").values(), module(x).detach().numpy()
+    assert got.shape == want.shape and np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("form", ["traced", "scripted"])
+@pytest.mark.parametrize("op,shape,traced,scripted", [
+    (torch.nn.Conv3d(2, 3, 3), (2, 2, 5, 6, 7), "only convolutions along one or two dims, in batches, are supported",
+     "aten.conv3d.default, 1 use"),
+    (torch.nn.ConvTranspose1d(3, 4, 3), (2, 3, 5), "a transposed convolution is not supported", "aten.conv_transpose1d.default, 1 use"),
+    (torch.nn.ConvTranspose2d(3, 4, 3), (2, 3, 5, 5), "a transposed convolution is not supported", "aten.conv_transpose2d.input, 1 use")],
+    ids=["conv3d", "conv_transpose1d", "conv_transpose2d"])
+def test_other_convolutions_are_named(tmp_path, form, op, shape, traced, scripted):
+    """A trace has one operator for all convolutions."""
+    path, shapes = saved(Convolves(op), torch.randn(shape), form, tmp_path / "m.pt")
+    error = import_error(path, *shapes)
+    assert (traced if form == "traced" else scripted) in error
+    assert "body" in error and ("conv.py:" if form == "traced" else "test_torchscript.py:") in error
 
 
 @pytest.mark.parametrize("name,place", [

@@ -4,7 +4,7 @@
 // RUN: shard-opt --dist-simplify-collectives --pass-statistics %s -o /dev/null 2>&1 | FileCheck --check-prefix=STATS %s
 
 // STATS-DAG: 2 gather-slices
-// STATS-DAG: 1 gathers-of-replicated
+// STATS-DAG: 2 gathers-of-replicated
 // STATS-DAG: 4 reduces-of-replicated
 
 #mesh = #dist.mesh<["dp" = 2, "tp" = 4]>
@@ -77,6 +77,20 @@ func.func @replicated_gather(%x: tensor<3x2xf32> {dist.global_type = tensor<6x2x
   %y = dist.all_gather over #tp %x dim 1 : (tensor<3x2xf32>) -> tensor<3x8xf32>
   %z = dist.all_gather over #dp %x dim 0 : (tensor<3x2xf32>) -> tensor<6x2xf32>
   return %y, %z : tensor<3x8xf32>, tensor<6x2xf32>
+}
+
+// A constant is the same everywhere, and so is what is computed from it.
+// CHECK-LABEL: func.func @constant_gather(
+// CHECK-NOT: dist.all_gather
+// CHECK: %[[Y:.*]] = aten.cat
+// CHECK: dist.all_gather over #tp %arg0 dim 0
+// CHECK: return %[[Y]]
+func.func @constant_gather(%x: tensor<1xf32>) -> (tensor<8xf32>, tensor<4xf32>) {
+  %c = aten.constant dense<[1.0, -2.0]> : tensor<2xf32>
+  %r = aten.relu %c : (tensor<2xf32>) -> tensor<2xf32>
+  %y = dist.all_gather over #tp %r dim 0 : (tensor<2xf32>) -> tensor<8xf32>
+  %z = dist.all_gather over #tp %x dim 0 : (tensor<1xf32>) -> tensor<4xf32>
+  return %y, %z : tensor<8xf32>, tensor<4xf32>
 }
 
 // A sum over four equal values is four times the value, an average the value, wherever it comes from.
