@@ -115,4 +115,3 @@ def test_memory_limit(compile_mlp, tmp_path):
     run(*compile_mlp(*MLP_TP, "--memory-limit", str(needed)))
     refused(*compile_mlp(*MLP_TP, "--memory-limit", str(needed - 1)), says=f"needs {needed} bytes")
     refused(*compile_mlp("--memory-limit", "much"), says="--memory-limit is a number of bytes")
-    refused(*compile_mlp(source=Model("mlp_dynamic").path, *("--memory-limit", "1GiB")), says="static shapes")
