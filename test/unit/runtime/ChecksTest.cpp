@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the C ABI refuses, and how it says so.
+#include "runtime/abi/shardrt_program.h"
 #include "test/unit/runtime/Artifact.h"
 
 using namespace test;
@@ -76,6 +77,26 @@ TEST_F(Checks, Create) {
   old.program_abi = 999;
   expectError(outcome([&] { shardrt::Model(&old, ranks.config(0)); }), SHARDRT_INCOMPATIBLE,
               {"program ABI 999", "compile the model again"});
+}
+
+TEST_F(Checks, PredictionsOfAProgram) {
+  shardrt_manifest manifest = *ranks.artifact.manifest();
+  shardrt_program program = *manifest.program;
+  std::vector<shardrt_entry> entries(program.entries, program.entries + program.n_entries);
+  std::vector<shardrt_span> spans(entries[0].predicted,
+                                  entries[0].predicted + entries[0].n_predicted);
+  manifest.program = &program;
+  program.entries = entries.data();
+  auto create = [&] { return outcome([&] { shardrt::Model(&manifest, ranks.config(0)); }); };
+  entries[0].predicted = nullptr;
+  expectError(create(), SHARDRT_BAD_FILE, {"entry forward", "its prediction is missing"});
+  entries[0].predicted = spans.data();
+  expectError(create(), SHARDRT_OK, {});
+  spans[1].stream = 3;
+  expectError(create(), SHARDRT_BAD_FILE, {"piece 1 of its prediction is malformed"});
+  spans[1] = entries[0].predicted[0];
+  spans[2].name = nullptr;
+  expectError(create(), SHARDRT_BAD_FILE, {"piece 2 of its prediction is malformed"});
 }
 
 TEST_F(Checks, WorldSize) {
