@@ -19,10 +19,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("SHARDC_BUILD", ROOT / "build"))
-sys.path.insert(0, str(ROOT / "test/reference"))
+sys.path[:0] = [str(ROOT / "test/reference"), str(ROOT / "test/models")]
 
 import large_graph
 import overlap
+import real_graphs
 import sim_v1
 
 SECTIONS = ("as-is", "optimize", "memory", "caps", "peer", "scale", "overlap")
@@ -216,8 +217,7 @@ def exponent(smaller, larger):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graphs", type=pathlib.Path,
-                        default=pathlib.Path(os.environ.get("SHARDC_GRAPHS", ROOT.parent / "shared/data/graphs")))
+    parser.add_argument("--graphs", type=pathlib.Path, default=real_graphs.FOLDER)
     parser.add_argument("--only", default=",".join(SECTIONS), help="which sections, with commas between")
     parser.add_argument("--sizes", default="100000,300000,1000000", help="nodes of the generated graphs, with commas between")
     parser.add_argument("--json", type=pathlib.Path, help="write all rows to this file")

@@ -261,7 +261,7 @@ FailureOr<ProgramDescription> Describer::run() {
   }
   if (program.entries.empty()) {
     failed = true;
-    module.emitError("has no function to compile");
+    module.emitError("the module has no function to compile");
   }
   if (failed)
     return failure();

@@ -32,9 +32,11 @@ bool hasGoodApproximation(StringRef name) {
 
 /// What is reduced may be added up in any order. Nothing else gets flags: a reciprocal in place of
 /// a division makes x / inf a NaN, and reordering (x + c) - c loses what the model meant.
-void allowReordering(linalg::GenericOp op) {
+/// Returns how many combinations got flags.
+unsigned allowReordering(linalg::GenericOp op) {
   if (op.getNumReductionLoops() == 0)
-    return;
+    return 0;
+  unsigned count = 0;
   using Flags = arith::FastMathFlags;
   auto allow = [](Operation *target, Flags flags) {
     if (auto math = dyn_cast_or_null<arith::ArithFastMathInterface>(target))
@@ -51,7 +53,15 @@ void allowReordering(linalg::GenericOp op) {
       if (operand.getDefiningOp<arith::MulFOp>())
         allow(operand.getDefiningOp(), Flags::contract);
     allow(combine, Flags::reassoc | Flags::contract | Flags::nsz);
+    ++count;
   }
+  return count;
+}
+
+uint64_t countFunctions(func::FuncOp kernel) {
+  uint64_t count = 0;
+  kernel.walk([&](Operation *op) { count += hasGoodApproximation(op->getName().getStringRef()); });
+  return count;
 }
 
 struct ApproximateMath : cpu::impl::CpuApproximateMathBase<ApproximateMath> {
@@ -59,11 +69,13 @@ struct ApproximateMath : cpu::impl::CpuApproximateMathBase<ApproximateMath> {
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr(exec::kKernelAttr))
       return;
-    kernel.walk([](linalg::GenericOp op) { allowReordering(op); });
+    kernel.walk([&](linalg::GenericOp op) { reordered += allowReordering(op); });
+    uint64_t before = countFunctions(kernel);
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns, hasGoodApproximation);
     if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    expanded += before - countFunctions(kernel);
   }
 };
 

@@ -187,15 +187,17 @@ struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
     populateMathToLibmConversionPatterns(patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
+    module.walk([&](exec::ParallelCallOp) { ++tasks; });
     patterns.add<ParallelCallLowering, FrameLowering, ScratchLowering>(converter);
     GlobalPool pool(module);
     patterns.add<FailIfLowering>(converter, pool);
     LLVMConversionTarget target(*context);
-    SmallVector<Operation *> functions;
+    SmallVector<Operation *> roots;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function->hasAttr(exec::kEntryAttr) && !isPlan(function))
-        functions.push_back(function);
-    if (failed(applyFullConversion(functions, target, std::move(patterns))))
+        roots.push_back(function);
+    functions += roots.size();
+    if (failed(applyFullConversion(roots, target, std::move(patterns))))
       return signalPassFailure();
     // Bodies keep their arguments' aliasing only as long as they are functions of their own.
     for (auto function : module.getOps<LLVM::LLVMFuncOp>())

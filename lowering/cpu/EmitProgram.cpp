@@ -115,6 +115,10 @@ struct EmitProgram : cpu::impl::CpuEmitProgramBase<EmitProgram> {
         if (failed(applyPatternsGreedily(function, std::move(expansions))))
           return signalPassFailure();
         roots.push_back(function);
+        ++functions;
+        function.walk([&](exec::LaunchOp) { ++launches; });
+        function.walk(
+            [&](Operation *op) { collectives += isa<exec::CollectiveOp, exec::StartOp>(op); });
       }
     for (auto global : module.getOps<memref::GlobalOp>())
       roots.push_back(global);

@@ -56,6 +56,8 @@ def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect"];
+  let statistics = [Statistic<"reordered", "reordered", "Combinations of reductions that may be reordered">,
+                    Statistic<"expanded", "expanded", "Functions that became polynomials">];
 }
 
 def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
@@ -74,6 +76,8 @@ def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let statistics = [Statistic<"functions", "functions", "Functions converted">,
+                    Statistic<"tasks", "tasks", "Parallel calls that got a task for the runtime's threads">];
 }
 
 def CpuEmitProgram : Pass<"cpu-emit-program", "::mlir::ModuleOp"> {
@@ -89,6 +93,9 @@ def CpuEmitProgram : Pass<"cpu-emit-program", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"functions", "functions", "Entries and plan functions converted">,
+                    Statistic<"launches", "launches", "Launches of kernels">,
+                    Statistic<"collectives", "collectives", "Collectives started">];
 }
 
 def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {

@@ -69,8 +69,10 @@ struct AtenToLinalg : shardc::impl::AtenToLinalgBase<AtenToLinalg> {
     // No operation is printed here: its kernel is in an intermediate state.
     bool complete = true;
     for (auto &[op, signature] : signatures) {
-      if (!left.contains(op))
+      if (!left.contains(op)) {
+        ++converted;
         continue;
+      }
       emitError(op->getLoc()) << "'" << op->getName() << "' has no kernel for " << signature;
       complete = false;
     }

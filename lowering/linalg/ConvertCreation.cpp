@@ -136,8 +136,6 @@ template <typename Op, bool lower> struct ConvertTriangle : OpConversionPattern<
     Location loc = op.getLoc();
     TensorBuilder tensor(rewriter, loc);
     auto type = cast<RankedTensorType>(adaptor.getSelf().getType());
-    if (type.getRank() < 2)
-      return rewriter.notifyMatchFailure(op, "fewer than two dims");
     Value result =
         tensor.map(tensor.sizesOf(adaptor.getSelf()), type.getElementType(), adaptor.getSelf(),
                    [&](OpBuilder &b, ValueRange args) -> Value {

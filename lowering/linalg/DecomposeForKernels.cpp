@@ -104,22 +104,27 @@ private:
 };
 
 /// Parts of a concatenation are computed in their place in it, and so have its element type.
-void castParts(Operation *concat) {
+/// Returns how many are cast.
+unsigned castParts(Operation *concat) {
+  unsigned count = 0;
   Type element = aten::elementTypeOf(concat->getResult(0));
   OpBuilder builder(concat);
   for (OpOperand &part : concat->getOpOperands()) {
     auto type = cast<RankedTensorType>(part.get().getType());
-    if (type.getElementType() != element)
-      part.set(aten::ToCopyOp::create(builder, concat->getLoc(), type.clone(element), part.get(),
-                                      TypeAttr::get(element)));
+    if (type.getElementType() == element)
+      continue;
+    part.set(aten::ToCopyOp::create(builder, concat->getLoc(), type.clone(element), part.get(),
+                                    TypeAttr::get(element)));
+    ++count;
   }
+  return count;
 }
 
 struct DecomposeForKernels : shardc::impl::DecomposeForKernelsBase<DecomposeForKernels> {
   void runOnOperation() override {
-    getOperation().walk([](Operation *op) {
+    getOperation().walk([&](Operation *op) {
       if (isa<aten::CatOp, aten::StackOp>(op))
-        castParts(op);
+        casts += castParts(op);
     });
     SmallVector<aten::GroupNormOp> norms;
     getOperation().walk([&](aten::GroupNormOp op) { norms.push_back(op); });
@@ -135,6 +140,7 @@ struct DecomposeForKernels : shardc::impl::DecomposeForKernelsBase<DecomposeForK
         continue;
       }
       GroupNormDecomposer(op).run();
+      ++decomposed;
     }
   }
 };

@@ -23,11 +23,18 @@ using namespace shardc;
 namespace {
 
 struct FuseKernelOps : shardc::impl::FuseKernelOpsBase<FuseKernelOps> {
+  static uint64_t countOps(func::FuncOp kernel) {
+    uint64_t count = 0;
+    kernel.walk([&](linalg::LinalgOp) { ++count; });
+    return count;
+  }
+
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr(exec::kKernelAttr))
       return;
     MLIRContext *context = &getContext();
+    uint64_t before = countOps(kernel);
     RewritePatternSet patterns(context);
     linalg::populateElementwiseOpsFusionPatterns(
         patterns, [](OpOperand *operand) { return operand->get().hasOneUse(); });
@@ -38,7 +45,8 @@ struct FuseKernelOps : shardc::impl::FuseKernelOpsBase<FuseKernelOps> {
     memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
     memref::populateResolveShapedTypeResultDimsPatterns(patterns);
     if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    merged += before - countOps(kernel);
   }
 };
 

@@ -42,6 +42,8 @@ def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::Func
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"decomposed", "decomposed", "Group norms written as layer norms">,
+                    Statistic<"casts", "casts", "Parts of concatenations that are cast first">];
 }
 
 def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
@@ -67,6 +69,7 @@ def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::shardc::exec::ExecDialect"];
+  let statistics = [Statistic<"converted", "converted", "Ops of aten converted">];
 }
 
 def FuseKernelOps : Pass<"fuse-kernel-ops", "::mlir::func::FuncOp"> {
@@ -85,6 +88,7 @@ def FuseKernelOps : Pass<"fuse-kernel-ops", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
                            "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect"];
+  let statistics = [Statistic<"merged", "merged", "Ops that became part of their user, or had none">];
 }
 
 #endif // SHARDC_LOWERING_LINALG_PASSES_TD

@@ -115,8 +115,11 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
         parameters.resize(at + 1, 0);
       parameters[at] = bytes;
     }
-    if (!known)
+    if (!known) {
+      ++symbolic;
       return;
+    }
+    ++accounted;
     entry->setAttr(exec::kMemoryAttr,
                    b.getDictionaryAttr(
                        {b.getNamedAttr("parameters", b.getDenseI64ArrayAttr(parameters)),

@@ -259,6 +259,12 @@ struct AssignBuffers : memory::impl::AssignBuffersBase<AssignBuffers> {
     for (func::FuncOp entry : entries)
       if (failed(EntryLowering(entry, symbols).run()))
         return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(exec::kEntryAttr))
+        continue;
+      function.walk([&](exec::AllocOp) { ++buffers; });
+      function.walk([&](exec::LaunchOp) { ++launches; });
+    }
   }
 };
 

@@ -36,6 +36,8 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
                            "::mlir::bufferization::BufferizationDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let statistics = [Statistic<"buffers", "buffers", "Tensors that got a buffer of their own">,
+                    Statistic<"launches", "launches", "Launches of kernels, copies included">];
 }
 
 def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
@@ -130,6 +132,8 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"sizes", "sizes", "std::string",
                "Values of symbols, e.g. sizes=batch=8,sequence=128: memory is that of such a run, on the first rank">];
+  let statistics = [Statistic<"accounted", "accounted", "Entries with an account">,
+                    Statistic<"symbolic", "symbolic", "Entries without one: their sizes depend on symbols">];
 }
 
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD

@@ -10,12 +10,13 @@ import torch
 
 from conftest import ROOT, run, tool
 
-sys.path[:0] = [str(ROOT / "test/reference")]
+sys.path[:0] = [str(ROOT / "test/reference"), str(ROOT / "test/models")]
 
 import program
+import real_graphs
 
 C10D = torch.ops._c10d_functional
-GRAPHS = ROOT.parent / "shared/data/graphs"
+GRAPHS = real_graphs.FOLDER
 
 
 def export(tmp_path, forward, *arguments):
@@ -172,7 +173,7 @@ def test_reading_what_is_in_flight_is_an_error(tmp_path):
     assert "reads 'all_reduce' before its collective is waited for" in error and "test_import_collectives.py" in error
 
 
-@pytest.mark.skipif(not GRAPHS.exists(), reason="the real graphs are not on this machine")
+@pytest.mark.skipif(not real_graphs.EXPECTED, reason=real_graphs.ABSENT)
 @pytest.mark.parametrize("path", sorted(GRAPHS.glob("*.pt2")), ids=lambda p: p.stem)
 def test_real_graphs_map_one_to_one(path):
     option = f"--groups={GRAPHS}/{path.stem.split('.')[0]}.groups.json"
@@ -187,7 +188,7 @@ def test_real_graphs_map_one_to_one(path):
     idle = {n.name for n in graph.nodes if n.cls == "wait" and not any(v in graph.coll for v in n.ins)}
     assert {n.name for n in graph.nodes} - set(names) == idle
     kinds = collections.Counter(op.name for op in ops)
-    expected = json.loads((GRAPHS / "expected.json").read_text())[path.name]["counts"]
+    expected = real_graphs.EXPECTED[path.name]["counts"]
     short = {"AG": "all_gather", "RS": "reduce_scatter", "AR": "all_reduce", "A2A": "all_to_all"}
     assert {k: kinds["dist." + name] for k, name in short.items()} == {k: expected[k] for k in short}
     run(tool("shard-opt"), path, option, "--dist-verify-stage=scheduled", "-o", "/dev/null")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`shardc simulate`: figures, plans, traces and reports of graphs that come with collectives."""
 import json
-import os
 import pathlib
 import sys
 
@@ -10,17 +9,16 @@ import torch
 
 from conftest import ROOT, run, tool
 
-sys.path[:0] = [str(ROOT / "test/reference"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT / "test/reference"), str(ROOT / "test/models"), str(ROOT / "benchmarks")]
 
 import large_graph
+import real_graphs
 import sim_v1
 
 C10D = torch.ops._c10d_functional
 # Graphs of real training programs with reference figures; see docs/collective-optimiser.md.
-REAL = pathlib.Path(os.environ.get("SHARDC_GRAPHS", ROOT.parent / "shared/data/graphs"))
-needs_real = pytest.mark.skipif(not (REAL / "expected.json").exists(),
-                                reason="the real graphs are not on this machine (SHARDC_GRAPHS names their folder)")
-EXPECTED = json.loads((REAL / "expected.json").read_text()) if (REAL / "expected.json").exists() else {}
+REAL, EXPECTED = real_graphs.FOLDER, real_graphs.EXPECTED
+needs_real = pytest.mark.skipif(not EXPECTED, reason=real_graphs.ABSENT)
 BASE = [name for name in EXPECTED if "inductor_best" in EXPECTED[name]]
 
 

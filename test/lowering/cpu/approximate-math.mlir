@@ -1,4 +1,7 @@
 // RUN: shard-opt %s --cpu-approximate-math | FileCheck %s
+// RUN: shard-opt %s --cpu-approximate-math --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// STATS: cpu-approximate-math
+// STATS-DAG: 4 expanded
 
 // CHECK-LABEL: func.func private @polynomials(
 // CHECK-NOT: math.{{exp|tanh|erf|log}}

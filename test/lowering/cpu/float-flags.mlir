@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: shard-opt %s --cpu-approximate-math | FileCheck %s
+// RUN: shard-opt %s --cpu-approximate-math --split-input-file --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// STATS: cpu-approximate-math
+// STATS-DAG: {{[1-9][0-9]*}} reordered
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>

@@ -28,10 +28,10 @@ func.func @scan(%x: tensor<4x9xi8>) -> tensor<4x9xi64> attributes {exec.kernel} 
 // -----
 
 // All ops that have no conversion are reported, with the types that the model has.
-func.func @reports(%x: tensor<8xi1>) -> (tensor<8xi1>, tensor<8xi1>) attributes {exec.kernel} {
-  // expected-error @+1 {{'aten.tril' has no kernel for (tensor<8xi1>) -> tensor<8xi1>}}
-  %0 = aten.tril %x : (tensor<8xi1>) -> tensor<8xi1>
-  // expected-error @+1 {{'aten.triu' has no kernel}}
-  %1 = aten.triu %x : (tensor<8xi1>) -> tensor<8xi1>
-  return %0, %1 : tensor<8xi1>, tensor<8xi1>
+func.func @reports(%x: tensor<i1>, %i: tensor<i64>) -> (tensor<i1>, tensor<i1>) attributes {exec.kernel} {
+  // expected-error @+1 {{'aten.gather' has no kernel for (tensor<i1>, tensor<i64>) -> tensor<i1>}}
+  %0 = aten.gather %x dim 0 at %i : (tensor<i1>, tensor<i64>) -> tensor<i1>
+  // expected-error @+1 {{'aten.index_select' has no kernel}}
+  %1 = aten.index_select %x dim 0 at %i : (tensor<i1>, tensor<i64>) -> tensor<i1>
+  return %0, %1 : tensor<i1>, tensor<i1>
 }

@@ -2,6 +2,10 @@
 // RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory | FileCheck %s
 // RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory=sizes=s0=8 | FileCheck %s --check-prefix=SIZES
 // RUN: not shard-opt %s --exec-account-memory=sizes=s0 2>&1 | FileCheck %s --check-prefix=FORM
+// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// STATS: exec-account-memory
+// STATS-DAG: 1 accounted
+// STATS-DAG: 1 symbolic
 
 // By hand, in bytes: w is 16 x 16 x 4, unused 5 x 4; x and the result are 8 x 16 x 4 each; a and b live at once.
 

@@ -1,5 +1,8 @@
 // RUN: shard-opt %s "--shardc-place=mesh=dp=2,tp=4 place=input:0=dp:S(0) place=module:up=colwise" | FileCheck %s
 // RUN: shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=4 place=input:0=dp:S(0) place=module:up=colwise" --dist-propagate | FileCheck %s --check-prefix=PROPAGATED
+// RUN: shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=4 place=input:0=dp:S(0) place=module:up=colwise" --dist-propagate --dist-place --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// STATS: dist-place
+// STATS-NEXT: 2 redistributions
 
 // Naming the first weight alone gives the Megatron program: the second is row-parallel, one reduction.
 // CHECK: func.func @forward(%[[X:.*]]: tensor<8x64xf32, #S0dp>
