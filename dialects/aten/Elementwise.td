@@ -219,6 +219,7 @@ def Aten_ToCopyOp : Aten_Op<"to_copy", [LocalizableOpInterface]> {
   let arguments = (ins Aten_Tensor:$self, TypeAttr:$dtype);
   let results = (outs Aten_Tensor:$result);
   let shardBy = "castRule(op)";
+  let hasFolder = 1;
   let assemblyFormat = "$self `to` $dtype attr-dict `:` functional-type(operands, results)";
 }
 

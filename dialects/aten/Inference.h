@@ -95,6 +95,12 @@ template <typename Adaptor> llvm::LogicalResult inferComparison(Inference &infer
     return mlir::failure();
   return inferElementwiseBool(inference, op.getOperands());
 }
+template <typename Adaptor> llvm::LogicalResult inferTriangle(Inference &inference, Adaptor op) {
+  mlir::RankedTensorType type = typeOf(op.getSelf());
+  if (type.getRank() < 2)
+    return inference.error("needs a tensor of at least two dims");
+  return inference.result(type.getShape(), type.getElementType());
+}
 template <typename Adaptor> llvm::LogicalResult inferSoftmax(Inference &inference, Adaptor op) {
   mlir::RankedTensorType type = typeOf(op.getSelf());
   if (failed(inference.checkDim(op.getDim(), type.getRank(), "dim")))
@@ -137,10 +143,6 @@ template <typename Adaptor>
 llvm::LogicalResult inferReductionFloat(Inference &inference, Adaptor op) {
   return inferReduction(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
                         toFloatType(elementTypeOf(op.getSelf())));
-}
-template <typename Adaptor> llvm::LogicalResult inferExtremum(Inference &inference, Adaptor op) {
-  return inferExtremumOf(inference, op.getSelf(), op.getDim(), op.getKeepdim(),
-                         elementTypeOf(op.getSelf()));
 }
 template <typename Adaptor> llvm::LogicalResult inferAnyAll(Inference &inference, Adaptor op) {
   // PyTorch keeps uint8, which once was its bool.

@@ -34,6 +34,8 @@ def Aten_ViewOp : Aten_SizedViewOp<"view"> {
     ```
   }];
   let shardBy = "viewRule(op)";
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Aten_ExpandOp : Aten_SizedViewOp<"expand"> {
@@ -42,6 +44,7 @@ def Aten_ExpandOp : Aten_SizedViewOp<"expand"> {
     `size` is the shape of the result; no size is -1.
   }];
   let shardBy = "expandRule(op)";
+  let hasFolder = 1;
 }
 
 def Aten_PermuteOp : Aten_ViewOpBase<"permute", [LocalizableOpInterface]> {
@@ -49,6 +52,7 @@ def Aten_PermuteOp : Aten_ViewOpBase<"permute", [LocalizableOpInterface]> {
   let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dims);
   let assemblyFormat = "$self $dims attr-dict `:` functional-type(operands, results)";
   let shardBy = "permuteRule(op)";
+  let hasFolder = 1;
 }
 
 def Aten_TransposeOp : Aten_ViewOpBase<"transpose", [LocalizableOpInterface]> {
@@ -58,6 +62,7 @@ def Aten_TransposeOp : Aten_ViewOpBase<"transpose", [LocalizableOpInterface]> {
     $self ` ` `[` $dim0 `,` $dim1 `]` attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "transposeRule(op)";
+  let hasFolder = 1;
 }
 
 def Aten_UnsqueezeOp : Aten_ViewOpBase<"unsqueeze", [LocalizableOpInterface]> {
@@ -109,6 +114,7 @@ def Aten_SliceOp : Aten_ViewOpBase<"slice", [AttrSizedOperandSegments]> {
     `:` `(` type($self) `)` `->` type($result)
   }];
   let hasCanonicalizeMethod = 1;
+  let hasFolder = 1;
   let shardBy = "sliceRule(op)";
 }
 
@@ -174,7 +180,7 @@ def Aten_ConstantPadNdOp : Aten_ViewOpBase<"constant_pad_nd"> {
 class Aten_TriangleOp<string mnemonic, string formula>
     : Aten_ViewOpBase<mnemonic> {
   let summary = formula;
-  let inferBy = "inferPromoted";
+  let inferBy = "inferTriangle";
   let arguments = (ins Aten_Tensor:$self, DefaultValuedAttr<I64Attr, "0">:$diagonal);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let shardBy = "elementwiseRule(op, {{0}})"; // by global rows and columns

@@ -37,11 +37,6 @@ bool Layout::isFullyReplicated() const {
                      [](const Placement &p) { return p.isReplicate(); });
 }
 
-bool Layout::hasOpen() const {
-  return std::any_of(placements.begin(), placements.end(),
-                     [](const Placement &p) { return p.isOpen(); });
-}
-
 bool Layout::hasPartial() const {
   return std::any_of(placements.begin(), placements.end(),
                      [](const Placement &p) { return p.isPartial(); });

@@ -80,7 +80,6 @@ struct Layout {
   bool operator==(const Layout &) const = default;
 
   bool isFullyReplicated() const;
-  bool hasOpen() const;
   bool hasPartial() const;
   bool isDefaultOrder() const;
 

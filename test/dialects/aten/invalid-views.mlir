@@ -88,3 +88,12 @@ func.func @f(%x: tensor<2x3xf32>) {
   %y = aten.constant_pad_nd %x [1] : (tensor<2x3xf32>) -> tensor<f32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<3xf32>) {
+  // expected-error @+2 {{needs a tensor of at least two dims}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = aten.tril %x : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}

@@ -3,7 +3,8 @@
 
 Each case is written three times: with results of unknown sizes, which --aten-refine-types must turn into
 PyTorch's; with operands of partly unknown sizes and PyTorch's results, which must verify; and, where
-PyTorch raises an error, with a result of any type: inference must refuse it.
+PyTorch raises an error, with a result of any type: inference must refuse it. With the reference page of the
+dialect (generated from the ops' definitions) as the last argument, every op must be among the cases.
 """
 
 import random
@@ -16,11 +17,27 @@ from families import FAMILIES
 from mlir_text import function, mlir_type, shard_opt
 
 
+# Ops that no call in PyTorch answers for, and what looks at them instead.
+NOT_COMPARED = {
+    "constant": "has the type of its value",
+    "opaque": "has the types that its creator gives it",
+    "sym_size": "gives an index, no tensor; tests of the importer look at it",
+}
+
+
+def uncovered(page, calls):
+    """Ops of the dialect that no accepted case is about, and exceptions that are none."""
+    ops = set(re.findall(r"^### `aten\.(\w+)`", open(page).read(), re.M))
+    assert len(ops) > 100, f"{page} lists {len(ops)} ops"
+    seen = {re.match(r"aten\.(\w+)", text)[1] for text, _ in calls.values()}
+    return sorted(ops - seen - set(NOT_COMPARED)) + sorted(set(NOT_COMPARED) - (ops - seen))
+
+
 def forget(shape, chance):
     return ["?" if random.random() < chance else n for n in shape]
 
 
-def main(count, seed):
+def main(count, seed, page=None):
     random.seed(seed)
     expected, refine, forgetful, refused, calls = {}, [], [], [], {}
     for i in range(count):
@@ -63,9 +80,12 @@ def main(count, seed):
         for text, f in refused:
             if "failed to infer" not in shard_opt(f).stderr:
                 print(f)
+    if page and (missing := uncovered(page, calls)):
+        bad += 1
+        print(f"no case of aten.{', aten.'.join(missing)}")
     print(f"{len(expected)} calls agree, {len(refused)} are refused" if not bad else f"{bad} failures")
     return bad != 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """All families of random calls."""
+import elementwise_cases
 import image_cases
 import pytorch_cases
 
-FAMILIES = pytorch_cases.FAMILIES + image_cases.FAMILIES
+FAMILIES = pytorch_cases.FAMILIES + elementwise_cases.FAMILIES + image_cases.FAMILIES
