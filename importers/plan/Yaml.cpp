@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/plan/Plan.h"
 
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/YAMLParser.h"
@@ -115,13 +116,17 @@ private:
   void readMesh(yaml::Node *value) {
     if (auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(value)) {
       std::string text;
+      bool complete = true;
       for (yaml::KeyValueNode &axis : *map) {
         std::optional<std::string> name = scalar(axis.getKey(), "the name of an axis");
         std::optional<std::string> size = scalar(axis.getValue(), "the size of an axis");
+        complete &= name && size;
         if (name && size)
           text += (text.empty() ? "" : ",") + *name + "=" + *size;
       }
-      return parseMesh(text, place(value), plan.mesh, errors);
+      if (complete)
+        parseMesh(text, place(value), plan.mesh, errors);
+      return;
     }
     if (std::optional<std::string> text = scalar(value, "a mesh, e.g. {dp: 2, tp: 4}"))
       parseMesh(*text, place(value), plan.mesh, errors);
@@ -135,7 +140,7 @@ private:
     Rule rule{section, *pattern, std::nullopt, {}, false, place(entry.getKey())};
     if (auto *map = llvm::dyn_cast<yaml::MappingNode>(value)) {
       std::string text;
-      bool isCut = false;
+      bool isCut = false, complete = true;
       for (yaml::KeyValueNode &axis : *map) {
         if (isCut) // what follows the comma reads as another axis: no mistake of its own
           continue;
@@ -146,10 +151,11 @@ private:
                                      *pattern + "' is cut at a comma" + quoteIt);
           isCut = true;
         }
+        complete &= name && placement;
         if (name && placement)
           text += (text.empty() ? "" : ",") + *name + ":" + *placement;
       }
-      if (!isCut)
+      if (!isCut && complete)
         parseRuleValue(text, rule, errors);
     } else if (std::optional<std::string> text =
                    scalar(value, "a style or placements, e.g. colwise or {tp: S(0)}")) {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What people read whose plan is wrong, word by word.
+#include "importers/plan/Plan.h"
+
+#include <gtest/gtest.h>
+
+using namespace shardc;
+using namespace shardc::plan;
+
+namespace {
+
+using Errors = std::vector<std::string>;
+
+Errors yaml(llvm::StringRef text) {
+  Plan plan;
+  Errors errors;
+  parseYaml(text, "plan.yaml", plan, errors);
+  return errors;
+}
+
+Errors spec(llvm::StringRef text) {
+  Plan plan;
+  Errors errors;
+  parsePlaceSpec(text, plan, errors);
+  return errors;
+}
+
+TEST(YamlMessages, WhatIsExpectedWhere) {
+  EXPECT_EQ(yaml("- a\n- b\n"), Errors{"plan.yaml:1: a plan is a mapping with the keys mesh, "
+                                       "inputs, modules, parameters, outputs"});
+  EXPECT_EQ(yaml("mesh: {dp: 2}\nmodule: {}\n"),
+            Errors{"plan.yaml:2: unknown section 'module'; did you mean modules?"});
+  EXPECT_EQ(yaml("? [modules]\n: {}\n"),
+            Errors{"plan.yaml:1: expected the name of a section here"});
+  EXPECT_EQ(yaml("modules: colwise\n"),
+            Errors{"plan.yaml:1: section 'modules' is a mapping from names to placements or "
+                   "styles"});
+  EXPECT_EQ(yaml("modules:\n"), Errors{});
+  EXPECT_EQ(yaml("tp_axis: [tp]\n"), Errors{"plan.yaml:1: expected the name of a mesh axis here"});
+  EXPECT_EQ(yaml("mesh: [2, 4]\n"),
+            Errors{"plan.yaml:1: expected a mesh, e.g. {dp: 2, tp: 4} here"});
+  EXPECT_EQ(yaml("mesh: {dp: [2]}\n"), Errors{"plan.yaml:1: expected the size of an axis here"});
+  EXPECT_EQ(yaml("mesh: {? [dp] : 2}\n"), Errors{"plan.yaml:1: expected the name of an axis here"});
+  EXPECT_EQ(yaml("modules: {? [a] : colwise}\n"),
+            Errors{"plan.yaml:1: expected a name or pattern here"});
+  EXPECT_EQ(yaml("modules:\n  a: [colwise]\n"),
+            Errors{"plan.yaml:2: expected a style or placements, e.g. colwise or {tp: S(0)} here"});
+  EXPECT_EQ(yaml("modules:\n  a: {tp: [S]}\n"),
+            Errors{"plan.yaml:2: expected a placement, e.g. S(0) here"});
+  EXPECT_EQ(yaml("modules:\n  a: {? [tp] : S(0)}\n"),
+            Errors{"plan.yaml:2: expected the name of a mesh axis here"});
+}
+
+TEST(RuleMessages, Values) {
+  EXPECT_EQ(
+      yaml("modules: {a: colwize}\n"),
+      Errors{"plan.yaml:1: unknown style 'colwize' for 'a'; styles are colwise, rowwise, "
+             "packed_colwise, packed_rowwise, embedding_rowwise, colwise_gather_output, "
+             "colwise_rep, sequence, sequence_parallel, and placements are written axis:S(0), "
+             "axis:R or axis:P(sum)"});
+  EXPECT_EQ(spec("param:w=colwise"),
+            Errors{"--place param:w=colwise: style 'colwise' applies to modules, not to parameter "
+                   "'w'; write placements, e.g. tp:S(0)"});
+  EXPECT_EQ(spec("param:w=S(0)"),
+            Errors{"--place param:w=S(0): 'S(0)' for 'w' is not axis:placement; e.g. tp:S(0)"});
+  EXPECT_EQ(spec("param:w=tp:S(0),tp:R"),
+            Errors{"--place param:w=tp:S(0),tp:R: axis 'tp' is given twice for 'w'"});
+  EXPECT_EQ(spec("weight=tp:S(0)"),
+            Errors{"--place weight=tp:S(0): not KIND:NAME=VALUE with KIND one of input, output, "
+                   "param, module; e.g. param:*.weight=tp:S(0) or module:*.q_proj=colwise"});
+}
+
+} // namespace
