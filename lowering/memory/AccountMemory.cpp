@@ -41,8 +41,8 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
       }
     }
     for (auto entry : getOperation().getOps<func::FuncOp>())
-      if (entry->hasAttr(exec::kEntryAttr) && hasSizes(entry))
-        account(entry);
+      if (entry->hasAttr(exec::kEntryAttr))
+        hasSizes(entry) && account(entry) ? ++accounted : ++symbolic;
   }
 
   bool hasSizes(func::FuncOp entry) {
@@ -95,7 +95,8 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     return bytes;
   }
 
-  void account(func::FuncOp entry) {
+  /// Whether all sizes are known.
+  bool account(func::FuncOp entry) {
     Builder b(entry.getContext());
     SizeEstimator estimator(entry, symbols);
     std::optional<int64_t> arena = arenaBytes(entry);
@@ -115,17 +116,15 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
         parameters.resize(at + 1, 0);
       parameters[at] = bytes;
     }
-    if (!known) {
-      ++symbolic;
-      return;
-    }
-    ++accounted;
+    if (!known)
+      return false;
     entry->setAttr(exec::kMemoryAttr,
                    b.getDictionaryAttr(
                        {b.getNamedAttr("parameters", b.getDenseI64ArrayAttr(parameters)),
                         b.getNamedAttr("caller", b.getI64IntegerAttr(caller)),
                         b.getNamedAttr("arena", b.getI64IntegerAttr(*arena)),
                         b.getNamedAttr("peak", b.getArrayAttr(largestAtPeak(entry, estimator)))}));
+    return true;
   }
 
   /// [bytes, place that fills it] of the buffers that live when most bytes do, largest first.
