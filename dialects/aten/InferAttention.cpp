@@ -25,8 +25,9 @@ LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor o
       return inference.error("gqa needs a dim of heads");
     for (Shape *batch : {&keyBatch, &valueBatch}) {
       int64_t heads = queryBatch.back(), own = batch->back();
+      // No heads at all is what a rank with an empty shard has.
       if (!ShapedType::isDynamic(heads) && !ShapedType::isDynamic(own) &&
-          (own == 0 || heads % own != 0))
+          (own == 0 ? heads != 0 : heads % own != 0))
         return inference.error("gqa: ", heads, " query heads are no multiple of ", own);
       batch->back() = heads;
     }

@@ -62,7 +62,10 @@ private:
       localizer.refuse() << "a rank has queries without the heads of keys that they attend to";
       return failure();
     };
-    if (query.size == kDynamic || key.size == kDynamic || query.size % key.size != 0)
+    if (query.size == 0)
+      return success();
+    if (query.size == kDynamic || key.size == kDynamic || key.size == 0 ||
+        query.size % key.size != 0)
       return refuse();
     const Mesh &mesh = localizer.getMesh().getValue();
     for (int64_t p = 0, n = mesh.numDevices(); p < n; ++p) {

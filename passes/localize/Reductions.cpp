@@ -6,6 +6,8 @@
 
 #include "passes/localize/Models.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -168,7 +170,16 @@ struct CumsumModel : LocalizeModel<CumsumModel, aten::CumsumOp> {
     }
     Value totals = localizer.allGather(builder, total, onePerRank,
                                        RankedTensorType::get(shape, type), dim, axes);
-    Value before = emit.slice(totals, dim, builder.getIndexAttr(0), indices.groupIndex(axes));
+    // Those of ranks before this one. A mask, not a slice: its size is the same on every rank.
+    Type i64 = builder.getI64Type();
+    OpFoldResult count = builder.getIndexAttr(shape[dim]);
+    Value first = arith::ConstantIndexOp::create(builder, op.getLoc(), 0);
+    Value length = getValueOrCreateConstantIndexOp(builder, op.getLoc(), count);
+    Value position =
+        alongDim(emit, emit.range(first, length), count, dim, static_cast<int64_t>(shape.size()));
+    Value mine = emit.ofIndex(indices.groupIndex(axes), i64);
+    Value before =
+        emit.where(emit.binary<aten::LtOp>(position, mine), totals, emit.scalar(0.0, type));
     Value scan = aten::CumsumOp::create(builder, op.getLoc(), x, dim, TypeAttr::get(type));
     return single(emit.add(scan, emit.sum(before, dim, true)));
   }

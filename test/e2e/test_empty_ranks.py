@@ -90,17 +90,19 @@ def program():
             f"  {body}\n  return {names} : {', '.join(results)}\n}}\n"), wants
 
 
+def compiled(folder, text, inputs, mesh, plan):
+    """The outputs of a program in MLIR, compiled and run."""
+    (folder / "ops.mlir").write_text(text)
+    save_file(inputs, folder / "in.safetensors")
+    run(tool("shardc"), "compile", folder / "ops.mlir", "--mesh", mesh, *plan, "-o", folder / "ops.so")
+    run(tool("shard-run"), folder / "ops.so", "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors")
+    return load_file(folder / "out.safetensors")
+
+
 @pytest.fixture(scope="module", params=PLACEMENTS)
 def answers(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("uneven")
     text, wants = program()
-    (folder / "ops.mlir").write_text(text)
-    save_file({"x": values()}, folder / "in.safetensors")
-    mesh, plan = PLACEMENTS[request.param]
-    run(tool("shardc"), "compile", folder / "ops.mlir", "--mesh", mesh, *plan, "-o", folder / "ops.so")
-    run(tool("shard-run"), "-n", 4, folder / "ops.so", "--inputs", folder / "in.safetensors", "--outputs",
-        folder / "out.safetensors")
-    return load_file(folder / "out.safetensors"), wants
+    return compiled(tmp_path_factory.mktemp("uneven"), text, {"x": values()}, *PLACEMENTS[request.param]), wants
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -108,3 +110,32 @@ def test_some_rank_holds_nothing(answers, op):
     got, wants = answers
     for number, text, want in wants[op]:
         torch.testing.assert_close(got[f"output_{number}"], want, rtol=2e-5, atol=2e-5, msg=lambda m: f"{text}: {m}")
+
+
+def one_op(op, inputs, result):
+    """A program of one op over named inputs."""
+    arguments = ", ".join(f'%{n}: {mlir_type(v)} {{dist.name = "{n}", dist.kind = "input"}}' for n, v in inputs.items())
+    types = ", ".join(mlir_type(v) for v in inputs.values())
+    return (f"func.func @forward({arguments}) -> {mlir_type(result)} {{\n  %y = {op} : ({types}) -> {mlir_type(result)}\n"
+            f"  return %y : {mlir_type(result)}\n}}\n")
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
+def test_scan_along_the_sharded_dim(tmp_path, ranks):
+    """The result is asked for where the operand is, so nothing is gathered but one total a rank."""
+    x = values()
+    for dim in range(3):
+        got = compiled(tmp_path, one_op(f"aten.cumsum %x dim {dim}", {"x": x}, x), {"x": x}, f"tp={ranks}",
+                       places(f"input:x=tp:S({dim})", f"output:0=tp:S({dim})"))
+        torch.testing.assert_close(got["output_0"], x.cumsum(dim), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_more_ranks_than_heads_of_keys(tmp_path, ranks):
+    """Six heads of queries share two of keys: from three ranks on, some have no head."""
+    torch.manual_seed(5)
+    q, k, v = torch.randn(2, 6, 7, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 8)
+    want = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    text = one_op("aten.scaled_dot_product_attention %q, %k, %v {enable_gqa}", {"q": q, "k": k, "v": v}, want)
+    got = compiled(tmp_path, text, {"q": q, "k": k, "v": v}, f"tp={ranks}", places("input:q=tp:S(1)"))
+    torch.testing.assert_close(got["output_0"], want, rtol=2e-5, atol=2e-5)

@@ -69,9 +69,11 @@ func.func @argmax(%x: tensor<8x10xf32, #S1>) -> tensor<8xi64, #R> {
 // CHECK: %[[TOTAL:.*]] = aten.sum %arg0 dim [1] keepdim to f32 : (tensor<8x?xf32>) -> tensor<8x1xf32>
 // CHECK: %[[ALL:.*]] = dist.all_gather over #tp %[[TOTAL]] dim 1 : (tensor<8x1xf32>) -> tensor<8x4xf32>
 // CHECK: %[[I:.*]] = dist.axis_index over #tp
-// CHECK: %[[BEFORE:.*]] = aten.slice %[[ALL]] dim 1 [0 : %[[I]] : 1] : (tensor<8x4xf32>) -> tensor<8x?xf32>
+// CHECK: %[[MINE:.*]] = {{.*}}%[[I]]
+// CHECK: %[[BEFORE:.*]] = aten.lt %{{.*}}, %{{.*}} : (tensor<1x4xi64>, tensor<i64>) -> tensor<1x4xi1>
+// CHECK: %[[MASKED:.*]] = aten.where %[[BEFORE]], %[[ALL]], %{{.*}} -> tensor<8x4xf32>
 // CHECK: %[[SCAN:.*]] = aten.cumsum %arg0 dim 1
-// CHECK: %[[PREFIX:.*]] = aten.sum %[[BEFORE]] dim [1] keepdim
+// CHECK: %[[PREFIX:.*]] = aten.sum %[[MASKED]] dim [1] keepdim
 // CHECK: aten.add %[[SCAN]], %[[PREFIX]]
 func.func @cumsum(%x: tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1> {
   %y = aten.cumsum %x dim 1 : (tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1>
