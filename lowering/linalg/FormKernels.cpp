@@ -181,6 +181,44 @@ void Outliner::outline(ArrayRef<Operation *> all) {
     member->erase();
 }
 
+/// Moves the members of every group together; then makes sure that the kernels can be outlined.
+LogicalResult gather(ArrayRef<KernelGroup> groups, func::FuncOp entry) {
+  for (const KernelGroup &group : groups) {
+    Operation *last = group.place;
+    bool before = true;
+    for (Operation *member : group.members) {
+      if (member == group.place) {
+        before = false;
+      } else if (before) {
+        member->moveBefore(group.place);
+      } else {
+        member->moveAfter(last);
+        last = member;
+      }
+    }
+  }
+  llvm::SmallPtrSet<Operation *, 32> seen;
+  for (Operation &op : entry.getBody().front()) {
+    for (Value operand : op.getOperands())
+      if (Operation *definition = operand.getDefiningOp(); definition && !seen.contains(definition))
+        return op.emitOpError(
+            "stands before the definition of its operand once kernels are formed: "
+            "this is a mistake of form-kernels, please report it");
+    seen.insert(&op);
+  }
+  for (const KernelGroup &group : groups)
+    for (Operation *member : group.members) {
+      std::optional<Iteration> iteration = describeIteration(member);
+      for (OpOperand &operand : member->getOpOperands())
+        if ((!iteration || iteration->operands[operand.getOperandNumber()].inMemory) &&
+            operand.get().getDefiningOp() &&
+            llvm::is_contained(group.members, operand.get().getDefiningOp()))
+          return member->emitOpError("reads in memory what its own kernel computes: this is a "
+                                     "mistake of form-kernels, please report it");
+    }
+  return success();
+}
+
 struct FormKernels : shardc::impl::FormKernelsBase<FormKernels> {
   using FormKernelsBase::FormKernelsBase;
 
@@ -199,7 +237,10 @@ struct FormKernels : shardc::impl::FormKernelsBase<FormKernels> {
       KernelGroupOptions options;
       options.maxOps = maxOps;
       Outliner outliner(entry, symbols);
-      for (const KernelGroup &group : formKernelGroups(entry, options)) {
+      std::vector<KernelGroup> groups = formKernelGroups(entry, options);
+      if (mlir::failed(gather(groups, entry)))
+        return signalPassFailure();
+      for (const KernelGroup &group : groups) {
         outliner.outline(group.members);
         ++kernels;
       }

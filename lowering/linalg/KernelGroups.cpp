@@ -15,6 +15,9 @@ namespace {
 
 constexpr int64_t kTypicalExtent = 1024;
 constexpr unsigned kNever = std::numeric_limits<unsigned>::max();
+/// Uses of a group's values that are looked at, so that a value that all layers read costs each of
+/// them little: what has more stays in memory in any case.
+constexpr unsigned kMaxUses = 1024;
 
 /// A dim of a group: what its loops run over.
 struct GroupDim {
@@ -28,7 +31,10 @@ struct Group {
   SmallVector<GroupDim> dims;
   /// Dims of the values of the group: index into `dims`, or kNoLoop.
   llvm::SmallDenseMap<Value, SmallVector<int>> values;
+  /// Values that members read at computed positions: these cannot be values of the group.
+  SmallVector<Value, 2> memoryReads;
   unsigned epoch = 0;
+  unsigned slot = 0;     // position of the member where the kernel is to stand
   unsigned reducers = 0; // ops that reduce
   bool merged = false;   // into another
 };
@@ -53,11 +59,15 @@ private:
   void visit(Operation *op);
   Group makeGroup(Operation *op, const Iteration &iteration);
   bool tryMerge(unsigned from, Operation *user, const Iteration &iteration, Group &into);
-  bool dependsThroughOutside(const Group &earlier, const Group &later) const;
+  bool findSlot(Group &joined, unsigned one, unsigned other) const;
   bool isGoodKernel(const Group &group) const;
   int groupOf(Operation *op) const {
     auto it = groupIndex.find(op);
     return it == groupIndex.end() ? -1 : static_cast<int>(it->second);
+  }
+  unsigned slotOf(Operation *op) const {
+    int group = groupOf(op);
+    return group < 0 ? position.lookup(op) : groups[group].slot;
   }
   bool mustExistInMemory(Operation *op) const;
 
@@ -67,6 +77,7 @@ private:
   DenseMap<Operation *, unsigned> epochs;
   DenseMap<Operation *, unsigned> groupIndex;
   std::vector<Group> groups;
+  unsigned current = 0; // position of the op being visited
 };
 
 void Former::numberOps() {
@@ -99,6 +110,10 @@ Group Former::makeGroup(Operation *op, const Iteration &iteration) {
   Group group;
   group.members.push_back(op);
   group.epoch = epochs.lookup(op);
+  group.slot = position.lookup(op);
+  for (auto [operand, access] : llvm::zip_equal(op->getOperands(), iteration.operands))
+    if (access.inMemory)
+      group.memoryReads.push_back(operand);
   group.reducers = iteration.reduces;
   for (auto [extent, whole] : llvm::zip_equal(iteration.loops, iteration.whole))
     group.dims.push_back({extent, whole, iteration.reduces});
@@ -106,20 +121,31 @@ Group Former::makeGroup(Operation *op, const Iteration &iteration) {
   return group;
 }
 
-/// Whether something outside may read `earlier` and feed `later`: then they cannot run as one.
-bool Former::dependsThroughOutside(const Group &earlier, const Group &later) const {
-  unsigned firstUse = kNever;
-  for (auto &[value, dims] : earlier.values)
-    for (Operation *user : value.getUsers())
-      if (!llvm::is_contained(later.members, user) && !llvm::is_contained(earlier.members, user))
-        firstUse = std::min(firstUse, position.lookup(user));
-  unsigned lastOperand = 0;
-  for (Operation *member : later.members)
+/// All that is visited has a slot: its position or that of its group. Every definition outside of a
+/// group has a lower slot than the group, and every user outside a higher one: so the slots order
+/// the kernels and what is between them, and no two kernels wait for each other. False if the
+/// joined group cannot stand at either of the two slots.
+bool Former::findSlot(Group &joined, unsigned one, unsigned other) const {
+  unsigned first = 0, end = kNever, uses = 0;
+  for (Operation *member : joined.members) {
     for (Value operand : member->getOperands())
       if (Operation *definition = operand.getDefiningOp())
-        if (!earlier.values.contains(operand) && !later.values.contains(operand))
-          lastOperand = std::max(lastOperand, position.lookup(definition) + 1);
-  return lastOperand > firstUse;
+        if (!joined.values.contains(operand))
+          first = std::max(first, slotOf(definition) + 1);
+    for (Operation *user : member->getUsers()) {
+      if (++uses > kMaxUses)
+        return false;
+      bool inside = user->getNumResults() && joined.values.contains(user->getResult(0));
+      if (!inside && position.lookup(user) <= current)
+        end = std::min(end, slotOf(user));
+    }
+  }
+  for (unsigned slot : {std::max(one, other), std::min(one, other)})
+    if (slot >= first && slot < end) {
+      joined.slot = slot;
+      return true;
+    }
+  return false;
 }
 
 /// Temporaries stay small, and fusing does not leave one thread with the work of many.
@@ -150,8 +176,14 @@ bool Former::isGoodKernel(const Group &group) const {
 /// Joins group `from`, whose values `user` reads, with the group of `user`.
 bool Former::tryMerge(unsigned from, Operation *user, const Iteration &iteration, Group &into) {
   Group &source = groups[from];
-  if (source.merged || source.epoch != into.epoch || dependsThroughOutside(source, into) ||
-      dependsThroughOutside(into, source))
+  if (source.merged || source.epoch != into.epoch ||
+      source.members.size() + into.members.size() > options.maxOps)
+    return false;
+  // A kernel has the values of its own ops a row at a time only.
+  auto has = [](const Group &group) {
+    return [&](Value value) { return group.values.contains(value); };
+  };
+  if (llvm::any_of(source.memoryReads, has(into)) || llvm::any_of(into.memoryReads, has(source)))
     return false;
   // Dims of the source and of the target that are one.
   llvm::SmallDenseMap<int, int> match, reverse;
@@ -161,8 +193,6 @@ bool Former::tryMerge(unsigned from, Operation *user, const Iteration &iteration
     auto value = source.values.find(operand.get());
     if (value == source.values.end())
       continue;
-    if (access.inMemory)
-      return false;
     reads = true;
     for (auto [dim, loop] : llvm::zip_equal(value->second, access.loops)) {
       if (dim == kNoLoop || loop == kNoLoop)
@@ -189,6 +219,7 @@ bool Former::tryMerge(unsigned from, Operation *user, const Iteration &iteration
   Group joined = into;
   joined.members = source.members;
   llvm::append_range(joined.members, into.members);
+  llvm::append_range(joined.memoryReads, source.memoryReads);
   joined.reducers += source.reducers;
   SmallVector<int> renamed(source.dims.size());
   for (auto [dim, entry] : llvm::enumerate(source.dims)) {
@@ -210,7 +241,7 @@ bool Former::tryMerge(unsigned from, Operation *user, const Iteration &iteration
       list.push_back(dim == kNoLoop ? kNoLoop : renamed[dim]);
     joined.values[value] = list;
   }
-  if (!isGoodKernel(joined))
+  if (!isGoodKernel(joined) || !findSlot(joined, source.slot, into.slot))
     return false;
   into = std::move(joined);
   return true;
@@ -249,15 +280,19 @@ void Former::visit(Operation *op) {
 
 std::vector<KernelGroup> Former::run() {
   numberOps();
-  for (Operation &op : function.getBody().front().without_terminator())
+  std::vector<Operation *> at;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    current = at.size();
+    at.push_back(&op);
     visit(&op);
+  }
   std::vector<KernelGroup> result;
   for (Group &group : groups) {
     if (group.merged)
       continue;
     llvm::sort(group.members,
                [&](Operation *a, Operation *b) { return position[a] < position[b]; });
-    result.push_back({std::move(group.members)});
+    result.push_back({std::move(group.members), at[group.slot]});
   }
   return result;
 }
