@@ -2,6 +2,7 @@
 #include "passes/placement/FunctionGraph.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/StateArguments.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 
@@ -74,6 +75,8 @@ public:
       function.emitError("placement needs straight-line code, but the function has several blocks");
       return failure();
     }
+    states = dist::findStateArguments(function);
+    findInvariantSources();
     for (BlockArgument argument : function.getArguments())
       addArgument(argument);
     for (Operation &op : function.getBody().front().without_terminator())
@@ -97,6 +100,46 @@ private:
     result.values[tensor] = value;
   }
 
+  /// Constants, and those buffers that a run changes by invariant values alone, if at all: a
+  /// counter stays whole, but a mean of activations is best where they are. Each value is visited
+  /// once.
+  void findInvariantSources() {
+    SmallVector<Value> varying;
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
+      if (kind && (kind.getValue() == "buffer" || kind.getValue() == "constant") &&
+          !function.getArgAttr(number, dist::kAnnotationAttr))
+        invariantSources.insert(argument);
+      else
+        varying.push_back(argument);
+    }
+    if (llvm::none_of(states, [](std::optional<unsigned> s) { return s.has_value(); }))
+      return;
+    llvm::DenseSet<Value> seen(varying.begin(), varying.end());
+    auto visit = [&](Value value) {
+      if (isa<RankedTensorType>(value.getType()) && seen.insert(value).second)
+        varying.push_back(value);
+    };
+    for (Operation &op : function.getBody().front().without_terminator())
+      if (!mayBeInvariant(&op))
+        llvm::for_each(op.getResults(), visit);
+    while (!varying.empty())
+      for (OpOperand &use : varying.pop_back_val().getUses()) {
+        if (!isa<func::ReturnOp>(use.getOwner())) {
+          llvm::for_each(use.getOwner()->getResults(), visit);
+        } else if (std::optional<unsigned> state = states[use.getOperandNumber()]) {
+          invariantSources.erase(function.getArgument(*state));
+          visit(function.getArgument(*state));
+        }
+      }
+  }
+
+  /// Whether all ranks compute the same from the same operands.
+  static bool mayBeInvariant(Operation *op) {
+    return isa<ShardingRuleOpInterface>(op) && isMemoryEffectFree(op);
+  }
+
   void addArgument(BlockArgument argument) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
@@ -104,14 +147,25 @@ private:
     TensorId tensor = result.graph.addInput(shapeOf(type), elementSize(type));
     bind(argument, tensor);
     unsigned number = argument.getArgNumber();
-    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
-    if (kind && (kind.getValue() == "buffer" || kind.getValue() == "constant") &&
-        !function.getArgAttr(number, dist::kAnnotationAttr))
-      invariantSources.insert(argument);
     if (auto request = readRequest(function.getArgAttr(number, dist::kAnnotationAttr),
                                    function.getArgAttr(number, dist::kStrengthAttr),
                                    function.getArgAttr(number, dist::kOriginAttr)))
       result.graph.annotate({tensor, request->layout, request->strengths, request->origins});
+  }
+
+  /// A source that invariant ops compute with is whole on every rank, whatever others would make of
+  /// it: they take their part for free.
+  void keepWhole(Value source) {
+    if (!wholeSources.insert(source).second)
+      return;
+    annotateWhole(result.tensorOf.lookup(source));
+  }
+
+  void annotateWhole(TensorId tensor) {
+    result.graph.annotate({tensor,
+                           Layout(result.graph.mesh),
+                           std::vector<Strength>(result.graph.numAxes(), Strength::Weak),
+                           {}});
   }
 
   bool isInvariant(Value value) const {
@@ -130,10 +184,7 @@ private:
     auto type = cast<RankedTensorType>(value.getType());
     TensorId tensor = result.graph.addInput(shapeOf(type), elementSize(type));
     bind(value, tensor);
-    result.graph.annotate({tensor,
-                           Layout(result.graph.mesh),
-                           std::vector<Strength>(result.graph.numAxes(), Strength::Weak),
-                           {}});
+    annotateWhole(tensor);
     return tensor;
   }
 
@@ -146,9 +197,12 @@ private:
   }
 
   void addOperation(Operation *op) {
-    if (isa<ShardingRuleOpInterface>(op) && isMemoryEffectFree(op) &&
+    if (mayBeInvariant(op) &&
         llvm::all_of(op->getOperands(), [&](Value operand) { return isInvariant(operand); })) {
       result.invariant.insert(op->result_begin(), op->result_end());
+      for (Value operand : op->getOperands())
+        if (invariantSources.contains(operand))
+          keepWhole(operand);
       return;
     }
     SmallVector<unsigned> kept;
@@ -218,11 +272,25 @@ private:
       }
       TensorId output = result.graph.addConstraint(*tensor, request->layout, request->strengths,
                                                    request->origins);
+      if (std::optional<unsigned> state = states[number])
+        tie(output, number, *state);
       result.values.resize(output + 1);
       result.values[output] = value;
       result.outputs.push_back(output);
       bindOperation(nullptr, {0});
     }
+  }
+
+  /// A program starts where the last run ended: the new value of a buffer has the buffer's layout.
+  void tie(TensorId output, unsigned number, unsigned state) {
+    BlockArgument argument = function.getArgument(state);
+    if (function.getResultTypes()[number] == argument.getType() &&
+        !function.getResultAttr(number, dist::kAnnotationAttr))
+      return result.graph.tie(output, result.tensorOf.lookup(argument));
+    function.emitError("result ")
+        << number << " is the new value of argument " << state
+        << ": it must have its type, and its layout is asked for on the argument";
+    failedAlready = true;
   }
 
   void reportUnsupported() {
@@ -238,7 +306,8 @@ private:
 
   func::FuncOp function;
   FunctionGraph result;
-  llvm::DenseSet<Value> invariantSources;
+  llvm::DenseSet<Value> invariantSources, wholeSources;
+  SmallVector<std::optional<unsigned>> states; ///< by result: the argument that it updates
   llvm::MapVector<StringRef, SmallVector<Operation *>> unsupported;
   bool failedAlready = false;
 };

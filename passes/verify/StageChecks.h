@@ -41,6 +41,10 @@ private:
 /// local, scheduled: arguments and results have extents that some rank has.
 void checkLocalSignature(mlir::FunctionOpInterface function, Violations &violations);
 
+/// all but lowered: the new value of a parameter or buffer has the type and the layout of the
+/// argument, so that the next run can start from it.
+void checkStates(mlir::FunctionOpInterface function, Violations &violations);
+
 /// local: collectives are synchronous; scheduled: asynchronous, in the function's own block, and
 /// each future is waited for once or returned.
 void checkCollective(dist::CollectiveOpInterface op, Stage stage, Violations &violations);

@@ -112,6 +112,8 @@ void StageVerifier::checkFunction(FunctionOpInterface function) {
     checkLocalSignature(function, violations);
   if (stage == Stage::Lowered)
     checkLoweredFunction(function, violations);
+  else
+    checkStates(function, violations);
 }
 
 void StageVerifier::check(Operation *op) {

@@ -96,6 +96,15 @@ std::vector<std::string> PropagationGraph::validate() const {
       errors.push_back(where + ": the tensor is annotated twice");
     annotated[a.tensor] = true;
   }
+  for (auto [output, input] : ties) {
+    auto isInput = [&](TensorId t) { return t < tensors.size() && tensors[t].producer == kNone; };
+    bool isOutput =
+        output < tensors.size() && !isInput(output) && ops[tensors[output].producer].isConstraint;
+    if (!isOutput || !isInput(input) || shape(output) != shape(input))
+      errors.push_back("tensor " + std::to_string(output) + " is tied to tensor " +
+                       std::to_string(input) +
+                       ": a constraint's result and an input of its shape may be tied");
+  }
   for (OpId id = 0; id < ops.size(); ++id) {
     const ShardingRule &r = rule(id);
     bool fits = r.operands.size() == ops[id].numOperands && r.results.size() == ops[id].numResults;

@@ -64,6 +64,14 @@ public:
   /// (open axes are decided as for any tensor, never partial). Also for outputs of the graph.
   TensorId addConstraint(TensorId tensor, Layout layout, std::vector<Strength> strengths = {},
                          std::vector<std::string> origins = {});
+  /// `output`, made by addConstraint, is the new value of `input`, an input of the same shape: both
+  /// get one layout.
+  void tie(TensorId output, TensorId input) { ties.emplace(output, input); }
+  /// The input that a tensor is tied to; kNone for others.
+  TensorId tiedInput(TensorId output) const {
+    auto found = ties.find(output);
+    return found == ties.end() ? kNone : found->second;
+  }
   /// Asks for the layout of an input of the graph.
   void annotate(Annotation annotation) { annotations.push_back(std::move(annotation)); }
 
@@ -88,6 +96,7 @@ public:
   std::vector<ShardingRule> rules;          ///< distinct
   std::vector<std::vector<int64_t>> shapes; ///< distinct
   std::vector<Annotation> annotations;
+  std::unordered_map<TensorId, TensorId> ties; ///< output of a constraint -> input
 
 private:
   unsigned internRule(ShardingRule rule);

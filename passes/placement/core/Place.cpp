@@ -268,14 +268,17 @@ private:
     std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
     operandRows.assign(operands.size(), std::vector(numAxes, AxisPlacement::replicate()));
     resultRows.assign(results.size(), std::vector(numAxes, AxisPlacement::replicate()));
-    auto isAnnotated = [&](unsigned axis) {
-      return graph.ops[op].isConstraint && wanted(results[0], axis).annotated;
+    // Inputs were placed first: what is tied to one gets its layout, whatever it costs.
+    TensorId tied = graph.ops[op].isConstraint ? graph.tiedInput(results[0]) : kNone;
+    auto isGiven = [&](unsigned axis) {
+      return tied != kNone || (graph.ops[op].isConstraint && wanted(results[0], axis).annotated);
     };
     for (unsigned axis = 0; axis < numAxes; ++axis)
-      if (isAnnotated(axis))
-        operandRows[0][axis] = resultRows[0][axis] = wanted(results[0], axis).placement;
+      if (isGiven(axis))
+        operandRows[0][axis] = resultRows[0][axis] =
+            tied != kNone ? now(tied, axis) : wanted(results[0], axis).placement;
     for (unsigned axis = 0; axis < numAxes; ++axis) {
-      if (isAnnotated(axis))
+      if (isGiven(axis))
         continue;
       Strategy s = choose(op, axis);
       for (size_t i = 0; i < operands.size(); ++i)

@@ -21,7 +21,10 @@ class Propagator {
 public:
   explicit Propagator(const PropagationGraph &graph)
       : graph(graph), numAxes(graph.numAxes()), uses(graph), worklist(graph.ops.size()),
-        layouts(graph.mesh) {}
+        layouts(graph.mesh) {
+    for (auto [output, input] : graph.ties)
+      tiedOutputs[input].push_back(output);
+  }
 
   Propagation run() {
     result.errors = graph.validate();
@@ -36,11 +39,17 @@ public:
         propagateRound(contractions);
     }
     reportCoarserExtents();
+    for (auto [output, input] : graph.ties)
+      for (unsigned axis = 0; axis < numAxes; ++axis)
+        result.states[size_t(output) * numAxes + axis] = state(input, axis);
     return std::move(result);
   }
 
 private:
+  /// Tied tensors share the state of the input: what is found for one holds for both.
   AxisState &state(TensorId tensor, unsigned axis) {
+    if (TensorId input = graph.tiedInput(tensor); input != kNone)
+      tensor = input;
     return result.states[size_t(tensor) * numAxes + axis];
   }
 
@@ -75,6 +84,8 @@ private:
   }
 
   void install(const Annotation &annotation, Strength round) {
+    if (graph.tiedInput(annotation.tensor) != kNone)
+      return; // open: the input's annotation is that of both
     std::vector<AxisPlacement> placements = placementsOf(annotation);
     for (unsigned axis = 0; axis < numAxes; ++axis) {
       Strength strength = strengthOf(annotation, axis);
@@ -133,6 +144,15 @@ private:
   }
 
   void markUses(TensorId tensor) {
+    TensorId input = graph.tiedInput(tensor);
+    input = input == kNone ? tensor : input;
+    markUsesOfOne(input);
+    if (auto tied = tiedOutputs.find(input); tied != tiedOutputs.end())
+      for (TensorId output : tied->second)
+        markUsesOfOne(output);
+  }
+
+  void markUsesOfOne(TensorId tensor) {
     OpId producer = graph.tensors[tensor].producer;
     if (producer != kNone)
       worklist.add(producer);
@@ -330,7 +350,7 @@ private:
     for (const Annotation &annotation : graph.annotations)
       for (unsigned axis = 0; axis < numAxes; ++axis) {
         const AxisState &s = state(annotation.tensor, axis);
-        if (!s.annotated || s.coarsenedBy == kNone)
+        if (graph.tiedInput(annotation.tensor) != kNone || !s.annotated || s.coarsenedBy == kNone)
           continue;
         scratch.clear();
         for (unsigned a = 0; a < numAxes; ++a)
@@ -358,6 +378,7 @@ private:
   Worklist worklist;
   LayoutTable layouts;
   Propagation result;
+  std::unordered_map<TensorId, std::vector<TensorId>> tiedOutputs;
   std::vector<Claim> claims;          // scratch
   std::vector<AxisPlacement> scratch; // scratch
   std::vector<bool> ruleContracts;

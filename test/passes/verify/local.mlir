@@ -54,3 +54,14 @@ func.func @f(%x: tensor<4xf32>) {
   }
   return
 }
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 2]>
+#S0 = #dist.layout<#mesh, [S(0)]>
+#S1 = #dist.layout<#mesh, [S(0, sizes = [2, 2])]>
+// expected-error@+1 {{result 0 is the new value of argument 0, 'r', but has another 'dist.layout'}}
+func.func @state(%r: tensor<2xf32> {dist.kind = "buffer", dist.name = "r", dist.global_type = tensor<4xf32>, dist.layout = #S0})
+    -> (tensor<2xf32> {dist.kind = "buffer_mutation", dist.name = "r", dist.global_type = tensor<4xf32>, dist.layout = #S1}) {
+  return %r : tensor<2xf32>
+}

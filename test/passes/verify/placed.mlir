@@ -64,3 +64,15 @@ func.func @meshes(%x: tensor<8xf32, #dist.layout<#mesh, [R]>>, %y: tensor<8xf32,
   %0 = aten.add %x, %y : (tensor<8xf32, #dist.layout<#mesh, [R]>>, tensor<8xf32, #dist.layout<#line, [R]>>) -> tensor<8xf32, #dist.layout<#mesh, [R]>>
   return
 }
+
+// -----
+// The next run starts from what this one wrote.
+
+#mesh = #dist.mesh<["tp" = 2]>
+#R = #dist.layout<#mesh, [R]>
+#S0 = #dist.layout<#mesh, [S(0)]>
+// expected-error@+1 {{result 1 is the new value of argument 0, 'r', but has the type tensor<4xf32, #dist.layout<#dist.mesh<["tp" = 2]>, [S(0)]>>, not tensor<4xf32, #dist.layout<#dist.mesh<["tp" = 2]>, [R]>>}}
+func.func @state(%r: tensor<4xf32, #R> {dist.kind = "buffer", dist.name = ["r", "tied"]}, %x: tensor<4xf32, #S0> {dist.kind = "input", dist.name = "r"})
+    -> (tensor<4xf32, #S0> {dist.name = "y"}, tensor<4xf32, #S0> {dist.kind = "buffer_mutation", dist.name = "tied"}) {
+  return %x, %x : tensor<4xf32, #S0>, tensor<4xf32, #S0>
+}

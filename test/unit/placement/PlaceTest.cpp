@@ -222,6 +222,60 @@ TEST(Place, AnAnnotationThatLosesIsKeptAndSaid) {
       "fewer bytes; the operand is gathered");
 }
 
+/// y = linear(x, w), kept + y, whose value is that of `kept` in the next run.
+struct Stateful : Model {
+  explicit Stateful(const char *weight) : Model(kTp) {
+    TensorId y = linear(input("x", {8, 400}), "w", 6, /*bias=*/false);
+    input("kept", {8, 6});
+    names["next"] = constrain(add(names["kept"], y), "[?]");
+    graph.tie(names["next"], names["kept"]);
+    annotate("w", weight);
+  }
+};
+
+TEST(Place, ANewValueIsWhereTheOldOneWas) {
+  Stateful columns("[S(0)]"), rows("[S(1)]"), whole("[S(0)]"), uneven("[S(0)]");
+  Placed sharded(columns);
+  EXPECT_EQ(sharded.layout("kept"), "[S(1)]");
+  EXPECT_EQ(sharded.layout("next"), "[S(1)]");
+  EXPECT_EQ(sharded.collectives(), "");
+
+  Placed reduced(rows); // y is partial
+  EXPECT_EQ(reduced.layout("kept"), "[R]");
+  EXPECT_EQ(reduced.layout("next"), "[R]");
+  EXPECT_EQ(reduced.collectives(), "all-reduce 1");
+
+  whole.annotate("kept", "[R]");
+  Placed gathered(whole);
+  EXPECT_EQ(gathered.layout("next"), "[R]");
+  EXPECT_EQ(gathered.collectives(), "all-gather 1");
+
+  uneven.annotate("kept", "[S(1, sizes = [3, 0, 2, 1])]");
+  Placed followed(uneven);
+  EXPECT_EQ(followed.layout("next"), "[S(1, sizes = [3, 0, 2, 1])]");
+}
+
+TEST(Place, AShardReachesBuffersThroughBuffers) { // three runs later
+  Model m(kTp);
+  TensorId y = m.linear(m.input("x", {8, 4}), "w", 6, /*bias=*/false);
+  TensorId kept[3];
+  for (int i = 0; i < 3; ++i)
+    kept[i] = m.input("kept" + std::to_string(i), {8, 6});
+  for (int i = 0; i < 3; ++i)
+    m.graph.tie(m.constrain(i ? m.gelu(kept[i - 1]) : y, "[?]"), kept[i]);
+  m.annotate("w", "[S(0)]");
+  Placed p(m);
+  for (TensorId tensor : kept)
+    EXPECT_EQ(p.layout(tensor), "[S(1)]");
+  EXPECT_EQ(p.collectives(), "");
+}
+
+TEST(Place, OnlyInputsAndConstraintsOfOneShapeAreTied) {
+  Stateful m("[S(0)]");
+  m.graph.tie(m.names["kept"], m.names["x"]);
+  EXPECT_EQ(placeGraph(m.graph).errors.size(), 1u);
+}
+
 TEST(Place, UnknownBatch) {
   Model m(Mesh({{"dp", 2}, {"tp", 2}}));
   TensorId x = m.input("x", {kDynamic, 16, 64});
