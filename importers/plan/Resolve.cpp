@@ -126,6 +126,14 @@ private:
       for (const std::string &name : getNames(i))
         all.push_back(name);
     std::string nearest = nearestNames(rule.pattern, all);
+    if (rule.section == Section::Output && llvm::any_of(model.parameters, [&](const auto &tensor) {
+          return llvm::is_contained(tensor.names, rule.pattern);
+        })) {
+      error(rule, "'" + rule.pattern +
+                      "' is a parameter or buffer: its new value is placed as it is; write param:" +
+                      rule.pattern);
+      return found;
+    }
     error(rule, "'" + rule.pattern + "' matches no " + sectionName(rule.section) + " of the model" +
                     (nearest.empty() ? "" : "; the nearest are " + nearest));
     return found;
@@ -143,6 +151,12 @@ private:
   }
 
   void place(const Rule &rule, const Subject &subject, unsigned axis, const Placement &placement) {
+    if (placement.isPartial() && std::get<0>(subject.key) == Target::Parameter)
+      return error(rule, request(axis, placement) + " does not fit '" + subject.name +
+                             "': every rank loads a parameter or buffer from the file, so none has "
+                             "a partial value; write " +
+                             mesh.axes[axis].name + ":R for a whole copy on every rank, or " +
+                             mesh.axes[axis].name + ":S(d) for a shard of dim d");
     Layout alone(mesh);
     alone.placements[axis] = placement;
     for (const std::string &problem : alone.validate(subject.shape, /*allowOpen=*/true))
@@ -212,9 +226,10 @@ private:
     // Inputs and outputs are also known by their position.
     unsigned position = 0;
     if (rule.section != Section::Parameter && !StringRef(rule.pattern).getAsInteger(10, position)) {
-      if (position >= list.size())
+      size_t count = rule.section == Section::Output ? model.numReturned : list.size();
+      if (position >= count)
         return error(rule, "there is no " + sectionName(rule.section) + " " + Twine(position) +
-                               "; the model has " + Twine(list.size()));
+                               "; the model has " + Twine(count));
       return placeAll(
           rule, {{target, position, 0}, list[position].names.front(), list[position].shape, {}});
     }

@@ -48,7 +48,10 @@ struct ModuleBoundary {
 };
 
 struct ModelNames {
+  /// Outputs: what the model returns, then the inputs that it changes. New values of buffers are
+  /// where the buffers are.
   std::vector<NamedTensor> parameters, inputs, outputs;
+  unsigned numReturned = 0; ///< of the outputs: those with a position
   std::vector<ModuleBoundary> modules;
 };
 

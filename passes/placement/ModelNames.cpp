@@ -223,13 +223,21 @@ ModelIndex indexModel(func::FuncOp function) {
     (isInput ? index.inputArguments : index.parameterArguments).push_back(number);
   }
   Operation *end = function.getBody().front().getTerminator();
-  for (auto [number, value] : llvm::enumerate(end->getOperands())) {
-    index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttr),
-                                           "output" + std::to_string(number)),
-                                   shapeOf(value),
-                                   {}});
-    index.outputResults.push_back(number);
-  }
+  // What the model returns comes first, whatever it changes before. New values of buffers are no
+  // outputs: they have the layout of the buffer.
+  for (bool isMutation : {false, true})
+    for (auto [number, value] : llvm::enumerate(end->getOperands())) {
+      auto kind = function.getResultAttrOfType<StringAttr>(number, dist::kKindAttr);
+      if ((kind && kind.getValue() == "buffer_mutation") ||
+          (kind && kind.getValue() == "input_mutation") != isMutation)
+        continue;
+      index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttr),
+                                             "output" + std::to_string(number)),
+                                     shapeOf(value),
+                                     {}});
+      index.outputResults.push_back(number);
+      index.names.numReturned += !isMutation;
+    }
   findModules(function, roles, index);
   return index;
 }

@@ -193,6 +193,10 @@ void Reader::parameters(JsonValue root, Manifest &m) {
     for (const Expression &dim : spec.shape)
       if (!dim.isConstant())
         wrong(path + ".shape", "integers");
+    if (spec.layout.hasPartial())
+      problems.add(path + ".layout: " + spec.layout.str() +
+                   " is partial, but every rank loads a parameter from the file: it is whole or a "
+                   "shard");
     if (value["source"].exists()) {
       std::string source = text(value, path, "source");
       spec.isConstant = source == "constant";

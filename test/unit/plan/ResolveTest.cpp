@@ -38,6 +38,7 @@ ModelNames model() {
   m.modules.push_back({"lm_head", {{table, {0, 1, {}}}}, {{2, 16, 8}}, {{2, 16, 1003}}});
   m.inputs.push_back({{"input_ids"}, {2, 16}});
   m.outputs.push_back({{"logits"}, {2, 16, 1003}});
+  m.numReturned = 1;
   return m;
 }
 
@@ -170,6 +171,36 @@ TEST(Resolve, MistakesNameTheNearest) {
             std::string::npos)
       << r.errors[3];
   EXPECT_NE(r.errors[5].find("the nearest are logits"), std::string::npos) << r.errors[5];
+}
+
+TEST(Resolve, WeightsAreNotPartial) {
+  for (const char *reduction : {"sum", "avg", "min", "max", "prod"}) {
+    std::string spec = "param:*.0.up.bias=tp:P(" + std::string(reduction) + ")";
+    Resolution r = resolve({spec.c_str()});
+    ASSERT_EQ(r.errors.size(), 1u) << spec;
+    EXPECT_EQ(r.errors[0],
+              "--place " + spec + ": tp:P(" + reduction +
+                  ") does not fit 'model.layers.0.up.bias': every rank loads a parameter or buffer "
+                  "from the file, so none has a partial value; write tp:R for a whole copy on "
+                  "every rank, or tp:S(d) for a shard of dim d");
+  }
+  EXPECT_TRUE(resolve({"input:0=tp:P(sum)", "output:0=tp:P(sum)"}).errors.empty());
+}
+
+TEST(Resolve, OnlyWhatTheModelReturnsHasAPosition) {
+  Plan plan;
+  std::vector<std::string> errors;
+  for (const char *spec : {"output:0=R", "output:1=R", "output:x=tp:S(0)", "output:seen=R"})
+    parsePlaceSpec(spec, plan, errors);
+  ModelNames m = model();
+  m.outputs.push_back({{"x"}, {4}}); // an input that the model changes
+  m.parameters.push_back({{"seen"}, {4}, {}, /*isBuffer=*/true});
+  Resolution r = resolvePlan(plan, mesh, m);
+  ASSERT_EQ(r.errors.size(), 2u);
+  EXPECT_EQ(r.errors[0], "--place output:1=R: there is no output 1; the model has 1");
+  EXPECT_EQ(r.errors[1], "--place output:seen=R: 'seen' is a parameter or buffer: its new value "
+                         "is placed as it is; write param:seen");
+  EXPECT_EQ(layoutOf(r, Target::Output, 1), "[?, S(0)]");
 }
 
 TEST(Resolve, DisagreementIsAnError) {

@@ -82,6 +82,8 @@ TEST(Manifest, EveryMistakeNamesItsKey) {
       {"\"[R, S(0)]\"", "\"[R]\"", "parameters[0].layout: "},
       {"\"[R, S(0)]\"", "\"[R, S(7)]\"", "parameters[0].layout: "},
       {"\"[R, S(0)]\"", "\"[R, ?]\"", "parameters[0].layout: "},
+      {"\"[R, S(0)]\"", "\"[R, P(sum)]\"",
+       "parameters[0].layout: [R, P(sum)] is partial, but every rank loads a parameter"},
       {"\"tied\"", "\"w\"", "w belongs to two parameters"},
       {"[\"mul\", 2, \"s0\"]", "\"s9\"", "entries[0].inputs[0].shape[1]: expected a symbol"},
       {"\"kind\": \"user\"", "\"kind\": \"loss\"", "entries[0].outputs[0].kind"},
