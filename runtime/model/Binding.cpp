@@ -196,7 +196,8 @@ SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
       continue;
     }
     if (inputs[i].scope == SHARDRT_GLOBAL && spec.layout.hasPartial()) {
-      problems.add(here + "it is partial (" + spec.layout.str() + "): pass a local tensor");
+      problems.add(here + "it is partial (" + spec.layout.str() +
+                   "): pass each rank's part, a local tensor (shard-run --local)");
       continue;
     }
     extents[i] = globalExtents(spec, inputs[i]);
@@ -278,7 +279,8 @@ void checkOutputs(const EntrySpec &entry, const Shapes &shapes,
     if (tensor.scope != SHARDRT_GLOBAL)
       checkData(here, tensor, problems);
     if (tensor.scope != SHARDRT_LOCAL && spec.layout.hasPartial())
-      problems.add(here + "it is partial (" + spec.layout.str() + "): ask for a local tensor");
+      problems.add(here + "it is partial (" + spec.layout.str() +
+                   "): ask for each rank's part, a local tensor (shard-run --local)");
     for (size_t d = 0; tensor.strides && d < spec.rank(); ++d)
       if (tensor.strides[d] < 1 && tensor.extents[d] > 1)
         problems.add(here + "stride " + std::to_string(tensor.strides[d]) + " of dim " +
