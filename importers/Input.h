@@ -17,7 +17,7 @@
 namespace shardc {
 
 struct Importer {
-  /// Shown in messages, e.g. "torch.export archive".
+  /// Shown in messages, e.g. "a torch.export archive".
   llvm::StringRef name;
   /// True if this importer takes the file. Looks at the bytes only; must not fail on any content.
   bool (*accepts)(llvm::MemoryBufferRef file);
@@ -25,6 +25,8 @@ struct Importer {
   /// returns null after having emitted every error as a diagnostic of the context.
   mlir::OwningOpRef<mlir::ModuleOp> (*import)(llvm::MemoryBufferRef file,
                                               mlir::MLIRContext *context);
+  /// Whether it asks for `InputOptions::inputs`.
+  bool readsInputSpecs = false;
 };
 
 /// What a tool's options say about its input, for every importer. Set before a file is imported.

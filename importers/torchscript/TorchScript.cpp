@@ -160,6 +160,8 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
 
 } // namespace
 
-void registerTorchScriptImporter() { registerImporter({"TorchScript archive", accepts, import}); }
+void registerTorchScriptImporter() {
+  registerImporter({"a TorchScript archive", accepts, import, /*readsInputSpecs=*/true});
+}
 
 } // namespace shardc

@@ -211,6 +211,13 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
     entry.outputs.push_back(describeTensor(function, function.getResultAttrDict(i),
                                            function.getResultTypes()[i],
                                            "output_" + std::to_string(i)));
+  llvm::StringSet<> inputNames, outputNames;
+  for (const TensorDescription &input : entry.inputs)
+    if (!inputNames.insert(input.names.front()).second)
+      error(function) << "has two inputs called '" << input.names.front() << "'";
+  for (const TensorDescription &output : entry.outputs)
+    if (output.kind == "user" && !outputNames.insert(output.names.front()).second)
+      error(function) << "has two outputs called '" << output.names.front() << "'";
   for (TensorDescription &output : entry.outputs)
     if (output.kind == "state") {
       auto it = parameterIndex.find(output.names.front());

@@ -38,7 +38,7 @@ struct SimplifyCollectives : shardc::impl::SimplifyCollectivesBase<SimplifyColle
     std::string errors;
     std::unique_ptr<cost::CostModel> model = cost::loadModel(topology, errors);
     if (!model) {
-      module.emitError() << "topology: " << errors;
+      module.emitError() << "topology: " << StringRef(errors).rtrim();
       return signalPassFailure();
     }
     for (auto function : module.getOps<func::FuncOp>())

@@ -44,8 +44,9 @@ public:
         meshValue = given.getValue();
     bool isUsable = !meshValue.axes.empty();
     if (meshValue.axes.empty() && errors.empty())
-      errors.push_back(
-          "no mesh is given; name its axes in the plan or on the command line, e.g. dp=2,tp=4");
+      errors.push_back("no mesh is given; name its axes in the plan" +
+                       (plan.empty() ? "" : " '" + plan + "'") +
+                       " (mesh: {dp: 2, tp: 4}) or on the command line (--mesh dp=2,tp=4)");
     for (const std::string &problem : meshValue.validate()) {
       isUsable = false;
       errors.push_back("mesh: " + problem);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace shardc::rt {
 
@@ -218,9 +219,12 @@ void Reader::entries(JsonValue root, Manifest &m) {
   array(root, "", "entries", true, [&](JsonValue value, const std::string &path) {
     EntrySpec entry;
     entry.name = text(value, path, "name");
+    std::unordered_set<std::string> inputNames, outputNames;
     array(value, path, "inputs", true, [&](JsonValue input, const std::string &here) {
       TensorSpec &spec = entry.inputs.emplace_back();
       spec.name = text(input, here, "name");
+      if (!inputNames.insert(spec.name).second)
+        problems.add(here + ": another input is called " + spec.name + " too");
       tensor(input, here, m, spec);
     });
     array(value, path, "outputs", true, [&](JsonValue output, const std::string &here) {
@@ -230,6 +234,8 @@ void Reader::entries(JsonValue root, Manifest &m) {
       std::string kind = text(output, here, "kind");
       if (kind == "user") {
         entry.userOutputs.push_back(entry.outputs.size() - 1);
+        if (!outputNames.insert(spec.name).second)
+          problems.add(here + ": another output is called " + spec.name + " too");
         return;
       }
       if (kind != "state")

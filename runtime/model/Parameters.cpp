@@ -158,21 +158,19 @@ ParameterSource sourceOf(const shardc::StoredTensor &tensor) {
   return source;
 }
 
-/// Names in the file that the program does not have.
+/// Names in the file that the program does not have. Of an archive only parameters count: its
+/// buffers and constants may have been folded.
 std::vector<const shardc::StoredTensor *> surplusTensors(const Manifest &manifest,
                                                          const shardc::TensorStore &store) {
   std::unordered_set<std::string_view> known;
   for (const ParameterSpec &spec : manifest.parameters)
     known.insert(spec.names.begin(), spec.names.end());
-  // Of an exported program only parameters count: its buffers and constants may have been folded.
-  bool marksParameters = std::any_of(store.tensors().begin(), store.tensors().end(),
-                                     [](auto &tensor) { return tensor.parameter; });
   std::vector<const shardc::StoredTensor *> surplus;
   for (const shardc::StoredTensor &tensor : store.tensors()) {
     bool ignored = std::any_of(
         manifest.ignoredParameters.begin(), manifest.ignoredParameters.end(),
         [&](const std::string &pattern) { return matchesPattern(pattern, tensor.name); });
-    if (!known.count(tensor.name) && !ignored && (tensor.parameter || !marksParameters))
+    if (!known.count(tensor.name) && !ignored && tensor.parameter)
       surplus.push_back(&tensor);
   }
   return surplus;

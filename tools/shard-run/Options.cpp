@@ -57,9 +57,33 @@ public:
   std::string next() { return words[at++]; }
   bool nextIsValue() const { return !done() && (words[at].size() < 2 || words[at].front() != '-'); }
   std::string value(const std::string &option) {
-    if (done())
-      throw UsageError(option + " needs a value");
-    return next();
+    if (!done())
+      return next();
+    problems.push_back(option + " needs a value");
+    lacksValue = true;
+    return "";
+  }
+  /// A whole number of at least `least`; it is that where the text is none.
+  int number(const std::string &option, int least) {
+    std::string text = value(option);
+    char *end = nullptr;
+    long number = std::strtol(text.c_str(), &end, 10);
+    if (!text.empty() && !*end && number >= least && number <= std::numeric_limits<int>::max())
+      return int(number);
+    if (!lacksValue)
+      problems.push_back(option + " needs a whole number of at least " + std::to_string(least) +
+                         ", not '" + text + "'");
+    return least;
+  }
+  double seconds(const std::string &option) {
+    std::string text = value(option);
+    char *end = nullptr;
+    double value = std::strtod(text.c_str(), &end);
+    if (!text.empty() && !*end && value > 0)
+      return value;
+    if (!lacksValue)
+      problems.push_back(option + " needs a positive number of seconds, not '" + text + "'");
+    return 1;
   }
   /// Splits --option=value in two words.
   void splitAssignment() {
@@ -71,38 +95,26 @@ public:
     words[at].resize(equals);
   }
 
+  std::vector<std::string> problems;
+
 private:
   std::vector<std::string> words;
   size_t at = 0;
+  bool lacksValue = false; // of the last option: there is nothing behind it
 };
-
-int positive(const std::string &option, const std::string &text, int least) {
-  char *end = nullptr;
-  long value = std::strtol(text.c_str(), &end, 10);
-  if (text.empty() || *end || value < least || value > std::numeric_limits<int>::max())
-    throw UsageError(option + " needs a whole number of at least " + std::to_string(least) +
-                     ", not '" + text + "'");
-  return int(value);
-}
-
-double seconds(const std::string &option, const std::string &text) {
-  char *end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end || !(value > 0))
-    throw UsageError(option + " needs a positive number of seconds, not '" + text + "'");
-  return value;
-}
 
 } // namespace
 
 Options parseOptions(int argc, char **argv) {
   Options options;
   Arguments arguments(argc, argv);
+  std::vector<std::string> &problems = arguments.problems;
+  bool isUnknown = false; // then nobody knows which of the words behind is its value
   while (!arguments.done()) {
     arguments.splitAssignment();
     std::string word = arguments.next();
     if (word == "-n" || word == "--ranks")
-      options.ranks = positive(word, arguments.value(word), 1);
+      options.ranks = arguments.number(word, 1);
     else if (word == "--weights")
       options.weights = arguments.value(word);
     else if (word == "--inputs" || word == "--input") {
@@ -114,17 +126,17 @@ Options parseOptions(int argc, char **argv) {
     else if (word == "--entry")
       options.entry = arguments.value(word);
     else if (word == "--steps")
-      options.steps = positive(word, arguments.value(word), 1);
+      options.steps = arguments.number(word, 1);
     else if (word == "--trace")
       options.trace = arguments.value(word);
     else if (word == "--timeout")
-      options.timeout = seconds(word, arguments.value(word));
+      options.timeout = arguments.seconds(word);
     else if (word == "--threads")
-      options.threads = positive(word, arguments.value(word), 1);
+      options.threads = arguments.number(word, 1);
     else if (word == "--format") {
       std::string format = arguments.value(word);
       if (format != "text" && format != "json")
-        throw UsageError("--format is text or json, not '" + format + "'");
+        problems.push_back("--format is text or json, not '" + format + "'");
       options.json = format == "json";
     } else if (word == "--profile")
       options.profile = true;
@@ -140,22 +152,32 @@ Options parseOptions(int argc, char **argv) {
       options.help = true;
     else if (word == "--version")
       options.version = true;
-    else if (word.size() > 1 && word.front() == '-')
-      throw UsageError("unknown option " + word + " (see shard-run --help)");
-    else if (options.artifact.empty())
+    else if (word.size() > 1 && word.front() == '-') {
+      problems.push_back("unknown option " + word + " (see shard-run --help)");
+      isUnknown = true;
+    } else if (options.artifact.empty())
       options.artifact = word;
-    else
-      throw UsageError("unexpected argument " + word + ": the program is " + options.artifact);
+    else if (!isUnknown)
+      problems.push_back("unexpected argument " + word + ": the program is " + options.artifact);
   }
-  if (options.artifact.empty() && !options.help && !options.version)
-    throw UsageError("no program given (it comes before --inputs; see shard-run --help)");
+  if (options.artifact.empty() && !options.help && !options.version && !isUnknown)
+    problems.push_back("no program given (it comes before --inputs; see shard-run --help)");
   if (options.local)
     for (const std::string &path : options.inputs)
       if (path.find("%r") == std::string::npos)
-        throw UsageError("--local: the path " + path + " must contain %r, the rank");
+        problems.push_back("--local: the path " + path + " must contain %r, the rank");
   if (options.local && !options.outputs.empty() && options.outputs.find("%r") == std::string::npos)
-    throw UsageError("--local: the path " + options.outputs + " must contain %r, the rank");
+    problems.push_back("--local: the path " + options.outputs + " must contain %r, the rank");
+  if (!problems.empty())
+    throw UsageError(lines(problems));
   return options;
+}
+
+std::string lines(const std::vector<std::string> &texts) {
+  std::string all;
+  for (const std::string &text : texts)
+    all += (all.empty() ? "" : "\n  ") + text;
+  return all;
 }
 
 std::string pathOfRank(const std::string &path, int rank) {

@@ -37,9 +37,12 @@ struct Options {
   bool recordsEvents() const { return !trace.empty() || profile; }
 };
 
-/// Throws UsageError.
+/// Throws UsageError with everything that is wrong.
 Options parseOptions(int argc, char **argv);
 const char *helpText();
+
+/// The parts of one message, a line each.
+std::string lines(const std::vector<std::string> &texts);
 
 /// A path for one rank: %r stands for its number.
 std::string pathOfRank(const std::string &path, int rank);

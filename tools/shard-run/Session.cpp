@@ -39,13 +39,6 @@ size_t parametersToLoad(const rt::Manifest &manifest) {
                               [](const rt::ParameterSpec &p) { return !p.isConstant; }));
 }
 
-std::string lines(const std::vector<std::string> &texts) {
-  std::string all;
-  for (const std::string &text : texts)
-    all += (all.empty() ? "" : "\n  ") + text;
-  return all;
-}
-
 std::string joined(const std::vector<std::string> &names) {
   std::string text;
   for (const std::string &name : names)
@@ -57,8 +50,30 @@ std::string joined(const std::vector<std::string> &names) {
 
 Session::Session(const Options &options)
     : options(options), artifact(options.artifact), manifest(rt::Manifest::parse(artifact.json())),
-      world(options.ranks.value_or(int(manifest.worldSize))) {
+      world(int(manifest.worldSize)) {
   refuseLaunchers();
+  std::vector<std::string> problems;
+  auto note = [&](auto &&step) {
+    try {
+      step();
+    } catch (const std::exception &error) {
+      problems.push_back(error.what());
+    }
+  };
+  // The mistakes in what follows do not depend on the number of ranks.
+  if (options.ranks && *options.ranks != world)
+    problems.push_back(options.artifact + ": it was compiled for a world of " +
+                       std::to_string(world) + " ranks (mesh " + manifest.mesh.str() + "), not " +
+                       std::to_string(*options.ranks));
+  note([&] { chooseEntry(); });
+  note([&] { load(); });
+  if (spec)
+    note([&] { readInputs(); });
+  if (!problems.empty())
+    throw UsageError(lines(problems));
+}
+
+void Session::chooseEntry() {
   for (const rt::EntrySpec &entry : manifest.entries)
     if (!spec && (options.entry.empty() || entry.name == options.entry))
       spec = &entry;
@@ -69,6 +84,9 @@ Session::Session(const Options &options)
     throw UsageError("the program has no entry " + options.entry + "; its entries are " +
                      joined(names));
   }
+}
+
+void Session::load() {
   ends = shardrt::localCommunicators(world);
   ranksModels.resize(size_t(world));
   Clock::time_point begin = Clock::now();
@@ -78,15 +96,15 @@ Session::Session(const Options &options)
     config.world_size = world;
     config.rank = rank;
     config.communicator = ends[size_t(rank)].get();
-    config.timeout_s = this->options.timeout;
-    config.threads = this->options.threads;
-    if (this->options.recordsEvents())
+    config.timeout_s = options.timeout;
+    config.threads = options.threads;
+    if (options.recordsEvents())
       config.flags |= SHARDRT_RECORD_EVENTS;
-    if (!this->options.overlap)
+    if (!options.overlap)
       config.flags |= SHARDRT_NO_COMM_THREAD;
     auto model = std::make_unique<shardrt::Model>(artifact.manifest(), config);
-    if (!this->options.weights.empty())
-      model->loadParameters(this->options.weights);
+    if (!options.weights.empty())
+      model->loadParameters(options.weights);
     ranksModels[size_t(rank)] = std::move(model);
   });
   times.loadMs = millisecondsSince(begin);
@@ -257,7 +275,6 @@ void Session::allocateOutputs() {
 }
 
 void Session::run() {
-  readInputs();
   allocateOutputs();
   std::mutex mutex;
   times.stepMs.assign(size_t(options.steps), 0);

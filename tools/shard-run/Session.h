@@ -21,10 +21,11 @@ struct Timing {
 
 class Session {
 public:
-  /// Opens the program, makes the ranks and loads parameters. Throws.
+  /// Opens the program, makes the ranks, loads parameters and reads inputs. Throws UsageError with
+  /// everything that is wrong with them.
   explicit Session(const Options &options);
 
-  /// Reads inputs, runs all steps. Throws the error that came first.
+  /// Runs all steps. Throws the error that came first.
   void run();
   void writeOutputs() const;
   void writeTrace() const;
@@ -44,6 +45,8 @@ private:
     std::vector<shardrt_tensor> inputs, outputs;
     std::vector<std::vector<int64_t>> globalExtents; ///< of local inputs
   };
+  void chooseEntry();
+  void load();
   void eachRank(const std::function<void(int rank)> &body);
   void readInputs();
   void readRankInputs(int rank, std::vector<FileTensor> &inputs);

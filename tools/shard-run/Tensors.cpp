@@ -10,6 +10,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <unistd.h>
+#include <unordered_set>
 
 namespace shardc::run {
 
@@ -167,7 +168,10 @@ std::vector<FileTensor> readTensors(const std::string &argument) {
 void writeSafetensors(const std::string &path, const std::vector<OutputTensor> &tensors) {
   std::string header = "{";
   size_t offset = 0;
+  std::unordered_set<std::string_view> names;
   for (const OutputTensor &tensor : tensors) {
+    if (!names.insert(tensor.name).second)
+      throw std::runtime_error(path + ": cannot write: two outputs are called " + tensor.name);
     header += (offset || header.size() > 1 ? "," : "") + jsonString(tensor.name) +
               ":{\"dtype\":\"" + safetensorsType(tensor.type) + "\",\"shape\":[";
     for (size_t d = 0; d < tensor.extents.size(); ++d)

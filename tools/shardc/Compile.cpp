@@ -2,6 +2,7 @@
 //
 // `shardc compile`: a model, a mesh and a plan to one shared object for every rank.
 #include "lowering/artifact/Compile.h"
+#include "lowering/cpu/Target.h"
 
 #include "importers/torch_export/archive/TensorStore.h"
 #include "tools/Diagnostics.h"
@@ -71,39 +72,30 @@ std::optional<uint64_t> parseBytes(StringRef text) {
   return uint64_t(value * *factor);
 }
 
-/// Finds out before anything takes time whether the artifact can be written.
-bool canWriteOutput() {
+/// Why the artifact cannot be written, which is found out before anything takes time; empty if it
+/// can.
+std::string whyNotWritable() {
   StringRef folder = llvm::sys::path::parent_path(output);
-  if (!folder.empty() && !llvm::sys::fs::is_directory(folder)) {
-    llvm::WithColor::error() << "cannot write '" << output << "': there is no folder '" << folder
-                             << "'\n";
-    return false;
-  }
-  if (llvm::sys::fs::exists(output) && !llvm::sys::fs::is_regular_file(output)) {
-    llvm::WithColor::error() << "cannot write '" << output << "': it is not a regular file\n";
-    return false;
-  }
+  if (!folder.empty() && !llvm::sys::fs::is_directory(folder))
+    return ("there is no folder '" + folder + "'").str();
+  if (llvm::sys::fs::exists(output) && !llvm::sys::fs::is_regular_file(output))
+    return "it is not a regular file";
   if (std::error_code error =
-          llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write)) {
-    llvm::WithColor::error() << "cannot write '" << output << "': " << error.message() << "\n";
-    return false;
-  }
-  return true;
+          llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write))
+    return error.message();
+  return "";
 }
 
 int run(const char *) {
-  if (!StringRef(target).starts_with("cpu")) {
-    llvm::WithColor::error() << "unknown target '" << target
-                             << "'; known are cpu and cpu:NAME, e.g. cpu:x86-64-v3\n";
-    return 1;
-  }
+  std::vector<std::string> problems;
+  if (llvm::Expected<shardc::cpu::Target> resolved = shardc::cpu::resolveTarget(target); !resolved)
+    problems.push_back("--target: " + llvm::toString(resolved.takeError()));
   std::optional<uint64_t> limit = 0;
-  if (!memoryLimit.empty() && !(limit = parseBytes(memoryLimit))) {
-    llvm::WithColor::error() << "--memory-limit is a number of bytes, e.g. 2GiB, not '"
-                             << memoryLimit << "'\n";
-    return 1;
-  }
-  if (!canWriteOutput())
+  if (!memoryLimit.empty() && !(limit = parseBytes(memoryLimit)))
+    problems.push_back("--memory-limit is a number of bytes, e.g. 2GiB, not '" + memoryLimit + "'");
+  if (std::string why = whyNotWritable(); !why.empty())
+    problems.push_back("cannot write '" + output + "': " + why);
+  if (failed(shardc::checkOptions(options, collectives, problems)))
     return 1;
   DialectRegistry registry;
   shardc::registerAllDialects(registry);

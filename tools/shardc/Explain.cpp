@@ -60,6 +60,8 @@ FailureOr<shardc::CollectiveReport> report(ModuleOp module, const shardc::cost::
 }
 
 int run(const char *) {
+  if (failed(shardc::checkOptions(options, collectives)))
+    return 1;
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
   shardc::registerAllImporters();

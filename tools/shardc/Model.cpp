@@ -4,7 +4,10 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "importers/Input.h"
+#include "importers/plan/Plan.h"
+#include "importers/torch_export/archive/Safetensors.h"
 #include "passes/collectives/Passes.h"
+#include "passes/collectives/core/Buckets.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "passes/placement/Passes.h"
 
@@ -63,6 +66,45 @@ CollectiveOptions::CollectiveOptions(cl::SubCommand &command, cl::OptionCategory
                    "batch=8 (default: 128, or the nearest in its range); may be repeated"),
           cl::value_desc("symbol=value"), cl::sub(command), cl::cat(category)) {}
 
+LogicalResult checkOptions(const ModelOptions &options, const CollectiveOptions &collectives,
+                           ArrayRef<std::string> others) {
+  std::vector<std::string> problems(others);
+  std::string message;
+  if (!cost::loadModel(collectives.topology, message))
+    problems.push_back("--topology: " + StringRef(message).rtrim().str());
+  message.clear();
+  if (!collectives::BucketCaps::parse(collectives.caps.getValue(), message))
+    problems.push_back("--bucket-caps: " + message);
+  if (problems.empty())
+    return success();
+  // Else the plan's own errors come with these.
+  std::vector<MeshAxis> axes;
+  if (!options.mesh.empty())
+    plan::parseMesh(options.mesh, "--mesh", axes, problems);
+  for (const std::string &problem : problems)
+    llvm::WithColor::error() << problem << "\n";
+  return failure();
+}
+
+/// What a file is that is neither taken by an importer nor MLIR; empty where it may be MLIR.
+static std::string describeOtherFile(StringRef bytes) {
+  std::string message;
+  if (readSafetensors(std::as_bytes(std::span(bytes.data(), bytes.size())), message))
+    return "a safetensors file, which has tensors but no program";
+  if (bytes.starts_with("\x7f"
+                        "ELF"))
+    return "a compiled program or library";
+  if (bytes.starts_with("PK\x03\x04"))
+    return "a zip archive, but none of torch.export or TorchScript";
+  if (bytes.starts_with("\x93NUMPY"))
+    return "a numpy array";
+  if (!bytes.starts_with("ML\xef"
+                         "R") &&
+      bytes.take_front(4096).contains('\0'))
+    return "a binary file of unknown kind";
+  return "";
+}
+
 OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &message);
@@ -70,7 +112,22 @@ OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
     llvm::WithColor::error() << message << "\n";
     return nullptr;
   }
-  if (const Importer *importer = findImporter(*file))
+  const Importer *importer = findImporter(*file);
+  std::string other = importer ? "" : describeOtherFile(file->getBuffer());
+  if (!other.empty()) {
+    llvm::WithColor::error() << "'" << path << "' is " << other
+                             << "; a model is a torch.export archive (.pt2), a TorchScript archive "
+                                "(.pt) or MLIR (.mlir, .mlirbc)\n";
+    return nullptr;
+  }
+  if (!inputOptions().inputs.empty() && !(importer && importer->readsInputSpecs)) {
+    llvm::WithColor::error() << "--input says what the inputs of a TorchScript model are; '" << path
+                             << "' is " << (importer ? importer->name : "MLIR")
+                             << ", which says it itself: leave --input out, or export the model "
+                                "with other inputs\n";
+    return nullptr;
+  }
+  if (importer)
     return importer->import(*file, context);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());

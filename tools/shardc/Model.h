@@ -40,6 +40,11 @@ struct CollectiveOptions {
   bool flat = true;
 };
 
+/// Checks what the options say by themselves, before anything takes time: reports every mistake,
+/// those of `others` (of options that only one command has) with them.
+mlir::LogicalResult checkOptions(const ModelOptions &options, const CollectiveOptions &collectives,
+                                 llvm::ArrayRef<std::string> others = {});
+
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
 /// reported.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRContext *context);

@@ -48,6 +48,7 @@ bool readItem(JsonMember member, Item &item, std::string &error) {
     return false;
   };
   item.tensor.name = item.tensor.record = member.key;
+  item.tensor.parameter = true;
   std::optional<std::string_view> dtype = member.value["dtype"].string();
   if (!dtype)
     return fail("has no dtype");

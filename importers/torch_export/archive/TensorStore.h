@@ -28,7 +28,7 @@ struct StoredTensor {
   std::vector<int64_t> strides; // in elements, never negative
   int64_t offset = 0;           // in elements
   std::span<const std::byte> storage;
-  bool parameter = false; // a parameter rather than a buffer or constant (.pt2 only)
+  bool parameter = false; // rather than a buffer or constant; true for all of a safetensors file
 
   int64_t elements() const;
   /// Whether elements lie in row-major order without gaps.

@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/Groups.h"
 
 #include "importers/torch_export/archive/Json.h"
+#include "importers/torch_export/program/ProcessGroup.h"
 
 #include "dialects/dist/Dist.h"
 
@@ -25,22 +26,13 @@ llvm::MapVector<StringRef, Named> namedGroups(const Graph &graph) {
   for (const Node &node : graph.nodes) {
     if (!StringRef(node.target).contains("_c10d_functional."))
       continue;
-    std::optional<StringRef> name;
-    std::optional<int64_t> size;
-    for (const NamedArgument &input : node.inputs) {
-      if (input.name == "group_name")
-        if (auto *text = std::get_if<std::string_view>(&input.value))
-          name = *text;
-      if (input.name == "group_size")
-        if (auto *number = std::get_if<int64_t>(&input.value))
-          size = *number;
-    }
-    if (!name)
+    std::optional<NamedGroup> group = processGroup(node);
+    if (!group)
       continue;
-    Named &entry = names[*name];
-    entry.conflict |= size && entry.size && *size != *entry.size;
-    if (size)
-      entry.size = size;
+    Named &entry = names[group->name];
+    entry.conflict |= group->size && entry.size && *group->size != *entry.size;
+    if (group->size)
+      entry.size = group->size;
   }
   return names;
 }

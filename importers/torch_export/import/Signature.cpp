@@ -5,6 +5,7 @@
 #include "importers/torch_export/import/SizeAttributes.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <cstring>
 
@@ -101,6 +102,7 @@ public:
     setNames();
     for (const OutputSpec &output : program.outputs)
       addOutput(output);
+    nameOutputs();
     FailureOr<ArrayAttr> symbols = makeSymbols(builder.getContext(), program);
     if (failed(symbols) || errors)
       return failure();
@@ -202,13 +204,44 @@ private:
       std::string place = output.path.empty() ? "an output" : "the output '" + output.path + "'";
       return fail(place + " is a number, not a tensor: return tensors only");
     }
-    StringRef name = output.target.empty() ? tensor->name : output.target;
     NamedAttrList attributes;
     attributes.set(dist::kKindAttr, builder.getStringAttr(resultKind(output.kind)));
-    attributes.set(dist::kNameAttr, builder.getStringAttr(name));
     if (ArrayAttr sizes = makeSizes(builder.getContext(), program.graph.tensors.at(tensor->name)))
       attributes.set(dist::kSizesAttr, sizes);
     signature.outputs.push_back({tensor->name, attributes.getDictionary(builder.getContext())});
+    returned.push_back(&output);
+  }
+
+  static StringRef plainName(const OutputSpec &output) {
+    return output.target.empty() ? StringRef(std::get<TensorArg>(output.value).name)
+                                 : StringRef(output.target);
+  }
+
+  static bool isMutation(const OutputSpec &output) {
+    return output.kind == OutputKind::BufferMutation ||
+           output.kind == OutputKind::ParameterMutation ||
+           output.kind == OutputKind::UserInputMutation;
+  }
+
+  // A file of outputs has every name once, but a model may return a tensor several times: all but
+  // the first have their place in the returned structure added, "mul" and "mul.1". What is mutated
+  // keeps its name, which says what it is.
+  void nameOutputs() {
+    llvm::StringSet<> plain, taken;
+    for (const OutputSpec *output : returned)
+      (isMutation(*output) ? taken : plain).insert(plainName(*output));
+    for (auto [number, output] : llvm::enumerate(returned)) {
+      std::string name = plainName(*output).str();
+      if (!isMutation(*output) && taken.contains(name)) {
+        name += "." + (output->path.empty() ? std::to_string(number) : output->path);
+        while (plain.contains(name) || taken.contains(name))
+          name += "_";
+      }
+      taken.insert(name);
+      NamedAttrList attributes(signature.outputs[number].attributes);
+      attributes.set(dist::kNameAttr, builder.getStringAttr(name));
+      signature.outputs[number].attributes = attributes.getDictionary(builder.getContext());
+    }
   }
 
   const ExportedProgram &program;
@@ -220,6 +253,7 @@ private:
   SmallVector<SmallVector<StringAttr, 1>> names; // of each argument
   SmallVector<const StoredTensor *> tensors;     // of each argument; null if not stored
   SmallVector<NamedAttrList> pending;            // of each argument
+  SmallVector<const OutputSpec *> returned;      // of each output
   llvm::DenseMap<const std::byte *, SmallVector<unsigned, 1>> byStorage;
   bool errors = false;
 };

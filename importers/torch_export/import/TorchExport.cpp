@@ -50,6 +50,8 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
 
 } // namespace
 
-void registerTorchExportImporter() { registerImporter({"torch.export archive", accepts, import}); }
+void registerTorchExportImporter() {
+  registerImporter({"a torch.export archive", accepts, import});
+}
 
 } // namespace shardc::torch_export

@@ -3,6 +3,7 @@
 #include "passes/collectives/exported/SideFiles.h"
 
 #include "importers/torch_export/archive/Json.h"
+#include "importers/torch_export/program/ProcessGroup.h"
 
 #include <cmath>
 #include <set>
@@ -75,24 +76,15 @@ std::optional<ProcessGroups> shardc::collectives::parseGroups(std::string_view j
 ProcessGroups shardc::collectives::groupsInProgram(const torch_export::ExportedProgram &program) {
   ProcessGroups groups;
   for (const torch_export::Node &node : program.graph.nodes) {
-    std::optional<std::string_view> name;
-    std::optional<int64_t> size;
-    for (const torch_export::NamedArgument &input : node.inputs) {
-      if (input.name == "group_name")
-        if (auto *text = std::get_if<std::string_view>(&input.value))
-          name = *text;
-      if (input.name == "group_size")
-        if (auto *number = std::get_if<int64_t>(&input.value))
-          size = *number;
-    }
+    std::optional<torch_export::NamedGroup> group = torch_export::processGroup(node);
     // A node that says another size is found when the graph is filled.
-    if (!name || !size || *size < 1 || *size > INT32_MAX)
+    if (!group || !group->size || *group->size < 1 || *group->size > INT32_MAX)
       continue;
-    auto [it, isNew] = groups.try_emplace(std::string(*name));
+    auto [it, isNew] = groups.try_emplace(std::string(group->name));
     if (!isNew)
       continue;
-    it->second.name = *name;
-    it->second.size = static_cast<uint32_t>(*size);
+    it->second.name = group->name;
+    it->second.size = static_cast<uint32_t>(*group->size);
   }
   return groups;
 }

@@ -72,6 +72,14 @@ TEST(Manifest, EveryMistakeNamesItsKey) {
       {"\"world_size\": 4", "\"world_size\": 3", "3 ranks are too few for a mesh of 4"},
       {"\"world_size\": 4", "\"world_size\": 0", "world_size: expected a positive integer"},
       {"\"size\": 2}]", "\"size\": 0}]", "mesh: "},
+      {"\"kind\": \"user\"}",
+       "\"kind\": \"user\"}, {\"name\": \"y\", \"type\": \"i64\", \"shape\": [], \"layout\": \"[R, "
+       "R]\", "
+       "\"kind\": \"user\"}",
+       "entries[0].outputs[1]: another output is called y too"},
+      {"\"inputs\": [",
+       "\"inputs\": [{\"name\": \"x\", \"type\": \"i64\", \"shape\": [], \"layout\": \"[R, R]\"}, ",
+       "entries[0].inputs[1]: another input is called x too"},
       {"\"min\": 1", "\"min\": 600", "symbols[0]: expected 0 <= min <= max"},
       {"[\"mod\", \"s0\", 4]", "[\"pow\", \"s0\", 4]", "constraints[0].left: expected"},
       {"\"==\"", "\"~\"", "constraints[0].relation: expected"},

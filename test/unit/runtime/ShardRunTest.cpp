@@ -162,6 +162,26 @@ TEST_F(ShardRun, MistakesAreReportedTogether) {
   // w and the counter; the bias is in the artifact.
   expectContains(done.err, {"forward has no input z", "no file for these inputs of forward: x",
                             "no --weights for 2 parameters"});
+  done = run("--inputs z=x.npy --weights nowhere -n 3 --entry columns");
+  expectContains(done.err, {"compiled for a world of 4 ranks", "not 3",
+                            "nowhere: ", "columns has no input z"});
+  done = run("--inputs x.npy --entry none -n 5 --weights nowhere");
+  expectContains(done.err, {"no entry none; its entries are forward, columns", "not 5", "nowhere"});
+  // Before any file is looked at.
+  done =
+      run("--steps -3 --threads x --timeout nope --format xml --bogus --local --inputs x.npy -n");
+  EXPECT_EQ(done.status, 1);
+  expectContains(done.err, {"--steps needs a whole number of at least 1, not '-3'",
+                            "--threads needs a whole number of at least 1, not 'x'",
+                            "--timeout needs a positive number of seconds, not 'nope'",
+                            "--format is text or json, not 'xml'", "unknown option --bogus",
+                            "the path x.npy must contain %r", "-n needs a value"});
+  EXPECT_EQ(done.err.find("of at least 1, not ''"), std::string::npos) << done.err;
+}
+
+TEST_F(ShardRun, OptionsAfterAnUnknownOneAreNoProgram) {
+  EXPECT_EQ(run("--bogus 3").err,
+            "shard-run: error: unknown option --bogus (see shard-run --help)\n");
 }
 
 TEST_F(ShardRun, AProgramErrorIsTheOneThatIsShown) {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Process groups as the nodes of an exported program name them.
+#pragma once
+
+#include "importers/torch_export/program/Program.h"
+
+namespace shardc::torch_export {
+
+/// What a collective says of its process group.
+struct NamedGroup {
+  std::string_view name;
+  std::optional<int64_t> size; // only some operators say it
+};
+
+/// The group that the node names; nothing if it names none.
+std::optional<NamedGroup> processGroup(const Node &node);
+
+} // namespace shardc::torch_export

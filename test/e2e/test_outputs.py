@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Outputs that are one tensor, inputs, parameters or buffers; a model with constants but no parameters."""
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from conftest import run, tool
+
+
+class Returned(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.arange(15.0).reshape(5, 3))
+        self.register_buffer("table", torch.arange(5.0))
+
+    def forward(self, x):
+        y = x * self.weight
+        return {"a": y, "b": [y, x], "c": (x, self.weight), "d": self.weight, "e": self.table}
+
+
+class Constant(torch.nn.Module):
+    def forward(self, x):
+        return x.index_select(0, torch.tensor([4, 0]))
+
+
+def outputs_of(module, options, tmp_path):
+    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    model, program = tmp_path / "m.pt2", tmp_path / "m.so"
+    torch.export.save(torch.export.export(module, (x,)), model)
+    save_file({"x": x.numpy()}, tmp_path / "in")
+    run(tool("shardc"), "compile", model, *options, "-o", program)
+    run(tool("shard-run"), program, "--weights", model, "--inputs", tmp_path / "in", "--outputs", tmp_path / "out")
+    return x, load_file(tmp_path / "out")
+
+
+@pytest.mark.parametrize("place", ["input:x=tp:S(0)", "param:weight=tp:S(1)"])
+def test_outputs_that_are_one_tensor(tmp_path, place):
+    module = Returned()
+    x, got = outputs_of(module, ("--mesh", "tp=2", "--place", place), tmp_path)
+    y, weight, table = (x * module.weight).detach(), module.weight.detach(), module.table
+    want = {"mul": y, "mul.b.0": y, "x": x, "x.c.0": x, "p_weight": weight, "p_weight.d": weight, "b_table": table}
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        np.testing.assert_array_equal(got[name], value.numpy(), err_msg=name)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_constants_of_an_archive_are_not_extra(tmp_path, world):
+    x, got = outputs_of(Constant(), ("--mesh", f"tp={world}"), tmp_path)
+    np.testing.assert_array_equal(*got.values(), x[[4, 0]].numpy())
