@@ -24,10 +24,11 @@ struct PlacePipelineOptions : PassPipelineOptions<PlacePipelineOptions> {
 void buildPlacePipeline(OpPassManager &passes, const ApplyPlanOptions &plan) {
   passes.addPass(createVerifyStage({Stage::Imported}));
   passes.addPass(createApplyPlan(plan));
+  // Before views of views become one, which says less about where dims come from.
+  passes.addNestedPass<func::FuncOp>(aten::createAtenUnflattenProducts());
   // Constants and masks fold before they are placed: what is the same on all ranks needs no plan.
   passes.addPass(createCanonicalizerPass());
   passes.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
-  passes.addNestedPass<func::FuncOp>(aten::createAtenUnflattenProducts());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createPropagateShardings());
   passes.addNestedPass<func::FuncOp>(createPlaceTensors());
