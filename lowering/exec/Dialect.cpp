@@ -60,6 +60,13 @@ static LogicalResult verifyDense(Operation *op, MemRefType type, OperandRange si
   return success();
 }
 
+LogicalResult FrameOp::verify() {
+  // Only kernels get it; a loop body takes it from its kernel as an argument.
+  if (!(*this)->getParentOp()->hasAttr(kKernelAttr))
+    return emitOpError("is in no kernel");
+  return success();
+}
+
 LogicalResult ScratchOp::verify() { return verifyDense(*this, getBuffer().getType(), getSizes()); }
 
 LogicalResult AllocOp::verify() {

@@ -160,6 +160,7 @@ def Exec_FrameOp : Exec_Op<"frame", [Pure]> {
   let summary = "The frame of the run, in kernels that have their binary interface";
   let results = (outs AnyType:$frame);
   let assemblyFormat = "attr-dict `:` type($frame)";
+  let hasVerifier = 1;
 }
 
 def Exec_ScratchOp : Exec_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {

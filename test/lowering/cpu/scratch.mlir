@@ -36,3 +36,11 @@ func.func @dense(%frame: !llvm.ptr) {
   %t = exec.scratch 0 of %frame : !llvm.ptr -> memref<4xf32, strided<[2]>>
   return
 }
+
+// -----
+
+func.func @body(%x: memref<f32>) {
+  // expected-error@+1 {{is in no kernel}}
+  %f = exec.frame : !llvm.ptr
+  return
+}
