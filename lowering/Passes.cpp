@@ -2,9 +2,9 @@
 
 #include "lowering/Passes.h"
 
+#include "dialects/exec/Exec.h"
 #include "lowering/artifact/Compile.h"
 #include "lowering/cpu/Passes.h"
-#include "lowering/exec/Exec.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
 

@@ -6,7 +6,7 @@
 #ifndef SHARDC_DIALECTS_ATEN_DIMORIGINS_H
 #define SHARDC_DIALECTS_ATEN_DIMORIGINS_H
 
-#include "dialects/interfaces/RuleBuilder.h"
+#include "dialects/sharding/RuleBuilder.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 

@@ -5,7 +5,7 @@
 #ifndef SHARDC_DIALECTS_ATEN_RULES_H
 #define SHARDC_DIALECTS_ATEN_RULES_H
 
-#include "dialects/interfaces/RuleBuilder.h"
+#include "dialects/sharding/RuleBuilder.h"
 #include "mlir/IR/Operation.h"
 
 namespace shardc::aten {

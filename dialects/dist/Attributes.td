@@ -49,7 +49,7 @@ def Dist_LayoutAttr
     ```
 
     As the encoding of a tensor type, a layout makes placement part of the type. The value is a
-    `shardc::Layout` (dialects/interfaces/Layout.h), which computes local shapes and owners (L7).
+    `shardc::Layout` (dialects/sharding/Layout.h), which computes local shapes and owners (L7).
   }];
   let parameters = (ins Dist_ValueParameter<"Layout", "mesh, placements and order">:$value);
   let hasCustomAssemblyFormat = 1;

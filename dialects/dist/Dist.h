@@ -9,7 +9,7 @@
 #ifndef SHARDC_DIALECTS_DIST_DIST_H
 #define SHARDC_DIALECTS_DIST_DIST_H
 
-#include "dialects/interfaces/Layout.h"
+#include "dialects/sharding/Layout.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/AffineExpr.h"

@@ -5,7 +5,7 @@
 #define SHARDC_DIALECTS_INTERFACES_OPINTERFACES_H
 
 #include "dialects/interfaces/LocalizeContext.h"
-#include "dialects/interfaces/ShardingRule.h"
+#include "dialects/sharding/ShardingRule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/plan/Plan.h"
 
-#include "dialects/interfaces/NearestNames.h"
+#include "support/NearestNames.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

@@ -5,7 +5,7 @@
 #ifndef SHARDC_IMPORTERS_PLAN_PLAN_H
 #define SHARDC_IMPORTERS_PLAN_PLAN_H
 
-#include "dialects/interfaces/Layout.h"
+#include "dialects/sharding/Layout.h"
 
 #include "llvm/ADT/StringRef.h"
 

@@ -2,8 +2,8 @@
 #include "importers/torchscript/TorchScript.h"
 
 #include "importers/Input.h"
-#include "importers/torch_export/archive/TorchScriptArchive.h"
 #include "importers/torch_export/import/ProgramImporter.h"
+#include "support/archive/TorchScriptArchive.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"

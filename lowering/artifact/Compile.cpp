@@ -3,11 +3,11 @@
 #include "lowering/artifact/Compile.h"
 
 #include "dialects/aten/passes/Passes.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/artifact/MemoryLimit.h"
 #include "lowering/artifact/Object.h"
 #include "lowering/artifact/Tables.h"
 #include "lowering/cpu/Passes.h"
-#include "lowering/exec/Exec.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
 #include "passes/collectives/verify/Sequence.h"

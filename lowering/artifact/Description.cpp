@@ -2,8 +2,8 @@
 
 #include "lowering/artifact/Description.h"
 
-#include "lowering/exec/ElementTypes.h"
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/ElementTypes.h"
+#include "dialects/exec/Exec.h"
 
 #include "dialects/dist/Constraints.h"
 #include "dialects/dist/Dist.h"

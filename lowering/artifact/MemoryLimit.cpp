@@ -2,7 +2,7 @@
 
 #include "lowering/artifact/MemoryLimit.h"
 
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"

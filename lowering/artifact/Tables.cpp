@@ -2,9 +2,9 @@
 
 #include "lowering/artifact/Tables.h"
 
+#include "dialects/exec/ElementTypes.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/cpu/Emission.h"
-#include "lowering/exec/ElementTypes.h"
-#include "lowering/exec/Exec.h"
 
 #include "dialects/dist/Dist.h"
 #include "runtime/abi/shardrt_program.h"

@@ -2,9 +2,9 @@
 //
 // Entries: collectives, and offsets of plan functions.
 
+#include "dialects/exec/Exec.h"
 #include "lowering/cpu/Emission.h"
 #include "lowering/cpu/RuntimeAbi.h"
-#include "lowering/exec/Exec.h"
 
 #include "runtime/abi/shardrt_program.h"
 

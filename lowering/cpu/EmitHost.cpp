@@ -2,10 +2,10 @@
 //
 // Entries: memory, kernel launches and matrix products.
 
+#include "dialects/exec/ElementTypes.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/cpu/Emission.h"
 #include "lowering/cpu/RuntimeAbi.h"
-#include "lowering/exec/ElementTypes.h"
-#include "lowering/exec/Exec.h"
 
 #include "runtime/abi/shardrt_program.h"
 

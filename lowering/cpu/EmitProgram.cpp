@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/exec/Exec.h"
 #include "lowering/cpu/Emission.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/cpu/RuntimeAbi.h"
-#include "lowering/exec/Exec.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/exec/Exec.h"
 #include "lowering/cpu/Emission.h"
-#include "lowering/exec/Exec.h"
 
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"

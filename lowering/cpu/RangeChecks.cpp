@@ -2,7 +2,7 @@
 
 #include "lowering/cpu/RangeChecks.h"
 
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

@@ -2,7 +2,7 @@
 
 #include "lowering/cpu/Target.h"
 
-#include "dialects/interfaces/NearestNames.h"
+#include "support/NearestNames.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"

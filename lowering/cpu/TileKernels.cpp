@@ -4,10 +4,10 @@
 // bufferization are one step, because the tile is what decides how large a buffer is: each value of
 // the kernel gets exactly one place, a tile of an argument or a temporary of the size of a tile.
 
+#include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/cpu/RangeChecks.h"
 #include "lowering/cpu/TileSpace.h"
-#include "lowering/exec/Exec.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"

@@ -5,7 +5,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/LookupSizes.h"
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/linalg/Patterns.h"
 #include "lowering/linalg/ScalarBuilder.h"
 #include "lowering/linalg/TensorBuilder.h"

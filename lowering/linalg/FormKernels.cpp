@@ -3,7 +3,7 @@
 #include "lowering/linalg/Passes.h"
 
 #include "dialects/aten/Aten.h"
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/KernelGroups.h"
 

@@ -8,7 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/ScalarBuilder.h"
 

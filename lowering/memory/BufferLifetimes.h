@@ -5,7 +5,7 @@
 #ifndef SHARDC_LOWERING_MEMORY_BUFFERLIFETIMES_H
 #define SHARDC_LOWERING_MEMORY_BUFFERLIFETIMES_H
 
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -2,7 +2,7 @@
 
 #include "lowering/memory/CopyKernel.h"
 
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -5,7 +5,7 @@
 #include "lowering/memory/CopyKernel.h"
 
 #include "dialects/aten/Aten.h"
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/ScalarBuilder.h"
 

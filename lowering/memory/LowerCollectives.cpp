@@ -6,7 +6,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

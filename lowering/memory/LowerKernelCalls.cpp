@@ -5,7 +5,7 @@
 
 #include "lowering/memory/HostProgram.h"
 
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

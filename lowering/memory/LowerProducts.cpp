@@ -5,7 +5,7 @@
 #include "lowering/memory/HostProgram.h"
 
 #include "dialects/aten/Aten.h"
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

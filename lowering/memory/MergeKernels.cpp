@@ -2,7 +2,7 @@
 
 #include "lowering/memory/Passes.h"
 
-#include "lowering/exec/Exec.h"
+#include "dialects/exec/Exec.h"
 
 #include "llvm/ADT/StringMap.h"
 

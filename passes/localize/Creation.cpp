@@ -3,7 +3,7 @@
 // Tensors made out of nothing: each rank makes its own part.
 
 #include "passes/localize/Models.h"
-#include "passes/localize/Steps.h"
+#include "passes/localize/RedistributeSteps.h"
 
 using namespace mlir;
 using namespace shardc;

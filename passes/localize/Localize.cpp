@@ -4,7 +4,7 @@
 #include "dialects/dist/SignatureAttributes.h"
 #include "passes/localize/Localizer.h"
 #include "passes/localize/Passes.h"
-#include "passes/localize/Steps.h"
+#include "passes/localize/RedistributeSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,7 +2,7 @@
 
 #include "passes/localize/Localizer.h"
 
-#include "passes/localize/Steps.h"
+#include "passes/localize/RedistributeSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

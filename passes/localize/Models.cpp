@@ -2,7 +2,7 @@
 
 #include "passes/localize/Models.h"
 
-#include "passes/localize/Steps.h"
+#include "passes/localize/RedistributeSteps.h"
 
 using namespace mlir;
 using namespace shardc;

@@ -4,7 +4,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/interfaces/ModelLocation.h"
-#include "passes/redistribute/core/Steps.h"
+#include "passes/redistribute/core/RedistributeStep.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"

@@ -9,7 +9,7 @@
 #include "passes/verify/Violations.h"
 
 #include "dialects/dist/Dist.h"
-#include "dialects/interfaces/ShardingRule.h"
+#include "dialects/sharding/ShardingRule.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 

@@ -31,8 +31,8 @@
  * Versions: SHARDRT_PROGRAM_ABI changes whenever a struct or the meaning of a field here changes;
  * the runtime refuses others.
  */
-#ifndef SHARDRT_PROGRAM_H
-#define SHARDRT_PROGRAM_H
+#ifndef SHARDC_RUNTIME_ABI_SHARDRT_PROGRAM_H
+#define SHARDC_RUNTIME_ABI_SHARDRT_PROGRAM_H
 
 #include "../include/shardrt.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/manifest/ArtifactFile.h"
 
-#include "importers/torch_export/archive/MappedFile.h"
 #include "runtime/abi/Seal.h"
 #include "runtime/support/Failure.h"
+#include "support/MappedFile.h"
 
 #include <elf.h>
 #include <string_view>

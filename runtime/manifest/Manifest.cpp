@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/manifest/Manifest.h"
 
-#include "importers/torch_export/archive/Json.h"
 #include "runtime/support/Failure.h"
 #include "runtime/support/Types.h"
+#include "support/Json.h"
 
 #include <algorithm>
 #include <set>

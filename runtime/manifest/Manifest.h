@@ -4,7 +4,7 @@
 #ifndef SHARDC_RUNTIME_MANIFEST_MANIFEST_H
 #define SHARDC_RUNTIME_MANIFEST_MANIFEST_H
 
-#include "dialects/interfaces/Layout.h"
+#include "dialects/sharding/Layout.h"
 #include "runtime/abi/shardrt_program.h"
 #include "runtime/manifest/Expression.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Parameters.h"
 
-#include "dialects/interfaces/NearestNames.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Failure.h"
 #include "runtime/support/Types.h"
+#include "support/NearestNames.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,10 +4,10 @@
 #ifndef SHARDC_RUNTIME_MODEL_PARAMETERS_H
 #define SHARDC_RUNTIME_MODEL_PARAMETERS_H
 
-#include "importers/torch_export/archive/TensorStore.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Slice.h"
 #include "runtime/support/Memory.h"
+#include "support/archive/TensorStore.h"
 
 namespace shardc::rt {
 

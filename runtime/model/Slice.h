@@ -4,7 +4,7 @@
 #ifndef SHARDC_RUNTIME_MODEL_SLICE_H
 #define SHARDC_RUNTIME_MODEL_SLICE_H
 
-#include "dialects/interfaces/Layout.h"
+#include "dialects/sharding/Layout.h"
 
 #include <functional>
 

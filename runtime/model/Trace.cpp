@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Trace.h"
 
-#include "dialects/interfaces/JsonText.h"
 #include "runtime/support/Failure.h"
+#include "support/JsonText.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // shard-run: runs a program compiled by shardc.
-#include "tools/shard-run/Report.h"
+#include "tools/shard-run/RunReport.h"
 
 #include <atomic>
 #include <csignal>

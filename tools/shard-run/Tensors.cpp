@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shard-run/Tensors.h"
 
-#include "dialects/interfaces/JsonText.h"
-#include "importers/torch_export/archive/TensorStore.h"
+#include "support/JsonText.h"
+#include "support/archive/TensorStore.h"
 
 #include <algorithm>
 #include <cerrno>

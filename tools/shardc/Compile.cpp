@@ -4,7 +4,7 @@
 #include "lowering/artifact/Compile.h"
 #include "lowering/cpu/Target.h"
 
-#include "importers/torch_export/archive/TensorStore.h"
+#include "support/archive/TensorStore.h"
 #include "tools/Diagnostics.h"
 #include "tools/Registration.h"
 #include "tools/shardc/Commands.h"

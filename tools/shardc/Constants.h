@@ -4,7 +4,7 @@
 #ifndef SHARDC_TOOLS_SHARDC_CONSTANTS_H
 #define SHARDC_TOOLS_SHARDC_CONSTANTS_H
 
-#include "importers/torch_export/archive/TensorStore.h"
+#include "support/archive/TensorStore.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

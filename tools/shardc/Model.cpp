@@ -5,11 +5,11 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "importers/Input.h"
 #include "importers/plan/Plan.h"
-#include "importers/torch_export/archive/Safetensors.h"
 #include "passes/collectives/Passes.h"
 #include "passes/collectives/core/Buckets.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "passes/placement/Passes.h"
+#include "support/archive/Safetensors.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"

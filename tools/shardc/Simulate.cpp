@@ -2,11 +2,11 @@
 //
 // `shardc simulate`: what a graph that comes with collectives takes, and what optimising them would
 // bring. It works on the plain graph; an exported one is read without IR.
-#include "importers/torch_export/archive/MappedFile.h"
-#include "importers/torch_export/archive/Pt2Archive.h"
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/collectives/exported/Origins.h"
 #include "passes/cost/core/TargetDescription.h"
+#include "support/MappedFile.h"
+#include "support/archive/Pt2Archive.h"
 #include "tools/shardc/Commands.h"
 #include "tools/shardc/SimulateProgram.h"
 #include "tools/shardc/SimulateReport.h"

@@ -4,7 +4,7 @@
 #ifndef SHARDC_TOOLS_SHARDC_SIMULATEPROGRAM_H
 #define SHARDC_TOOLS_SHARDC_SIMULATEPROGRAM_H
 
-#include "passes/collectives/core/Explain.h"
+#include "passes/collectives/core/BucketExplanation.h"
 #include "passes/collectives/exported/SideFiles.h"
 
 #include "llvm/ADT/StringRef.h"

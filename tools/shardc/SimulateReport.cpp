@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shardc/SimulateReport.h"
 
-#include "dialects/interfaces/JsonText.h"
+#include "support/JsonText.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

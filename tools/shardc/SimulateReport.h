@@ -4,8 +4,8 @@
 #ifndef SHARDC_TOOLS_SHARDC_SIMULATEREPORT_H
 #define SHARDC_TOOLS_SHARDC_SIMULATEREPORT_H
 
-#include "passes/collectives/core/Explain.h"
-#include "passes/collectives/core/Report.h"
+#include "passes/collectives/core/BucketExplanation.h"
+#include "passes/collectives/core/FiguresReport.h"
 
 namespace shardc {
 

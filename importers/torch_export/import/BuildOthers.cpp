@@ -2,7 +2,7 @@
 //
 // Overloads that are other ops with arguments changed: casts, creation, variants of reductions.
 #include "importers/torch_export/import/BuildersInternal.h"
-#include "importers/torch_export/import/Parts.h"
+#include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Aten.h"
 

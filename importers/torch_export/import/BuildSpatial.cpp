@@ -2,7 +2,7 @@
 //
 // Overloads of convolution, pooling and batch norm.
 #include "importers/torch_export/import/BuildersInternal.h"
-#include "importers/torch_export/import/Parts.h"
+#include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Aten.h"
 

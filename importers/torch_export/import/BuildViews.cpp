@@ -3,7 +3,7 @@
 // Overloads that rearrange elements and whose arguments need more than a change of form: sizes of
 // -1, dims that may or may not go, parts whose number follows from a size.
 #include "importers/torch_export/import/BuildersInternal.h"
-#include "importers/torch_export/import/Parts.h"
+#include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Aten.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/Groups.h"
 
-#include "importers/torch_export/archive/Json.h"
 #include "importers/torch_export/program/ProcessGroup.h"
+#include "support/Json.h"
 
 #include "dialects/dist/Dist.h"
 

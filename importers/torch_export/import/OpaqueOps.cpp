@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/OpaqueOps.h"
 
-#include "importers/torch_export/import/Targets.h"
+#include "importers/torch_export/import/NodeTarget.h"
 
 #include "dialects/aten/Aten.h"
 

@@ -3,11 +3,11 @@
 
 #include "importers/torch_export/import/Environment.h"
 #include "importers/torch_export/import/Groups.h"
+#include "importers/torch_export/import/NodeTarget.h"
 #include "importers/torch_export/import/OpaqueOps.h"
-#include "importers/torch_export/import/Parts.h"
 #include "importers/torch_export/import/Signature.h"
 #include "importers/torch_export/import/SizeAttributes.h"
-#include "importers/torch_export/import/Targets.h"
+#include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Constraints.h"

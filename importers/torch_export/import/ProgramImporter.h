@@ -4,8 +4,8 @@
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_PROGRAMIMPORTER_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_PROGRAMIMPORTER_H
 
-#include "importers/torch_export/archive/TensorStore.h"
 #include "importers/torch_export/program/Program.h"
+#include "support/archive/TensorStore.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -4,8 +4,8 @@
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_SIGNATURE_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_SIGNATURE_H
 
-#include "importers/torch_export/archive/TensorStore.h"
 #include "importers/torch_export/program/Program.h"
+#include "support/archive/TensorStore.h"
 
 #include "dialects/dist/FunctionAttributes.h"
 

@@ -3,7 +3,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/interfaces/ModelLocation.h"
-#include "importers/torch_export/import/Parts.h"
+#include "importers/torch_export/import/SliceBuilders.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"

@@ -2,8 +2,8 @@
 #include "importers/torch_export/import/TorchExport.h"
 
 #include "importers/Input.h"
-#include "importers/torch_export/archive/Pt2Archive.h"
 #include "importers/torch_export/import/ProgramImporter.h"
+#include "support/archive/Pt2Archive.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"

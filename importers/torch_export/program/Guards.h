@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Conditions on sizes that an export relies on, in the Python form that the file keeps them in.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_GUARDS_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_GUARDS_H
 
 #include "importers/torch_export/program/SymExpr.h"
 
@@ -27,3 +28,5 @@ using InputSize = std::function<std::optional<SymExpr>(std::string_view input, i
 std::optional<Guard> parseGuard(std::string_view text, const InputSize &sizeOf, std::string &error);
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_GUARDS_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reads the metadata strings of a node: where in the user's model and source it comes from.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_METADATA_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_METADATA_H
 
 #include <string_view>
 
@@ -21,3 +22,5 @@ struct SourceLine {
 SourceLine sourceLine(std::string_view stackTrace);
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_METADATA_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Process groups as the nodes of an exported program name them.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_PROCESSGROUP_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_PROCESSGROUP_H
 
 #include "importers/torch_export/program/Program.h"
 
@@ -16,3 +17,5 @@ struct NamedGroup {
 std::optional<NamedGroup> processGroup(const Node &node);
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_PROCESSGROUP_H

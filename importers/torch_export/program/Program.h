@@ -2,10 +2,11 @@
 // An exported program as plain structs: the JSON of a .pt2 archive (torch/_export/serde/schema.py,
 // schema version 8) read, checked and resolved. All `string_view`s point into
 // `ExportedProgram::strings`.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_PROGRAM_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_PROGRAM_H
 
-#include "importers/torch_export/archive/Json.h"
 #include "importers/torch_export/program/TensorTable.h"
+#include "support/Json.h"
 
 #include <cstdint>
 #include <memory>
@@ -154,3 +155,5 @@ std::optional<ExportedProgram> parseProgram(const JsonDocument &document, std::s
 bool verifyGraph(const Graph &graph, std::string &error);
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_PROGRAM_H

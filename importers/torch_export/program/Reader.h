@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Shared by the files that read parts of a program's JSON.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_READER_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_READER_H
 
-#include "importers/torch_export/archive/Json.h"
 #include "importers/torch_export/program/Program.h"
+#include "support/Json.h"
 
 namespace shardc::torch_export {
 
@@ -43,3 +44,5 @@ JsonMember unionMember(JsonValue value);
 std::vector<std::string> treeLeafPaths(std::string_view treespec);
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_READER_H

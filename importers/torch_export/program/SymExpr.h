@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Expressions over the symbolic dims of an exported program, as sympy's srepr prints them.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_SYMEXPR_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_SYMEXPR_H
 
 #include <cstdint>
 #include <optional>
@@ -25,3 +26,5 @@ struct SymExpr {
 std::optional<SymExpr> parseSymExpr(std::string_view text, std::string &error);
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_SYMEXPR_H

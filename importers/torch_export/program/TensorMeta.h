@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a graph says of a tensor, and how an argument names one.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_TENSORMETA_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_TENSORMETA_H
 
-#include "importers/torch_export/archive/ElementType.h"
+#include "support/ElementType.h"
 
 #include <cstdint>
 #include <string_view>
@@ -39,3 +40,5 @@ struct TensorArg {
 };
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_TENSORMETA_H

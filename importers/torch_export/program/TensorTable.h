@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The tensors of a graph by name, and by number.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_TENSORTABLE_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_TENSORTABLE_H
 
 #include "importers/torch_export/program/TensorMeta.h"
 
@@ -51,3 +52,5 @@ private:
 };
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_PROGRAM_TENSORTABLE_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Schemas of ATen operators with their default arguments. The table is made at build time from
 // PyTorch's dispatcher, for the overloads in Overloads.def and their in-place forms.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_SCHEMA_SCHEMA_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_SCHEMA_SCHEMA_H
 
 #include <cstdint>
 #include <span>
@@ -57,3 +58,5 @@ const Schema *findSchema(std::string_view overload);
 std::span<const Schema> allSchemas();
 
 } // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_SCHEMA_SCHEMA_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs a TorchScript function on symbolic tensors. Numbers, lists and control flow are concrete, so
 // what is recorded is straight-line code.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_INTERPRETER_H
+#define SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_INTERPRETER_H
 
 #include "importers/torchscript/plugin/Program.h"
 
@@ -48,3 +49,5 @@ private:
 };
 
 } // namespace shardc::torchscript
+
+#endif // SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_INTERPRETER_H

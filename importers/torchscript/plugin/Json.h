@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // JSON text, as far as writing a program needs it.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_JSON_H
+#define SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_JSON_H
 
-#include "dialects/interfaces/JsonText.h"
+#include "support/JsonText.h"
 
 #include <cmath>
 #include <cstdint>
@@ -44,3 +45,5 @@ template <typename Items, typename Text> std::string list(const Items &items, Te
 }
 
 } // namespace shardc::torchscript
+
+#endif // SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_JSON_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A TorchScript file as a program: loaded, its tensors made symbolic and named, its forward run.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_MODEL_H
+#define SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_MODEL_H
 
 #include <string>
 #include <vector>
@@ -21,3 +22,5 @@ struct ImportRequest {
 std::string importModel(const ImportRequest &request);
 
 } // namespace shardc::torchscript
+
+#endif // SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_MODEL_H

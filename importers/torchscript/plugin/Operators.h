@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Execution of single operators: on symbolic tensors, where they are recorded, or on known values.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_OPERATORS_H
+#define SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_OPERATORS_H
 
 #include "importers/torchscript/plugin/Program.h"
 
@@ -18,3 +19,5 @@ std::vector<c10::IValue> runOperator(const torch::jit::Node &node,
                                      const Place &place);
 
 } // namespace shardc::torchscript
+
+#endif // SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_OPERATORS_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The program that is recorded while a TorchScript model is interpreted, written in the form of
 // torch.export (torch/_export/serde/schema.py, version 8), which the rest of the importer reads.
-#pragma once
+#ifndef SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_PROGRAM_H
+#define SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_PROGRAM_H
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
@@ -95,3 +96,5 @@ int exportCode(at::ScalarType type);
 std::optional<at::ScalarType> parseElementType(std::string_view name);
 
 } // namespace shardc::torchscript
+
+#endif // SHARDC_IMPORTERS_TORCHSCRIPT_PLUGIN_PROGRAM_H

@@ -3,7 +3,8 @@
 // Which collectives may share a bucket, how large a bucket may grow, and what is reported about it.
 // Rules B1 to B9 are those of docs/collective-optimiser.md.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_BUCKETS_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_BUCKETS_H
 
 #include "passes/collectives/core/Problem.h"
 
@@ -100,3 +101,5 @@ double packUs(const Problem &problem, TaskId task, const cost::CostModel &model)
 double unpackUs(const Problem &problem, TaskId task, const cost::CostModel &model);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_BUCKETS_H

@@ -3,7 +3,8 @@
 // Says whether a plan does what its graph says. It looks at nothing but the graph and the plan and
 // shares no code with the optimiser, so that it can be trusted to check it.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_CHECKPLAN_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_CHECKPLAN_H
 
 #include "passes/collectives/core/Plan.h"
 
@@ -28,3 +29,5 @@ struct CheckOptions {
 std::string checkPlan(const Graph &graph, const Plan &plan, const CheckOptions &options = {});
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_CHECKPLAN_H

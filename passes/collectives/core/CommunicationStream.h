@@ -3,7 +3,8 @@
 // One group's stream during scheduling: which collectives could start now, and whether those that
 // are left will come too late if none of them is merged.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_COMMUNICATIONSTREAM_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_COMMUNICATIONSTREAM_H
 
 #include "passes/collectives/core/Problem.h"
 #include "passes/collectives/core/RangeMaxTree.h"
@@ -65,3 +66,5 @@ private:
 };
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_COMMUNICATIONSTREAM_H

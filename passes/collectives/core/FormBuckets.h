@@ -3,7 +3,8 @@
 // Bucketing on its own: collectives are merged up to a cap while kernels keep the order of the
 // program. What a schedule would gain or lose is not looked at.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_FORMBUCKETS_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_FORMBUCKETS_H
 
 #include "passes/collectives/core/Buckets.h"
 #include "passes/collectives/core/Plan.h"
@@ -45,3 +46,5 @@ FormResult formBuckets(const Problem &problem, const cost::CostModel &model, con
                        const FormOptions &options);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_FORMBUCKETS_H

@@ -7,7 +7,8 @@
 // scalar (a symbolic size, a list), which only orders nodes. Every tensor lives in a storage named
 // by its root value: views, waits and in-place ops share the storage of what they are made from.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_GRAPH_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_GRAPH_H
 
 #include "passes/cost/core/CostModel.h"
 
@@ -181,3 +182,5 @@ private:
 };
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_GRAPH_H

@@ -5,7 +5,8 @@
 // latest start times of a backward schedule as priorities and as the times by which communication
 // must be there.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_IDEALSCHEDULE_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_IDEALSCHEDULE_H
 
 #include "passes/collectives/core/Problem.h"
 
@@ -57,3 +58,5 @@ enum class ReferenceKind {
 Reference makeReference(const Problem &problem, const TaskTimes &times, ReferenceKind kind);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_IDEALSCHEDULE_H

@@ -3,7 +3,8 @@
 // One pass over the program in simulated time that decides what the compute stream issues next,
 // when each collective starts, with which others it shares a bucket, and when it is waited for.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULER_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULER_H
 
 #include "passes/collectives/core/Buckets.h"
 #include "passes/collectives/core/IdealSchedule.h"
@@ -73,3 +74,5 @@ struct ScheduleResult {
 ScheduleResult listSchedule(const ScheduleInput &input, const SchedulePolicy &policy);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULER_H

@@ -2,7 +2,8 @@
 //
 // The list scheduler's state, for its own source files only.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULERIMPL_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULERIMPL_H
 
 #include "passes/collectives/core/CommunicationStream.h"
 #include "passes/collectives/core/ListScheduler.h"
@@ -106,3 +107,5 @@ private:
 };
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_LISTSCHEDULERIMPL_H

@@ -14,7 +14,8 @@
 // intervals at each step and its maximum: an update is O(log steps), and steps in base order need
 // none. Memory is counted as peak_hold_bytes: operands of a collective are kept until its wait.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_MEMORYTRACKER_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_MEMORYTRACKER_H
 
 #include "passes/collectives/core/Problem.h"
 #include "passes/collectives/core/RangeMaxTree.h"
@@ -112,3 +113,5 @@ private:
 };
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_MEMORYTRACKER_H

@@ -2,7 +2,8 @@
 //
 // The collective optimiser: buckets and schedule together, under a memory limit.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H
 
 #include "passes/collectives/core/FormBuckets.h"
 #include "passes/collectives/core/Simulate.h"
@@ -71,3 +72,5 @@ OptimizeResult optimize(const Graph &graph, const cost::CostModel &model,
                         const OptimizeOptions &options = {});
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H

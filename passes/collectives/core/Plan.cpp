@@ -2,7 +2,7 @@
 
 #include "passes/collectives/core/Plan.h"
 
-#include "dialects/interfaces/JsonText.h"
+#include "support/JsonText.h"
 
 #include <ostream>
 

@@ -4,7 +4,8 @@
 // collectives merged into buckets. A bucket is packed (its operands copied side by side), started,
 // waited for, and unpacked; the results of a reduce-scatter are used where they land.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_PLAN_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_PLAN_H
 
 #include "passes/collectives/core/Graph.h"
 
@@ -46,3 +47,5 @@ std::vector<NodeId> nodeOrder(const Graph &graph, const Plan &plan);
 void writePlan(const Graph &graph, const Plan &plan, std::ostream &out);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_PLAN_H

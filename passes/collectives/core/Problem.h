@@ -7,7 +7,8 @@
 // to (arithmetic on sizes, an allocation whose size is computed) stays as a task without cost, so
 // that the number of dependences stays linear.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_PROBLEM_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_PROBLEM_H
 
 #include "passes/collectives/core/Graph.h"
 
@@ -108,3 +109,5 @@ private:
 };
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_PROBLEM_H

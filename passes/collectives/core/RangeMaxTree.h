@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_RANGEMAXTREE_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_RANGEMAXTREE_H
 
 #include <algorithm>
 #include <cstdint>
@@ -86,3 +87,5 @@ private:
 };
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_RANGEMAXTREE_H

@@ -2,7 +2,8 @@
 //
 // The kernels that could run now, by urgency and by age.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_READYKERNELS_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_READYKERNELS_H
 
 #include "passes/collectives/core/Problem.h"
 
@@ -71,3 +72,5 @@ template <typename Fn> bool ReadyKernels::offer(bool oldestFirst, int count, Fn 
 }
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_READYKERNELS_H

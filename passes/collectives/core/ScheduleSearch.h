@@ -3,7 +3,8 @@
 // Runs the list scheduler with different choices and under different memory levels, and keeps the
 // shortest schedule that meets a memory limit.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
 
 #include "passes/collectives/core/Buckets.h"
 #include "passes/collectives/core/Plan.h"
@@ -47,3 +48,5 @@ SearchResult searchSchedules(const Graph &graph, const cost::CostModel &model,
                              const SearchOptions &options);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H

@@ -5,7 +5,8 @@
 // launched and its group's stream is free; a wait stalls the compute stream until its collective
 // has ended, and that stall is exposed communication.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_SIMULATE_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_SIMULATE_H
 
 #include "passes/collectives/core/Plan.h"
 
@@ -77,3 +78,5 @@ Figures simulate(const Graph &graph, const Plan &plan, const cost::CostModel &mo
 Bounds computeBounds(const Graph &graph, const cost::CostModel &model);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_SIMULATE_H

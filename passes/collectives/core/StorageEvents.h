@@ -3,7 +3,8 @@
 // Peak memory of a sequence of events, each of which brings storages into being and uses some. A
 // storage is freed after the last event that uses it; pinned ones (inputs, outputs) never are.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_CORE_STORAGEEVENTS_H
+#define SHARDC_PASSES_COLLECTIVES_CORE_STORAGEEVENTS_H
 
 #include <cstddef>
 #include <cstdint>
@@ -50,3 +51,5 @@ private:
 };
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_CORE_STORAGEEVENTS_H

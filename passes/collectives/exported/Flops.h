@@ -2,7 +2,8 @@
 //
 // Arithmetic of the operators of exported programs that can be bound by it.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_EXPORTED_FLOPS_H
+#define SHARDC_PASSES_COLLECTIVES_EXPORTED_FLOPS_H
 
 #include "importers/torch_export/program/Program.h"
 
@@ -14,3 +15,5 @@ namespace shardc::collectives {
 double flopsOf(const torch_export::Node &node, const torch_export::Graph &graph);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_EXPORTED_FLOPS_H

@@ -3,7 +3,8 @@
 // Exported programs with collectives already in them (c10d functional ops), as graphs for the
 // simulator and the optimiser. Nothing is folded: node i of the graph is node i of the program.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_EXPORTED_FROMPROGRAM_H
+#define SHARDC_PASSES_COLLECTIVES_EXPORTED_FROMPROGRAM_H
 
 #include "passes/collectives/exported/SideFiles.h"
 
@@ -33,3 +34,5 @@ std::optional<Graph> graphFromProgram(const torch_export::ExportedProgram &progr
                                       std::vector<std::string> &errors);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_EXPORTED_FROMPROGRAM_H

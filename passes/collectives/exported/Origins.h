@@ -2,10 +2,11 @@
 //
 // Where the nodes of an exported program come from in the user's model, for reports.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_EXPORTED_ORIGINS_H
+#define SHARDC_PASSES_COLLECTIVES_EXPORTED_ORIGINS_H
 
 #include "importers/torch_export/program/Program.h"
-#include "passes/collectives/core/Explain.h"
+#include "passes/collectives/core/BucketExplanation.h"
 
 namespace shardc::collectives {
 
@@ -15,3 +16,5 @@ namespace shardc::collectives {
 std::vector<Origin> originsOf(const torch_export::ExportedProgram &program);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_EXPORTED_ORIGINS_H

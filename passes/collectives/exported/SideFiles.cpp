@@ -2,8 +2,8 @@
 
 #include "passes/collectives/exported/SideFiles.h"
 
-#include "importers/torch_export/archive/Json.h"
 #include "importers/torch_export/program/ProcessGroup.h"
+#include "support/Json.h"
 
 #include <cmath>
 #include <set>

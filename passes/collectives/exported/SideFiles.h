@@ -2,7 +2,8 @@
 //
 // What comes beside an exported program: who its process groups are, and how long its kernels take.
 
-#pragma once
+#ifndef SHARDC_PASSES_COLLECTIVES_EXPORTED_SIDEFILES_H
+#define SHARDC_PASSES_COLLECTIVES_EXPORTED_SIDEFILES_H
 
 #include "importers/torch_export/program/Program.h"
 #include "passes/collectives/core/Graph.h"
@@ -38,3 +39,5 @@ using Durations = std::unordered_map<std::string, double, TextHash, std::equal_t
 std::optional<Durations> parseDurations(std::string_view json, std::string &error);
 
 } // namespace shardc::collectives
+
+#endif // SHARDC_PASSES_COLLECTIVES_EXPORTED_SIDEFILES_H

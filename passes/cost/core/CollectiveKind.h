@@ -2,7 +2,8 @@
 //
 // The kinds of collectives that cost models and the collective optimiser tell apart.
 
-#pragma once
+#ifndef SHARDC_PASSES_COST_CORE_COLLECTIVEKIND_H
+#define SHARDC_PASSES_COST_CORE_COLLECTIVEKIND_H
 
 #include <array>
 #include <cstddef>
@@ -47,3 +48,5 @@ inline std::optional<CollectiveKind> parseCollectiveKind(std::string_view name) 
 }
 
 } // namespace shardc::cost
+
+#endif // SHARDC_PASSES_COST_CORE_COLLECTIVEKIND_H

@@ -3,7 +3,8 @@
 // What a collective and a kernel cost, in microseconds. One interface for every user: the planner
 // of redistributions, the bucketing and scheduling of collectives, and reports.
 
-#pragma once
+#ifndef SHARDC_PASSES_COST_CORE_COSTMODEL_H
+#define SHARDC_PASSES_COST_CORE_COSTMODEL_H
 
 #include "passes/cost/core/CollectiveKind.h"
 
@@ -61,3 +62,5 @@ public:
 };
 
 } // namespace shardc::cost
+
+#endif // SHARDC_PASSES_COST_CORE_COSTMODEL_H

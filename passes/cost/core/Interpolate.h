@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#pragma once
+#ifndef SHARDC_PASSES_COST_CORE_INTERPOLATE_H
+#define SHARDC_PASSES_COST_CORE_INTERPOLATE_H
 
 #include <cstddef>
 #include <span>
@@ -19,3 +20,5 @@ inline double interpolateClamped(double x, std::span<const double> xs, std::span
 }
 
 } // namespace shardc::cost
+
+#endif // SHARDC_PASSES_COST_CORE_INTERPOLATE_H

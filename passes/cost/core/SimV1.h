@@ -3,7 +3,8 @@
 // `sim-v1`: a system-neutral model of 8-GPU nodes for comparing optimisers on one graph. It looks
 // at the size of a group only. Its constants are part of its definition: do not tune them.
 
-#pragma once
+#ifndef SHARDC_PASSES_COST_CORE_SIMV1_H
+#define SHARDC_PASSES_COST_CORE_SIMV1_H
 
 #include "passes/cost/core/CostModel.h"
 
@@ -28,3 +29,5 @@ public:
 };
 
 } // namespace shardc::cost
+
+#endif // SHARDC_PASSES_COST_CORE_SIMV1_H

@@ -19,7 +19,8 @@
 // half of that for an all-reduce. A kind without a table of its own takes the one of all_gather.
 // A measured table overrides the formula for its kind and group size.
 
-#pragma once
+#ifndef SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H
+#define SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H
 
 #include "passes/cost/core/CostModel.h"
 
@@ -101,3 +102,5 @@ std::string builtinDescription(std::string_view name);
 std::unique_ptr<CostModel> loadModel(const std::string &nameOrPath, std::string &errors);
 
 } // namespace shardc::cost
+
+#endif // SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H

@@ -10,7 +10,7 @@
 #ifndef SHARDC_PASSES_LOCALIZE_CORE_LOCALINDEXING_H
 #define SHARDC_PASSES_LOCALIZE_CORE_LOCALINDEXING_H
 
-#include "dialects/interfaces/Layout.h"
+#include "dialects/sharding/Layout.h"
 
 namespace shardc {
 

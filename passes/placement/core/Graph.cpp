@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/core/Graph.h"
 
-#include "dialects/interfaces/RuleBuilder.h"
+#include "dialects/sharding/RuleBuilder.h"
 
 namespace shardc {
 

@@ -5,7 +5,7 @@
 #ifndef SHARDC_PASSES_PLACEMENT_CORE_GRAPH_H
 #define SHARDC_PASSES_PLACEMENT_CORE_GRAPH_H
 
-#include "dialects/interfaces/ShardingRule.h"
+#include "dialects/sharding/ShardingRule.h"
 
 #include <unordered_map>
 

@@ -13,7 +13,7 @@
 #ifndef SHARDC_PASSES_PLACEMENT_CORE_SPLIT_H
 #define SHARDC_PASSES_PLACEMENT_CORE_SPLIT_H
 
-#include "dialects/interfaces/ShardingRule.h"
+#include "dialects/sharding/ShardingRule.h"
 
 #include <set>
 

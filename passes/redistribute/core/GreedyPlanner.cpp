@@ -13,7 +13,7 @@
 // Why a step is always found: a dim with a rest has an innermost axis, which may be gathered; when
 // no dim has a rest, every dim is a prefix of its target, and the outermost missing axis of a dim
 // may join; axes that are to be R or P depend on nothing.
-#include "passes/redistribute/core/Steps.h"
+#include "passes/redistribute/core/RedistributeStep.h"
 
 #include <algorithm>
 

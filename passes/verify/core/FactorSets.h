@@ -4,7 +4,7 @@
 #ifndef SHARDC_PASSES_VERIFY_CORE_FACTORSETS_H
 #define SHARDC_PASSES_VERIFY_CORE_FACTORSETS_H
 
-#include "dialects/interfaces/ShardingRule.h"
+#include "dialects/sharding/ShardingRule.h"
 
 namespace shardc {
 

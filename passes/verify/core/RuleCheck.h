@@ -14,7 +14,7 @@
 #ifndef SHARDC_PASSES_VERIFY_CORE_RULECHECK_H
 #define SHARDC_PASSES_VERIFY_CORE_RULECHECK_H
 
-#include "dialects/interfaces/ShardingRule.h"
+#include "dialects/sharding/ShardingRule.h"
 
 namespace shardc {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The tool shard-run and the examples, on the hand-written artifact.
-#include "importers/torch_export/archive/TensorStore.h"
+#include "support/archive/TensorStore.h"
 #include "test/unit/runtime/Artifact.h"
 #include "test/unit/runtime/Command.h"
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/sharding/Layout.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace shardc {
+
+static std::vector<unsigned> identityOrder(size_t n) {
+  std::vector<unsigned> order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
+
+size_t Placement::hash() const {
+  size_t seed = hashCombine(static_cast<size_t>(kind), static_cast<size_t>(dim));
+  seed = hashCombine(hashCombine(seed, static_cast<size_t>(blocks)), static_cast<size_t>(granule));
+  for (int64_t size : sizes)
+    seed = hashCombine(seed, static_cast<size_t>(size));
+  return hashCombine(seed, static_cast<size_t>(reduction));
+}
+
+Layout::Layout(Mesh mesh) : mesh(std::move(mesh)) {
+  placements.assign(this->mesh.numAxes(), Placement::replicate());
+  order = identityOrder(placements.size());
+}
+
+Layout::Layout(Mesh mesh, std::vector<Placement> placements, std::vector<unsigned> order)
+    : mesh(std::move(mesh)), placements(std::move(placements)), order(std::move(order)) {
+  if (this->order.empty())
+    this->order = identityOrder(this->placements.size());
+}
+
+bool Layout::isFullyReplicated() const {
+  return std::all_of(placements.begin(), placements.end(),
+                     [](const Placement &p) { return p.isReplicate(); });
+}
+
+bool Layout::hasPartial() const {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement &p) { return p.isPartial(); });
+}
+
+bool Layout::isDefaultOrder() const { return std::is_sorted(order.begin(), order.end()); }
+
+std::vector<unsigned> Layout::axesOfDim(int64_t dim) const {
+  std::vector<unsigned> axes;
+  for (unsigned axis : order)
+    if (placements[axis].isShard(dim))
+      axes.push_back(axis);
+  return axes;
+}
+
+DimSplit Layout::splitOfDim(int64_t dim) const {
+  DimSplit split;
+  for (unsigned axis : order) {
+    const Placement &p = placements[axis];
+    if (p.isShard(dim))
+      split.axes.push_back({axis, mesh.axes[axis].size, p.blocks, p.granule, p.sizes});
+  }
+  return split;
+}
+
+std::vector<unsigned> Layout::partialAxes() const {
+  std::vector<unsigned> axes;
+  for (unsigned axis = 0; axis < placements.size(); ++axis)
+    if (placements[axis].isPartial())
+      axes.push_back(axis);
+  return axes;
+}
+
+/// The order in which the axes of each dim keep their order in `order`, at the positions that they
+/// would take in mesh order.
+static std::vector<unsigned> canonicalOrder(const std::vector<Placement> &placements,
+                                            const std::vector<unsigned> &order) {
+  std::map<int64_t, std::vector<unsigned>> axesOfDim;
+  for (unsigned axis : order)
+    if (placements[axis].isShard())
+      axesOfDim[placements[axis].dim].push_back(axis);
+  std::vector<unsigned> result = identityOrder(placements.size());
+  for (auto &[dim, axes] : axesOfDim) {
+    std::vector<unsigned> positions = axes;
+    std::sort(positions.begin(), positions.end());
+    for (size_t i = 0; i < axes.size(); ++i)
+      result[positions[i]] = axes[i];
+  }
+  return result;
+}
+
+Layout Layout::with(unsigned axis, Placement placement) const {
+  Layout result = *this;
+  result.placements[axis] = std::move(placement);
+  std::erase(result.order, axis);
+  result.order.push_back(axis);
+  result.order = canonicalOrder(result.placements, result.order);
+  return result;
+}
+
+std::vector<int64_t> Layout::localShape(std::span<const int64_t> shape,
+                                        std::span<const int64_t> coordinate) const {
+  std::vector<int64_t> local(shape.begin(), shape.end());
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != kDynamic)
+      local[d] = splitOfDim(static_cast<int64_t>(d)).extent(shape[d], coordinate);
+  return local;
+}
+
+std::vector<int64_t> Layout::localShapeOfRank(std::span<const int64_t> shape, int64_t rank) const {
+  if (std::optional<Coordinate> coordinate = mesh.coordinateOf(rank))
+    return localShape(shape, *coordinate);
+  return std::vector<int64_t>(shape.size(), 0);
+}
+
+std::vector<int64_t> Layout::globalIndex(std::span<const int64_t> shape,
+                                         std::span<const int64_t> coordinate,
+                                         std::span<const int64_t> index) const {
+  std::vector<int64_t> global(index.begin(), index.end());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    DimSplit split = splitOfDim(static_cast<int64_t>(d));
+    if (!split.empty())
+      global[d] = globalIndexOf(split.runs(shape[d], coordinate), index[d]);
+  }
+  return global;
+}
+
+std::vector<int64_t> Layout::owners(std::span<const int64_t> shape,
+                                    std::span<const int64_t> index) const {
+  Coordinate coordinate(placements.size(), 0);
+  std::vector<unsigned> freeAxes = identityOrder(placements.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    DimSplit split = splitOfDim(static_cast<int64_t>(d));
+    DimSplit::Owner owner = split.owner(shape[d], index[d]);
+    for (size_t i = 0; i < split.axes.size(); ++i) {
+      coordinate[split.axes[i].axis] = owner.coordinates[i];
+      std::erase(freeAxes, split.axes[i].axis);
+    }
+  }
+  return mesh.groupOf(coordinate, freeAxes);
+}
+
+bool Layout::isEven(std::span<const int64_t> shape) const {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    DimSplit split = splitOfDim(static_cast<int64_t>(d));
+    if (!split.empty() && (shape[d] == kDynamic || !split.isEven(shape[d])))
+      return false;
+  }
+  return true;
+}
+
+/// Unique form of one split of a range whose possible sizes are `extents` (none: unknown).
+static void canonicalizeSplit(AxisSplit &split, const std::vector<int64_t> &extents) {
+  if (extents.empty())
+    return;
+  auto all = [&](auto &&holds) {
+    return std::all_of(extents.begin(), extents.end(), [&](int64_t n) {
+      for (int64_t r = 0; r < split.count; ++r)
+        if (!holds(n, r))
+          return false;
+      return true;
+    });
+  };
+  bool single = extents.size() == 1;
+  // Where every coordinate holds all or nothing, blocks make no difference.
+  bool allOrNothing = all([&](int64_t n, int64_t r) {
+    int64_t extent = split.extent(n, r);
+    return extent == 0 || extent == n;
+  });
+  AxisSplit chunk{split.axis, split.count, allOrNothing ? 1 : split.blocks, 1, {}};
+  if (all([&](int64_t n, int64_t r) { return split.extent(n, r) == chunk.extent(n, r); })) {
+    split = chunk;
+    return;
+  }
+  if (!single)
+    return;
+  std::vector<int64_t> sizes;
+  for (int64_t r = 0; r < split.count; ++r)
+    sizes.push_back(split.extent(extents.front(), r) / chunk.blocks);
+  split = chunk;
+  split.sizes = std::move(sizes);
+}
+
+Layout Layout::canonicalize(std::span<const int64_t> shape) const {
+  Layout result = *this;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    DimSplit split = splitOfDim(static_cast<int64_t>(d));
+    for (size_t level = 0; level < split.axes.size(); ++level) {
+      std::vector<int64_t> extents;
+      if (shape[d] != kDynamic)
+        extents = split.distinctExtents(shape[d], level);
+      canonicalizeSplit(split.axes[level], extents);
+      Placement &p = result.placements[split.axes[level].axis];
+      p.blocks = split.axes[level].blocks;
+      p.granule = split.axes[level].granule;
+      p.sizes = split.axes[level].sizes;
+    }
+  }
+  result.order = canonicalOrder(placements, order);
+  return result;
+}
+
+size_t Layout::hash() const {
+  size_t seed = mesh.hash();
+  for (const Placement &p : placements)
+    seed = hashCombine(seed, p.hash());
+  for (unsigned axis : order)
+    seed = hashCombine(seed, axis);
+  return seed;
+}
+
+} // namespace shardc

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What an op says about sharding, as a plain value: its iteration space as named factors, and how
+// each dim of each operand and result is a product of them (as in einsum).
+//
+//   linear y[b,s,o] = sum_i x[b,s,i] w[o,i] + bias[o]
+//     factors  b, s, o parallel; i reducing with sum
+//     x (b)(s)(i)   w (o)(i)   bias (o)   ->   y (b)(s)(o)
+//   view [4, 768] -> [4, 12, 64]
+//     (b)(h d) -> (b)(h)(d)        h = 12, d = 64, both parallel
+//
+// A mesh axis shards an op by sharding one of its factors: operands and results that have the
+// factor are sharded on it, the others are replicated over that axis. See FactorKind for what a
+// result becomes. A dim of size 1 has no factors (it broadcasts), so nothing is said about sharding
+// it.
+#ifndef SHARDC_DIALECTS_SHARDING_SHARDINGRULE_H
+#define SHARDC_DIALECTS_SHARDING_SHARDINGRULE_H
+
+#include "dialects/sharding/Layout.h"
+
+namespace shardc {
+
+enum class FactorKind : uint8_t {
+  /// Iterations are independent: sharded freely, as long as operands and results agree.
+  Parallel,
+  /// Contracted: in operands only. Sharded, every result is Partial(reduction) over the axis.
+  Reducing,
+  /// Sharded, ranks exchange a small amount inside the op (softmax, norms, variance over a sharded
+  /// dim): `exchange` elements for every point of the op's other factors. Results that have the
+  /// factor are sharded on it, the others are replicated.
+  Cooperative,
+  /// As Parallel, but a shard needs `haloBefore` and `haloAfter` elements of its neighbours.
+  Neighbouring,
+  /// Cannot be sharded: operands and results must be replicated along it.
+  NeedReplication,
+};
+
+struct Factor {
+  int64_t size = 1; ///< kDynamic where unknown
+  FactorKind kind = FactorKind::Parallel;
+  Reduction reduction = Reduction::Sum; ///< Reducing
+  int64_t exchange = 0;                 ///< Cooperative
+  int64_t haloBefore = 0;               ///< Neighbouring
+  int64_t haloAfter = 0;                ///< Neighbouring
+
+  bool operator==(const Factor &) const = default;
+  bool canShard() const { return kind != FactorKind::NeedReplication; }
+};
+
+/// The factors of one dim, outer to inner: its size is their product. (The operand dim of a
+/// Neighbouring factor may have another size than the result dim.)
+using DimFactors = std::vector<unsigned>;
+/// One entry per dim.
+using TensorFactors = std::vector<DimFactors>;
+
+struct ShardingRule {
+  std::vector<Factor> factors;
+  std::vector<TensorFactors> operands;
+  std::vector<TensorFactors> results;
+
+  /// Sets of operands in which the op is linear jointly, the others held fixed: where every operand
+  /// of one set is P(sum) (or every one P(avg)) over an axis, and all other operands are replicated
+  /// over it, the results are partial likewise. mul, matmul: {0}, {1}. add, cat: {0, 1}. div: {0}.
+  /// linear with bias: {0, 2}, {1, 2}. Empty: nothing passes through.
+  std::vector<std::vector<unsigned>> linearIn;
+  /// Operands that are added to a contraction (biases): where a reducing factor is sharded over an
+  /// axis and such an operand does not have it, the operand must count once, as P(sum) (G1).
+  std::vector<unsigned> additive;
+  /// The op moves data and computes nothing (views, permutations, slices, copies): redistributing
+  /// before or after it is the same work.
+  bool movesDataOnly = false;
+
+  bool operator==(const ShardingRule &) const = default;
+
+  bool isAdditive(unsigned operand) const;
+  /// All that is wrong with this rule for tensors of these shapes; empty when it is usable.
+  std::vector<std::string> validate(std::span<const std::vector<int64_t>> operandShapes,
+                                    std::span<const std::vector<int64_t>> resultShapes) const;
+  size_t hash() const;
+  /// `(b)(h d) -> (b)(h)(d), b = 4, h = 12, d = 64`, with letters in order of first use.
+  std::string str() const;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_DIALECTS_SHARDING_SHARDINGRULE_H

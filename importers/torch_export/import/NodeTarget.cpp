@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/torch_export/import/NodeTarget.h"
+
+#include "importers/torch_export/import/ProgramImporter.h"
+#include "importers/torch_export/program/Metadata.h"
+
+#include "dialects/interfaces/ModelLocation.h"
+
+#include "mlir/IR/OperationSupport.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+namespace {
+
+bool makesNumbersOnly(const Node &node) {
+  return !node.outputs.empty() && llvm::all_of(node.outputs, [](const Argument &output) {
+    return std::holds_alternative<SymIntArg>(output) ||
+           std::holds_alternative<SymBoolArg>(output) ||
+           std::holds_alternative<SymFloatArg>(output);
+  });
+}
+
+bool isContiguous(const TensorMeta &meta) {
+  int64_t expected = 1;
+  if (meta.strides.size() != meta.sizes.size())
+    return false;
+  // Of symbolic sizes the values in the example decide: PyTorch guards on layouts.
+  for (size_t d = meta.sizes.size(); d-- > 0;) {
+    if (meta.sizes[d].value != 1 && meta.strides[d].value != expected)
+      return false;
+    expected *= std::max<int64_t>(meta.sizes[d].value, 1);
+  }
+  return true;
+}
+
+const TensorMeta *firstMeta(ArrayRef<Argument> arguments, const Graph &graph) {
+  for (const Argument &argument : arguments) {
+    StringRef name;
+    if (auto *tensor = std::get_if<TensorArg>(&argument))
+      name = tensor->name;
+    else if (auto *list = std::get_if<TensorListArg>(&argument); list && !list->tensors.empty())
+      name = list->tensors.front().name;
+    auto found = graph.tensors.find(name);
+    if (found != graph.tensors.end())
+      return &found->second;
+  }
+  return nullptr;
+}
+
+} // namespace
+
+StringRef shortTarget(const Node &node) {
+  StringRef target = node.target;
+  target.consume_front("torch.ops.");
+  return target;
+}
+
+Target classify(const Node &node, MLIRContext *context) {
+  Target target;
+  StringRef name = shortTarget(node);
+  if (makesNumbersOnly(node)) {
+    target.kind = Target::Sizes;
+    return target;
+  }
+  if (name == "higher_order.wrap_with_set_grad_enabled") {
+    target.kind = Target::Nested;
+    return target;
+  }
+  bool isAten = name.consume_front("aten.");
+  auto [packet, overload] = name.rsplit('.');
+  bool inPlace = isAten && packet.ends_with("_") && !packet.ends_with("__");
+  std::string functional = (packet.drop_back(inPlace) + "." + overload).str();
+  target.overload = findOverload(functional);
+  target.schema = findSchema(functional);
+  if (!target.overload || !target.schema)
+    return {};
+  switch (target.overload->kind) {
+  case Overload::ByName:
+    if (!RegisteredOperationName::lookup(target.overload->op, context))
+      return {};
+    target.kind = inPlace ? Target::InPlace : Target::Plain;
+    break;
+  case Overload::Special:
+    target.kind = inPlace ? Target::InPlace : Target::Plain;
+    break;
+  case Overload::Dropped:
+    target.kind = Target::Dropped;
+    break;
+  case Overload::View:
+    break; // stays unsupported, but is known to be a view
+  case Overload::Collective:
+    target.kind = Target::Collective;
+    break;
+  case Overload::Wait:
+    target.kind = Target::Wait;
+    break;
+  }
+  return target;
+}
+
+Location locationOf(MLIRContext *context, const Node &node, bool withName) {
+  SourceLine source = sourceLine(node.stackTrace);
+  return makeModelLocation(context, withName ? StringRef(node.name) : StringRef(),
+                           modulePath(node.moduleStack), source.file, source.line);
+}
+
+bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph) {
+  StringRef packet = StringRef(schema.overload).split('.').first;
+  if (packet == "dropout" && node.outputs.size() == 1)
+    return true; // in inference it returns its input
+  if (!schema.isView || node.inputs.empty())
+    return false;
+  const TensorMeta *source = firstMeta(node.inputs.front().value, graph);
+  const TensorMeta *result = firstMeta(node.outputs, graph);
+  if (!source || !result)
+    return true;
+  // These copy only where they must.
+  if (packet == "to" || packet == "contiguous")
+    return source->type == result->type && source->strides == result->strides;
+  if (packet == "reshape" || packet == "flatten")
+    return isContiguous(*source) || !isContiguous(*result);
+  return true;
+}
+
+bool checkOperators(const ExportedProgram &program, Location file) {
+  struct Uses {
+    size_t count = 0;
+    SmallVector<std::string, 3> places;
+  };
+  llvm::MapVector<StringRef, Uses> unsupported;
+  size_t total = 0;
+  auto visit = [&](auto &visit, const Graph &graph) -> void {
+    for (const Node &node : graph.nodes) {
+      Target target = classify(node, file.getContext());
+      if (target.kind == Target::Nested)
+        for (const NamedArgument &input : node.inputs)
+          if (auto *nested = std::get_if<GraphArg>(&input.value))
+            visit(visit, *nested->graph);
+      if (target.kind != Target::Unsupported)
+        continue;
+      Uses &uses = unsupported[shortTarget(node)];
+      ++uses.count;
+      ++total;
+      if (uses.places.size() < 3)
+        uses.places.push_back(describePlace(locationOf(file.getContext(), node)));
+    }
+  };
+  visit(visit, program.graph);
+  if (unsupported.empty())
+    return true;
+  InFlightDiagnostic error = emitError(file)
+                             << "operators that are not supported: " << unsupported.size()
+                             << ", uses: " << total
+                             << ". Export the model with `shardc export`, which decomposes most, "
+                                "or add them as docs/adding-an-op.md says:";
+  for (auto &[name, uses] : unsupported) {
+    error << "\n  " << name << ", " << uses.count << (uses.count == 1 ? " use: " : " uses: ");
+    llvm::interleaveComma(uses.places, error);
+    if (uses.count > uses.places.size())
+      error << ", ...";
+  }
+  return false;
+}
+
+} // namespace shardc::torch_export

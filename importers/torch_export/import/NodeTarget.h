@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the target of a node is.
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_NODETARGET_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_NODETARGET_H
+
+#include "importers/torch_export/import/Builders.h"
+
+namespace shardc::torch_export {
+
+/// `overload` is set only for kinds that need it; `schema` wherever there is one.
+struct Target {
+  enum Kind {
+    Unsupported,
+    Sizes,   // makes symbolic numbers only
+    Nested,  // runs the graph among its arguments as it is
+    Plain,   // `overload` and `schema` are set
+    InPlace, // likewise, of the functional form; the first argument is updated
+    Dropped, // has no effect on values
+    Collective,
+    Wait
+  };
+  Kind kind = Unsupported;
+  const Overload *overload = nullptr;
+  const Schema *schema = nullptr;
+};
+
+Target classify(const Node &node, mlir::MLIRContext *context);
+
+/// Name, module path and source line of a node.
+mlir::Location locationOf(mlir::MLIRContext *context, const Node &node, bool withName = true);
+
+/// "torch.ops.aten.add.Tensor" without its prefix.
+llvm::StringRef shortTarget(const Node &node);
+
+/// Whether a result of the node shares the storage of its first tensor argument, as PyTorch ran it.
+bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph);
+
+} // namespace shardc::torch_export
+
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_NODETARGET_H

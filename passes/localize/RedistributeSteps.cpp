@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/localize/RedistributeSteps.h"
+
+#include "passes/localize/ExtentLists.h"
+#include "passes/localize/Localizer.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+using Sizes = SmallVector<OpFoldResult>;
+
+static AxesAttr axesAttr(LocalIndices &indices, ArrayRef<unsigned> axes) {
+  MLIRContext *context = indices.getBuilder().getContext();
+  SmallVector<StringAttr> names;
+  for (unsigned axis : axes)
+    names.push_back(StringAttr::get(context, indices.getMesh().getValue().axes[axis].name));
+  return AxesAttr::get(context, indices.getMesh(), names);
+}
+
+/// The axes of the innermost `count` splits, outer to inner.
+static SmallVector<unsigned> innerAxes(const DimSplit &split, size_t count) {
+  SmallVector<unsigned> axes;
+  for (size_t i = split.axes.size() - count; i < split.axes.size(); ++i)
+    axes.push_back(split.axes[i].axis);
+  return axes;
+}
+
+static DimSplit withoutInner(const DimSplit &split, size_t count) {
+  return {{split.axes.begin(), split.axes.end() - static_cast<ptrdiff_t>(count)}};
+}
+
+static RankedTensorType withDim(Value value, int64_t dim, std::optional<int64_t> size) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size.value_or(ShapedType::kDynamic);
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+/// The `extents` attribute of a collective on one tensor; null for chunks.
+static ArrayAttr extentsAttr(Builder builder, const ExtentList &list) {
+  if (list.fixed.empty())
+    return nullptr;
+  return builder.getArrayAttr(builder.getDenseI64ArrayAttr(list.fixed));
+}
+
+Value shardc::emitAllReduce(LocalIndices indices, Value value, ArrayRef<unsigned> axes,
+                            Reduction reduction) {
+  OpBuilder &builder = indices.getBuilder();
+  auto attr = ReductionAttr::get(builder.getContext(), reduction);
+  return AllReduceOp::create(builder, indices.getLoc(), TypeRange{value.getType()}, attr,
+                             ValueRange{value}, axesAttr(indices, axes))
+      .getResult(0);
+}
+
+/// `whole`: the extent of the result along the dim.
+static Value gatherOnce(LocalIndices &indices, Value value, const ExtentList &list, Value whole,
+                        ArrayRef<unsigned> axes, int64_t dim) {
+  OpBuilder &builder = indices.getBuilder();
+  std::optional<int64_t> fixed = getConstantIntValue(whole);
+  SmallVector<Value> sizes(list.dynamic);
+  if (!fixed && list.fixed.empty())
+    sizes.push_back(whole);
+  return AllGatherOp::create(builder, indices.getLoc(), TypeRange{withDim(value, dim, fixed)},
+                             ValueRange{value}, sizes, axesAttr(indices, axes),
+                             builder.getDenseI64ArrayAttr({dim}), extentsAttr(builder, list))
+      .getResult(0);
+}
+
+Value shardc::emitAllGather(LocalIndices indices, Value value, const GlobalSize &size,
+                            const DimSplit &split, size_t count, int64_t dim) {
+  // Ranks of a symbolic size know chunks of one axis only.
+  size_t atOnce = size.fixed() == kDynamic ? 1 : count;
+  DimSplit rest = split;
+  for (size_t done = 0; done < count; done += atOnce) {
+    ExtentList list = makeExtentList(indices, size, rest, atOnce);
+    DimSplit outer = withoutInner(rest, atOnce);
+    value =
+        gatherOnce(indices, value, list, indices.extent(size, outer), innerAxes(rest, atOnce), dim);
+    rest = outer;
+  }
+  return value;
+}
+
+namespace {
+
+/// Emits one step. `sizes` are the local sizes of `value` as it is taken along.
+class StepEmitter {
+public:
+  StepEmitter(Localizer &localizer, OpBuilder &builder, Value value, Sizes sizes,
+              SmallVector<GlobalSize> globals)
+      : indices(localizer.indices(builder)), emit(localizer.emitter(builder)), builder(builder),
+        value(value), sizes(std::move(sizes)), globals(std::move(globals)) {}
+
+  Value get() const { return value; }
+
+  void allReduce(ArrayRef<unsigned> axes, Reduction reduction) {
+    value = emitAllReduce(indices, value, axes, reduction);
+  }
+
+  /// S(dim) -> R on the innermost `count` axes of `split`.
+  void gather(int64_t dim, const DimSplit &split, size_t count) {
+    DimSplit outer = withoutInner(split, count);
+    int64_t blocks = count == 1 ? split.axes.back().blocks : 1;
+    if (blocks > 1) {
+      AxisShare share{globals[dim], outer, split.axes.back()};
+      ExtentList list = makeExtentList(indices, globals[dim], split, 1);
+      openBlocks(dim, blocks, indices.length(share));
+      value =
+          gatherOnce(indices, value, list, indices.blockSize(share), innerAxes(split, 1), dim + 1);
+    } else {
+      value = emitAllGather(indices, value, globals[dim], split, count, dim);
+    }
+    closeBlocks(dim, blocks, outer);
+  }
+
+  /// P(reduction) -> S(dim), on the innermost `count` axes of `split`.
+  void reduceScatter(int64_t dim, const DimSplit &split, size_t count, Reduction reduction) {
+    AxisShare share = innermost(dim, split);
+    int64_t blocks = share.split.blocks; // 1 where there are several axes
+    ExtentList list = makeExtentList(indices, globals[dim], split, count);
+    openBlocks(dim, blocks, indices.blockSize(share));
+    int64_t cut = dim + (blocks > 1);
+    std::optional<int64_t> fixed = getConstantIntValue(indices.length(share));
+    value = ReduceScatterOp::create(
+                builder, indices.getLoc(), TypeRange{withDim(value, cut, fixed)},
+                ReductionAttr::get(builder.getContext(), reduction), ValueRange{value},
+                list.dynamic, axesAttr(indices, innerAxes(split, count)),
+                builder.getDenseI64ArrayAttr({cut}), extentsAttr(builder, list))
+                .getResult(0);
+    closeBlocks(dim, blocks, split);
+  }
+
+  /// R -> S(dim), innermost of `split`.
+  void slice(int64_t dim, const DimSplit &split) {
+    AxisShare share = innermost(dim, split);
+    int64_t blocks = share.split.blocks;
+    Value begin = indices.begin(share), end = indices.end(share);
+    std::optional<int64_t> length = getConstantIntValue(indices.length(share));
+    openBlocks(dim, blocks, indices.blockSize(share));
+    int64_t cut = dim + (blocks > 1);
+    value = emit.slice(value, cut, begin, end);
+    value.setType(withDim(value, cut, length));
+    closeBlocks(dim, blocks, split);
+  }
+
+  /// S(from) -> S(to), both innermost.
+  void allToAll(int64_t from, const DimSplit &before, int64_t to, const DimSplit &after) {
+    AxisShare gone = innermost(from, before), come = innermost(to, after);
+    ExtentList arriving = makeExtentList(indices, globals[from], before, 1);
+    ExtentList leaving = makeExtentList(indices, globals[to], after, 1);
+    Value whole = indices.blockSize(gone), piece = indices.length(come);
+    // Dims behind are opened first, so that the numbers of those before stay.
+    int64_t fromBlocks = gone.split.blocks, toBlocks = come.split.blocks;
+    auto openFrom = [&] { openBlocks(from, fromBlocks, indices.length(gone)); };
+    auto openTo = [&] { openBlocks(to, toBlocks, indices.blockSize(come)); };
+    auto closeFrom = [&] { closeBlocks(from, fromBlocks, gone.outer); };
+    auto closeTo = [&] { closeBlocks(to, toBlocks, after); };
+    bool fromFirst = from > to;
+    fromFirst ? (openFrom(), openTo()) : (openTo(), openFrom());
+    int64_t concat = from + (fromBlocks > 1) + (to < from && toBlocks > 1);
+    int64_t cut = to + (toBlocks > 1) + (from < to && fromBlocks > 1);
+
+    std::optional<int64_t> fixedWhole = getConstantIntValue(whole);
+    RankedTensorType type = withDim(value, concat, fixedWhole);
+    SmallVector<int64_t> shape(type.getShape());
+    shape[cut] = getConstantIntValue(piece).value_or(ShapedType::kDynamic);
+    SmallVector<Value> operands(leaving.dynamic);
+    llvm::append_range(operands, arriving.dynamic);
+    if (!fixedWhole && arriving.fixed.empty())
+      operands.push_back(whole);
+    value = AllToAllOp::create(builder, indices.getLoc(),
+                               TypeRange{RankedTensorType::get(shape, type.getElementType())},
+                               ValueRange{value}, operands, axesAttr(indices, gone.split.axis),
+                               builder.getDenseI64ArrayAttr({cut}),
+                               builder.getDenseI64ArrayAttr({concat}),
+                               extentsAttr(builder, leaving), extentsAttr(builder, arriving))
+                .getResult(0);
+    sizes[concat] = getAsOpFoldResult(whole);
+    sizes[cut] = getAsOpFoldResult(piece);
+    fromFirst ? (closeTo(), closeFrom()) : (closeFrom(), closeTo());
+  }
+
+  /// R -> P(sum): the value at position 0, zero elsewhere. A rank chooses, it does not multiply:
+  /// zero times infinity is not zero.
+  void toPartial(ArrayRef<unsigned> axes) {
+    Type elementType = aten::elementTypeOf(value);
+    Value position = emit.ofIndex(indices.groupIndex(axes), builder.getI64Type());
+    Value first = emit.binary<aten::EqOp>(position, emit.integer(0, builder.getI64Type()));
+    Type type = value.getType();
+    value = emit.where(first, value, emit.integer(0, elementType));
+    value.setType(cast<RankedTensorType>(type));
+  }
+
+  /// S(dim) -> P(sum), from innermost of `split`: the shard at its place among zeros.
+  void zeroFill(int64_t dim, const DimSplit &split) {
+    AxisShare share = innermost(dim, split);
+    int64_t blocks = share.split.blocks;
+    Type elementType = aten::elementTypeOf(value);
+    openBlocks(dim, blocks, indices.length(share));
+    int64_t grown = dim + (blocks > 1);
+    Value begin = indices.begin(share), whole = indices.blockSize(share);
+    Value after = indices.sub(whole, indices.end(share));
+    auto zeros = [&](Value length) {
+      Sizes shape = sizes;
+      shape[grown] = getAsOpFoldResult(length);
+      return emit.zeros(shape, elementType);
+    };
+    Value parts[] = {zeros(begin), value, zeros(after)};
+    value = emit.cat(parts, grown);
+    value.setType(withDim(value, grown, getConstantIntValue(whole)));
+    closeBlocks(dim, blocks, share.outer);
+  }
+
+private:
+  AxisShare innermost(int64_t dim, const DimSplit &split) {
+    return {globals[dim], withoutInner(split, 1), split.axes.back()};
+  }
+
+  /// Views a dim as (blocks, elements of one block). Nothing to do for one block.
+  void openBlocks(int64_t dim, int64_t blocks, Value perBlock) {
+    if (blocks == 1)
+      return;
+    sizes[dim] = builder.getIndexAttr(blocks);
+    sizes.insert(sizes.begin() + dim + 1, getAsOpFoldResult(perBlock));
+    value = emit.view(value, sizes);
+  }
+
+  /// The reverse; the dim is now split as `split` says.
+  void closeBlocks(int64_t dim, int64_t blocks, const DimSplit &split) {
+    sizes[dim] = getAsOpFoldResult(indices.extent(globals[dim], split));
+    if (blocks == 1)
+      return;
+    sizes.erase(sizes.begin() + dim + 1);
+    value = emit.view(value, sizes);
+  }
+
+  LocalIndices indices;
+  Emitter emit;
+  OpBuilder &builder;
+  Value value;
+  Sizes sizes;
+  SmallVector<GlobalSize> globals;
+};
+
+} // namespace
+
+Value shardc::emitShard(Localizer &localizer, OpBuilder &builder, Value whole, const Layout &layout,
+                        SmallVector<GlobalSize> globals) {
+  int64_t rank = cast<RankedTensorType>(whole.getType()).getRank();
+  LocalIndices indices = localizer.indices(builder);
+  if (globals.empty())
+    for (int64_t dim = 0; dim < rank; ++dim)
+      globals.push_back(localizer.resultSize(builder, 0, dim));
+  Sizes sizes;
+  for (const GlobalSize &size : globals)
+    sizes.push_back(getAsOpFoldResult(indices.global(size)));
+  StepEmitter emitter(localizer, builder, whole, sizes, globals);
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    DimSplit split = layout.splitOfDim(dim), done;
+    for (const AxisSplit &axis : split.axes) { // outer to inner
+      done.axes.push_back(axis);
+      emitter.slice(dim, done);
+    }
+  }
+  return emitter.get();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Which step it is
+//===------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// The axes that two layouts place differently, and the one kind of change that this is.
+struct Change {
+  SmallVector<unsigned> axes; ///< outer to inner in the layout that shards them, else ascending
+  Placement from, to;         ///< of the first of them
+};
+
+} // namespace
+
+/// Whether placements differ in no more than how they split one dim.
+static bool sameKind(const Placement &a, const Placement &b) {
+  if (a.kind != b.kind)
+    return false;
+  return a.isShard() ? a.dim == b.dim : a == b;
+}
+
+static FailureOr<Change> findChange(const Layout &before, const Layout &after) {
+  Change change;
+  for (unsigned axis = 0; axis < before.placements.size(); ++axis)
+    if (before.placements[axis] != after.placements[axis])
+      change.axes.push_back(axis);
+  if (change.axes.empty() && before != after)
+    return failure();
+  if (change.axes.empty())
+    return change;
+  change.from = before.placements[change.axes.front()];
+  change.to = after.placements[change.axes.front()];
+  for (unsigned axis : change.axes)
+    if (!sameKind(before.placements[axis], change.from) ||
+        !sameKind(after.placements[axis], change.to))
+      return failure();
+  // Nothing else may move: the axes that stay keep their order, and are outside those that change.
+  auto isInnermost = [&](const Layout &layout, const Layout &other, int64_t dim) {
+    std::vector<unsigned> axes = layout.axesOfDim(dim), rest = other.axesOfDim(dim);
+    if (axes.size() < change.axes.size())
+      return false;
+    std::vector<unsigned> inner(axes.end() - static_cast<ptrdiff_t>(change.axes.size()),
+                                axes.end());
+    axes.resize(axes.size() - inner.size());
+    change.axes.assign(inner.begin(), inner.end());
+    return axes == rest && llvm::all_of(inner, [&](unsigned axis) {
+             return before.placements[axis] != after.placements[axis];
+           });
+  };
+  if (change.from.isShard() && change.to.isShard() && change.from.dim == change.to.dim)
+    return failure();
+  if (change.from.isShard() && !isInnermost(before, after, change.from.dim))
+    return failure();
+  if (change.to.isShard() && !isInnermost(after, before, change.to.dim))
+    return failure();
+  return change;
+}
+
+/// Whether one op does the step on several axes: reductions, partial values, and gathers and
+/// reduce-scatters of pieces that are single intervals of a known size.
+static bool canJoin(const Layout &before, const Layout &after, const Change &change,
+                    ArrayRef<int64_t> shape) {
+  if (!change.from.isShard() && !change.to.isShard())
+    return true;
+  bool gathers = change.from.isShard() && change.to.isReplicate();
+  if (!gathers && !(change.from.isPartial() && change.to.isShard()))
+    return false;
+  const Layout &sharded = gathers ? before : after;
+  int64_t dim = gathers ? change.from.dim : change.to.dim;
+  return !ShapedType::isDynamic(shape[dim]) && llvm::all_of(change.axes, [&](unsigned axis) {
+    return sharded.placements[axis].blocks == 1;
+  });
+}
+
+FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, RedistributeOp op,
+                                  Value local) {
+  // Canonical, so that one split said in two ways is not a change.
+  ArrayRef<int64_t> shape = localizer.globalOperandType(0).getShape();
+  Layout before = localizer.operandLayout(0)->canonicalize(shape);
+  Layout after = localizer.resultLayout(0)->canonicalize(shape);
+  FailureOr<Change> change = failure();
+  if (before.mesh == after.mesh)
+    change = findChange(before, after);
+  if (failed(change)) {
+    localizer.refuse() << "this is more than one step; run --dist-plan-redistributions first";
+    return failure();
+  }
+  if (change->axes.empty())
+    return local;
+
+  SmallVector<GlobalSize> globals;
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    globals.push_back(localizer.operandSize(builder, 0, static_cast<int64_t>(dim)));
+  StepEmitter emitter(localizer, builder, local, localizer.operandSizes(builder, 0), globals);
+  const Placement &from = change->from, &to = change->to;
+  size_t count = change->axes.size();
+  auto refuse = [&](const Twine &why) {
+    localizer.refuse() << why;
+    return failure();
+  };
+  if (count > 1 && !canJoin(before, after, *change, shape))
+    return refuse("this step is done one axis at a time; run --dist-plan-redistributions first");
+  if (from.isPartial() && to.isReplicate()) {
+    emitter.allReduce(change->axes, from.reduction);
+  } else if (from.isShard() && to.isReplicate()) {
+    emitter.gather(from.dim, before.splitOfDim(from.dim), count);
+  } else if (from.isReplicate() && to.isPartial()) {
+    // For avg, min and max every rank keeps the value.
+    if (to.reduction == Reduction::Prod)
+      return refuse("a value cannot be turned into factors of a product");
+    if (to.reduction == Reduction::Sum)
+      emitter.toPartial(change->axes);
+  } else if (from.isPartial() && to.isShard()) {
+    emitter.reduceScatter(to.dim, after.splitOfDim(to.dim), count, from.reduction);
+  } else if (from.isReplicate() && to.isShard()) {
+    emitter.slice(to.dim, after.splitOfDim(to.dim));
+  } else if (from.isShard() && to.isShard()) {
+    emitter.allToAll(from.dim, before.splitOfDim(from.dim), to.dim, after.splitOfDim(to.dim));
+  } else if (from.isShard() && to.isPartial() && to.reduction == Reduction::Sum) {
+    emitter.zeroFill(from.dim, before.splitOfDim(from.dim));
+  } else {
+    return refuse("there is no single step between these; run --dist-plan-redistributions first");
+  }
+  return emitter.get();
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Named tensors that lie in a mapped file: the weights of a .pt2 archive or of a safetensors file.
+#ifndef SHARDC_SUPPORT_ARCHIVE_TENSORSTORE_H
+#define SHARDC_SUPPORT_ARCHIVE_TENSORSTORE_H
+
+#include "support/ElementType.h"
+#include "support/MappedFile.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace shardc {
+
+/// A strided view of a storage. Element (i0, i1, ...) is at byte
+/// `byteWidth(type) * (offset + sum of i_k * strides[k])` of `storage`; that this lies inside has
+/// been checked for every index. `storage` need not be aligned to the element type.
+struct StoredTensor {
+  std::string name;   // fully qualified name in the model
+  std::string record; // the storage's name in the file: equal for tensors that share a storage
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides; // in elements, never negative
+  int64_t offset = 0;           // in elements
+  std::span<const std::byte> storage;
+  bool parameter = false; // rather than a buffer or constant; true for all of a safetensors file
+
+  int64_t elements() const;
+  /// Whether elements lie in row-major order without gaps.
+  bool contiguous() const;
+  /// False for a tensor of a model exported without weights: it has a shape and no bytes.
+  bool hasData() const { return !storage.empty() || elements() == 0; }
+  /// Whether the two names are one tensor: the same view of the same bytes.
+  bool tiedTo(const StoredTensor &other) const;
+};
+
+/// The tensors of one file, in file order, found by name.
+class TensorStore {
+public:
+  /// Opens a .pt2 archive, a TorchScript archive or a safetensors file, told apart by content. On
+  /// failure returns nothing and sets `error`, which begins with the path.
+  static std::optional<TensorStore> open(const std::string &path, std::string &error);
+
+  const std::vector<StoredTensor> &tensors() const { return list; }
+  /// The tensor called `name`, or null.
+  const StoredTensor *find(std::string_view name) const;
+
+  /// Adds a tensor after checking its shape, strides and offset against its storage. On failure
+  /// `error` names the tensor.
+  bool add(StoredTensor tensor, std::string &error);
+  /// Keeps `file`, in which the storages lie, mapped while the store lives.
+  void keep(std::shared_ptr<const MappedFile> file) { mapping = std::move(file); }
+
+private:
+  std::vector<StoredTensor> list;
+  std::unordered_map<std::string, size_t> index;
+  std::shared_ptr<const MappedFile> mapping;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_SUPPORT_ARCHIVE_TENSORSTORE_H

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support/archive/TorchScriptArchive.h"
+
+#include "support/archive/Pickle.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+namespace shardc {
+namespace {
+
+using Kind = Pickle::Kind;
+
+/// Records that are not read in place may be no larger than this together, and unpack to no more:
+/// code is text.
+constexpr uint64_t maxUnpacked = uint64_t(256) << 20;
+/// Values met while looking for tensors; shared objects count each time.
+constexpr size_t maxVisits = size_t(1) << 20;
+constexpr size_t maxDepth = 200, maxPath = 4096;
+
+std::optional<ElementType> elementTypeFromStorage(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, ElementType>, 12> names = {{
+      {"torch\nFloatStorage", ElementType::F32},
+      {"torch\nDoubleStorage", ElementType::F64},
+      {"torch\nHalfStorage", ElementType::F16},
+      {"torch\nBFloat16Storage", ElementType::BF16},
+      {"torch\nLongStorage", ElementType::I64},
+      {"torch\nIntStorage", ElementType::I32},
+      {"torch\nShortStorage", ElementType::I16},
+      {"torch\nCharStorage", ElementType::I8},
+      {"torch\nByteStorage", ElementType::U8},
+      {"torch\nBoolStorage", ElementType::Bool},
+      {"torch\nComplexFloatStorage", ElementType::C64},
+      {"torch\nComplexDoubleStorage", ElementType::C128},
+  }};
+  for (auto [known, type] : names)
+    if (known == name)
+      return type;
+  return std::nullopt;
+}
+
+bool readIntegers(const Pickle &pickle, Pickle::Id id, std::vector<int64_t> &out) {
+  if (pickle[id].kind != Kind::Tuple)
+    return false;
+  for (Pickle::Id item : pickle[id].items) {
+    if (pickle[item].kind != Kind::Int)
+      return false;
+    out.push_back(pickle[item].integer);
+  }
+  return true;
+}
+
+bool isCallOf(const Pickle &pickle, Pickle::Id id, std::string_view global) {
+  const Pickle::Value &value = pickle[id];
+  return value.kind == Kind::Call && pickle[value.items[0]].kind == Kind::Global &&
+         pickle[value.items[0]].text == global && pickle[value.items[1]].kind == Kind::Tuple;
+}
+
+bool isTensor(const Pickle &pickle, Pickle::Id id) {
+  return isCallOf(pickle, id, "torch._utils\n_rebuild_tensor_v2");
+}
+
+/// torch._utils._rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), where
+/// storage is the persistent id ("storage", type, key, device, number of elements). All of the
+/// tensor but its name and storage; `key` is the record's name.
+bool readTensor(const Pickle &pickle, Pickle::Id id, StoredTensor &tensor, std::string_view &key) {
+  const std::vector<Pickle::Id> &arguments = pickle[pickle[id].items[1]].items;
+  if (arguments.size() < 4 || pickle[arguments[0]].kind != Kind::Persistent ||
+      pickle[arguments[1]].kind != Kind::Int)
+    return false;
+  const Pickle::Value &storage = pickle[pickle[arguments[0]].items[0]];
+  if (storage.kind != Kind::Tuple || storage.items.size() != 5 ||
+      pickle[storage.items[1]].kind != Kind::Global ||
+      pickle[storage.items[2]].kind != Kind::String)
+    return false;
+  std::optional<ElementType> type = elementTypeFromStorage(pickle[storage.items[1]].text);
+  if (!type)
+    return false;
+  tensor.type = *type;
+  tensor.offset = pickle[arguments[1]].integer;
+  key = pickle[storage.items[2]].text;
+  return readIntegers(pickle, arguments[2], tensor.sizes) &&
+         readIntegers(pickle, arguments[3], tensor.strides);
+}
+
+/// torch.jit._pickle.restore_type_tag(value, type): the value.
+Pickle::Id skipTypeTag(const Pickle &pickle, Pickle::Id id) {
+  while (isCallOf(pickle, id, "torch.jit._pickle\nrestore_type_tag") &&
+         !pickle[pickle[id].items[1]].items.empty()) {
+    Pickle::Id inner = pickle[pickle[id].items[1]].items[0];
+    if (inner >= id) // values are made before their tags
+      break;
+    id = inner;
+  }
+  return id;
+}
+
+/// Finds the tensors below a value and adds them to a store.
+class Collector {
+public:
+  Collector(const Pickle &pickle, const ZipArchive &zip, std::string folder, std::string root,
+            TensorStore &store, std::string &error)
+      : pickle(pickle), zip(zip), folder(std::move(folder)), root(std::move(root)), store(store),
+        error(error) {}
+
+  bool visit(Pickle::Id id, const std::string &path) {
+    if (++visits > maxVisits)
+      return fail("it has more than " + std::to_string(maxVisits) + " attributes");
+    if (path.size() > maxPath)
+      return fail("a path of attributes is longer than " + std::to_string(maxPath) + " characters");
+    id = skipTypeTag(pickle, id);
+    const Pickle::Value &value = pickle[id];
+    if (isTensor(pickle, id))
+      return addTensor(id, path);
+    bool isContainer = value.kind == Kind::Object || value.kind == Kind::Dict ||
+                       value.kind == Kind::List || value.kind == Kind::Tuple;
+    if (!isContainer)
+      return true;
+    // An object may refer to one that it is a part of.
+    if (active.size() >= maxDepth || !active.insert(id).second)
+      return active.size() < maxDepth || fail("its objects are nested too deeply");
+    bool done = true;
+    if (value.kind == Kind::Object && value.items.size() == 2) {
+      Pickle::Id state = skipTypeTag(pickle, value.items[1]);
+      done = pickle[state].kind == Kind::Dict ? members(state, path)
+                                              : fail("the object '" + path +
+                                                     "' has a state that "
+                                                     "its own code restores, which is not run");
+    } else if (value.kind == Kind::Dict) {
+      done = members(id, path);
+    } else if (value.kind != Kind::Object) {
+      for (size_t i = 0; done && i < value.items.size(); ++i)
+        done = visit(value.items[i], join(path, std::to_string(i)));
+    }
+    active.erase(id);
+    return done;
+  }
+
+private:
+  bool fail(const std::string &what) {
+    error = what;
+    return false;
+  }
+
+  static std::string join(const std::string &path, std::string_view name) {
+    return path.empty() ? std::string(name) : path + "." + std::string(name);
+  }
+
+  bool members(Pickle::Id dict, const std::string &path) {
+    const std::vector<Pickle::Id> &items = pickle[dict].items;
+    for (size_t i = 0; i + 1 < items.size(); i += 2)
+      if (pickle[items[i]].kind == Kind::String &&
+          !visit(items[i + 1], join(path, pickle[items[i]].text)))
+        return false;
+    return true;
+  }
+
+  bool addTensor(Pickle::Id id, const std::string &path) {
+    StoredTensor tensor;
+    tensor.name = path;
+    tensor.parameter = folder == "data/"; // constants of the code are no parameters
+    std::string_view key;
+    if (!readTensor(pickle, id, tensor, key))
+      return fail("the tensor '" + path + "' is of a kind that is not supported");
+    tensor.record = folder + std::string(key);
+    const ZipRecord *record = zip.find(root + tensor.record);
+    if (!record || record->compressed)
+      return fail("the record '" + tensor.record + "' of tensor '" + path + "' is missing");
+    tensor.storage = record->bytes;
+    if (tensor.storage.empty() && tensor.elements() != 0)
+      return fail("the record '" + tensor.record + "' of tensor '" + path + "' is empty");
+    return store.add(std::move(tensor), error);
+  }
+
+  const Pickle &pickle;
+  const ZipArchive &zip;
+  std::string folder, root;
+  TensorStore &store;
+  std::string &error;
+  std::unordered_set<Pickle::Id> active;
+  size_t visits = 0;
+};
+
+std::optional<Pickle> readPickle(const ZipArchive &zip, const std::string &root,
+                                 const std::string &name, std::string &error) {
+  const ZipRecord *record = zip.find(root + name);
+  if (!record || record->compressed) {
+    error = "the record '" + name + "' is missing";
+    return std::nullopt;
+  }
+  if (crc32(record->bytes) != record->crc) {
+    error = "the record '" + name + "' is corrupt: its checksum does not match";
+    return std::nullopt;
+  }
+  std::optional<Pickle> pickle = Pickle::read(record->bytes, error);
+  if (!pickle)
+    error = name + ": " + error;
+  return pickle;
+}
+
+/// The folder that has a constants.pkl and a data.pkl; empty if there is none.
+std::string findRoot(const ZipArchive &zip) {
+  for (const ZipRecord &record : zip.records()) {
+    size_t slash = record.name.find('/');
+    if (slash == std::string_view::npos || record.name.substr(slash + 1) != "constants.pkl")
+      continue;
+    std::string root(record.name.substr(0, slash + 1));
+    if (zip.find(root + "data.pkl"))
+      return root;
+  }
+  return {};
+}
+
+} // namespace
+
+bool TorchScriptArchive::accepts(std::span<const std::byte> bytes) {
+  std::string error;
+  std::optional<ZipArchive> zip = ZipArchive::read(bytes, error, /*allowCompressed=*/true);
+  return zip && !findRoot(*zip).empty();
+}
+
+std::optional<TorchScriptArchive> TorchScriptArchive::read(std::span<const std::byte> bytes,
+                                                           std::string &error) {
+  std::optional<ZipArchive> zip = ZipArchive::read(bytes, error, /*allowCompressed=*/true);
+  if (!zip)
+    return std::nullopt;
+  TorchScriptArchive archive;
+  archive.root = findRoot(*zip);
+  if (archive.root.empty()) {
+    error = "no data.pkl and constants.pkl: not an archive of torch.jit.save";
+    return std::nullopt;
+  }
+  uint64_t unpacked = 0;
+  for (const ZipRecord &record : zip->records())
+    if (record.compressed && __builtin_add_overflow(unpacked, record.size, &unpacked))
+      unpacked = UINT64_MAX;
+  if (unpacked > maxUnpacked) {
+    error = "its compressed records would unpack to " + std::to_string(unpacked) +
+            " bytes, which no code has";
+    return std::nullopt;
+  }
+  if (const ZipRecord *order = zip->find(archive.root + "byteorder")) {
+    std::string_view value(reinterpret_cast<const char *>(order->bytes.data()),
+                           order->bytes.size());
+    if (order->compressed || value != "little") {
+      error = "the archive was written on a machine that is not little-endian";
+      return std::nullopt;
+    }
+  }
+  archive.zip = std::move(*zip);
+  return archive;
+}
+
+std::optional<TensorStore> TorchScriptArchive::takeTensors(std::string &error) const {
+  TensorStore store;
+  std::optional<Pickle> data = readPickle(zip, root, "data.pkl", error);
+  if (!data || !Collector(*data, zip, "data/", root, store, error).visit(data->root(), ""))
+    return std::nullopt;
+  std::optional<Pickle> constants = readPickle(zip, root, "constants.pkl", error);
+  if (!constants)
+    return std::nullopt;
+  const Pickle::Value &list = (*constants)[constants->root()];
+  Collector collector(*constants, zip, "constants/", root, store, error);
+  for (size_t i = 0; list.kind == Kind::Tuple && i < list.items.size(); ++i)
+    if (isTensor(*constants, list.items[i]) &&
+        !collector.visit(list.items[i], "CONSTANTS.c" + std::to_string(i)))
+      return std::nullopt;
+  return store;
+}
+
+std::vector<TorchScriptArchive::Input> TorchScriptArchive::tracedInputs() const {
+  std::string ignored;
+  if (!zip.find(root + "traced_inputs.pkl"))
+    return {};
+  std::optional<Pickle> pickle = readPickle(zip, root, "traced_inputs.pkl", ignored);
+  if (!pickle)
+    return {};
+  const Pickle::Value &methods = (*pickle)[skipTypeTag(*pickle, pickle->root())];
+  for (size_t i = 0; methods.kind == Kind::Dict && i + 1 < methods.items.size(); i += 2) {
+    const Pickle::Value &method = (*pickle)[methods.items[i]];
+    if (method.kind != Kind::String || method.text != "forward")
+      continue;
+    const Pickle::Value &list = (*pickle)[skipTypeTag(*pickle, methods.items[i + 1])];
+    std::vector<Input> inputs;
+    for (Pickle::Id item : list.items) {
+      StoredTensor tensor;
+      std::string_view key;
+      if (!isTensor(*pickle, item) || !readTensor(*pickle, item, tensor, key) ||
+          std::any_of(tensor.sizes.begin(), tensor.sizes.end(), [](int64_t n) { return n < 0; }))
+        return {};
+      inputs.push_back({tensor.type, std::move(tensor.sizes)});
+    }
+    return inputs;
+  }
+  return {};
+}
+
+} // namespace shardc

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Random programs with random annotations, fixed seeds: whatever is asked, placement ends with
+// layouts that satisfy every op's rule, keeps every annotation, and needs only redistributions that
+// can be planned.
+#include "passes/placement/core/Place.h"
+#include "passes/redistribute/core/RedistributeStep.h"
+#include "passes/verify/core/RuleCheck.h"
+#include "test/unit/passes/placement/Models.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+class RandomModel {
+public:
+  RandomModel(Mesh mesh, unsigned seed) : model(std::move(mesh)), random(seed) {}
+
+  Model build() {
+    for (int i = 0; i < 3; ++i)
+      values.push_back(input());
+    for (int i = 0; i < 14; ++i)
+      addOp();
+    for (TensorId t : values)
+      if (pick(6) == 0)
+        model.constrain(t, layout(model.shape(t)).c_str());
+    return std::move(model);
+  }
+
+private:
+  int pick(int n) { return static_cast<int>(random() % n); }
+  TensorId any() { return values[pick(static_cast<int>(values.size()))]; }
+  /// A random layout that is valid for the shape.
+  std::string layout(const Shape &shape) {
+    while (true) {
+      Layout l(model.graph.mesh);
+      for (Placement &p : l.placements) {
+        int64_t dim = shape.empty() ? 0 : pick(static_cast<int>(shape.size()));
+        int kind = pick(8);
+        p = kind < 2    ? Placement::open()
+            : kind == 2 ? Placement::replicate()
+            : kind == 3 ? Placement::shard(dim, 2)
+            : kind == 4 ? Placement::shardGranule(dim, 3)
+                        : Placement::shard(dim);
+      }
+      if (pick(2))
+        std::shuffle(l.order.begin(), l.order.end(), random);
+      if (l.validate(shape, true).empty())
+        return l.str();
+    }
+  }
+  TensorId input() {
+    static const Shape shapes[] = {{4, 6, 12}, {24, 12}, {4, 72}, {12, 12}};
+    return annotated(shapes[pick(4)]);
+  }
+  TensorId annotated(const Shape &shape) {
+    std::string name = "x" + std::to_string(model.names.size());
+    TensorId t = model.input(name, shape);
+    if (pick(2)) {
+      std::vector<Strength> strengths;
+      for (unsigned a = 0; a < model.graph.numAxes(); ++a)
+        strengths.push_back(static_cast<Strength>(pick(3)));
+      model.annotate(name, layout(shape).c_str(), strengths);
+    }
+    return t;
+  }
+  void addOp() {
+    TensorId x = any();
+    Shape s = model.shape(x);
+    if (s.size() < 2)
+      return values.push_back(model.gelu(x));
+    switch (pick(8)) {
+    case 0:
+      return values.push_back(model.gelu(x));
+    case 1:
+      return values.push_back(model.add(x, annotated(s)));
+    case 2:
+      return values.push_back(model.mul(x, annotated({s.back()})));
+    case 3: {
+      std::vector<TensorId> operands{x, annotated({12, s.back()}), annotated({12})};
+      Shape out = s;
+      out.back() = 12;
+      std::string batch = std::string("abcd").substr(0, s.size() - 1);
+      RuleBuilder b = model.rule(operands, out)
+                          .einsum({batch + "i", "oi", "o"}, {batch + "o"})
+                          .linearJointly({0, 2})
+                          .linearJointly({1, 2})
+                          .additive(2);
+      return values.push_back(model.op(b, operands, out));
+    }
+    case 4: {
+      Shape to = s;
+      if (pick(2) && to.size() > 1) {
+        to[0] *= to[1];
+        to.erase(to.begin() + 1);
+      } else {
+        to.back() /= 2;
+        to.insert(to.end() - 1, 2);
+      }
+      if (s.back() % 2 == 0)
+        values.push_back(model.view(x, to));
+      return;
+    }
+    case 5: {
+      std::vector<int64_t> p(s.size());
+      std::iota(p.begin(), p.end(), 0);
+      std::shuffle(p.begin(), p.end(), random);
+      return values.push_back(model.permute(x, p));
+    }
+    case 6:
+      if (s.back() % 3 == 0)
+        for (TensorId part : model.split(x, static_cast<int64_t>(s.size()) - 1, 3))
+          values.push_back(part);
+      return;
+    case 7: {
+      Shape out(s.begin(), s.end() - 1);
+      RuleBuilder b = model.rule({x}, out).reduce({-1}, pick(2) ? Reduction::Sum : Reduction::Max);
+      return values.push_back(model.op(b.linear(0), {x}, out));
+    }
+    }
+  }
+
+  Model model;
+  std::mt19937 random;
+  std::vector<TensorId> values;
+};
+} // namespace
+
+static void check(const Model &model, const PlacedGraph &placed) {
+  const PropagationGraph &g = model.graph;
+  for (OpId op = 0; op < g.ops.size(); ++op) {
+    if (g.ops[op].isConstraint) { // the identity, whatever the layout
+      EXPECT_EQ(placed.operandLayout(g, op, 0), placed.tensorLayout(g.results(op)[0]));
+      continue;
+    }
+    std::vector<PlacedTensor> operands, results;
+    for (unsigned i = 0; i < g.ops[op].numOperands; ++i)
+      operands.push_back({&placed.operandLayout(g, op, i), g.shape(g.operands(op)[i])});
+    for (TensorId t : g.results(op))
+      results.push_back({&placed.tensorLayout(t), g.shape(t)});
+    for (const std::string &error : checkRule(g.rule(op), operands, results)) {
+      ADD_FAILURE() << "op " << op << " " << g.rule(op).str() << ": " << error;
+      for (const PlacedTensor &t : operands)
+        ADD_FAILURE() << t.layout->str();
+      for (const PlacedTensor &t : results)
+        ADD_FAILURE() << t.layout->str();
+    }
+  }
+  for (const Annotation &a : g.annotations)
+    for (unsigned axis = 0; axis < g.numAxes(); ++axis) {
+      const Placement &asked = a.layout.placements[axis];
+      const Placement &kept = placed.tensorLayout(a.tensor).placements[axis];
+      bool same = asked.isShard() ? kept.isShard(asked.dim) : asked.isOpen() || asked == kept;
+      EXPECT_TRUE(same) << a.layout.str() << " became " << placed.tensorLayout(a.tensor).str();
+    }
+  auto planner = makeGreedyRedistributePlanner();
+  for (const Redistribution &r : placed.redistributions)
+    EXPECT_TRUE(
+        planner->plan(placed.tensorLayout(r.tensor), placed.layouts[r.to], g.shape(r.tensor), 4)
+            .errors.empty());
+}
+
+TEST(RandomProgram, EveryOpSatisfiesItsRule) {
+  int redistributions = 0, refused = 0;
+  for (const Mesh &mesh :
+       {Mesh({{"a", 4}}), Mesh({{"a", 2}, {"b", 2}}), Mesh({{"a", 3}, {"b", 2}})})
+    for (unsigned seed = 0; seed < 1000; ++seed) {
+      Model model = RandomModel(mesh, seed).build();
+      PlacedGraph placed = placeGraph(model.graph);
+      // Blocks inside an axis that does not divide them cannot be kept, and are said.
+      if (!placed.errors.empty()) {
+        ++refused;
+        for (const std::string &error : placed.errors)
+          EXPECT_NE(error.find("splits pieces of the blocks of another"), std::string::npos)
+              << error;
+        continue;
+      }
+      redistributions += static_cast<int>(placed.redistributions.size());
+      check(model, placed);
+      if (testing::Test::HasFailure())
+        FAIL() << "seed " << seed << " on " << mesh.str();
+    }
+  EXPECT_GT(redistributions, 3000);
+  EXPECT_LT(refused, 600); // of 3000
+}

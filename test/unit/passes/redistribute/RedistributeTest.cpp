@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every pair of layouts on small meshes, data in, data out (R1). What a layout means is said here a
+// second time, by cutting lists of indices, independently of the library.
+#include "test/unit/passes/redistribute/StepInterpreter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+using namespace shardc;
+using Indices = std::vector<int64_t>;
+
+/// Global indices of `dim` at a coordinate.
+static Indices heldIndices(const Layout &layout, int64_t dim, int64_t n, const Coordinate &at) {
+  Indices list(n);
+  std::iota(list.begin(), list.end(), 0);
+  for (unsigned axis : layout.order) {
+    const Placement &p = layout.placements[axis];
+    if (!p.isShard(dim))
+      continue;
+    Indices next;
+    int64_t block = static_cast<int64_t>(list.size()) / p.blocks,
+            count = layout.mesh.axes[axis].size;
+    for (int64_t i = 0; i < static_cast<int64_t>(list.size()); ++i) {
+      int64_t inBlock = i % std::max<int64_t>(block, 1), owner = 0;
+      if (p.sizes.empty()) {
+        int64_t units = block / p.granule, perShard = (units + count - 1) / count;
+        owner = inBlock / p.granule / perShard;
+      } else {
+        for (int64_t end = p.sizes[0]; inBlock >= end; end += p.sizes[owner])
+          ++owner;
+      }
+      if (owner == at[axis])
+        next.push_back(list[i]);
+    }
+    list = std::move(next);
+  }
+  return list;
+}
+
+/// What position `i` of `n` on a partial axis holds of the value v. Chosen so that reductions over
+/// several axes commute: non-negative shares, and offsets to one side.
+static double share(Reduction reduction, double v, int64_t i, int64_t n) {
+  double last = i == n - 1 ? 1.0 : 0.0;
+  switch (reduction) {
+  case Reduction::Sum: // 1/2, 1/4, ..., and the rest
+    return v * (i == n - 1 ? std::pow(0.5, n - 1) : std::pow(0.5, i + 1));
+  case Reduction::Avg:
+    return v * static_cast<double>(n) * last;
+  case Reduction::Min:
+    return v + static_cast<double>(i);
+  case Reduction::Max:
+    return v - static_cast<double>(i);
+  case Reduction::Prod:
+    return i == 0 ? v * std::pow(2.0, n - 1) : 0.5;
+  }
+  return v;
+}
+
+/// The local tensor at a coordinate of the tensor whose element at index (x, y) is 10 x + y + 1.
+static LocalTensor expectedShard(const Layout &layout, const Indices &shape, const Coordinate &at) {
+  Indices rows = heldIndices(layout, 0, shape[0], at),
+          columns = heldIndices(layout, 1, shape[1], at);
+  LocalTensor shard{{static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size())}, {}};
+  for (int64_t x : rows)
+    for (int64_t y : columns) {
+      double value = static_cast<double>(10 * x + y + 1);
+      for (unsigned axis = 0; axis < at.size(); ++axis)
+        if (const Placement &p = layout.placements[axis]; p.isPartial())
+          value = share(p.reduction, value, at[axis], layout.mesh.axes[axis].size);
+      shard.data.push_back(value);
+    }
+  return shard;
+}
+
+/// Reduces partial axes away, independently of how the partial values came about.
+static Shards reducePartials(Layout layout, Shards shards) {
+  for (unsigned axis = 0; axis < layout.placements.size(); ++axis) {
+    if (!layout.placements[axis].isPartial())
+      continue;
+    Reduction reduction = layout.placements[axis].reduction;
+    Shards next = shards;
+    for (size_t position = 0; position < shards.size(); ++position) {
+      Coordinate at = layout.mesh.coordinateOfPosition(position);
+      int64_t count = layout.mesh.axes[axis].size;
+      for (size_t k = 0; k < shards[position].data.size(); ++k) {
+        double total = 0;
+        for (at[axis] = 0; at[axis] < count; ++at[axis]) {
+          double value = shards[layout.mesh.positionOfCoordinate(at)].data[k];
+          total = at[axis] == 0 ? value : combine(reduction, total, value);
+        }
+        next[position].data[k] = reduction == Reduction::Avg ? total / double(count) : total;
+      }
+    }
+    layout.placements[axis] = Placement::replicate();
+    shards = std::move(next);
+  }
+  return shards;
+}
+
+static void check(const RedistributePlanner &planner, const Layout &from, const Layout &to,
+                  const Indices &shape) {
+  RedistributePlan plan = planner.plan(from, to, shape, 4);
+  ASSERT_TRUE(plan.errors.empty()) << plan.errors[0];
+  Shards shards;
+  for (int64_t position = 0; position < from.mesh.numDevices(); ++position)
+    shards.push_back(expectedShard(from, shape, from.mesh.coordinateOfPosition(position)));
+  std::string trace;
+  Layout at = from.canonicalize(shape);
+  std::set<unsigned> gathered;
+  for (const RedistributeStep &step : plan.steps) {
+    trace += step.str() + "\n";
+    ASSERT_EQ(step.before, at) << trace;
+    ASSERT_TRUE(step.after.validate(shape).empty()) << trace;
+    runStep(step, shape, shards);
+    at = step.after;
+  }
+  ASSERT_EQ(at, to.canonicalize(shape)) << from.str() << " -> " << to.str() << "\n" << trace;
+  ASSERT_LE(plan.steps.size(), 2 * from.placements.size()) << trace;
+  shards = reducePartials(to, std::move(shards));
+  Layout full = to;
+  for (Placement &p : full.placements)
+    if (p.isPartial())
+      p = Placement::replicate();
+  for (int64_t position = 0; position < from.mesh.numDevices(); ++position) {
+    LocalTensor expected = expectedShard(full, shape, to.mesh.coordinateOfPosition(position));
+    ASSERT_EQ(shards[position].shape, expected.shape) << to.str() << "\n" << trace;
+    for (size_t k = 0; k < expected.data.size(); ++k)
+      ASSERT_NEAR(shards[position].data[k], expected.data[k], 1e-9)
+          << from.str() << " -> " << to.str() << " position " << position << "\n"
+          << trace;
+  }
+}
+
+/// All layouts of these placements in all orders, canonical ones only.
+static std::vector<Layout> layoutsOf(const Mesh &mesh, const std::vector<Placement> &choices,
+                                     const Indices &shape) {
+  std::vector<Layout> result;
+  std::vector<size_t> pick(mesh.numAxes(), 0);
+  for (bool more = true; more;) {
+    Layout layout(mesh);
+    for (size_t i = 0; i < pick.size(); ++i)
+      layout.placements[i] = choices[pick[i]];
+    do
+      if (layout.validate(shape).empty() && layout.canonicalize(shape) == layout)
+        result.push_back(layout);
+    while (std::next_permutation(layout.order.begin(), layout.order.end()));
+    size_t i = 0;
+    while (i < pick.size() && ++pick[i] == choices.size())
+      pick[i++] = 0;
+    more = i < pick.size();
+  }
+  return result;
+}
+
+static void checkAllPairs(const Mesh &mesh, const std::vector<Placement> &choices,
+                          const Indices &shape) {
+  auto planner = makeGreedyRedistributePlanner();
+  std::vector<Layout> layouts = layoutsOf(mesh, choices, shape);
+  for (const Layout &from : layouts)
+    for (const Layout &to : layouts) {
+      check(*planner, from, to, shape);
+      if (testing::Test::HasFatalFailure())
+        return;
+    }
+}
+
+static const std::vector<Placement> kPlain{Placement::replicate(), Placement::shard(0),
+                                           Placement::shard(1), Placement::partial()};
+
+TEST(Redistribute, OneAxisAllReductions) {
+  std::vector<Placement> choices = kPlain;
+  for (Reduction r : {Reduction::Avg, Reduction::Min, Reduction::Max, Reduction::Prod})
+    choices.push_back(Placement::partial(r));
+  for (int64_t size : {1, 2, 3, 8})
+    for (const Indices &shape : {Indices{5, 3}, Indices{8, 2}, Indices{1, 1}, Indices{0, 4}})
+      checkAllPairs(Mesh({{"a", size}}), choices, shape);
+}
+
+TEST(Redistribute, TwoAxes) {
+  std::vector<Placement> choices = kPlain;
+  choices.push_back(Placement::partial(Reduction::Max));
+  choices.push_back(Placement::partial(Reduction::Avg));
+  for (const Mesh &mesh : {Mesh({{"a", 2}, {"b", 2}}), Mesh({{"a", 2}, {"b", 4}}),
+                           Mesh({{"a", 3}, {"b", 2}}), Mesh({{"a", 2}, {"b", 2}}, {3, 0, 2, 1})})
+    for (const Indices &shape : {Indices{5, 3}, Indices{8, 8}, Indices{2, 7}})
+      checkAllPairs(mesh, choices, shape);
+}
+
+TEST(Redistribute, ThreeAxes) {
+  Mesh mesh({{"a", 2}, {"b", 2}, {"c", 2}});
+  for (const Indices &shape : {Indices{5, 3}, Indices{8, 4}})
+    checkAllPairs(mesh, kPlain, shape);
+}
+
+TEST(Redistribute, BlocksSizesAndGranules) {
+  std::vector<Placement> choices{Placement::replicate(),
+                                 Placement::shard(0),
+                                 Placement::shard(0, 3),
+                                 Placement::shardGranule(0, 2),
+                                 Placement::shard(0, 1, {5, 1}),
+                                 Placement::shard(0, 1, {0, 12}),
+                                 Placement::shard(0, 2, {1, 5}),
+                                 Placement::shard(1, 1, {1, 2}),
+                                 Placement::partial()};
+  for (const Indices &shape : {Indices{12, 3}, Indices{6, 3}})
+    checkAllPairs(Mesh({{"a", 2}, {"b", 2}}), choices, shape);
+}

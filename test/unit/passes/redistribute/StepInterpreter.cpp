@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/unit/passes/redistribute/StepInterpreter.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardc {
+
+static int64_t numElements(std::span<const int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+}
+
+static LocalTensor zeros(std::vector<int64_t> shape) {
+  LocalTensor tensor{std::move(shape), {}};
+  tensor.data.assign(numElements(tensor.shape), 0.0);
+  return tensor;
+}
+
+/// Copies `length` indices of `dim`, from `fromBegin` in one tensor to `toBegin` in another; all
+/// other dims have equal sizes.
+static void copyRange(const LocalTensor &from, int64_t fromBegin, LocalTensor &to, int64_t toBegin,
+                      int64_t length, int64_t dim) {
+  int64_t outer = numElements(std::span(from.shape).first(dim));
+  int64_t inner = numElements(std::span(from.shape).subspan(dim + 1));
+  for (int64_t o = 0; o < outer; ++o) {
+    auto source = from.data.begin() + (o * from.shape[dim] + fromBegin) * inner;
+    std::copy(source, source + length * inner,
+              to.data.begin() + (o * to.shape[dim] + toBegin) * inner);
+  }
+}
+
+/// The shard of one position, cut out of the range that its axis splits.
+static LocalTensor cut(const LocalTensor &whole, const SplitRange &range, size_t position,
+                       int64_t dim) {
+  std::vector<int64_t> shape = whole.shape;
+  shape[dim] = range.extent(position);
+  LocalTensor shard = zeros(std::move(shape));
+  Run piece = range.pieces[position];
+  for (int64_t b = 0; b < range.blocks; ++b)
+    copyRange(whole, b * (range.n / range.blocks) + piece.begin, shard, b * piece.size(),
+              piece.size(), dim);
+  return shard;
+}
+
+/// Puts the shard of one position in its place in the whole range.
+static void paste(const LocalTensor &shard, const SplitRange &range, size_t position, int64_t dim,
+                  LocalTensor &whole) {
+  Run piece = range.pieces[position];
+  for (int64_t b = 0; b < range.blocks; ++b)
+    copyRange(shard, b * piece.size(), whole, b * (range.n / range.blocks) + piece.begin,
+              piece.size(), dim);
+}
+
+Shards shardTensor(const Layout &layout, const LocalTensor &whole) {
+  Shards shards;
+  for (int64_t position = 0; position < layout.mesh.numDevices(); ++position) {
+    Coordinate coordinate = layout.mesh.coordinateOfPosition(position);
+    LocalTensor shard = whole;
+    for (unsigned axis : layout.order)
+      if (const Placement &p = layout.placements[axis]; p.isShard())
+        shard = cut(shard, splitRange(layout, axis, whole.shape, p.dim, coordinate),
+                    coordinate[axis], p.dim);
+    shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+double combine(Reduction reduction, double a, double b) {
+  switch (reduction) {
+  case Reduction::Sum:
+  case Reduction::Avg:
+    return a + b;
+  case Reduction::Min:
+    return std::min(a, b);
+  case Reduction::Max:
+    return std::max(a, b);
+  case Reduction::Prod:
+    return a * b;
+  }
+  return a;
+}
+
+namespace {
+/// One step for one group of devices.
+class GroupStep {
+public:
+  GroupStep(const RedistributeStep &step, std::span<const int64_t> shape,
+            std::vector<int64_t> positions, Shards &shards)
+      : step(step), shape(shape), positions(std::move(positions)), shards(shards),
+        coordinate(step.before.mesh.coordinateOfPosition(this->positions[0])) {}
+
+  void run() {
+    std::vector<LocalTensor> out(positions.size());
+    for (size_t i = 0; i < positions.size(); ++i)
+      out[i] = result(i);
+    for (size_t i = 0; i < positions.size(); ++i)
+      shards[positions[i]] = std::move(out[i]);
+  }
+
+private:
+  const LocalTensor &in(size_t i) const { return shards[positions[i]]; }
+  SplitRange rangeBefore() const {
+    return splitRange(step.before, step.axis(), shape, step.fromDim, coordinate);
+  }
+  SplitRange rangeAfter() const {
+    return splitRange(step.after, step.axis(), shape, step.dim, coordinate);
+  }
+  LocalTensor reduced() const {
+    LocalTensor total = in(0);
+    for (size_t i = 1; i < positions.size(); ++i)
+      for (size_t k = 0; k < total.data.size(); ++k)
+        total.data[k] = combine(step.reduction, total.data[k], in(i).data[k]);
+    if (step.reduction == Reduction::Avg)
+      for (double &value : total.data)
+        value /= static_cast<double>(positions.size());
+    return total;
+  }
+  LocalTensor emptyRange(const SplitRange &range, const LocalTensor &like) const {
+    std::vector<int64_t> wide = like.shape;
+    wide[step.fromDim] = range.n;
+    return zeros(std::move(wide));
+  }
+  /// Position i's output.
+  LocalTensor result(size_t i) const {
+    switch (step.kind) {
+    case StepKind::AllReduce:
+      return reduced();
+    case StepKind::ReduceScatter:
+      return cut(reduced(), rangeAfter(), i, step.dim);
+    case StepKind::Slice:
+      return cut(in(i), rangeAfter(), i, step.dim);
+    case StepKind::AllGather: {
+      SplitRange range = rangeBefore();
+      LocalTensor whole = emptyRange(range, in(i));
+      for (size_t r = 0; r < positions.size(); ++r)
+        paste(in(r), range, r, step.fromDim, whole);
+      return whole;
+    }
+    case StepKind::AllToAll: {
+      // Every position sends to position i that piece of its shard which i will hold.
+      SplitRange from = rangeBefore(), to = rangeAfter();
+      LocalTensor whole = emptyRange(from, cut(in(0), to, i, step.dim));
+      for (size_t r = 0; r < positions.size(); ++r)
+        paste(cut(in(r), to, i, step.dim), from, r, step.fromDim, whole);
+      return whole;
+    }
+    case StepKind::ToPartial: {
+      LocalTensor value = in(i);
+      bool onOne = step.reduction == Reduction::Sum || step.reduction == Reduction::Prod;
+      if (onOne && i != 0)
+        std::fill(value.data.begin(), value.data.end(), step.reduction == Reduction::Sum ? 0 : 1);
+      return value;
+    }
+    case StepKind::ZeroFill: {
+      SplitRange range = rangeBefore();
+      LocalTensor whole = emptyRange(range, in(i));
+      paste(in(i), range, i, step.fromDim, whole);
+      return whole;
+    }
+    }
+    return {};
+  }
+
+  const RedistributeStep &step;
+  std::span<const int64_t> shape;
+  std::vector<int64_t> positions;
+  Shards &shards;
+  Coordinate coordinate;
+};
+} // namespace
+
+void runStep(const RedistributeStep &step, std::span<const int64_t> shape, Shards &shards) {
+  Mesh byPosition(step.before.mesh.axes); // without device ids, ranks are positions
+  for (std::vector<int64_t> &group : byPosition.groups(step.axes))
+    GroupStep(step, shape, std::move(group), shards).run();
+}
+
+} // namespace shardc
