@@ -109,7 +109,7 @@ def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::Fun
   let description = [{
     The elements under the window at each position become a column (`aten.windows`); the product of the kernels with
     the columns is the result in its final order. A window of one element that visits each needs no columns. Form in:
-    local or scheduled, before `form-kernels`; form out: the same.
+    local or scheduled, before `exec-form-kernels`; form out: the same.
 
     Before:
     ```mlir
