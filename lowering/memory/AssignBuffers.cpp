@@ -218,7 +218,7 @@ LogicalResult EntryLowering::lower(Operation *op) {
     lowerScalar(op);
     return success();
   default:
-    return op->emitOpError("is not in a kernel: run form-kernels first");
+    return op->emitOpError("is not in a kernel: run exec-form-kernels first");
   }
 }
 

@@ -13,7 +13,7 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
     permute its dims and then need it dense, it is computed in that order. Results of the entry are computed in the
     caller's buffers, and operands of a concatenation in their part of it, unless somebody else decides where they are.
     Kernels take their arguments' strides from the memory they are launched on. Form in: local or scheduled stage after
-    `form-kernels`, extents of collectives static (`dist-specialize`) or symbolic.
+    `exec-form-kernels`, extents of collectives static (`dist-specialize`) or symbolic.
 
     ```mlir
     // Before

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --split-input-file | FileCheck %s
 //
 // Collectives on dense buffers. `extents` are those of the whole tensor: gathered and scattered dims included.
 

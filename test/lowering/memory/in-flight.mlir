@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-plan-arena --split-input-file | FileCheck %s
 
 // Memory of a collective in flight is nobody else's until its wait. After %y's last reader here, its memory is free for the
 // next result of that size: but the collective still reads it.

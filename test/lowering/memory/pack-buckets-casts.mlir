@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed | FileCheck %s
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
 
 // Casts and divisions around a bucket are its copy-in and copy-out (B6): they write into its buffer and read from it. Copied
 // are only the 20 elements of 2 bytes that a gather delivers rank by rank; in place are 10 of 2 and 2 x 17 of 4.

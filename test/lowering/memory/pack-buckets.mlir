@@ -1,7 +1,7 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --split-input-file | FileCheck %s
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=grouped --split-input-file | FileCheck %s --check-prefix=GROUPED
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets --split-input-file | FileCheck %s --check-prefix=AUTO
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics --split-input-file -o %t 2>&1 | FileCheck %s --check-prefix=STATS
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=grouped --split-input-file | FileCheck %s --check-prefix=GROUPED
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets --split-input-file | FileCheck %s --check-prefix=AUTO
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics --split-input-file -o %t 2>&1 | FileCheck %s --check-prefix=STATS
 //
 // In place: 2 x 17 elements of 4 bytes. Copied: 16 in and 32 out, and four times two megabytes.
 // STATS-DAG: 8388800{{ +}}copied-bytes

@@ -290,18 +290,28 @@ TEST_F(Checks, CallsThatCannotBe) {
 }
 
 TEST_F(Checks, AProgramErrorEndsAllRanks) {
-  ready();
-  auto results = ranks.each([&](int32_t, shardrt::Model &model) {
-    int64_t ids[] = {1, 2, 3, -1}, extents[] = {4};
-    float sum = 0;
-    shardrt_tensor input = view<const int64_t>(std::span<const int64_t>(ids), extents);
-    shardrt_tensor output = view<float>({&sum, 1}, {}, SHARDRT_LOCAL);
-    model.run("lookup", {&input, 1}, {&output, 1});
-  });
-  for (int32_t r : {0, 1}) // dp 0 has ids 1, 2
-    expectError(results[size_t(r)], SHARDRT_ABORTED, {"index -1 is out of range"});
-  for (int32_t r : {2, 3})
-    expectError(results[size_t(r)], SHARDRT_PROGRAM_ERROR, {"embeddings (model.py:3)"});
+  // Returned at once; recorded by a kernel before a collective, and before one that is started.
+  const std::vector<std::vector<int64_t>> failing = {
+      {1, 2, 3, -2}, {1, 2, -1, 3}, {1, 2, 3, -1}, {1, 2, -1, -1}};
+  for (const std::vector<int64_t> &ids : failing) {
+    Ranks fresh;
+    fresh.create();
+    writeSafetensors(folder.file("good"), parameterFile());
+    fresh.load(folder.file("good"));
+    std::string index = ids[3] == -2 ? "index -2 is out of range" : "index -1 is out of range";
+    auto results = fresh.each([&](int32_t, shardrt::Model &model) {
+      int64_t extents[] = {4};
+      float sum = 0;
+      shardrt_tensor input = view<const int64_t>(std::span<const int64_t>(ids), extents);
+      shardrt_tensor output = view<float>({&sum, 1}, {}, SHARDRT_LOCAL);
+      model.run("lookup", {&input, 1}, {&output, 1});
+    });
+    for (int32_t r : {0, 1}) // dp 0 has ids 1, 2, and must get nothing that was made of a bad one
+      expectError(results[size_t(r)], SHARDRT_ABORTED, {index.c_str()});
+    for (int32_t r : {2, 3})
+      expectError(results[size_t(r)], SHARDRT_PROGRAM_ERROR,
+                  {"embeddings (model.py:3)", index.c_str()});
+  }
 }
 
 TEST_F(Checks, AStuckRankTimesOutWithANamedPlace) {

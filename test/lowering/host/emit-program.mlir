@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --cpu-emit-program --canonicalize --cse | FileCheck %s
+// RUN: shard-opt %s --exec-emit-program --canonicalize --cse | FileCheck %s
 //
 // Entries become functions of the runtime's frame. The numbers are offsets of fields in runtime/abi/shardrt_program.h:
 // shardrt_frame has services at 0, runtime at 8, arena at 16, inputs at 32, parameters at 40 and outputs at 48;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
+#include "lowering/host/Emission.h"
 
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
@@ -10,7 +10,7 @@
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::host {
 namespace {
 
 std::string nameOf(Operation *op) {
@@ -102,4 +102,4 @@ void ProgramTables::writeTo(ModuleOp module) {
   module->setAttr(exec::kOpsAttr, b.getArrayAttr(ops));
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::host

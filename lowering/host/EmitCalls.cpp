@@ -4,8 +4,8 @@
 
 #include "dialects/exec/ElementTypes.h"
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
-#include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/RuntimeAbi.h"
 
 #include "runtime/abi/shardrt_program.h"
 
@@ -17,7 +17,7 @@
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::host {
 namespace {
 
 Type pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
@@ -303,4 +303,4 @@ void populateHostPatterns(const Emission &emission, RewritePatternSet &patterns)
                LowerLaunch, LowerGemm>(emission);
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::host
