@@ -47,8 +47,8 @@ public:
   virtual void prepare(const shardrt_entry &entry, const shardrt_variant &variant,
                        shardrt_frame &frame) = 0;
   /// No collective is in flight any more when it returns. `number` is that of the model's run.
-  virtual void run(const shardrt_entry &entry, const shardrt_variant &variant,
-                   shardrt_frame &frame, uint64_t number) = 0;
+  virtual void run(const shardrt_entry &entry, const shardrt_variant &variant, shardrt_frame &frame,
+                   uint64_t number) = 0;
   /// A collective of the model's own, behind the code that has run; operands are in memory of the
   /// program.
   virtual void collective(const shardrt_collective &collective, Group &group, uint64_t number,

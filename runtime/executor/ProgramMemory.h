@@ -23,11 +23,12 @@ public:
   const Allocator host;
   /// For arena, parameters, staging: all that generated code reads and writes.
   virtual const Allocator &allocator() const = 0;
-  /// Whether generated code can use this memory, the caller's or that of a mapped file, where it is.
+  /// Whether generated code can use this memory, the caller's or that of a mapped file, where it
+  /// is.
   virtual bool reaches(const void *data) const = 0;
 
-  /// Copies a rank's part of a tensor of the caller's, or of a file, to dense memory of the program,
-  /// and back. Strides are in elements.
+  /// Copies a rank's part of a tensor of the caller's, or of a file, to dense memory of the
+  /// program, and back. Strides are in elements.
   virtual void take(void *to, const Slice &part, const void *from, const int64_t *strides,
                     int64_t elementBytes) = 0;
   virtual void give(void *to, const int64_t *strides, const Slice &part, const void *from,

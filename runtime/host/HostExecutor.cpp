@@ -20,7 +20,8 @@ int threadCount(const shardrt_config &config) {
 
 CommStream::Options streamOptions(const ExecutorContext &context) {
   bool communicates = context.config.world_size > 1 && context.program.n_collectives > 0;
-  return {context.config.timeout_s, communicates && !(context.config.flags & SHARDRT_NO_COMM_THREAD),
+  return {context.config.timeout_s,
+          communicates && !(context.config.flags & SHARDRT_NO_COMM_THREAD),
           Link::parse(std::getenv("SHARDRT_LINK"))};
 }
 
@@ -73,8 +74,8 @@ bool HostMemory::holds(const void *data, const void *bytes, size_t count) const 
 }
 
 HostExecutor::HostExecutor(const ExecutorContext &context, std::unique_ptr<ProgramMemory> memory)
-    : Executor(std::move(memory)), communicator(context.communicator), groups(context.groups), events(context.events),
-      log(context.log), self(context.config.rank),
+    : Executor(std::move(memory)), communicator(context.communicator), groups(context.groups),
+      events(context.events), log(context.log), self(context.config.rank),
       pool(threadCount(context.config), uint32_t(context.config.world_size)),
       stream(communicator, transportOf(context), events, streamOptions(context)) {
   scratch.resize(size_t(pool.threads()));
@@ -90,7 +91,9 @@ void HostExecutor::countMemory(shardrt_memory &used) const {
       used.scratch_bytes += buffer.size();
 }
 
-std::string HostExecutor::description() const { return std::to_string(pool.threads()) + " threads"; }
+std::string HostExecutor::description() const {
+  return std::to_string(pool.threads()) + " threads";
+}
 
 void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
                         const shardrt_entry *entry, const std::string &what) {

@@ -99,15 +99,15 @@ private:
   ToyMemory &toy() { return static_cast<ToyMemory &>(memory()); }
 };
 
-constexpr ExecutorKind toyKind{
-    "toy",
-    [](const Manifest &manifest, Problems &problems) {
-      if (manifest.cpu != "generic")
-        problems.add("a toy runs generic programs only, not those for " + manifest.cpu);
-    },
-    [](const ExecutorContext &context) -> std::unique_ptr<Executor> {
-      return std::make_unique<ToyExecutor>(context);
-    }};
+constexpr ExecutorKind toyKind{"toy",
+                               [](const Manifest &manifest, Problems &problems) {
+                                 if (manifest.cpu != "generic")
+                                   problems.add("a toy runs generic programs only, not those for " +
+                                                manifest.cpu);
+                               },
+                               [](const ExecutorContext &context) -> std::unique_ptr<Executor> {
+                                 return std::make_unique<ToyExecutor>(context);
+                               }};
 
 /// Four models of the hand-written artifact, as one for the toy target.
 class Toy : public ::testing::Test {
@@ -168,9 +168,8 @@ TEST_F(Toy, RunsWhatTheHostRuns) {
         int64_t in[] = {rows, depth}, out[] = {rows, columns};
         float total = 0;
         shardrt_tensor input = shardrt::view<const float>(x, in);
-        shardrt_tensor outputs[] = {
-            shardrt::view<float>(y[rank], out),
-            shardrt::view<float>({&total, 1}, {}, SHARDRT_LOCAL)};
+        shardrt_tensor outputs[] = {shardrt::view<float>(y[rank], out),
+                                    shardrt::view<float>({&total, 1}, {}, SHARDRT_LOCAL)};
         try {
           models[rank]->run("forward", {&input, 1}, outputs);
         } catch (const Failure &failure) {
