@@ -23,7 +23,7 @@ def Exec_Dialect : Dialect {
     - entries (`exec.entry`): straight-line code over memrefs. Their arguments are the rank's inputs,
       parameters and outputs, told apart by `exec.argument`;
     - kernels (`exec.kernel`): leaf functions over memrefs. No two arguments share memory, unless neither is
-      written.
+      written. `exec.writes` has the numbers of the arguments that are written, each exactly once.
   }];
 }
 

@@ -136,4 +136,29 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
                     Statistic<"symbolic", "symbolic", "Entries without one: their sizes depend on symbols">];
 }
 
+def VerifyBuffers : Pass<"exec-verify-buffers", "::mlir::ModuleOp"> {
+  let summary = "Checks that entries read nothing before it is written, and write all that they return";
+  let description = [{
+    Goes through the host program and keeps, for each buffer of the arena and each output, which elements have been
+    written: parts of a concatenation or of a packed bucket are counted element for element, as sets of strided views.
+    What a kernel writes is in its `exec.writes`; a collective that is in flight has written its outputs when it is
+    waited for. Symbols have typical values here. It reports, all at once:
+
+    - a read of an element that nothing has written;
+    - an output of which an element is not written when the entry returns;
+    - a write to an input, a parameter or a constant;
+    - a kernel or product that gets an element to write through one operand, and through another one, too.
+
+    ```mlir
+    func.func @f(%y: memref<4xf32> {exec.argument = "output"}) attributes {exec.entry} {
+      %0 = exec.alloc : memref<4xf32>
+      exec.launch @relu(%0, %y) : memref<4xf32>, memref<4xf32>
+      return
+    }
+    // error: 'exec.launch' reads element 0 of a buffer of type memref<4xf32>, which nothing has written
+    ```
+  }];
+  let statistics = [Statistic<"entries", "entries-checked", "Entries looked at">];
+}
+
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD
