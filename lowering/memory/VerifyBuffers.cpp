@@ -90,15 +90,15 @@ StridedRegion BufferVerifier::dense(MemRefType type,
 void BufferVerifier::addArguments() {
   for (BlockArgument argument : entry.getArguments()) {
     unsigned number = argument.getArgNumber();
-    auto kind = entry.getArgAttrOfType<StringAttr>(number, exec::kArgumentAttr);
+    auto kind = entry.getArgAttrOfType<exec::ArgumentKindAttr>(number, exec::kArgumentAttr);
     if (!kind)
       violations.add(entry.getLoc(), "the entry '" + entry.getName() + "' does not say with '" +
                                          exec::kArgumentAttr + "' what argument " + Twine(number) +
                                          " is");
     Contents &state = contents[argument];
-    state.complete = state.isConstant = kind && kind.getValue() != "output";
+    state.complete = state.isConstant = kind && kind.getValue() != exec::ArgumentKind::Output;
     auto type = cast<MemRefType>(argument.getType());
-    auto extents = entry.getArgAttrOfType<ArrayAttr>(number, kArgumentExtentsAttr);
+    auto extents = entry.getArgAttrOfType<ArrayAttr>(number, exec::kExtentsAttr);
     if (type.hasStaticShape() || extents)
       state.whole = dense(type, [&](unsigned dim) { return estimator.value(extents[dim]); });
   }
@@ -259,8 +259,9 @@ void BufferVerifier::finish(func::ReturnOp op) {
       write(op, output);
   unsigned output = 0;
   for (BlockArgument argument : entry.getArguments()) {
-    auto kind = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), exec::kArgumentAttr);
-    if (!kind || kind.getValue() != "output")
+    auto kind = entry.getArgAttrOfType<exec::ArgumentKindAttr>(argument.getArgNumber(),
+                                                               exec::kArgumentAttr);
+    if (!kind || kind.getValue() != exec::ArgumentKind::Output)
       continue;
     if (std::optional<int64_t> element = missing({argument, std::nullopt}))
       violations.add(op.getLoc(), "the entry '" + entry.getName() +
