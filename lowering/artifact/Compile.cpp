@@ -50,6 +50,7 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
   memory::AccountMemoryOptions account;
   account.sizes.assign(memorySizes.begin(), memorySizes.end());
   pm.addPass(memory::createVerifyBuffers());
+  pm.addPass(memory::createVerifySequence());
   pm.addPass(memory::createAccountMemory(account));
   pm.addPass(createVerifyKernels());
   OpPassManager &kernels = pm.nest<func::FuncOp>();

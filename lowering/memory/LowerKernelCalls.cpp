@@ -88,8 +88,9 @@ void rewriteKernel(func::FuncOp kernel, ArrayRef<Type> types) {
   SmallVector<int64_t> written;
   for (auto [i, result] : llvm::enumerate(terminator->getOperands())) {
     Value target = block.addArgument(types[count + i], loc);
-    if (!llvm::is_contained(cast<MemRefType>(types[count + i]).getShape(), 0))
-      written.push_back(count + i);
+    if (llvm::is_contained(cast<MemRefType>(types[count + i]).getShape(), 0))
+      continue; // on this rank
+    written.push_back(count + i);
     auto type = cast<MemRefType>(target.getType());
     Value stored =
         castTo(builder, loc, result, RankedTensorType::get(type.getShape(), type.getElementType()));

@@ -161,4 +161,25 @@ def VerifyBuffers : Pass<"exec-verify-buffers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"entries", "entries-checked", "Entries looked at">];
 }
 
+def VerifySequence : Pass<"exec-verify-sequence", "::mlir::ModuleOp"> {
+  let summary = "Checks that entries of different ranks run the same collectives in the same order";
+  let description = [{
+    Where shards are uneven, `dist-specialize` makes several functions of one, and each rank runs one of them. This pass
+    compares their host programs: every collective must have the same kind, reduction, group, element types, dims and
+    sources as its counterpart, and must be started or run at once on all of them. `dist-verify-schedule` says so of
+    the scheduled stage; here it is said again after buffers are assigned and buckets are packed. A difference
+    would be ranks that wait for each other.
+
+    ```mlir
+    // 'f' and 'f_1' are the variants of one function.
+    func.func @f(...) attributes {exec.entry} {
+      exec.collective all_reduce sum over #tp ...
+    func.func @f_1(...) attributes {exec.entry} {
+      exec.collective all_reduce max over #tp ...
+    // error: 'f' and 'f_1', which are one function on different ranks, do not agree about collective 0: the reductions differ
+    ```
+  }];
+  let statistics = [Statistic<"collectives", "collectives-compared", "Collectives of the first variant of each function">];
+}
+
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// exec-verify-buffers: the host program reads what has been written, and writes all that it returns.
+// exec-verify-buffers: the host program reads what has been written, and writes all that it
+// returns.
 
 #include "lowering/memory/BufferLifetimes.h"
 #include "lowering/memory/Passes.h"
@@ -202,9 +203,8 @@ void BufferVerifier::visit(Operation *op) {
   if (auto alloc = dyn_cast<exec::AllocOp>(op)) {
     ValueRange sizes = alloc.getSizes();
     MemRefType type = alloc.getBuffer().getType();
-    contents[alloc.getBuffer()].whole = dense(type, [&](unsigned dim) {
-      return estimator.value(sizes[type.getDynamicDimIndex(dim)]);
-    });
+    contents[alloc.getBuffer()].whole = dense(
+        type, [&](unsigned dim) { return estimator.value(sizes[type.getDynamicDimIndex(dim)]); });
     return;
   }
   if (auto constant = dyn_cast<memref::GetGlobalOp>(op)) {

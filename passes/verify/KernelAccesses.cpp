@@ -87,9 +87,9 @@ bool KernelAccesses::visitMove(Operation *op, const Fields &fields) {
   if (auto branch = dyn_cast<BranchOpInterface>(op)) {
     for (unsigned i = 0; i < op->getNumSuccessors(); ++i) {
       SuccessorOperands operands = branch.getSuccessorOperands(i);
-      for (auto [argument, value] :
-           llvm::zip(op->getSuccessor(i)->getArguments().drop_front(operands.getProducedOperandCount()),
-                     operands.getForwardedOperands()))
+      for (auto [argument, value] : llvm::zip(
+               op->getSuccessor(i)->getArguments().drop_front(operands.getProducedOperandCount()),
+               operands.getForwardedOperands()))
         alias(argument, memoryOf.lookup(value));
     }
     return true;
@@ -114,8 +114,8 @@ void KernelAccesses::visitCall(Operation *op) {
   if (FlatSymbolRefAttr callee = call.getCalleeAttr()) {
     Operation *function = symbols.lookupNearestSymbolFrom(op, callee);
     bool isExternal = !function || cast<FunctionOpInterface>(function).isExternal();
-    if (isExternal && llvm::any_of(call.getArgOperands(),
-                                   [&](Value value) { return memoryOf.contains(value); }))
+    if (isExternal &&
+        llvm::any_of(call.getArgOperands(), [&](Value value) { return memoryOf.contains(value); }))
       opaque.push_back(op);
     return enter(function, call.getArgOperands(), Fields());
   }
@@ -149,8 +149,8 @@ void KernelAccesses::visit(Operation *op, const Fields &fields) {
   if (!effects) {
     bool isOpaque = !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
                     !op->hasTrait<OpTrait::IsTerminator>();
-    if (isOpaque && llvm::any_of(op->getOperands(),
-                                 [&](Value value) { return memoryOf.contains(value); }))
+    if (isOpaque &&
+        llvm::any_of(op->getOperands(), [&](Value value) { return memoryOf.contains(value); }))
       opaque.push_back(op);
     return;
   }

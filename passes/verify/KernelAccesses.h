@@ -23,19 +23,22 @@ struct MemoryAccess {
 
 class KernelAccesses {
 public:
-  /// Follows views, loop bodies that are functions of their own, and tasks of the runtime's threads.
+  /// Follows views, loop bodies that are functions of their own, and tasks of the runtime's
+  /// threads.
   KernelAccesses(mlir::FunctionOpInterface kernel, mlir::SymbolTableCollection &symbols);
 
   /// In program order. `memory` is an argument of the kernel, or one of `buffers`.
   llvm::ArrayRef<MemoryAccess> of(mlir::Value memory) const;
+  /// The argument or buffer that a value is, or is a part of; null for what is no memory.
+  mlir::Value memoryBehind(mlir::Value value) const { return memoryOf.lookup(value); }
   /// What the kernel allocates.
   llvm::ArrayRef<mlir::Value> buffers() const { return allocated; }
   /// Ops that get memory and do not say what they do with it.
   llvm::ArrayRef<mlir::Operation *> unknown() const { return opaque; }
 
 private:
-  /// Memory of which parts of a function's arguments are, while the function is visited: fields of a
-  /// struct whose address is the first argument.
+  /// Memory of which parts of a function's arguments are, while the function is visited: fields of
+  /// a struct whose address is the first argument.
   using Fields = llvm::SmallDenseMap<int64_t, mlir::Value>;
 
   void visitFunction(mlir::FunctionOpInterface function, const Fields &fields);

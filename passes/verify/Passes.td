@@ -66,6 +66,7 @@ def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
       from what was read there, as each step of a reduction, is an update and no second write);
     - a write to an argument that is no destination;
     - a buffer of the kernel's own that is read before anything is written to it;
+    - a write in a parallel loop to a place that does not depend on the iteration;
     - an op that gets memory and does not say what it does with it.
 
     That *all* elements of a destination are written is not proved here: `shard-run --check` finds those that are not.

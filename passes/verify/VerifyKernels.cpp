@@ -9,6 +9,7 @@
 #include "passes/verify/Violations.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_VERIFYKERNELS
@@ -34,6 +35,8 @@ private:
     violations.add(place, "kernel '" + kernel.getName() + "' " + what);
   }
   void checkDestination(unsigned number, ArrayRef<MemoryAccess> list);
+  void checkIterations(exec::ParallelOp loop);
+  bool isItsOwn(const MemoryAccess &access, Value memory, const DenseSet<Value> &varying);
 
   FunctionOpInterface kernel;
   KernelAccesses accesses;
@@ -45,7 +48,8 @@ void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> li
   const MemoryAccess *first = nullptr;
   for (const MemoryAccess &access : list) {
     if (!first && access.reads)
-      return add(access.op->getLoc(), "reads " + argument + ", a destination, before it is written");
+      return add(access.op->getLoc(),
+                 "reads " + argument + ", a destination, before it is written");
     if (!access.writes || access.updates)
       continue;
     if (first)
@@ -56,6 +60,39 @@ void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> li
   if (!first)
     add(kernel.getLoc(),
         "never writes " + argument + ": every destination is written exactly once");
+}
+
+/// Whether each iteration writes another part of `memory`, as far as the operands say.
+bool KernelVerifier::isItsOwn(const MemoryAccess &access, Value memory,
+                              const DenseSet<Value> &varying) {
+  return llvm::any_of(access.op->getOperands(), [&](Value operand) {
+    bool isPlace = operand.getType().isIndex() || accesses.memoryBehind(operand) == memory;
+    return isPlace && varying.contains(operand);
+  });
+}
+
+/// Iterations run on several threads: what they share they may only read.
+void KernelVerifier::checkIterations(exec::ParallelOp loop) {
+  if (std::optional<int64_t> count = getConstantIntValue(loop.getCount()); count && *count <= 1)
+    return;
+  DenseSet<Value> varying{loop.getInductionVariable()};
+  llvm::SmallPtrSet<Operation *, 32> inside;
+  loop.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    inside.insert(op);
+    if (llvm::none_of(op->getOperands(), [&](Value value) { return varying.contains(value); }))
+      return;
+    varying.insert(op->result_begin(), op->result_end());
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        varying.insert(argument);
+  });
+  SmallVector<Value> shared(kernel.getArguments());
+  llvm::copy_if(accesses.buffers(), std::back_inserter(shared),
+                [&](Value buffer) { return !inside.contains(buffer.getDefiningOp()); });
+  for (Value memory : shared)
+    for (const MemoryAccess &access : accesses.of(memory))
+      if (access.writes && inside.contains(access.op) && !isItsOwn(access, memory, varying))
+        add(access.op->getLoc(), "writes one place in all iterations of a parallel loop");
 }
 
 void KernelVerifier::verify() {
@@ -87,6 +124,7 @@ void KernelVerifier::verify() {
       if (access.writes)
         add(access.op->getLoc(), "writes argument " + Twine(number) + ", which is no destination");
   }
+  kernel->walk([&](exec::ParallelOp loop) { checkIterations(loop); });
   for (Value buffer : accesses.buffers())
     if (ArrayRef<MemoryAccess> list = accesses.of(buffer); !list.empty() && list.front().reads)
       add(list.front().op->getLoc(), "reads a buffer of its own before it is written");

@@ -155,9 +155,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<Communicator>
-makeTableCommunicator(const shardrt_communicator_functions &functions, void *context, int32_t rank,
-                      int32_t worldSize) {
+std::unique_ptr<Communicator> makeTableCommunicator(const shardrt_communicator_functions &functions,
+                                                    void *context, int32_t rank,
+                                                    int32_t worldSize) {
   Problems problems;
   if (functions.struct_bytes != sizeof functions) {
     problems.add("struct_bytes is " + std::to_string(functions.struct_bytes) + ", this runtime (" +
@@ -175,8 +175,7 @@ makeTableCommunicator(const shardrt_communicator_functions &functions, void *con
   if (worldSize < 1)
     problems.add("world_size is " + std::to_string(worldSize));
   else if (rank < 0 || rank >= worldSize)
-    problems.add("rank is " + std::to_string(rank) + " in a world of " +
-                 std::to_string(worldSize));
+    problems.add("rank is " + std::to_string(rank) + " in a world of " + std::to_string(worldSize));
   problems.raise(SHARDRT_INVALID_ARGUMENT, "communicator");
   return std::make_unique<TableCommunicator>(functions, context, uint32_t(rank),
                                              uint32_t(worldSize));

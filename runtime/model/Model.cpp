@@ -75,6 +75,7 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config)
       log(config.log_level, config.rank, config.log, config.log_context),
       allocator{config.alloc, config.free, config.alloc_context}, timeout(config.timeout_s),
       usesCollectives(config.world_size > 1 && artifact.program->n_collectives > 0),
+      checksMemory(config.flags & SHARDRT_CHECK_MEMORY),
       endpoint(config.communicator
                    ? config.communicator->endpoint
                    : std::make_shared<Endpoint>(std::move(makeLocalWorld(1).front()))),
@@ -82,7 +83,8 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config)
       events(config.flags & SHARDRT_RECORD_EVENTS, config.rank),
       pool(threadCount(config), uint32_t(config.world_size)),
       stream(communicator, *communicator.hostTransport(), events,
-             {config.timeout_s, usesCollectives && !(config.flags & SHARDRT_NO_COMM_THREAD),
+             {config.timeout_s,
+              usesCollectives && !checksMemory && !(config.flags & SHARDRT_NO_COMM_THREAD),
               Link::parse(std::getenv("SHARDRT_LINK"))}) {
   checkArtifact(artifact, config);
   scratch.resize(size_t(pool.threads()));

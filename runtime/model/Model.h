@@ -103,6 +103,7 @@ private:
   const Allocator allocator;
   const double timeout;
   const bool usesCollectives;               ///< of more than one rank
+  const bool checksMemory;                  ///< SHARDRT_CHECK_MEMORY
   const std::shared_ptr<Endpoint> endpoint; ///< of an own world of one, if none was given
   Communicator &communicator;
   const std::optional<shardc::Coordinate> coordinate;

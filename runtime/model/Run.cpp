@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One run of an entry: shapes, the caller's tensors in and out, the generated code.
+#include "runtime/executor/WriteCheck.h"
 #include "runtime/model/Model.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Types.h"
@@ -281,7 +282,7 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
 
   compareRanks();
   running = &entry;
-  if (entry.variant) {
+  auto call = [&] {
     if (events.enabled)
       events.addRun(*entry.program, Clock::now());
     int32_t result = entry.variant->run(&frame);
@@ -289,6 +290,17 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
     checkCall(result, spec.name);
     if (std::optional<Failure> failure = stream.drain())
       throw Failure(*failure);
+  };
+  if (entry.variant && checksMemory) {
+    std::vector<CheckedMemory> memory{{arena.data(), size_t(plan.arenaBytes), "", 1}};
+    for (size_t o = 0; o < out.size(); ++o) {
+      size_t bytes = size_t(typeBytes(spec.outputs[o].type));
+      size_t elements = out[o].data ? size_t(plan.shapes.outputs[o].elements()) : 0;
+      memory.push_back({out[o].data, elements * bytes, spec.outputs[o].name, bytes});
+    }
+    WriteCheck().run(frame, entry.program->ops, entry.program->n_ops, std::move(memory), call);
+  } else if (entry.variant) {
+    call();
   }
   for (size_t u = 0; u < outputs.size(); ++u) {
     size_t o = spec.userOutputs[u];

@@ -98,6 +98,23 @@ func.func private @tiles(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>
 }
 
 // -----
+// Iterations run on several threads: neither a destination nor a buffer outside the loop is theirs together.
+func.func private @race(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %t = memref.alloc() : memref<1xf32>
+  exec.parallel %i to %c4 grain 1 {
+    %0 = memref.load %x[%i] : memref<4xf32>
+    // expected-note@+1 {{also here}}
+    memref.store %0, %t[%c0] : memref<1xf32>
+    %1 = memref.load %t[%c0] : memref<1xf32>
+    // expected-error@+1 {{kernel 'race' writes one place in all iterations of a parallel loop}}
+    memref.store %1, %y[%c0] : memref<4xf32>
+  }
+  return
+}
+
+// -----
 // Loops: the second store is not computed from what the first has left.
 func.func private @loops(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %c0 = arith.constant 0 : index

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --exec-verify-kernels | FileCheck %s
 // RUN: shard-opt %s --exec-verify-kernels --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
-// RUN: shard-opt %s --aten-to-linalg --fuse-kernel-ops --cpu-lower-kernels --cpu-lower-to-llvm | FileCheck %s --check-prefix=LLVM
+// RUN: shard-opt %s --aten-to-linalg --linalg-fuse-kernel-ops --cpu-lower-kernels --cpu-lower-to-llvm | FileCheck %s --check-prefix=LLVM
 //
 // Kernels that keep their promise, on the way to LLVM's dialect: whether a loop body or a task writes, and after a
 // reduction has updated what it began with.

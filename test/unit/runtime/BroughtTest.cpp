@@ -34,8 +34,8 @@ protected:
     results = ranks.each([&](int32_t rank, shardrt::Model &model) {
       int64_t in[] = {rows, depth}, out[] = {rows, columns};
       float total = 0;
-      shardrt_tensor input = badOnRankZero && rank == 0 ? view<const double>(bad, in)
-                                                        : view<const float>(x, in);
+      shardrt_tensor input =
+          badOnRankZero && rank == 0 ? view<const double>(bad, in) : view<const float>(x, in);
       shardrt_tensor outputs[] = {view<float>(y[size_t(rank)], out), view<float>({&total, 1}, {})};
       model.run("forward", {&input, 1}, outputs);
     });
@@ -153,9 +153,9 @@ TEST(BroughtTables, ThatCannotBeUsed) {
   expectError(create(&none, 0, 0), SHARDRT_INVALID_ARGUMENT,
               {"struct_bytes is 0, this runtime (shardrt.h 1.1) knows", "world_size is 0"});
   none.struct_bytes = sizeof none;
-  expectError(create(&none, 2, 2), SHARDRT_INVALID_ARGUMENT,
-              {"exchange is null", "transfer is null", "abort is null",
-               "rank is 2 in a world of 2"});
+  expectError(
+      create(&none, 2, 2), SHARDRT_INVALID_ARGUMENT,
+      {"exchange is null", "transfer is null", "abort is null", "rank is 2 in a world of 2"});
   EXPECT_EQ(communicator, nullptr);
   shardrt_communicator_functions good = TableEnd::functions();
   EXPECT_EQ(shardrt_communicator_create(&good, nullptr, 0, 1, nullptr, nullptr),

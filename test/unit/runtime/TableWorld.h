@@ -37,22 +37,22 @@ struct TableEnd {
     TableEnd &end = of(context);
     std::vector<uint32_t> all(end.world->size());
     std::iota(all.begin(), all.end(), 0u);
-    return report(
-        end.world->meet({end.rank, all, e->topic, e, e->run, e->timeout_s},
-                        [](const std::vector<const void *> &payloads) -> std::string {
-                          for (const void *to : payloads)
-                            for (size_t r = 0; r < payloads.size(); ++r) {
-                              auto &t = *static_cast<const shardrt_exchange *>(to);
-                              auto &f = *static_cast<const shardrt_exchange *>(payloads[r]);
-                              if (t.bytes != f.bytes)
-                                return "exchanges of different sizes";
-                              if (f.bytes > 0)
-                                std::memcpy(static_cast<char *>(t.all) + r * f.bytes, f.mine,
-                                            size_t(f.bytes));
-                            }
-                          return "";
-                        }),
-        message);
+    return report(end.world->meet({end.rank, all, e->topic, e, e->run, e->timeout_s},
+                                  [](const std::vector<const void *> &payloads) -> std::string {
+                                    for (const void *to : payloads)
+                                      for (size_t r = 0; r < payloads.size(); ++r) {
+                                        auto &t = *static_cast<const shardrt_exchange *>(to);
+                                        auto &f =
+                                            *static_cast<const shardrt_exchange *>(payloads[r]);
+                                        if (t.bytes != f.bytes)
+                                          return "exchanges of different sizes";
+                                        if (f.bytes > 0)
+                                          std::memcpy(static_cast<char *>(t.all) + r * f.bytes,
+                                                      f.mine, size_t(f.bytes));
+                                      }
+                                    return "";
+                                  }),
+                  message);
   }
 
   static shardrt_status transfer(void *context, const shardrt_transfer *t, char *message) {
@@ -110,8 +110,8 @@ struct TableEnd {
         reduced[p].resize(size_t(all[p]->count) * bytes);
         void *to = reduced[p].data();
         if (all[p]->count > 0)
-          shardc::rt::reduceFunction(first.type, uint32_t(first.reduction))(
-              sources, {&to, 1}, size_t(all[p]->count));
+          shardc::rt::reduceFunction(first.type, uint32_t(first.reduction))(sources, {&to, 1},
+                                                                            size_t(all[p]->count));
       }
       }
     for (size_t p = 0; p < n; ++p)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A communicator brought through the C table: with all-to-alls alone, and with every kind.
-#include "test/unit/runtime/Ranks.h"
 #include "test/unit/runtime/TableWorld.h"
+#include "test/unit/runtime/Ranks.h"
 
 using namespace shardc::rt;
 using test::TableEnd, test::ToyWorld;
@@ -28,8 +28,8 @@ std::unique_ptr<Communicator> alone(const shardrt_communicator_functions &functi
                                     void *context) {
   return makeTableCommunicator(functions, context, 0, 2);
 }
-shardrt_communicator_functions
-failing(shardrt_status (*transfer)(void *, const shardrt_transfer *, char *)) {
+shardrt_communicator_functions failing(shardrt_status (*transfer)(void *, const shardrt_transfer *,
+                                                                  char *)) {
   shardrt_communicator_functions functions{};
   functions.struct_bytes = sizeof functions;
   functions.exchange = [](void *, const shardrt_exchange *, char *) {
@@ -81,8 +81,7 @@ TEST(Table, AnErrorEndsTheWorldOnceAndStays) {
   }
   EXPECT_EQ(calls, 1);
   end->abort(SHARDRT_ABORTED, "again");
-  EXPECT_EQ(aborts,
-            std::vector<std::string>{"broadcast.3 (embed (gpt.py:7)): the cable is cut"});
+  EXPECT_EQ(aborts, std::vector<std::string>{"broadcast.3 (embed (gpt.py:7)): the cable is cut"});
 }
 
 TEST(Table, NothingIsCalledAfterAnAbort) {
@@ -102,8 +101,9 @@ TEST(Table, NothingIsCalledAfterAnAbort) {
 }
 
 TEST(Table, WrongAnswersAreErrors) {
-  auto noStatus = alone(
-      failing([](void *, const shardrt_transfer *, char *) { return shardrt_status(-7); }), nullptr);
+  auto noStatus =
+      alone(failing([](void *, const shardrt_transfer *, char *) { return shardrt_status(-7); }),
+            nullptr);
   test::Outcome outcome = broadcast(*noStatus);
   EXPECT_EQ(outcome.status, SHARDRT_INTERNAL);
   EXPECT_NE(outcome.message.find("gave no reason (it returned -7, which is no status)"),

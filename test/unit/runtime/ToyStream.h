@@ -34,8 +34,8 @@ public:
     std::lock_guard lock(mutex);
     return queue.empty();
   }
-  /// Until everything that was pushed has run. `poll` is called meanwhile, and once after it; it may
-  /// throw.
+  /// Until everything that was pushed has run. `poll` is called meanwhile, and once after it; it
+  /// may throw.
   void wait(const std::function<void()> &poll) {
     while (!idle()) {
       poll();

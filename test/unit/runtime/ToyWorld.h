@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A world for tests that shares nothing with the runtime's own: threads meet under one lock, and the
-// last to arrive does the work of all while the others wait. Slow and simple.
+// A world for tests that shares nothing with the runtime's own: threads meet under one lock, and
+// the last to arrive does the work of all while the others wait. Slow and simple.
 #ifndef SHARDC_TEST_UNIT_RUNTIME_TOYWORLD_H
 #define SHARDC_TEST_UNIT_RUNTIME_TOYWORLD_H
 
@@ -169,10 +169,7 @@ private:
   static std::string list(const std::vector<uint32_t> &numbers) {
     std::string text = numbers.size() == 1 ? "rank " : "ranks ";
     for (size_t i = 0; i < numbers.size(); ++i)
-      text += (i == 0                    ? ""
-               : i + 1 == numbers.size() ? " and "
-                                         : ", ") +
-              std::to_string(numbers[i]);
+      text += (i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ") + std::to_string(numbers[i]);
     return text;
   }
 

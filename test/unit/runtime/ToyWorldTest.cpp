@@ -2,9 +2,9 @@
 //
 // A communicator that nobody else knows of, in both forms: one moves data in host memory, the other
 // enqueues on streams of a toy device.
+#include "test/unit/runtime/ToyWorld.h"
 #include "runtime/comm/Share.h"
 #include "test/unit/runtime/Ranks.h"
-#include "test/unit/runtime/ToyWorld.h"
 
 #include <numeric>
 
@@ -23,8 +23,8 @@ public:
   uint32_t rank() const override { return self; }
   Group &group(std::span<const uint32_t> members) override {
     auto position = uint32_t(std::find(members.begin(), members.end(), self) - members.begin());
-    groups.push_back(std::make_unique<Group>(
-        std::vector<uint32_t>(members.begin(), members.end()), position));
+    groups.push_back(
+        std::make_unique<Group>(std::vector<uint32_t>(members.begin(), members.end()), position));
     return *groups.back();
   }
   std::vector<std::string> exchange(const Topic &topic, std::string_view mine,
@@ -33,15 +33,15 @@ public:
     std::vector<uint32_t> everybody(worldSize());
     std::iota(everybody.begin(), everybody.end(), 0u);
     std::pair<std::string_view, std::vector<std::string> *> payload(mine, &all);
-    raise(topic.name, world->meet({self, everybody, topic.name, &payload, topic.run, left(deadline)},
-                                  [](const std::vector<const void *> &payloads) {
-                                    for (const void *to : payloads)
-                                      for (const void *from : payloads)
-                                        static_cast<const decltype(payload) *>(to)->second
-                                            ->emplace_back(
-                                                static_cast<const decltype(payload) *>(from)->first);
-                                    return std::string();
-                                  }));
+    raise(topic.name,
+          world->meet({self, everybody, topic.name, &payload, topic.run, left(deadline)},
+                      [](const std::vector<const void *> &payloads) {
+                        for (const void *to : payloads)
+                          for (const void *from : payloads)
+                            static_cast<const decltype(payload) *>(to)->second->emplace_back(
+                                static_cast<const decltype(payload) *>(from)->first);
+                        return std::string();
+                      }));
     return all;
   }
   HostTransport *hostTransport() override { return this; }
@@ -138,8 +138,8 @@ TEST(ToyDevice, CollectivesAreEnqueuedOneBehindTheOther) {
   // Each sums what the one before left: 1, 3, 9, ...; nobody waits in between.
   constexpr int count = 12;
   test::Collective sum(SHARDRT_ALL_REDUCE, SHARDRT_SUM, {{SHARDRT_I64, 1, -1, -1}});
-  auto outcomes = test::runRanks(
-      toy<ToyDeviceCommunicator>("stream").make(3), [&](Communicator &end) {
+  auto outcomes =
+      test::runRanks(toy<ToyDeviceCommunicator>("stream").make(3), [&](Communicator &end) {
         int64_t value[] = {1}, extent = 1;
         Group &group = end.group(std::vector<uint32_t>{0, 1, 2});
         shardrt_collective_tensor tensor{value, value, &extent, nullptr, nullptr};

@@ -108,7 +108,8 @@ TEST(StridedRegion, agreesForPartsOfOneTensor) {
   EXPECT_LT(covered, 3500);
 }
 
-/// Columns of a tensor that is far too large to look at its elements, as a concatenation writes them.
+/// Columns of a tensor that is far too large to look at its elements, as a concatenation writes
+/// them.
 TEST(StridedRegion, doesNotCountElements) {
   int64_t rows = 1 << 30, width = 3 * 768;
   std::vector<StridedRegion> columns;
