@@ -53,6 +53,7 @@ template <typename... Kinds> bool isOneOf(Operation *, Attribute value) {
 constexpr Known known[] = {
     {kEntryAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kKernelAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
+    {kWritesAttr, isFunction, "function", isOneOf<DenseI64ArrayAttr>, "list of argument numbers"},
     {kOutlinedAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kCanFailAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kArenaBytesAttr, isFunction, "function",

@@ -39,6 +39,7 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
   pm.addPass(memory::createAssignBuffers());
+  pm.addPass(memory::createVerifyBuffers());
   memory::PackBucketsOptions buckets;
   buckets.form = bucketForm;
   pm.addPass(memory::createPackBuckets(buckets));
@@ -48,7 +49,10 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
   pm.addPass(memory::createPlanArena());
   memory::AccountMemoryOptions account;
   account.sizes.assign(memorySizes.begin(), memorySizes.end());
+  pm.addPass(memory::createVerifyBuffers());
+  pm.addPass(memory::createVerifySequence());
   pm.addPass(memory::createAccountMemory(account));
+  pm.addPass(createVerifyKernels());
   OpPassManager &kernels = pm.nest<func::FuncOp>();
   kernels.addPass(createAtenToLinalg());
   kernels.addPass(createFuseKernelOps());

@@ -241,8 +241,15 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     }
     entry.addArgument(pointer, loc); // the frame
     entry.addArgument(pointer, loc); // the location of the launch
-    for (unsigned i = 0; i < count; ++i)
+    auto writes = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr);
+    SmallVector<int64_t> written;
+    for (unsigned i = 0; i < count; ++i) {
+      if (writes && llvm::is_contained(writes.asArrayRef(), i))
+        written.push_back(entry.getNumArguments() - count);
       addArguments(entry, passed[i], entry.getArgument(i).getType(), loc);
+    }
+    if (writes)
+      kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(written));
     ArrayRef<BlockArgument> rest = entry.getArguments().drop_front(count + 2);
     for (unsigned i = 0; i < count; ++i)
       entry.getArgument(i).replaceAllUsesWith(passed[i].rebuild(builder, loc, rest));

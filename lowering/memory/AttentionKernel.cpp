@@ -455,6 +455,8 @@ func::FuncOp buildAttentionKernel(Location loc, ArrayRef<Type> arguments,
   auto kernel = func::FuncOp::create(loc, "attention", builder.getFunctionType(arguments, {}));
   kernel.setPrivate();
   kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
+  int64_t result = static_cast<int64_t>(arguments.size()) - 1;
+  kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(result));
   kernel.addEntryBlock();
   AttentionBuilder(kernel, options).build();
   return kernel;

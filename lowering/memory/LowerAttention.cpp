@@ -71,6 +71,8 @@ struct Attention {
     }
     StridedView target = program.destination(op.getResult(), *sizes, /*mustBeDense=*/false);
     program.views[op.getResult()] = target;
+    if (hasNoElements(*sizes))
+      return success();
     StridedView place = normalizeTarget(target, *sizes);
     operands.push_back(place);
 

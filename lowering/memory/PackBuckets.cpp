@@ -2,6 +2,7 @@
 
 #include "lowering/memory/BufferLifetimes.h"
 #include "lowering/memory/CopyKernel.h"
+#include "lowering/memory/EntryVariants.h"
 #include "lowering/memory/Passes.h"
 #include "lowering/memory/core/PackedBucket.h"
 
@@ -305,7 +306,7 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    for (ArrayRef<func::FuncOp> entries : groupVariants()) {
+    for (ArrayRef<func::FuncOp> entries : groupVariants(getOperation())) {
       // Ranks with programs of their own have the same collectives in the same order; they must
       // agree on the form of each.
       SmallVector<SmallVector<std::unique_ptr<Bucket>>> buckets;
@@ -319,26 +320,6 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
         handle(variants);
       }
     }
-  }
-
-  /// Entries, those that are one function on different ranks together.
-  SmallVector<SmallVector<func::FuncOp>> groupVariants() {
-    llvm::StringMap<StringRef> functionOf;
-    if (auto all = getOperation()->getAttrOfType<DictionaryAttr>(dist::kSpecializationsAttr))
-      for (NamedAttribute function : all)
-        for (FlatSymbolRefAttr variant :
-             cast<dist::VariantsAttr>(function.getValue()).getFunctions())
-          functionOf[variant.getValue()] = function.getName();
-    llvm::MapVector<StringRef, SmallVector<func::FuncOp>> groups;
-    for (auto entry : getOperation().getOps<func::FuncOp>())
-      if (entry->hasAttr(exec::kEntryAttr)) {
-        auto it = functionOf.find(entry.getName());
-        groups[it == functionOf.end() ? entry.getName() : it->second].push_back(entry);
-      }
-    SmallVector<SmallVector<func::FuncOp>> lists;
-    for (auto &[name, list] : groups)
-      lists.push_back(std::move(list));
-    return lists;
   }
 
   static SmallVector<std::unique_ptr<Bucket>> bucketsOf(func::FuncOp entry, SymbolTable &symbols) {

@@ -136,4 +136,50 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
                     Statistic<"symbolic", "symbolic", "Entries without one: their sizes depend on symbols">];
 }
 
+def VerifyBuffers : Pass<"exec-verify-buffers", "::mlir::ModuleOp"> {
+  let summary = "Checks that entries read nothing before it is written, and write all that they return";
+  let description = [{
+    Goes through the host program and keeps, for each buffer of the arena and each output, which elements have been
+    written: parts of a concatenation or of a packed bucket are counted element for element, as sets of strided views.
+    What a kernel writes is in its `exec.writes`; a collective that is in flight has written its outputs when it is
+    waited for. Symbols have typical values here. It reports, all at once:
+
+    - a read of an element that nothing has written;
+    - an output of which an element is not written when the entry returns;
+    - a write to an input, a parameter or a constant;
+    - a kernel or product that gets an element to write through one operand, and through another one, too.
+
+    ```mlir
+    func.func @f(%y: memref<4xf32> {exec.argument = #exec.argument<output>}) attributes {exec.entry} {
+      %0 = exec.alloc : memref<4xf32>
+      exec.launch @relu(%0, %y) : memref<4xf32>, memref<4xf32>
+      return
+    }
+    // error: 'exec.launch' reads element 0 of a buffer of type memref<4xf32>, which nothing has written
+    ```
+  }];
+  let statistics = [Statistic<"entries", "entries-checked", "Entries looked at">];
+}
+
+def VerifySequence : Pass<"exec-verify-sequence", "::mlir::ModuleOp"> {
+  let summary = "Checks that entries of different ranks run the same collectives in the same order";
+  let description = [{
+    Where shards are uneven, `dist-specialize` makes several functions of one, and each rank runs one of them. This pass
+    compares their host programs: every collective must have the same kind, reduction, group, element types, dims and
+    sources as its counterpart, and must be started or run at once on all of them. `dist-verify-schedule` says so of
+    the scheduled stage; here it is said again after buffers are assigned and buckets are packed. A difference
+    would be ranks that wait for each other.
+
+    ```mlir
+    // 'f' and 'f_1' are the variants of one function.
+    func.func @f(...) attributes {exec.entry} {
+      exec.collective all_reduce sum over #tp ...
+    func.func @f_1(...) attributes {exec.entry} {
+      exec.collective all_reduce max over #tp ...
+    // error: 'f' and 'f_1', which are one function on different ranks, do not agree about collective 0: the reductions differ
+    ```
+  }];
+  let statistics = [Statistic<"collectives", "collectives-compared", "Collectives of the first variant of each function">];
+}
+
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD

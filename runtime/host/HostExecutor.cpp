@@ -20,8 +20,9 @@ int threadCount(const shardrt_config &config) {
 
 CommStream::Options streamOptions(const ExecutorContext &context) {
   bool communicates = context.config.world_size > 1 && context.program.n_collectives > 0;
-  return {context.config.timeout_s,
-          communicates && !(context.config.flags & SHARDRT_NO_COMM_THREAD),
+  // A check of memory needs collectives to run where they are waited for.
+  constexpr auto withoutThread = SHARDRT_NO_COMM_THREAD | SHARDRT_CHECK_MEMORY;
+  return {context.config.timeout_s, communicates && !(context.config.flags & withoutThread),
           Link::parse(std::getenv("SHARDRT_LINK"))};
 }
 
@@ -95,11 +96,14 @@ std::string HostExecutor::description() const {
   return std::to_string(pool.threads()) + " threads";
 }
 
-void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
-                        const shardrt_entry *entry, const std::string &what) {
+void HostExecutor::bind(shardrt_frame &frame) {
   frame.services = &hostServices;
   frame.runtime = this;
   frame.threads = pool.threads();
+}
+
+void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
+                        const shardrt_entry *entry, const std::string &what) {
   failures.reset();
   running = entry;
   int32_t result = code(&frame);
@@ -111,17 +115,34 @@ void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
 }
 
 void HostExecutor::plan(const shardrt_variant &variant, shardrt_frame &frame) {
+  bind(frame);
   call(variant.plan, frame, nullptr, "planning of memory");
 }
 
 void HostExecutor::prepare(const shardrt_entry &entry, const shardrt_variant &variant,
                            shardrt_frame &frame) {
+  bind(frame);
   call(variant.prepare, frame, &entry, "packing of parameters");
 }
 
 void HostExecutor::run(const shardrt_entry &entry, const shardrt_variant &variant,
                        shardrt_frame &frame, uint64_t number) {
   runNumber = number;
+  bind(frame);
+  runBound(entry, variant, frame);
+}
+
+void HostExecutor::runChecked(const shardrt_entry &entry, const shardrt_variant &variant,
+                              shardrt_frame &frame, uint64_t number,
+                              std::vector<CheckedMemory> memory) {
+  runNumber = number;
+  bind(frame);
+  WriteCheck().run(frame, entry.ops, entry.n_ops, std::move(memory),
+                   [&] { runBound(entry, variant, frame); });
+}
+
+void HostExecutor::runBound(const shardrt_entry &entry, const shardrt_variant &variant,
+                            shardrt_frame &frame) {
   if (events.enabled)
     events.addRun(entry, Clock::now());
   call(variant.run, frame, &entry, entry.name);
