@@ -27,8 +27,6 @@ constexpr llvm::StringLiteral kEntryAttr = "exec.entry";
 constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 /// On a kernel that has its binary interface (`cpu-outline-parallel`).
 constexpr llvm::StringLiteral kOutlinedAttr = "exec.outlined";
-/// On a kernel that has an `exec.fail_if`: whoever launches it asks the runtime afterwards.
-constexpr llvm::StringLiteral kCanFailAttr = "exec.can_fail";
 /// On calls of kernels: the name that traces and messages have for it.
 constexpr llvm::StringLiteral kNameAttr = "exec.name";
 /// On arguments of entries: "input", "parameter" or "output", in the order of the manifest.

@@ -6,6 +6,7 @@
 #define SHARDC_LOWERING_HOST_EMISSION_H
 
 #include "lowering/host/GlobalPool.h"
+#include "lowering/target/Backend.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -53,8 +54,10 @@ struct Emission {
   const mlir::LLVMTypeConverter &converter;
   ProgramTables &tables;
   GlobalPool &pool;
-  /// By name.
-  const llvm::StringMap<mlir::LLVM::LLVMFuncOp> &kernels;
+  /// Bytes; of constants.
+  int64_t alignment;
+  /// How the target launches kernels; null where no entry launches one.
+  target::LaunchLowering *launches;
 };
 
 /// The frame of the function around `op`.

@@ -4,6 +4,7 @@
 
 #include "lowering/memory/AttentionKernel.h"
 #include "lowering/memory/HostProgram.h"
+#include "lowering/target/Target.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/exec/Exec.h"
@@ -54,6 +55,9 @@ struct Attention {
     FailureOr<Sizes> sizes = program.resultSizes(op, 0);
     if (failed(sizes))
       return failure();
+    FailureOr<target::Limits> limits = target::readLimits(op);
+    if (failed(limits))
+      return failure();
     AttentionOptions options;
     std::optional<int64_t> depth = getConstantIntValue(query.sizes.back());
     if (std::optional<llvm::APFloat> scale = op.getScale())
@@ -80,7 +84,7 @@ struct Attention {
       arguments.push_back(toMemref(math, operand));
       types.push_back(exec::kernelArgumentType(cast<MemRefType>(arguments.back().getType())));
     }
-    func::FuncOp kernel = buildAttentionKernel(op.getLoc(), types, options);
+    func::FuncOp kernel = buildAttentionKernel(op.getLoc(), types, options, *limits);
     program.symbols.insert(kernel);
     program.launch(op.getLoc(), kernel, arguments, "attention");
     if (place.base != target.base)
