@@ -67,6 +67,7 @@ public:
   }
 
   void buildKernelTail(OpPassManager &pm) const override {
+    pm.addPass(createCpuExpandAttention());
     OpPassManager &kernels = pm.nest<func::FuncOp>();
     kernels.addPass(createAtenToLinalg());
     kernels.addPass(createFuseKernelOps());

@@ -5,6 +5,7 @@
 #ifndef SHARDC_LOWERING_HOST_EMISSION_H
 #define SHARDC_LOWERING_HOST_EMISSION_H
 
+#include "dialects/exec/Exec.h"
 #include "lowering/host/GlobalPool.h"
 #include "lowering/target/Backend.h"
 
@@ -39,7 +40,7 @@ public:
 
 private:
   /// `ordinal`: its place among the collectives of its entry.
-  void addCollective(mlir::Operation *op, unsigned ordinal);
+  void addCollective(exec::CollectiveCallInterface op, unsigned ordinal);
 
   llvm::MapVector<mlir::Attribute, unsigned> groups;
   llvm::SmallVector<mlir::Attribute> collectives;

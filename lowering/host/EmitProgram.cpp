@@ -62,12 +62,12 @@ bool isHostFunction(func::FuncOp function) {
 void replaceArguments(func::FuncOp function) {
   Block &entry = function.getBody().front();
   OpBuilder builder = OpBuilder::atBlockBegin(&entry);
-  llvm::StringMap<int64_t> count;
+  llvm::DenseMap<Attribute, int64_t> count;
   for (auto [i, argument] : llvm::enumerate(entry.getArguments())) {
-    auto kind = function.getArgAttrOfType<StringAttr>(i, exec::kArgumentAttr);
+    auto kind = function.getArgAttrOfType<exec::ArgumentKindAttr>(i, exec::kArgumentAttr);
     auto index = function.getArgAttrOfType<IntegerAttr>(i, exec::kIndexAttr);
     if (!index)
-      index = builder.getI64IntegerAttr(count[kind.getValue()]++);
+      index = builder.getI64IntegerAttr(count[kind]++);
     argument.replaceAllUsesWith(
         exec::ArgumentOp::create(builder, function.getLoc(), argument.getType(), kind, index));
   }
@@ -133,6 +133,8 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
     LLVMTypeConverter converter(context, options);
     converter.addConversion(
         [&](MemRefType type) -> Type { return LLVM::LLVMPointerType::get(context); });
+    converter.addConversion(
+        [&](exec::TokenType type) -> Type { return IntegerType::get(context, 64); });
     std::unique_ptr<target::LaunchLowering> launching;
     if (hasLaunches) {
       auto found = target::backendOf(module);

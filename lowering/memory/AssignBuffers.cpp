@@ -13,10 +13,7 @@
 #include "lowering/linalg/ScalarBuilder.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace shardc::memory {
 #define GEN_PASS_DEF_ASSIGNBUFFERS
@@ -86,6 +83,9 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
   OpBuilder &builder = program.builder;
   SmallVector<Type> types;
   SmallVector<Attribute> kinds;
+  auto kindAttr = [&](exec::ArgumentKind kind) {
+    return exec::ArgumentKindAttr::get(builder.getContext(), kind);
+  };
   for (auto [i, type] : llvm::enumerate(source.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor)
@@ -93,13 +93,13 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
     types.push_back(denseType(tensor));
     auto kind = source.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
     bool isInput = !kind || kind.getValue() == "input";
-    kinds.push_back(builder.getStringAttr(isInput ? "input" : "parameter"));
+    kinds.push_back(kindAttr(isInput ? exec::ArgumentKind::Input : exec::ArgumentKind::Parameter));
   }
   for (Type type : source.getResultTypes()) {
     if (!isa<RankedTensorType, dist::FutureType>(type))
       return source.emitOpError("has a result that is no tensor: ") << type;
     types.push_back(denseType(tensorOf(type)));
-    kinds.push_back(builder.getStringAttr("output"));
+    kinds.push_back(kindAttr(exec::ArgumentKind::Output));
   }
   builder.setInsertionPoint(source);
   auto target = func::FuncOp::create(builder, source.getLoc(), source.getName(),
@@ -116,7 +116,7 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
       signature.argument(i).set(exec::kIndexAttr, index);
   for (unsigned i = 0; i < types.size(); ++i)
     if (ArrayAttr extents = argumentExtents(i))
-      signature.argument(i).set(kArgumentExtentsAttr, extents);
+      signature.argument(i).set(exec::kExtentsAttr, extents);
   signature.store();
   target.addEntryBlock();
   return target;

@@ -34,8 +34,7 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::bufferization::BufferizationDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+                           "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"buffers", "buffers", "Tensors that got a buffer of their own">,
                     Statistic<"launches", "launches", "Launches of kernels, copies included">];
 }
@@ -73,12 +72,12 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     // Before
     exec.launch @relu(%x, %0)
     exec.launch @relu(%y, %1)
-    exec.collective "all_reduce" sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
+    exec.collective all_reduce sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
     // After
     %b = exec.alloc : memref<9xf32>
     exec.launch @relu(%x, %b[0 : 4])      // as memref.reinterpret_cast
     exec.launch @relu(%y, %b[4 : 9])
-    exec.collective "all_reduce" sum over #tp(%b : memref<9xf32>) -> (...)
+    exec.collective all_reduce sum over #tp(%b : memref<9xf32>) -> (...)
     ```
   }];
   let options = [

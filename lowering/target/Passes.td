@@ -14,15 +14,16 @@ def SetTarget : Pass<"exec-set-target", "::mlir::ModuleOp"> {
     the text; one that is unknown or out of range is an error of the pass that reads it. Passes take the defaults for a module
     without a target.
 
-    With `target=cpu:x86-64-v3`:
+    Before, with `target=cpu:x86-64-v3`:
 
     ```mlir
-    // Before
     module {}
-    // After
-    module attributes {dlti.target_system_spec = #dlti.target_system_spec<"cpu" = #dlti.target_device_spec<
-        "chip" = "x86-64-v3", "features" = "+avx2,...", "triple" = "x86_64-pc-linux-gnu",
-        "vector_bytes" = 32 : i64, "buffer_alignment" = 64 : i64, ...>>} {}
+    ```
+
+    After, in part:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<"cpu" = #dlti.target_device_spec<"chip" = "x86-64-v3", ... "vector_bytes" = 32 : i64, ... "buffer_alignment" = 64 : i64, ...
     ```
   }];
   let options = [Option<"spec", "target", "std::string", "\"cpu\"",
@@ -36,10 +37,26 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
     Runs the passes of the target that `exec-set-target` wrote into the module: these turn kernels of aten ops into what the
     target serialises. Entries and plan functions stay as they are, for `exec-emit-program`.
 
+    Before:
+
     ```mlir
-    // Before                                                  // After, for a CPU
-    func.func private @k(%x: memref<8xf32>, ...) {             llvm.func @k(%frame: !llvm.ptr, ...) {
-      %1 = aten.relu %0 : (tensor<8xf32>) -> tensor<8xf32>       llvm.call ...
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<"cpu" = #dlti.target_device_spec<"vector_bytes" = 64 : i64>>} {
+      func.func private @twice(%x: memref<8xf32>, %y: memref<8xf32>) attributes {exec.kernel} {
+        %0 = bufferization.to_tensor %x restrict : memref<8xf32> to tensor<8xf32>
+        %1 = aten.add %0, %0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<8xf32>, memref<8xf32>) -> ()
+        return
+      }
+    }
+    ```
+
+    After, in part:
+
+    ```mlir
+    llvm.func @twice(%frame: !llvm.ptr, %location: !llvm.ptr, %x: !llvm.ptr {llvm.noalias}, %y: !llvm.ptr {llvm.noalias}) ...
+      %value = llvm.load ... : !llvm.ptr -> f32
+      %sum = llvm.fadd %value, ... : f32
+      llvm.store %sum, ...
     ```
   }];
 }

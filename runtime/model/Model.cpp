@@ -81,7 +81,7 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config)
       communicator(*endpoint->communicator), coordinate(manifest.mesh.coordinateOf(config.rank)),
       events(config.flags & SHARDRT_RECORD_EVENTS, config.rank),
       pool(threadCount(config), uint32_t(config.world_size)),
-      stream(communicator, events,
+      stream(communicator, *communicator.hostTransport(), events,
              {config.timeout_s, usesCollectives && !(config.flags & SHARDRT_NO_COMM_THREAD),
               Link::parse(std::getenv("SHARDRT_LINK"))}) {
   checkArtifact(artifact, config);

@@ -2,14 +2,14 @@
 //
 // The attention kernel: softmax(q k^T * scale + mask) v, tile by tile, with the online softmax of
 // FlashAttention (Dao et al., 2022): the scores of a row never exist as a whole.
-#ifndef SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
-#define SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
+#ifndef SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
+#define SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
 
 #include "lowering/target/Limits.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace shardc::memory {
+namespace shardc::cpu {
 
 struct AttentionOptions {
   double scale = 1;
@@ -29,6 +29,6 @@ mlir::func::FuncOp buildAttentionKernel(mlir::Location loc, llvm::ArrayRef<mlir:
                                         const AttentionOptions &options,
                                         const target::Limits &limits);
 
-} // namespace shardc::memory
+} // namespace shardc::cpu
 
-#endif // SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
+#endif // SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
