@@ -24,6 +24,7 @@
 
 namespace mlir {
 class ConversionPatternRewriter;
+class DialectRegistry;
 class OpPassManager;
 } // namespace mlir
 
@@ -74,6 +75,8 @@ public:
   /// Planned to lowered: from kernels of aten ops to what `serialize` takes. Entries and plan
   /// functions stay as they are.
   virtual void buildKernelTail(mlir::OpPassManager &pm) const = 0;
+  /// Dialects and implementations of interfaces that these passes need and do not name themselves.
+  virtual void registerDialects(mlir::DialectRegistry &registry) const {}
   virtual std::unique_ptr<LaunchLowering> createLaunchLowering(mlir::ModuleOp module) const = 0;
 
   /// The objects that the shared object is linked from, besides its tables: the host program and

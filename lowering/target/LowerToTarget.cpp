@@ -24,6 +24,7 @@ struct LowerToTarget : target::impl::LowerToTargetBase<LowerToTarget> {
       OpPassManager tail(ModuleOp::getOperationName());
       backend->buildKernelTail(tail);
       tail.getDependentDialects(dialects);
+      backend->registerDialects(dialects);
     }
   }
 
