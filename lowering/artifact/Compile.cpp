@@ -33,8 +33,8 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::artifact;
 
-void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketForm,
-                                   ArrayRef<std::string> memorySizes) {
+void shardc::buildPlanMemoryPipeline(OpPassManager &pm, memory::BucketForm bucketForm,
+                                     ArrayRef<std::string> memorySizes) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
@@ -49,6 +49,10 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
   memory::AccountMemoryOptions account;
   account.sizes.assign(memorySizes.begin(), memorySizes.end());
   pm.addPass(memory::createAccountMemory(account));
+  pm.addPass(createVerifyStage({Stage::Planned}));
+}
+
+void shardc::buildLowerPlannedPipeline(OpPassManager &pm) {
   OpPassManager &kernels = pm.nest<func::FuncOp>();
   kernels.addPass(createAtenToLinalg());
   kernels.addPass(createFuseKernelOps());
@@ -59,9 +63,17 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
 }
 
 void shardc::registerLowerCpuPipeline() {
+  PassPipelineRegistration<>("shardc-plan-memory",
+                             "local or scheduled -> planned: kernels, and buffers in an arena",
+                             [](OpPassManager &pm) { buildPlanMemoryPipeline(pm); });
+  PassPipelineRegistration<>("shardc-lower-planned-cpu", "planned -> lowered: LLVM's dialect",
+                             buildLowerPlannedPipeline);
   PassPipelineRegistration<>("shardc-lower-cpu",
                              "local or scheduled -> lowered: kernels, memory, LLVM's dialect",
-                             [](OpPassManager &pm) { buildLowerCpuPipeline(pm); });
+                             [](OpPassManager &pm) {
+                               buildPlanMemoryPipeline(pm);
+                               buildLowerPlannedPipeline(pm);
+                             });
 }
 
 namespace {
@@ -91,9 +103,19 @@ private:
 };
 
 LogicalResult Compiler::lower() {
-  PassManager pm(module.getContext());
-  buildLowerCpuPipeline(pm, options.bucketForm, options.memorySizes);
-  return pm.run(module);
+  PassManager plan(module.getContext());
+  buildPlanMemoryPipeline(plan, options.bucketForm, options.memorySizes);
+  if (failed(plan.run(module)))
+    return failure();
+  if (options.onStage)
+    options.onStage(module, "6-planned");
+  PassManager lower(module.getContext());
+  buildLowerPlannedPipeline(lower);
+  if (failed(lower.run(module)))
+    return failure();
+  if (options.onStage)
+    options.onStage(module, "7-lowered");
+  return success();
 }
 
 /// What the pipeline noted at the functions.
@@ -186,8 +208,6 @@ LogicalResult Compiler::run() {
   std::string sequences = verifiedSequences(module);
   if (failed(lower()))
     return failure();
-  if (options.onStage)
-    options.onStage(module, "lowered");
   collectFacts();
   if (failed(checkMemoryLimit(module, *program, options.memoryLimit, options.memorySizes)))
     return failure();

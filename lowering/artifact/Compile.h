@@ -46,10 +46,13 @@ struct CompileOptions {
 mlir::LogicalResult compileToSharedObject(mlir::ModuleOp module, const CompileOptions &options,
                                           llvm::StringRef path);
 
-/// The passes that it runs, from the local stage to LLVM's dialect: `--shardc-lower-cpu`.
-void buildLowerCpuPipeline(mlir::OpPassManager &pm,
-                           memory::BucketForm bucketForm = memory::BucketForm::Auto,
-                           llvm::ArrayRef<std::string> memorySizes = {});
+/// The passes that it runs: from the local or scheduled stage to the planned one,
+/// `--shardc-plan-memory`, and from there to LLVM's dialect, `--shardc-lower-planned-cpu`.
+/// `--shardc-lower-cpu` is both.
+void buildPlanMemoryPipeline(mlir::OpPassManager &pm,
+                             memory::BucketForm bucketForm = memory::BucketForm::Auto,
+                             llvm::ArrayRef<std::string> memorySizes = {});
+void buildLowerPlannedPipeline(mlir::OpPassManager &pm);
 void registerLowerCpuPipeline();
 
 } // namespace shardc

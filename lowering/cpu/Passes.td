@@ -41,6 +41,30 @@ def CpuTileKernels : Pass<"cpu-tile-kernels", "::mlir::func::FuncOp"> {
                     Statistic<"temporaries", "temporaries", "Values that need a buffer of their own">];
 }
 
+def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
+  let summary = "Turns attention of the host program into launches of kernels";
+  let description = [{
+    A kernel computes the result tile by tile, with the online softmax of FlashAttention: the scores of a row never exist as
+    a whole. Ops of equal types and attributes share one kernel.
+
+    ```mlir
+    // Before
+    exec.attention %q, %k, %v -> %o causal scale 1.250000e-01 name "attention" : ...
+    // After
+    exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
+    func.func private @attention(...) attributes {exec.kernel} {
+      exec.parallel %i to %tiles grain 1 { ... }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Attention ops that became launches">,
+                    Statistic<"kernels", "kernels", "Kernels made for them">];
+}
+
 def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "Allows reordering of reductions in kernels, and expands functions into polynomials";
   let description = [{

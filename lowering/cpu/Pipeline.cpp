@@ -13,6 +13,7 @@
 using namespace mlir;
 
 void shardc::cpu::buildKernelPipeline(OpPassManager &pm) {
+  pm.addPass(createCpuExpandAttention());
   OpPassManager &kernel = pm.nest<func::FuncOp>();
   kernel.addPass(createCpuTileKernels());
   kernel.addPass(createCpuApproximateMath());

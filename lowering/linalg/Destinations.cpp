@@ -40,9 +40,10 @@ Value copyOf(OpBuilder &builder, Location loc, Value tensor) {
       tensor::EmptyOp::create(builder, loc, sizesOf(builder, loc, tensor), type.getElementType());
   SmallVector<AffineMap> maps(2, builder.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, empty.getType(), tensor, empty, maps, iterators,
-             [](OpBuilder &b, Location l, ValueRange args) { linalg::YieldOp::create(b, l, args[0]); })
+  return linalg::GenericOp::create(builder, loc, empty.getType(), tensor, empty, maps, iterators,
+                                   [](OpBuilder &b, Location l, ValueRange args) {
+                                     linalg::YieldOp::create(b, l, args[0]);
+                                   })
       .getResult(0);
 }
 
@@ -62,7 +63,8 @@ void shardc::separateDestinations(func::FuncOp kernel) {
   }
   for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::LinalgOp>()))
     for (OpOperand &init : op.getDpsInitsMutable()) {
-      if (!op.payloadUsesValueFromOperand(&init) || (isComputed(init.get()) && init.get().hasOneUse()))
+      if (!op.payloadUsesValueFromOperand(&init) ||
+          (isComputed(init.get()) && init.get().hasOneUse()))
         continue;
       builder.setInsertionPoint(op);
       init.set(copyOf(builder, op.getLoc(), init.get()));

@@ -2,12 +2,12 @@
 //
 // The attention kernel: softmax(q k^T * scale + mask) v, tile by tile, with the online softmax of
 // FlashAttention (Dao et al., 2022): the scores of a row never exist as a whole.
-#ifndef SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
-#define SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
+#ifndef SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
+#define SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace shardc::memory {
+namespace shardc::cpu {
 
 struct AttentionOptions {
   double scale = 1;
@@ -25,6 +25,6 @@ struct AttentionOptions {
 mlir::func::FuncOp buildAttentionKernel(mlir::Location loc, llvm::ArrayRef<mlir::Type> arguments,
                                         const AttentionOptions &options);
 
-} // namespace shardc::memory
+} // namespace shardc::cpu
 
-#endif // SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
+#endif // SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H

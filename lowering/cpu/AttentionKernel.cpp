@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "lowering/memory/AttentionKernel.h"
+#include "lowering/cpu/AttentionKernel.h"
 
 #include "dialects/exec/Exec.h"
 
@@ -13,7 +13,7 @@
 
 using namespace mlir;
 
-namespace shardc::memory {
+namespace shardc::cpu {
 namespace {
 
 constexpr int64_t kRows = 96;        // most queries of a tile
@@ -460,4 +460,4 @@ func::FuncOp buildAttentionKernel(Location loc, ArrayRef<Type> arguments,
   return kernel;
 }
 
-} // namespace shardc::memory
+} // namespace shardc::cpu
