@@ -46,25 +46,11 @@ extern "C" {
 
 /* ---- Collectives ---- */
 
-enum {
-  SHARDRT_ALL_GATHER = 1,
-  SHARDRT_ALL_REDUCE = 2,
-  SHARDRT_REDUCE_SCATTER = 3,
-  SHARDRT_ALL_TO_ALL = 4,
-  SHARDRT_BROADCAST = 5,
-  SHARDRT_PERMUTE = 6
-};
-
-enum {
-  SHARDRT_REDUCE_NONE = 0,
-  SHARDRT_SUM = 1, /* bool: or. Integers wrap around. */
-  SHARDRT_AVG = 2, /* sum / size of the set; integers round toward zero; not defined for bool */
-  SHARDRT_MIN = 3, /* bool: and. NaN wins. */
-  SHARDRT_MAX = 4, /* bool: or. NaN wins. */
-  SHARDRT_PROD = 5 /* bool: and */
-};
-/* Reductions run over positions 0, 1, 2, ... in this order on every rank, so results do not depend
- * on timing and are the same bits on all ranks. bf16 and f16 accumulate in f32 and round once. */
+/* Kinds (SHARDRT_ALL_GATHER ...) and reductions (SHARDRT_SUM ...) are those of shardrt.h.
+ *
+ * Reductions run over positions 0, 1, 2, ... in this order on every rank, so results do not depend
+ * on timing and are the same bits on all ranks. bf16 and f16 accumulate in f32 and round once.
+ * (Where the caller's own communicator reduces, order and rounding are its own.) */
 
 typedef struct shardrt_group {
   const char *name;          /* for messages, e.g. "tp" or "dp,tp" */

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --aten-to-linalg --fuse-kernel-ops --cpu-tile-kernels --split-input-file | FileCheck %s
+// RUN: shard-opt %s --aten-to-linalg --linalg-fuse-kernel-ops --cpu-tile-kernels --split-input-file | FileCheck %s
 
 // A kernel writes each of its destinations, whatever its results became inside.
 

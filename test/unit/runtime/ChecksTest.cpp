@@ -343,17 +343,32 @@ TEST_F(Checks, AStuckRankTimesOutWithANamedPlace) {
 }
 
 TEST_F(Checks, RanksWithDifferentArtifactsDoNotStart) {
-  ChangedManifest other(ranks.artifact.manifest(), "\"sequence_hash\": \"q1\"",
-                        "\"sequence_hash\": \"q2\"");
-  for (int32_t r = 0; r < world; ++r)
-    ranks.models.push_back(std::make_unique<shardrt::Model>(
-        r == 1 ? &other.manifest : ranks.artifact.manifest(), ranks.config(r)));
-  writeSafetensors(folder.file("good"), parameterFile());
-  ranks.load(folder.file("good"));
-  int64_t in[] = {4, depth};
-  std::vector<float> x = inputRows(4);
-  for (auto &result : forward(view<const float>(x, in)))
-    expectError(result, SHARDRT_MISMATCH,
-                {"collective sequence hash", "q1 on ranks 0, 2 and 3", "q2 on rank 1"});
-  ranks.models.clear();
+  struct Change {
+    const char *from, *to, *message;
+  };
+  for (const Change &change :
+       {Change{"\"sequence_hash\": \"q1\"", "\"sequence_hash\": \"q2\"",
+               "collective sequence hash: q1 on ranks 0, 2 and 3, q2 on rank 1"},
+        Change{"\"artifact_hash\": \"h1\"", "\"artifact_hash\": \"h0\"",
+               "artifact hash: h0 on rank 1, h1 on ranks 0, 2 and 3"},
+        Change{"\"name\": \"dp\"", "\"name\": \"pp\"", "mesh: "}}) {
+    Ranks fresh;
+    ChangedManifest other(fresh.artifact.manifest(), change.from, change.to);
+    for (int32_t r = 0; r < world; ++r)
+      fresh.models.push_back(std::make_unique<shardrt::Model>(
+          r == 1 ? &other.manifest : fresh.artifact.manifest(), fresh.config(r)));
+    writeSafetensors(folder.file("good"), parameterFile());
+    fresh.load(folder.file("good"));
+    std::vector<float> x = inputRows(4);
+    auto results = fresh.each([&](int32_t, shardrt::Model &model) {
+      int64_t in[] = {4, depth}, out[] = {4, columns};
+      std::vector<float> y(4 * columns), total(1);
+      shardrt_tensor input = view<const float>(x, in);
+      shardrt_tensor outputs[] = {view<float>(y, out), view<float>(total, {})};
+      model.run("forward", {&input, 1}, outputs);
+    });
+    for (auto &result : results)
+      expectError(result, SHARDRT_MISMATCH, {change.message});
+    fresh.models.clear(); // before the manifest of one
+  }
 }
