@@ -30,8 +30,9 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::artifact;
 
-void shardc::buildLowerPipeline(OpPassManager &pm, StringRef target, memory::BucketForm bucketForm,
-                                ArrayRef<std::string> memorySizes) {
+void shardc::buildPlanMemoryPipeline(OpPassManager &pm, StringRef target,
+                                     memory::BucketForm bucketForm,
+                                     ArrayRef<std::string> memorySizes) {
   pm.addPass(target::createSetTarget({target.str()}));
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
@@ -51,6 +52,10 @@ void shardc::buildLowerPipeline(OpPassManager &pm, StringRef target, memory::Buc
   pm.addPass(memory::createVerifySequence());
   pm.addPass(memory::createAccountMemory(account));
   pm.addPass(createVerifyKernels());
+  pm.addPass(createVerifyStage({Stage::Planned}));
+}
+
+void shardc::buildLowerPlannedPipeline(OpPassManager &pm) {
   pm.addPass(target::createLowerToTarget());
   pm.addPass(host::createEmitProgram());
   pm.addPass(createVerifyStage({Stage::Lowered}));
@@ -65,9 +70,17 @@ struct LowerOptions : PassPipelineOptions<LowerOptions> {
 
 void shardc::registerLowerPipeline() {
   PassPipelineRegistration<LowerOptions>(
+      "shardc-plan-memory", "local or scheduled -> planned: kernels, and buffers in an arena",
+      [](OpPassManager &pm, const LowerOptions &options) {
+        buildPlanMemoryPipeline(pm, options.target);
+      });
+  PassPipelineRegistration<>("shardc-lower-planned", "planned -> lowered: LLVM's dialect",
+                             buildLowerPlannedPipeline);
+  PassPipelineRegistration<LowerOptions>(
       "shardc-lower", "local or scheduled -> lowered: kernels, memory, LLVM's dialect",
       [](OpPassManager &pm, const LowerOptions &options) {
-        buildLowerPipeline(pm, options.target);
+        buildPlanMemoryPipeline(pm, options.target);
+        buildLowerPlannedPipeline(pm);
       });
 }
 
@@ -96,9 +109,19 @@ private:
 };
 
 LogicalResult Compiler::lower() {
-  PassManager pm(module.getContext());
-  buildLowerPipeline(pm, options.target, options.bucketForm, options.memorySizes);
-  return pm.run(module);
+  PassManager plan(module.getContext());
+  buildPlanMemoryPipeline(plan, options.target, options.bucketForm, options.memorySizes);
+  if (failed(plan.run(module)))
+    return failure();
+  if (options.onStage)
+    options.onStage(module, "6-planned");
+  PassManager lower(module.getContext());
+  buildLowerPlannedPipeline(lower);
+  if (failed(lower.run(module)))
+    return failure();
+  if (options.onStage)
+    options.onStage(module, "7-lowered");
+  return success();
 }
 
 /// What the pipeline noted at the functions.
@@ -149,8 +172,6 @@ LogicalResult Compiler::run() {
   std::string sequences = verifiedSequences(module);
   if (failed(lower()))
     return failure();
-  if (options.onStage)
-    options.onStage(module, "lowered");
   collectFacts();
   if (failed(checkMemoryLimit(module, *program, options.memoryLimit, options.memorySizes)))
     return failure();

@@ -46,11 +46,13 @@ struct CompileOptions {
 mlir::LogicalResult compileToSharedObject(mlir::ModuleOp module, const CompileOptions &options,
                                           llvm::StringRef path);
 
-/// The passes that it runs, from the local stage to LLVM's dialect.
-void buildLowerPipeline(mlir::OpPassManager &pm, llvm::StringRef target,
-                        memory::BucketForm bucketForm = memory::BucketForm::Auto,
-                        llvm::ArrayRef<std::string> memorySizes = {});
-/// As `--shardc-lower=target=SPEC`.
+/// The passes that it runs: from the local or scheduled stage to the planned one,
+/// `--shardc-plan-memory=target=SPEC`, and from there to LLVM's dialect, `--shardc-lower-planned`.
+/// `--shardc-lower=target=SPEC` is both.
+void buildPlanMemoryPipeline(mlir::OpPassManager &pm, llvm::StringRef target,
+                             memory::BucketForm bucketForm = memory::BucketForm::Auto,
+                             llvm::ArrayRef<std::string> memorySizes = {});
+void buildLowerPlannedPipeline(mlir::OpPassManager &pm);
 void registerLowerPipeline();
 
 } // namespace shardc

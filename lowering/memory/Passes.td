@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor of an entry memory, and turns its ops into calls of the runtime";
   let description = [{
-    The host program becomes straight-line code over memrefs: kernel launches, matrix products, collectives. Views are
+    The host program becomes straight-line code over memrefs: kernel launches, matrix products, attention, collectives. Views are
     reinterpretations of memory; a reshape that strides cannot express is a copy. Where all readers of a value
     permute its dims and then need it dense, it is computed in that order. Results of the entry are computed in the
     caller's buffers, and operands of a concatenation in their part of it, unless somebody else decides where they are.

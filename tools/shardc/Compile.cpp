@@ -139,7 +139,7 @@ int run(const char *) {
   compile.constants = [&](StringRef name) { return constants.find(name); };
   bool saved = true;
   compile.onStage = [&](ModuleOp lowered, StringRef name) {
-    saved &= succeeded(shardc::saveStage(lowered, options, ("6-" + name).str()));
+    saved &= succeeded(shardc::saveStage(lowered, options, name));
   };
   // A copy: lld, as a library, resets the options of the process.
   std::string path = output;
