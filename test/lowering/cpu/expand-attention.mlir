@@ -18,7 +18,7 @@
 
 // Values are multiplied where they are, keys are packed, in vectors of the target: 8 numbers each, 6 x 2 sums in registers.
 // CHECK: func.func private @[[A]](
-// CHECK-SAME: %[[VALUES:[a-z0-9]+]]: memref<2x2x64x64xf32>, %{{[a-z0-9]+}}: memref<2x4x70x64xf32>) attributes {exec.kernel}
+// CHECK-SAME: %[[VALUES:[a-z0-9]+]]: memref<2x2x64x64xf32>, %{{[a-z0-9]+}}: memref<2x4x70x64xf32>) attributes {exec.kernel, exec.writes = array<i64: 3>}
 // CHECK: exec.parallel %{{.*}} to %{{.*}} grain 1 {
 // CHECK: vector.shuffle {{.*}} : vector<8xf32>, vector<8xf32>
 // CHECK-COUNT-12: vector.fma {{.*}} : vector<8xf32>
