@@ -47,8 +47,8 @@ std::string describe(const char *name, const char *location) {
 
 } // namespace
 
-/// What the program sees instead of the runtime's services: the same, with a look at memory where an
-/// op ends.
+/// What the program sees instead of the runtime's services: the same, with a look at memory where
+/// an op ends.
 struct CheckingServices {
   static WriteCheck &self(void *runtime) { return *static_cast<WriteCheck *>(runtime); }
 
@@ -113,10 +113,10 @@ struct CheckingServices {
 };
 
 const shardrt_services CheckingServices::table = {
-    sizeof(shardrt_services),      CheckingServices::start, CheckingServices::wait,
-    CheckingServices::collective,  CheckingServices::parallelFor,
-    CheckingServices::gemm,        CheckingServices::fail,  CheckingServices::failed,
-    CheckingServices::mark,        CheckingServices::scratch};
+    sizeof(shardrt_services),     CheckingServices::start,       CheckingServices::wait,
+    CheckingServices::collective, CheckingServices::parallelFor, CheckingServices::gemm,
+    CheckingServices::fail,       CheckingServices::failed,      CheckingServices::mark,
+    CheckingServices::scratch};
 
 void WriteCheck::fill(void *data, size_t bytes) const {
   auto *out = static_cast<uint8_t *>(data);
@@ -206,24 +206,27 @@ void WriteCheck::findUnwritten(const std::vector<Bytes> &afterFirst) {
       unwritten += same;
     }
     if (unwritten > 0)
-      findings.push_back("output " + part.name + " was returned with " +
-                         std::to_string(unwritten) + " of " + std::to_string(elements) +
-                         " elements unwritten");
+      findings.push_back("output " + part.name + " was returned with " + std::to_string(unwritten) +
+                         " of " + std::to_string(elements) + " elements unwritten");
   }
 }
 
-void WriteCheck::run(shardrt_frame &frame, const shardrt_op *opTable, uint32_t opCount,
-                     std::vector<CheckedMemory> parts, const std::function<void()> &call) {
+void WriteCheck::attach(shardrt_frame &frame) {
   services = frame.services;
   runtime = frame.runtime;
-  ops = {opTable, opCount};
-  memory = std::move(parts);
   frame.services = &CheckingServices::table;
   frame.runtime = this;
-  steps.clear();
-  findings.clear();
-  next = 0;
-  isFirst = true;
+}
+
+void WriteCheck::run(Executor &executor, const std::function<void()> &call) {
+  if (!executor.observe(this))
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  "the memory of programs that compute with " + executor.description() +
+                      " cannot be checked: create the model without SHARDRT_CHECK_MEMORY");
+  struct Observing {
+    Executor &executor;
+    ~Observing() { executor.observe(nullptr); }
+  } observing{executor};
   known = begin();
   std::vector<Bytes> filled = known;
   call();
@@ -234,8 +237,6 @@ void WriteCheck::run(shardrt_frame &frame, const shardrt_op *opTable, uint32_t o
   knownNow = begin();
   call();
   complete(current);
-  frame.services = services;
-  frame.runtime = runtime;
   if (!problem.empty())
     throw Failure(SHARDRT_INTERNAL, "memory check: " + problem);
   findUnwritten(afterFirst);
