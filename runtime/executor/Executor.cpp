@@ -7,12 +7,6 @@ namespace {
 constexpr size_t stagingAlignment = 64;
 } // namespace
 
-void Executor::runChecked(const shardrt_entry &, const shardrt_variant &, shardrt_frame &, uint64_t,
-                          std::vector<CheckedMemory>) {
-  throw Failure(SHARDRT_INVALID_ARGUMENT,
-                "programs for this target cannot be run with a check of memory; run without it");
-}
-
 uint8_t *Executor::arena(size_t bytes) {
   arenaMemory.reserve(memory().allocator(), bytes, SHARDRT_ARENA_ALIGNMENT, "the arena");
   return arenaMemory.data();

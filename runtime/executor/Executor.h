@@ -7,12 +7,13 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/executor/ProgramMemory.h"
-#include "runtime/executor/WriteCheck.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/support/Events.h"
 #include "runtime/support/Log.h"
 
 namespace shardc::rt {
+
+class WriteCheck;
 
 /// What an executor gets from the model that owns it. Everything but `config` outlives it.
 struct ExecutorContext {
@@ -50,14 +51,14 @@ public:
   /// No collective is in flight any more when it returns. `number` is that of the model's run.
   virtual void run(const shardrt_entry &entry, const shardrt_variant &variant, shardrt_frame &frame,
                    uint64_t number) = 0;
-  /// The same twice, with `memory` filled before each run: throws what was read or returned without
-  /// having been written (SHARDRT_CHECK_MEMORY). An executor without this says so.
-  virtual void runChecked(const shardrt_entry &entry, const shardrt_variant &variant,
-                          shardrt_frame &frame, uint64_t number, std::vector<CheckedMemory> memory);
   /// A collective of the model's own, behind the code that has run; operands are in memory of the
   /// program.
   virtual void collective(const shardrt_collective &collective, Group &group, uint64_t number,
                           const shardrt_collective_tensor &tensor) = 0;
+
+  /// Lets `check` attach itself to the frame of every run from now on; null: no longer. False if
+  /// the program's memory cannot be looked at between ops.
+  virtual bool observe(WriteCheck *) { return false; }
 
   /// After a failure, when the world was told: ends what is in flight. Returns the last collectives
   /// of this rank, one on each line, or nothing.

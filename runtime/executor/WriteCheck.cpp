@@ -211,18 +211,22 @@ void WriteCheck::findUnwritten(const std::vector<Bytes> &afterFirst) {
   }
 }
 
-void WriteCheck::run(shardrt_frame &frame, const shardrt_op *opTable, uint32_t opCount,
-                     std::vector<CheckedMemory> parts, const std::function<void()> &call) {
+void WriteCheck::attach(shardrt_frame &frame) {
   services = frame.services;
   runtime = frame.runtime;
-  ops = {opTable, opCount};
-  memory = std::move(parts);
   frame.services = &CheckingServices::table;
   frame.runtime = this;
-  steps.clear();
-  findings.clear();
-  next = 0;
-  isFirst = true;
+}
+
+void WriteCheck::run(Executor &executor, const std::function<void()> &call) {
+  if (!executor.observe(this))
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  "the memory of programs that compute with " + executor.description() +
+                      " cannot be checked: create the model without SHARDRT_CHECK_MEMORY");
+  struct Observing {
+    Executor &executor;
+    ~Observing() { executor.observe(nullptr); }
+  } observing{executor};
   known = begin();
   std::vector<Bytes> filled = known;
   call();
@@ -233,8 +237,6 @@ void WriteCheck::run(shardrt_frame &frame, const shardrt_op *opTable, uint32_t o
   knownNow = begin();
   call();
   complete(current);
-  frame.services = services;
-  frame.runtime = runtime;
   if (!problem.empty())
     throw Failure(SHARDRT_INTERNAL, "memory check: " + problem);
   findUnwritten(afterFirst);

@@ -7,7 +7,7 @@
 #ifndef SHARDC_RUNTIME_EXECUTOR_WRITECHECK_H
 #define SHARDC_RUNTIME_EXECUTOR_WRITECHECK_H
 
-#include "runtime/abi/shardrt_program.h"
+#include "runtime/executor/Executor.h"
 
 #include <functional>
 #include <map>
@@ -29,11 +29,15 @@ struct CheckedMemory {
 /// that both runs write in one order, and as much memory as all ops of the program write together.
 class WriteCheck {
 public:
-  /// Calls `call` twice, which runs the entry with `frame`. The services of the frame are replaced
-  /// by ones that look at memory between ops. Results are those of the second run. Throws Failure
-  /// with all findings, by op and module.
-  void run(shardrt_frame &frame, const shardrt_op *ops, uint32_t opCount,
-           std::vector<CheckedMemory> memory, const std::function<void()> &call);
+  WriteCheck(std::vector<CheckedMemory> memory, const shardrt_entry &entry)
+      : memory(std::move(memory)), ops(entry.ops, entry.n_ops) {}
+
+  /// Calls `call` twice, which runs the entry on `executor`. Results are those of the second run.
+  /// Throws Failure with all findings, by op and module, or if the executor cannot be observed.
+  void run(Executor &executor, const std::function<void()> &call);
+
+  /// For executors: replaces the services of a frame by ones that look at memory between ops.
+  void attach(shardrt_frame &frame);
 
 private:
   friend struct CheckingServices;
@@ -57,12 +61,11 @@ private:
   void findUnwritten(const std::vector<Bytes> &afterFirst);
   void fill(void *data, size_t bytes) const;
 
-  const shardrt_services *services = nullptr;
+  const std::vector<CheckedMemory> memory;
+  const std::span<const shardrt_op> ops;
+  const shardrt_services *services = nullptr; ///< those of the executor, and their first argument
   void *runtime = nullptr;
-  std::span<const shardrt_op> ops;
   std::map<uint64_t, const shardrt_collective *> inFlight; ///< by token
-
-  std::vector<CheckedMemory> memory;
   bool isFirst = true;
   std::string current; ///< the op that runs
   /// What the memory was after the last step, in the first run and, while that runs, the second.

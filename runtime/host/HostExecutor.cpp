@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/HostExecutor.h"
 
+#include "runtime/executor/WriteCheck.h"
 #include "runtime/host/CpuFeatures.h"
 #include "runtime/model/Slice.h"
 
@@ -20,9 +21,8 @@ int threadCount(const shardrt_config &config) {
 
 CommStream::Options streamOptions(const ExecutorContext &context) {
   bool communicates = context.config.world_size > 1 && context.program.n_collectives > 0;
-  // A check of memory needs collectives to run where they are waited for.
-  constexpr auto withoutThread = SHARDRT_NO_COMM_THREAD | SHARDRT_CHECK_MEMORY;
-  return {context.config.timeout_s, communicates && !(context.config.flags & withoutThread),
+  return {context.config.timeout_s,
+          communicates && !(context.config.flags & (SHARDRT_NO_COMM_THREAD | SHARDRT_CHECK_MEMORY)),
           Link::parse(std::getenv("SHARDRT_LINK"))};
 }
 
@@ -96,14 +96,13 @@ std::string HostExecutor::description() const {
   return std::to_string(pool.threads()) + " threads";
 }
 
-void HostExecutor::bind(shardrt_frame &frame) {
+void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
+                        const shardrt_entry *entry, const std::string &what) {
   frame.services = &hostServices;
   frame.runtime = this;
   frame.threads = pool.threads();
-}
-
-void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
-                        const shardrt_entry *entry, const std::string &what) {
+  if (observer)
+    observer->attach(frame);
   failures.reset();
   running = entry;
   int32_t result = code(&frame);
@@ -115,34 +114,17 @@ void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
 }
 
 void HostExecutor::plan(const shardrt_variant &variant, shardrt_frame &frame) {
-  bind(frame);
   call(variant.plan, frame, nullptr, "planning of memory");
 }
 
 void HostExecutor::prepare(const shardrt_entry &entry, const shardrt_variant &variant,
                            shardrt_frame &frame) {
-  bind(frame);
   call(variant.prepare, frame, &entry, "packing of parameters");
 }
 
 void HostExecutor::run(const shardrt_entry &entry, const shardrt_variant &variant,
                        shardrt_frame &frame, uint64_t number) {
   runNumber = number;
-  bind(frame);
-  runBound(entry, variant, frame);
-}
-
-void HostExecutor::runChecked(const shardrt_entry &entry, const shardrt_variant &variant,
-                              shardrt_frame &frame, uint64_t number,
-                              std::vector<CheckedMemory> memory) {
-  runNumber = number;
-  bind(frame);
-  WriteCheck().run(frame, entry.ops, entry.n_ops, std::move(memory),
-                   [&] { runBound(entry, variant, frame); });
-}
-
-void HostExecutor::runBound(const shardrt_entry &entry, const shardrt_variant &variant,
-                            shardrt_frame &frame) {
   if (events.enabled)
     events.addRun(entry, Clock::now());
   call(variant.run, frame, &entry, entry.name);
@@ -153,6 +135,14 @@ void HostExecutor::runBound(const shardrt_entry &entry, const shardrt_variant &v
 void HostExecutor::collective(const shardrt_collective &collective, Group &group, uint64_t number,
                               const shardrt_collective_tensor &tensor) {
   stream.runNow(collective, &group, number, &tensor);
+}
+
+bool HostExecutor::observe(WriteCheck *newObserver) {
+  // Memory that is not the host's own cannot be looked at.
+  if (!memory().reaches(this))
+    return false;
+  observer = newObserver;
+  return true;
 }
 
 std::string HostExecutor::giveUp() {

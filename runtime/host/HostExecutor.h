@@ -38,20 +38,15 @@ public:
                shardrt_frame &frame) override;
   void run(const shardrt_entry &entry, const shardrt_variant &variant, shardrt_frame &frame,
            uint64_t number) override;
-  void runChecked(const shardrt_entry &entry, const shardrt_variant &variant, shardrt_frame &frame,
-                  uint64_t number, std::vector<CheckedMemory> memory) override;
   void collective(const shardrt_collective &collective, Group &group, uint64_t number,
                   const shardrt_collective_tensor &tensor) override;
+  bool observe(WriteCheck *newObserver) override;
   std::string giveUp() override;
 
 private:
   friend struct HostServices;
 
-  /// What a frame says about the executor.
-  void bind(shardrt_frame &frame);
-  void runBound(const shardrt_entry &entry, const shardrt_variant &variant, shardrt_frame &frame);
-  /// Calls generated code with a frame that is bound; throws what it recorded, or that it returned
-  /// something else than 0.
+  /// Calls generated code; throws what it recorded, or that it returned something else than 0.
   void call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame, const shardrt_entry *entry,
             const std::string &what);
   Group *groupOf(const shardrt_collective &collective) const { return groups[collective.group]; }
@@ -63,6 +58,7 @@ private:
   EventLog &events;
   const Log &log;
   const int32_t self;
+  WriteCheck *observer = nullptr;
   ThreadPool pool;
   CommStream stream;
   std::once_flag blasOnce;

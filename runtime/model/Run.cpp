@@ -270,6 +270,7 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   frame.offsets = plan.offsets.data();
 
   compareRanks();
+  auto call = [&] { executor->run(*entry.program, *entry.variant, frame, runNumber); };
   if (entry.variant && checksMemory) {
     std::vector<CheckedMemory> memory{{arena, size_t(plan.arenaBytes), "", 1}};
     for (size_t o = 0; o < out.size(); ++o) {
@@ -277,9 +278,9 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
       size_t elements = out[o].data ? size_t(plan.shapes.outputs[o].elements()) : 0;
       memory.push_back({out[o].data, elements * bytes, spec.outputs[o].name, bytes});
     }
-    executor->runChecked(*entry.program, *entry.variant, frame, runNumber, std::move(memory));
+    WriteCheck(std::move(memory), *entry.program).run(*executor, call);
   } else if (entry.variant) {
-    executor->run(*entry.program, *entry.variant, frame, runNumber);
+    call();
   }
   for (size_t u = 0; u < outputs.size(); ++u) {
     size_t o = spec.userOutputs[u];
