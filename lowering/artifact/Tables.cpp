@@ -9,7 +9,6 @@
 #include "dialects/dist/Dist.h"
 #include "runtime/abi/shardrt_program.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
@@ -139,33 +138,9 @@ Constant *Builder::groups() {
   return array(list);
 }
 
-uint32_t kindOf(StringRef name) {
-  return llvm::StringSwitch<uint32_t>(name)
-      .Case("all_gather", SHARDRT_ALL_GATHER)
-      .Case("all_reduce", SHARDRT_ALL_REDUCE)
-      .Case("reduce_scatter", SHARDRT_REDUCE_SCATTER)
-      .Case("all_to_all", SHARDRT_ALL_TO_ALL)
-      .Case("broadcast", SHARDRT_BROADCAST)
-      .Default(SHARDRT_PERMUTE);
-}
-
 uint32_t reductionOf(Attribute attribute) {
   auto reduction = dyn_cast_or_null<dist::ReductionAttr>(attribute);
-  if (!reduction)
-    return SHARDRT_REDUCE_NONE;
-  switch (reduction.getValue()) {
-  case Reduction::Sum:
-    return SHARDRT_SUM;
-  case Reduction::Avg:
-    return SHARDRT_AVG;
-  case Reduction::Min:
-    return SHARDRT_MIN;
-  case Reduction::Max:
-    return SHARDRT_MAX;
-  case Reduction::Prod:
-    return SHARDRT_PROD;
-  }
-  return SHARDRT_REDUCE_NONE;
+  return reduction ? runtimeCodeOf(reduction.getValue()) : uint32_t(SHARDRT_REDUCE_NONE);
 }
 
 Constant *Builder::collectives() {
@@ -176,7 +151,7 @@ Constant *Builder::collectives() {
     auto integers = [&](StringRef name) {
       return cast<DenseI64ArrayAttr>(fields.get(name)).asArrayRef();
     };
-    StringRef kind = cast<StringAttr>(fields.get("kind")).getValue();
+    CollectiveKind kind = *parseCollectiveKind(cast<StringAttr>(fields.get("kind")).getValue());
     SmallVector<Constant *> operands;
     auto types = cast<ArrayAttr>(fields.get("types"));
     for (auto [i, type] : llvm::enumerate(types)) {
@@ -190,9 +165,9 @@ Constant *Builder::collectives() {
     list.push_back(
         structure({string(cast<StringAttr>(fields.get("name")).getValue()),
                    string(cast<StringAttr>(fields.get("location")).getValue()), array(operands),
-                   uint32s(pairs), i32(kindOf(kind)), i32(reductionOf(fields.get("reduction"))),
-                   i32(integer("group")), i32(operands.size()), i32(integer("root")),
-                   i32(pairs.size() / 2), i64(0)}));
+                   uint32s(pairs), i32(runtimeCodeOf(kind)),
+                   i32(reductionOf(fields.get("reduction"))), i32(integer("group")),
+                   i32(operands.size()), i32(integer("root")), i32(pairs.size() / 2), i64(0)}));
   }
   if (list.empty())
     return null();

@@ -15,24 +15,6 @@ using namespace mlir;
 namespace shardc::memory {
 namespace {
 
-StringRef kindName(dist::CollectiveKind kind) {
-  switch (kind) {
-  case dist::CollectiveKind::AllReduce:
-    return "all_reduce";
-  case dist::CollectiveKind::AllGather:
-    return "all_gather";
-  case dist::CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case dist::CollectiveKind::AllToAll:
-    return "all_to_all";
-  case dist::CollectiveKind::Broadcast:
-    return "broadcast";
-  case dist::CollectiveKind::Permute:
-    return "permute";
-  }
-  return "";
-}
-
 /// Lists of numbers of which some are only known at run time.
 struct NumberLists {
   SmallVector<Attribute> extents, gather, scatter;
@@ -117,7 +99,7 @@ struct Lowering {
     NumberLists lists;
     SmallVector<Value> inputs, outputs;
     SmallVector<int64_t> gatherDims, scatterDims;
-    dist::CollectiveKind kind = op.getCollectiveKind();
+    CollectiveKind kind = op.getCollectiveKind();
     SmallVector<dist::TensorSizes> given = dist::getTensorSizes(op);
     for (unsigned i = 0; i < op.getTensors().size(); ++i) {
       Value tensor = op.getTensors()[i];
@@ -140,7 +122,7 @@ struct Lowering {
       if (scatter >= 0)
         result[scatter] =
             resultExtent(type.getDimSize(scatter), scatterTable, input.sizes[scatter]);
-      if (kind == dist::CollectiveKind::Permute && gather >= 0 &&
+      if (kind == CollectiveKind::Permute && gather >= 0 &&
           ShapedType::isDynamic(type.getDimSize(gather)))
         return op.emitOpError("gives a rank an extent that depends on who sends: run "
                               "dist-specialize before lowering");
@@ -182,12 +164,12 @@ struct Lowering {
     for (Value tensor : op.getTensors())
       elements.push_back(aten::elementTypeOf(tensor));
     auto make = [&]<typename Op>(Op *, auto... result) {
-      return Op::create(
-          b, op.getLoc(), result..., b.getStringAttr(kindName(op.getCollectiveKind())), reduction,
-          op.getGroup(), inputs, outputs, lists.dynamic, b.getTypeArrayAttr(elements),
-          b.getDenseI64ArrayAttr(gatherDims), b.getDenseI64ArrayAttr(scatterDims),
-          b.getArrayAttr(lists.extents), b.getArrayAttr(lists.gather),
-          b.getArrayAttr(lists.scatter), b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
+      return Op::create(b, op.getLoc(), result..., b.getStringAttr(nameOf(op.getCollectiveKind())),
+                        reduction, op.getGroup(), inputs, outputs, lists.dynamic,
+                        b.getTypeArrayAttr(elements), b.getDenseI64ArrayAttr(gatherDims),
+                        b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
+                        b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
+                        b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
     };
     if (!op.isAsync()) {
       make(static_cast<exec::CollectiveOp *>(nullptr));

@@ -338,7 +338,7 @@ FailureOr<FunctionGraph> buildFunctionGraph(func::FuncOp function, const Mesh &m
   return Builder(function, mesh).run();
 }
 
-FailureOr<Mesh> findMesh(func::FuncOp function) {
+FailureOr<Mesh> requireMesh(func::FuncOp function) {
   auto module = function->getParentOfType<ModuleOp>();
   auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr) : dist::MeshAttr();
   if (mesh)
@@ -349,7 +349,7 @@ FailureOr<Mesh> findMesh(func::FuncOp function) {
 
 PropagationAnalysis::PropagationAnalysis(Operation *op) {
   auto entry = cast<func::FuncOp>(op);
-  FailureOr<Mesh> mesh = findMesh(entry);
+  FailureOr<Mesh> mesh = requireMesh(entry);
   if (failed(mesh))
     return;
   FailureOr<FunctionGraph> built = buildFunctionGraph(entry, *mesh);

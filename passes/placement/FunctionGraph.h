@@ -37,7 +37,7 @@ struct FunctionGraph {
 mlir::FailureOr<FunctionGraph> buildFunctionGraph(mlir::func::FuncOp function, const Mesh &mesh);
 
 /// The mesh on the module around `function`; an error is reported where there is none.
-mlir::FailureOr<Mesh> findMesh(mlir::func::FuncOp function);
+mlir::FailureOr<Mesh> requireMesh(mlir::func::FuncOp function);
 
 /// What was propagated, kept by the pass manager between dist-propagate and dist-place.
 struct PropagationAnalysis {

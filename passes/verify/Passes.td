@@ -19,7 +19,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `placed` | `aten`, `dist.redistribute`, `arith` | every tensor has a layout; the layouts of every op's operands and results satisfy its sharding rule |
     | `local` | `aten`, synchronous collectives, `dist.axis_index`, `dist.extent`, `arith` | no layouts, no futures; an argument has an extent that some rank has in its `dist.layout` |
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
-    | `lowered` | `llvm`, `gpu.binary` | external functions are those of libm and memcpy, memmove, memset |
+    | `lowered` | `llvm` | external functions are those of libm and memcpy, memmove, memset |
 
     In all stages but `lowered`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
 
