@@ -107,20 +107,23 @@ def last_places(order, depth):
     return sorted(last, key=last.get)
 
 
-def table_problems(root, page):
-    """README's table has a row for each folder, with its parts: both in dependency order."""
-    rows = re.findall(r"^\| `(\w+)/` \|([^|]*)\|", page, re.M)
+def table_problems(root):
+    """README's table of folders has a row for each, with its parts, all in dependency order. Tables of other pages may leave
+    out some, but have the same order."""
     order = read_order(root)
+    folders, parts = last_places(order, 1), last_places(order, 2)
     out = []
-    told, true = [name for name, _ in rows if name != "test" and name != "benchmarks"], last_places(order, 1)
-    if told != true:
-        out.append(f"README lists the folders {', '.join(told)}; their order is {', '.join(true)}")
-    parts = last_places(order, 2)
-    for name, cell in rows:
-        told = re.findall(r"`([^`]+)`", cell)
-        true = [p.split("/")[1] for p in parts if p.startswith(f"{name}/")]
-        if name in last_places(order, 1) and told != true:
-            out.append(f"README lists {', '.join(told) or 'nothing'} in {name}/; there are, in order: {', '.join(true)}")
+    for page in ["README.md", "docs/architecture.md"]:
+        text = (root / page).read_text() if (root / page).is_file() else ""
+        told = [(name, cell) for name, cell in re.findall(r"^\| `(\w+)/` \|([^|]*)\|", text, re.M) if name in folders]
+        complete = page == "README.md"
+        rows = [(page, "the folders", [name for name, _ in told], folders)]
+        for name, cell in told:
+            true = [p.split("/")[1] for p in parts if p.startswith(f"{name}/")]
+            rows.append((page, f"in {name}/", [p for p in re.findall(r"`([\w-]+)/?`", cell) if complete or p in true], true))
+        out += [f"{page} lists {where} {', '.join(listed) or 'nothing'}; there are, in order: {', '.join(true)}"
+                for page, where, listed, true in rows
+                if listed != (true if complete else [t for t in true if t in listed])]
     return out
 
 
@@ -134,7 +137,7 @@ def main():
     root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent).resolve()
     if "--check" in sys.argv:
         files = sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
-        problems = violations(root, files) + table_problems(root, (root / "README.md").read_text())
+        problems = violations(root, files) + table_problems(root)
         print("\n".join(problems) or "in order")
         return 1 if problems else 0
     for name, folder in read_order(root).items():

@@ -8,6 +8,7 @@
 #include "lowering/artifact/Object.h"
 #include "lowering/artifact/Tables.h"
 #include "lowering/cpu/Passes.h"
+#include "lowering/host/Passes.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
 #include "passes/collectives/verify/Sequence.h"
@@ -53,7 +54,7 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
   kernels.addPass(createFuseKernelOps());
   cpu::buildKernelPipeline(pm);
   cpu::buildLlvmPipeline(pm);
-  pm.addPass(cpu::createCpuEmitProgram());
+  pm.addPass(host::createEmitProgram());
   pm.addPass(createVerifyStage({Stage::Lowered}));
 }
 

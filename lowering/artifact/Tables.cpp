@@ -4,7 +4,7 @@
 
 #include "dialects/exec/ElementTypes.h"
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
+#include "lowering/host/Emission.h"
 
 #include "dialects/dist/Dist.h"
 #include "runtime/abi/shardrt_program.h"
@@ -151,7 +151,7 @@ Constant *Builder::collectives() {
     auto integers = [&](StringRef name) {
       return cast<DenseI64ArrayAttr>(fields.get(name)).asArrayRef();
     };
-    CollectiveKind kind = *parseCollectiveKind(cast<StringAttr>(fields.get("kind")).getValue());
+    CollectiveKind kind = cast<exec::CollectiveKindAttr>(fields.get("kind")).getValue();
     SmallVector<Constant *> operands;
     auto types = cast<ArrayAttr>(fields.get("types"));
     for (auto [i, type] : llvm::enumerate(types)) {
@@ -174,7 +174,7 @@ Constant *Builder::collectives() {
   auto *type = llvm::ArrayType::get(list.front()->getType(), list.size());
   auto *table = new llvm::GlobalVariable(
       *module, type, /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
-      llvm::ConstantArray::get(type, list), cpu::kCollectivesSymbol);
+      llvm::ConstantArray::get(type, list), host::kCollectivesSymbol);
   table->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return table;
 }

@@ -164,7 +164,8 @@ struct Lowering {
     for (Value tensor : op.getTensors())
       elements.push_back(aten::elementTypeOf(tensor));
     auto make = [&]<typename Op>(Op *, auto... result) {
-      return Op::create(b, op.getLoc(), result..., b.getStringAttr(nameOf(op.getCollectiveKind())),
+      return Op::create(b, op.getLoc(), result...,
+                        exec::CollectiveKindAttr::get(b.getContext(), op.getCollectiveKind()),
                         reduction, op.getGroup(), inputs, outputs, lists.dynamic,
                         b.getTypeArrayAttr(elements), b.getDenseI64ArrayAttr(gatherDims),
                         b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
@@ -175,7 +176,7 @@ struct Lowering {
       make(static_cast<exec::CollectiveOp *>(nullptr));
       return success();
     }
-    auto start = make(static_cast<exec::StartOp *>(nullptr), b.getI64Type());
+    auto start = make(static_cast<exec::StartOp *>(nullptr), exec::TokenType::get(b.getContext()));
     for (Value future : op->getResults())
       program.tokens[future] = start.getToken();
     return success();

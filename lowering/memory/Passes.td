@@ -73,12 +73,12 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     // Before
     exec.launch @relu(%x, %0)
     exec.launch @relu(%y, %1)
-    exec.collective "all_reduce" sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
+    exec.collective all_reduce sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
     // After
     %b = exec.alloc : memref<9xf32>
     exec.launch @relu(%x, %b[0 : 4])      // as memref.reinterpret_cast
     exec.launch @relu(%y, %b[4 : 9])
-    exec.collective "all_reduce" sum over #tp(%b : memref<9xf32>) -> (...)
+    exec.collective all_reduce sum over #tp(%b : memref<9xf32>) -> (...)
     ```
   }];
   let options = [

@@ -2,6 +2,7 @@
 
 #include "passes/collectives/Passes.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "passes/collectives/simplify/Pairs.h"
 #include "passes/collectives/simplify/Rules.h"
 #include "passes/cost/core/TargetDescription.h"

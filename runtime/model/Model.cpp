@@ -80,7 +80,7 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config)
       communicator(*endpoint->communicator), coordinate(manifest.mesh.coordinateOf(config.rank)),
       events(config.flags & SHARDRT_RECORD_EVENTS, config.rank),
       pool(threadCount(config), uint32_t(config.world_size)),
-      stream(communicator, events,
+      stream(communicator, *communicator.hostTransport(), events,
              {config.timeout_s, usesCollectives && !(config.flags & SHARDRT_NO_COMM_THREAD),
               Link::parse(std::getenv("SHARDRT_LINK"))}) {
   checkArtifact(artifact, config);
@@ -188,14 +188,10 @@ void Model::adoptParameters(ParameterSet fresh) {
       shardrt_frame frame = frameFor(entry, {});
       frame.persistent = packed[e].data();
       running = &entry;
-      hasFailed = false;
-      firstFailure.reset();
+      failures.reset();
       int32_t result = entry.variant->prepare(&frame);
       running = nullptr;
-      if (result != 0 || hasFailed)
-        throw firstFailure ? *firstFailure
-                           : Failure(SHARDRT_PROGRAM_ERROR,
-                                     "packing of parameters returned " + std::to_string(result));
+      checkCall(result, "packing of parameters");
     }
   } catch (...) {
     std::swap(parameters, fresh);
@@ -270,11 +266,10 @@ const Blas &Model::blasLibrary() {
 
 Group *Model::groupOf(const shardrt_collective &collective) { return groups[collective.group]; }
 
-void Model::recordFailure(shardrt_status status, const std::string &message) {
-  std::lock_guard lock(failureMutex);
-  if (!firstFailure)
-    firstFailure.emplace(status, message);
-  hasFailed.store(true, std::memory_order_release);
+void Model::checkCall(int32_t result, const std::string &what) const {
+  failures.raise();
+  if (result != 0)
+    throw Failure(SHARDRT_PROGRAM_ERROR, what + " returned " + std::to_string(result));
 }
 
 } // namespace shardc::rt

@@ -6,6 +6,7 @@
 
 #include "runtime/comm/Endpoint.h"
 #include "runtime/comm/Stream.h"
+#include "runtime/executor/FailureRecord.h"
 #include "runtime/gemm/Blas.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Binding.h"
@@ -91,8 +92,9 @@ private:
                     const shardrt_tensor &tensor);
   Group *groupOf(const shardrt_collective &collective);
   const Blas &blasLibrary();
-  void recordFailure(shardrt_status status, const std::string &message);
   void closeOp(Clock::time_point now);
+  /// Throws if what a call of generated code returned, or recorded, says that it failed.
+  void checkCall(int32_t result, const std::string &what) const;
 
   const Manifest manifest;
   const shardrt_program &program;
@@ -123,9 +125,7 @@ private:
 
   // The run in progress.
   const EntryState *running = nullptr;
-  std::mutex failureMutex; ///< services may fail on any compute thread
-  std::optional<Failure> firstFailure;
-  std::atomic<bool> hasFailed{false};
+  FailureRecord failures;
   const shardrt_op *currentOp = nullptr;
   Clock::time_point opBegin;
 };

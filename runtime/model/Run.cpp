@@ -102,12 +102,8 @@ Model::Plan &Model::planFor(EntryState &entry, const SymbolValues &symbols) {
       shardrt_frame frame = frameFor(entry, symbols);
       frame.offsets = plan.offsets.data();
       frame.arena_bytes = 0;
-      hasFailed = false;
-      firstFailure.reset();
-      if (int32_t result = variant->plan(&frame); result != 0 || hasFailed)
-        throw firstFailure ? *firstFailure
-                           : Failure(SHARDRT_PROGRAM_ERROR,
-                                     "planning of memory returned " + std::to_string(result));
+      failures.reset();
+      checkCall(variant->plan(&frame), "planning of memory");
       plan.arenaBytes = frame.arena_bytes;
     }
   }
@@ -290,10 +286,7 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
       events.addRun(*entry.program, Clock::now());
     int32_t result = entry.variant->run(&frame);
     closeOp(Clock::now());
-    if (result != 0 || hasFailed)
-      throw firstFailure
-          ? *firstFailure
-          : Failure(SHARDRT_PROGRAM_ERROR, spec.name + " returned " + std::to_string(result));
+    checkCall(result, spec.name);
     if (std::optional<Failure> failure = stream.drain())
       throw Failure(*failure);
   }
@@ -328,8 +321,7 @@ void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
     communicator.refuse(runNumber, failure.message);
     throw;
   }
-  hasFailed = false;
-  firstFailure.reset();
+  failures.reset();
   try {
     execute(*entry, *plan, symbols, inputs, outputs);
   } catch (const Failure &failure) {

@@ -10,26 +10,31 @@ namespace shardc::rt {
 struct Services {
   static Model &model(void *runtime) { return *static_cast<Model *>(runtime); }
 
+  static int32_t record(Model &m, shardrt_status status, const char *message) {
+    return m.failures.record([&] { return Failure(status, message); });
+  }
+
   /// Runs `action`; turns what it throws into a recorded failure and a status.
   template <typename Action> static int32_t guarded(Model &m, Action action) noexcept {
     try {
       action();
       return SHARDRT_OK;
     } catch (const Failure &failure) {
-      m.recordFailure(failure.status, failure.message);
-      return failure.status;
+      return record(m, failure.status, failure.what());
     } catch (const std::bad_alloc &) {
-      m.recordFailure(SHARDRT_OUT_OF_MEMORY, "out of memory");
-      return SHARDRT_OUT_OF_MEMORY;
+      return record(m, SHARDRT_OUT_OF_MEMORY, "out of memory");
     } catch (const std::exception &error) {
-      m.recordFailure(SHARDRT_INTERNAL, error.what());
-      return SHARDRT_INTERNAL;
+      return record(m, SHARDRT_INTERNAL, error.what());
     }
   }
 
+  /// After a failure nothing is sent: what the program has computed since is of no use to others,
+  /// who learn of the failure when the run ends. The wait reports it.
   static uint64_t start(void *runtime, const shardrt_collective *collective,
                         const shardrt_collective_tensor *tensors) {
     Model &m = model(runtime);
+    if (m.failures.failed())
+      return 0;
     return m.stream.start(*collective, m.groupOf(*collective), m.runNumber, tensors);
   }
 
@@ -47,6 +52,8 @@ struct Services {
 
   static int32_t wait(void *runtime, uint64_t token) {
     Model &m = model(runtime);
+    if (m.failures.failed())
+      return m.failures.status();
     const shardrt_collective *c = m.stream.collectiveOf(token);
     return waiting(m, c ? c->name : "wait", c ? c->location : "", [&] { m.stream.wait(token); });
   }
@@ -54,6 +61,8 @@ struct Services {
   static int32_t collective(void *runtime, const shardrt_collective *c,
                             const shardrt_collective_tensor *tensors) {
     Model &m = model(runtime);
+    if (m.failures.failed())
+      return m.failures.status();
     return waiting(m, c->name, c->location,
                    [&] { m.stream.runNow(*c, m.groupOf(*c), m.runNumber, tensors); });
   }
@@ -70,16 +79,17 @@ struct Services {
 
   static int32_t fail(void *runtime, const char *location, const char *message) {
     Model &m = model(runtime);
-    std::string text = message ? message : "the program failed";
-    if (location && *location)
-      text = std::string(location) + ": " + text;
-    return guarded(m, [&] { throw Failure(SHARDRT_PROGRAM_ERROR, text); });
+    if (m.failures.failed())
+      return m.failures.status();
+    return guarded(m, [&] {
+      std::string text = message ? message : "the program failed";
+      if (location && *location)
+        text = std::string(location) + ": " + text;
+      throw Failure(SHARDRT_PROGRAM_ERROR, text);
+    });
   }
 
-  static int32_t failed(void *runtime) {
-    return model(runtime).hasFailed.load(std::memory_order_acquire) ? SHARDRT_PROGRAM_ERROR
-                                                                    : SHARDRT_OK;
-  }
+  static int32_t failed(void *runtime) { return model(runtime).failures.status(); }
 
   static void *scratch(void *runtime, uint32_t slot, uint64_t bytes) {
     Model &m = model(runtime);

@@ -49,8 +49,9 @@ int exportCode(at::ScalarType type) {
 }
 
 std::optional<at::ScalarType> parseElementType(std::string_view name) {
+  std::optional<ElementType> wanted = elementTypeFromIr(name);
   for (auto [scalar, element] : scalarTypes)
-    if (factsOf(element).irName == name)
+    if (element == wanted)
       return scalar;
   return std::nullopt;
 }

@@ -16,7 +16,7 @@
 // CHECK-NOT: name "copy"
 // CHECK: exec.launch @to_copy
 // CHECK-NOT: name "copy"
-// CHECK: exec.collective "all_gather"{{.*}}(%[[IN:.*]] : memref<10xbf16>) -> (%[[ALL:.*]] : memref<20xbf16>)
+// CHECK: exec.collective all_gather{{.*}}(%[[IN:.*]] : memref<10xbf16>) -> (%[[ALL:.*]] : memref<20xbf16>)
 // CHECK-COUNT-2: name "copy"
 // CHECK-NOT: name "copy"
 // CHECK: return
@@ -31,7 +31,7 @@ func.func @casts_before_a_gather(%x: tensor<2x3xf32>, %y: tensor<4xf32>) -> (ten
 
 // CHECK-LABEL: func.func @divisions_after_a_reduction(
 // CHECK-NOT: name "copy"
-// CHECK: exec.collective "all_reduce"{{.*}}(%[[IN:.*]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
+// CHECK: exec.collective all_reduce{{.*}}(%[[IN:.*]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
 // CHECK-NOT: name "copy"
 // CHECK: exec.launch @div
 // CHECK-NOT: name "copy"

@@ -23,7 +23,7 @@
 // CHECK-LABEL: func.func @forward(
 // CHECK: %[[A:.*]] = exec.alloc : memref<32x16xf32>
 // CHECK-NOT: exec.launch
-// CHECK: exec.start "all_gather"{{.*}}(%arg1, %arg2, %arg3 : memref<8x16xf32>, memref<4x16xf32>, memref<8x16xf32>) -> (%{{.*}}, %{{.*}}, %{{.*}} : memref<32x16xf32>, memref<16x16xf32>, memref<32x16xf32>)
+// CHECK: exec.start all_gather{{.*}}(%arg1, %arg2, %arg3 : memref<8x16xf32>, memref<4x16xf32>, memref<8x16xf32>) -> (%{{.*}}, %{{.*}}, %{{.*}} : memref<32x16xf32>, memref<16x16xf32>, memref<32x16xf32>)
 // CHECK-NOT: name "copy"
 func.func @forward(%x: tensor<2x16xf32>,
                    %a: tensor<8x16xf32> {dist.kind = "parameter", dist.name = "a"},

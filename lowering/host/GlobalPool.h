@@ -2,15 +2,15 @@
 //
 // Constant data of generated code: equal constants are one global.
 
-#ifndef SHARDC_LOWERING_CPU_GLOBALPOOL_H
-#define SHARDC_LOWERING_CPU_GLOBALPOOL_H
+#ifndef SHARDC_LOWERING_HOST_GLOBALPOOL_H
+#define SHARDC_LOWERING_HOST_GLOBALPOOL_H
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSet.h"
 
-namespace shardc::cpu {
+namespace shardc::host {
 
 class GlobalPool {
 public:
@@ -30,6 +30,6 @@ private:
   llvm::StringSet<> known;
 };
 
-} // namespace shardc::cpu
+} // namespace shardc::host
 
-#endif // SHARDC_LOWERING_CPU_GLOBALPOOL_H
+#endif // SHARDC_LOWERING_HOST_GLOBALPOOL_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
-#include "lowering/cpu/Passes.h"
-#include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/Passes.h"
+#include "lowering/host/RuntimeAbi.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -12,25 +12,25 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
-namespace shardc::cpu {
-#define GEN_PASS_DEF_CPUEMITPROGRAM
-#include "lowering/cpu/Passes.h.inc"
-} // namespace shardc::cpu
+namespace shardc::host {
+#define GEN_PASS_DEF_EMITPROGRAM
+#include "lowering/host/Passes.h.inc"
+} // namespace shardc::host
 
 using namespace mlir;
 using namespace shardc;
-using namespace shardc::cpu;
+using namespace shardc::host;
 
-Value shardc::cpu::frameOf(Operation *op) {
+Value shardc::host::frameOf(Operation *op) {
   return op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front().getArgument(0);
 }
 
-Value shardc::cpu::constantInt(OpBuilder &builder, Location loc, int64_t value, unsigned bits) {
+Value shardc::host::constantInt(OpBuilder &builder, Location loc, int64_t value, unsigned bits) {
   return LLVM::ConstantOp::create(builder, loc, builder.getIntegerType(bits),
                                   builder.getIntegerAttr(builder.getIntegerType(bits), value));
 }
 
-Value shardc::cpu::stackSlot(OpBuilder &builder, Location loc, Operation *op, int64_t bytes) {
+Value shardc::host::stackSlot(OpBuilder &builder, Location loc, Operation *op, int64_t bytes) {
   OpBuilder::InsertionGuard guard(builder);
   auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
   builder.setInsertionPointToStart(&function.getBody().front());
@@ -39,7 +39,7 @@ Value shardc::cpu::stackSlot(OpBuilder &builder, Location loc, Operation *op, in
                                 builder.getI8Type(), count, /*alignment=*/16);
 }
 
-void shardc::cpu::returnIfFailed(OpBuilder &builder, Location loc, Value status) {
+void shardc::host::returnIfFailed(OpBuilder &builder, Location loc, Value status) {
   auto &rewriter = static_cast<ConversionPatternRewriter &>(builder);
   Block *before = builder.getInsertionBlock();
   Block *after = rewriter.splitBlock(before, builder.getInsertionPoint());
@@ -62,12 +62,12 @@ bool isHostFunction(func::FuncOp function) {
 void replaceArguments(func::FuncOp function) {
   Block &entry = function.getBody().front();
   OpBuilder builder = OpBuilder::atBlockBegin(&entry);
-  llvm::StringMap<int64_t> count;
+  llvm::DenseMap<Attribute, int64_t> count;
   for (auto [i, argument] : llvm::enumerate(entry.getArguments())) {
-    auto kind = function.getArgAttrOfType<StringAttr>(i, exec::kArgumentAttr);
+    auto kind = function.getArgAttrOfType<exec::ArgumentKindAttr>(i, exec::kArgumentAttr);
     auto index = function.getArgAttrOfType<IntegerAttr>(i, exec::kIndexAttr);
     if (!index)
-      index = builder.getI64IntegerAttr(count[kind.getValue()]++);
+      index = builder.getI64IntegerAttr(count[kind]++);
     argument.replaceAllUsesWith(
         exec::ArgumentOp::create(builder, function.getLoc(), argument.getType(), kind, index));
   }
@@ -101,7 +101,7 @@ struct LowerReturn : ConvertOpToLLVMPattern<func::ReturnOp> {
   }
 };
 
-struct EmitProgram : cpu::impl::CpuEmitProgramBase<EmitProgram> {
+struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
@@ -129,6 +129,8 @@ struct EmitProgram : cpu::impl::CpuEmitProgramBase<EmitProgram> {
     LLVMTypeConverter converter(context, options);
     converter.addConversion(
         [&](MemRefType type) -> Type { return LLVM::LLVMPointerType::get(context); });
+    converter.addConversion(
+        [&](exec::TokenType type) -> Type { return IntegerType::get(context, 64); });
     llvm::StringMap<LLVM::LLVMFuncOp> kernels;
     for (auto function : module.getOps<LLVM::LLVMFuncOp>())
       kernels[function.getName()] = function;

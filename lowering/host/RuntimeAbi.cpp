@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/host/RuntimeAbi.h"
 
 #include "runtime/abi/shardrt_program.h"
 
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace shardc::cpu::abi {
+namespace shardc::host::abi {
 namespace {
 
 Type pointerType(OpBuilder &builder) { return LLVM::LLVMPointerType::get(builder.getContext()); }
@@ -99,4 +99,4 @@ void callMark(OpBuilder &builder, Location loc, Value frame, Value op) {
               LLVM::LLVMVoidType::get(builder.getContext()), {op});
 }
 
-} // namespace shardc::cpu::abi
+} // namespace shardc::host::abi

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --cpu-emit-program --canonicalize --cse | FileCheck %s
+// RUN: shard-opt %s --exec-emit-program --canonicalize --cse | FileCheck %s
 //
 // Entries become functions of the runtime's frame. The numbers are offsets of fields in runtime/abi/shardrt_program.h:
 // shardrt_frame has services at 0, runtime at 8, arena at 16, inputs at 32, parameters at 40 and outputs at 48;
@@ -8,7 +8,7 @@
 #tp = #dist.axes<#mesh, ["tp"]>
 
 // What traces name, in order, and the collectives with what is static about them.
-// CHECK: exec.collectives = [{{.*}}kind = "all_gather"
+// CHECK: exec.collectives = [{{.*}}kind = #exec.collective<all_gather>
 // CHECK-SAME: exec.groups = [#{{[a-z0-9]+}}]
 // CHECK-SAME: exec.ops = {{\[}}["linear", "{{[^"]*}}"], ["all_gather", "{{[^"]*}}"]]
 // CHECK-SAME: exec.uses_blas
@@ -60,15 +60,15 @@
 // CHECK: %[[DONE:.*]] = llvm.call %{{.*}}(%{{.*}}, %[[TOKEN]]) : !llvm.ptr, (!llvm.ptr, i64) -> i32
 // CHECK: llvm.return %[[DONE]]
 // CHECK: llvm.return %[[OK]]
-func.func @entry(%x: memref<8x64xf32> {exec.argument = "input"}, %w: memref<32x64xf32> {exec.argument = "parameter"},
-                 %o: memref<16x32xf32> {exec.argument = "output"})
+func.func @entry(%x: memref<8x64xf32> {exec.argument = #exec.argument<input>}, %w: memref<32x64xf32> {exec.argument = #exec.argument<parameter>},
+                 %o: memref<16x32xf32> {exec.argument = #exec.argument<output>})
     attributes {exec.entry, exec.arena_bytes = 5120 : i64} {
   %0 = exec.alloc at 4096 : memref<8x32xf32>
   %b = memref.reinterpret_cast %w to offset: [0], sizes: [64, 32], strides: [1, 64]
       : memref<32x64xf32> to memref<64x32xf32, strided<[1, 64]>>
   exec.gemm %x * %b -> %0 name "linear" {beta = 0.0}
       : memref<8x64xf32> * memref<64x32xf32, strided<[1, 64]>> -> memref<8x32xf32>
-  %t = exec.start "all_gather" over #tp (%0 : memref<8x32xf32>) -> (%o : memref<16x32xf32>)
+  %t = exec.start all_gather over #tp (%0 : memref<8x32xf32>) -> (%o : memref<16x32xf32>)
       {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>, extents = [array<i64: 16, 32>],
        gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
   exec.wait %t

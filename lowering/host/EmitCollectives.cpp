@@ -3,8 +3,8 @@
 // Entries: collectives, and offsets of plan functions.
 
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
-#include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/RuntimeAbi.h"
 
 #include "runtime/abi/shardrt_program.h"
 
@@ -12,7 +12,7 @@
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::host {
 namespace {
 
 Type pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
@@ -131,4 +131,4 @@ void populateCollectivePatterns(const Emission &emission, RewritePatternSet &pat
                LowerSetOffset, LowerSetArenaBytes>(emission);
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::host

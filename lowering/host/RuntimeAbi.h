@@ -3,13 +3,13 @@
 // Calls of runtime/abi/shardrt_program.h, as ops of LLVM's dialect. Offsets of fields come from the
 // header itself.
 
-#ifndef SHARDC_LOWERING_CPU_RUNTIMEABI_H
-#define SHARDC_LOWERING_CPU_RUNTIMEABI_H
+#ifndef SHARDC_LOWERING_HOST_RUNTIMEABI_H
+#define SHARDC_LOWERING_HOST_RUNTIMEABI_H
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 
-namespace shardc::cpu::abi {
+namespace shardc::host::abi {
 
 /// Loads a field of type `type` at `bytes` into the struct that `base` points to.
 mlir::Value loadField(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
@@ -40,6 +40,6 @@ mlir::Value callScratch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
                         mlir::Value slot, mlir::Value bytes);
 void callMark(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame, mlir::Value op);
 
-} // namespace shardc::cpu::abi
+} // namespace shardc::host::abi
 
-#endif // SHARDC_LOWERING_CPU_RUNTIMEABI_H
+#endif // SHARDC_LOWERING_HOST_RUNTIMEABI_H

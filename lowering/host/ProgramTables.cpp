@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
+#include "lowering/host/Emission.h"
 
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
@@ -10,7 +10,7 @@
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::host {
 namespace {
 
 std::string nameOf(Operation *op) {
@@ -18,23 +18,22 @@ std::string nameOf(Operation *op) {
     return launch.getName().value_or(launch.getKernel()).str();
   if (auto gemm = dyn_cast<exec::GemmOp>(op))
     return gemm.getName().value_or("gemm").str();
-  if (auto collective = dyn_cast<exec::CollectiveOp>(op))
-    return collective.getKind().str();
-  return cast<exec::StartOp>(op).getKind().str();
+  return std::string(nameOf(cast<exec::CollectiveCallInterface>(op).getKind()));
 }
 
-template <typename Op> SmallVector<NamedAttribute> describe(Op op) {
+SmallVector<NamedAttribute> describe(exec::CollectiveCallInterface op) {
   SmallVector<Attribute> types;
   for (Value input : op.getInputs())
     types.push_back(TypeAttr::get(input.getType()));
   OpBuilder b(op.getContext());
-  SmallVector<NamedAttribute> fields{b.getNamedAttr("kind", op.getKindAttr()),
-                                     b.getNamedAttr("types", b.getArrayAttr(types)),
-                                     b.getNamedAttr("elements", op.getElementTypesAttr()),
-                                     b.getNamedAttr("gather_dims", op.getGatherDimsAttr()),
-                                     b.getNamedAttr("scatter_dims", op.getScatterDimsAttr()),
-                                     b.getNamedAttr("root", b.getI64IntegerAttr(op.getRoot())),
-                                     b.getNamedAttr("pairs", op.getPairsAttr())};
+  SmallVector<NamedAttribute> fields{
+      b.getNamedAttr("kind", exec::CollectiveKindAttr::get(op.getContext(), op.getKind())),
+      b.getNamedAttr("types", b.getArrayAttr(types)),
+      b.getNamedAttr("elements", op.getElementTypes()),
+      b.getNamedAttr("gather_dims", b.getDenseI64ArrayAttr(op.getGatherDims())),
+      b.getNamedAttr("scatter_dims", b.getDenseI64ArrayAttr(op.getScatterDims())),
+      b.getNamedAttr("root", b.getI64IntegerAttr(op.getRoot())),
+      b.getNamedAttr("pairs", b.getDenseI64ArrayAttr(op.getPairs()))};
   if (op.getReductionAttr())
     fields.push_back(b.getNamedAttr("reduction", op.getReductionAttr()));
   return fields;
@@ -55,8 +54,8 @@ ProgramTables::ProgramTables(ModuleOp module) {
     entry.walk([&](Operation *op) {
       if (!isa<exec::LaunchOp, exec::GemmOp, exec::CollectiveOp, exec::StartOp>(op))
         return;
-      if (isa<exec::CollectiveOp, exec::StartOp>(op))
-        addCollective(op, ordinal++);
+      if (auto collective = dyn_cast<exec::CollectiveCallInterface>(op))
+        addCollective(collective, ordinal++);
       usesBlas |= isa<exec::GemmOp>(op);
       opIndex[op] = ops.size();
       ops.push_back(b.getStrArrayAttr({nameOf(op), describePlace(op->getLoc())}));
@@ -68,19 +67,15 @@ unsigned ProgramTables::group(Attribute canonical) {
   return groups.insert({canonical, groups.size()}).first->second;
 }
 
-void ProgramTables::addCollective(Operation *op, unsigned ordinal) {
+void ProgramTables::addCollective(exec::CollectiveCallInterface op, unsigned ordinal) {
   OpBuilder b(op->getContext());
-  auto group = cast<dist::GroupAttrInterface>(op->getAttr("group"));
-  SmallVector<NamedAttribute> fields = isa<exec::StartOp>(op)
-                                           ? describe(cast<exec::StartOp>(op))
-                                           : describe(cast<exec::CollectiveOp>(op));
+  dist::GroupAttrInterface group = op.getGroup();
+  SmallVector<NamedAttribute> fields = describe(op);
   fields.push_back(
       b.getNamedAttr("group", b.getI64IntegerAttr(this->group(group.getCanonicalGroup()))));
   fields.push_back(b.getNamedAttr("group_name", group));
   fields.push_back(b.getNamedAttr("location", b.getStringAttr(describePlace(op->getLoc()))));
-  fields.push_back(b.getNamedAttr(
-      "name",
-      b.getStringAttr(cast<StringAttr>(op->getAttr("kind")).getValue() + "." + Twine(ordinal))));
+  fields.push_back(b.getNamedAttr("name", b.getStringAttr(nameOf(op) + "." + Twine(ordinal))));
   collectiveIndex[op] = collectives.size();
   collectives.push_back(b.getDictionaryAttr(fields));
 }
@@ -107,4 +102,4 @@ void ProgramTables::writeTo(ModuleOp module) {
   module->setAttr(exec::kOpsAttr, b.getArrayAttr(ops));
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::host

@@ -4,8 +4,8 @@
 
 #include "dialects/exec/ElementTypes.h"
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
-#include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/RuntimeAbi.h"
 
 #include "runtime/abi/shardrt_program.h"
 
@@ -17,7 +17,7 @@
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::host {
 namespace {
 
 Type pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
@@ -43,9 +43,18 @@ struct LowerArgument : Pattern<exec::ArgumentOp> {
   using Pattern::Pattern;
   LogicalResult matchAndRewrite(exec::ArgumentOp op, OpAdaptor,
                                 ConversionPatternRewriter &b) const override {
-    size_t field = op.getKind() == "input"       ? offsetof(shardrt_frame, inputs)
-                   : op.getKind() == "parameter" ? offsetof(shardrt_frame, parameters)
-                                                 : offsetof(shardrt_frame, outputs);
+    size_t field = 0;
+    switch (op.getKind()) {
+    case exec::ArgumentKind::Input:
+      field = offsetof(shardrt_frame, inputs);
+      break;
+    case exec::ArgumentKind::Parameter:
+      field = offsetof(shardrt_frame, parameters);
+      break;
+    case exec::ArgumentKind::Output:
+      field = offsetof(shardrt_frame, outputs);
+      break;
+    }
     Type pointer = pointerType(getContext());
     Value list = abi::loadField(b, op.getLoc(), pointer, frameOf(op), field);
     b.replaceOp(op, abi::loadField(b, op.getLoc(), pointer, list, op.getIndex() * sizeof(void *)));
@@ -294,4 +303,4 @@ void populateHostPatterns(const Emission &emission, RewritePatternSet &patterns)
                LowerLaunch, LowerGemm>(emission);
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::host

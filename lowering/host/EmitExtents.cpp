@@ -3,8 +3,8 @@
 // Entries: what a rank knows about itself. Extents without symbols, and positions in groups, are
 // tables by rank; extents with symbols are computed.
 
-#include "lowering/cpu/Emission.h"
-#include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/RuntimeAbi.h"
 
 #include "dialects/dist/Dist.h"
 #include "runtime/abi/shardrt_program.h"
@@ -13,7 +13,7 @@
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::host {
 namespace {
 
 /// Number of ranks that tables must cover: the largest in use + 1.
@@ -177,4 +177,4 @@ void populateExtentPatterns(const Emission &emission, RewritePatternSet &pattern
   patterns.add<LowerExtent, LowerAxisIndex>(emission);
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::host

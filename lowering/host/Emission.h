@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Entries to LLVM's dialect: what the files of `cpu-emit-program` share.
+// Entries to LLVM's dialect: what the files of `exec-emit-program` share.
 
-#ifndef SHARDC_LOWERING_CPU_EMISSION_H
-#define SHARDC_LOWERING_CPU_EMISSION_H
+#ifndef SHARDC_LOWERING_HOST_EMISSION_H
+#define SHARDC_LOWERING_HOST_EMISSION_H
 
-#include "lowering/cpu/GlobalPool.h"
+#include "dialects/exec/Exec.h"
+#include "lowering/host/GlobalPool.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
 
-namespace shardc::cpu {
+namespace shardc::host {
 
 /// Name of the global that the tables of the artifact define (lowering/artifact/Tables.h) for all
 /// collectives.
@@ -38,7 +39,7 @@ public:
 
 private:
   /// `ordinal`: its place among the collectives of its entry.
-  void addCollective(mlir::Operation *op, unsigned ordinal);
+  void addCollective(exec::CollectiveCallInterface op, unsigned ordinal);
 
   llvm::MapVector<mlir::Attribute, unsigned> groups;
   llvm::SmallVector<mlir::Attribute> collectives;
@@ -71,6 +72,6 @@ void populateHostPatterns(const Emission &emission, mlir::RewritePatternSet &pat
 void populateCollectivePatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
 void populateExtentPatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
 
-} // namespace shardc::cpu
+} // namespace shardc::host
 
-#endif // SHARDC_LOWERING_CPU_EMISSION_H
+#endif // SHARDC_LOWERING_HOST_EMISSION_H

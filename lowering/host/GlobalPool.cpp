@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lowering/cpu/GlobalPool.h"
+#include "lowering/host/GlobalPool.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA1.h"
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::host {
 namespace {
 
 /// Names are made of the content, so that a second pool finds what the first one made.
@@ -64,4 +64,4 @@ Value GlobalPool::integers(OpBuilder &builder, Location loc, ArrayRef<int64_t> v
   });
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::host
