@@ -12,7 +12,7 @@ def Dist_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     i-th of `getTensors()` and delivers result i; dims, extents and element types are per tensor.
   }];
   let methods = [
-    InterfaceMethod<"", "::shardc::dist::CollectiveKind", "getCollectiveKind">,
+    InterfaceMethod<"", "::shardc::CollectiveKind", "getCollectiveKind">,
     InterfaceMethod<"Who takes part.", "::shardc::dist::GroupAttrInterface", "getGroup">,
     InterfaceMethod<"The tensors that are sent.", "::mlir::OperandRange", "getTensors">,
     InterfaceMethod<[{

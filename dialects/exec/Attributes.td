@@ -17,7 +17,7 @@ class Exec_KindAttr<string name, string mnemonicName, string enumType> : Exec_At
   let constBuilderCall = cppClassName # "::get($_builder.getContext(), $0)";
 }
 
-def Exec_CollectiveKindAttr : Exec_KindAttr<"CollectiveKind", "collective", "::shardc::dist::CollectiveKind"> {
+def Exec_CollectiveKindAttr : Exec_KindAttr<"CollectiveKind", "collective", "::shardc::CollectiveKind"> {
   let summary = "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or permute";
   let description = [{
     Ops print the kind as a keyword. The attribute on its own is

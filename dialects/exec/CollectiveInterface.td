@@ -12,7 +12,7 @@ def Exec_CollectiveCallInterface : OpInterface<"CollectiveCallInterface"> {
     started. Tensor i is read from input i and delivered to output i.
   }];
   let methods = [
-    InterfaceMethod<"", "::shardc::dist::CollectiveKind", "getKind">,
+    InterfaceMethod<"", "::shardc::CollectiveKind", "getKind">,
     InterfaceMethod<"How values are combined; null for kinds that combine nothing.",
         "::shardc::dist::ReductionAttr", "getReductionAttr">,
     InterfaceMethod<"Who takes part.", "::shardc::dist::GroupAttrInterface", "getGroup">,

@@ -38,13 +38,9 @@ def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> 
     }
     ```
 
-    Which sequence it is, a planner decides: `greedy` prefers the steps that leave the least data. A
-    remark names every gather on the way that the target does not ask for, with its bytes. Steps carry
+    Of the sequences that there are it takes the one that in each step leaves the least data. A remark names every gather on the way that the target does not ask for, with its bytes. Steps carry
     the places in the model of what made the value and of what uses it.
   }];
-  let options = [
-    Option<"planner", "planner", "std::string", "\"greedy\"", "How sequences are found: greedy">,
-  ];
   let statistics = [
     Statistic<"numPlanned", "planned", "Redistributions that became several steps">,
     Statistic<"numSteps", "steps", "Steps that there are now">,

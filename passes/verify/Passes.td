@@ -20,7 +20,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `local` | `aten`, synchronous collectives, `dist.axis_index`, `dist.extent`, `arith` | no layouts, no futures; an argument has an extent that some rank has in its `dist.layout` |
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
     | `planned` | in entries: `exec` (buffers, launches, products, attention, collectives, tokens), views (`memref.reinterpret_cast`), `dist.axis_index`, `dist.extent`, `arith`; in kernels: `aten`, `arith`, `linalg`, `tensor`, `bufferization` | every buffer lies inside the arena; buffers in use at the same time lie apart, and those of a collective in flight are in use until its wait; nothing writes what a collective in flight reads, or touches what it writes; no op writes memory that another of its operands is; a token is waited for at most once; static views lie in their buffers |
-    | `lowered` | `llvm`, `gpu.binary` | external functions are those of libm and memcpy, memmove, memset |
+    | `lowered` | `llvm` | external functions are those of libm and memcpy, memmove, memset |
 
     From `placed` to `scheduled`, no op, argument or result has a `dist.sharding`: `dist-place` takes it off.
     In the stages up to `scheduled`, the new value of a buffer has the buffer's type and layout: the next run starts from it.

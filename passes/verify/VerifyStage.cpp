@@ -67,7 +67,7 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
       "dist.extent",     "dist.all_gather", "dist.all_reduce", "dist.reduce_scatter",
       "dist.all_to_all", "dist.broadcast",  "dist.permute",    "dist.wait"};
   static constexpr StringLiteral llvmDialects[] = {"llvm"};
-  static constexpr StringLiteral lowered[] = {"builtin.module", "gpu.binary"};
+  static constexpr StringLiteral lowered[] = {"builtin.module"};
   switch (stage) {
   case Stage::Imported:
     return {tensorDialects, imported};

@@ -317,4 +317,4 @@ typedef struct shardrt_program {
 #ifdef __cplusplus
 }
 #endif
-#endif
+#endif /* SHARDC_RUNTIME_ABI_SHARDRT_PROGRAM_H */

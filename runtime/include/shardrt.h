@@ -53,8 +53,8 @@ extern "C" {
 
 /* Version of this interface. A library accepts callers with the same major version and a minor
  * version up to its own. */
-#define SHARDRT_VERSION_MAJOR 1
-#define SHARDRT_VERSION_MINOR 1
+#define SHARDRT_VERSION_MAJOR 2
+#define SHARDRT_VERSION_MINOR 0
 
 /* The most dimensions a tensor may have. */
 #define SHARDRT_MAX_RANK 16
@@ -334,9 +334,8 @@ typedef struct shardrt_config {
   void *(*alloc)(void *context, size_t bytes, size_t alignment);
   void (*free)(void *context, void *memory, size_t bytes);
   void *alloc_context;
-  uint32_t flags; /* SHARDRT_RECORD_EVENTS, _NO_COMM_THREAD, _CHECK_MEMORY */
-  int32_t device; /* CUDA device; ignored by CPU artifacts */
-  void *stream;   /* CUDA stream; ignored by CPU artifacts */
+  uint32_t flags;    /* SHARDRT_RECORD_EVENTS, _NO_COMM_THREAD, _CHECK_MEMORY */
+  uint32_t reserved; /* 0 */
 } shardrt_config;
 SHARDRT_API void shardrt_config_init(shardrt_config *config);
 
@@ -470,4 +469,4 @@ SHARDRT_API void shardrt_memory_used(const shardrt_model *model, shardrt_memory 
 #ifdef __cplusplus
 }
 #endif
-#endif
+#endif /* SHARDRT_H */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects
-// and passes, and with a front door for model files (importers/Input.h).
+// and passes, and with a front door for model files (importers/Importer.h).
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/PassStatistic.h"
-#include "importers/Input.h"
+#include "importers/Importer.h"
 #include "importers/plan/Plan.h"
 #include "lowering/Passes.h"
 #include "passes/Passes.h"
@@ -49,18 +49,15 @@ static llvm::cl::opt<bool>
                    llvm::cl::desc("Print what passes counted (--mlir-pass-statistics counts only "
                                   "where LLVM was built with statistics)"));
 
-static llvm::cl::opt<std::string, true> groups(
-    "groups", llvm::cl::value_desc("file"), llvm::cl::location(shardc::inputOptions().groups),
+static llvm::cl::opt<std::string> groups(
+    "groups", llvm::cl::value_desc("file"),
     llvm::cl::desc("JSON file with the ranks of the process groups that an imported graph names "
                    "({\"name\": [0, 1]}), or \"consecutive\""));
 
 static llvm::cl::list<std::string>
     inputs("input", llvm::cl::value_desc("spec"),
            llvm::cl::desc("Shape and element type of an input of a TorchScript model, by name or "
-                          "position: x=8x64xf32"),
-           llvm::cl::callback([](const std::string &spec) {
-             shardc::inputOptions().inputs.push_back(spec);
-           }));
+                          "position: x=8x64xf32"));
 
 static llvm::cl::opt<std::string>
     mesh("mesh", llvm::cl::value_desc("axes"),
@@ -110,7 +107,8 @@ static std::unique_ptr<llvm::MemoryBuffer> importAsBytecode(const shardc::Import
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module = importer.import(file, &context);
+  OwningOpRef<ModuleOp> module = importer.import(
+      file, {groups, std::vector<std::string>(inputs.begin(), inputs.end())}, &context);
   if (!module)
     return nullptr;
   std::string bytes;
@@ -146,7 +144,7 @@ static LogicalResult run(StringRef inputFile, StringRef outputFile, DialectRegis
     llvm::errs() << message << "\n";
     return failure();
   }
-  if (const shardc::Importer *importer = shardc::findImporter(*file)) {
+  if (const shardc::Importer *importer = shardc::findImporter(shardc::allImporters(), *file)) {
     file = importAsBytecode(*importer, *file, registry);
     if (!file)
       return failure();
@@ -194,7 +192,6 @@ int main(int argc, char **argv) {
   shardc::registerPrintProgramJsonPass();
   shardc::registerPrintShardingRulesPass();
 #endif
-  shardc::registerAllImporters();
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
   SmallVector<char *> arguments(argv, argv + argc);

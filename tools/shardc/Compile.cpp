@@ -5,6 +5,7 @@
 #include "lowering/Passes.h"
 #include "lowering/target/Backend.h"
 
+#include "support/ByteSize.h"
 #include "support/archive/TensorStore.h"
 #include "tools/Diagnostics.h"
 #include "tools/Registration.h"
@@ -13,7 +14,6 @@
 #include "tools/shardc/Model.h"
 #include "tools/shardc/Sizes.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
@@ -54,25 +54,6 @@ EXAMPLES:
   shardc compile model.pt2 --mesh tp=4 --plan plan.yaml --save-stages stages -o model.so
 )");
 
-/// "1234", "64KiB", "2GB"; nothing for anything else.
-std::optional<uint64_t> parseBytes(StringRef text) {
-  StringRef digits = text.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
-  std::optional<double> factor =
-      llvm::StringSwitch<std::optional<double>>(text.drop_front(digits.size()).trim())
-          .Cases({"", "B"}, 1)
-          .Cases({"K", "KiB"}, 1024.0)
-          .Cases({"M", "MiB"}, 1048576.0)
-          .Cases({"G", "GiB"}, 1073741824.0)
-          .Case("KB", 1e3)
-          .Case("MB", 1e6)
-          .Case("GB", 1e9)
-          .Default(std::nullopt);
-  double value = 0;
-  if (!factor || digits.getAsDouble(value) || !(value * *factor >= 1) || value * *factor > 1e18)
-    return std::nullopt;
-  return uint64_t(value * *factor);
-}
-
 /// Why the artifact cannot be written, which is found out before anything takes time; empty if it
 /// can.
 std::string whyNotWritable() {
@@ -93,7 +74,7 @@ int run(const char *) {
   if (auto resolved = shardc::target::resolveTarget(target); !resolved)
     problems.push_back("--target: " + llvm::toString(resolved.takeError()));
   std::optional<uint64_t> limit = 0;
-  if (!memoryLimit.empty() && !(limit = parseBytes(memoryLimit)))
+  if (!memoryLimit.empty() && !((limit = shardc::parseByteSize(memoryLimit)) && *limit != 0))
     problems.push_back("--memory-limit is a number of bytes, e.g. 2GiB, not '" + memoryLimit + "'");
   if (std::string why = whyNotWritable(); !why.empty())
     problems.push_back("cannot write '" + output + "': " + why);
@@ -101,10 +82,9 @@ int run(const char *) {
     return 1;
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
-  shardc::registerAllImporters();
   MLIRContext context(registry);
   shardc::ModelDiagnostics diagnostics(&context);
-  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
+  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, options.inputs, &context);
   if (!module)
     return 1;
   collectives.memoryLimit = *limit;

@@ -64,7 +64,6 @@ int run(const char *) {
     return 1;
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
-  shardc::registerAllImporters();
   MLIRContext context(registry);
   shardc::ModelDiagnostics diagnostics(&context);
   std::string message;
@@ -75,7 +74,7 @@ int run(const char *) {
     return 1;
   }
   collectives.sizes.assign(collectives.sizeOptions.begin(), collectives.sizeOptions.end());
-  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, &context);
+  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, options.inputs, &context);
   if (!module || failed(shardc::partition(*module, options, collectives)))
     return 1;
   FailureOr<shardc::CollectiveReport> made = report(*module, *model);

@@ -3,13 +3,14 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
-#include "importers/Input.h"
+#include "importers/Importer.h"
 #include "importers/plan/Plan.h"
 #include "passes/collectives/Passes.h"
 #include "passes/collectives/core/Buckets.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "passes/placement/Passes.h"
 #include "support/archive/Safetensors.h"
+#include "tools/Registration.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
@@ -43,9 +44,7 @@ ModelOptions::ModelOptions(cl::SubCommand &command, cl::OptionCategory &category
       inputs("input",
              cl::desc("shape and element type of an input of a TorchScript model, by name or "
                       "position, e.g. x=8x64xf32; traced models have them"),
-             cl::value_desc("spec"), cl::sub(command), cl::cat(category),
-             cl::callback([](const std::string &spec) { inputOptions().inputs.push_back(spec); })) {
-}
+             cl::value_desc("spec"), cl::sub(command), cl::cat(category)) {}
 
 CollectiveOptions::CollectiveOptions(cl::SubCommand &command, cl::OptionCategory &category)
     : keep("keep-collectives",
@@ -105,14 +104,15 @@ static std::string describeOtherFile(StringRef bytes) {
   return "";
 }
 
-OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
+OwningOpRef<ModuleOp> loadModel(StringRef path, ArrayRef<std::string> inputs,
+                                MLIRContext *context) {
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &message);
   if (!file) {
     llvm::WithColor::error() << message << "\n";
     return nullptr;
   }
-  const Importer *importer = findImporter(*file);
+  const Importer *importer = findImporter(allImporters(), *file);
   std::string other = importer ? "" : describeOtherFile(file->getBuffer());
   if (!other.empty()) {
     llvm::WithColor::error() << "'" << path << "' is " << other
@@ -120,7 +120,7 @@ OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
                                 "(.pt) or MLIR (.mlir, .mlirbc)\n";
     return nullptr;
   }
-  if (!inputOptions().inputs.empty() && !(importer && importer->readsInputSpecs)) {
+  if (!inputs.empty() && !(importer && importer->readsInputSpecs)) {
     llvm::WithColor::error() << "--input says what the inputs of a TorchScript model are; '" << path
                              << "' is " << (importer ? importer->name : "MLIR")
                              << ", which says it itself: leave --input out, or export the model "
@@ -128,7 +128,7 @@ OwningOpRef<ModuleOp> loadModel(StringRef path, MLIRContext *context) {
     return nullptr;
   }
   if (importer)
-    return importer->import(*file, context);
+    return importer->import(*file, {/*groups=*/"", inputs.vec()}, context);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   return parseSourceFile<ModuleOp>(sources, context);

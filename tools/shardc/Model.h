@@ -46,8 +46,9 @@ mlir::LogicalResult checkOptions(const ModelOptions &options, const CollectiveOp
                                  llvm::ArrayRef<std::string> others = {});
 
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
-/// reported.
-mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path, mlir::MLIRContext *context);
+/// reported. `inputs` are as in `InputOptions`: only a TorchScript model takes them.
+mlir::OwningOpRef<mlir::ModuleOp>
+loadModel(llvm::StringRef path, llvm::ArrayRef<std::string> inputs, mlir::MLIRContext *context);
 
 /// Runs a registered pipeline by its name.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef pipeline);

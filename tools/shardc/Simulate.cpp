@@ -5,6 +5,7 @@
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/collectives/exported/Origins.h"
 #include "passes/cost/core/TargetDescription.h"
+#include "support/ByteSize.h"
 #include "support/MappedFile.h"
 #include "support/archive/Pt2Archive.h"
 #include "tools/shardc/Commands.h"
@@ -94,24 +95,6 @@ Option<std::string> output("o", "where to write the report (default: standard ou
 bool error(const llvm::Twine &message) {
   llvm::WithColor::error() << message << "\n";
   return false;
-}
-
-/// Bytes, with KiB, MiB or GiB behind them, or percent of `peak`.
-std::optional<uint64_t> parseBytes(StringRef text, uint64_t peak) {
-  uint64_t whole;
-  if (!text.trim().getAsInteger(10, whole))
-    return whole;
-  for (auto [suffix, unit] : {std::pair("KiB", 1024.0),
-                              {"MiB", 1048576.0},
-                              {"GiB", 1073741824.0},
-                              {"%", double(peak) / 100}}) {
-    StringRef number = text;
-    double value;
-    if (number.consume_back(suffix) && !number.trim().getAsDouble(value) && value >= 0 &&
-        value * unit < 1e18)
-      return static_cast<uint64_t>(std::llround(value * unit));
-  }
-  return std::nullopt;
 }
 
 std::shared_ptr<const shardc::MappedFile> openFile(StringRef path) {
@@ -237,7 +220,8 @@ bool load(Input &input) {
 
 /// What --optimize may do, from the options; `peak` is what the graph takes.
 bool optimizeOptions(uint64_t peak, OptimizeOptions &options) {
-  if (!memoryLimit.empty() && !(options.memoryLimit = parseBytes(memoryLimit, peak)))
+  if (!memoryLimit.empty() &&
+      !(options.memoryLimit = shardc::parseByteSize(memoryLimit.getValue(), peak)))
     return error("'" + memoryLimit +
                  "' is no size: give bytes (40000000000), 40GiB, or a part of what the graph takes "
                  "(105%)");

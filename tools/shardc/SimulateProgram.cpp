@@ -55,10 +55,9 @@ std::optional<ProgramToSimulate> shardc::readProgramToSimulate(StringRef path, S
                                                                const Durations &durations) {
   DialectRegistry registry;
   registerAllDialects(registry);
-  registerAllImporters();
   MLIRContext context(registry);
   ModelDiagnostics diagnostics(&context);
-  OwningOpRef<ModuleOp> module = loadModel(path, &context);
+  OwningOpRef<ModuleOp> module = loadModel(path, /*inputs=*/{}, &context);
   if (!module || failed(verifyProgram(*module)))
     return std::nullopt;
   func::FuncOp function = findFunction(*module, path, entry);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the opaque types of shardrt.h are.
-#ifndef SHARDC_RUNTIME_API_HANDLES_H
-#define SHARDC_RUNTIME_API_HANDLES_H
+// What shardrt_communicator is.
+#ifndef SHARDC_RUNTIME_COMM_ENDPOINT_H
+#define SHARDC_RUNTIME_COMM_ENDPOINT_H
 
 #include "runtime/comm/Communicator.h"
 
@@ -23,9 +23,4 @@ struct shardrt_communicator {
   std::shared_ptr<shardc::rt::Endpoint> endpoint;
 };
 
-struct shardrt_error {
-  shardrt_status status;
-  std::string message;
-};
-
-#endif // SHARDC_RUNTIME_API_HANDLES_H
+#endif // SHARDC_RUNTIME_COMM_ENDPOINT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "importers/torch_export/import/Groups.h"
+#include "importers/torch_export/import/GroupRanks.h"
 
 #include "importers/torch_export/program/ProcessGroup.h"
 #include "support/Json.h"

@@ -2,8 +2,8 @@
 //
 // Process groups of an imported graph. A file has only their names, which mean something in the
 // process that exported it alone.
-#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_GROUPS_H
-#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_GROUPS_H
+#ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_GROUPRANKS_H
+#define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_GROUPRANKS_H
 
 #include "importers/torch_export/program/Program.h"
 
@@ -34,4 +34,4 @@ private:
 
 } // namespace shardc::torch_export
 
-#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_GROUPS_H
+#endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_GROUPRANKS_H

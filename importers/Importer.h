@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The one front door for model files. A tool opens a file, asks which importer takes it (told by
-// the content, never by the name) and gets a module; MLIR text and bytecode need no importer. An
-// importer registers itself once at start-up, so that a tool links only those it wants.
+// the content, never by the name) and gets a module; MLIR text and bytecode need no importer.
 
-#ifndef SHARDC_IMPORTERS_INPUT_H
-#define SHARDC_IMPORTERS_INPUT_H
+#ifndef SHARDC_IMPORTERS_IMPORTER_H
+#define SHARDC_IMPORTERS_IMPORTER_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -16,6 +15,14 @@
 
 namespace shardc {
 
+/// What a tool's options say about its input, for every importer.
+struct InputOptions {
+  /// Ranks of process groups that a graph names: a JSON file, or "consecutive".
+  std::string groups;
+  /// Inputs of a model whose file does not say what they are: "NAME=8x64xf32".
+  std::vector<std::string> inputs;
+};
+
 struct Importer {
   /// Shown in messages, e.g. "a torch.export archive".
   llvm::StringRef name;
@@ -24,26 +31,15 @@ struct Importer {
   /// Makes the module of the imported stage. The buffer's identifier is the path. On failure
   /// returns null after having emitted every error as a diagnostic of the context.
   mlir::OwningOpRef<mlir::ModuleOp> (*import)(llvm::MemoryBufferRef file,
+                                              const InputOptions &options,
                                               mlir::MLIRContext *context);
   /// Whether it asks for `InputOptions::inputs`.
   bool readsInputSpecs = false;
 };
 
-/// What a tool's options say about its input, for every importer. Set before a file is imported.
-struct InputOptions {
-  /// Ranks of process groups that a graph names: a JSON file, or "consecutive".
-  std::string groups;
-  /// Inputs of a model whose file does not say what they are: "NAME=8x64xf32".
-  std::vector<std::string> inputs;
-};
-InputOptions &inputOptions();
-
-/// Importers are asked in the order in which they were registered.
-void registerImporter(const Importer &importer);
-
-/// The importer that takes `file`; null where the file is to be read as MLIR.
-const Importer *findImporter(llvm::MemoryBufferRef file);
+/// The first of `importers` that takes `file`; null where the file is to be read as MLIR.
+const Importer *findImporter(llvm::ArrayRef<Importer> importers, llvm::MemoryBufferRef file);
 
 } // namespace shardc
 
-#endif // SHARDC_IMPORTERS_INPUT_H
+#endif // SHARDC_IMPORTERS_IMPORTER_H
