@@ -3,7 +3,7 @@
 #include "lowering/Passes.h"
 
 #include "dialects/exec/Exec.h"
-#include "lowering/artifact/Compile.h"
+#include "lowering/artifact/Passes.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
@@ -15,7 +15,7 @@ void shardc::registerLoweringPasses() {
   memory::registerShardcMemoryPasses();
   cpu::registerShardcCpuPasses();
   cpu::registerPipelines();
-  registerLowerCpuPipeline();
+  artifact::registerShardcArtifactPasses();
 }
 
 void shardc::registerLoweringDialects(mlir::DialectRegistry &registry) {

@@ -12,7 +12,7 @@ LIMITS = {".cpp": 500, ".h": 500, ".c": 500, ".td": 400, ".py": 500}
 TEST_LIMIT, TEST_HINT = 400, 200  # a test beyond the second is only mentioned
 # A folder may include headers only of folders before it (architecture.md); `runtime` sees only the std-only cores.
 ORDER = ["support", "dialects/sharding", "dialects/interfaces", "dialects/aten", "dialects/dist", "dialects/exec", "importers",
-         "passes", "lowering", "tools"]
+         "passes", "lowering", "pipeline", "tools"]
 RUNTIME_MAY_USE = ("runtime/", "support/", "dialects/sharding/")
 
 

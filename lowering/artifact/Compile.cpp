@@ -2,72 +2,29 @@
 
 #include "lowering/artifact/Compile.h"
 
-#include "dialects/aten/passes/Passes.h"
 #include "dialects/exec/Exec.h"
-#include "lowering/artifact/MemoryLimit.h"
 #include "lowering/artifact/Object.h"
 #include "lowering/artifact/Tables.h"
-#include "lowering/cpu/Passes.h"
-#include "lowering/linalg/Passes.h"
-#include "lowering/memory/Passes.h"
-#include "passes/collectives/verify/Sequence.h"
-#include "passes/verify/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA1.h"
 #include "llvm/Target/TargetMachine.h"
 
-#include <set>
-
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::artifact;
-
-void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketForm,
-                                   ArrayRef<std::string> memorySizes) {
-  pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
-  pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
-  pm.addPass(createFormKernels());
-  pm.addPass(memory::createAssignBuffers());
-  memory::PackBucketsOptions buckets;
-  buckets.form = bucketForm;
-  pm.addPass(memory::createPackBuckets(buckets));
-  pm.addPass(memory::createMergeKernels());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-  pm.addPass(memory::createPlanArena());
-  memory::AccountMemoryOptions account;
-  account.sizes.assign(memorySizes.begin(), memorySizes.end());
-  pm.addPass(memory::createAccountMemory(account));
-  OpPassManager &kernels = pm.nest<func::FuncOp>();
-  kernels.addPass(createAtenToLinalg());
-  kernels.addPass(createFuseKernelOps());
-  cpu::buildKernelPipeline(pm);
-  cpu::buildLlvmPipeline(pm);
-  pm.addPass(cpu::createCpuEmitProgram());
-  pm.addPass(createVerifyStage({Stage::Lowered}));
-}
-
-void shardc::registerLowerCpuPipeline() {
-  PassPipelineRegistration<>("shardc-lower-cpu",
-                             "local or scheduled -> lowered: kernels, memory, LLVM's dialect",
-                             [](OpPassManager &pm) { buildLowerCpuPipeline(pm); });
-}
 
 namespace {
 
 class Compiler {
 public:
-  Compiler(ModuleOp module, const CompileOptions &options, StringRef path)
+  Compiler(ModuleOp module, const ArtifactOptions &options, StringRef path)
       : module(module), options(options), path(path) {}
 
   LogicalResult run();
@@ -77,23 +34,16 @@ private:
     emitError(module.getLoc()) << llvm::toString(std::move(error));
     return failure();
   }
-  LogicalResult lower();
   llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::TargetMachine &machine);
   void collectFacts();
 
   ModuleOp module;
-  const CompileOptions &options;
+  const ArtifactOptions &options;
   StringRef path;
   cpu::Target target;
   llvm::StringMap<VariantFacts> variants;
   bool usesBlas = false;
 };
-
-LogicalResult Compiler::lower() {
-  PassManager pm(module.getContext());
-  buildLowerCpuPipeline(pm, options.bucketForm, options.memorySizes);
-  return pm.run(module);
-}
 
 /// What the pipeline noted at the functions.
 void Compiler::collectFacts() {
@@ -161,35 +111,19 @@ std::string textOf(Attribute attribute) {
   return text;
 }
 
-/// The hashes of the functions' collective sequences, from the form that all ranks share; empty
-/// where nobody has verified them. (Variants of one function have one.)
-std::string verifiedSequences(ModuleOp module) {
-  std::set<std::string> hashes;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (auto hash = function->getAttrOfType<StringAttr>(kSequenceHashAttr))
-      hashes.insert(hash.str());
-  return llvm::join(hashes, " ");
-}
-
 LogicalResult Compiler::run() {
   llvm::Expected<cpu::Target> resolved = cpu::resolveTarget(options.target);
   if (!resolved)
     return fail(resolved.takeError());
   target = std::move(*resolved);
-  FailureOr<ProgramDescription> program = describeProgram(module, options.name, options.constants);
+  FailureOr<ProgramDescription> program = readDescription(module);
   if (failed(program))
     return failure();
-  if (options.predicted)
-    for (EntryDescription &entry : program->entries)
-      entry.predicted = options.predicted(entry.name);
-  std::string sequences = verifiedSequences(module);
-  if (failed(lower()))
-    return failure();
-  if (options.onStage)
-    options.onStage(module, "lowered");
+  program->name = options.name;
+  for (ParameterDescription &parameter : program->parameters)
+    if (parameter.isConstant && options.constants)
+      parameter.constant = options.constants(parameter.names.front());
   collectFacts();
-  if (failed(checkMemoryLimit(module, *program, options.memoryLimit, options.memorySizes)))
-    return failure();
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = cpu::createTargetMachine(target);
   if (!machine)
     return fail(machine.takeError());
@@ -201,6 +135,7 @@ LogicalResult Compiler::run() {
   facts.target = &target;
   facts.tool = options.tool;
   facts.usesBlas = usesBlas;
+  std::string sequences = program->sequenceHashes;
   if (sequences.empty())
     sequences = textOf(module->getAttr(exec::kCollectivesAttr));
   facts.sequenceHash = hashOf(sequences);
@@ -227,7 +162,7 @@ LogicalResult Compiler::run() {
 
 } // namespace
 
-LogicalResult shardc::compileToSharedObject(ModuleOp module, const CompileOptions &options,
-                                            StringRef path) {
+LogicalResult shardc::writeArtifact(ModuleOp module, const ArtifactOptions &options,
+                                    StringRef path) {
   return Compiler(module, options, path).run();
 }

@@ -47,7 +47,7 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
     ```
   }];
   let options = [
-    Option<"topology", "topology", "std::string", "\"h100-64\"",
+    Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
            "Cost model that says what is cheaper: a built-in one (h100-8, h100-64, h200-8, cpu-local) or "
            "the file of a target description">,
   ];
@@ -71,15 +71,15 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
 
 class OptimizerOptions {
   list<Option> shared = [
-    Option<"topology", "topology", "std::string", "\"h100-64\"",
+    Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
            "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or the file of a target "
            "description">,
-    Option<"memoryLimit", "memory-limit", "uint64_t", "0",
-           "Bytes that one rank may hold at once; 0: what the program takes now, and 2 % more (and room for "
-           "what is in flight, where the pass schedules)">,
+    Option<"memoryLimit", "memory-limit", "std::string", "",
+           "Bytes that one rank may hold at once, e.g. 2GiB; without: what the program takes now, and 2 % more (and "
+           "room for what is in flight, where the pass schedules)">,
     ListOption<"sizes", "sizes", "std::string",
-               "What symbols are taken to be, e.g. sizes=batch=8,sequence=128 (others: 128, or the nearest in "
-               "their range)">,
+               "What symbols are taken to be, e.g. sizes=batch=8,sequence=128 (others: what the module notes, else "
+               "128, or the nearest in their range)">,
     Option<"mixedDtype", "mixed-dtype", "bool", "false",
            "Gathers of different element types may share a bucket (B5)">,
     Option<"bestEffort", "best-effort", "bool", "false",
@@ -188,6 +188,35 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     Statistic<"peakBefore", "peak-bytes-before", "Peak memory of a rank before, predicted">,
     Statistic<"peakAfter", "peak-bytes-after", "Peak memory of a rank after, predicted">,
   ];
+}
+
+def PredictTimeline : Pass<"dist-predict-timeline", "::mlir::ModuleOp"> {
+  let summary = "Notes at each function what a cost model expects of one call";
+  let description = [{
+    Form: local or scheduled -> the same, before `dist-specialize`. Simulates each function in the order in which it
+    stands; sizes are those of the rank that has most to do. `dist.timeline` of the function has the cost model, the
+    step, the exposed communication and the peak memory, and name, place, stream, begin and duration of everything
+    that takes time (docs/manifest.md says what a run compares with it). A function that cannot be simulated is a
+    warning.
+
+    ```mlir
+    func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> ...
+    // becomes
+    func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> attributes {dist.timeline = {
+        cost_model = "cpu-local", step_us = 2.5 : f64, exposed_us = 0.5 : f64, peak_bytes = 64 : i64,
+        names = ["aten.relu", "dist.all_reduce"], places = ["", ""], streams = array<i32: 0, 1>,
+        starts_us = array<f64: 0.0, 1.0>, durations_us = array<f64: 1.0, 1.5>}} ...
+    ```
+  }];
+  let options = [
+    Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
+           "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or the file of a target "
+           "description">,
+    ListOption<"sizes", "sizes", "std::string",
+               "What symbols are taken to be (others: what the module notes, else 128, or the nearest in their "
+               "range)">,
+  ];
+  let statistics = [Statistic<"numPredicted", "predicted", "Functions with a timeline">];
 }
 
 def VerifySchedule : Pass<"dist-verify-schedule", "::mlir::ModuleOp"> {

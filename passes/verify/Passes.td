@@ -19,6 +19,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `placed` | `aten`, `dist.redistribute`, `arith` | every tensor has a layout; the layouts of every op's operands and results satisfy its sharding rule |
     | `local` | `aten`, synchronous collectives, `dist.axis_index`, `dist.extent`, `arith` | no layouts, no futures; an argument has an extent that some rank has in its `dist.layout` |
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
+    | `specialized` | as local or scheduled | `dist.specializations` names every function, and a dim is dynamic only where the function has symbols |
     | `lowered` | `llvm`, `gpu.binary` | external functions are those of libm and memcpy, memmove, memset |
 
     In all stages but `lowered`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
@@ -37,6 +38,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
           clEnumValN(::shardc::Stage::Placed, "placed", "Every tensor has a layout"),
           clEnumValN(::shardc::Stage::Local, "local", "One rank's program with collectives"),
           clEnumValN(::shardc::Stage::Scheduled, "scheduled", "Collectives are asynchronous, in one order"),
+          clEnumValN(::shardc::Stage::Specialized, "specialized", "One function for each kind of rank"),
           clEnumValN(::shardc::Stage::Lowered, "lowered", "LLVM"))}]>,
     Option<"orScheduled", "or-scheduled", "bool", "false",
            "With stage=local: a module in which anything is in flight is checked as scheduled. For passes that "

@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace shardc;
 
 StringRef shardc::stringifyStage(Stage stage) {
-  constexpr StringLiteral names[] = {"imported", "placed", "local", "scheduled", "lowered"};
+  constexpr StringLiteral names[] = {"imported",  "placed",      "local",
+                                     "scheduled", "specialized", "lowered"};
   return names[static_cast<size_t>(stage)];
 }
 
@@ -30,6 +31,14 @@ struct Vocabulary {
            llvm::is_contained(ops, name.getStringRef());
   }
 };
+
+bool isInFlight(ModuleOp module) {
+  return module
+      .walk([](dist::CollectiveOpInterface op) {
+        return op.isAsync() ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
 
 class StageVerifier {
 public:
@@ -72,6 +81,7 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
   case Stage::Local:
     return {tensorDialects, ArrayRef(local).drop_back()};
   case Stage::Scheduled:
+  case Stage::Specialized: // looked at as local or scheduled
     return {tensorDialects, local};
   case Stage::Lowered:
     return {llvmDialects, lowered};
@@ -134,6 +144,10 @@ void StageVerifier::check(Operation *op) {
 }
 
 LogicalResult StageVerifier::verify(ModuleOp module, StageStatistics &statistics) {
+  if (stage == Stage::Specialized) {
+    checkSpecialized(module, violations);
+    stage = isInFlight(module) ? Stage::Scheduled : Stage::Local;
+  }
   module->walk<WalkOrder::PreOrder>([&](Operation *op) {
     check(op);
     ++statistics.ops;
@@ -159,6 +173,8 @@ struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
     return Pass::initializeOptions(bare ? ("stage=" + options).str() : options.str(), errorHandler);
   }
 
+  Stage stageToCheck() const { return stage; }
+
   void runOnOperation() override {
     StageStatistics statistics;
     Stage checked = stage;
@@ -170,13 +186,11 @@ struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
     numRules += statistics.rules;
     markAllAnalysesPreserved();
   }
-
-  static bool isInFlight(ModuleOp module) {
-    return module
-        .walk([](dist::CollectiveOpInterface op) {
-          return op.isAsync() ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
 };
 } // namespace
+
+std::optional<Stage> shardc::stageCheckedBy(const Pass &pass) {
+  if (pass.getTypeID() != TypeID::get<VerifyStage>())
+    return std::nullopt;
+  return static_cast<const VerifyStage &>(pass).stageToCheck();
+}
