@@ -5,6 +5,7 @@
 #include "dialects/exec/Exec.h"
 #include "lowering/artifact/Passes.h"
 #include "lowering/cpu/Passes.h"
+#include "lowering/host/Passes.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
 
@@ -13,6 +14,7 @@
 void shardc::registerLoweringPasses() {
   registerShardcLinalgPasses();
   memory::registerShardcMemoryPasses();
+  host::registerShardcHostPasses();
   cpu::registerShardcCpuPasses();
   cpu::registerPipelines();
   artifact::registerShardcArtifactPasses();

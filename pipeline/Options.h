@@ -78,25 +78,22 @@ struct SearchOptions : virtual OptionGroup {
       *this, "reorder",
       llvm::cl::desc("start collectives early and wait for them late (default: true)"),
       llvm::cl::init(true)};
-  Option<bool> mixedDtype{
-      *this, "mixed-dtype",
-      llvm::cl::desc("gathers of different element types may share a bucket")};
+  Option<bool> mixedDtype{*this, "mixed-dtype",
+                          llvm::cl::desc("gathers of different element types may share a bucket")};
 };
 
 /// local -> scheduled: what else happens to collectives.
 struct CollectiveOptions : SearchOptions {
   Option<bool> keepCollectives{
       *this, "keep-collectives",
-      llvm::cl::desc(
-          "leave collectives as placement made them: none is merged, moved or removed")};
+      llvm::cl::desc("leave collectives as placement made them: none is merged, moved or removed")};
   Option<memory::BucketForm> bucketForm{
       *this, "bucket-form",
       llvm::cl::desc("how collectives of several tensors are handed to the communicator"),
-      llvm::cl::values(
-          clEnumValN(memory::BucketForm::Auto, "auto", "whichever costs less"),
-          clEnumValN(memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
-          clEnumValN(memory::BucketForm::Packed, "packed",
-                     "as one buffer, wherever that is possible")),
+      llvm::cl::values(clEnumValN(memory::BucketForm::Auto, "auto", "whichever costs less"),
+                       clEnumValN(memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
+                       clEnumValN(memory::BucketForm::Packed, "packed",
+                                  "as one buffer, wherever that is possible")),
       llvm::cl::init(memory::BucketForm::Auto)};
   Option<bool> simplify{*this, "simplify",
                         llvm::cl::desc("simplify collectives by algebra (default: true)"),

@@ -5,6 +5,7 @@
 #include "dialects/aten/passes/Passes.h"
 #include "lowering/artifact/Passes.h"
 #include "lowering/cpu/Passes.h"
+#include "lowering/host/Passes.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
 #include "passes/collectives/Passes.h"
@@ -101,7 +102,7 @@ static void lower(OpPassManager &pm, const PipelineOptions &options) {
   kernels.addPass(createFuseKernelOps());
   cpu::buildKernelPipeline(pm);
   cpu::buildLlvmPipeline(pm);
-  pm.addPass(cpu::createCpuEmitProgram());
+  pm.addPass(host::createEmitProgram());
 }
 
 static void verify(OpPassManager &pm, Stage stage) { pm.addPass(createVerifyStage({stage})); }

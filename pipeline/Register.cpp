@@ -28,7 +28,8 @@ struct WholeOptions : PipelineOptions {
 };
 
 /// The way from one stage to the next, with the options that it takes.
-template <typename... Groups> void registerStep(StringRef name, StringRef help, Stage from, Stage to) {
+template <typename... Groups>
+void registerStep(StringRef name, StringRef help, Stage from, Stage to) {
   using Taken = StageOptions<Groups...>;
   registerPassPipeline(
       name, help,
@@ -63,9 +64,9 @@ void shardc::registerPipelines() {
   registerStep<PlacementOptions, SizeOptions, MemoryOptions>(
       "shardc-place", "imported -> placed: apply a plan, propagate, place, verify", Stage::Imported,
       Stage::Placed);
-  registerStep<SizeOptions, MemoryOptions>("shardc-localize",
-                            "placed -> local: plan redistributions, localise, clean up, verify",
-                            Stage::Placed, Stage::Local);
+  registerStep<SizeOptions, MemoryOptions>(
+      "shardc-localize", "placed -> local: plan redistributions, localise, clean up, verify",
+      Stage::Placed, Stage::Local);
   registerStep<CollectiveOptions, SizeOptions, MemoryOptions>(
       "shardc-optimize-collectives",
       "local -> scheduled: simplify, bucket and schedule collectives together, verify",

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Shared by the scripts here: where things are, and set-up and build that do nothing when there is nothing to do.
+# Shared by the scripts here: where things are, and an idempotent set-up and build.
 set -euo pipefail
 SHARDC_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$SHARDC_ROOT"
 VENV="$SHARDC_ROOT/.venv"
 BUILD="$SHARDC_ROOT/build"
 export CCACHE_DIR="${CCACHE_DIR:-$SHARDC_ROOT/.cache/ccache}"
+# ccache takes files with a precompiled header only with this setting; the header has no time stamps (-fno-pch-timestamp).
+export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}"
 
 # Everything the build, the tests and the demo need from Debian 12 (bookworm and its security archive).
 DEBIAN_PACKAGES=(
@@ -46,25 +48,42 @@ install_python_packages() {
   local want stamp="$VENV/.shardc-packages"
   want="$PYPI_TORCH ${PYPI_PACKAGES[*]} ${PYPI_NO_DEPS[*]}"
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && return 0
-  say "installing Python packages into .venv"
+  say "installing Python packages into .venv (about a minute)"
   [ -x "$VENV/bin/python" ] || /usr/bin/python3 -m venv "$VENV"
-  # Without byte code of all modules: Python makes it for those that are imported.
-  local pip=("$VENV/bin/pip" install -q --disable-pip-version-check --no-compile)
+  # Without byte code of all modules: Python makes it for those that are imported. -qq shows errors and no warnings.
+  local pip=("$VENV/bin/pip" install -qq --disable-pip-version-check --no-compile)
   "${pip[@]}" "$PYPI_TORCH"
   "${pip[@]}" "${PYPI_PACKAGES[@]}"
   "${pip[@]}" --no-deps "${PYPI_NO_DEPS[@]}"
   printf '%s' "$want" >"$stamp"
 }
 
-# build [TARGET...]: configures once, then builds; quiet when all is up to date.
+# show_progress LOG: prints how far the build that writes LOG has come: in place on a terminal, else a line every 30 seconds.
+show_progress() {
+  local every=30 end='\n' last='' now ticks=0
+  [ -t 2 ] && every=1 end='\r'
+  while sleep 1; do
+    [ $((++ticks % every)) -eq 0 ] || continue
+    now=$(tail -n 1 "$1" 2>/dev/null | grep -o '^\[[0-9]*/[0-9]*\]' || true)
+    [ -z "$now" ] || [ "$now" = "$last" ] || printf "   %s files built$end" "$now" >&2
+    last=$now
+  done
+}
+
+# build [TARGET...]: configures once, then builds; does nothing when all is up to date.
 build() {
   if [ ! -f "$BUILD/build.ninja" ]; then
     say "configuring"
     mkdir -p "$BUILD"
     cmake --preset default >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "configuring failed"; }
   fi
-  say "building"
-  ninja -C "$BUILD" --quiet "$@" >"$BUILD/build.log" 2>&1 || { tail -n 80 "$BUILD/build.log" >&2; die "the build failed"; }
+  say "building (some minutes the first time; $BUILD/build.log has the details)"
+  : >"$BUILD/build.log"
+  show_progress "$BUILD/build.log" &
+  local progress=$! status=0
+  ninja -C "$BUILD" "$@" >"$BUILD/build.log" 2>&1 || status=$?
+  { kill "$progress" && wait "$progress"; } 2>/dev/null || true
+  [ "$status" -eq 0 ] || { tail -n 80 "$BUILD/build.log" >&2; die "the build failed"; }
 }
 
 # Debian's packages and Python's at the same time: one is bound by unpacking, the other by the network.

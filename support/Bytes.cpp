@@ -18,8 +18,17 @@ static std::optional<double> unitOf(std::string_view name) {
     double bytes;
   };
   constexpr double kib = 1024, mib = kib * kib, gib = mib * kib;
-  for (Unit unit : {Unit{"", 1}, {"B", 1}, {"K", kib}, {"KiB", kib}, {"M", mib}, {"MiB", mib},
-                    {"G", gib}, {"GiB", gib}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}})
+  for (Unit unit : {Unit{"", 1},
+                    {"B", 1},
+                    {"K", kib},
+                    {"KiB", kib},
+                    {"M", mib},
+                    {"MiB", mib},
+                    {"G", gib},
+                    {"GiB", gib},
+                    {"KB", 1e3},
+                    {"MB", 1e6},
+                    {"GB", 1e9}})
     if (name == unit.name)
       return unit.bytes;
   return std::nullopt;

@@ -21,6 +21,7 @@ config.environment["PATH"] = os.pathsep.join(
     [config.shardc_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", "")]
 )
 config.substitutions += [
+    ("%llvm_tools", config.llvm_tools_dir),
     ("%python", config.shardc_python),
     ("%cxx", config.shardc_cxx),
     ("%build", config.shardc_build_dir),

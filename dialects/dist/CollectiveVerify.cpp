@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What makes a collective legal. Extents are checked as far as types and lists say them: a local
-// extent must be one that some position of the group has.
+// extent must be one that some position of the group has (L3), and extents add up to the whole
+// (R4).
 
 #include "dialects/dist/Dist.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What makes a layout usable for a shape.
+// What makes a layout usable for a shape (semantics.md L1, L2, L3b, L3c and L4).
 #include "dialects/sharding/Layout.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 #include "lowering/artifact/Description.h"
 #include "lowering/artifact/Passes.h"
 
+#include "dialects/exec/FunctionAttributes.h"
+
 namespace shardc::artifact {
 #define GEN_PASS_DEF_DESCRIBEPROGRAM
 #include "lowering/artifact/Passes.h.inc"
@@ -18,7 +20,7 @@ struct DescribeProgram : artifact::impl::DescribeProgramBase<DescribeProgram> {
     FailureOr<ProgramDescription> program = describeProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    getOperation()->setAttr(kProgramAttr, toAttribute(&getContext(), *program));
+    getOperation()->setAttr(exec::kProgramAttr, toAttribute(&getContext(), *program));
     numEntries += program->entries.size();
     numParameters += program->parameters.size();
   }

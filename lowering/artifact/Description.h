@@ -64,8 +64,7 @@ struct ProgramDescription {
 /// and the bytes of constants, is left open.
 mlir::FailureOr<ProgramDescription> describeProgram(mlir::ModuleOp module);
 
-/// As `exec-describe-program` leaves it at the module.
-inline constexpr llvm::StringLiteral kProgramAttr = "exec.program";
+/// As `exec-describe-program` leaves it at the module, as `exec.program`.
 mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context, const ProgramDescription &program);
 /// Fails, with an error at the module, where the attribute is missing or has another form.
 mlir::FailureOr<ProgramDescription> readDescription(mlir::ModuleOp module);

@@ -5,6 +5,8 @@
 
 #include "lowering/artifact/Description.h"
 
+#include "dialects/exec/FunctionAttributes.h"
+
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -17,13 +19,14 @@ public:
   explicit Writer(MLIRContext *context) : b(context) {}
 
   DictionaryAttr write(const ProgramDescription &program) {
-    return dictionary({{"constraints", json(llvm::json::Value(llvm::json::Array(program.constraints)))},
-                       {"entries", list(program.entries)},
-                       {"mesh", json(llvm::json::Value(llvm::json::Object(program.mesh)))},
-                       {"parameters", list(program.parameters)},
-                       {"sequences", b.getStringAttr(program.sequenceHashes)},
-                       {"symbols", json(llvm::json::Value(llvm::json::Array(program.symbols)))},
-                       {"world_size", b.getI64IntegerAttr(program.worldSize)}});
+    return dictionary(
+        {{"constraints", json(llvm::json::Value(llvm::json::Array(program.constraints)))},
+         {"entries", list(program.entries)},
+         {"mesh", json(llvm::json::Value(llvm::json::Object(program.mesh)))},
+         {"parameters", list(program.parameters)},
+         {"sequences", b.getStringAttr(program.sequenceHashes)},
+         {"symbols", json(llvm::json::Value(llvm::json::Array(program.symbols)))},
+         {"world_size", b.getI64IntegerAttr(program.worldSize)}});
   }
 
 private:
@@ -57,14 +60,13 @@ private:
   }
   Attribute write(const EntryDescription &entry) {
     SmallVector<int32_t> variantOfRank(entry.variantOfRank.begin(), entry.variantOfRank.end());
-    return dictionary(
-        {{"inputs", list(entry.inputs)},
-         {"name", b.getStringAttr(entry.name)},
-         {"outputs", list(entry.outputs)},
-         {"predicted",
-          entry.predicted ? toAttribute(b.getContext(), *entry.predicted) : DictionaryAttr()},
-         {"variant_of_rank", b.getDenseI32ArrayAttr(variantOfRank)},
-         {"variants", list(entry.variants)}});
+    return dictionary({{"inputs", list(entry.inputs)},
+                       {"name", b.getStringAttr(entry.name)},
+                       {"outputs", list(entry.outputs)},
+                       {"predicted", entry.predicted ? toAttribute(b.getContext(), *entry.predicted)
+                                                     : DictionaryAttr()},
+                       {"variant_of_rank", b.getDenseI32ArrayAttr(variantOfRank)},
+                       {"variants", list(entry.variants)}});
   }
 
   /// Of numbers that are whole, text, lists and objects.
@@ -216,15 +218,16 @@ DictionaryAttr toAttribute(MLIRContext *context, const ProgramDescription &progr
 }
 
 FailureOr<ProgramDescription> readDescription(ModuleOp module) {
-  auto attributes = module->getAttrOfType<DictionaryAttr>(kProgramAttr);
+  auto attributes = module->getAttrOfType<DictionaryAttr>(exec::kProgramAttr);
   if (!attributes)
-    return module.emitError("has no '") << kProgramAttr << "': run exec-describe-program before "
+    return module.emitError("has no '") << exec::kProgramAttr
+                                        << "': run exec-describe-program before "
                                            "buffers are assigned";
   Reader reader;
   ProgramDescription program = reader.read(attributes);
   if (!reader.ok)
-    return module.emitError("has an '") << kProgramAttr
-                                        << "' that is not what exec-describe-program writes";
+    return module.emitError("has an '")
+           << exec::kProgramAttr << "' that is not what exec-describe-program writes";
   return program;
 }
 

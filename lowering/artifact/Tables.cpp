@@ -4,12 +4,11 @@
 
 #include "dialects/exec/ElementTypes.h"
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/Emission.h"
+#include "lowering/host/Emission.h"
 
 #include "dialects/dist/Dist.h"
 #include "runtime/abi/shardrt_program.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
@@ -139,14 +138,22 @@ Constant *Builder::groups() {
   return array(list);
 }
 
-uint32_t kindOf(StringRef name) {
-  return llvm::StringSwitch<uint32_t>(name)
-      .Case("all_gather", SHARDRT_ALL_GATHER)
-      .Case("all_reduce", SHARDRT_ALL_REDUCE)
-      .Case("reduce_scatter", SHARDRT_REDUCE_SCATTER)
-      .Case("all_to_all", SHARDRT_ALL_TO_ALL)
-      .Case("broadcast", SHARDRT_BROADCAST)
-      .Default(SHARDRT_PERMUTE);
+uint32_t codeOf(dist::CollectiveKind kind) {
+  switch (kind) {
+  case dist::CollectiveKind::AllGather:
+    return SHARDRT_ALL_GATHER;
+  case dist::CollectiveKind::AllReduce:
+    return SHARDRT_ALL_REDUCE;
+  case dist::CollectiveKind::ReduceScatter:
+    return SHARDRT_REDUCE_SCATTER;
+  case dist::CollectiveKind::AllToAll:
+    return SHARDRT_ALL_TO_ALL;
+  case dist::CollectiveKind::Broadcast:
+    return SHARDRT_BROADCAST;
+  case dist::CollectiveKind::Permute:
+    return SHARDRT_PERMUTE;
+  }
+  llvm_unreachable("all kinds are covered");
 }
 
 uint32_t reductionOf(Attribute attribute) {
@@ -176,7 +183,7 @@ Constant *Builder::collectives() {
     auto integers = [&](StringRef name) {
       return cast<DenseI64ArrayAttr>(fields.get(name)).asArrayRef();
     };
-    StringRef kind = cast<StringAttr>(fields.get("kind")).getValue();
+    dist::CollectiveKind kind = cast<exec::CollectiveKindAttr>(fields.get("kind")).getValue();
     SmallVector<Constant *> operands;
     auto types = cast<ArrayAttr>(fields.get("types"));
     for (auto [i, type] : llvm::enumerate(types)) {
@@ -190,7 +197,7 @@ Constant *Builder::collectives() {
     list.push_back(
         structure({string(cast<StringAttr>(fields.get("name")).getValue()),
                    string(cast<StringAttr>(fields.get("location")).getValue()), array(operands),
-                   uint32s(pairs), i32(kindOf(kind)), i32(reductionOf(fields.get("reduction"))),
+                   uint32s(pairs), i32(codeOf(kind)), i32(reductionOf(fields.get("reduction"))),
                    i32(integer("group")), i32(operands.size()), i32(integer("root")),
                    i32(pairs.size() / 2), i64(0)}));
   }
@@ -199,7 +206,7 @@ Constant *Builder::collectives() {
   auto *type = llvm::ArrayType::get(list.front()->getType(), list.size());
   auto *table = new llvm::GlobalVariable(
       *module, type, /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
-      llvm::ConstantArray::get(type, list), cpu::kCollectivesSymbol);
+      llvm::ConstantArray::get(type, list), host::kCollectivesSymbol);
   table->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return table;
 }

@@ -14,7 +14,7 @@ class Module;
 
 namespace shardc::artifact {
 
-/// By entry function: what `cpu-emit-program` left as attributes of functions.
+/// By entry function: what `exec-emit-program` left as attributes of functions.
 struct VariantFacts {
   std::string plan; // empty: none
   int64_t arenaBytes = 0;
@@ -22,7 +22,7 @@ struct VariantFacts {
 };
 
 /// A module that defines `shardrt_query` and the tables behind it; functions of the program are
-/// declared. `lowered` has the attributes of `cpu-emit-program`.
+/// declared. `lowered` has the attributes of `exec-emit-program`.
 std::unique_ptr<llvm::Module> buildTables(llvm::LLVMContext &context, mlir::ModuleOp lowered,
                                           const ProgramDescription &program,
                                           const llvm::StringMap<VariantFacts> &variants,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/exec/Exec.h"
-#include "lowering/cpu/GlobalPool.h"
 #include "lowering/cpu/Passes.h"
-#include "lowering/cpu/RuntimeAbi.h"
+#include "lowering/host/GlobalPool.h"
+#include "lowering/host/RuntimeAbi.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -67,7 +67,8 @@ struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
     Value function = LLVM::AddressOfOp::create(rewriter, loc, task);
     Value grain = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI64Type(),
                                            rewriter.getI64IntegerAttr(op.getGrain()));
-    abi::callParallelFor(rewriter, loc, frameOf(op), function, packed, adaptor.getCount(), grain);
+    host::abi::callParallelFor(rewriter, loc, frameOf(op), function, packed, adaptor.getCount(),
+                               grain);
     rewriter.eraseOp(op);
     return success();
   }
@@ -104,7 +105,7 @@ struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
 };
 
 struct FailIfLowering : ConvertOpToLLVMPattern<exec::FailIfOp> {
-  FailIfLowering(const LLVMTypeConverter &converter, GlobalPool &pool)
+  FailIfLowering(const LLVMTypeConverter &converter, host::GlobalPool &pool)
       : ConvertOpToLLVMPattern(converter), pool(pool) {}
 
   LogicalResult matchAndRewrite(exec::FailIfOp op, OpAdaptor adaptor,
@@ -118,13 +119,14 @@ struct FailIfLowering : ConvertOpToLLVMPattern<exec::FailIfOp> {
     LLVM::CondBrOp::create(rewriter, loc, adaptor.getCondition(), fail, after);
     rewriter.setInsertionPointToStart(fail);
     Value message = pool.string(rewriter, loc, op.getMessage());
-    abi::callFail(rewriter, loc, frameOf(op), function.getBody().front().getArgument(1), message);
+    host::abi::callFail(rewriter, loc, frameOf(op), function.getBody().front().getArgument(1),
+                        message);
     LLVM::BrOp::create(rewriter, loc, after);
     rewriter.eraseOp(op);
     return success();
   }
 
-  GlobalPool &pool;
+  host::GlobalPool &pool;
 };
 
 struct FrameLowering : ConvertOpToLLVMPattern<exec::FrameOp> {
@@ -149,7 +151,7 @@ struct ScratchLowering : ConvertOpToLLVMPattern<exec::ScratchOp> {
     Value bytes;
     getMemRefDescriptorSizes(loc, type, adaptor.getSizes(), rewriter, sizes, strides, bytes);
     Value slot = LLVM::ConstantOp::create(rewriter, loc, op.getSlotAttr());
-    Value memory = abi::callScratch(rewriter, loc, adaptor.getFrame(), slot, bytes);
+    Value memory = host::abi::callScratch(rewriter, loc, adaptor.getFrame(), slot, bytes);
     Value null = LLVM::ZeroOp::create(rewriter, loc, memory.getType());
     Value none = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory, null);
     Block *before = rewriter.getInsertionBlock();
@@ -189,7 +191,7 @@ struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
     module.walk([&](exec::ParallelCallOp) { ++tasks; });
     patterns.add<ParallelCallLowering, FrameLowering, ScratchLowering>(converter);
-    GlobalPool pool(module);
+    host::GlobalPool pool(module);
     patterns.add<FailIfLowering>(converter, pool);
     LLVMConversionTarget target(*context);
     SmallVector<Operation *> roots;

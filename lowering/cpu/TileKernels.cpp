@@ -8,6 +8,7 @@
 #include "lowering/cpu/Passes.h"
 #include "lowering/cpu/RangeChecks.h"
 #include "lowering/cpu/TileSpace.h"
+#include "lowering/linalg/Destinations.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -338,8 +339,8 @@ struct TileKernels : cpu::impl::CpuTileKernelsBase<TileKernels> {
     temporaries += tiler.temporaryCount();
   }
 
-  /// Named ops become generic ones, except fills, each of which gets one user; a result that is an
-  /// argument becomes a copy of it.
+  /// Named ops become generic ones, except fills, each of which gets one user; every destination
+  /// gets a value of its own.
   static LogicalResult generalize(func::FuncOp kernel) {
     IRRewriter rewriter(kernel.getContext());
     for (auto fill : llvm::make_early_inc_range(kernel.getOps<linalg::FillOp>())) {
@@ -355,31 +356,7 @@ struct TileKernels : cpu::impl::CpuTileKernelsBase<TileKernels> {
       if (failed(linalg::generalizeNamedOp(rewriter, op)))
         return op.emitOpError("has no generic form");
     }
-    for (auto op : kernel.getOps<bufferization::MaterializeInDestinationOp>()) {
-      auto argument = op.getSource().getDefiningOp<bufferization::ToTensorOp>();
-      if (!argument)
-        continue;
-      rewriter.setInsertionPoint(op);
-      auto type = cast<RankedTensorType>(op.getSource().getType());
-      SmallVector<OpFoldResult> sizes;
-      for (auto [position, size] : llvm::enumerate(type.getShape())) {
-        if (!ShapedType::isDynamic(size))
-          sizes.push_back(rewriter.getIndexAttr(size));
-        else
-          sizes.push_back(
-              memref::DimOp::create(rewriter, op.getLoc(), argument.getBuffer(), position)
-                  .getResult());
-      }
-      Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), sizes, type.getElementType());
-      SmallVector<AffineMap> maps(2, rewriter.getMultiDimIdentityMap(type.getRank()));
-      SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-      auto copy =
-          linalg::GenericOp::create(rewriter, op.getLoc(), type, op.getSource(), empty, maps,
-                                    iterators, [](OpBuilder &b, Location loc, ValueRange args) {
-                                      linalg::YieldOp::create(b, loc, args[0]);
-                                    });
-      op.getSourceMutable().assign(copy.getResult(0));
-    }
+    separateDestinations(kernel);
     return success();
   }
 };

@@ -62,7 +62,7 @@ struct TileSpace::Builder {
   void addOp(linalg::LinalgOp op);
   LogicalResult addOperand(linalg::LinalgOp op, OpOperand &operand);
   void renumber();
-  void findDestinations();
+  LogicalResult findDestinations();
   SmallVector<bool> dimsThatStayWhole();
   void chooseTiles();
   bool isInnerLoop(unsigned dim);
@@ -142,14 +142,24 @@ void TileSpace::Builder::renumber() {
       space.dims[value].push_back(dim ? std::optional(number(*dim)) : std::nullopt);
 }
 
-void TileSpace::Builder::findDestinations() {
+/// One place for each value: where two are wanted, one of them would stay unwritten.
+LogicalResult TileSpace::Builder::findDestinations() {
+  auto place = [&](Operation *op, Value value, Value destination) -> LogicalResult {
+    if (space.destinations.try_emplace(value, destination).second)
+      return success();
+    return op->emitOpError("needs a value in a second place: each destination of a kernel has a "
+                           "value of its own; this is a mistake of shardc, please report it");
+  };
   for (bufferization::MaterializeInDestinationOp output : outputs)
-    space.destinations[output.getSource()] = output.getDest();
+    if (failed(place(output, output.getSource(), output.getDest())))
+      return failure();
   for (linalg::LinalgOp op : llvm::reverse(ops))
     for (OpOperand &init : op.getDpsInitsMutable())
       if (readsInit(op, init))
         if (Value destination = space.destinationOf(op.getTiedOpResult(&init)))
-          space.destinations[init.get()] = destination;
+          if (failed(place(op, init.get(), destination)))
+            return failure();
+  return success();
 }
 
 SmallVector<bool> TileSpace::Builder::dimsThatStayWhole() {
@@ -240,7 +250,8 @@ FailureOr<TileSpace> TileSpace::analyze(func::FuncOp kernel) {
   if (failed(builder.number()))
     return failure();
   builder.renumber();
-  builder.findDestinations();
+  if (failed(builder.findDestinations()))
+    return failure();
   builder.chooseTiles();
   builder.countWork();
   return std::move(builder.space);

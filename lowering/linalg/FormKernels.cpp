@@ -203,7 +203,7 @@ LogicalResult gather(ArrayRef<KernelGroup> groups, func::FuncOp entry) {
       if (Operation *definition = operand.getDefiningOp(); definition && !seen.contains(definition))
         return op.emitOpError(
             "stands before the definition of its operand once kernels are formed: "
-            "this is a mistake of form-kernels, please report it");
+            "this is a mistake of exec-form-kernels, please report it");
     seen.insert(&op);
   }
   for (const KernelGroup &group : groups)
@@ -214,7 +214,7 @@ LogicalResult gather(ArrayRef<KernelGroup> groups, func::FuncOp entry) {
             operand.get().getDefiningOp() &&
             llvm::is_contained(group.members, operand.get().getDefiningOp()))
           return member->emitOpError("reads in memory what its own kernel computes: this is a "
-                                     "mistake of form-kernels, please report it");
+                                     "mistake of exec-form-kernels, please report it");
     }
   return success();
 }

@@ -5,7 +5,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
+def FormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Outlines what runs as one kernel into a function of its own";
   let description = [{
     Neighbouring elementwise ops, reductions, norms and reads at computed positions share a kernel where one loop over
@@ -72,7 +72,7 @@ def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"converted", "converted", "Ops of aten converted">];
 }
 
-def FuseKernelOps : Pass<"fuse-kernel-ops", "::mlir::func::FuncOp"> {
+def FuseKernelOps : Pass<"linalg-fuse-kernel-ops", "::mlir::func::FuncOp"> {
   let summary = "In kernels: merges an elementwise op into its user";
   let description = [{
     Where the user is the only one: then nothing is computed twice. What several ops use, or a result of the kernel,

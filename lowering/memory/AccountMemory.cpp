@@ -60,7 +60,7 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     int64_t bytes = staticBytes(type);
     if (type.hasStaticShape())
       return bytes;
-    auto extents = entry.getArgAttrOfType<ArrayAttr>(argument, kArgumentExtentsAttr);
+    auto extents = entry.getArgAttrOfType<ArrayAttr>(argument, exec::kExtentsAttr);
     if (!extents)
       return -1;
     for (auto [size, extent] : llvm::zip_equal(type.getShape(), extents))
@@ -108,7 +108,8 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
       int64_t bytes = argumentBytes(entry, i, estimator);
       known &= bytes >= 0;
-      if (entry.getArgAttrOfType<StringAttr>(i, exec::kArgumentAttr).getValue() != "parameter") {
+      if (entry.getArgAttrOfType<exec::ArgumentKindAttr>(i, exec::kArgumentAttr).getValue() !=
+          exec::ArgumentKind::Parameter) {
         caller += bytes;
         continue;
       }

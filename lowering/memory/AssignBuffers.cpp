@@ -86,6 +86,9 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
   OpBuilder &builder = program.builder;
   SmallVector<Type> types;
   SmallVector<Attribute> kinds;
+  auto kindAttr = [&](exec::ArgumentKind kind) {
+    return exec::ArgumentKindAttr::get(builder.getContext(), kind);
+  };
   for (auto [i, type] : llvm::enumerate(source.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor)
@@ -93,13 +96,13 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
     types.push_back(denseType(tensor));
     auto kind = source.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
     bool isInput = !kind || kind.getValue() == "input";
-    kinds.push_back(builder.getStringAttr(isInput ? "input" : "parameter"));
+    kinds.push_back(kindAttr(isInput ? exec::ArgumentKind::Input : exec::ArgumentKind::Parameter));
   }
   for (Type type : source.getResultTypes()) {
     if (!isa<RankedTensorType, dist::FutureType>(type))
       return source.emitOpError("has a result that is no tensor: ") << type;
     types.push_back(denseType(tensorOf(type)));
-    kinds.push_back(builder.getStringAttr("output"));
+    kinds.push_back(kindAttr(exec::ArgumentKind::Output));
   }
   builder.setInsertionPoint(source);
   auto target = func::FuncOp::create(builder, source.getLoc(), source.getName(),
@@ -116,7 +119,7 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
       signature.argument(i).set(exec::kIndexAttr, index);
   for (unsigned i = 0; i < types.size(); ++i)
     if (ArrayAttr extents = argumentExtents(i))
-      signature.argument(i).set(kArgumentExtentsAttr, extents);
+      signature.argument(i).set(exec::kExtentsAttr, extents);
   signature.store();
   target.addEntryBlock();
   return target;
@@ -215,7 +218,7 @@ LogicalResult EntryLowering::lower(Operation *op) {
     lowerScalar(op);
     return success();
   default:
-    return op->emitOpError("is not in a kernel: run form-kernels first");
+    return op->emitOpError("is not in a kernel: run exec-form-kernels first");
   }
 }
 

@@ -15,24 +15,6 @@ using namespace mlir;
 namespace shardc::memory {
 namespace {
 
-StringRef kindName(dist::CollectiveKind kind) {
-  switch (kind) {
-  case dist::CollectiveKind::AllReduce:
-    return "all_reduce";
-  case dist::CollectiveKind::AllGather:
-    return "all_gather";
-  case dist::CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case dist::CollectiveKind::AllToAll:
-    return "all_to_all";
-  case dist::CollectiveKind::Broadcast:
-    return "broadcast";
-  case dist::CollectiveKind::Permute:
-    return "permute";
-  }
-  return "";
-}
-
 /// Lists of numbers of which some are only known at run time.
 struct NumberLists {
   SmallVector<Attribute> extents, gather, scatter;
@@ -182,18 +164,19 @@ struct Lowering {
     for (Value tensor : op.getTensors())
       elements.push_back(aten::elementTypeOf(tensor));
     auto make = [&]<typename Op>(Op *, auto... result) {
-      return Op::create(
-          b, op.getLoc(), result..., b.getStringAttr(kindName(op.getCollectiveKind())), reduction,
-          op.getGroup(), inputs, outputs, lists.dynamic, b.getTypeArrayAttr(elements),
-          b.getDenseI64ArrayAttr(gatherDims), b.getDenseI64ArrayAttr(scatterDims),
-          b.getArrayAttr(lists.extents), b.getArrayAttr(lists.gather),
-          b.getArrayAttr(lists.scatter), b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
+      return Op::create(b, op.getLoc(), result...,
+                        exec::CollectiveKindAttr::get(b.getContext(), op.getCollectiveKind()),
+                        reduction, op.getGroup(), inputs, outputs, lists.dynamic,
+                        b.getTypeArrayAttr(elements), b.getDenseI64ArrayAttr(gatherDims),
+                        b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
+                        b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
+                        b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
     };
     if (!op.isAsync()) {
       make(static_cast<exec::CollectiveOp *>(nullptr));
       return success();
     }
-    auto start = make(static_cast<exec::StartOp *>(nullptr), b.getI64Type());
+    auto start = make(static_cast<exec::StartOp *>(nullptr), exec::TokenType::get(b.getContext()));
     for (Value future : op->getResults())
       program.tokens[future] = start.getToken();
     return success();

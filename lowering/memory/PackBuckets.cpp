@@ -11,7 +11,6 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <numeric>
 
@@ -29,12 +28,21 @@ namespace {
 /// Which side of a collective is made of the parts of all ranks.
 enum class WholeSide { None, Output, Input };
 
-std::optional<WholeSide> wholeSideOf(StringRef kind) {
-  return llvm::StringSwitch<std::optional<WholeSide>>(kind)
-      .Cases({"all_reduce", "broadcast"}, WholeSide::None)
-      .Case("all_gather", WholeSide::Output)
-      .Case("reduce_scatter", WholeSide::Input)
-      .Default(std::nullopt);
+/// Nothing for kinds that are never packed.
+std::optional<WholeSide> wholeSideOf(dist::CollectiveKind kind) {
+  switch (kind) {
+  case dist::CollectiveKind::AllReduce:
+  case dist::CollectiveKind::Broadcast:
+    return WholeSide::None;
+  case dist::CollectiveKind::AllGather:
+    return WholeSide::Output;
+  case dist::CollectiveKind::ReduceScatter:
+    return WholeSide::Input;
+  case dist::CollectiveKind::AllToAll:
+  case dist::CollectiveKind::Permute:
+    return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 MemRefType memrefOf(Value value) { return cast<MemRefType>(value.getType()); }

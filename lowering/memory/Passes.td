@@ -13,7 +13,7 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
     permute its dims and then need it dense, it is computed in that order. Results of the entry are computed in the
     caller's buffers, and operands of a concatenation in their part of it, unless somebody else decides where they are.
     Kernels take their arguments' strides from the memory they are launched on. Form in: local or scheduled stage after
-    `form-kernels`, extents of collectives static (`dist-specialize`) or symbolic.
+    `exec-form-kernels`, extents of collectives static (`dist-specialize`) or symbolic.
 
     ```mlir
     // Before
@@ -73,12 +73,12 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     // Before
     exec.launch @relu(%x, %0)
     exec.launch @relu(%y, %1)
-    exec.collective "all_reduce" sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
+    exec.collective all_reduce sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
     // After
     %b = exec.alloc : memref<9xf32>
     exec.launch @relu(%x, %b[0 : 4])      // as memref.reinterpret_cast
     exec.launch @relu(%y, %b[4 : 9])
-    exec.collective "all_reduce" sum over #tp(%b : memref<9xf32>) -> (...)
+    exec.collective all_reduce sum over #tp(%b : memref<9xf32>) -> (...)
     ```
   }];
   let options = [

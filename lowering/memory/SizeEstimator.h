@@ -11,9 +11,6 @@
 
 namespace shardc::memory {
 
-/// Of an entry's argument with dynamic dims: a list of `dist.extents`, one for each dim.
-inline constexpr llvm::StringLiteral kArgumentExtentsAttr = "exec.extents";
-
 /// Evaluates index computations of a function, on the first position of the mesh.
 class SizeEstimator {
 public:

@@ -34,16 +34,29 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
     | `permutes` | permute of a permute | one permute |
     | `duplicates` | the same collective of the same value twice | once |
 
-    No rule reduces in a narrower type than the program asks for. Two partial input gradients of sibling
-    column-parallel layers:
+    No rule reduces in a narrower type than the program asks for. The example adds the partial input gradients
+    of two sibling column-parallel layers.
 
+    Before:
     ```mlir
-    %a = dist.all_reduce sum over #tp %dq : tensor<8x64xf32>
-    %b = dist.all_reduce sum over #tp %dk : tensor<8x64xf32>
-    %g = aten.add %a, %b : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
-    // becomes
-    %s = aten.add %dq, %dk : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
-    %g = dist.all_reduce sum over #tp %s : tensor<8x64xf32>
+    #mesh = #dist.mesh<["tp" = 4]>
+    #tp = #dist.axes<#mesh, ["tp"]>
+    func.func @backward(%dq: tensor<8x64xf32>, %dk: tensor<8x64xf32>) -> tensor<8x64xf32> {
+      %a = dist.all_reduce sum over #tp %dq : tensor<8x64xf32>
+      %b = dist.all_reduce sum over #tp %dk : tensor<8x64xf32>
+      %g = aten.add %a, %b : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+      return %g : tensor<8x64xf32>
+    }
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #tp = #dist.axes<#mesh, ["tp"]>
+    func.func @backward(%dq: tensor<8x64xf32>, %dk: tensor<8x64xf32>) -> tensor<8x64xf32> {
+      %s = aten.add %dq, %dk : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+      %g = dist.all_reduce sum over #tp %s : tensor<8x64xf32>
+      return %g : tensor<8x64xf32>
+    }
     ```
   }];
   let options = [
@@ -106,16 +119,23 @@ def BucketCollectives : Pass<"dist-bucket-collectives", "::mlir::ModuleOp"> {
     that comes too late for a bucket starts the next (B4). Dims, extents, empty shards and group
     lists are kept tensor by tensor (B1, B5, B7). The pass keeps to the memory limit (B9).
 
+    Before, with `memory-limit=100000`:
     ```mlir
-    %a = dist.all_gather over #dp %wa dim 0 : (tensor<2x64xf32>) -> tensor<8x64xf32>
-    %y = aten.linear %x, %a : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
-    %b = dist.all_gather over #dp %wb dim 1 : (tensor<8x2xf32>) -> tensor<8x8xf32>
-    %z = aten.linear %y, %b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    // becomes
-    %a, %b = dist.all_gather over #dp %wa dim 0, %wb dim 1 {dist.bucket = {...}}
-        : (tensor<2x64xf32>, tensor<8x2xf32>) -> (tensor<8x64xf32>, tensor<8x8xf32>)
-    %y = aten.linear %x, %a : ...
-    %z = aten.linear %y, %b : ...
+    #mesh = #dist.mesh<["dp" = 4]>
+    #dp = #dist.axes<#mesh, ["dp"]>
+    func.func @forward(%x: tensor<4x64xf32>, %wa: tensor<2x64xf32>, %wb: tensor<8x2xf32>) -> tensor<4x8xf32> {
+      %a = dist.all_gather over #dp %wa dim 0 : (tensor<2x64xf32>) -> tensor<8x64xf32>
+      %y = aten.linear %x, %a : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
+      %b = dist.all_gather over #dp %wb dim 1 : (tensor<8x2xf32>) -> tensor<8x8xf32>
+      %z = aten.linear %y, %b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+      return %z : tensor<4x8xf32>
+    }
+    ```
+    After, in part:
+    ```mlir
+    %b:2 = dist.all_gather over #dp %wa dim 0, %wb dim 1 {dist.bucket = ...} : (tensor<2x64xf32>, tensor<8x2xf32>) -> (tensor<8x64xf32>, tensor<8x8xf32>)
+    %y = aten.linear %x, %b#0 : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
+    %z = aten.linear %y, %b#1 : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     ```
 
     `dist.bucket` on a bucket says why it took no more members (complete, cap, dependence, cycle, memory),
@@ -154,12 +174,20 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     The order is a function of the program and the options, and the same on all ranks. With `bucket`,
     merging and ordering decide together: a merge is made only if predicted exposed time falls (S3).
 
+    Before:
     ```mlir
-    %g = dist.all_gather over #dp %w dim 0 : (tensor<2x64xf32>) -> tensor<8x64xf32>
-    %r = aten.relu %x : (tensor<4x64xf32>) -> tensor<4x64xf32>
-    %y = aten.linear %r, %g : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
-    // becomes
-    %f = dist.all_gather over #dp %w dim 0 : (tensor<2x64xf32>) -> !dist.future<tensor<8x64xf32>>
+    #mesh = #dist.mesh<["dp" = 4]>
+    #dp = #dist.axes<#mesh, ["dp"]>
+    func.func @forward(%x: tensor<4x64xf32>, %w: tensor<2x64xf32>) -> tensor<4x8xf32> {
+      %r = aten.relu %x : (tensor<4x64xf32>) -> tensor<4x64xf32>
+      %g = dist.all_gather over #dp %w dim 0 : (tensor<2x64xf32>) -> tensor<8x64xf32>
+      %y = aten.linear %r, %g : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
+      return %y : tensor<4x8xf32>
+    }
+    ```
+    After, in part:
+    ```mlir
+    %f = dist.all_gather over #dp %w dim 0 {...} : (tensor<2x64xf32>) -> !dist.future<tensor<8x64xf32>>
     %r = aten.relu %x : (tensor<4x64xf32>) -> tensor<4x64xf32>
     %g = dist.wait %f : !dist.future<tensor<8x64xf32>>
     %y = aten.linear %r, %g : (tensor<4x64xf32>, tensor<8x64xf32>) -> tensor<4x8xf32>
@@ -199,13 +227,18 @@ def PredictTimeline : Pass<"dist-predict-timeline", "::mlir::ModuleOp"> {
     that takes time (docs/manifest.md says what a run compares with it). A function that cannot be simulated is a
     warning.
 
+    Before, with `topology=sim-v1`:
     ```mlir
-    func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> ...
-    // becomes
-    func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> attributes {dist.timeline = {
-        cost_model = "cpu-local", step_us = 2.5 : f64, exposed_us = 0.5 : f64, peak_bytes = 64 : i64,
-        names = ["aten.relu", "dist.all_reduce"], places = ["", ""], streams = array<i32: 0, 1>,
-        starts_us = array<f64: 0.0, 1.0>, durations_us = array<f64: 1.0, 1.5>}} ...
+    #mesh = #dist.mesh<["dp" = 4]>
+    func.func @f(%w: tensor<262144xf32>) -> tensor<1048576xf32> {
+      %g = dist.all_gather over #dist.axes<#mesh, ["dp"]> %w dim 0 : (tensor<262144xf32>) -> tensor<1048576xf32>
+      return %g : tensor<1048576xf32>
+    }
+    ```
+
+    After, in part:
+    ```mlir
+    func.func @f(...) -> tensor<1048576xf32> attributes {dist.timeline = {cost_model = "sim-v1", durations_us = array<f64: 24.248..., 24.248...>, exposed_us = 24.248... : f64, names = [...], peak_bytes = 5242880 : i64, ...}} {
     ```
   }];
   let options = [
@@ -228,11 +261,24 @@ def VerifySchedule : Pass<"dist-verify-schedule", "::mlir::ModuleOp"> {
     of kind, group, reduction, root, dims and element types, and on the ranks of one group the same element
     counts and extents; what a rank holds is what its position in the group should hold.
 
+    Refused:
     ```mlir
-    func.func @forward_v0(...) { %f = dist.all_reduce sum over #tp %a ... ; %g = dist.all_gather over #tp %b ... }
-    func.func @forward_v1(...) { %g = dist.all_gather over #tp %b ... ; %f = dist.all_reduce sum over #tp %a ... }
-    // error: 'dist.all_reduce' op is collective 0 of rank 0: all_reduce sum over ...
-    // note: rank 1 has there: all_gather over ...
+    #mesh = #dist.mesh<["tp" = 2]>
+    #tp = #dist.axes<#mesh, ["tp"]>
+    module attributes {dist.mesh = #mesh, dist.specializations = {forward = #dist.variants<[@forward_v0, @forward_v1], [0, 1]>}} {
+      func.func @forward_v0(%a: tensor<4xf32>, %b: tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+        // expected-error @+1 {{is collective 0 of rank 0: all_reduce sum over #dist.groups<[[0, 1]]> of f32}}
+        %f = dist.all_reduce sum over #tp %a : tensor<4xf32>
+        %g = dist.all_gather over #tp %b dim 0 : (tensor<2xf32>) -> tensor<4xf32>
+        return %f, %g : tensor<4xf32>, tensor<4xf32>
+      }
+      func.func @forward_v1(%a: tensor<4xf32>, %b: tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+        // expected-note @+1 {{rank 1 has there: all_gather over #dist.groups<[[0, 1]]> of f32 along 0}}
+        %g = dist.all_gather over #tp %b dim 0 : (tensor<2xf32>) -> tensor<4xf32>
+        %f = dist.all_reduce sum over #tp %a : tensor<4xf32>
+        return %f, %g : tensor<4xf32>, tensor<4xf32>
+      }
+    }
     ```
 
     The hash of the sequence is noted at the function as `dist.sequence_hash`; a later run refuses a program

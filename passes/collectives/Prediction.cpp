@@ -48,9 +48,9 @@ std::optional<Prediction> shardc::predictionOf(DictionaryAttr timeline) {
     return std::nullopt;
   size_t count = names.size();
   auto isText = [](Attribute attribute) { return isa<StringAttr>(attribute); };
-  if (places.size() != count || size_t(streams.size()) != count ||
-      size_t(starts.size()) != count || size_t(durations.size()) != count ||
-      !llvm::all_of(names, isText) || !llvm::all_of(places, isText) ||
+  if (places.size() != count || size_t(streams.size()) != count || size_t(starts.size()) != count ||
+      size_t(durations.size()) != count || !llvm::all_of(names, isText) ||
+      !llvm::all_of(places, isText) ||
       llvm::any_of(streams.asArrayRef(), [](int32_t s) { return s < 0 || s > 2; }))
     return std::nullopt;
   Prediction prediction;

@@ -19,7 +19,9 @@ def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
     A dim whose extent differs between ranks is dynamic; `dist.extent` says how much it is. Arguments
     and results keep their global type and layout as attributes.
 
+    Before:
     ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
     #R = #dist.layout<#mesh, [R]>
     #S1 = #dist.layout<#mesh, [S(1)]>
     #P = #dist.layout<#mesh, [P(sum)]>
@@ -28,13 +30,18 @@ def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
       %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
       return %r : tensor<8x32xf32, #R>
     }
-    // becomes, for four ranks,
-    func.func @forward(
-        %x: tensor<8x16xf32> {dist.global_type = tensor<8x64xf32>, dist.layout = #S1},
-        %w: tensor<32x16xf32> {dist.global_type = tensor<32x64xf32>, dist.layout = #S1})
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #tp = #dist.axes<#mesh, ["tp"]>
+    #R = #dist.layout<#mesh, [R]>
+    #S1 = #dist.layout<#mesh, [S(1)]>
+    func.func @forward(%x: tensor<8x16xf32> {dist.global_type = tensor<8x64xf32>, dist.layout = #S1},
+                       %w: tensor<32x16xf32> {dist.global_type = tensor<32x64xf32>, dist.layout = #S1})
         -> (tensor<8x32xf32> {dist.global_type = tensor<8x32xf32>, dist.layout = #R}) {
       %y = aten.linear %x, %w : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
-      %r = dist.all_reduce sum %y over #dist.axes<#mesh, ["tp"]> : tensor<8x32xf32>
+      %r = dist.all_reduce sum over #tp %y : tensor<8x32xf32>
       return %r : tensor<8x32xf32>
     }
     ```

@@ -390,6 +390,7 @@ FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, Redi
   } else if (from.isShard() && to.isPartial() && to.reduction == Reduction::Sum) {
     emitter.zeroFill(from.dim, before.splitOfDim(from.dim));
   } else {
+    // (R1)
     return refuse("there is no single step between these; run --dist-plan-redistributions first");
   }
   return emitter.get();

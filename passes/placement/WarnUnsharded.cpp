@@ -26,10 +26,12 @@ struct WarnUnsharded : shardc::impl::WarnUnshardedBase<WarnUnsharded> {
       llvm::for_each(op->getResultTypes(), look);
       return other ? WalkResult::interrupt() : WalkResult::advance();
     });
-    if (replicated && !other)
+    if (replicated && !other) {
+      ++numUnsharded;
       mlir::emitWarning(getOperation().getLoc())
           << "nothing is sharded: every rank computes the whole model; say with --plan or --place "
              "what is, e.g. --place 'module:*.q_proj=colwise'";
+    }
     markAllAnalysesPreserved();
   }
 };

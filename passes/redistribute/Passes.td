@@ -15,12 +15,27 @@ def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> 
     outer and put them together from the outer to the inner (R1), so every tensor on the way has a
     layout that is right. One that is a single step already is left alone.
 
+    Before:
     ```mlir
-    %r = dist.redistribute %x : tensor<5x3xf32, [S(0), S(0)]> to tensor<5x3xf32, [R, S(0)]>
-    // becomes, with the layouts of mesh 2 x 2 written short,
-    %0 = dist.redistribute %x : tensor<5x3xf32, [S(0), S(0)]> to tensor<5x3xf32, [S(0), R]>
-    %1 = dist.redistribute %0 : tensor<5x3xf32, [S(0), R]> to tensor<5x3xf32, [R, R]>
-    %r = dist.redistribute %1 : tensor<5x3xf32, [R, R]> to tensor<5x3xf32, [R, S(0)]>
+    #mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
+    #S0_S0 = #dist.layout<#mesh, [S(0), S(0)]>
+    #R_S0 = #dist.layout<#mesh, [R, S(0)]>
+    func.func @f(%x: tensor<5x3xf32, #S0_S0>) -> tensor<5x3xf32, #R_S0> {
+      %r = dist.redistribute %x : tensor<5x3xf32, #S0_S0> to tensor<5x3xf32, #R_S0>
+      return %r : tensor<5x3xf32, #R_S0>
+    }
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
+    #R = #dist.layout<#mesh, [R, R]>
+    #S0_S0 = #dist.layout<#mesh, [S(0), S(0)]>
+    #R_S0 = #dist.layout<#mesh, [R, S(0)]>
+    func.func @f(%x: tensor<5x3xf32, #S0_S0>) -> tensor<5x3xf32, #R_S0> {
+      %0 = dist.redistribute %x : tensor<5x3xf32, #S0_S0> to tensor<5x3xf32, #R>
+      %r = dist.redistribute %0 : tensor<5x3xf32, #R> to tensor<5x3xf32, #R_S0>
+      return %r : tensor<5x3xf32, #R_S0>
+    }
     ```
 
     Which sequence it is, a planner decides: `greedy` prefers the steps that leave the least data. A

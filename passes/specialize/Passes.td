@@ -14,13 +14,22 @@ def AssumeSizes : Pass<"dist-assume-sizes", "::mlir::ModuleOp"> {
     for all sizes. With `largest`, symbols that `sizes` does not name have the largest value of their range, which
     is what a limit of memory must hold for; a symbol without one is an error.
 
+    Before, with `largest`:
     ```mlir
-    module {
-      func.func @f(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]})
-          attributes {dist.symbols = [#dist.symbol<n in [1, 64]>]} ...
+    func.func @f(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]})
+        -> (tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]}) attributes {dist.symbols = [#dist.symbol<n in [1, 64]>]} {
+      return %x : tensor<?x8xf32>
     }
-    // becomes
-    module attributes {dist.assumed_sizes = {n = 64 : i64}} ...
+    ```
+
+    After:
+    ```mlir
+    module attributes {dist.assumed_sizes = {n = 64 : i64}} {
+      func.func @f(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]})
+          -> (tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]}) attributes {dist.symbols = [#dist.symbol<n in [1, 64]>]} {
+        return %x : tensor<?x8xf32>
+      }
+    }
     ```
   }];
   let options = [
@@ -45,19 +54,30 @@ def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
     collectives in the same order: run `dist-verify-schedule` before, on the one function that all ranks
     share, and nothing after that adds, removes or moves a collective.
 
+    Before:
     ```mlir
-    module attributes {dist.mesh = #mesh} {  // #mesh = #dist.mesh<["tp" = 4]>, #S = [S(0)]
-      func.func @forward(%x: tensor<?x4xf32> {dist.global_type = tensor<7x4xf32>, dist.layout = #S})
-          -> tensor<?x4xf32> {
+    #mesh = #dist.mesh<["tp" = 4]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @forward(%x: tensor<?x4xf32> {dist.global_type = tensor<7x4xf32>, dist.layout = #S}) -> tensor<?x4xf32> {
         %y = aten.relu %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
         return %y : tensor<?x4xf32>
       }
     }
-    // becomes
-    module attributes {dist.mesh = #mesh, dist.specializations =
-        {forward = #dist.variants<[@forward_v0, @forward_v1], [0, 0, 0, 1]>}} {
-      func.func @forward_v0(%x: tensor<2x4xf32> {...}) -> tensor<2x4xf32> ...
-      func.func @forward_v1(%x: tensor<1x4xf32> {...}) -> tensor<1x4xf32> ...
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    module attributes {dist.mesh = #mesh, dist.specializations = {forward = #dist.variants<[@forward_v0, @forward_v1], [0, 0, 0, 1]>}} {
+      func.func @forward_v0(%x: tensor<2x4xf32> {dist.global_type = tensor<7x4xf32>, dist.layout = #S}) -> tensor<2x4xf32> {
+        %y = aten.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+        return %y : tensor<2x4xf32>
+      }
+      func.func @forward_v1(%x: tensor<1x4xf32> {dist.global_type = tensor<7x4xf32>, dist.layout = #S}) -> tensor<1x4xf32> {
+        %y = aten.relu %x : (tensor<1x4xf32>) -> tensor<1x4xf32>
+        return %y : tensor<1x4xf32>
+      }
     }
     ```
   }];

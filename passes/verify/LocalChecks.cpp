@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-/// Whether some rank holds `extent` of a dim.
+/// Whether some rank holds `extent` of a dim (L3, L3a).
 static bool isLocalExtent(const Layout &layout, int64_t dim, int64_t size, int64_t extent) {
   DimSplit split = layout.splitOfDim(dim);
   if (split.empty())
@@ -66,6 +66,7 @@ void shardc::checkCollective(CollectiveOpInterface op, Stage stage, Violations &
                        "with a dist.wait");
 }
 
+/// One start, one wait (S1).
 void shardc::checkFuture(Value future, Violations &violations) {
   int64_t waits = 0;
   for (OpOperand &use : future.getUses()) {

@@ -22,13 +22,20 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `specialized` | as local or scheduled | `dist.specializations` names every function, and a dim is dynamic only where the function has symbols |
     | `lowered` | `llvm`, `gpu.binary` | external functions are those of libm and memcpy, memmove, memset |
 
+    In all stages but `imported`, no op, argument or result has a `dist.sharding`: `dist-place` takes it off.
     In all stages but `lowered`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
 
-    `--dist-verify-stage=placed` and `--dist-verify-stage=stage=placed` are the same. With `stage=placed`:
+    `--dist-verify-stage=placed` and `--dist-verify-stage=stage=placed` are the same.
 
+    Refused, with `placed`:
     ```mlir
-    %y = aten.relu %x : (tensor<8xf32, #Ptp>) -> tensor<8xf32, #Ptp>
-    // error: 'aten.relu' axis "tp": operand 0 is P(sum), but the op is not linear in it: reduce it first
+    #mesh = #dist.mesh<["tp" = 4]>
+    #P = #dist.layout<#mesh, [P(sum)]>
+    func.func @f(%x: tensor<8xf32, #P>) -> tensor<8xf32, #P> {
+      // expected-error @+1 {{axis "tp": operand 0 is P(sum), but the op is not linear in it: reduce it first}}
+      %y = aten.relu %x : (tensor<8xf32, #P>) -> tensor<8xf32, #P>
+      return %y : tensor<8xf32, #P>
+    }
     ```
   }];
   let options = [

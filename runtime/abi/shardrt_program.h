@@ -40,31 +40,17 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 2u
+#define SHARDRT_PROGRAM_ABI 3u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
 /* ---- Collectives ---- */
 
-enum {
-  SHARDRT_ALL_GATHER = 1,
-  SHARDRT_ALL_REDUCE = 2,
-  SHARDRT_REDUCE_SCATTER = 3,
-  SHARDRT_ALL_TO_ALL = 4,
-  SHARDRT_BROADCAST = 5,
-  SHARDRT_PERMUTE = 6
-};
-
-enum {
-  SHARDRT_REDUCE_NONE = 0,
-  SHARDRT_SUM = 1, /* bool: or. Integers wrap around. */
-  SHARDRT_AVG = 2, /* sum / size of the set; integers round toward zero; not defined for bool */
-  SHARDRT_MIN = 3, /* bool: and. NaN wins. */
-  SHARDRT_MAX = 4, /* bool: or. NaN wins. */
-  SHARDRT_PROD = 5 /* bool: and */
-};
-/* Reductions run over positions 0, 1, 2, ... in this order on every rank, so results do not depend
- * on timing and are the same bits on all ranks. bf16 and f16 accumulate in f32 and round once. */
+/* Kinds (SHARDRT_ALL_GATHER ...) and reductions (SHARDRT_SUM ...) are those of shardrt.h.
+ *
+ * Reductions run over positions 0, 1, 2, ... in this order on every rank, so results do not depend
+ * on timing and are the same bits on all ranks. bf16 and f16 accumulate in f32 and round once.
+ * (Where the caller's own communicator reduces, order and rounding are its own.) */
 
 typedef struct shardrt_group {
   const char *name;          /* for messages, e.g. "tp" or "dp,tp" */
@@ -173,8 +159,8 @@ typedef struct shardrt_gemm {
 /* ---- Services: what generated code may call ---- */
 
 /* `runtime` is shardrt_frame.runtime. Unless said otherwise a service is called from the thread
- * that runs the entry. A non-zero int32_t result means failure: return it from `run` at once,
- * without further service calls. */
+ * that runs the entry. A non-zero int32_t result means failure: it is recorded (see `fail`), and
+ * the program should return it soon. */
 typedef struct shardrt_services {
   uint64_t struct_bytes;
 
@@ -198,10 +184,18 @@ typedef struct shardrt_services {
   /* Uses all threads of the rank; called inside a parallel_for body, only the calling one. */
   int32_t (*gemm)(void *runtime, const shardrt_gemm *gemm);
 
-  /* Records that the program cannot go on (an index out of range, say) and returns the value that
-   * `run` must return. May be called from a parallel_for body (check for it after the loop with
-   * `failed`); the first call wins. */
+  /* Records that the program met bad data (an index out of range, say) and returns the status that
+   * is kept: that of the first failure of this call. May be called from a parallel_for body, any
+   * number of times; after the first it costs a load.
+   *
+   * The record is read once, when `run`, `plan` or `prepare` has returned, and makes that call fail
+   * whatever it returned. So a kernel that records something skips what it cannot do and the
+   * program goes on: there is no need to look after each kernel, nor to carry statuses. Nothing
+   * that is computed after a failure leaves the rank: start and collective send nothing any more,
+   * and wait and collective return the status, at which the program should return. */
   int32_t (*fail)(void *runtime, const char *location, const char *message);
+  /* The status of the first failure of this call, or 0: for a program that could not go on, because
+   * it would run for long or because it follows what may be a wrong pointer. */
   int32_t (*failed)(void *runtime);
 
   /* Op number `op` of shardrt_entry.ops begins now (and the one before it ends). Costs a store when

@@ -28,6 +28,8 @@ struct shardrt_artifact {
 
 namespace {
 
+constexpr int32_t mostLocalRanks = 4096;
+
 shardrt_status report(shardrt_status status, const std::string &message, shardrt_error **error) {
   if (error)
     *error = new (std::nothrow) shardrt_error{status, message};
@@ -110,17 +112,28 @@ void shardrt_close(shardrt_artifact *artifact) { delete artifact; }
 shardrt_status shardrt_local_communicators(int32_t world_size, shardrt_communicator **communicators,
                                            shardrt_error **error) {
   return guarded(error, [&] {
-    constexpr int32_t most = 4096;
     needed(communicators, "communicators");
-    if (world_size < 1 || world_size > most)
+    if (world_size < 1 || world_size > mostLocalRanks)
       throw Failure(SHARDRT_INVALID_ARGUMENT, "world size " + std::to_string(world_size) +
-                                                  " is not in 1 to " + std::to_string(most));
+                                                  " is not in 1 to " +
+                                                  std::to_string(mostLocalRanks));
     std::vector<std::unique_ptr<shardrt_communicator>> made;
     for (auto &end : makeLocalWorld(uint32_t(world_size)))
       made.push_back(std::make_unique<shardrt_communicator>(
           shardrt_communicator{std::make_shared<Endpoint>(std::move(end))}));
     for (size_t i = 0; i < made.size(); ++i)
       communicators[i] = made[i].release();
+  });
+}
+
+shardrt_status shardrt_communicator_create(const shardrt_communicator_functions *functions,
+                                           void *context, int32_t rank, int32_t world_size,
+                                           shardrt_communicator **communicator,
+                                           shardrt_error **error) {
+  return guarded(error, [&] {
+    needed(communicator, "communicator") = nullptr;
+    auto end = makeTableCommunicator(needed(functions, "functions"), context, rank, world_size);
+    *communicator = new shardrt_communicator{std::make_shared<Endpoint>(std::move(end))};
   });
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the runtime needs from a communication library: one rank's end of a world of ranks.
+// One rank's end of a world of ranks: who is there, whether they agree, and giving up. What moves
+// data is a transport that it hands out.
 #ifndef SHARDC_RUNTIME_COMM_COMMUNICATOR_H
 #define SHARDC_RUNTIME_COMM_COMMUNICATOR_H
 
 #include "runtime/comm/Call.h"
+#include "runtime/comm/Transport.h"
 #include "runtime/support/Failure.h"
 #include "runtime/support/Futex.h"
 
@@ -15,6 +17,12 @@ namespace shardc::rt {
 /// Facts that must be equal on all ranks before they communicate: name and value, e.g.
 /// {"artifact hash", "9f2c"}. Same names in the same order on all ranks.
 using Identity = std::vector<std::pair<std::string, std::string>>;
+
+/// What ranks meet for outside of collectives.
+struct Topic {
+  const char *name; ///< for messages, e.g. "the barrier"; of static life
+  uint64_t run = 0; ///< number of the run that it belongs to; 0: of none
+};
 
 /// A time limit from now; very long ones are cut to thirty years.
 Clock::time_point deadlineAfter(double seconds);
@@ -30,17 +38,26 @@ public:
   virtual uint32_t rank() const = 0;
 
   /// This rank's end of an ordered set of distinct ranks that contains it. Owned by the
-  /// communicator; the same members give the same group.
+  /// communicator; the same members give the same group. Does not communicate.
   virtual Group &group(std::span<const uint32_t> members) = 0;
+
+  /// Gives every rank of the world what each of them passed, by rank.
+  virtual std::vector<std::string> exchange(const Topic &topic, std::string_view mine,
+                                            Clock::time_point deadline) = 0;
+  /// Called once by every rank, after the handshake and before the first collective: what
+  /// collectives over these groups need and only all ranks together can make. All ranks pass the
+  /// same groups in the same order, those outside a group too.
+  virtual void connect(std::span<const shardrt_group> groups, Clock::time_point deadline) {}
 
   /// Compares facts over the whole world, for run number `run`; a mismatch names the ranks and the
   /// values.
-  virtual void handshake(const Identity &identity, uint64_t run, Clock::time_point deadline) = 0;
-  virtual void barrier(Clock::time_point deadline) = 0;
+  void handshake(const Identity &identity, uint64_t run, Clock::time_point deadline);
+  void barrier(Clock::time_point deadline);
 
-  /// Runs one collective from start to end. Returns the moment when all members had arrived. Throws
-  /// only when no other rank will touch this rank's operands any more.
-  virtual Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) = 0;
+  /// What moves data, in each of the forms that this communicator has; null: not in this one.
+  /// Owned by the communicator.
+  virtual HostTransport *hostTransport() { return nullptr; }
+  virtual StreamTransport *streamTransport() { return nullptr; }
 
   /// Makes every communication of the world fail with this reason; the first one is kept.
   virtual void abort(shardrt_status status, const std::string &reason) noexcept = 0;
@@ -49,7 +66,7 @@ public:
   virtual void refuse(uint64_t run, const std::string &reason) noexcept = 0;
   /// Says that this rank will communicate no more: those who wait for it fail.
   virtual void leave() noexcept = 0;
-  /// The op this rank is in (or null), for the others' messages about it. Costs one store.
+  /// The op this rank is in (or null), for the others' messages about it. Called for every kernel.
   virtual void notePosition(const shardrt_op *op) noexcept = 0;
 };
 
@@ -60,6 +77,11 @@ enum class Sharing : uint8_t { Automatic, Each, Last };
 /// The ends of a world of `worldSize` threads of this process.
 std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize,
                                                           Sharing sharing = Sharing::Automatic);
+
+/// One end of a world that the caller brings (shardrt_communicator_create). Throws Failure with all
+/// that is wrong with the table.
+std::unique_ptr<Communicator> makeTableCommunicator(const shardrt_communicator_functions &functions,
+                                                    void *context, int32_t rank, int32_t worldSize);
 
 /// "rank 3", "ranks 0, 1 and 3".
 std::string rankList(std::span<const uint32_t> ranks);

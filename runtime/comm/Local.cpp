@@ -6,6 +6,7 @@
 #include "runtime/comm/Share.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace shardc::rt {
@@ -14,6 +15,8 @@ namespace {
 
 /// Copying this much takes about as long as waking another thread does.
 constexpr int64_t bytesWorthSharing = 64 << 10;
+
+constexpr const char *collectivePurpose = "a collective";
 
 class LocalGroup : public Group {
 public:
@@ -25,7 +28,7 @@ public:
   std::vector<const CollectiveCall *> calls; ///< of all members; reused from call to call
 };
 
-class LocalCommunicator : public Communicator {
+class LocalCommunicator : public Communicator, private HostTransport {
 public:
   LocalCommunicator(std::shared_ptr<LocalWorld> world, uint32_t self)
       : world(std::move(world)), self(self) {
@@ -48,18 +51,30 @@ public:
     return *entry;
   }
 
-  void handshake(const Identity &identity, uint64_t run, Clock::time_point deadline) override {
-    const Activity activity{"the comparison of ranks before the first collective", nullptr, run};
-    arrive(*everybody, LocalChannel::Purpose::Handshake, &identity, activity, deadline);
-    finish(*everybody, activity, deadline, [&] { return compare(identity); });
+  std::vector<std::string> exchange(const Topic &topic, std::string_view mine,
+                                    Clock::time_point deadline) override {
+    const Activity activity{topic.name, nullptr, topic.run};
+    std::vector<std::string> all(world->size());
+    arrive(*everybody, topic.name, &mine, activity, deadline);
+    finish(*everybody, activity, deadline, [&] {
+      for (size_t r = 0; r < all.size(); ++r)
+        all[r] = *static_cast<const std::string_view *>(everybody->channel.slots[r].payload);
+      return std::string();
+    });
+    return all;
   }
 
-  void barrier(Clock::time_point deadline) override {
-    const Activity activity{"the barrier"};
-    arrive(*everybody, LocalChannel::Purpose::Barrier, nullptr, activity, deadline);
-    finish(*everybody, activity, deadline, [] { return std::string(); });
+  HostTransport *hostTransport() override { return this; }
+  void abort(shardrt_status status, const std::string &reason) noexcept override {
+    world->abort(self, status, reason);
   }
+  void refuse(uint64_t run, const std::string &reason) noexcept override {
+    world->refuse(self, run, reason);
+  }
+  void leave() noexcept override { world->leave(self); }
+  void notePosition(const shardrt_op *op) noexcept override { world->notePosition(self, op); }
 
+private:
   Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) override {
     auto &group = static_cast<LocalGroup &>(*call.group);
     if (group.size() == 1) {
@@ -73,7 +88,7 @@ public:
       ~Leave() { c.world->noteCollective(c.self, nullptr); }
     } leave{*this};
     const Activity activity{"", call.collective, call.run};
-    arrive(group, LocalChannel::Purpose::Collective, &call, activity, deadline,
+    arrive(group, collectivePurpose, &call, activity, deadline,
            [&] { doAllParts(group, activity); });
     Clock::time_point arrived = group.channel.allArrived;
     if (!group.channel.done)
@@ -86,16 +101,6 @@ public:
     return arrived;
   }
 
-  void abort(shardrt_status status, const std::string &reason) noexcept override {
-    world->abort(self, status, reason);
-  }
-  void refuse(uint64_t run, const std::string &reason) noexcept override {
-    world->refuse(self, run, reason);
-  }
-  void leave() noexcept override { world->leave(self); }
-  void notePosition(const shardrt_op *op) noexcept override { world->notePosition(self, op); }
-
-private:
   /// While it lives, this rank may read and write the others' operands. Throws if the world was
   /// given up.
   struct Touching {
@@ -108,9 +113,8 @@ private:
   };
 
   /// First meeting: everybody's payload can be seen by everybody after it.
-  void arrive(LocalGroup &group, LocalChannel::Purpose purpose, const void *payload,
-              const Activity &activity, Clock::time_point deadline,
-              const std::function<void()> &last = {}) {
+  void arrive(LocalGroup &group, const char *purpose, const void *payload, const Activity &activity,
+              Clock::time_point deadline, const std::function<void()> &last = {}) {
     LocalChannel::Slot &slot = group.channel.slots[group.position];
     slot.purpose = purpose;
     slot.payload = payload;
@@ -155,14 +159,11 @@ private:
 
   /// Empty if all members came for the same purpose.
   std::string checkPurposes(const LocalGroup &group) const {
-    constexpr const char *names[] = {"a collective", "the comparison of ranks", "a barrier"};
     const LocalChannel &channel = group.channel;
     for (size_t i = 1; i < channel.slots.size(); ++i)
-      if (channel.slots[i].purpose != channel.slots[0].purpose)
-        return "rank " + std::to_string(channel.members[0]) + " is in " +
-               names[size_t(channel.slots[0].purpose)] + ", rank " +
-               std::to_string(channel.members[i]) + " in " +
-               names[size_t(channel.slots[i].purpose)];
+      if (std::strcmp(channel.slots[i].purpose, channel.slots[0].purpose) != 0)
+        return "rank " + std::to_string(channel.members[0]) + " is in " + channel.slots[0].purpose +
+               ", rank " + std::to_string(channel.members[i]) + " in " + channel.slots[i].purpose;
     return "";
   }
 
@@ -179,26 +180,6 @@ private:
         return "ranks disagree: " + callText(group, 0) + ", " + callText(group, i) + " (" + how +
                ")";
     return "";
-  }
-
-  std::string compare(const Identity &identity) const {
-    std::string text;
-    for (size_t fact = 0; fact < identity.size(); ++fact) {
-      std::map<std::string, std::vector<uint32_t>> ranksOf;
-      for (uint32_t r = 0; r < world->size(); ++r) {
-        auto &theirs = *static_cast<const Identity *>(everybody->channel.slots[r].payload);
-        ranksOf[fact < theirs.size() ? theirs[fact].second : "nothing"].push_back(r);
-      }
-      if (ranksOf.size() == 1)
-        continue;
-      text += (text.empty() ? "ranks differ in " : "; ") + identity[fact].first + ":";
-      const char *separator = " ";
-      for (auto &[value, ranks] : ranksOf) {
-        text += separator + value + " on " + rankList(ranks);
-        separator = ", ";
-      }
-    }
-    return text;
   }
 
   std::shared_ptr<LocalWorld> world;

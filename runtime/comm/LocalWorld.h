@@ -16,11 +16,10 @@ namespace shardc::rt {
 /// leaves what it wants the others to see in its slot before it arrives, and may change it only
 /// after the next phase in which all have read it.
 struct LocalChannel {
-  enum class Purpose : uint8_t { Collective, Handshake, Barrier };
   struct Slot {
     std::atomic<uint64_t> phase{0}; ///< the last phase this member arrived at
-    Purpose purpose = Purpose::Barrier;
-    const void *payload = nullptr; ///< CollectiveCall or Identity
+    const char *purpose = "";       ///< "a collective", or the name of a topic
+    const void *payload = nullptr;  ///< CollectiveCall, or the std::string_view of an exchange
   };
 
   explicit LocalChannel(std::vector<uint32_t> members)

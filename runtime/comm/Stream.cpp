@@ -15,8 +15,9 @@ Spin spinAmong(uint32_t ranks) { return Spin::among(2 * ranks, std::chrono::micr
 
 } // namespace
 
-CommStream::CommStream(Communicator &communicator, EventLog &events, Options options)
-    : communicator(communicator), events(events), options(options),
+CommStream::CommStream(Communicator &communicator, HostTransport &transport, EventLog &events,
+                       Options options)
+    : communicator(communicator), transport(transport), events(events), options(options),
       spin(spinAmong(communicator.worldSize())) {
   if (options.thread)
     thread = std::thread([this] { threadMain(); });
@@ -74,7 +75,7 @@ uint64_t CommStream::start(const shardrt_collective &collective, Group *group, u
 void CommStream::execute(Operation &operation) {
   FlightRecorder::Record &record = recorder.begin(operation.call);
   try {
-    Clock::time_point arrived = communicator.run(operation.call, deadlineAfter(options.timeout));
+    Clock::time_point arrived = transport.run(operation.call, deadlineAfter(options.timeout));
     if (options.link.enabled() && operation.call.group->size() > 1)
       std::this_thread::sleep_until(arrived + options.link.time(operation.call.wireBytes()));
   } catch (const Failure &failure) {

@@ -28,7 +28,9 @@ public:
     bool thread = true;
     Link link;
   };
-  CommStream(Communicator &communicator, EventLog &events, Options options);
+  /// `transport` is one of the communicator's.
+  CommStream(Communicator &communicator, HostTransport &transport, EventLog &events,
+             Options options);
   /// Everything must have been drained.
   ~CommStream();
 
@@ -67,6 +69,7 @@ private:
   void threadMain();
 
   Communicator &communicator;
+  HostTransport &transport;
   EventLog &events;
   const Options options;
   const Spin spin;

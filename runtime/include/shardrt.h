@@ -54,7 +54,7 @@ extern "C" {
 /* Version of this interface. A library accepts callers with the same major version and a minor
  * version up to its own. */
 #define SHARDRT_VERSION_MAJOR 1
-#define SHARDRT_VERSION_MINOR 0
+#define SHARDRT_VERSION_MINOR 1
 
 /* The most dimensions a tensor may have. */
 #define SHARDRT_MAX_RANK 16
@@ -153,6 +153,142 @@ SHARDRT_API void shardrt_communicator_abort(shardrt_communicator *communicator, 
 /* Destroying a communicator while its model is running counts as this rank's death: the others get
  * an error. NULL is allowed. */
 SHARDRT_API void shardrt_communicator_destroy(shardrt_communicator *communicator);
+
+/* ---- A communicator of the caller's own ---- */
+
+/* Ranks that talk to each other by means of the caller's: processes, hosts, a library that the
+ * runtime does not know. The caller gives, for each rank, a table of functions and a context that
+ * is their first argument. Two functions communicate: `exchange` compares and synchronises ranks,
+ * `transfer` moves the data of collectives.
+ *
+ * Threads. exchange and transfer are called by one thread of a rank at a time, but not always by
+ * the same one. abort, refuse, leave and note_position may be called by any thread at any time,
+ * also while exchange or transfer is in progress on another one. destroy is the last call.
+ *
+ * Order. Every rank of the world calls exchange, and every member of a group calls transfer, in the
+ * same order; a rank may be in transfer for one group while ranks outside of it are in another.
+ *
+ * Errors. exchange and transfer return SHARDRT_OK or one of the other statuses and then write a
+ * message: SHARDRT_TIMEOUT when timeout_s has passed (say which ranks are missing),
+ * SHARDRT_MISMATCH when members are not in the same operation, SHARDRT_ABORTED when the world was
+ * given up or a rank that is needed has left or refused, or what fits. They return within
+ * timeout_s, whatever other ranks do, and when they return an error nothing reads or writes this
+ * rank's memory any more. After an error they are not called again on this rank, but `abort` is,
+ * with what went wrong, if it was not before. The first abort of the world counts; it must make the
+ * calls of all other ranks fail, in progress and later, with SHARDRT_ABORTED, or the same status
+ * for SHARDRT_TIMEOUT and SHARDRT_MISMATCH, and this reason. Nothing may be thrown. */
+
+/* Room for a message: UTF-8, the final zero included. It is empty before the call. */
+#define SHARDRT_MESSAGE_BYTES 4096
+
+/* Kinds of collectives. Values are part of both ABIs, those of reductions too. */
+enum {
+  SHARDRT_ALL_GATHER = 1,
+  SHARDRT_ALL_REDUCE = 2,
+  SHARDRT_REDUCE_SCATTER = 3,
+  SHARDRT_ALL_TO_ALL = 4,
+  SHARDRT_BROADCAST = 5,
+  SHARDRT_PERMUTE = 6 /* never in a transfer */
+};
+
+enum {
+  SHARDRT_REDUCE_NONE = 0,
+  SHARDRT_SUM = 1, /* bool: or. Integers wrap around. */
+  SHARDRT_AVG = 2, /* sum / size of the set; integers round toward zero; not defined for bool */
+  SHARDRT_MIN = 3, /* bool: and. NaN wins. */
+  SHARDRT_MAX = 4, /* bool: or. NaN wins. */
+  SHARDRT_PROD = 5 /* bool: and */
+};
+
+/* Gives every rank of the world the bytes of each. */
+typedef struct shardrt_exchange {
+  const char *topic; /* what for: "the barrier"; must be the same on all ranks */
+  uint64_t run;      /* number of the run that it belongs to, for `refuse`; 0: of none */
+  const void *mine;  /* `bytes` bytes */
+  void *all;         /* written: world_size times `bytes`, by rank */
+  uint64_t bytes;    /* the same on all ranks; 0: only wait for all */
+  double timeout_s;
+} shardrt_exchange;
+
+/* clang-format off */
+/* Moves dense blocks in host memory between the members of a group. Counts and offsets are in
+ * elements of `type`; with p this rank's position and n = n_members:
+ *
+ *   kind            does
+ *   all_to_all      Sends send_counts[q] elements at send + send_offsets[q] to each member q, and receives
+ *                   receive_counts[q] at receive + receive_offsets[q] from it. Both counts are 0 for q = p;
+ *                   blocks that are sent may overlap.
+ *   all_gather      Sends `count` elements at send to all and receives receive_counts[q] elements of each q,
+ *                   p included, at receive + receive_offsets[q]. send may be this rank's place in receive.
+ *   broadcast       Receives `count` elements at receive from the member `root`, which has them at send (NULL
+ *                   elsewhere; may be receive).
+ *   all_reduce      Reduces the `count` elements at send of all members into receive of each, which may be send.
+ *   reduce_scatter  Reduces send_counts[q] elements at send + send_offsets[q] of all members for member q; what
+ *                   is for p, `count` elements, goes to receive.
+ *
+ * Only all_to_all must be supported: the runtime makes the others of it, and reduces in the order of positions, the
+ * same bits on all ranks as between threads. Where the table supports more (see `supports`) the runtime uses it, and
+ * order and rounding of sums are the communicator's. Pointers to no elements, and fields that a kind does not name,
+ * may be NULL or 0. */
+/* clang-format on */
+typedef struct shardrt_transfer {
+  const char *name;     /* the collective, e.g. "all_reduce.17", for messages */
+  const char *location; /* its module path and source line, may be "" */
+  uint64_t run;         /* number of the run that it belongs to, for `refuse` */
+  uint64_t signature; /* of kind, types, extents and place in the sequence: differs between members
+                         that are not in the same operation, which a communicator can compare */
+  const int32_t *members; /* ranks by position */
+  int32_t n_members;
+  int32_t position; /* of this rank */
+  int32_t kind;
+  shardrt_type type;
+  int32_t reduction;
+  int32_t root; /* a position */
+  const void *send;
+  void *receive;
+  const int64_t *send_counts; /* n_members entries each */
+  const int64_t *send_offsets;
+  const int64_t *receive_counts;
+  const int64_t *receive_offsets;
+  int64_t count;
+  double timeout_s;
+} shardrt_transfer;
+
+typedef struct shardrt_communicator_functions {
+  uint64_t struct_bytes; /* sizeof(shardrt_communicator_functions) */
+
+  /* Needed. The structures are valid during the call; `message` has SHARDRT_MESSAGE_BYTES. */
+  shardrt_status (*exchange)(void *context, const shardrt_exchange *exchange, char *message);
+  shardrt_status (*transfer)(void *context, const shardrt_transfer *transfer, char *message);
+  /* Ends the world: see Errors. At most once on a rank. */
+  void (*abort)(void *context, shardrt_status status, const char *reason);
+
+  /* The others may be NULL. */
+  /* Whether transfer does this kind, for this type and reduction (SHARDRT_REDUCE_NONE where there
+   * is none); not asked about all_to_all. The answer must be the same on all ranks and at all
+   * times. */
+  int32_t (*supports)(void *context, int32_t kind, shardrt_type type, int32_t reduction);
+  /* This rank will not take part in run number `run` (runs count from 1): others that wait for it
+   * in this run fail with SHARDRT_ABORTED and the reason. When all ranks refuse a run nobody waits,
+   * and the world goes on. Without it they wait until their deadline. */
+  void (*refuse)(void *context, uint64_t run, const char *reason);
+  /* This rank calls exchange and transfer no more: those who wait for it fail with SHARDRT_ABORTED.
+   * At most once, before destroy. */
+  void (*leave)(void *context);
+  /* The op that this rank is in, for the others' messages about it; strings are valid until the
+   * artifact is closed, NULL: none. Called for every kernel. */
+  void (*note_position)(void *context, const char *name, const char *location);
+  /* The context is of no more use: no function is called after it. */
+  void (*destroy)(void *context);
+} shardrt_communicator_functions;
+
+/* This rank's end of a world that the caller brings. The table is copied, the context is not: it
+ * must live until `destroy` was called, which happens when both shardrt_communicator_destroy was
+ * called and no model uses the communicator, in either order. Fails with all that is wrong with the
+ * arguments; destroy is not called then. Not collective. */
+SHARDRT_API shardrt_status shardrt_communicator_create(
+    const shardrt_communicator_functions *functions, void *context, int32_t rank,
+    int32_t world_size, shardrt_communicator **communicator, shardrt_error **error);
 
 /* ---- Models ---- */
 

@@ -93,6 +93,15 @@ inline std::vector<Communicator> localCommunicators(int32_t worldSize) {
   return {raw.begin(), raw.end()};
 }
 
+/// One end of a world of the caller's own (shardrt_communicator_functions); `context` must outlive
+/// it.
+inline Communicator bringCommunicator(const shardrt_communicator_functions &functions,
+                                      void *context, int32_t rank, int32_t worldSize) {
+  shardrt_communicator *raw = nullptr;
+  check(shardrt_communicator_create, &functions, context, rank, worldSize, &raw);
+  return Communicator(raw);
+}
+
 inline shardrt_config defaultConfig() {
   shardrt_config config;
   shardrt_config_init(&config);

@@ -49,3 +49,20 @@ def test_outputs_that_are_one_tensor(tmp_path, place):
 def test_constants_of_an_archive_are_not_extra(tmp_path, world):
     x, got = outputs_of(Constant(), ("--mesh", f"tp={world}"), tmp_path)
     np.testing.assert_array_equal(*got.values(), x[[4, 0]].numpy())
+
+
+class Folding(torch.nn.Module):
+    """Pairs of outputs that are one value once a kernel's arithmetic is folded, and some that are three."""
+
+    def forward(self, x):
+        e, t, i = torch.exp(x), torch.tanh(x), x.long()
+        n, s = i * 3, x.sum(1)
+        return (e, e * 1.0, n, n + 0, t, torch.maximum(t, t), torch.where(x > 0, t, t), s, s / 1.0, s[:, None] * 1.0)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_outputs_that_fold_to_one_value(tmp_path, world):
+    module = Folding()
+    x, got = outputs_of(module, ("--mesh", f"tp={world}", "--place", "input:x=tp:S(0)"), tmp_path)
+    for (name, value), want in zip(got.items(), module(x), strict=True):
+        np.testing.assert_allclose(value, want.numpy(), rtol=1e-6, atol=1e-6, err_msg=name)

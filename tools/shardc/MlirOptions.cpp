@@ -10,7 +10,8 @@ namespace cl = llvm::cl;
 
 cl::OptionCategory &shardc::mlirOptionCategory() {
   static cl::OptionCategory category(
-      "Options of MLIR", "look into the pipeline: print the program, time passes, reproduce errors");
+      "Options of MLIR",
+      "look into the pipeline: print the program, time passes, reproduce errors");
   return category;
 }
 

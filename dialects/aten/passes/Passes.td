@@ -7,7 +7,7 @@
 include "mlir/Pass/PassBase.td"
 
 def AtenRefineTypes : Pass<"aten-refine-types", "::mlir::func::FuncOp"> {
-  let summary = "Infer all result types again, from the arguments on";
+  let summary = "Infers all result types again, from the arguments on";
   let description = [{
     Makes dynamic dims static where operands have become static, and keeps encodings. All contradictions
     between present and inferred types are reported. Function results follow. Form in: any stage before
@@ -32,7 +32,7 @@ def AtenRefineTypes : Pass<"aten-refine-types", "::mlir::func::FuncOp"> {
 }
 
 def AtenFoldMasks : Pass<"aten-fold-masks", "::mlir::func::FuncOp"> {
-  let summary = "Work out position ids and attention masks of exported models";
+  let summary = "Works out position ids and attention masks of exported models";
   let description = [{
     Exporters spell masks out: aranges, comparisons, index tensors, conjunctions with true. This pass
     knows integer tensors that are affine in their position, and bool tensors that are comparisons of
@@ -73,11 +73,11 @@ def AtenFoldMasks : Pass<"aten-fold-masks", "::mlir::func::FuncOp"> {
 }
 
 def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncOp"> {
-  let summary = "Products that were flattened to two dims keep the dims that they had";
+  let summary = "Gives products that were flattened to two dims the dims that they had";
   let description = [{
     Exporters flatten the batch and the sequence of a tensor into one dim, multiply (`mm`, `addmm`) and take the dims
     apart again. The merged dim can be sharded along with one of its parts only, and not at all along with the second
-    where sizes are symbols. A `linear` needs no merged dim. Form in: imported, form out: imported.
+    where sizes are symbols. A `linear` needs no merged dim. Index arithmetic that is no longer used stays for the canonicaliser. Form in: imported, form out: imported.
 
     Before:
     ```mlir
@@ -94,6 +94,9 @@ def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncO
     After:
     ```mlir
     func.func @f(%x: tensor<?x16x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>) -> tensor<?x16x32xf32> {
+      %n = aten.sym_size %x dim 0 : (tensor<?x16x64xf32>) -> index
+      %c16 = arith.constant 16 : index
+      %m = arith.muli %n, %c16 : index
       %t = aten.permute %w [1, 0] : (tensor<64x32xf32>) -> tensor<32x64xf32>
       %y = aten.linear %x, %t, %b : (tensor<?x16x64xf32>, tensor<32x64xf32>, tensor<32xf32>) -> tensor<?x16x32xf32>
       return %y : tensor<?x16x32xf32>
@@ -105,11 +108,11 @@ def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncO
 }
 
 def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::FuncOp"> {
-  let summary = "Convolutions to matrix products";
+  let summary = "Rewrites convolutions as matrix products";
   let description = [{
     The elements under the window at each position become a column (`aten.windows`); the product of the kernels with
     the columns is the result in its final order. A window of one element that visits each needs no columns. Form in:
-    local or scheduled, before `form-kernels`; form out: the same.
+    local or scheduled, before `exec-form-kernels`; form out: the same.
 
     Before:
     ```mlir

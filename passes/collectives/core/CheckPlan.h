@@ -18,12 +18,13 @@ struct CheckOptions {
 };
 
 /// The first rule that the plan breaks, empty if it is valid:
-/// - every kernel and collective of the graph runs exactly once, alone or in one bucket;
-/// - a value exists before it is used, and is not read while its collective is in flight;
-/// - every collective that the graph waits for is waited for;
+/// - every kernel and collective of the graph runs exactly once, alone or in one bucket (B4);
+/// - a value exists before it is used, and is not read while its collective is in flight
+///   (B3, S2);
+/// - every collective that the graph waits for is waited for (S1);
 /// - a bucket has two or more gathers, reduce-scatters or all-reduces of one group and reduction,
 ///   reduces of one element type, gathers too unless `mixedDtype`, none with output buffers; it is
-///   packed, started, waited for and unpacked in this order;
+///   packed, started, waited for and unpacked in this order (B1, B5);
 /// - nodes that overwrite a storage keep their order against all others that touch it, and stay
 ///   behind the wait of a collective that they were behind.
 std::string checkPlan(const Graph &graph, const Plan &plan, const CheckOptions &options = {});

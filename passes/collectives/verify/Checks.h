@@ -11,7 +11,7 @@
 namespace shardc {
 
 /// One function on its own: collectives stand where every rank comes by, futures are waited for or
-/// returned once.
+/// returned once (S1).
 mlir::LogicalResult checkFunctionSchedule(mlir::func::FuncOp function);
 
 /// One function of several, and the devices that run it.
@@ -21,7 +21,7 @@ struct Variant {
 };
 
 /// Projects what became one function for each kind of rank to the ranks and compares. Shows the
-/// first pair of collectives that differ.
+/// first pair of collectives that differ (S1).
 mlir::LogicalResult compareVariants(llvm::ArrayRef<Variant> variants, Devices &devices);
 
 /// What each device holds is what collectives say its position holds.

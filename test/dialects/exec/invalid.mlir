@@ -90,43 +90,135 @@ func.func @f(%n: index) {
 }
 
 // -----
-func.func @f(%x: memref<4xf32>) {
-  // expected-error@+1 {{has a result of 1 dims, not 2 or 3}}
-  exec.gemm %x * %x -> %x : memref<4xf32> * memref<4xf32> -> memref<4xf32>
+func.func @f() {
+  // expected-error@+1 {{has the negative offset -64}}
+  %0 = exec.alloc at -64 : memref<4xf32>
   return
 }
 
 // -----
-func.func @f(%a: memref<2x4x4xf32>, %b: memref<4x4xf32>) {
-  // expected-error@+1 {{has operands of 3 and 2 dims for a result of 3}}
-  exec.gemm %a * %b -> %a : memref<2x4x4xf32> * memref<4x4xf32> -> memref<2x4x4xf32>
+func.func @f() {
+  // expected-error@+1 {{has the offset 6, which is no multiple of the 4 bytes of an element}}
+  %0 = exec.alloc at 6 : memref<4xf32>
   return
 }
 
 // -----
-func.func @f(%a: memref<4x4xf32>, %b: memref<4x4xf64>) {
-  // expected-error@+1 {{mixes element types}}
-  exec.gemm %a * %b -> %a : memref<4x4xf32> * memref<4x4xf64> -> memref<4x4xf32>
+func.func @f(%n: index) {
+  // expected-error@+1 {{has the negative slot -1}}
+  %0 = exec.alloc(%n) slot -1 : memref<?xf32>
   return
 }
 
 // -----
-func.func @f(%a: memref<4x5xf32>, %b: memref<6x7xf32>, %c: memref<4x7xf32>) {
-  // expected-error@+1 {{has shapes that do not multiply: 'memref<4x5xf32>', 'memref<6x7xf32>' -> 'memref<4x7xf32>'}}
-  exec.gemm %a * %b -> %c : memref<4x5xf32> * memref<6x7xf32> -> memref<4x7xf32>
+func.func @f() {
+  // expected-error@+1 {{'inptu' is no kind of argument: expected one of input, parameter, output}}
+  %0 = exec.argument inptu 0 : memref<4xf32>
   return
 }
 
 // -----
-func.func @f(%a: memref<2x4x5xf32>, %b: memref<3x5x7xf32>, %c: memref<2x4x7xf32>) {
-  // expected-error@+1 {{has different batch sizes}}
-  exec.gemm %a * %b -> %c : memref<2x4x5xf32> * memref<3x5x7xf32> -> memref<2x4x7xf32>
+func.func @f() {
+  // expected-error@+1 {{expected kind of argument: one of input, parameter, output}}
+  %0 = exec.argument "input" 0 : memref<4xf32>
   return
 }
 
 // -----
-func.func @f(%a: memref<4x4xf32>, %bias: memref<3xf32>) {
-  // expected-error@+1 {{has a bias of type 'memref<3xf32>' for 'memref<4x4xf32>'}}
-  exec.gemm %a * %a + %bias -> %a : memref<4x4xf32> * memref<4x4xf32> + memref<3xf32> -> memref<4x4xf32>
+func.func @f() {
+  // expected-error@+1 {{attribute 'index' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  %0 = exec.argument input -1 : memref<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{operand #0 must be variadic of}}
+  exec.launch @g(%x) : tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%c: i1) attributes {exec.kernel} {
+  // expected-error@+1 {{has an empty message}}
+  exec.fail_if %c, ""
+  return
+}
+
+// -----
+func.func @f(%c: i1) attributes {exec.entry} {
+  // expected-error@+1 {{belongs in a kernel, and stands in an entry}}
+  exec.fail_if %c, "index out of range"
+  return
+}
+
+// -----
+func.func @f(%n: index) attributes {exec.entry} {
+  // expected-error@+1 {{belongs in a kernel, and stands in an entry}}
+  exec.parallel %i to %n grain 1 {
+  }
+  return
+}
+
+// -----
+func.func @f(%x: memref<4xi64>, %n: index) attributes {exec.entry} {
+  // expected-error@+1 {{belongs in a kernel, and stands in an entry}}
+  exec.check_range %x in [%n, %n), "index out of range" : memref<4xi64>
+  return
+}
+
+// -----
+func.func @f(%frame: !llvm.ptr) attributes {exec.entry} {
+  // expected-error@+1 {{belongs in a kernel, and stands in an entry}}
+  %0 = exec.scratch 0 of %frame : !llvm.ptr -> memref<4xf32>
+  return
+}
+
+// -----
+func.func @f(%frame: !llvm.ptr) attributes {exec.kernel} {
+  // expected-error@+1 {{has 0 sizes for a type with 1 dynamic dims}}
+  %0 = exec.scratch 0 of %frame : !llvm.ptr -> memref<?xf32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{is in no kernel}}
+  %0 = exec.frame : !llvm.ptr
+  return
+}
+
+// -----
+func.func @f(%x: memref<4xf32>, %n: index) attributes {exec.kernel} {
+  // expected-error@+1 {{checks integers, not 'f32'}}
+  exec.check_range %x in [%n, %n), "index out of range" : memref<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: memref<4xi64>, %n: index) attributes {exec.kernel} {
+  // expected-error@+1 {{has an empty message}}
+  exec.check_range %x in [%n, %n), "" : memref<4xi64>
+  return
+}
+
+// -----
+func.func @f(%n: index) {
+  // expected-error@+1 {{is in no plan function}}
+  exec.set_offset %n slot 0
+  return
+}
+
+// -----
+func.func @f(%n: index) attributes {exec.plan} {
+  // expected-error@+1 {{attribute 'slot' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  exec.set_offset %n slot -1
+  return
+}
+
+// -----
+func.func @f(%n: index) {
+  // expected-error@+1 {{is in no plan function}}
+  exec.set_arena_bytes %n
   return
 }

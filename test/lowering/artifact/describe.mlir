@@ -2,7 +2,7 @@
 // What the manifest will say, noted while it is known.
 // RUN: shard-opt --exec-describe-program %s | FileCheck %s
 // It survives printing, and is read by whoever checks memory.
-// RUN: shard-opt --exec-describe-program %s | shard-opt --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory -o %t.mlir
+// RUN: shard-opt --exec-describe-program %s | shard-opt --exec-form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory -o %t.mlir
 // RUN: shard-opt %t.mlir --exec-check-memory=limit=1KiB -o /dev/null
 // RUN: shard-opt %t.mlir --exec-check-memory -o /dev/null
 // RUN: not shard-opt %t.mlir --exec-check-memory=limit=60B 2>&1 | FileCheck %s --check-prefix=LIMIT

@@ -61,7 +61,7 @@ func.func @ceiling(%x: index, %y: index) -> index {
   return %0 : index
 }
 
-// Entries and plans are cpu-emit-program's.
+// Entries and plans are exec-emit-program's.
 // CHECK: func.func @entry() attributes {exec.entry}
 func.func @entry() attributes {exec.entry} {
   return

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --aten-to-linalg --fuse-kernel-ops --cpu-tile-kernels --split-input-file | FileCheck %s
+// RUN: shard-opt %s --aten-to-linalg --linalg-fuse-kernel-ops --cpu-tile-kernels --split-input-file | FileCheck %s
 //
 // Indices are looked at before anything is read at them: one bad index, and the kernel reads nothing.
 

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --aten-to-linalg --fuse-kernel-ops --cpu-tile-kernels --split-input-file | FileCheck %s
+// RUN: shard-opt %s --aten-to-linalg --linalg-fuse-kernel-ops --cpu-tile-kernels --split-input-file | FileCheck %s
 
 // A row at a time: what a row needs in between has buffers of one row, and the result is computed in its place.
 // CHECK-LABEL: func.func private @softmax(

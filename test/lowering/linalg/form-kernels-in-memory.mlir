@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --form-kernels --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --split-input-file | FileCheck %s
 
 // What a gather reads at computed positions, and the positions, exist in memory: the mask is read on both sides of the
 // gather, but the positions come from the first kernel, so it cannot be the second one, too.

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --verify-diagnostics --split-input-file
+// RUN: shard-opt %s --exec-form-kernels --verify-diagnostics --split-input-file
 
 // All that cannot be lowered is reported, not the first alone; nothing has been changed by then.
 func.func @unsupported(%x: tensor<4xf32>, %a: tensor<4x4xi64>) -> (tensor<4xf32>, tensor<4x4xi64>) {

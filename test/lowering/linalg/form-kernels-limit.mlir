@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels=max-ops=2 | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels=max-ops=2 | FileCheck %s
 
 // Four ops, at most two in a kernel.
 // CHECK-LABEL: func.func @chain(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --form-kernels --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --split-input-file --verify-diagnostics | FileCheck %s
 
 // Neighbours share a kernel; what a call of the C library is named never names a kernel.
 // CHECK-LABEL: func.func @neighbours

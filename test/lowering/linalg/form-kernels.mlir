@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @chain(
 // CHECK: %[[Y:.*]] = call @[[K:[a-z_]+]](%arg0, %arg1) {exec.name = "add+relu+softmax"}

@@ -1,5 +1,5 @@
-// RUN: shard-opt %s --aten-to-linalg --fuse-kernel-ops | FileCheck %s
-// RUN: shard-opt %s --aten-to-linalg --fuse-kernel-ops --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// RUN: shard-opt %s --aten-to-linalg --linalg-fuse-kernel-ops | FileCheck %s
+// RUN: shard-opt %s --aten-to-linalg --linalg-fuse-kernel-ops --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
 // STATS: aten-to-linalg
 // STATS-DAG: 5 converted
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory | FileCheck %s
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory=sizes=s0=8 | FileCheck %s --check-prefix=SIZES
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory=sizes=s0=8 | FileCheck %s --check-prefix=SIZES
 // RUN: not shard-opt %s --exec-account-memory=sizes=s0 2>&1 | FileCheck %s --check-prefix=FORM
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-plan-arena --exec-account-memory --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
 // STATS: exec-account-memory
 // STATS-DAG: 1 accounted
 // STATS-DAG: 1 symbolic

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers | FileCheck %s
 //
 // The pass alone, with no other that would have loaded the dialects of the attention kernel.
 

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --split-input-file | FileCheck %s
 //
 // Collectives on dense buffers. `extents` are those of the whole tensor: gathered and scattered dims included.
 
@@ -9,7 +9,7 @@
 // CHECK-LABEL: func.func @gather(
 // CHECK: %[[X:.*]] = exec.alloc : memref<4x3xf32>
 // CHECK: exec.launch @relu{{.*}}(%arg0, %[[X]])
-// CHECK: exec.collective "all_gather" over #tp(%[[X]] : memref<4x3xf32>) -> (%arg1 : memref<8x3xf32>)
+// CHECK: exec.collective all_gather over #tp(%[[X]] : memref<4x3xf32>) -> (%arg1 : memref<8x3xf32>)
 // CHECK-SAME: extents = [array<i64: 8, 3>], gather_dims = array<i64: 0>, gather_extents = [array<i64>]
 // CHECK-SAME: scatter_dims = array<i64: -1>
 func.func @gather(%x: tensor<4x3xf32>) -> tensor<8x3xf32> {
@@ -21,7 +21,7 @@ func.func @gather(%x: tensor<4x3xf32>) -> tensor<8x3xf32> {
 // An operand that is not dense is copied before the start, not behind the back of a collective in flight.
 // CHECK-LABEL: func.func @strided(
 // CHECK: exec.launch @copy{{.*}}(%{{.*}}, %[[DENSE:.*]]) name "copy"
-// CHECK: %[[T:.*]] = exec.start "all_gather" over #tp(%[[DENSE]] : memref<4x3xf32>) -> (%arg1 : memref<8x3xf32>)
+// CHECK: %[[T:.*]] = exec.start all_gather over #tp(%[[DENSE]] : memref<4x3xf32>) -> (%arg1 : memref<8x3xf32>)
 // CHECK: exec.wait %[[T]]
 func.func @strided(%x: tensor<3x4xf32>) -> tensor<8x3xf32> {
   %0 = aten.transpose %x [0, 1] : (tensor<3x4xf32>) -> tensor<4x3xf32>
@@ -32,7 +32,7 @@ func.func @strided(%x: tensor<3x4xf32>) -> tensor<8x3xf32> {
 
 // Seven columns: four for the first rank, three for the second. A list of extents is handed on.
 // CHECK-LABEL: func.func @uneven(
-// CHECK: exec.collective "reduce_scatter" {{<?}}sum{{>?}} over #tp(%arg0 : memref<5x7xf32>) -> (%arg1 : memref<5x4xf32>)
+// CHECK: exec.collective reduce_scatter sum over #tp(%arg0 : memref<5x7xf32>) -> (%arg1 : memref<5x4xf32>)
 // CHECK-SAME: extents = [array<i64: 5, 7>]
 // CHECK-SAME: scatter_dims = array<i64: 1>, scatter_extents = [array<i64: 4, 3>]
 func.func @uneven(%x: tensor<5x7xf32>) -> tensor<5x4xf32> {
@@ -42,7 +42,7 @@ func.func @uneven(%x: tensor<5x7xf32>) -> tensor<5x4xf32> {
 
 // Both dims are whole in `extents`: 2 x 4 rows are gathered, 6 columns scattered.
 // CHECK-LABEL: func.func @exchange(
-// CHECK: exec.collective "all_to_all" over #tp(%arg0 : memref<4x6xf32>) -> (%arg1 : memref<8x3xf32>)
+// CHECK: exec.collective all_to_all over #tp(%arg0 : memref<4x6xf32>) -> (%arg1 : memref<8x3xf32>)
 // CHECK-SAME: extents = [array<i64: 8, 6>], gather_dims = array<i64: 0>
 // CHECK-SAME: scatter_dims = array<i64: 1>
 func.func @exchange(%x: tensor<4x6xf32>) -> tensor<8x3xf32> {
@@ -52,7 +52,7 @@ func.func @exchange(%x: tensor<4x6xf32>) -> tensor<8x3xf32> {
 
 // A bucket is one collective, waited for once, before the first of its results is read. bool is i8 in memory only.
 // CHECK-LABEL: func.func @bucket(
-// CHECK: %[[T:.*]] = exec.start "all_reduce" {{<?}}max{{>?}} over #tp(%arg0, %arg1 : memref<4xf32>, memref<5xi8>) -> (%[[X:.*]], %arg3 :
+// CHECK: %[[T:.*]] = exec.start all_reduce max over #tp(%arg0, %arg1 : memref<4xf32>, memref<5xi8>) -> (%[[X:.*]], %arg3 :
 // CHECK-SAME: element_types = [f32, i1]
 // CHECK-NOT: exec.wait
 // CHECK: exec.wait %[[T]]
@@ -69,9 +69,9 @@ func.func @bucket(%x: tensor<4xf32>, %y: tensor<5xi1>) -> (tensor<4xf32>, tensor
 }
 
 // CHECK-LABEL: func.func @point_to_point(
-// CHECK: exec.collective "broadcast" over #tp(%arg0 : memref<4xf32>) -> (%arg1 : memref<4xf32>)
+// CHECK: exec.collective broadcast over #tp(%arg0 : memref<4xf32>) -> (%arg1 : memref<4xf32>)
 // CHECK-SAME: root = 1 : i64
-// CHECK: exec.collective "permute" over #tp(%arg0 : memref<4xf32>) -> (%arg2 : memref<4xf32>)
+// CHECK: exec.collective permute over #tp(%arg0 : memref<4xf32>) -> (%arg2 : memref<4xf32>)
 // CHECK-SAME: pairs = array<i64: 0, 1>
 func.func @point_to_point(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = dist.broadcast over #tp from 1 %x : tensor<4xf32>
@@ -82,7 +82,7 @@ func.func @point_to_point(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 // What is sent while a kernel computes has its own memory: relu, which could run in place, does not.
 // CHECK-LABEL: func.func @sent_and_read(
 // CHECK: exec.launch @exp{{.*}}(%arg0, %[[X:.*]]) name
-// CHECK: %[[T:.*]] = exec.start "all_reduce" {{<?}}sum{{>?}} over #tp(%[[X]] : memref<4xf32>) -> (%[[S:.*]] : memref<4xf32>)
+// CHECK: %[[T:.*]] = exec.start all_reduce sum over #tp(%[[X]] : memref<4xf32>) -> (%[[S:.*]] : memref<4xf32>)
 // CHECK: %[[Y:.*]] = exec.alloc : memref<4xf32>
 // CHECK: exec.launch @relu{{.*}}(%[[X]], %[[Y]]) name
 // CHECK: exec.wait %[[T]]

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers | FileCheck %s
 //
 // Concatenations: what is computed is computed in its part (rows of the result are 15 apart), the rest is copied there.
 

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --exec-assign-buffers --split-input-file --verify-diagnostics
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{is not in a kernel: run form-kernels first}}
+  // expected-error@+1 {{is not in a kernel: run exec-form-kernels first}}
   %0 = aten.relu %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

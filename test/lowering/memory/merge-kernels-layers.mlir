@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-merge-kernels | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-merge-kernels | FileCheck %s
 
 // Two layers of the same sizes have one kernel, which is launched twice; the third is wider.
 // CHECK-LABEL: func.func @layers(

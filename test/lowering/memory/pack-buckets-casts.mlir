@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed | FileCheck %s
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATS
 
 // Casts and divisions around a bucket are its copy-in and copy-out (B6): they write into its buffer and read from it. Copied
 // are only the 20 elements of 2 bytes that a gather delivers rank by rank; in place are 10 of 2 and 2 x 17 of 4.
@@ -16,7 +16,7 @@
 // CHECK-NOT: name "copy"
 // CHECK: exec.launch @to_copy
 // CHECK-NOT: name "copy"
-// CHECK: exec.collective "all_gather"{{.*}}(%[[IN:.*]] : memref<10xbf16>) -> (%[[ALL:.*]] : memref<20xbf16>)
+// CHECK: exec.collective all_gather{{.*}}(%[[IN:.*]] : memref<10xbf16>) -> (%[[ALL:.*]] : memref<20xbf16>)
 // CHECK-COUNT-2: name "copy"
 // CHECK-NOT: name "copy"
 // CHECK: return
@@ -31,7 +31,7 @@ func.func @casts_before_a_gather(%x: tensor<2x3xf32>, %y: tensor<4xf32>) -> (ten
 
 // CHECK-LABEL: func.func @divisions_after_a_reduction(
 // CHECK-NOT: name "copy"
-// CHECK: exec.collective "all_reduce"{{.*}}(%[[IN:.*]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
+// CHECK: exec.collective all_reduce{{.*}}(%[[IN:.*]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
 // CHECK-NOT: name "copy"
 // CHECK: exec.launch @div
 // CHECK-NOT: name "copy"

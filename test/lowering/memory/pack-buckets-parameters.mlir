@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --dist-schedule-collectives="bucket flat topology=cpu-local" --form-kernels --exec-assign-buffers --exec-pack-buckets --pass-statistics 2>%t.stats | FileCheck %s
+// RUN: shard-opt %s --dist-schedule-collectives="bucket flat topology=cpu-local" --exec-form-kernels --exec-assign-buffers --exec-pack-buckets --pass-statistics 2>%t.stats | FileCheck %s
 // RUN: FileCheck %s --check-prefix=FLAT < %t.stats
-// RUN: shard-opt %s --dist-schedule-collectives="bucket flat topology=cpu-local" --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics 2>&1 >/dev/null | FileCheck %s --check-prefix=PACKED
+// RUN: shard-opt %s --dist-schedule-collectives="bucket flat topology=cpu-local" --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics 2>&1 >/dev/null | FileCheck %s --check-prefix=PACKED
 
 // A bucket of parameters goes to the communicator as it is stored: each shard is read where the weights are mapped, each
 // weight is gathered to where its product reads it, and no byte is copied. Packed, every byte is: shards of (8 + 4 + 8) x 16
@@ -23,7 +23,7 @@
 // CHECK-LABEL: func.func @forward(
 // CHECK: %[[A:.*]] = exec.alloc : memref<32x16xf32>
 // CHECK-NOT: exec.launch
-// CHECK: exec.start "all_gather"{{.*}}(%arg1, %arg2, %arg3 : memref<8x16xf32>, memref<4x16xf32>, memref<8x16xf32>) -> (%{{.*}}, %{{.*}}, %{{.*}} : memref<32x16xf32>, memref<16x16xf32>, memref<32x16xf32>)
+// CHECK: exec.start all_gather{{.*}}(%arg1, %arg2, %arg3 : memref<8x16xf32>, memref<4x16xf32>, memref<8x16xf32>) -> (%{{.*}}, %{{.*}}, %{{.*}} : memref<32x16xf32>, memref<16x16xf32>, memref<32x16xf32>)
 // CHECK-NOT: name "copy"
 func.func @forward(%x: tensor<2x16xf32>,
                    %a: tensor<8x16xf32> {dist.kind = "parameter", dist.name = "a"},

@@ -1,7 +1,7 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --split-input-file | FileCheck %s
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=grouped --split-input-file | FileCheck %s --check-prefix=GROUPED
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets --split-input-file | FileCheck %s --check-prefix=AUTO
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics --split-input-file -o %t 2>&1 | FileCheck %s --check-prefix=STATS
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=grouped --split-input-file | FileCheck %s --check-prefix=GROUPED
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets --split-input-file | FileCheck %s --check-prefix=AUTO
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics --split-input-file -o %t 2>&1 | FileCheck %s --check-prefix=STATS
 //
 // In place: 2 x 17 elements of 4 bytes. Copied: 16 in and 32 out, and four times two megabytes.
 // STATS-DAG: 8388800{{ +}}copied-bytes
@@ -15,9 +15,9 @@
 #tp = #dist.axes<#mesh, ["tp"]>
 
 // 12 + 5 elements, all in place.
-// GROUPED: exec.collective "all_reduce" {{<?}}sum{{>?}} over #tp(%{{.*}}, %{{.*}} : memref<4x3xf32>, memref<5xf32>)
+// GROUPED: exec.collective all_reduce sum over #tp(%{{.*}}, %{{.*}} : memref<4x3xf32>, memref<5xf32>)
 // AUTO-LABEL: @in_place(
-// AUTO: exec.collective "all_reduce" {{<?}}sum{{>?}} over #tp(%{{.*}} : memref<17xf32>)
+// AUTO: exec.collective all_reduce sum over #tp(%{{.*}} : memref<17xf32>)
 // CHECK-LABEL: func.func @in_place(
 // CHECK-DAG: %[[IN:.*]] = exec.alloc : memref<17xf32>
 // CHECK-DAG: %[[OUT:.*]] = exec.alloc : memref<17xf32>
@@ -26,7 +26,7 @@
 // CHECK: %[[B:.*]] = memref.reinterpret_cast %[[IN]] to offset: [12], sizes: [5], strides: [1]
 // CHECK: exec.launch @relu{{.*}}(%arg1, %[[B]])
 // CHECK-NOT: name "copy"
-// CHECK: exec.collective "all_reduce" {{<?}}sum{{>?}} over #tp(%[[IN]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
+// CHECK: exec.collective all_reduce sum over #tp(%[[IN]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
 // CHECK-SAME: element_types = [f32], extents = [array<i64: 17>], gather_dims = array<i64: -1>
 // CHECK-NOT: name "copy"
 // CHECK: %[[C:.*]] = memref.reinterpret_cast %[[OUT]] to offset: [0], sizes: [4, 3]
@@ -51,11 +51,11 @@ func.func @in_place(%x: tensor<4x3xf32>, %y: tensor<5xf32>) -> (tensor<4x3xf32>,
 // Each rank's part is 2 x 3 of dim 0 and 5 x 2 of dim 1: 16 elements.
 // AUTO-LABEL: @gather(
 // Four copies are more than the second tensor of a group.
-// AUTO: exec.start "all_gather"{{ *}} over #tp(%arg0, %arg1 : memref<2x3xf32>, memref<5x2xf32>)
+// AUTO: exec.start all_gather{{ *}} over #tp(%arg0, %arg1 : memref<2x3xf32>, memref<5x2xf32>)
 // CHECK-LABEL: func.func @gather(
 // CHECK: exec.launch @copy{{.*}}(%{{.*}}, %{{.*}}) name "copy"
 // CHECK: exec.launch @copy{{.*}}(%{{.*}}, %{{.*}}) name "copy"
-// CHECK: %[[T:.*]] = exec.start "all_gather"{{ *}} over #tp(%{{.*}} : memref<16xf32>) -> (%[[ALL:.*]] : memref<32xf32>)
+// CHECK: %[[T:.*]] = exec.start all_gather{{ *}} over #tp(%{{.*}} : memref<16xf32>) -> (%[[ALL:.*]] : memref<32xf32>)
 // CHECK-SAME: extents = [array<i64: 32>], gather_dims = array<i64: 0>, gather_extents = [array<i64>]
 // CHECK-NOT: name "copy"
 // CHECK: exec.wait %[[T]]
@@ -78,7 +78,7 @@ func.func @gather(%x: tensor<2x3xf32>, %y: tensor<5x2xf32>) -> (tensor<4x3xf32>,
 
 // Mixed element types are no vector of one type: they stay a group.
 // CHECK-LABEL: func.func @mixed(
-// CHECK: exec.collective "all_reduce" {{<?}}sum{{>?}} over #tp(%arg0, %arg1 : memref<4xf32>, memref<5xf64>)
+// CHECK: exec.collective all_reduce sum over #tp(%arg0, %arg1 : memref<4xf32>, memref<5xf64>)
 func.func @mixed(%x: tensor<4xf32>, %y: tensor<5xf64>) -> (tensor<4xf32>, tensor<5xf64>) {
   %0:2 = dist.all_reduce sum over #tp %x, %y : (tensor<4xf32>, tensor<5xf64>) -> (tensor<4xf32>, tensor<5xf64>)
   return %0#0, %0#1 : tensor<4xf32>, tensor<5xf64>
@@ -91,7 +91,7 @@ func.func @mixed(%x: tensor<4xf32>, %y: tensor<5xf64>) -> (tensor<4xf32>, tensor
 
 // Four megabytes are copied for longer than a second tensor takes.
 // AUTO-LABEL: @large(
-// AUTO: exec.collective "all_reduce" {{<?}}sum{{>?}} over #tp(%arg0, %arg1 : memref<524288xf32>, memref<524288xf32>)
+// AUTO: exec.collective all_reduce sum over #tp(%arg0, %arg1 : memref<524288xf32>, memref<524288xf32>)
 func.func @large(%x: tensor<524288xf32>, %y: tensor<524288xf32>) -> (tensor<524288xf32>, tensor<524288xf32>) {
   %0:2 = dist.all_reduce sum over #tp %x, %y : (tensor<524288xf32>, tensor<524288xf32>) -> (tensor<524288xf32>, tensor<524288xf32>)
   return %0#0, %0#1 : tensor<524288xf32>, tensor<524288xf32>

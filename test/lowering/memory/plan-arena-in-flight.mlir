@@ -22,8 +22,8 @@ func.func @waited(%x: memref<256xf32>) attributes {exec.entry} {
   // CHECK: exec.alloc at [[OUT:[0-9]+]] :
   // CHECK: exec.start
   %out = exec.alloc : memref<256xf32>
-  %t = exec.start "all_to_all" over #tp (%in : memref<256xf32>) -> (%out : memref<256xf32>)
-      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>, extents = [array<i64: 512>],
+  %t = exec.start all_reduce sum over #tp (%in : memref<256xf32>) -> (%out : memref<256xf32>)
+      {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 256>],
        gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
   // CHECK-NOT: exec.alloc at [[IN]] :
   // CHECK-NOT: exec.alloc at [[OUT]] :
@@ -46,8 +46,8 @@ func.func @not_waited(%x: memref<256xf32>) attributes {exec.entry} {
   %in = exec.alloc : memref<256xf32>
   exec.launch @k(%x, %in) : memref<256xf32>, memref<256xf32>
   %out = exec.alloc : memref<256xf32>
-  %t = exec.start "all_to_all" over #tp (%in : memref<256xf32>) -> (%out : memref<256xf32>)
-      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>, extents = [array<i64: 512>],
+  %t = exec.start all_reduce sum over #tp (%in : memref<256xf32>) -> (%out : memref<256xf32>)
+      {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 256>],
        gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
   %while = exec.alloc : memref<256xf32>
   exec.launch @k(%x, %while) : memref<256xf32>, memref<256xf32>
@@ -63,8 +63,8 @@ func.func @blocking(%x: memref<256xf32>) attributes {exec.entry} {
   %in = exec.alloc : memref<256xf32>
   exec.launch @k(%x, %in) : memref<256xf32>, memref<256xf32>
   %out = exec.alloc : memref<256xf32>
-  exec.collective "all_to_all" over #tp (%in : memref<256xf32>) -> (%out : memref<256xf32>)
-      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>, extents = [array<i64: 512>],
+  exec.collective all_reduce sum over #tp (%in : memref<256xf32>) -> (%out : memref<256xf32>)
+      {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 256>],
        gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
   %after = exec.alloc : memref<256xf32>
   exec.launch @k(%out, %after) : memref<256xf32>, memref<256xf32>

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers | FileCheck %s
 //
 // Matrix products: operands as matrices with one stride of 1.
 

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --canonicalize --cse --split-input-file | FileCheck %s
 //
 // Sizes that are known when the program runs: equal expressions are one value, so that what is dense is seen to be.
 

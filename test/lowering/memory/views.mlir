@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --form-kernels --exec-assign-buffers | FileCheck %s
+// RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers | FileCheck %s
 //
 // Views of a dense 4x6 tensor (strides 6, 1) as offsets and strides; each is copied once, into the output.
 

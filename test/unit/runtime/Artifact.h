@@ -50,7 +50,9 @@ inline std::map<std::string, Stored> parameterFile() {
 /// One model for each rank, on threads.
 class Ranks {
 public:
-  Ranks() : artifact(HAND_ARTIFACT), ends(shardrt::localCommunicators(world)) {}
+  Ranks() : Ranks(shardrt::localCommunicators(world)) {}
+  explicit Ranks(std::vector<shardrt::Communicator> ends)
+      : artifact(HAND_ARTIFACT), ends(std::move(ends)) {}
 
   shardrt_config config(int32_t rank) {
     shardrt_config c = shardrt::defaultConfig();

@@ -290,18 +290,28 @@ TEST_F(Checks, CallsThatCannotBe) {
 }
 
 TEST_F(Checks, AProgramErrorEndsAllRanks) {
-  ready();
-  auto results = ranks.each([&](int32_t, shardrt::Model &model) {
-    int64_t ids[] = {1, 2, 3, -1}, extents[] = {4};
-    float sum = 0;
-    shardrt_tensor input = view<const int64_t>(std::span<const int64_t>(ids), extents);
-    shardrt_tensor output = view<float>({&sum, 1}, {}, SHARDRT_LOCAL);
-    model.run("lookup", {&input, 1}, {&output, 1});
-  });
-  for (int32_t r : {0, 1}) // dp 0 has ids 1, 2
-    expectError(results[size_t(r)], SHARDRT_ABORTED, {"index -1 is out of range"});
-  for (int32_t r : {2, 3})
-    expectError(results[size_t(r)], SHARDRT_PROGRAM_ERROR, {"embeddings (model.py:3)"});
+  // Returned at once; recorded by a kernel before a collective, and before one that is started.
+  const std::vector<std::vector<int64_t>> failing = {
+      {1, 2, 3, -2}, {1, 2, -1, 3}, {1, 2, 3, -1}, {1, 2, -1, -1}};
+  for (const std::vector<int64_t> &ids : failing) {
+    Ranks fresh;
+    fresh.create();
+    writeSafetensors(folder.file("good"), parameterFile());
+    fresh.load(folder.file("good"));
+    std::string index = ids[3] == -2 ? "index -2 is out of range" : "index -1 is out of range";
+    auto results = fresh.each([&](int32_t, shardrt::Model &model) {
+      int64_t extents[] = {4};
+      float sum = 0;
+      shardrt_tensor input = view<const int64_t>(std::span<const int64_t>(ids), extents);
+      shardrt_tensor output = view<float>({&sum, 1}, {}, SHARDRT_LOCAL);
+      model.run("lookup", {&input, 1}, {&output, 1});
+    });
+    for (int32_t r : {0, 1}) // dp 0 has ids 1, 2, and must get nothing that was made of a bad one
+      expectError(results[size_t(r)], SHARDRT_ABORTED, {index.c_str()});
+    for (int32_t r : {2, 3})
+      expectError(results[size_t(r)], SHARDRT_PROGRAM_ERROR,
+                  {"embeddings (model.py:3)", index.c_str()});
+  }
 }
 
 TEST_F(Checks, AStuckRankTimesOutWithANamedPlace) {
@@ -333,17 +343,32 @@ TEST_F(Checks, AStuckRankTimesOutWithANamedPlace) {
 }
 
 TEST_F(Checks, RanksWithDifferentArtifactsDoNotStart) {
-  ChangedManifest other(ranks.artifact.manifest(), "\"sequence_hash\": \"q1\"",
-                        "\"sequence_hash\": \"q2\"");
-  for (int32_t r = 0; r < world; ++r)
-    ranks.models.push_back(std::make_unique<shardrt::Model>(
-        r == 1 ? &other.manifest : ranks.artifact.manifest(), ranks.config(r)));
-  writeSafetensors(folder.file("good"), parameterFile());
-  ranks.load(folder.file("good"));
-  int64_t in[] = {4, depth};
-  std::vector<float> x = inputRows(4);
-  for (auto &result : forward(view<const float>(x, in)))
-    expectError(result, SHARDRT_MISMATCH,
-                {"collective sequence hash", "q1 on ranks 0, 2 and 3", "q2 on rank 1"});
-  ranks.models.clear();
+  struct Change {
+    const char *from, *to, *message;
+  };
+  for (const Change &change :
+       {Change{"\"sequence_hash\": \"q1\"", "\"sequence_hash\": \"q2\"",
+               "collective sequence hash: q1 on ranks 0, 2 and 3, q2 on rank 1"},
+        Change{"\"artifact_hash\": \"h1\"", "\"artifact_hash\": \"h0\"",
+               "artifact hash: h0 on rank 1, h1 on ranks 0, 2 and 3"},
+        Change{"\"name\": \"dp\"", "\"name\": \"pp\"", "mesh: "}}) {
+    Ranks fresh;
+    ChangedManifest other(fresh.artifact.manifest(), change.from, change.to);
+    for (int32_t r = 0; r < world; ++r)
+      fresh.models.push_back(std::make_unique<shardrt::Model>(
+          r == 1 ? &other.manifest : fresh.artifact.manifest(), fresh.config(r)));
+    writeSafetensors(folder.file("good"), parameterFile());
+    fresh.load(folder.file("good"));
+    std::vector<float> x = inputRows(4);
+    auto results = fresh.each([&](int32_t, shardrt::Model &model) {
+      int64_t in[] = {4, depth}, out[] = {4, columns};
+      std::vector<float> y(4 * columns), total(1);
+      shardrt_tensor input = view<const float>(x, in);
+      shardrt_tensor outputs[] = {view<float>(y, out), view<float>(total, {})};
+      model.run("forward", {&input, 1}, outputs);
+    });
+    for (auto &result : results)
+      expectError(result, SHARDRT_MISMATCH, {change.message});
+    fresh.models.clear(); // before the manifest of one
+  }
 }

@@ -11,8 +11,8 @@ using namespace test;
 namespace {
 
 /// Runs all cases, one after the other, in each of the sets (position lists of ranks) at once.
-void runCasesAs(Sharing sharing, uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
-                const std::vector<Case> &cases) {
+void runCases(const WorldKind &kind, uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
+              const std::vector<Case> &cases) {
   std::vector<std::unique_ptr<test::Collective>> collectives;
   // memory[case][set][operand]
   std::vector<std::vector<std::vector<Memory>>> memory(cases.size());
@@ -32,37 +32,34 @@ void runCasesAs(Sharing sharing, uint32_t world, const std::vector<std::vector<u
     }
   }
   auto before = memory;
-  auto outcomes = test::runRanks(
-      world,
-      [&](Communicator &end) {
-        for (size_t s = 0; s < sets.size(); ++s) {
-          auto found = std::find(sets[s].begin(), sets[s].end(), end.rank());
-          if (found == sets[s].end())
-            continue;
-          auto p = size_t(found - sets[s].begin());
-          Group &group = end.group(sets[s]);
-          for (size_t c = 0; c < cases.size(); ++c) {
-            std::vector<shardrt_collective_tensor> tensors;
-            for (size_t o = 0; o < cases[c].operands.size(); ++o) {
-              const OperandCase &operand = cases[c].operands[o];
-              Memory &m = memory[c][s][o];
-              void *out = m.out[p].data();
-              if (cases[c].inPlace) {
-                out = m.in[p].data();
-              }
-              tensors.push_back({m.in[p].data(), out, operand.extents.data(),
-                                 operand.gather.empty() ? nullptr : operand.gather.data(),
-                                 operand.scatter.empty() ? nullptr : operand.scatter.data()});
-            }
-            CollectiveCall call;
-            std::string problem = call.assign(collectives[c]->desc, group, 1, tensors.data());
-            if (!problem.empty())
-              throw Failure(SHARDRT_INTERNAL, problem);
-            end.run(call, deadlineAfter(60));
+  auto outcomes = test::runRanks(kind.make(world), [&](Communicator &end) {
+    for (size_t s = 0; s < sets.size(); ++s) {
+      auto found = std::find(sets[s].begin(), sets[s].end(), end.rank());
+      if (found == sets[s].end())
+        continue;
+      auto p = size_t(found - sets[s].begin());
+      Group &group = end.group(sets[s]);
+      for (size_t c = 0; c < cases.size(); ++c) {
+        std::vector<shardrt_collective_tensor> tensors;
+        for (size_t o = 0; o < cases[c].operands.size(); ++o) {
+          const OperandCase &operand = cases[c].operands[o];
+          Memory &m = memory[c][s][o];
+          void *out = m.out[p].data();
+          if (cases[c].inPlace) {
+            out = m.in[p].data();
           }
+          tensors.push_back({m.in[p].data(), out, operand.extents.data(),
+                             operand.gather.empty() ? nullptr : operand.gather.data(),
+                             operand.scatter.empty() ? nullptr : operand.scatter.data()});
         }
-      },
-      sharing);
+        CollectiveCall call;
+        std::string problem = call.assign(collectives[c]->desc, group, 1, tensors.data());
+        if (!problem.empty())
+          throw Failure(SHARDRT_INTERNAL, problem);
+        runCollective(end, call, 60);
+      }
+    }
+  });
   for (const test::Outcome &outcome : outcomes)
     ASSERT_EQ(outcome.status, SHARDRT_OK) << outcome.message;
   for (size_t c = 0; c < cases.size(); ++c)
@@ -75,12 +72,6 @@ void runCasesAs(Sharing sharing, uint32_t world, const std::vector<std::vector<u
         check({cases[c], cases[c].operands[o], sets[s].size()}, result,
               text(cases[c]) + ", set " + std::to_string(s));
       }
-}
-
-void runCases(uint32_t world, const std::vector<std::vector<uint32_t>> &sets,
-              const std::vector<Case> &cases) {
-  for (Sharing sharing : {Sharing::Each, Sharing::Last})
-    runCasesAs(sharing, world, sets, cases);
 }
 
 /// Shapes with even, uneven and empty shards for any number of members up to four.
@@ -145,29 +136,30 @@ std::vector<Case> reducingCases(shardrt_type type, size_t n) {
   return cases;
 }
 
-void everything(uint32_t world, const std::vector<std::vector<uint32_t>> &sets) {
+void everything(const WorldKind &kind, uint32_t world,
+                const std::vector<std::vector<uint32_t>> &sets) {
   for (shardrt_type type : test::allTypes()) {
     size_t n = sets.front().size();
     std::vector<Case> cases = movingCases(type, n), reducing = reducingCases(type, n);
     cases.insert(cases.end(), reducing.begin(), reducing.end());
-    runCases(world, sets, cases);
+    runCases(kind, world, sets, cases);
   }
 }
 
 } // namespace
 
-TEST(Collectives, WorldOfFour) { everything(4, {{0, 1, 2, 3}}); }
-TEST(Collectives, TwoAxes) { everything(4, {{0, 1}, {2, 3}}); }
-TEST(Collectives, IrregularGroups) { everything(6, {{4, 0, 2}, {1, 5, 3}}); }
-TEST(Collectives, SomeRanksOutside) { everything(5, {{3, 1}}); }
-TEST(Collectives, GroupsOfOne) { everything(2, {{0}, {1}}); }
-TEST(Collectives, ARankInTwoGroupsInTurn) {
-  runCases(4, {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1, 2, 3}},
+TEST_P(Collectives, WorldOfFour) { everything(GetParam(), 4, {{0, 1, 2, 3}}); }
+TEST_P(Collectives, TwoAxes) { everything(GetParam(), 4, {{0, 1}, {2, 3}}); }
+TEST_P(Collectives, IrregularGroups) { everything(GetParam(), 6, {{4, 0, 2}, {1, 5, 3}}); }
+TEST_P(Collectives, SomeRanksOutside) { everything(GetParam(), 5, {{3, 1}}); }
+TEST_P(Collectives, GroupsOfOne) { everything(GetParam(), 2, {{0}, {1}}); }
+TEST_P(Collectives, ARankInTwoGroupsInTurn) {
+  runCases(GetParam(), 4, {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1, 2, 3}},
            {{SHARDRT_ALL_REDUCE, SHARDRT_SUM, SHARDRT_F32, {{{33}}}}});
 }
 
-TEST(Collectives, LargeBuffersAreWholeAndExact) {
-  runCases(3, {{0, 1, 2}},
+TEST_P(Collectives, LargeBuffersAreWholeAndExact) {
+  runCases(GetParam(), 3, {{0, 1, 2}},
            {{SHARDRT_ALL_REDUCE, SHARDRT_SUM, SHARDRT_BF16, {{{301, 257}}}},
             {SHARDRT_REDUCE_SCATTER, SHARDRT_MAX, SHARDRT_F32, {{{77, 303}, -1, 1, {}, {}}}},
             {SHARDRT_ALL_TO_ALL, 0, SHARDRT_I32, {{{65, 7, 65}, 0, 2, {}, {}}}}});

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 using namespace shardc::rt;
+using test::Stream;
 
 namespace {
 
@@ -17,7 +18,7 @@ double sinceMs(Clock::time_point begin) { return Milliseconds(Clock::now() - beg
 
 /// An all-reduce over the world of one f32 per step.
 struct Reduce {
-  explicit Reduce(CommStream::Options options) : options(options) {}
+  Reduce(const test::WorldKind &kind, CommStream::Options options) : kind(kind), options(options) {}
 
   /// body(stream, group, collective) on each rank.
   using Body =
@@ -26,13 +27,14 @@ struct Reduce {
     std::vector<uint32_t> all;
     for (uint32_t r = 0; r < world; ++r)
       all.push_back(r);
-    return test::runRanks(world, [&](Communicator &end) {
+    return test::runRanks(kind.make(world), [&](Communicator &end) {
       EventLog events(true, int32_t(end.rank()));
-      CommStream stream(end, events, options);
+      CommStream stream(end, *end.hostTransport(), events, options);
       body(stream, end.group(all), collective.desc, end.rank());
       stream.drain();
     });
   }
+  const test::WorldKind &kind;
   CommStream::Options options;
   test::Collective collective{
       SHARDRT_ALL_REDUCE, SHARDRT_SUM, {{SHARDRT_F32, 1, -1, -1}}, "all_reduce.1"};
@@ -44,6 +46,8 @@ shardrt_collective_tensor tensorOf(std::vector<float> &in, std::vector<float> &o
   return {in.data(), out.data(), &extent, nullptr, nullptr};
 }
 
+const test::WorldKind local{"local", [](uint32_t world) { return makeLocalWorld(world); }};
+
 void expectOk(const std::vector<test::Outcome> &outcomes) {
   for (const test::Outcome &outcome : outcomes)
     EXPECT_EQ(outcome.status, SHARDRT_OK) << outcome.message;
@@ -51,9 +55,9 @@ void expectOk(const std::vector<test::Outcome> &outcomes) {
 
 } // namespace
 
-TEST(Stream, ManyInFlightWaitedForInAnyOrder) {
+TEST_P(Stream, ManyInFlightWaitedForInAnyOrder) {
   for (bool thread : {true, false}) {
-    Reduce reduce({60, thread, {}});
+    Reduce reduce(GetParam(), {60, thread, {}});
     expectOk(reduce.onRanks(3, [](CommStream &stream, Group &group, auto &collective, uint32_t r) {
       constexpr size_t count = 40;
       std::vector<std::vector<float>> in(count), out(count);
@@ -75,8 +79,8 @@ TEST(Stream, ManyInFlightWaitedForInAnyOrder) {
   }
 }
 
-TEST(Stream, SynchronousOnesKeepTheOrder) {
-  Reduce reduce({60, true, {}});
+TEST_P(Stream, SynchronousOnesKeepTheOrder) {
+  Reduce reduce(GetParam(), {60, true, {}});
   expectOk(reduce.onRanks(2, [](CommStream &stream, Group &group, auto &collective, uint32_t r) {
     for (int i = 0; i < 200; ++i) {
       std::vector<float> a(3, float(r + 1)), b(5, 10), outA(3), outB(5);
@@ -92,8 +96,8 @@ TEST(Stream, SynchronousOnesKeepTheOrder) {
   }));
 }
 
-TEST(Stream, BadTokensAreErrors) {
-  Reduce reduce({60, true, {}});
+TEST_P(Stream, BadTokensAreErrors) {
+  Reduce reduce(GetParam(), {60, true, {}});
   expectOk(reduce.onRanks(2, [](CommStream &stream, Group &group, auto &collective, uint32_t) {
     std::vector<float> in(2, 1), out(2);
     int64_t extent;
@@ -107,16 +111,16 @@ TEST(Stream, BadTokensAreErrors) {
   }));
 }
 
-TEST(Stream, ARankOutsideTheGroupHasNothingToWaitFor) {
-  Reduce reduce({60, true, {}});
+TEST_P(Stream, ARankOutsideTheGroupHasNothingToWaitFor) {
+  Reduce reduce(GetParam(), {60, true, {}});
   expectOk(reduce.onRanks(1, [](CommStream &stream, Group &, auto &collective, uint32_t) {
     stream.wait(stream.start(collective, nullptr, 1, nullptr));
     stream.runNow(collective, nullptr, 1, nullptr);
   }));
 }
 
-TEST(Stream, BadExtentsAreReportedByTheWait) {
-  Reduce reduce({60, true, {}});
+TEST_P(Stream, BadExtentsAreReportedByTheWait) {
+  Reduce reduce(GetParam(), {60, true, {}});
   expectOk(reduce.onRanks(1, [](CommStream &stream, Group &group, auto &collective, uint32_t) {
     int64_t negative = -3, one = 1;
     float value = 0;
@@ -128,8 +132,8 @@ TEST(Stream, BadExtentsAreReportedByTheWait) {
   }));
 }
 
-TEST(Stream, DrainReportsWhatNobodyWaitedFor) {
-  Reduce reduce({0.2, true, {}});
+TEST_P(Stream, DrainReportsWhatNobodyWaitedFor) {
+  Reduce reduce(GetParam(), {0.2, true, {}});
   auto outcomes =
       reduce.onRanks(2, [](CommStream &stream, Group &group, auto &collective, uint32_t r) {
         if (r == 1)
@@ -157,7 +161,7 @@ TEST(Link, Parse) {
 }
 
 TEST(Link, WireBytesAreRingVolumes) {
-  Reduce reduce({60, false, {}});
+  Reduce reduce(local, {60, false, {}});
   expectOk(reduce.onRanks(4, [](CommStream &, Group &group, auto &collective, uint32_t) {
     int64_t extent = 8;
     float data[8];
@@ -174,7 +178,7 @@ namespace {
 /// for computing: it needs no core.
 double stepsOverLink(bool overlap) {
   constexpr int steps = 4;
-  Reduce reduce({60, true, Link{60000, 1}});
+  Reduce reduce(local, {60, true, Link{60000, 1}});
   std::atomic<double> longest = 0;
   expectOk(reduce.onRanks(2, [&](CommStream &stream, Group &group, auto &collective, uint32_t) {
     std::vector<float> in(4, 1), out(4);

@@ -20,7 +20,8 @@ TEST(Bytes, NumbersWithAndWithoutUnits) {
 }
 
 TEST(Bytes, WhatIsNoNumberOfBytes) {
-  for (const char *text : {"", " ", "much", "-1", "-1KiB", "0", "0GiB", "0.5", "1GX", "1 2", "GiB", "KiB 1",
-                           "105%", "1e3", "nan", "inf", "2000000000GiB", "1000000000000000001", "0x10"})
+  for (const char *text :
+       {"", " ", "much", "-1", "-1KiB", "0", "0GiB", "0.5", "1GX", "1 2", "GiB", "KiB 1", "105%",
+        "1e3", "nan", "inf", "2000000000GiB", "1000000000000000001", "0x10"})
     EXPECT_EQ(parseBytes(text), std::nullopt) << text;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random graphs of elementwise ops, reductions, views, reads at computed positions and products through form-kernels.
+"""Random graphs of elementwise ops, reductions, views, reads at computed positions and products through exec-form-kernels.
 Of each result: the calls come in an order in which everything is defined before it is read (the verifier says so), what
 a kernel reads at computed positions are its arguments, and kernels hold each op of the program exactly once.
 
@@ -117,7 +117,7 @@ def main():
     shard_opt, graphs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rng = random.Random(seed)
     texts = [Graph(f"f{i}", rng, rng.randint(4, 60)).module() for i in range(graphs)]
-    done = subprocess.run([shard_opt, "-", "--form-kernels", "--split-input-file"], text=True, capture_output=True,
+    done = subprocess.run([shard_opt, "-", "--exec-form-kernels", "--split-input-file"], text=True, capture_output=True,
                           input="// -----\n".join(texts))
     if done.returncode:
         sys.exit(f"shard-opt ended with {done.returncode}:\n{done.stderr[-4000:]}")

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Verifies the attributes of FunctionAttributes.h.
+
+#include "dialects/exec/Exec.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::exec;
+
+namespace {
+
+bool isCount(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isInteger(64) && number.getInt() >= 0;
+}
+
+bool isMemory(Attribute value) {
+  auto fields = dyn_cast<DictionaryAttr>(value);
+  if (!fields)
+    return false;
+  Attribute caller = fields.get("caller"), arena = fields.get("arena");
+  return fields.getAs<DenseI64ArrayAttr>("parameters") && caller && isCount(caller) && arena &&
+         isCount(arena) && fields.getAs<ArrayAttr>("peak");
+}
+
+bool isPlan(Operation *op, Attribute value) {
+  // An entry names its plan function; a plan function says that it is one.
+  return op->hasAttr(kEntryAttr) ? isa<FlatSymbolRefAttr>(value) : isa<UnitAttr>(value);
+}
+
+bool isFunction(Operation *op) { return isa<FunctionOpInterface>(op); }
+bool isModule(Operation *op) { return isa<ModuleOp>(op); }
+bool isCall(Operation *op) { return isa<CallOpInterface>(op); }
+
+/// An attribute: where it stands, and what it is there.
+struct Known {
+  StringLiteral name;
+  bool (*mayStandOn)(Operation *);
+  StringLiteral where;
+  bool (*isValid)(Operation *, Attribute);
+  StringLiteral what;
+};
+
+template <typename... Kinds> bool isOneOf(Operation *, Attribute value) {
+  return isa<Kinds...>(value);
+}
+
+constexpr Known known[] = {
+    {kEntryAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
+    {kKernelAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
+    {kOutlinedAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
+    {kCanFailAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
+    {kArenaBytesAttr, isFunction, "function",
+     [](Operation *, Attribute value) { return isCount(value); }, "64-bit integer of at least 0"},
+    {kSlotsAttr, isFunction, "function",
+     [](Operation *, Attribute value) { return isCount(value); }, "64-bit integer of at least 0"},
+    {kPlanAttr, isFunction, "function", isPlan,
+     "unit, or on an entry the name of its plan function"},
+    {kMemoryAttr, isFunction, "function",
+     [](Operation *, Attribute value) { return isMemory(value); },
+     "dictionary of 'parameters', 'caller', 'arena' and 'peak'"},
+    {kNameAttr, isCall, "call", isOneOf<StringAttr>, "string"},
+    {kGroupsAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
+    {kCollectivesAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
+    {kOpsAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
+    {kProgramAttr, isModule, "module", isOneOf<DictionaryAttr>, "dictionary"},
+    {kUsesBlasAttr, isModule, "module", isOneOf<UnitAttr>, "unit"},
+};
+
+LogicalResult verifyExtents(Operation *op, unsigned argument, Type type, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (list && shaped && shaped.hasRank() && static_cast<int64_t>(list.size()) == shaped.getRank() &&
+      llvm::all_of(list, llvm::IsaPred<dist::ExtentsAttr>))
+    return success();
+  return op->emitOpError("argument ")
+         << argument << ": 'exec.extents' must list one #dist.extents for each dim of " << type
+         << ", got " << value;
+}
+
+} // namespace
+
+LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  for (const Known &entry : known) {
+    if (attribute.getName() != entry.name)
+      continue;
+    if (!entry.mayStandOn(op))
+      return op->emitOpError("'") << entry.name << "' belongs on a " << entry.where;
+    if (!entry.isValid(op, attribute.getValue()))
+      return op->emitOpError("'") << entry.name << "' must be a " << entry.what << ", got "
+                                  << attribute.getValue();
+    if (entry.name == kEntryAttr && op->hasAttr(kKernelAttr))
+      return op->emitOpError("is both an entry and a kernel");
+    return success();
+  }
+  InFlightDiagnostic error = op->emitOpError("unknown attribute ")
+                             << attribute.getName() << "; known are ";
+  llvm::interleaveComma(known, error, [&](const Known &entry) { error << entry.name; });
+  return error;
+}
+
+LogicalResult ExecDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
+                                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  Type type = cast<FunctionOpInterface>(op).getArgumentTypes()[index];
+  if (name == kArgumentAttr) {
+    if (isa<ArgumentKindAttr>(value))
+      return success();
+    return op->emitOpError("argument ")
+           << index << ": 'exec.argument' must be an #exec.argument, got " << value;
+  }
+  if (name == kIndexAttr) {
+    if (isCount(value))
+      return success();
+    return op->emitOpError("argument ")
+           << index << ": 'exec.index' must be a 64-bit integer of at least 0, got " << value;
+  }
+  if (name == kExtentsAttr)
+    return verifyExtents(op, index, type, value);
+  return op->emitOpError("argument ") << index << ": unknown attribute '" << name
+                                      << "'; known are exec.argument, exec.index and exec.extents";
+}
+
+LogicalResult ExecDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,
+                                                       NamedAttribute attribute) {
+  return op->emitOpError("result ") << index << ": unknown attribute " << attribute.getName();
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Discardable attributes of functions, their arguments, calls and modules. ExecBase.td says what
+// each means; FunctionAttributes.cpp verifies them, and refuses any other that begins with `exec.`.
+
+#ifndef SHARDC_DIALECTS_EXEC_FUNCTIONATTRIBUTES_H
+#define SHARDC_DIALECTS_EXEC_FUNCTIONATTRIBUTES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace shardc::exec {
+
+constexpr llvm::StringLiteral kEntryAttr = "exec.entry";
+constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
+/// On a kernel that has its binary interface (`cpu-outline-parallel`).
+constexpr llvm::StringLiteral kOutlinedAttr = "exec.outlined";
+/// On a kernel that has an `exec.fail_if`: whoever launches it asks the runtime afterwards.
+constexpr llvm::StringLiteral kCanFailAttr = "exec.can_fail";
+/// On calls of kernels: the name that traces and messages have for it.
+constexpr llvm::StringLiteral kNameAttr = "exec.name";
+/// On arguments of entries: an ArgumentKindAttr, in the order of the manifest.
+constexpr llvm::StringLiteral kArgumentAttr = "exec.argument";
+/// On arguments of entries before and after buffers are assigned: number among those of its kind,
+/// where it is not the order of the arguments (parameters of several entries).
+constexpr llvm::StringLiteral kIndexAttr = "exec.index";
+/// On arguments of entries with dynamic dims: a list of `dist.extents`, one for each dim.
+constexpr llvm::StringLiteral kExtentsAttr = "exec.extents";
+/// On entries: bytes of the arena where they are known; else the function that computes offsets
+/// from symbols, and the number of offsets. A plan function has `exec.plan` itself, as a unit.
+constexpr llvm::StringLiteral kArenaBytesAttr = "exec.arena_bytes";
+constexpr llvm::StringLiteral kPlanAttr = "exec.plan";
+constexpr llvm::StringLiteral kSlotsAttr = "exec.slots";
+/// On entries: what one rank needs memory for (`exec-account-memory`).
+constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
+
+/// Of modules, for the tables of the artifact: groups and collectives by number; [name, location]
+/// of what the entries run.
+constexpr llvm::StringLiteral kGroupsAttr = "exec.groups";
+constexpr llvm::StringLiteral kCollectivesAttr = "exec.collectives";
+constexpr llvm::StringLiteral kOpsAttr = "exec.ops";
+/// Of modules: some entry multiplies matrices.
+constexpr llvm::StringLiteral kUsesBlasAttr = "exec.uses_blas";
+/// Of modules: what the manifest says about the program (`exec-describe-program`).
+constexpr llvm::StringLiteral kProgramAttr = "exec.program";
+
+} // namespace shardc::exec
+
+#endif // SHARDC_DIALECTS_EXEC_FUNCTIONATTRIBUTES_H

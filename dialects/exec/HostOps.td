@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The host program: memory, kernels and products. Its collectives are in Collectives.td.
+
+#ifndef SHARDC_DIALECTS_EXEC_HOSTOPS_TD
+#define SHARDC_DIALECTS_EXEC_HOSTOPS_TD
+
+include "dialects/exec/Attributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Exec_KernelArgument : AnyTypeOf<[AnyMemRef, Index, AnySignlessInteger, AnyFloat]>;
+
+def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "A buffer of the arena";
+  let description = [{
+    The buffer is dense and row-major, and its contents are undefined at first. It lives from its first to its last use,
+    views of it included. `exec-plan-arena` gives it a place: an `offset` in bytes, or, where sizes depend on symbols, a
+    `slot`, which is the number of the offset that the plan function computes for it.
+
+    ```mlir
+    %0 = exec.alloc : memref<8x64xf32>
+    %1 = exec.alloc at 4096 : memref<8x64xf32>
+    %2 = exec.alloc(%n) slot 3 : memref<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$sizes, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slot);
+  let results = (outs AnyMemRef:$buffer);
+  let assemblyFormat = [{
+    (`(` $sizes^ `)`)? (`at` $offset^)? (`slot` $slot^)? attr-dict `:` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_ArgumentOp : Exec_Op<"argument", [Pure]> {
+  let summary = "Memory that the caller of an entry gives";
+  let description = [{
+    Input, parameter or output number `index`. Arguments of an entry become this op when the entry loses its signature,
+    on the way to code.
+
+    ```mlir
+    %x = exec.argument input 0 : memref<8x64xf32>
+    ```
+  }];
+  let arguments = (ins Exec_ArgumentKindAttr:$kind, ConfinedAttr<I64Attr, [IntNonNegative]>:$index);
+  let results = (outs AnyMemRef:$memory);
+  let assemblyFormat = "custom<Kind>($kind) $index attr-dict `:` type($memory)";
+}
+
+def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a kernel";
+  let description = [{
+    The kernel's argument types are those of the operands without their offsets, which are part of the pointer. `name` is
+    what traces and messages call the launch: the ops that it came from.
+
+    ```mlir
+    exec.launch @layer_norm(%x, %w, %b, %y) name "layer_norm"
+        : memref<8x64xf32>, memref<64xf32>, memref<64xf32>, memref<8x64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_KernelArgument>:$args, OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = "$kernel `(` $args `)` (`name` $name^)? attr-dict (`:` type($args)^)?";
+}
+
+def Exec_GemmOp : Exec_Op<"gemm", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Multiplies matrices: C = alpha A B + beta C + bias, for each batch";
+  let description = [{
+    `a` is `[batch x] M x K`, `b` is `[batch x] K x N`, `c` is `[batch x] M x N` and `bias` is `N`. Without attributes the op
+    computes C = A B + bias; C is read only where `beta` is not 0. Strides say the rest: an operand whose first matrix
+    stride is 1 is a transposed one, and a batch stride of 0 repeats a matrix. One of the two matrix strides of `a` and of
+    `b` is 1, and so is the last stride of `c`.
+
+    ```mlir
+    exec.gemm %x * %w + %bias -> %y name "linear"
+        : memref<8x64xf32> * memref<64x32xf32, strided<[1, 64]>> + memref<32xf32> -> memref<8x32xf32>
+    exec.gemm %x * %w -> %y {alpha = 5.0e-01 : f64, beta = 1.0 : f64}
+        : memref<8x64xf32> * memref<64x32xf32> -> memref<8x32xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, Optional<AnyMemRef>:$bias, AnyMemRef:$c,
+                       DefaultValuedAttr<F64Attr, "1.0">:$alpha, DefaultValuedAttr<F64Attr, "0.0">:$beta,
+                       OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = [{
+    $a `*` $b (`+` $bias^)? `->` $c (`name` $name^)? attr-dict
+    `:` type($a) `*` type($b) (`+` type($bias)^)? `->` type($c)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_AttentionOp : Exec_Op<"attention"> {
+  let summary = "Computes attention: softmax(Q K^T * scale + mask) V, for each head";
+  let description = [{
+    `query` is `batch x H x L x E`, `key` is `batch x G x S x E`, `value` is `batch x G x S x F`, `mask` is
+    `batch x H x L x S` and `out` is `batch x H x L x F`, with any strides. H is a multiple of G: head h of the query uses
+    head h / (H / G) of key and value. A mask of i8 is one of booleans (a key whose entry is 0 takes no part), one of
+    numbers is added to the scores. With `causal`, query i sees keys 0 to i. A query that sees no key gets zeros.
+
+    Scores and sums are f32 (f64 for f64), whatever the element type, and the result is rounded once. How it is computed,
+    and whether the scores of a row ever exist as a whole, is the target's decision.
+
+    ```mlir
+    exec.attention %q, %k, %v mask %m -> %o scale 1.250000e-01 name "attention"
+        : memref<2x8x16x64xf32>, memref<2x2x32x64xf32>, memref<2x2x32x64xf32> mask memref<2x8x16x32xi8>
+        -> memref<2x8x16x64xf32>
+    exec.attention %q, %k, %v -> %o causal scale 1.250000e-01
+        : memref<2x8x16x64xf32>, memref<2x2x16x64xf32>, memref<2x2x16x64xf32> -> memref<2x8x16x64xf32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$query, Arg<AnyMemRef, "", [MemRead]>:$key,
+                       Arg<AnyMemRef, "", [MemRead]>:$value, Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask,
+                       Arg<AnyMemRef, "", [MemWrite]>:$out, UnitAttr:$causal, F64Attr:$scale,
+                       OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` $mask^)? `->` $out (`causal` $causal^)? `scale` $scale (`name` $name^)? attr-dict
+    `:` type($query) `,` type($key) `,` type($value) (`mask` type($mask)^)? `->` type($out)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // SHARDC_DIALECTS_EXEC_HOSTOPS_TD

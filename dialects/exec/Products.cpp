@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matrix products and attention: which shapes and strides go together.
+
+#include "dialects/exec/Exec.h"
+
+using namespace mlir;
+using namespace shardc::exec;
+
+/// Whether two sizes may be equal when the program runs.
+static bool agree(int64_t x, int64_t y) {
+  return ShapedType::isDynamic(x) || ShapedType::isDynamic(y) || x == y;
+}
+
+static bool isFloat(Type element) { return isa<FloatType>(element); }
+
+void GemmOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &operand : (*this)->getOpOperands())
+    if (operand.get() != getC() || !getBeta().isZero())
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  effects.emplace_back(MemoryEffects::Write::get(), &getCMutable());
+}
+
+/// Whether the strides of dims `outer` and `inner` may be those of a matrix whose rows are dense.
+/// The stride of a dim of one element says nothing.
+static bool mayBeDenseRows(MemRefType type, int64_t inner) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return false;
+  int64_t size = type.getDimSize(inner);
+  return agree(strides[inner], 1) || size == 1 || size == 0;
+}
+
+LogicalResult GemmOp::verify() {
+  MemRefType a = getA().getType(), b = getB().getType(), c = getC().getType();
+  int64_t rank = c.getRank();
+  if (rank != 2 && rank != 3)
+    return emitOpError("has a result of ") << rank << " dims, not 2 or 3";
+  if (a.getRank() != rank || b.getRank() != rank)
+    return emitOpError("has operands of ")
+           << a.getRank() << " and " << b.getRank() << " dims for a result of " << rank;
+  Type element = c.getElementType();
+  if (a.getElementType() != element || b.getElementType() != element)
+    return emitOpError("mixes element types");
+  if (!isFloat(element))
+    return emitOpError("multiplies floating-point matrices, not ones of ") << element;
+  if (!agree(a.getDimSize(rank - 2), c.getDimSize(rank - 2)) ||
+      !agree(b.getDimSize(rank - 1), c.getDimSize(rank - 1)) ||
+      !agree(a.getDimSize(rank - 1), b.getDimSize(rank - 2)))
+    return emitOpError("has shapes that do not multiply: ") << a << ", " << b << " -> " << c;
+  if (rank == 3 &&
+      (!agree(a.getDimSize(0), c.getDimSize(0)) || !agree(b.getDimSize(0), c.getDimSize(0))))
+    return emitOpError("has different batch sizes: ") << a << ", " << b << " -> " << c;
+  if (getBias()) {
+    MemRefType bias = getBias().getType();
+    if (bias.getRank() != 1 || bias.getElementType() != element ||
+        !agree(bias.getDimSize(0), c.getDimSize(rank - 1)))
+      return emitOpError("has a bias of type ") << bias << " for " << c;
+  }
+  for (MemRefType operand : {a, b})
+    if (!mayBeDenseRows(operand, rank - 1) && !mayBeDenseRows(operand, rank - 2))
+      return emitOpError("has the operand ") << operand << ", of which neither matrix stride is 1";
+  if (!mayBeDenseRows(c, rank - 1))
+    return emitOpError("has the result ") << c << ", whose last stride is not 1";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  MemRefType query = getQuery().getType(), key = getKey().getType(), value = getValue().getType(),
+             out = getOut().getType();
+  auto mask = getMask() ? cast<MemRefType>(getMask().getType()) : MemRefType();
+  for (MemRefType type : {query, key, value, out, mask})
+    if (type && type.getRank() != 4)
+      return emitOpError("takes memory of 4 dims (batch, heads, rows, columns), not ") << type;
+  Type element = query.getElementType();
+  if (!isFloat(element))
+    return emitOpError("works on floating-point numbers, not on ") << element;
+  for (MemRefType type : {key, value, out})
+    if (type.getElementType() != element)
+      return emitOpError("mixes the element types ") << element << " and " << type.getElementType();
+  auto same = [&](MemRefType x, int64_t i, MemRefType y, int64_t j) {
+    return agree(x.getDimSize(i), y.getDimSize(j));
+  };
+  for (MemRefType type : {key, value, out})
+    if (!same(query, 0, type, 0))
+      return emitOpError("has different batch sizes: ") << query << " and " << type;
+  if (!same(query, 3, key, 3))
+    return emitOpError("has queries and keys of different depth: ") << query << " and " << key;
+  if (!same(key, 1, value, 1) || !same(key, 2, value, 2))
+    return emitOpError("has another number of keys than of values: ") << key << " and " << value;
+  if (!same(query, 1, out, 1) || !same(query, 2, out, 2) || !same(value, 3, out, 3))
+    return emitOpError("has a result of ") << out << " for " << query << " and " << value;
+  int64_t heads = query.getDimSize(1), groups = key.getDimSize(1);
+  if (!ShapedType::isDynamic(heads) && !ShapedType::isDynamic(groups) &&
+      (groups == 0 ? heads != 0 : heads % groups != 0))
+    return emitOpError("has ") << heads << " heads of queries, no multiple of the " << groups
+                               << " heads of keys";
+  if (!mask)
+    return success();
+  Type bit = mask.getElementType();
+  if (!bit.isSignlessInteger(8) && !isFloat(bit))
+    return emitOpError("has a mask of ") << bit << ", not of i8 or floating-point numbers";
+  if (!same(mask, 0, query, 0) || !same(mask, 1, query, 1) || !same(mask, 2, query, 2) ||
+      !same(mask, 3, key, 2))
+    return emitOpError("has a mask of ") << mask << " for " << query << " and " << key;
+  return success();
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef SHARDC_DIALECTS_EXEC_TYPES_TD
+#define SHARDC_DIALECTS_EXEC_TYPES_TD
+
+include "dialects/exec/ExecBase.td"
+
+def Exec_TokenType : Exec_Type<"Token", "token"> {
+  let summary = "A collective in flight";
+  let description = [{
+    The result of `exec.start`. The one thing that can be done with it is to wait for it, at most once (`exec.wait`); until
+    then the memory of the collective's inputs and outputs is in use.
+
+    ```mlir
+    %t = exec.start all_reduce sum over #tp (...) -> (...)
+    exec.wait %t
+    ```
+  }];
+}
+
+#endif // SHARDC_DIALECTS_EXEC_TYPES_TD

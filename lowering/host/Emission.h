@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Entries to LLVM's dialect: what the files of `exec-emit-program` share.
+
+#ifndef SHARDC_LOWERING_HOST_EMISSION_H
+#define SHARDC_LOWERING_HOST_EMISSION_H
+
+#include "dialects/exec/Exec.h"
+#include "lowering/host/GlobalPool.h"
+
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace shardc::host {
+
+/// Name of the global that the tables of the artifact define (lowering/artifact/Tables.h) for all
+/// collectives.
+constexpr llvm::StringLiteral kCollectivesSymbol = "shardc_collectives";
+
+/// Tables of the program, found while its entries are converted; kept as attributes of the module:
+///   exec.groups       array of group attributes
+///   exec.collectives  array of dictionaries
+///   exec.ops          array of [name, location]
+///   exec.uses_blas    if there is a matrix product
+class ProgramTables {
+public:
+  explicit ProgramTables(mlir::ModuleOp module);
+
+  /// Number of a group or collective in its table.
+  unsigned group(mlir::Attribute canonical);
+  unsigned collective(mlir::Operation *op) const { return collectiveIndex.lookup(op); }
+  /// Number of a launch, product or collective.
+  std::optional<unsigned> op(mlir::Operation *op) const;
+  /// Position of a symbol in shardrt_frame.symbols.
+  std::optional<unsigned> symbol(llvm::StringRef name) const;
+  void writeTo(mlir::ModuleOp module);
+
+private:
+  /// `ordinal`: its place among the collectives of its entry.
+  void addCollective(exec::CollectiveCallInterface op, unsigned ordinal);
+
+  llvm::MapVector<mlir::Attribute, unsigned> groups;
+  llvm::SmallVector<mlir::Attribute> collectives;
+  llvm::DenseMap<mlir::Operation *, unsigned> collectiveIndex;
+  llvm::DenseMap<mlir::Operation *, unsigned> opIndex;
+  llvm::SmallVector<mlir::Attribute> ops;
+  llvm::MapVector<mlir::StringRef, unsigned> symbols;
+  bool usesBlas = false;
+};
+
+struct Emission {
+  const mlir::LLVMTypeConverter &converter;
+  ProgramTables &tables;
+  GlobalPool &pool;
+  /// By name.
+  const llvm::StringMap<mlir::LLVM::LLVMFuncOp> &kernels;
+};
+
+/// The frame of the function around `op`.
+mlir::Value frameOf(mlir::Operation *op);
+/// Space on the stack of the function around `op`, allocated once.
+mlir::Value stackSlot(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation *op,
+                      int64_t bytes);
+mlir::Value constantInt(mlir::OpBuilder &builder, mlir::Location loc, int64_t value,
+                        unsigned bits = 64);
+/// Returns `status` from the function if it is not 0; the builder goes on after it.
+void returnIfFailed(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value status);
+
+void populateHostPatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
+void populateCollectivePatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
+void populateExtentPatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
+
+} // namespace shardc::host
+
+#endif // SHARDC_LOWERING_HOST_EMISSION_H

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Entries: memory, kernel launches and matrix products.
+
+#include "dialects/exec/ElementTypes.h"
+#include "dialects/exec/Exec.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/RuntimeAbi.h"
+
+#include "runtime/abi/shardrt_program.h"
+
+#include "dialects/interfaces/ModelLocation.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <cstddef>
+
+using namespace mlir;
+
+namespace shardc::host {
+namespace {
+
+Type pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
+
+Value offsetPointer(OpBuilder &b, Location loc, Type element, Value base, Value offset) {
+  return LLVM::GEPOp::create(b, loc, pointerType(b.getContext()), element, base,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+template <typename Op> struct Pattern : ConvertOpToLLVMPattern<Op> {
+  explicit Pattern(const Emission &emission)
+      : ConvertOpToLLVMPattern<Op>(emission.converter), emission(emission) {}
+
+  void mark(OpBuilder &b, Op op) const {
+    if (std::optional<unsigned> index = emission.tables.op(op))
+      abi::callMark(b, op.getLoc(), frameOf(op), constantInt(b, op.getLoc(), *index, 32));
+  }
+
+  Emission emission;
+};
+
+struct LowerArgument : Pattern<exec::ArgumentOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(exec::ArgumentOp op, OpAdaptor,
+                                ConversionPatternRewriter &b) const override {
+    size_t field = 0;
+    switch (op.getKind()) {
+    case exec::ArgumentKind::Input:
+      field = offsetof(shardrt_frame, inputs);
+      break;
+    case exec::ArgumentKind::Parameter:
+      field = offsetof(shardrt_frame, parameters);
+      break;
+    case exec::ArgumentKind::Output:
+      field = offsetof(shardrt_frame, outputs);
+      break;
+    }
+    Type pointer = pointerType(getContext());
+    Value list = abi::loadField(b, op.getLoc(), pointer, frameOf(op), field);
+    b.replaceOp(op, abi::loadField(b, op.getLoc(), pointer, list, op.getIndex() * sizeof(void *)));
+    return success();
+  }
+};
+
+struct LowerAlloc : Pattern<exec::AllocOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(exec::AllocOp op, OpAdaptor,
+                                ConversionPatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    Value offset;
+    if (op.getOffset()) {
+      offset = constantInt(b, loc, *op.getOffset());
+    } else if (op.getSlot()) {
+      Value offsets = abi::loadField(b, loc, pointerType(getContext()), frameOf(op),
+                                     offsetof(shardrt_frame, offsets));
+      offset = abi::loadField(b, loc, b.getI64Type(), offsets, *op.getSlot() * sizeof(int64_t));
+    } else {
+      return b.notifyMatchFailure(op, "has no place in the arena");
+    }
+    Value arena = abi::loadField(b, loc, pointerType(getContext()), frameOf(op),
+                                 offsetof(shardrt_frame, arena));
+    b.replaceOp(op, offsetPointer(b, loc, b.getI8Type(), arena, offset));
+    return success();
+  }
+};
+
+struct LowerReinterpretCast : Pattern<memref::ReinterpretCastOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(memref::ReinterpretCastOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    Value pointer = adaptor.getSource();
+    int64_t known = op.getStaticOffsets().front();
+    if (known == 0) {
+      b.replaceOp(op, pointer);
+      return success();
+    }
+    Value offset = ShapedType::isDynamic(known) ? adaptor.getOffsets().front()
+                                                : constantInt(b, op.getLoc(), known);
+    Type element = getTypeConverter()->convertType(op.getType().getElementType());
+    b.replaceOp(op, offsetPointer(b, op.getLoc(), element, pointer, offset));
+    return success();
+  }
+};
+
+struct LowerGlobal : Pattern<memref::GlobalOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(memref::GlobalOp op, OpAdaptor,
+                                ConversionPatternRewriter &b) const override {
+    auto elements = dyn_cast_or_null<DenseElementsAttr>(op.getInitialValueAttr());
+    if (!elements)
+      return b.notifyMatchFailure(op, "has no value");
+    Type element = elements.getElementType();
+    int64_t count = elements.getNumElements();
+    auto type = LLVM::LLVMArrayType::get(element, count);
+    Attribute flat = elements.reshape(RankedTensorType::get({count}, element));
+    b.replaceOpWithNewOp<LLVM::GlobalOp>(op, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                         op.getSymName(), count ? flat : Attribute(),
+                                         /*alignment=*/64);
+    return success();
+  }
+};
+
+struct LowerGetGlobal : Pattern<memref::GetGlobalOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(memref::GetGlobalOp op, OpAdaptor,
+                                ConversionPatternRewriter &b) const override {
+    b.replaceOpWithNewOp<LLVM::AddressOfOp>(op, pointerType(getContext()), op.getName());
+    return success();
+  }
+};
+
+/// Sizes and strides of a memref that its type leaves open, as converted values.
+struct Shape {
+  SmallVector<int64_t> sizes, strides;
+  SmallVector<Value> dynamicSizes, dynamicStrides;
+
+  static FailureOr<Shape> of(Value memref, ConversionPatternRewriter &b) {
+    Shape shape;
+    auto type = cast<MemRefType>(memref.getType());
+    int64_t offset;
+    if (failed(type.getStridesAndOffset(shape.strides, offset)))
+      return failure();
+    shape.sizes = llvm::to_vector(type.getShape());
+    Operation *definition = memref.getDefiningOp();
+    auto take = [&](ValueRange values, SmallVector<Value> &to) {
+      for (Value value : values)
+        to.push_back(b.getRemappedValue(value));
+    };
+    if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(definition)) {
+      take(view.getSizes(), shape.dynamicSizes);
+      take(view.getStrides(), shape.dynamicStrides);
+    } else if (auto alloc = dyn_cast_or_null<exec::AllocOp>(definition)) {
+      take(alloc.getSizes(), shape.dynamicSizes);
+      shape.fillDenseStrides(b, memref.getLoc());
+    } else if (type.hasStaticShape()) {
+      // Of a type without elements, MLIR calls strides dynamic that are products of its sizes.
+      shape.fillDenseStrides(b, memref.getLoc());
+    }
+    if (shape.dynamicSizes.size() != static_cast<size_t>(type.getNumDynamicDims()) ||
+        static_cast<int64_t>(shape.dynamicStrides.size()) !=
+            llvm::count_if(shape.strides, ShapedType::isDynamic))
+      return failure();
+    return shape;
+  }
+
+  Value size(OpBuilder &b, Location loc, unsigned dim) const {
+    return pick(b, loc, sizes, dynamicSizes, dim);
+  }
+  Value stride(OpBuilder &b, Location loc, unsigned dim) const {
+    return pick(b, loc, strides, dynamicStrides, dim);
+  }
+
+private:
+  static Value pick(OpBuilder &b, Location loc, ArrayRef<int64_t> known, ArrayRef<Value> dynamic,
+                    unsigned dim) {
+    if (!ShapedType::isDynamic(known[dim]))
+      return constantInt(b, loc, known[dim]);
+    return dynamic[llvm::count_if(known.take_front(dim), ShapedType::isDynamic)];
+  }
+  void fillDenseStrides(OpBuilder &b, Location loc) {
+    SmallVector<Value> values(sizes.size());
+    Value stride = constantInt(b, loc, 1);
+    for (size_t dim = sizes.size(); dim-- > 0;) {
+      values[dim] = stride;
+      stride = LLVM::MulOp::create(b, loc, stride, size(b, loc, dim));
+    }
+    for (auto [known, value] : llvm::zip_equal(strides, values))
+      if (ShapedType::isDynamic(known))
+        dynamicStrides.push_back(value);
+  }
+};
+
+struct LowerLaunch : Pattern<exec::LaunchOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(exec::LaunchOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    mark(b, op);
+    Value frame = frameOf(op);
+    SmallVector<Value> operands{frame, emission.pool.string(b, loc, describePlace(loc))};
+    for (auto [original, value] : llvm::zip_equal(op.getArgs(), adaptor.getArgs())) {
+      operands.push_back(value);
+      if (!isa<MemRefType>(original.getType()))
+        continue;
+      FailureOr<Shape> shape = Shape::of(original, b);
+      if (failed(shape))
+        return b.notifyMatchFailure(op, "has an operand of unknown shape");
+      llvm::append_range(operands, shape->dynamicSizes);
+      llvm::append_range(operands, shape->dynamicStrides);
+    }
+    LLVM::LLVMFuncOp kernel = emission.kernels.lookup(op.getKernel());
+    if (!kernel)
+      return b.notifyMatchFailure(op, "launches a kernel that has not been converted");
+    LLVM::CallOp::create(b, loc, kernel, operands);
+    if (kernel->hasAttr(exec::kCanFailAttr))
+      returnIfFailed(b, loc, abi::callFailed(b, loc, frame));
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerGemm : Pattern<exec::GemmOp> {
+  using Pattern::Pattern;
+
+  /// Leading dimension of a matrix, and whether it is stored transposed. The stride of a dim of one
+  /// element says nothing, and BLAS wants a leading dimension of at least 1 even of nothing.
+  static std::pair<Value, bool> leading(OpBuilder &b, Location loc, const Shape &shape) {
+    size_t row = shape.sizes.size() - 2, column = row + 1;
+    auto contiguous = [&](size_t outer, size_t inner) {
+      int64_t extent = shape.sizes[inner], step = shape.strides[outer];
+      if (shape.strides[inner] != 1 && extent > 1)
+        return false;
+      return shape.sizes[outer] <= 1 || ShapedType::isDynamic(step) ||
+             ShapedType::isDynamic(extent) || step >= extent;
+    };
+    bool transposed = !contiguous(row, column) && contiguous(column, row);
+    size_t outer = transposed ? column : row, inner = transposed ? row : column;
+    Value stride = shape.stride(b, loc, outer);
+    Value least = LLVM::SMaxOp::create(b, loc, shape.size(b, loc, inner), constantInt(b, loc, 1));
+    return {LLVM::SMaxOp::create(b, loc, stride, least), transposed};
+  }
+
+  LogicalResult matchAndRewrite(exec::GemmOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    FailureOr<Shape> a = Shape::of(op.getA(), b), other = Shape::of(op.getB(), b),
+                     c = Shape::of(op.getC(), b);
+    if (failed(a) || failed(other) || failed(c))
+      return b.notifyMatchFailure(op, "has an operand of unknown shape");
+    mark(b, op);
+    Value gemm = stackSlot(b, loc, op, sizeof(shardrt_gemm));
+    auto set = [&](size_t field, Value value) { abi::storeField(b, loc, value, gemm, field); };
+    Value null = LLVM::ZeroOp::create(b, loc, pointerType(getContext()));
+    size_t rank = c->sizes.size();
+    auto [lda, transposeA] = leading(b, loc, *a);
+    auto [ldb, transposeB] = leading(b, loc, *other);
+    auto [ldc, transposeC] = leading(b, loc, *c);
+    if (transposeC)
+      return b.notifyMatchFailure(op, "has a transposed result");
+    set(offsetof(shardrt_gemm, a), adaptor.getA());
+    set(offsetof(shardrt_gemm, b), adaptor.getB());
+    set(offsetof(shardrt_gemm, c), adaptor.getC());
+    set(offsetof(shardrt_gemm, bias), adaptor.getBias() ? adaptor.getBias() : null);
+    set(offsetof(shardrt_gemm, m), c->size(b, loc, rank - 2));
+    set(offsetof(shardrt_gemm, n), c->size(b, loc, rank - 1));
+    set(offsetof(shardrt_gemm, k), a->size(b, loc, rank - 1));
+    set(offsetof(shardrt_gemm, lda), lda);
+    set(offsetof(shardrt_gemm, ldb), ldb);
+    set(offsetof(shardrt_gemm, ldc), ldc);
+    Value zero = constantInt(b, loc, 0);
+    bool batched = rank == 3;
+    set(offsetof(shardrt_gemm, batch), batched ? c->size(b, loc, 0) : constantInt(b, loc, 1));
+    set(offsetof(shardrt_gemm, stride_a), batched ? a->stride(b, loc, 0) : zero);
+    set(offsetof(shardrt_gemm, stride_b), batched ? other->stride(b, loc, 0) : zero);
+    set(offsetof(shardrt_gemm, stride_c), batched ? c->stride(b, loc, 0) : zero);
+    auto number = [&](const llvm::APFloat &value) {
+      return LLVM::ConstantOp::create(b, loc, b.getF64Type(),
+                                      b.getF64FloatAttr(value.convertToDouble()));
+    };
+    set(offsetof(shardrt_gemm, alpha), number(op.getAlpha()));
+    set(offsetof(shardrt_gemm, beta), number(op.getBeta()));
+    set(offsetof(shardrt_gemm, epilogue), null);
+    set(offsetof(shardrt_gemm, epilogue_arg), null);
+    Type element = op.getC().getType().getElementType();
+    int32_t type = isa<FloatType>(element) ? exec::runtimeType(element) : 0;
+    if (type == 0)
+      return b.notifyMatchFailure(op, "is of a type that the runtime does not multiply");
+    set(offsetof(shardrt_gemm, type), constantInt(b, loc, type, 32));
+    set(offsetof(shardrt_gemm, transpose_a), constantInt(b, loc, transposeA, 8));
+    set(offsetof(shardrt_gemm, transpose_b), constantInt(b, loc, transposeB, 8));
+    set(offsetof(shardrt_gemm, bias_along_m), constantInt(b, loc, 0, 8));
+    set(offsetof(shardrt_gemm, reserved), constantInt(b, loc, 0, 8));
+    returnIfFailed(b, loc, abi::callGemm(b, loc, frameOf(op), gemm));
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void populateHostPatterns(const Emission &emission, RewritePatternSet &patterns) {
+  patterns.add<LowerArgument, LowerAlloc, LowerReinterpretCast, LowerGlobal, LowerGetGlobal,
+               LowerLaunch, LowerGemm>(emission);
+}
+
+} // namespace shardc::host

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Entries: collectives, and offsets of plan functions.
+
+#include "dialects/exec/Exec.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/RuntimeAbi.h"
+
+#include "runtime/abi/shardrt_program.h"
+
+#include <cstddef>
+
+using namespace mlir;
+
+namespace shardc::host {
+namespace {
+
+Type pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
+
+/// A list of numbers in memory: constant data, or filled on the stack.
+Value numberList(OpBuilder &b, GlobalPool &pool, Operation *op, ArrayRef<int64_t> numbers,
+                 ValueRange &dynamic) {
+  Location loc = op->getLoc();
+  if (!llvm::any_of(numbers, ShapedType::isDynamic))
+    return pool.integers(b, loc, numbers);
+  Value list = stackSlot(b, loc, op, numbers.size() * sizeof(int64_t));
+  for (auto [i, number] : llvm::enumerate(numbers)) {
+    Value value;
+    if (ShapedType::isDynamic(number)) {
+      value = dynamic.front();
+      dynamic = dynamic.drop_front();
+    } else {
+      value = constantInt(b, loc, number);
+    }
+    abi::storeField(b, loc, value, list, i * sizeof(int64_t));
+  }
+  return list;
+}
+
+ArrayRef<int64_t> listAt(ArrayAttr lists, unsigned i) {
+  return cast<DenseI64ArrayAttr>(lists[i]).asArrayRef();
+}
+
+template <typename Op> struct LowerCollective : ConvertOpToLLVMPattern<Op> {
+  explicit LowerCollective(const Emission &emission)
+      : ConvertOpToLLVMPattern<Op>(emission.converter), emission(emission) {}
+
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    Type pointer = pointerType(op.getContext());
+    if (std::optional<unsigned> index = emission.tables.op(op))
+      abi::callMark(b, loc, frameOf(op), constantInt(b, loc, *index, 32));
+    Value all = LLVM::AddressOfOp::create(b, loc, pointer, kCollectivesSymbol);
+    Value descriptor =
+        LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), all,
+                            ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(
+                                emission.tables.collective(op) * sizeof(shardrt_collective))});
+    unsigned count = op.getInputs().size();
+    Value tensors =
+        stackSlot(b, loc, op, std::max<int64_t>(1, count) * sizeof(shardrt_collective_tensor));
+    ValueRange dynamic = adaptor.getSizes();
+    for (unsigned i = 0; i < count; ++i) {
+      auto set = [&](size_t field, Value value) {
+        abi::storeField(b, loc, value, tensors, i * sizeof(shardrt_collective_tensor) + field);
+      };
+      set(offsetof(shardrt_collective_tensor, in), adaptor.getInputs()[i]);
+      set(offsetof(shardrt_collective_tensor, out), adaptor.getOutputs()[i]);
+      set(offsetof(shardrt_collective_tensor, extents),
+          numberList(b, emission.pool, op, listAt(op.getExtents(), i), dynamic));
+      set(offsetof(shardrt_collective_tensor, gather),
+          numberList(b, emission.pool, op, listAt(op.getGatherExtents(), i), dynamic));
+      set(offsetof(shardrt_collective_tensor, scatter),
+          numberList(b, emission.pool, op, listAt(op.getScatterExtents(), i), dynamic));
+    }
+    finish(op, b, frameOf(op), descriptor, tensors);
+    return success();
+  }
+
+  static void finish(exec::CollectiveOp op, ConversionPatternRewriter &b, Value frame,
+                     Value descriptor, Value tensors) {
+    returnIfFailed(b, op.getLoc(), abi::callCollective(b, op.getLoc(), frame, descriptor, tensors));
+    b.eraseOp(op);
+  }
+  static void finish(exec::StartOp op, ConversionPatternRewriter &b, Value frame, Value descriptor,
+                     Value tensors) {
+    b.replaceOp(op, abi::callStart(b, op.getLoc(), frame, descriptor, tensors));
+  }
+
+  Emission emission;
+};
+
+struct LowerWait : ConvertOpToLLVMPattern<exec::WaitOp> {
+  explicit LowerWait(const Emission &emission) : ConvertOpToLLVMPattern(emission.converter) {}
+  LogicalResult matchAndRewrite(exec::WaitOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    returnIfFailed(b, op.getLoc(), abi::callWait(b, op.getLoc(), frameOf(op), adaptor.getToken()));
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerSetOffset : ConvertOpToLLVMPattern<exec::SetOffsetOp> {
+  explicit LowerSetOffset(const Emission &emission) : ConvertOpToLLVMPattern(emission.converter) {}
+  LogicalResult matchAndRewrite(exec::SetOffsetOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    Value offsets = abi::loadField(b, op.getLoc(), pointerType(getContext()), frameOf(op),
+                                   offsetof(shardrt_frame, offsets));
+    abi::storeField(b, op.getLoc(), adaptor.getOffset(), offsets, op.getSlot() * sizeof(int64_t));
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerSetArenaBytes : ConvertOpToLLVMPattern<exec::SetArenaBytesOp> {
+  explicit LowerSetArenaBytes(const Emission &emission)
+      : ConvertOpToLLVMPattern(emission.converter) {}
+  LogicalResult matchAndRewrite(exec::SetArenaBytesOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    abi::storeField(b, op.getLoc(), adaptor.getBytes(), frameOf(op),
+                    offsetof(shardrt_frame, arena_bytes));
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void populateCollectivePatterns(const Emission &emission, RewritePatternSet &patterns) {
+  patterns.add<LowerCollective<exec::CollectiveOp>, LowerCollective<exec::StartOp>, LowerWait,
+               LowerSetOffset, LowerSetArenaBytes>(emission);
+}
+
+} // namespace shardc::host

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "dialects/exec/Exec.h"
+#include "lowering/host/Emission.h"
+#include "lowering/host/Passes.h"
+#include "lowering/host/RuntimeAbi.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace shardc::host {
+#define GEN_PASS_DEF_EMITPROGRAM
+#include "lowering/host/Passes.h.inc"
+} // namespace shardc::host
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::host;
+
+Value shardc::host::frameOf(Operation *op) {
+  return op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front().getArgument(0);
+}
+
+Value shardc::host::constantInt(OpBuilder &builder, Location loc, int64_t value, unsigned bits) {
+  return LLVM::ConstantOp::create(builder, loc, builder.getIntegerType(bits),
+                                  builder.getIntegerAttr(builder.getIntegerType(bits), value));
+}
+
+Value shardc::host::stackSlot(OpBuilder &builder, Location loc, Operation *op, int64_t bytes) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  builder.setInsertionPointToStart(&function.getBody().front());
+  Value count = constantInt(builder, loc, bytes);
+  return LLVM::AllocaOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
+                                builder.getI8Type(), count, /*alignment=*/16);
+}
+
+void shardc::host::returnIfFailed(OpBuilder &builder, Location loc, Value status) {
+  auto &rewriter = static_cast<ConversionPatternRewriter &>(builder);
+  Block *before = builder.getInsertionBlock();
+  Block *after = rewriter.splitBlock(before, builder.getInsertionPoint());
+  Block *leave = rewriter.createBlock(after);
+  LLVM::ReturnOp::create(builder, loc, status);
+  builder.setInsertionPointToEnd(before);
+  Value zero = constantInt(builder, loc, 0, 32);
+  Value failed = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, status, zero);
+  LLVM::CondBrOp::create(builder, loc, failed, leave, after);
+  builder.setInsertionPointToStart(after);
+}
+
+namespace {
+
+bool isHostFunction(func::FuncOp function) {
+  return function->hasAttr(exec::kEntryAttr) || function->hasAttrOfType<UnitAttr>(exec::kPlanAttr);
+}
+
+/// Arguments are loads from the frame.
+void replaceArguments(func::FuncOp function) {
+  Block &entry = function.getBody().front();
+  OpBuilder builder = OpBuilder::atBlockBegin(&entry);
+  llvm::DenseMap<Attribute, int64_t> count;
+  for (auto [i, argument] : llvm::enumerate(entry.getArguments())) {
+    auto kind = function.getArgAttrOfType<exec::ArgumentKindAttr>(i, exec::kArgumentAttr);
+    auto index = function.getArgAttrOfType<IntegerAttr>(i, exec::kIndexAttr);
+    if (!index)
+      index = builder.getI64IntegerAttr(count[kind]++);
+    argument.replaceAllUsesWith(
+        exec::ArgumentOp::create(builder, function.getLoc(), argument.getType(), kind, index));
+  }
+  entry.eraseArguments(0, entry.getNumArguments());
+  function.setAllArgAttrs(ArrayRef<DictionaryAttr>());
+  function.setType(builder.getFunctionType({}, {}));
+}
+
+struct LowerFunction : ConvertOpToLLVMPattern<func::FuncOp> {
+  explicit LowerFunction(const Emission &emission) : ConvertOpToLLVMPattern(emission.converter) {}
+  LogicalResult matchAndRewrite(func::FuncOp op, OpAdaptor,
+                                ConversionPatternRewriter &b) const override {
+    Type pointer = LLVM::LLVMPointerType::get(getContext());
+    auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer});
+    auto function = LLVM::LLVMFuncOp::create(b, op.getLoc(), op.getName(), type);
+    for (NamedAttribute attribute : op->getDiscardableAttrs())
+      function->setDiscardableAttr(attribute.getName(), attribute.getValue());
+    b.inlineRegionBefore(op.getBody(), function.getBody(), function.end());
+    function.getBody().front().addArgument(pointer, op.getLoc());
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerReturn : ConvertOpToLLVMPattern<func::ReturnOp> {
+  explicit LowerReturn(const Emission &emission) : ConvertOpToLLVMPattern(emission.converter) {}
+  LogicalResult matchAndRewrite(func::ReturnOp op, OpAdaptor,
+                                ConversionPatternRewriter &b) const override {
+    b.replaceOpWithNewOp<LLVM::ReturnOp>(op, constantInt(b, op.getLoc(), 0, 32));
+    return success();
+  }
+};
+
+struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    MLIRContext *context = &getContext();
+    ProgramTables tables(module);
+    SmallVector<Operation *> roots;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (isHostFunction(function)) {
+        replaceArguments(function);
+        RewritePatternSet expansions(context);
+        arith::populateCeilFloorDivExpandOpsPatterns(expansions);
+        if (failed(applyPatternsGreedily(function, std::move(expansions))))
+          return signalPassFailure();
+        roots.push_back(function);
+        ++functions;
+        function.walk([&](exec::LaunchOp) { ++launches; });
+        function.walk(
+            [&](Operation *op) { collectives += isa<exec::CollectiveOp, exec::StartOp>(op); });
+      }
+    for (auto global : module.getOps<memref::GlobalOp>())
+      roots.push_back(global);
+    tables.writeTo(module);
+    declareCollectives(module);
+
+    LowerToLLVMOptions options(context);
+    LLVMTypeConverter converter(context, options);
+    converter.addConversion(
+        [&](MemRefType type) -> Type { return LLVM::LLVMPointerType::get(context); });
+    converter.addConversion(
+        [&](exec::TokenType type) -> Type { return IntegerType::get(context, 64); });
+    llvm::StringMap<LLVM::LLVMFuncOp> kernels;
+    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+      kernels[function.getName()] = function;
+    GlobalPool pool(module);
+    Emission emission{converter, tables, pool, kernels};
+    RewritePatternSet patterns(context);
+    populateHostPatterns(emission, patterns);
+    populateCollectivePatterns(emission, patterns);
+    populateExtentPatterns(emission, patterns);
+    patterns.add<LowerFunction, LowerReturn>(emission);
+    arith::populateArithToLLVMConversionPatterns(converter, patterns);
+    LLVMConversionTarget target(*context);
+    if (failed(applyFullConversion(roots, target, std::move(patterns))))
+      return signalPassFailure();
+  }
+
+  static void declareCollectives(ModuleOp module) {
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    LLVM::GlobalOp::create(b, module.getLoc(), b.getI8Type(), /*isConstant=*/true,
+                           LLVM::Linkage::External, kCollectivesSymbol, Attribute());
+  }
+};
+
+} // namespace

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/host/RuntimeAbi.h"
+
+#include "runtime/abi/shardrt_program.h"
+
+#include <cstddef>
+
+using namespace mlir;
+
+namespace shardc::host::abi {
+namespace {
+
+Type pointerType(OpBuilder &builder) { return LLVM::LLVMPointerType::get(builder.getContext()); }
+
+/// Calls services->[field](runtime, arguments...).
+LLVM::CallOp callService(OpBuilder &builder, Location loc, Value frame, size_t field, Type result,
+                         ValueRange arguments) {
+  Type pointer = pointerType(builder);
+  Value services = loadField(builder, loc, pointer, frame, offsetof(shardrt_frame, services));
+  Value runtime = loadField(builder, loc, pointer, frame, offsetof(shardrt_frame, runtime));
+  Value function = loadField(builder, loc, pointer, services, field);
+  SmallVector<Value> operands{function, runtime};
+  llvm::append_range(operands, arguments);
+  SmallVector<Type> types{pointer};
+  llvm::append_range(types, arguments.getTypes());
+  auto type = LLVM::LLVMFunctionType::get(result, types);
+  return LLVM::CallOp::create(builder, loc, type, operands);
+}
+
+} // namespace
+
+Value loadField(OpBuilder &builder, Location loc, Type type, Value base, size_t bytes) {
+  Value at = LLVM::GEPOp::create(builder, loc, pointerType(builder), builder.getI8Type(), base,
+                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+  return LLVM::LoadOp::create(builder, loc, type, at);
+}
+
+void storeField(OpBuilder &builder, Location loc, Value value, Value base, size_t bytes) {
+  Value at = LLVM::GEPOp::create(builder, loc, pointerType(builder), builder.getI8Type(), base,
+                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+  LLVM::StoreOp::create(builder, loc, value, at);
+}
+
+void callParallelFor(OpBuilder &builder, Location loc, Value frame, Value function, Value argument,
+                     Value count, Value grain) {
+  callService(builder, loc, frame, offsetof(shardrt_services, parallel_for),
+              LLVM::LLVMVoidType::get(builder.getContext()), {function, argument, count, grain});
+}
+
+Value callFail(OpBuilder &builder, Location loc, Value frame, Value location, Value message) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, fail), builder.getI32Type(),
+                     {location, message})
+      .getResult();
+}
+
+Value callFailed(OpBuilder &builder, Location loc, Value frame) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, failed), builder.getI32Type(),
+                     {})
+      .getResult();
+}
+
+Value callGemm(OpBuilder &builder, Location loc, Value frame, Value gemm) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, gemm), builder.getI32Type(),
+                     {gemm})
+      .getResult();
+}
+
+Value callCollective(OpBuilder &builder, Location loc, Value frame, Value descriptor,
+                     Value tensors) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, collective),
+                     builder.getI32Type(), {descriptor, tensors})
+      .getResult();
+}
+
+Value callStart(OpBuilder &builder, Location loc, Value frame, Value descriptor, Value tensors) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, start), builder.getI64Type(),
+                     {descriptor, tensors})
+      .getResult();
+}
+
+Value callWait(OpBuilder &builder, Location loc, Value frame, Value token) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, wait), builder.getI32Type(),
+                     {token})
+      .getResult();
+}
+
+Value callScratch(OpBuilder &builder, Location loc, Value frame, Value slot, Value bytes) {
+  LLVM::CallOp call = callService(builder, loc, frame, offsetof(shardrt_services, scratch),
+                                  pointerType(builder), {slot, bytes});
+  NamedAttribute noAlias =
+      builder.getNamedAttr(LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+  call.setResAttrsAttr(builder.getArrayAttr(builder.getDictionaryAttr(noAlias)));
+  return call.getResult();
+}
+
+void callMark(OpBuilder &builder, Location loc, Value frame, Value op) {
+  callService(builder, loc, frame, offsetof(shardrt_services, mark),
+              LLVM::LLVMVoidType::get(builder.getContext()), {op});
+}
+
+} // namespace shardc::host::abi

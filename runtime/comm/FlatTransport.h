@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Collectives by operations over dense blocks, which is what communication libraries offer.
+#ifndef SHARDC_RUNTIME_COMM_FLATTRANSPORT_H
+#define SHARDC_RUNTIME_COMM_FLATTRANSPORT_H
+
+#include "runtime/comm/Transport.h"
+#include "runtime/support/Memory.h"
+
+namespace shardc::rt {
+
+/// Turns a collective over tensors, dims and uneven shards into transfers of dense blocks
+/// (shardrt_transfer), one operand after the other. Blocks that are strided in a tensor are packed
+/// into memory that it keeps. What the library does not offer is made of all-to-alls; sums then run
+/// in order of positions, as between ranks that share memory, to the same bits.
+class FlatTransport : public HostTransport {
+public:
+  Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) final;
+
+protected:
+  /// Whether `transfer` does this kind for this type and reduction; not asked about all-to-alls.
+  virtual bool offers(uint32_t kind, shardrt_type type, uint32_t reduction) = 0;
+  /// Throws Failure as HostTransport::run.
+  virtual void transfer(const shardrt_transfer &transfer, Clock::time_point deadline) = 0;
+
+private:
+  class Operand;
+
+  struct Blocks { ///< in elements, by position
+    std::vector<int64_t> counts, offsets;
+  };
+
+  // Reused from call to call.
+  Buffer packed, received;
+  Blocks sent, got;
+  std::vector<int32_t> members;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RUNTIME_COMM_FLATTRANSPORT_H

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What moves the data of collectives. A communicator hands out the forms that it has, and an
+// executor takes the one that fits where its programs keep their data.
+#ifndef SHARDC_RUNTIME_COMM_TRANSPORT_H
+#define SHARDC_RUNTIME_COMM_TRANSPORT_H
+
+#include "runtime/comm/Call.h"
+#include "runtime/support/Futex.h"
+
+#include <string_view>
+
+namespace shardc::rt {
+
+/// Runs collectives whose operands are in host memory. Called by one thread of a rank at a time.
+class HostTransport {
+public:
+  virtual ~HostTransport() = default;
+
+  /// Runs one collective from start to end. Returns the moment when all members had arrived, or the
+  /// end where that is not known. Throws Failure (SHARDRT_TIMEOUT, SHARDRT_ABORTED or
+  /// SHARDRT_MISMATCH) only when no other rank will touch this rank's operands any more; the
+  /// communicator can only be destroyed then.
+  virtual Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) = 0;
+};
+
+/// Enqueues collectives on streams of a device, in whose memory their operands are. Called by one
+/// thread of a rank at a time, which never waits here: it waits for the stream, by the means of the
+/// device, and polls.
+class StreamTransport {
+public:
+  virtual ~StreamTransport() = default;
+
+  /// The kind of target (`target.kind` of the manifest) whose executor's streams it takes.
+  virtual std::string_view device() const = 0;
+
+  /// Enqueues one collective behind what the stream has, so that it begins when its operands are
+  /// computed and what is enqueued after it sees its results. `stream` is the device's own handle
+  /// (a cudaStream_t, say). The operands stay until the collective is complete; the call may be
+  /// changed as soon as the function has returned. Throws Failure if it cannot be enqueued.
+  virtual void enqueue(const CollectiveCall &call, void *stream) = 0;
+
+  /// Called now and then by an executor that waits for a stream: throws Failure once the world was
+  /// given up, something that was enqueued has failed, or the deadline has passed. `oldest` is the
+  /// first collective that is not known to be complete, which the message names. No other rank
+  /// touches this rank's operands any more then.
+  virtual void poll(const CollectiveCall &oldest, Clock::time_point deadline) = 0;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RUNTIME_COMM_TRANSPORT_H
