@@ -37,6 +37,7 @@ def Exec_Dialect : Dialect {
     | `exec.slots` | entry | how many offsets its plan function computes |
     | `exec.memory` | entry | what one rank needs memory for (`exec-account-memory`) |
     | `exec.name` | call | the name that traces and messages have for a kernel that is called |
+    | `exec.program` | module | what the manifest says about the program (`exec-describe-program`) |
     | `exec.groups`, `exec.collectives`, `exec.ops`, `exec.uses_blas` | module | the tables of the artifact |
   }];
   let useDefaultAttributePrinterParser = 1;

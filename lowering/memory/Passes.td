@@ -118,8 +118,8 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
   let description = [{
     After `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter, the inputs and
     outputs that the caller gives, the arena, and the largest buffers that live when most bytes do, with the place
-    that fills them. Entries whose sizes depend on symbols that `sizes` does not name have none. `shardc compile
-    --memory-limit` reads it.
+    that fills them. Symbols have the values of `sizes`, others those that the module notes (`dist-assume-sizes`); entries
+    whose sizes depend on any other have no account. `exec-check-memory` reads it.
 
     ```mlir
     func.func @f(...) attributes {exec.arena_bytes = 4096 : i64, exec.entry, exec.memory = {

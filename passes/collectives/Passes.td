@@ -60,7 +60,7 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
     ```
   }];
   let options = [
-    Option<"topology", "topology", "std::string", "\"h100-64\"",
+    Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
            "Cost model that says what is cheaper: a built-in one (h100-8, h100-64, h200-8, cpu-local) or "
            "the file of a target description">,
   ];
@@ -84,15 +84,15 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
 
 class OptimizerOptions {
   list<Option> shared = [
-    Option<"topology", "topology", "std::string", "\"h100-64\"",
+    Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
            "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or the file of a target "
            "description">,
-    Option<"memoryLimit", "memory-limit", "uint64_t", "0",
-           "Bytes that one rank may hold at once; 0: what the program takes now, and 2 % more (and room for "
-           "what is in flight, where the pass schedules)">,
+    Option<"memoryLimit", "memory-limit", "std::string", "",
+           "Bytes that one rank may hold at once, e.g. 2GiB; without: what the program takes now, and 2 % more (and "
+           "room for what is in flight, where the pass schedules)">,
     ListOption<"sizes", "sizes", "std::string",
-               "What symbols are taken to be, e.g. sizes=batch=8,sequence=128 (others: 128, or the nearest in "
-               "their range)">,
+               "What symbols are taken to be, e.g. sizes=batch=8,sequence=128 (others: what the module notes, else "
+               "128, or the nearest in their range)">,
     Option<"mixedDtype", "mixed-dtype", "bool", "false",
            "Gathers of different element types may share a bucket (B5)">,
     Option<"bestEffort", "best-effort", "bool", "false",
@@ -216,6 +216,40 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     Statistic<"peakBefore", "peak-bytes-before", "Peak memory of a rank before, predicted">,
     Statistic<"peakAfter", "peak-bytes-after", "Peak memory of a rank after, predicted">,
   ];
+}
+
+def PredictTimeline : Pass<"dist-predict-timeline", "::mlir::ModuleOp"> {
+  let summary = "Notes at each function what a cost model expects of one call";
+  let description = [{
+    Form: local or scheduled -> the same, before `dist-specialize`. Simulates each function in the order in which it
+    stands; sizes are those of the rank that has most to do. `dist.timeline` of the function has the cost model, the
+    step, the exposed communication and the peak memory, and name, place, stream, begin and duration of everything
+    that takes time (docs/manifest.md says what a run compares with it). A function that cannot be simulated is a
+    warning.
+
+    Before, with `topology=sim-v1`:
+    ```mlir
+    #mesh = #dist.mesh<["dp" = 4]>
+    func.func @f(%w: tensor<262144xf32>) -> tensor<1048576xf32> {
+      %g = dist.all_gather over #dist.axes<#mesh, ["dp"]> %w dim 0 : (tensor<262144xf32>) -> tensor<1048576xf32>
+      return %g : tensor<1048576xf32>
+    }
+    ```
+
+    After, in part:
+    ```mlir
+    func.func @f(...) -> tensor<1048576xf32> attributes {dist.timeline = {cost_model = "sim-v1", durations_us = array<f64: 24.248..., 24.248...>, exposed_us = 24.248... : f64, names = [...], peak_bytes = 5242880 : i64, ...}} {
+    ```
+  }];
+  let options = [
+    Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
+           "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or the file of a target "
+           "description">,
+    ListOption<"sizes", "sizes", "std::string",
+               "What symbols are taken to be (others: what the module notes, else 128, or the nearest in their "
+               "range)">,
+  ];
+  let statistics = [Statistic<"numPredicted", "predicted", "Functions with a timeline">];
 }
 
 def VerifySchedule : Pass<"dist-verify-schedule", "::mlir::ModuleOp"> {

@@ -32,13 +32,41 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
   let options = [
     Option<"mesh", "mesh", "std::string", "", "Mesh axes, outermost first, e.g. dp=2,tp=4; overrides the plan's">,
     Option<"plan", "plan", "std::string", "", "Path of a YAML plan">,
-    ListOption<"places", "place", "std::string", "A line of a plan, e.g. param:*.weight=tp:S(0)">,
+    ListOption<"places", "place", "::shardc::TextOption",
+               "Lines of a plan, e.g. param:*.weight=tp:S(0); one with commas stands in braces">,
   ];
   let statistics = [
     Statistic<"numAnnotated", "annotated", "Arguments and results that got an annotation">,
     Statistic<"numConstrained", "constrained", "Values at module boundaries that were constrained">,
   ];
   let dependentDialects = ["::shardc::dist::DistDialect"];
+}
+
+def WarnUnsharded : Pass<"dist-warn-unsharded", "::mlir::ModuleOp"> {
+  let summary = "Warns where a placed program is sharded over no axis of its mesh";
+  let description = [{
+    Form: placed -> placed. A mesh without a word about what is sharded over it is more likely forgotten than
+    meant: where every layout of a mesh of several devices is replicated, the pass warns, and changes nothing.
+
+    Before:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #R = #dist.layout<#mesh, [R]>
+    func.func @f(%x: tensor<8xf32, #R>) -> tensor<8xf32, #R> {
+      return %x : tensor<8xf32, #R>   // warning: nothing is sharded: every rank computes the whole model
+    }
+    ```
+
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #R = #dist.layout<#mesh, [R]>
+    func.func @f(%x: tensor<8xf32, #R>) -> tensor<8xf32, #R> {
+      return %x : tensor<8xf32, #R>
+    }
+    ```
+  }];
+  let statistics = [Statistic<"numUnsharded", "unsharded", "Programs that nothing of is sharded">];
 }
 
 def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {

@@ -5,6 +5,40 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AssumeSizes : Pass<"dist-assume-sizes", "::mlir::ModuleOp"> {
+  let summary = "Notes what each dynamic size is taken to be where something is estimated";
+  let description = [{
+    Form: any before lowering -> the same. The module's `dist.assumed_sizes` has a value for every symbol of its
+    functions: the one that `sizes` names, else the one that was noted before, else a typical one (128, or the
+    nearest in its range). Passes that predict times or account for memory read it; the program itself stays valid
+    for all sizes. With `largest`, symbols that `sizes` does not name have the largest value of their range, which
+    is what a limit of memory must hold for; a symbol without one is an error.
+
+    Before, with `largest`:
+    ```mlir
+    func.func @f(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]})
+        -> (tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]}) attributes {dist.symbols = [#dist.symbol<n in [1, 64]>]} {
+      return %x : tensor<?x8xf32>
+    }
+    ```
+
+    After:
+    ```mlir
+    module attributes {dist.assumed_sizes = {n = 64 : i64}} {
+      func.func @f(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]})
+          -> (tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]}) attributes {dist.symbols = [#dist.symbol<n in [1, 64]>]} {
+        return %x : tensor<?x8xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"sizes", "sizes", "std::string", "Values of symbols, e.g. sizes=batch=8,sequence=128">,
+    Option<"largest", "largest", "bool", "false", "Gives every other symbol the largest value of its range">,
+  ];
+  let statistics = [Statistic<"numSymbols", "symbols", "Symbols that have a value">];
+}
+
 def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
   let summary = "Clones a function for each distinct tuple of local extents and makes shapes static";
   let description = [{
@@ -51,8 +85,8 @@ def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
     ListOption<"bind", "bind", "std::string",
                "Values of symbols, e.g. bind=batch=8,sequence=128: what depends on them is static too">,
     Option<"bindTypical", "bind-typical", "bool", "false",
-           "Gives every other symbol a value in the middle of what is usual (128, or the nearest in its "
-           "range): for estimates">,
+           "Gives every other symbol the value that the module notes (dist-assume-sizes), else 128, or the "
+           "nearest in its range: for estimates">,
   ];
   let statistics = [
     Statistic<"numVariants", "variants", "Functions after specialisation">,

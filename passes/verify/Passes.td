@@ -19,6 +19,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `placed` | `aten`, `dist.redistribute`, `arith` | every tensor has a layout; the layouts of every op's operands and results satisfy its sharding rule |
     | `local` | `aten`, synchronous collectives, `dist.axis_index`, `dist.extent`, `arith` | no layouts, no futures; an argument has an extent that some rank has in its `dist.layout` |
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
+    | `specialized` | as local or scheduled | `dist.specializations` names every function, and a dim is dynamic only where the function has symbols |
     | `planned` | in entries: `exec` (buffers, launches, products, attention, collectives, tokens), views (`memref.reinterpret_cast`), `dist.axis_index`, `dist.extent`, `arith`; in kernels: `aten`, `arith`, `linalg`, `tensor`, `bufferization` | every buffer lies inside the arena; buffers in use at the same time lie apart, and those of a collective in flight are in use until its wait; nothing writes what a collective in flight reads, or touches what it writes; no op writes memory that another of its operands is; a token is waited for at most once; static views lie in their buffers |
     | `lowered` | `llvm` | external functions are those of libm and memcpy, memmove, memset |
 
@@ -50,6 +51,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
           clEnumValN(::shardc::Stage::Placed, "placed", "Every tensor has a layout"),
           clEnumValN(::shardc::Stage::Local, "local", "One rank's program with collectives"),
           clEnumValN(::shardc::Stage::Scheduled, "scheduled", "Collectives are asynchronous, in one order"),
+          clEnumValN(::shardc::Stage::Specialized, "specialized", "One function for each kind of rank"),
           clEnumValN(::shardc::Stage::Planned, "planned", "Buffers have places in the arena"),
           clEnumValN(::shardc::Stage::Lowered, "lowered", "LLVM"))}]>,
     Option<"orScheduled", "or-scheduled", "bool", "false",

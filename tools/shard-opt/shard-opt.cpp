@@ -10,6 +10,7 @@
 #include "importers/plan/Plan.h"
 #include "lowering/Passes.h"
 #include "passes/Passes.h"
+#include "pipeline/Pipeline.h"
 #include "tools/Registration.h"
 #ifdef SHARDC_TEST_PASSES
 #include "test/lib/PrintProgramJson.h"
@@ -44,10 +45,9 @@ FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an impor
 (.pt2, .pt); the content decides, not the name. "-" is standard input.
 )");
 
-static llvm::cl::opt<bool>
-    passStatistics("pass-statistics",
-                   llvm::cl::desc("Print what passes counted (--mlir-pass-statistics counts only "
-                                  "where LLVM was built with statistics)"));
+static llvm::cl::opt<bool> passStatistics(
+    "pass-statistics",
+    llvm::cl::desc("Print what passes counted (--mlir-pass-statistics does so too)"));
 
 static llvm::cl::opt<std::string> groups(
     "groups", llvm::cl::value_desc("file"),
@@ -94,6 +94,12 @@ struct SetMeshPass : PassWrapper<SetMeshPass, OperationPass<ModuleOp>> {
   OpPassManager asked;
 };
 } // namespace
+
+/// Whether an option of MLIR's is on the command line.
+static bool isGiven(StringRef name) {
+  llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup(name);
+  return option && option->getNumOccurrences() != 0;
+}
 
 static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
@@ -188,6 +194,7 @@ int main(int argc, char **argv) {
   shardc::registerAllPasses();
   shardc::registerTargets();
   shardc::registerLoweringPasses();
+  shardc::registerPipelines();
 #ifdef SHARDC_TEST_PASSES
   shardc::registerPrintProgramJsonPass();
   shardc::registerPrintShardingRulesPass();
@@ -200,7 +207,7 @@ int main(int argc, char **argv) {
   auto [inputFile, outputFile] = registerAndParseCLIOptions(arguments.size(), arguments.data(),
                                                             "shardc optimizer driver\n", registry);
   LogicalResult result = run(inputFile, outputFile, registry);
-  if (passStatistics)
+  if (passStatistics || isGiven("mlir-pass-statistics"))
     shardc::PassStatistics::get().print(llvm::errs());
   return asMainReturnCode(result);
 }
