@@ -10,6 +10,7 @@
 #include "lowering/host/HostCode.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/target/Backend.h"
+#include "pipeline/Pipeline.h"
 #include "runtime/abi/shardrt_program.h"
 #include "tools/Registration.h"
 
@@ -185,9 +186,13 @@ protected:
     llvm::SmallString<128> folder;
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("toy-target", folder));
     std::string path = (folder + "/model.so").str();
-    CompileOptions options;
+    PipelineOptions options;
     options.target = target;
-    bool compiled = succeeded(compileToSharedObject(*module, options, path));
+    options.keepCollectives = true;
+    PassManager passes(&context, ModuleOp::getOperationName());
+    buildPipeline(passes, options, Stage::Local, Stage::Lowered);
+    bool compiled = succeeded(passes.run(*module)) &&
+                    succeeded(writeArtifact(*module, ArtifactOptions(), path));
     if (compiled)
       program.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     llvm::sys::fs::remove_directories(folder);
