@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks of the project itself, written as a JUnit report: formatting, licence lines, sizes of files, dependency order."""
+"""Checks the project itself: formatting, licence lines, sizes of files, dependency order and links. It can write a JUnit report."""
 import argparse
 import pathlib
 import re

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects
-// and passes, and with a front door for model files (importers/Input.h).
+// shard-opt: reads a model or a piece of IR, runs passes and prints IR. It is mlir-opt with our
+// dialects and passes, and it also reads model files (importers/Input.h).
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
@@ -35,10 +35,11 @@ static llvm::cl::extrahelp examples(R"(
 EXAMPLES:
   shard-opt model.pt2                       print the imported model
   shard-opt --canonicalize --cse FILE.mlir  run two passes
-  shard-opt --dist-verify-stage=local FILE  check that FILE is what the stage "local" allows
+  shard-opt --dist-verify-stage=local FILE  check that FILE has the form that the stage "local" promises
   shard-opt model.pt2 --mesh=dp=2,tp=4 --dist-apply-plan=place=module:up=colwise
-                                            passes that need a mesh find this one
+                                            give the mesh to all passes that need one
   shard-opt --emit-bytecode FILE -o F.mlirbc
+                                            write MLIR bytecode
 
 FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an importer reads
 (.pt2, .pt); the content decides, not the name. "-" is standard input.
@@ -46,8 +47,8 @@ FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an impor
 
 static llvm::cl::opt<bool>
     passStatistics("pass-statistics",
-                   llvm::cl::desc("Print what passes counted (--mlir-pass-statistics counts only "
-                                  "where LLVM was built with statistics)"));
+                   llvm::cl::desc("Print the statistics of passes (--mlir-pass-statistics prints "
+                                  "some only where LLVM was built with statistics)"));
 
 static llvm::cl::opt<std::string, true> groups(
     "groups", llvm::cl::value_desc("file"), llvm::cl::location(shardc::inputOptions().groups),
@@ -64,8 +65,8 @@ static llvm::cl::list<std::string>
 
 static llvm::cl::opt<std::string>
     mesh("mesh", llvm::cl::value_desc("axes"),
-         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4: "
-                        "for a model, which has none, and in place of the one that MLIR names"));
+         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4; "
+                        "replaces the one that the module has"));
 
 namespace {
 /// Puts the mesh of `--mesh` onto the module, then runs what was asked for. (A pipeline that is
