@@ -8,12 +8,12 @@ include "mlir/Pass/PassBase.td"
 def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor of an entry memory, and turns its ops into calls of the runtime";
   let description = [{
-    The host program becomes straight-line code over memrefs: kernel launches, matrix products, collectives. Views are
-    reinterpretations of memory; a reshape that strides cannot express is a copy. Where all readers of a value
+    The program must be of the local or scheduled stage, after `exec-form-kernels`, and the extents of its collectives static
+    (`dist-specialize`) or symbolic. It becomes straight-line code over memrefs: kernel launches, matrix products, collectives.
+    Views are reinterpretations of memory; a reshape that strides cannot express is a copy. Where all readers of a value
     permute its dims and then need it dense, it is computed in that order. Results of the entry are computed in the
-    caller's buffers, and operands of a concatenation in their part of it, unless somebody else decides where they are.
-    Kernels take their arguments' strides from the memory they are launched on. Form in: local or scheduled stage after
-    `exec-form-kernels`, extents of collectives static (`dist-specialize`) or symbolic.
+    caller's buffers, and operands of a concatenation in their part of its result, unless their place is fixed already.
+    Kernels take their arguments' strides from the memory they are launched on.
 
     ```mlir
     // Before
@@ -43,7 +43,8 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
 def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
   let summary = "Keeps one copy of kernels that are equal";
   let description = [{
-    Equal in everything but name and location: the layers of a model share their kernels, which are then compiled once.
+    Two kernels are equal if they differ in nothing but names and locations. The layers of a model then share their kernels, which are
+    compiled once.
 
     ```mlir
     exec.launch @add_layer_norm(...)      // before
@@ -57,17 +58,17 @@ def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
 }
 
 def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
-  let summary = "Makes buckets one collective on one buffer, where that is cheaper than a group of tensors";
+  let summary = "Packs the tensors of a bucket into one buffer, where that is cheaper than a group of tensors";
   let description = [{
-    After `exec-assign-buffers`, before `exec-plan-arena`. A variadic collective is handed to the communicator as a group of
-    tensors, each read and written where it is: nothing is copied, but every tensor costs `tensor-overhead`. Packed, its
-    tensors are parts of one vector. What is computed for the bucket is computed in the vector, and what is read from
-    it is read there (in place); the rest is copied in before the start and out after the wait. On the side of a gather
-    or scatter that has the parts of all ranks, tensors are in pieces and always copied. `auto` packs where the copies
+    The pass runs after `exec-assign-buffers` and before `exec-plan-arena`. Without it, a variadic collective is handed to the
+    communicator as a group of tensors, each read and written where it is: nothing is copied, but every tensor costs
+    `tensor-overhead`. In a packed bucket the tensors are parts of one vector. Where possible, operands are computed in the vector
+    and results are read from it in place; all others are copied in before the start and out after the wait. On the side of a gather
+    or scatter that has the parts of all ranks, tensors are in pieces and always copied. `auto` packs a bucket where the copies
     take less time than the overhead that is saved.
 
-    Stays a group: mixed element types, sizes known at the run only, all-to-all and permute, a future that the entry
-    returns.
+    A bucket stays a group if it has mixed element types or sizes that are known only at the run, if it is an all-to-all or a
+    permute, or if the entry returns one of its futures.
 
     ```mlir
     // Before
@@ -82,14 +83,14 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"form", "form", "::shardc::memory::BucketForm", "::shardc::memory::BucketForm::Auto", "how buckets are handed to the communicator",
+    Option<"form", "form", "::shardc::memory::BucketForm", "::shardc::memory::BucketForm::Auto", "How buckets are handed to the communicator",
            [{::llvm::cl::values(
              clEnumValN(::shardc::memory::BucketForm::Auto, "auto", "whichever costs less"),
              clEnumValN(::shardc::memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
              clEnumValN(::shardc::memory::BucketForm::Packed, "packed", "as one buffer, wherever that is possible"))}]>,
-    Option<"tensorOverhead", "tensor-overhead", "double", "300", "nanoseconds that the communicator takes for each further tensor of a group">,
-    Option<"launchOverhead", "launch-overhead", "double", "300", "nanoseconds that a launch of a copy takes">,
-    Option<"copyBandwidth", "copy-bandwidth", "double", "6", "bytes copied per nanosecond (GB/s), reads and writes of a byte counted once">];
+    Option<"tensorOverhead", "tensor-overhead", "double", "300", "Nanoseconds that the communicator takes for each further tensor of a group">,
+    Option<"launchOverhead", "launch-overhead", "double", "300", "Nanoseconds that a launch of a copy takes">,
+    Option<"copyBandwidth", "copy-bandwidth", "double", "6", "Bytes copied per nanosecond (GB/s), where reading and writing a byte counts once">];
   let statistics = [Statistic<"packed", "packed", "Buckets that became one buffer">,
                     Statistic<"grouped", "grouped", "Buckets that stayed a group of tensors">,
                     Statistic<"copiedBytes", "copied-bytes", "Bytes copied into and out of buckets">,
@@ -101,10 +102,9 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
 def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
   let summary = "Places all buffers of an entry in one arena";
   let description = [{
-    A buffer lives from its first to its last use; what a collective in flight reads or writes lives until the wait. Two
-    buffers that live at the same time do not overlap. Static sizes give constant offsets; with symbolic sizes a plan
-    function evaluates the offsets for given symbols: each buffer lies above those that live at the same time and
-    lie below it for representative sizes.
+    A buffer lives from its first to its last use; a buffer that a collective in flight reads or writes lives until the wait. Two
+    buffers that live at the same time do not overlap. Static sizes give constant offsets. With symbolic sizes, a plan
+    function evaluates the offsets for given symbols; the order of buffers in the arena is then that of representative sizes.
 
     ```mlir
     %0 = exec.alloc : memref<8x64xf32>            // before
@@ -113,15 +113,15 @@ def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::shardc::exec::ExecDialect"];
   let statistics = [Statistic<"arenaBytes", "arena-bytes", "Bytes of all arenas">,
-                    Statistic<"peakBytes", "peak-bytes", "Bytes live at once: no arena is smaller">];
+                    Statistic<"peakBytes", "peak-bytes", "Largest number of bytes that live at once, below which no arena can be">];
 }
 
 def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
-  let summary = "Notes at every entry what one rank needs memory for";
+  let summary = "Writes the memory that one rank needs to every entry";
   let description = [{
-    After `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter, the inputs and
-    outputs that the caller gives, the arena, and the largest buffers that live when most bytes do, with the place
-    that fills them. Entries whose sizes depend on symbols that `sizes` does not name have none. `shardc compile
+    The pass runs after `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter, the inputs and
+    outputs that the caller gives, the arena, and the largest buffers that live at the peak, with the place in the model
+    that fills them. Entries whose sizes depend on symbols that `sizes` does not name get no `exec.memory`. `shardc compile
     --memory-limit` reads it.
 
     ```mlir
@@ -131,9 +131,9 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"sizes", "sizes", "std::string",
-               "Values of symbols, e.g. sizes=batch=8,sequence=128: memory is that of such a run, on the first rank">];
-  let statistics = [Statistic<"accounted", "accounted", "Entries with an account">,
-                    Statistic<"symbolic", "symbolic", "Entries without one: their sizes depend on symbols">];
+               "Values of symbols, e.g. sizes=batch=8,sequence=128; the memory is that of the first rank in such a run">];
+  let statistics = [Statistic<"accounted", "accounted", "Entries that got exec.memory">,
+                    Statistic<"symbolic", "symbolic", "Entries that got none because their sizes depend on symbols">];
 }
 
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that change nothing and refuse what must not be.
+// Passes that change nothing and refuse modules that are not as they should be.
 
 #ifndef SHARDC_PASSES_VERIFY_PASSES_TD
 #define SHARDC_PASSES_VERIFY_PASSES_TD
@@ -10,7 +10,7 @@ include "mlir/Pass/PassBase.td"
 def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
   let summary = "Checks that a module has the form that a stage promises";
   let description = [{
-    Every pipeline runs this at each boundary between stages, in release builds too. All violations are
+    Every pipeline runs this pass at each boundary between stages, in release builds too. All violations are
     reported, those with one message together, and the pass fails if there is one. It changes nothing.
 
     | stage | ops | what else must hold |
@@ -21,8 +21,8 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
     | `lowered` | `llvm`, `gpu.binary` | external functions are those of libm and memcpy, memmove, memset |
 
-    In all stages but `imported`, no op, argument or result has a `dist.sharding`: `dist-place` takes it off.
-    In all stages but `lowered`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
+    In all stages but `imported`, no op, argument or result has a `dist.sharding`, because `dist-place` removes it.
+    In all stages but `lowered`, the new value of a buffer has the buffer's type and layout, because the next run starts from it.
 
     `--dist-verify-stage=placed` and `--dist-verify-stage=stage=placed` are the same.
 
@@ -46,12 +46,12 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
           clEnumValN(::shardc::Stage::Scheduled, "scheduled", "Collectives are asynchronous, in one order"),
           clEnumValN(::shardc::Stage::Lowered, "lowered", "LLVM"))}]>,
     Option<"orScheduled", "or-scheduled", "bool", "false",
-           "With stage=local: a module in which anything is in flight is checked as scheduled. For passes that "
-           "take one rank's program, whoever made its collectives">,
+           "With stage=local, checks a module with a collective in flight as scheduled. It is for passes that "
+           "take one rank's program of either stage">,
   ];
   let statistics = [
-    Statistic<"numOps", "ops-checked", "Operations looked at">,
-    Statistic<"numRules", "rules-checked", "Distinct combinations of sharding rule and layouts">,
+    Statistic<"numOps", "ops-checked", "Operations that were checked">,
+    Statistic<"numRules", "rules-checked", "Distinct combinations of sharding rule and layouts that were checked">,
   ];
 }
 
