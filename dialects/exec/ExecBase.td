@@ -11,7 +11,7 @@ include "mlir/IR/AttrTypeBase.td"
 def Exec_Dialect : Dialect {
   let name = "exec";
   let cppNamespace = "::shardc::exec";
-  let summary = "The program of one rank: buffers, launches of kernels, products, collectives";
+  let summary = "Describes the program of one rank: buffers, launches of kernels, products, collectives";
   let description = [{
     A local function becomes a program of this dialect when its values get memory. The ops are of three kinds:
 
@@ -27,7 +27,7 @@ def Exec_Dialect : Dialect {
     | `exec.entry` | function | it is the program of one rank |
     | `exec.kernel` | function | it is a kernel |
     | `exec.outlined` | kernel | it has its binary interface |
-    | `exec.can_fail` | kernel | it has an `exec.fail_if`: whoever launches it asks the runtime afterwards |
+    | `exec.can_fail` | kernel | it has an `exec.fail_if`: the host program asks the runtime after the launch |
     | `exec.argument` | argument of an entry | an `#exec.argument`: whether it is an input, a parameter or an output |
     | `exec.index` | argument of an entry | its number among those of its kind, where it is not the order of the arguments |
     | `exec.extents` | argument of an entry | the size of each dim as `#dist.extents`, where one is dynamic |
