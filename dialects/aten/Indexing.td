@@ -7,10 +7,10 @@
 include "dialects/aten/AtenBase.td"
 
 def Aten_EmbeddingOp : Aten_Op<"embedding"> {
-  let summary = "Rows of weight, one for each index";
+  let summary = "Looks up a row of weight for each index";
   let description = [{
-    `padding_idx` names a row that gets no gradient; the forward does not look at it. With sharded rows,
-    a rank looks up those that it has and takes zero for the others: the result is partial by sum.
+    `padding_idx` names a row that gets no gradient; the forward does not use it. With sharded rows,
+    a rank looks up those that it has and takes zero for the others, so that the result is partial by sum.
   }];
   let arguments = (ins Aten_Tensor:$weight, Aten_IndexTensor:$indices,
                        DefaultValuedAttr<I64Attr, "-1">:$padding_idx);
@@ -20,7 +20,7 @@ def Aten_EmbeddingOp : Aten_Op<"embedding"> {
 }
 
 def Aten_GatherOp : Aten_Op<"gather"> {
-  let summary = "result[..., i, ...] = self[..., index[..., i, ...], ...] along dim";
+  let summary = "Computes result[..., i, ...] = self[..., index[..., i, ...], ...] along dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, Aten_IndexTensor:$index);
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "$self `dim` $dim `at` $index attr-dict `:` functional-type(operands, results)";
@@ -28,7 +28,7 @@ def Aten_GatherOp : Aten_Op<"gather"> {
 }
 
 def Aten_IndexSelectOp : Aten_Op<"index_select"> {
-  let summary = "The slices of a dim at the positions of a vector";
+  let summary = "Returns the slices of a dim at the positions of a vector";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, Aten_IndexTensor:$index);
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "$self `dim` $dim `at` $index attr-dict `:` functional-type(operands, results)";

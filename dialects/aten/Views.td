@@ -25,9 +25,9 @@ class Aten_SizedViewOp<string mnemonic> : Aten_ViewOpBase<mnemonic> {
 }
 
 def Aten_ViewOp : Aten_SizedViewOp<"view"> {
-  let summary = "The same elements in row-major order, in another shape";
+  let summary = "Returns the same elements in row-major order, in another shape";
   let description = [{
-    Also ATen's reshape, _unsafe_view, flatten and unflatten. No size is -1.
+    The op stands for ATen's reshape, _unsafe_view, flatten and unflatten too. No size is -1.
 
     ```mlir
     %y = aten.view %x [8, %n, 12, 32] : (tensor<8x?x384xf32>) -> tensor<8x?x12x32xf32>
@@ -39,7 +39,7 @@ def Aten_ViewOp : Aten_SizedViewOp<"view"> {
 }
 
 def Aten_ExpandOp : Aten_SizedViewOp<"expand"> {
-  let summary = "Repeats dims of size 1, adds dims in front";
+  let summary = "Repeats dims of size 1, and adds dims in front";
   let description = [{
     `size` is the shape of the result; no size is -1.
   }];
@@ -48,7 +48,7 @@ def Aten_ExpandOp : Aten_SizedViewOp<"expand"> {
 }
 
 def Aten_PermuteOp : Aten_ViewOpBase<"permute", [LocalizableOpInterface]> {
-  let summary = "Dim i of the result is dim dims[i] of self";
+  let summary = "Reorders dims: dim i of the result is dim dims[i] of self";
   let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dims);
   let assemblyFormat = "$self $dims attr-dict `:` functional-type(operands, results)";
   let shardBy = "permuteRule(op)";
@@ -66,7 +66,7 @@ def Aten_TransposeOp : Aten_ViewOpBase<"transpose", [LocalizableOpInterface]> {
 }
 
 def Aten_UnsqueezeOp : Aten_ViewOpBase<"unsqueeze", [LocalizableOpInterface]> {
-  let summary = "Puts in a dim of size 1, which is dim `dim` of the result";
+  let summary = "Adds a dim of size 1, which is dim `dim` of the result";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim);
   let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
   let shardBy = "unsqueezeRule(op)";
@@ -95,7 +95,7 @@ def Aten_FlipOp : Aten_ViewOpBase<"flip"> {
 //===--------------------------------------------------------------------------------------------===//
 
 def Aten_SliceOp : Aten_ViewOpBase<"slice", [AttrSizedOperandSegments]> {
-  let summary = "Elements start, start + step, ... before end along a dim";
+  let summary = "Returns the elements start, start + step, ... before end along a dim";
   let description = [{
     As in Python, a negative bound counts from the end, and both are clipped to the tensor. Where the
     dim's size is static, canonicalisation makes both lie in [0, size]. No end is the largest i64.
@@ -119,7 +119,7 @@ def Aten_SliceOp : Aten_ViewOpBase<"slice", [AttrSizedOperandSegments]> {
 }
 
 def Aten_SelectOp : Aten_ViewOpBase<"select"> {
-  let summary = "The slice at one position of a dim, which vanishes";
+  let summary = "Returns the slice at one position of a dim, and removes the dim";
   let description = [{
     A negative position counts from the end.
   }];
@@ -145,7 +145,7 @@ def Aten_SplitWithSizesOp : Aten_Op<"split_with_sizes"> {
 }
 
 def Aten_CatOp : Aten_ViewOpBase<"cat"> {
-  let summary = "Concatenation along a dim, in the promoted element type";
+  let summary = "Concatenates tensors along a dim, in the promoted element type";
   let arguments = (ins Variadic<Aten_Tensor>:$tensors, DefaultValuedAttr<Aten_Dim, "0">:$dim);
   let assemblyFormat = [{
     $tensors `dim` $dim attr-dict `:` functional-type($tensors, $result)
@@ -154,7 +154,7 @@ def Aten_CatOp : Aten_ViewOpBase<"cat"> {
 }
 
 def Aten_StackOp : Aten_ViewOpBase<"stack", [LocalizableOpInterface]> {
-  let summary = "Concatenation along a new dim of tensors of one shape";
+  let summary = "Concatenates tensors of one shape along a new dim";
   let arguments = (ins Variadic<Aten_Tensor>:$tensors, DefaultValuedAttr<Aten_Dim, "0">:$dim);
   let assemblyFormat = [{
     $tensors `dim` $dim attr-dict `:` functional-type($tensors, $result)
@@ -185,7 +185,7 @@ class Aten_TriangleOp<string mnemonic, string formula>
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let shardBy = "elementwiseRule(op, {{0}})"; // by global rows and columns
 }
-def Aten_TrilOp : Aten_TriangleOp<"tril", "Zero where column > row + diagonal, in the last two dims">;
-def Aten_TriuOp : Aten_TriangleOp<"triu", "Zero where column < row + diagonal, in the last two dims">;
+def Aten_TrilOp : Aten_TriangleOp<"tril", "Sets elements to zero where column > row + diagonal, in the last two dims">;
+def Aten_TriuOp : Aten_TriangleOp<"triu", "Sets elements to zero where column < row + diagonal, in the last two dims">;
 
 #endif // SHARDC_DIALECTS_ATEN_VIEWS_TD
