@@ -74,9 +74,8 @@ private:
       key.insert(key.end(),
                  {int64_t(p.kind), int64_t(s.strength), s.annotated, int64_t(p.reduction)});
       if (p.isShard())
-        key.insert(key.end(),
-                   {p.dim, p.level, p.storage, p.split.fixed, p.split.blocks, p.split.granule,
-                    reinterpret_cast<int64_t>(p.split.sizes)});
+        key.insert(key.end(), {p.dim, p.level, p.storage, p.split.fixed, p.split.blocks,
+                               p.split.granule, reinterpret_cast<int64_t>(p.split.sizes)});
     }
     Attribute &made = attributes[key];
     if (!made)
@@ -200,7 +199,7 @@ private:
                                << " tensors: run dist-propagate again, or write one with ? for "
                                   "each axis to ask for nothing";
     for (auto &[loc, what] : ArrayRef(missing).drop_front().take_front(2))
-      error.attachNote(loc) << what << " has none either";
+      error.attachNote(loc) << what << " has no 'dist.sharding' either";
     return failure();
   }
 

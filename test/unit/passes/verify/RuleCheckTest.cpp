@@ -61,8 +61,8 @@ TEST(RuleCheck, LinearIsShardedAlongOneFactor) {
 TEST(RuleCheck, LinearErrors) {
   EXPECT_EQ(
       checkLinear({"[S(1)]", "[S(1)]", "[R]", "[P]"}),
-      Errors{"axis \"tp\": operand 2 is R, but must be P(sum): it must count once in what the "
-             "op reduces over"});
+      Errors{"axis \"tp\": operand 2 is R, but must be P(sum): it must be added only once to a "
+             "sum over the axis"});
   EXPECT_EQ(checkLinear({"[S(1)]", "[S(1)]", "[P]", "[R]"}),
             Errors{"axis \"tp\": result 0 is R, but must be P(sum): the axis shards what the op "
                    "reduces over"});
@@ -136,7 +136,7 @@ TEST(RuleCheck, NeedsReplication) {
                           .operandDimKind(0, 0, FactorKind::NeedReplication)
                           .build();
   EXPECT_EQ(check(rule, tp4, {{8}}, {{8}}, {"[S(0)]", "[S(0)]"}),
-            Errors{"axis \"tp\" shards dim 0 of operand 0, along which the op needs everything"});
+            Errors{"axis \"tp\" shards dim 0 of operand 0, along which the op needs all elements"});
 }
 
 TEST(RuleCheck, SizesThatAreNotStatic) {
