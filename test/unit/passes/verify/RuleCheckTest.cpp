@@ -99,8 +99,8 @@ TEST(RuleCheck, ViewsCutAtWholeFactors) {
   EXPECT_EQ(check(rule, tp4, merged, heads, {"[S(1, blocks = 6)]", "[S(2)]"}), Errors());
   EXPECT_EQ(
       check(rule, tp4, merged, heads, {"[S(1)]", "[S(1)]"}),
-      Errors{"axis \"tp\": operand 0 is S(1), which cuts dim 1 of 384 inside what the op takes "
-             "as a whole (its factors are 6 x 64)"});
+      Errors{"axis \"tp\": operand 0 is S(1), which cuts dim 1 of 384 inside a unit that the op "
+             "needs as a whole (its factors are 6 x 64)"});
   EXPECT_NE(check(rule, tp4, merged, heads, {"[S(1, granule = 64)]", "[S(2)]"}), Errors());
 }
 
