@@ -11,7 +11,7 @@ include "mlir/IR/AttrTypeBase.td"
 def Exec_Dialect : Dialect {
   let name = "exec";
   let cppNamespace = "::shardc::exec";
-  let summary = "The program of one rank: buffers, launches of kernels, products, collectives";
+  let summary = "Describes the program of one rank: buffers, launches of kernels, products, collectives";
   let description = [{
     A local function becomes a program of this dialect when its values get memory. The ops are of three kinds:
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that change nothing and refuse what must not be.
+// Passes that change nothing and refuse modules that are not as they should be.
 
 #ifndef SHARDC_PASSES_VERIFY_PASSES_TD
 #define SHARDC_PASSES_VERIFY_PASSES_TD
@@ -10,7 +10,7 @@ include "mlir/Pass/PassBase.td"
 def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
   let summary = "Checks that a module has the form that a stage promises";
   let description = [{
-    Every pipeline runs this at each boundary between stages, in release builds too. All violations are
+    Every pipeline runs this pass at each boundary between stages, in release builds too. All violations are
     reported, those with one message together, and the pass fails if there is one. It changes nothing.
 
     | stage | ops | what else must hold |
@@ -55,8 +55,8 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
           clEnumValN(::shardc::Stage::Planned, "planned", "Buffers have places in the arena"),
           clEnumValN(::shardc::Stage::Lowered, "lowered", "LLVM"))}]>,
     Option<"orScheduled", "or-scheduled", "bool", "false",
-           "With stage=local: a module in which anything is in flight is checked as scheduled. For passes that "
-           "take one rank's program, whoever made its collectives">,
+           "With stage=local, checks a module with a collective in flight as scheduled. It is for passes that "
+           "take one rank's program of either stage">,
   ];
   let statistics = [
     Statistic<"numOps", "ops-checked", "Operations looked at">,

@@ -142,7 +142,7 @@ void StageVerifier::checkNoShardings(FunctionOpInterface function) {
   if (left)
     violations.add(function.getLoc(),
                    "an argument or result with a 'dist.sharding' in the stage \"" +
-                       stringifyStage(stage) + "\": dist-place takes it off");
+                       stringifyStage(stage) + "\": dist-place removes it");
 }
 
 void StageVerifier::check(Operation *op) {
@@ -150,7 +150,7 @@ void StageVerifier::check(Operation *op) {
     return violations.add(op, "is no op of the stage \"" + stringifyStage(stage) + "\"");
   if (stage != Stage::Imported && op->getDiscardableAttr(dist::kShardingAttr))
     violations.add(op, "has a 'dist.sharding' in the stage \"" + stringifyStage(stage) +
-                           "\": dist-place takes it off");
+                           "\": dist-place removes it");
   for (Value result : op->getResults())
     checkValue(result);
   for (Region &region : op->getRegions())

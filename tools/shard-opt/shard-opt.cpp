@@ -36,10 +36,11 @@ static llvm::cl::extrahelp examples(R"(
 EXAMPLES:
   shard-opt model.pt2                       print the imported model
   shard-opt --canonicalize --cse FILE.mlir  run two passes
-  shard-opt --dist-verify-stage=local FILE  check that FILE is what the stage "local" allows
+  shard-opt --dist-verify-stage=local FILE  check that FILE has the form that the stage "local" promises
   shard-opt model.pt2 --mesh=dp=2,tp=4 --dist-apply-plan=place=module:up=colwise
-                                            passes that need a mesh find this one
+                                            give the mesh to all passes that need one
   shard-opt --emit-bytecode FILE -o F.mlirbc
+                                            write MLIR bytecode
 
 FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an importer reads
 (.pt2, .pt); the content decides, not the name. "-" is standard input.
@@ -61,8 +62,8 @@ static llvm::cl::list<std::string>
 
 static llvm::cl::opt<std::string>
     mesh("mesh", llvm::cl::value_desc("axes"),
-         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4: "
-                        "for a model, which has none, and in place of the one that MLIR names"));
+         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4; "
+                        "replaces the one that the module has"));
 
 namespace {
 /// Puts the mesh of `--mesh` onto the module, then runs what was asked for. (A pipeline that is
