@@ -104,7 +104,8 @@ def tests_mirror_the_source():
         parts = pathlib.PurePath(f).parent.parts[1:]
         parts = parts[1:] if parts[:1] == ("unit",) else parts
         folder = pathlib.PurePath(*[p for p in parts if p != "Inputs"])
-        if parts and parts[0] not in TEST_FOLDERS and not (ROOT / folder).is_dir():
+        # The tests of one pass may be a folder of their own below the pass's.
+        if parts and parts[0] not in TEST_FOLDERS and not (ROOT / folder).is_dir() and not (ROOT / folder.parent).is_dir():
             out.append(f"{f}: there is no source folder {folder}")
     return "\n".join(sorted(out))
 
