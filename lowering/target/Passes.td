@@ -29,6 +29,7 @@ def SetTarget : Pass<"exec-set-target", "::mlir::ModuleOp"> {
   let options = [Option<"spec", "target", "std::string", "\"cpu\"",
                         "What to compile for: the name of a target, or NAME:CHIP, e.g. cpu:x86-64-v3">];
   let dependentDialects = ["::mlir::DLTIDialect"];
+  let statistics = [Statistic<"numLimits", "limits", "Limits of the target that the module names">];
 }
 
 def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
@@ -59,6 +60,7 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
       llvm.store %sum, ...
     ```
   }];
+  let statistics = [Statistic<"numKernels", "kernels", "Kernels that were lowered">];
 }
 
 #endif // SHARDC_LOWERING_TARGET_PASSES_TD

@@ -50,7 +50,7 @@ module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants
 
 #mesh = #dist.mesh<["tp" = 2]>
 module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants<[@f], [0, 0]>}} {
-  // expected-error @below {{argument 0 has a dynamic dim, but no 'dist.layout' or 'dist.sizes' that says what it is}}
+  // expected-error @below {{argument 0 has a dynamic dim, but no 'dist.layout' or 'dist.sizes' that gives its size}}
   // expected-error @below {{an argument has a dynamic size, but the function has no symbols: every rank knows its sizes in the stage "specialized"}}
   func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {
     // expected-error @below {{has a dynamic size, but the function has no symbols: every rank knows its sizes in the stage "specialized"}}

@@ -162,12 +162,13 @@ struct Program {
 constexpr int64_t kRows = 7, kColumns = 37;
 
 /// The square of a softmax by rows: one kernel, unless a row is too long for a temporary.
-constexpr const char *kModel = R"(
+constexpr const char *kModel = R"(module attributes {dist.mesh = #dist.mesh<["tp" = 1]>} {
   func.func @forward(%x: tensor<7x37xf32> {dist.kind = "input", dist.name = "x"})
       -> (tensor<7x37xf32> {dist.name = "y"}) {
     %0 = aten.softmax %x dim 1 : (tensor<7x37xf32>) -> tensor<7x37xf32>
     %1 = aten.mul %0, %0 : (tensor<7x37xf32>, tensor<7x37xf32>) -> tensor<7x37xf32>
     return %1 : tensor<7x37xf32>
+  }
   })";
 
 class ToyTargetTest : public testing::Test {
