@@ -63,7 +63,7 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
     ```mlir
     func.func @f(%q: memref<2x8x16x64xf32>, %k: memref<2x2x16x64xf32>, %v: memref<2x2x16x64xf32>, %o: memref<2x8x16x64xf32>) {
       exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
-    func.func private @attention(...) attributes {exec.kernel} {
+    func.func private @attention(...) attributes {exec.kernel, exec.writes = array<i64: 3>} {
       exec.parallel ...
     ```
   }];

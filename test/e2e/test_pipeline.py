@@ -9,7 +9,7 @@ from plans import DATA_PARALLEL, places, sequence_parallel, tensor_parallel
 from test_bad_input import refused
 
 STEPS = [("2-placed", "place"), ("3-local", "localize"), ("4-scheduled", "optimize-collectives"),
-         ("5-specialized", "specialize"), ("6-lowered", "lower")]
+         ("5-specialized", "specialize"), ("6-planned", "plan-memory"), ("7-lowered", "lower-planned")]
 
 
 def as_pipeline_options(flags):
@@ -90,8 +90,9 @@ def test_a_program_with_collectives_goes_the_same_way(tmp_path):
     source = tmp_path / "p.mlir"
     source.write_text(COLLECTIVES)
     run(tool("shardc"), "compile", source, "--save-stages", tmp_path, "-o", tmp_path / "m.so")
-    assert sorted(p.name for p in tmp_path.glob("[0-9]-*.mlir")) == ["3-local.mlir", "5-specialized.mlir", "6-lowered.mlir"]
-    for stage in ("specialized", "lowered"):
+    assert sorted(p.name for p in tmp_path.glob("[0-9]-*.mlir")) == ["3-local.mlir", "5-specialized.mlir", "6-planned.mlir",
+                                                                      "7-lowered.mlir"]
+    for stage in ("specialized", "planned", "lowered"):
         (file,) = tmp_path.glob(f"?-{stage}.mlir")
         made = run(tool("shard-opt"), source, f"--shardc-compile=from=local to={stage} keep-collectives", "--mlir-print-debuginfo")
         assert made.stdout.rstrip() == file.read_text().rstrip()
@@ -101,7 +102,7 @@ def test_a_program_with_collectives_goes_the_same_way(tmp_path):
     assert "!dist.future" in (tmp_path / "again/5-specialized.mlir").read_text()
 
 
-@pytest.mark.parametrize("stage", ["2-placed", "3-local", "4-scheduled", "5-specialized", "6-lowered"])
+@pytest.mark.parametrize("stage", ["2-placed", "3-local", "4-scheduled", "5-specialized", "6-planned", "7-lowered"])
 def test_compilation_goes_on_from_any_stage(model, tmp_path, stage):
     """Placed or later, and the artifact is the same."""
     source, flags = model("mlp_odd").path, ["--mesh", "tp=4", *tensor_parallel("mlp")]
@@ -124,7 +125,7 @@ def test_an_option_has_one_name(command):
     """Flags of shardc are the options of pipelines, and mean the same: one declaration has both."""
     flags = run(tool("shardc"), command, "--help").stdout.split(f"Options of shardc {command}:")[1].split("EXAMPLES")[0]
     names = set(re.findall(r"^  -{1,2}([\w-]+)", flags, re.M))
-    own = {"compile": {"o", "target", "save-stages", "input"}, "explain": {"o", "format", "save-stages", "input"}}[command]
+    own = {"compile": {"o", "save-stages", "input"}, "explain": {"o", "format", "save-stages", "input"}}[command]
     assert names - own == set(options_of("shardc-compile")) - {"from", "to"}
     assert own <= names and len(names) > 15
 
