@@ -138,6 +138,9 @@ void HostExecutor::collective(const shardrt_collective &collective, Group &group
 }
 
 bool HostExecutor::observe(WriteCheck *newObserver) {
+  // Memory that is not the host's own cannot be looked at.
+  if (!memory().reaches(this))
+    return false;
   observer = newObserver;
   return true;
 }
