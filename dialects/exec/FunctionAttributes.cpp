@@ -55,7 +55,6 @@ constexpr Known known[] = {
     {kKernelAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kWritesAttr, isFunction, "function", isOneOf<DenseI64ArrayAttr>, "list of argument numbers"},
     {kOutlinedAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
-    {kCanFailAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kArenaBytesAttr, isFunction, "function",
      [](Operation *, Attribute value) { return isCount(value); }, "64-bit integer of at least 0"},
     {kSlotsAttr, isFunction, "function",

@@ -18,8 +18,6 @@ constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 constexpr llvm::StringLiteral kWritesAttr = "exec.writes";
 /// On a kernel that has its binary interface (`cpu-outline-parallel`).
 constexpr llvm::StringLiteral kOutlinedAttr = "exec.outlined";
-/// On a kernel that has an `exec.fail_if`: whoever launches it asks the runtime afterwards.
-constexpr llvm::StringLiteral kCanFailAttr = "exec.can_fail";
 /// On calls of kernels: the name that traces and messages have for it.
 constexpr llvm::StringLiteral kNameAttr = "exec.name";
 /// On arguments of entries: an ArgumentKindAttr, in the order of the manifest.

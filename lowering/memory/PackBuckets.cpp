@@ -5,6 +5,7 @@
 #include "lowering/memory/EntryVariants.h"
 #include "lowering/memory/Passes.h"
 #include "lowering/memory/core/PackedBucket.h"
+#include "lowering/target/Target.h"
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
@@ -305,6 +306,10 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
   using PackBucketsBase::PackBucketsBase;
 
   void runOnOperation() override {
+    FailureOr<target::Limits> read = target::readLimits(getOperation());
+    if (failed(read))
+      return signalPassFailure();
+    limits = *read;
     SymbolTable symbols(getOperation());
     for (ArrayRef<func::FuncOp> entries : groupVariants(getOperation())) {
       // Ranks with programs of their own have the same collectives in the same order; they must
@@ -352,16 +357,19 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
     }
   }
 
-  /// One tensor instead of many saves `tensor-overhead` each; the copies cost time and launches.
+  /// One tensor instead of many saves the target's `tensor_ns` each; the copies cost time and
+  /// launches.
   /// The slowest rank counts.
   bool isWorthwhile(ArrayRef<PackingCost> costs, size_t tensors) {
     if (form == BucketForm::Packed)
       return true;
     return llvm::all_of(costs, [&](const PackingCost &cost) {
-      return cost.copiedBytes / copyBandwidth + launchOverhead * cost.launches <
-             tensorOverhead * (tensors - 1);
+      return cost.copiedBytes / limits.copyBytesPerNs + limits.launchNs * cost.launches <
+             limits.tensorNs * (tensors - 1);
     });
   }
+
+  target::Limits limits;
 };
 
 } // namespace

@@ -12,6 +12,7 @@
 #include "passes/verify/Violations.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/ScopedPrinter.h"
@@ -248,6 +249,25 @@ void BufferVerifier::visit(Operation *op) {
     return finish(end);
   if (isa<memref::ReinterpretCastOp, memref::CastOp>(op))
     return;
+  // Any other op says what it does to its operands.
+  if (auto declared = dyn_cast<MemoryEffectOpInterface>(op)) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    declared.getEffects(effects);
+    SmallVector<Value> inputs, outputs;
+    for (const MemoryEffects::EffectInstance &effect : effects)
+      if (effect.getValue())
+        (isa<MemoryEffects::Write>(effect.getEffect()) ? outputs : inputs)
+            .push_back(effect.getValue());
+    if (!effects.empty() && inputs.size() + outputs.size() == effects.size()) {
+      for (Value output : outputs)
+        checkAliases(op, output, inputs);
+      for (Value input : inputs)
+        read(op, input);
+      for (Value output : outputs)
+        write(op, output);
+      return;
+    }
+  }
   if (isa<ViewLikeOpInterface>(op) || !isMemoryEffectFree(op))
     violations.add(op, "is no op that this verifier knows on memory");
 }

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
-// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.writes, exec.outlined, exec.can_fail, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.name, exec.groups, exec.collectives, exec.ops, exec.uses_blas}}
+// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.writes, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.name, exec.groups, exec.collectives, exec.ops, exec.uses_blas}}
 func.func @f() attributes {exec.enrty} {
   return
 }
