@@ -47,15 +47,23 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
     A kernel computes the result tile by tile, with the online softmax of FlashAttention: the scores of a row never exist as
     a whole. Ops of equal types and attributes share one kernel.
 
+    Before:
+
     ```mlir
-    // Before
-    exec.attention %q, %k, %v -> %o causal scale 1.250000e-01 name "attention" : ...
-    // After
-    exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
-    func.func private @attention(...) attributes {exec.kernel} {
-      exec.parallel %i to %tiles grain 1 { ... }
+    func.func @f(%q: memref<1x8x16x64xf32>, %k: memref<1x8x16x64xf32>, %v: memref<1x8x16x64xf32>, %o: memref<1x8x16x64xf32>)
+        attributes {exec.entry} {
+      exec.attention %q, %k, %v -> %o causal scale 0.125 name "attention"
+          : memref<1x8x16x64xf32>, memref<1x8x16x64xf32>, memref<1x8x16x64xf32> -> memref<1x8x16x64xf32>
       return
     }
+    ```
+
+    After, in part:
+
+    ```mlir
+    exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
+    func.func private @attention(...) attributes {exec.kernel} {
+    exec.parallel ... to ... grain 1 {
     ```
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
