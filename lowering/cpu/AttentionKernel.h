@@ -5,6 +5,8 @@
 #ifndef SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
 #define SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
 
+#include "lowering/target/Limits.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace shardc::cpu {
@@ -22,8 +24,10 @@ struct AttentionOptions {
 /// gets zeros, as in PyTorch.
 ///
 /// Arithmetic is in f32, in f64 for f64; results are rounded once.
+/// `limits` are those of the target: its vectors, and the registers that the inner products fill.
 mlir::func::FuncOp buildAttentionKernel(mlir::Location loc, llvm::ArrayRef<mlir::Type> arguments,
-                                        const AttentionOptions &options);
+                                        const AttentionOptions &options,
+                                        const target::Limits &limits);
 
 } // namespace shardc::cpu
 

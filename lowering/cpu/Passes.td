@@ -42,18 +42,18 @@ def CpuTileKernels : Pass<"cpu-tile-kernels", "::mlir::func::FuncOp"> {
 }
 
 def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
-  let summary = "Turns attention of the host program into launches of kernels";
+  let summary = "Turns attention into launches of a kernel that computes it tile by tile";
   let description = [{
-    A kernel computes the result tile by tile, with the online softmax of FlashAttention: the scores of a row never exist as
-    a whole. Ops of equal types and attributes share one kernel.
+    Equal ones, as in the layers of a model, share a kernel. A tile is some queries of one head: scores of some keys, their
+    softmax relative to the largest score so far, and their part of the result are computed in turn, so that the scores of
+    a row never exist as a whole. Vectors and the number of registers that the inner products fill are the target's.
 
     Before:
 
     ```mlir
-    func.func @f(%q: memref<1x8x16x64xf32>, %k: memref<1x8x16x64xf32>, %v: memref<1x8x16x64xf32>, %o: memref<1x8x16x64xf32>)
-        attributes {exec.entry} {
+    func.func @f(%q: memref<2x8x16x64xf32>, %k: memref<2x2x16x64xf32>, %v: memref<2x2x16x64xf32>, %o: memref<2x8x16x64xf32>) {
       exec.attention %q, %k, %v -> %o causal scale 0.125 name "attention"
-          : memref<1x8x16x64xf32>, memref<1x8x16x64xf32>, memref<1x8x16x64xf32> -> memref<1x8x16x64xf32>
+          : memref<2x8x16x64xf32>, memref<2x2x16x64xf32>, memref<2x2x16x64xf32> -> memref<2x8x16x64xf32>
       return
     }
     ```
@@ -61,15 +61,16 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
     After, in part:
 
     ```mlir
-    exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
+    func.func @f(%q: memref<2x8x16x64xf32>, %k: memref<2x2x16x64xf32>, %v: memref<2x2x16x64xf32>, %o: memref<2x8x16x64xf32>) {
+      exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
     func.func private @attention(...) attributes {exec.kernel} {
-    exec.parallel ... to ... grain 1 {
+      exec.parallel ...
     ```
   }];
-  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
-  let statistics = [Statistic<"expanded", "expanded", "Attention ops that became launches">,
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Attentions that became launches">,
                     Statistic<"kernels", "kernels", "Kernels made for them">];
 }
 

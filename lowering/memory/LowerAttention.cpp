@@ -53,12 +53,12 @@ struct Attention {
     FailureOr<Sizes> sizes = program.resultSizes(op, 0);
     if (failed(sizes))
       return failure();
-    double scale = 0;
+    double factor = 1;
     std::optional<int64_t> depth = getConstantIntValue(query.sizes.back());
-    if (std::optional<llvm::APFloat> given = op.getScale())
-      scale = given->convertToDouble();
+    if (std::optional<llvm::APFloat> scale = op.getScale())
+      factor = scale->convertToDouble();
     else if (depth)
-      scale = *depth == 0 ? 0 : 1 / std::sqrt(static_cast<double>(*depth));
+      factor = *depth == 0 ? 0 : 1 / std::sqrt(static_cast<double>(*depth));
     else
       return op.emitOpError("needs 'scale' where the size of a head is symbolic");
     if (Value mask = op.getAttnMask()) {
@@ -68,16 +68,19 @@ struct Attention {
     }
     StridedView target = program.destination(op.getResult(), *sizes, /*mustBeDense=*/false);
     program.views[op.getResult()] = target;
+    if (hasNoElements(*sizes))
+      return success();
     StridedView place = normalizeTarget(target, *sizes);
     operands.push_back(place);
 
     SmallVector<Value> memory;
     for (const StridedView &operand : operands)
       memory.push_back(toMemref(math, operand));
+    Value mask = op.getAttnMask() ? memory[3] : Value();
     OpBuilder &b = program.builder;
-    exec::AttentionOp::create(b, op.getLoc(), memory[0], memory[1], memory[2],
-                              op.getAttnMask() ? memory[3] : Value(), memory.back(),
-                              op.getIsCausal(), llvm::APFloat(scale), b.getStringAttr("attention"));
+    exec::AttentionOp::create(b, op.getLoc(), memory[0], memory[1], memory[2], mask, memory.back(),
+                              op.getIsCausal(), llvm::APFloat(factor),
+                              b.getStringAttr("attention"));
     if (place.base != target.base)
       program.copy(op.getLoc(), denseView(math, place.base, *sizes), target);
     return success();

@@ -74,9 +74,8 @@ private:
       key.insert(key.end(),
                  {int64_t(p.kind), int64_t(s.strength), s.annotated, int64_t(p.reduction)});
       if (p.isShard())
-        key.insert(key.end(),
-                   {p.dim, p.level, p.storage, p.split.fixed, p.split.blocks, p.split.granule,
-                    reinterpret_cast<int64_t>(p.split.sizes)});
+        key.insert(key.end(), {p.dim, p.level, p.storage, p.split.fixed, p.split.blocks,
+                               p.split.granule, reinterpret_cast<int64_t>(p.split.sizes)});
     }
     Attribute &made = attributes[key];
     if (!made)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// planned: where buffers lie. With symbolic sizes, what the plan function computes is shown to be right for all
-// sizes (SizeTerms.h).
+// planned: where buffers lie. With symbolic sizes, what the plan function computes is shown to be
+// right for all sizes (SizeTerms.h).
 
 #include "passes/verify/PlannedChecks.h"
 #include "passes/verify/SizeTerms.h"
@@ -27,8 +27,8 @@ struct Buffer {
   LiveRange live;
   bool isUsed = false;
   Operation *flight = nullptr; // a collective that uses it beyond the start
-  int64_t bytes = 0;           // where all sizes are static; else 0 for a buffer that is always empty
-  SizeSum offset, size, end;   // where there is a plan function
+  int64_t bytes = 0;         // where all sizes are static; else 0 for a buffer that is always empty
+  SizeSum offset, size, end; // where there is a plan function
 };
 
 class ArenaChecker {
@@ -130,9 +130,7 @@ void ArenaChecker::run() {
   checkSymbolic(plan);
 }
 
-int64_t elementBytes(MemRefType type) {
-  return llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-}
+int64_t elementBytes(MemRefType type) { return llvm::divideCeil(type.getElementTypeBitWidth(), 8); }
 
 std::string ArenaChecker::textOf(Buffer &buffer) {
   std::string text;
@@ -155,9 +153,8 @@ void ArenaChecker::report(llvm::function_ref<bool(uint32_t, uint32_t)> isAbove) 
       used.push_back(i);
       ranges.push_back(buffer.live);
     }
-  for (auto [earlier, later] : findOverlaps(ranges, [&](uint32_t high, uint32_t low) {
-         return isAbove(used[high], used[low]);
-       })) {
+  for (auto [earlier, later] : findOverlaps(
+           ranges, [&](uint32_t high, uint32_t low) { return isAbove(used[high], used[low]); })) {
     Buffer &there = buffers[used[earlier]], &here = buffers[used[later]];
     std::string text = "lies at " + textOf(here) + ", which may overlap " + textOf(there) +
                        " of a buffer that is in use at the same time";
@@ -290,7 +287,8 @@ void ArenaChecker::checkSymbolic(func::FuncOp plan) {
 }
 
 void ArenaChecker::checkEnds() {
-  // The plan takes the maximum of all ends. Each buffer is compared with the operand that is most likely its own.
+  // The plan takes the maximum of all ends. Each buffer is compared with the operand that is most
+  // likely its own.
   std::multimap<SizeSum, SizeSum> ends;
   for (SizeSum &operand : terms.maximumOf(total)) {
     SizeSum key = terms.withoutRounding(operand);

@@ -69,7 +69,8 @@ struct Elements {
   bool isKnown = false;
   int64_t begin = 0, end = 0; // all lie in [begin, end)
   bool isContiguous = false;  // these are all of them
-  SmallVector<std::pair<int64_t, int64_t>> dims; // (stride, size), sizes above 1, widest stride first
+  SmallVector<std::pair<int64_t, int64_t>>
+      dims; // (stride, size), sizes above 1, widest stride first
 };
 
 Elements elementsOf(MemRefType type) {
@@ -96,8 +97,8 @@ Elements elementsOf(MemRefType type) {
   return result;
 }
 
-/// Whether some element lies in [begin, end); `dims` without those that were fixed, `at` the first element
-/// left.
+/// Whether some element lies in [begin, end); `dims` without those that were fixed, `at` the first
+/// element left.
 bool hasElementIn(ArrayRef<std::pair<int64_t, int64_t>> dims, int64_t at, int64_t begin,
                   int64_t end) {
   int64_t last = at;
@@ -133,7 +134,8 @@ Shared shareMemory(Value a, Value b) {
                    cast<MemRefType>(a.getType()).getNumElements() == 0
                ? Shared::No
                : Shared::Yes;
-  Elements x = elementsOf(cast<MemRefType>(a.getType())), y = elementsOf(cast<MemRefType>(b.getType()));
+  Elements x = elementsOf(cast<MemRefType>(a.getType())),
+           y = elementsOf(cast<MemRefType>(b.getType()));
   if ((x.isKnown && x.begin == x.end) || (y.isKnown && y.begin == y.end))
     return Shared::No;
   // All of a buffer, whatever its size.
@@ -184,8 +186,8 @@ bool FlightChecker::share(Value a, Value b) {
   return shared == Shared::Yes;
 }
 
-/// A collective may work in place: on one tensor of an all-reduce or broadcast, and from its own part of
-/// what an all-gather delivers.
+/// A collective may work in place: on one tensor of an all-reduce or broadcast, and from its own
+/// part of what an all-gather delivers.
 bool FlightChecker::mayBeOne(Operation *op, unsigned read, unsigned written) {
   auto collective = dyn_cast<exec::CollectiveCallInterface>(op);
   if (!collective)
@@ -211,7 +213,8 @@ void FlightChecker::checkOperands(Operation *op, const llvm::BitVector &written)
       if (r == w || (written.test(r) && r > w) || !isa<MemRefType>(other.get().getType()))
         continue;
       Value target = op->getOperand(w);
-      if (rootOf(target) == rootOf(other.get()) && !mayBeOne(op, r, w) && share(target, other.get()))
+      if (rootOf(target) == rootOf(other.get()) && !mayBeOne(op, r, w) &&
+          share(target, other.get()))
         violations.add(op, "writes operand " + Twine(w) + ", which shares memory with operand " +
                                Twine(r));
     }
@@ -230,9 +233,9 @@ void FlightChecker::checkAgainstFlights(Operation *op, const llvm::BitVector &wr
     bool writes = written.test(operand.getOperandNumber());
     for (const Access &access : it->second)
       if ((writes || access.isWrite) && share(memory, access.memory)) {
-        violations.add(op, Twine(writes ? "writes" : "reads") + " memory that a collective in flight " +
-                               (access.isWrite ? "writes" : "reads") +
-                               " until it is waited for (" +
+        violations.add(op, Twine(writes ? "writes" : "reads") +
+                               " memory that a collective in flight " +
+                               (access.isWrite ? "writes" : "reads") + " until it is waited for (" +
                                describePlace(access.start->getLoc()) + ")");
         break;
       }

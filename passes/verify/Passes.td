@@ -63,4 +63,33 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
   ];
 }
 
+def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
+  let summary = "Checks that kernels write each of their destinations exactly once";
+  let description = [{
+    A kernel over memory says with `exec.writes` which of its arguments it writes. This pass looks at what the body
+    does, in every form from tensors with destinations over linalg and loops to LLVM's dialect, through views, loop
+    bodies that became functions, and tasks for the runtime's threads. The pipelines run it after each change of form,
+    in release builds too. It reports, all at once:
+
+    - a destination that nothing writes, that is read before it is written, or that two ops write (what is computed
+      from what was read there, as each step of a reduction, is an update and no second write);
+    - a write to an argument that is no destination;
+    - a buffer of the kernel's own that is read before anything is written to it;
+    - a write in a parallel loop to a place that does not depend on the iteration;
+    - an op that gets memory and does not say what it does with it.
+
+    That *all* elements of a destination are written is not proved here: `shard-run --check` finds those that are not.
+
+    ```mlir
+    func.func private @k(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>)
+        attributes {exec.kernel, exec.writes = array<i64: 1, 2>} {
+      linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
+    // error: kernel 'k' never writes argument 2: every destination is written exactly once
+    ```
+  }];
+  let statistics = [Statistic<"kernels", "kernels-checked", "Kernels looked at">];
+}
+
 #endif // SHARDC_PASSES_VERIFY_PASSES_TD

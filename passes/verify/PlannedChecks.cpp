@@ -42,7 +42,8 @@ bool belongsIn(Role role, Operation *op) {
   case Role::Plan:
     return isSizeOp(op) || isa<exec::SetOffsetOp, exec::SetArenaBytesOp>(op);
   case Role::Kernel: {
-    static constexpr StringLiteral dialects[] = {"aten", "arith", "math", "linalg", "tensor", "bufferization"};
+    static constexpr StringLiteral dialects[] = {"aten",   "arith",  "math",
+                                                 "linalg", "tensor", "bufferization"};
     return llvm::is_contained(dialects, op->getName().getDialectNamespace()) ||
            isa<func::ReturnOp, UnrealizedConversionCastOp, exec::CheckRangeOp>(op);
   }
@@ -96,8 +97,8 @@ void PlannedChecker::checkEntry(func::FuncOp entry) {
     if (!isa<MemRefType>(entry.getArgumentTypes()[i]))
       violations.add(entry, "has an argument that is no memory: argument " + Twine(i));
     else if (!entry.getArgAttr(i, exec::kArgumentAttr))
-      violations.add(entry, "does not say what argument " + Twine(i) +
-                                " is: it has no 'exec.argument'");
+      violations.add(entry,
+                     "does not say what argument " + Twine(i) + " is: it has no 'exec.argument'");
   }
   if (entry.getNumResults() != 0)
     violations.add(entry, "returns values: the results of an entry are arguments");

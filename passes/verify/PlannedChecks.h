@@ -32,12 +32,13 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::BitVector> written;
 };
 
-/// Every buffer has a place inside the arena, and buffers in use at the same time lie apart. A collective
-/// in flight uses its buffers until its wait.
+/// Every buffer has a place inside the arena, and buffers in use at the same time lie apart. A
+/// collective in flight uses its buffers until its wait.
 void checkArena(mlir::func::FuncOp entry, const PlannedModule &module, Violations &violations);
 
 struct FlightStatistics {
-  int64_t unproven = 0; ///< pairs of views of one buffer of which it is not known whether they share memory
+  int64_t unproven =
+      0; ///< pairs of views of one buffer of which it is not known whether they share memory
 };
 /// Nothing writes what a collective in flight reads, or touches what it writes; no op writes memory
 /// that another of its operands is. Tokens are waited for at most once.

@@ -7,13 +7,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
-
 using namespace mlir;
 using namespace shardc;
 
-SizeSum SizeTerms::constant(int64_t value) {
-  return value ? SizeSum{{{}, value}} : SizeSum();
-}
+SizeSum SizeTerms::constant(int64_t value) { return value ? SizeSum{{{}, value}} : SizeSum(); }
 
 std::optional<SizeSum> SizeTerms::add(const SizeSum &a, const SizeSum &b, int64_t factor) {
   SizeSum sum = a;
@@ -147,9 +144,9 @@ bool SizeTerms::isAtomNonNegative(unsigned number) const {
 
 bool SizeTerms::isNonNegative(const SizeSum &sum) const {
   return sizes.contains(sum) || llvm::all_of(sum, [&](const auto &term) {
-    return term.second >= 0 &&
-           llvm::all_of(term.first, [&](unsigned atom) { return isAtomNonNegative(atom); });
-  });
+           return term.second >= 0 &&
+                  llvm::all_of(term.first, [&](unsigned atom) { return isAtomNonNegative(atom); });
+         });
 }
 
 /// The one atom of a product; nothing for others.
@@ -209,7 +206,8 @@ bool SizeTerms::isAtLeast(const SizeSum &a, const SizeSum &b) const {
   std::optional<SizeSum> first = add(a, b, -1);
   if (!first)
     return false;
-  // Differences, one of which must be seen not to be negative: a maximum may be replaced by any of its operands.
+  // Differences, one of which must be seen not to be negative: a maximum may be replaced by any of
+  // its operands.
   std::vector<SizeSum> work{std::move(*first)};
   std::set<unsigned> replaced;
   while (!work.empty()) {

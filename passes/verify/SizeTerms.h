@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sizes and offsets that are known when the program runs, as sums of products. Equal expressions of two functions are
-// equal here, so that what a plan function computes can be compared with what its entry needs.
+// Sizes and offsets that are known when the program runs, as sums of products. Equal expressions of
+// two functions are equal here, so that what a plan function computes can be compared with what its
+// entry needs.
 
 #ifndef SHARDC_PASSES_VERIFY_SIZETERMS_H
 #define SHARDC_PASSES_VERIFY_SIZETERMS_H
@@ -31,17 +32,17 @@ public:
   static std::optional<SizeSum> multiply(const SizeSum &a, const SizeSum &b);
 
   /// Whether `a` is at least `b` for all sizes, as far as can be shown: no atom is negative that
-  /// stands for a size, a maximum is at least each of its operands, a quotient rounded up is at least
-  /// the quotient. False where it cannot be shown. Sizes are taken to be small enough that nothing
-  /// overflows.
+  /// stands for a size, a maximum is at least each of its operands, a quotient rounded up is at
+  /// least the quotient. False where it cannot be shown. Sizes are taken to be small enough that
+  /// nothing overflows.
   bool isAtLeast(const SizeSum &a, const SizeSum &b) const;
-  /// Its value for some large sizes; the largest there is where that overflows. Whatever is shown to be at
-  /// least something has at least its value.
+  /// Its value for some large sizes; the largest there is where that overflows. Whatever is shown
+  /// to be at least something has at least its value.
   int64_t sample(const SizeSum &sum) const;
   /// What a maximum is taken of, through maxima of maxima; the sum itself where it is none.
   std::vector<SizeSum> maximumOf(const SizeSum &sum) const;
-  /// The sum with quotients that are rounded up and multiplied again replaced by what is divided: no
-  /// more than the sum.
+  /// The sum with quotients that are rounded up and multiplied again replaced by what is divided:
+  /// no more than the sum.
   SizeSum withoutRounding(const SizeSum &sum) const;
 
 private:
@@ -64,7 +65,8 @@ private:
   int64_t sampleOf(const Atom &atom) const;
   bool isShown(const SizeSum &difference) const;
   /// `coefficient` times a quotient as what is divided, as often as it was multiplied again.
-  std::optional<SizeSum> replaceRounding(const SizeSum &sum, unsigned atom, int64_t coefficient) const;
+  std::optional<SizeSum> replaceRounding(const SizeSum &sum, unsigned atom,
+                                         int64_t coefficient) const;
 
   llvm::DenseMap<mlir::Value, SizeSum> known;
   std::map<Key, unsigned> numbers;

@@ -2,7 +2,8 @@
 //
 // `shardc compile`: a model, a mesh and a plan to one shared object for every rank.
 #include "lowering/artifact/Compile.h"
-#include "lowering/cpu/Target.h"
+#include "lowering/Passes.h"
+#include "lowering/target/Backend.h"
 
 #include "support/archive/TensorStore.h"
 #include "tools/Diagnostics.h"
@@ -88,7 +89,8 @@ std::string whyNotWritable() {
 
 int run(const char *) {
   std::vector<std::string> problems;
-  if (llvm::Expected<shardc::cpu::Target> resolved = shardc::cpu::resolveTarget(target); !resolved)
+  shardc::registerTargets();
+  if (auto resolved = shardc::target::resolveTarget(target); !resolved)
     problems.push_back("--target: " + llvm::toString(resolved.takeError()));
   std::optional<uint64_t> limit = 0;
   if (!memoryLimit.empty() && !(limit = parseBytes(memoryLimit)))

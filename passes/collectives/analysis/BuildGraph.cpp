@@ -35,10 +35,10 @@ static cost::CollectiveKind costKind(dist::CollectiveKind kind) {
   return cost::CollectiveKind::AllGather;
 }
 
+/// Has no memory of its own.
 static bool isView(Operation *op) {
-  return isa<aten::ViewOp, aten::PermuteOp, aten::TransposeOp, aten::UnsqueezeOp, aten::SqueezeOp,
-             aten::SliceOp, aten::SelectOp, aten::SplitWithSizesOp, aten::ExpandOp, aten::AliasOp>(
-      op);
+  std::optional<ViewKind> kind = viewKindOf(op);
+  return kind && *kind != ViewKind::Copy;
 }
 
 namespace {

@@ -20,8 +20,8 @@ std::vector<std::pair<uint32_t, uint32_t>> findOverlaps(std::span<const LiveRang
   auto below = [&](uint32_t a, uint32_t b) {
     return std::pair(ranges[a].key, a) < std::pair(ranges[b].key, b);
   };
-  // Those in use lie one above the other: a new one is compared with its neighbours, and what holds of them holds of
-  // all others.
+  // Those in use lie one above the other: a new one is compared with its neighbours, and what holds
+  // of them holds of all others.
   std::set<uint32_t, decltype(below)> inUse(below);
   std::vector<std::pair<uint32_t, uint32_t>> overlaps;
   size_t ended = 0;

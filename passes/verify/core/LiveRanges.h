@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Whether buffers that are in use at the same time lie apart. IR-free: it knows of each buffer from when to when it is in
-// use, and asks its caller whether one lies above another.
+// Whether buffers that are in use at the same time lie apart. IR-free: it knows of each buffer from
+// when to when it is in use, and asks its caller whether one lies above another.
 
 #ifndef SHARDC_PASSES_VERIFY_CORE_LIVERANGES_H
 #define SHARDC_PASSES_VERIFY_CORE_LIVERANGES_H
@@ -26,9 +26,10 @@ struct LiveRange {
 /// Whether buffer `high` begins where buffer `low` has ended, or above. Must be transitive.
 using IsAbove = std::function<bool(uint32_t high, uint32_t low)>;
 
-/// Pairs (of which the second came into use later, or together) that are in use at one step, and for which neither lies
-/// above the other in the order of keys. Nothing if and only if all buffers in use at one step lie
-/// apart; otherwise some of the pairs that do not. O(n log n), with at most two questions for each buffer.
+/// Pairs (of which the second came into use later, or together) that are in use at one step, and
+/// for which neither lies above the other in the order of keys. Nothing if and only if all buffers
+/// in use at one step lie apart; otherwise some of the pairs that do not. O(n log n), with at most
+/// two questions for each buffer.
 std::vector<std::pair<uint32_t, uint32_t>> findOverlaps(std::span<const LiveRange> ranges,
                                                         const IsAbove &isAbove);
 
