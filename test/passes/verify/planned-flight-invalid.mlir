@@ -191,7 +191,8 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
       {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 16>],
        gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
   %c = arith.constant true
-  // expected-error@+1 {{'arith.select' uses a token: only exec.wait may}}
+  // expected-error@+2 {{'arith.select' uses a token: only exec.wait may}}
+  // expected-note@+1 {{also here}}
   %u = arith.select %c, %t, %t : !exec.token
   return
 }
