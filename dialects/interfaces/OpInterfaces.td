@@ -117,21 +117,4 @@ def TensorViewOpInterface : OpInterface<"TensorViewOpInterface"> {
   ];
 }
 
-def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
-  let cppNamespace = "::shardc";
-  let description = [{
-    The vector-Jacobian product of an op, built out of ordinary tensor ops.
-  }];
-  let methods = [
-    InterfaceMethod<[{
-        Builds the cotangents of the operands from those of the results. A null result cotangent is
-        zero; a null operand cotangent says that none is needed or none exists (integers, indices).
-        `needed[i]` says whether that of operand i is wanted. On failure a diagnostic has been emitted.
-      }],
-      "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>>", "buildCotangents",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$resultCotangents,
-           "::llvm::ArrayRef<bool>":$needed)>,
-  ];
-}
-
 #endif // SHARDC_DIALECTS_INTERFACES_OPINTERFACES_TD

@@ -31,17 +31,17 @@ namespace {
 enum class WholeSide { None, Output, Input };
 
 /// Nothing for kinds that are never packed.
-std::optional<WholeSide> wholeSideOf(dist::CollectiveKind kind) {
+std::optional<WholeSide> wholeSideOf(CollectiveKind kind) {
   switch (kind) {
-  case dist::CollectiveKind::AllReduce:
-  case dist::CollectiveKind::Broadcast:
+  case CollectiveKind::AllReduce:
+  case CollectiveKind::Broadcast:
     return WholeSide::None;
-  case dist::CollectiveKind::AllGather:
+  case CollectiveKind::AllGather:
     return WholeSide::Output;
-  case dist::CollectiveKind::ReduceScatter:
+  case CollectiveKind::ReduceScatter:
     return WholeSide::Input;
-  case dist::CollectiveKind::AllToAll:
-  case dist::CollectiveKind::Permute:
+  case CollectiveKind::AllToAll:
+  case CollectiveKind::Permute:
     return std::nullopt;
   }
   return std::nullopt;

@@ -122,7 +122,7 @@ public:
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;
-    FailureOr<Mesh> mesh = findMesh(getOperation());
+    FailureOr<Mesh> mesh = requireMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
     FailureOr<FunctionGraph> function = buildFunctionGraph(getOperation(), *mesh);

@@ -196,10 +196,10 @@ bool FlightChecker::mayBeOne(Operation *op, unsigned read, unsigned written) {
   if (read >= inputs || written - inputs != read)
     return false;
   switch (collective.getKind()) {
-  case dist::CollectiveKind::AllReduce:
-  case dist::CollectiveKind::Broadcast:
+  case CollectiveKind::AllReduce:
+  case CollectiveKind::Broadcast:
     return collective.getInputs()[read] == collective.getOutputs()[read];
-  case dist::CollectiveKind::AllGather:
+  case CollectiveKind::AllGather:
     return collective.getInputs()[read] != collective.getOutputs()[read];
   default:
     return false;

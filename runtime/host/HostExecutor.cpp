@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/HostExecutor.h"
 
+#include "runtime/executor/Slice.h"
 #include "runtime/executor/WriteCheck.h"
 #include "runtime/host/CpuFeatures.h"
-#include "runtime/model/Slice.h"
 
 #include <algorithm>
 #include <cstdlib>

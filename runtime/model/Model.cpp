@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Model.h"
 
-#include "runtime/api/Handles.h"
 #include "runtime/support/Types.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #ifndef SHARDC_RUNTIME_MODEL_MODEL_H
 #define SHARDC_RUNTIME_MODEL_MODEL_H
 
-#include "runtime/api/Handles.h"
+#include "runtime/comm/Endpoint.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Binding.h"

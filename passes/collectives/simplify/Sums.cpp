@@ -75,7 +75,7 @@ template <typename Op> struct SumOfReduces : SimplifyRule<Op> {
         x.getReductionOrNone() != y.getReductionOrNone() ||
         x.getGroup().getCanonicalGroup() != y.getGroup().getCanonicalGroup())
       return false;
-    if (x.getCollectiveKind() == dist::CollectiveKind::AllReduce)
+    if (x.getCollectiveKind() == CollectiveKind::AllReduce)
       return true;
     // What is scattered must be cut alike; a view in between would change what is cut.
     return a.steps.empty() && b.steps.empty() && x.getSplitDim(0) == y.getSplitDim(0) &&

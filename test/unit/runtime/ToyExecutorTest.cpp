@@ -2,7 +2,7 @@
 //
 // An executor for a target that only this test knows. Its memory cannot be touched while no program
 // runs: a model that reached past the seam would crash.
-#include "runtime/api/Handles.h"
+#include "runtime/comm/Endpoint.h"
 #include "runtime/host/HostExecutor.h"
 #include "runtime/model/Model.h"
 #include "test/unit/runtime/Artifact.h"
