@@ -323,7 +323,7 @@ def write_program(seed):
         count, weights = len(w.lines), dict(w.weights)
         try:
             random.choice(MANNERS)(w)
-        except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
+        except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, ZeroDivisionError):
             random.setstate(state)
             random.random()
             if len(w.lines) == count:  # weights that nothing uses
