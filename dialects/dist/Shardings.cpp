@@ -103,7 +103,8 @@ LogicalResult shardc::dist::verifySharding(Attribute value, Type type,
     return emitError() << "'dist.sharding' is what a tensor is to become, but its type has a "
                           "layout already: "
                        << tensor;
-  return sharding.verifyShape(tensor.getShape(), [&] { return emitError() << "'dist.sharding': "; });
+  return sharding.verifyShape(tensor.getShape(),
+                              [&] { return emitError() << "'dist.sharding': "; });
 }
 
 LogicalResult shardc::dist::verifyShardings(Operation *op, Attribute value) {
@@ -113,9 +114,7 @@ LogicalResult shardc::dist::verifyShardings(Operation *op, Attribute value) {
                            "result, got ")
            << value;
   for (auto [number, entry] : llvm::enumerate(list)) {
-    auto emitError = [op, number = number] {
-      return op->emitOpError("result ") << number << ": ";
-    };
+    auto emitError = [op, number = number] { return op->emitOpError("result ") << number << ": "; };
     if (failed(verifySharding(entry, op->getResult(number).getType(), emitError)))
       return failure();
   }

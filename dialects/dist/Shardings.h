@@ -15,9 +15,8 @@ namespace shardc::dist {
 inline constexpr llvm::StringLiteral kShardingAttr = "dist.sharding";
 
 /// Whether `value` is a #dist.sharding that fits the type of an argument or result of a function.
-mlir::LogicalResult
-verifySharding(mlir::Attribute value, mlir::Type type,
-               llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+mlir::LogicalResult verifySharding(mlir::Attribute value, mlir::Type type,
+                                   llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 /// The same of the list on an op.
 mlir::LogicalResult verifyShardings(mlir::Operation *op, mlir::Attribute value);

@@ -97,9 +97,10 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
     has, a `dist.redistribute` is inserted, one for all ops that need the same.
 
     An argument gets the layout that its `dist.sharding` says. A result gets what is `given` there, `R` and
-    `P(op)`; any other shard of a result is weighed against the bytes that it moves, and a remark says where it
-    is not followed. Errors are a tensor without a `dist.sharding`, one that does not keep an annotation, and one
-    that binds an op to what it cannot make.
+    `P(op)`; any other shard of a result is a wish, which is weighed against the bytes that it moves. A remark
+    says where it is not followed, for it may have been written by hand; pipelines, in which nobody edits
+    anything, leave these remarks out. Errors are a tensor without a `dist.sharding`, one that does not keep an
+    annotation, and one that binds an op to what it cannot make.
 
     Before:
     ```mlir
@@ -129,6 +130,10 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"wishes", "wishes", "bool", "true",
+           "Remark on each result that is neither made nor used as its dist.sharding wishes">,
+  ];
   let statistics = [
     Statistic<"numRedistributions", "redistributions", "Redistributions inserted">,
   ];

@@ -31,7 +31,7 @@ void buildPlacePipeline(OpPassManager &passes, const ApplyPlanOptions &plan) {
   passes.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createPropagateShardings());
-  passes.addNestedPass<func::FuncOp>(createPlaceTensors());
+  passes.addNestedPass<func::FuncOp>(createPlaceTensors({/*wishes=*/false}));
 }
 
 void registerPlacePipeline() {

@@ -74,9 +74,8 @@ private:
       key.insert(key.end(),
                  {int64_t(p.kind), int64_t(s.strength), s.annotated, int64_t(p.reduction)});
       if (p.isShard())
-        key.insert(key.end(),
-                   {p.dim, p.level, p.storage, p.split.fixed, p.split.blocks, p.split.granule,
-                    reinterpret_cast<int64_t>(p.split.sizes)});
+        key.insert(key.end(), {p.dim, p.level, p.storage, p.split.fixed, p.split.blocks,
+                               p.split.granule, reinterpret_cast<int64_t>(p.split.sizes)});
     }
     Attribute &made = attributes[key];
     if (!made)
@@ -170,8 +169,8 @@ private:
         states, [](const AxisState &s) { return s.placement.kind == PlacementKind::Replicate; });
     if (isWhole && !replicated) {
       emitError(loc) << what
-                     << " is made from constants and buffers alone, or they are made into such a "
-                        "value: it is whole on every rank, so its 'dist.sharding' must be R on "
+                     << " is the same on every rank, because it is made from constants and buffers "
+                        "alone, or such values are made from it: its 'dist.sharding' must be R on "
                         "every axis; put a dist.constrain where a part of it is to be used";
       wrong = true;
     } else if (tensor != kNone) {
@@ -195,10 +194,10 @@ private:
       return failure();
     }
     InFlightDiagnostic error = emitError(missing.front().first)
-                               << missing.front().second << " has no 'dist.sharding', as "
+                               << missing.front().second << " has no 'dist.sharding' ("
                                << missing.size() << " of " << numTensors
-                               << " tensors: run dist-propagate again, or write one with ? for "
-                                  "each axis to ask for nothing";
+                               << " tensors have none): run dist-propagate again, or write one "
+                                  "with ? for each axis to ask for nothing";
     for (auto &[loc, what] : ArrayRef(missing).drop_front().take_front(2))
       error.attachNote(loc) << what << " has none either";
     return failure();
