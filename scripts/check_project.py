@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks of the project itself, written as a JUnit report: formatting, licence lines, sizes of files, dependency order."""
+"""Checks of the project itself, written as a JUnit report: formatting, licence lines, sizes of files, include guards,
+dependency order, folders of tests, pass flags, links."""
 import argparse
 import pathlib
 import re
@@ -7,13 +8,13 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
+import dependency_order
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMITS = {".cpp": 500, ".h": 500, ".c": 500, ".td": 400, ".py": 500}
 TEST_LIMIT, TEST_HINT = 400, 200  # a test beyond the second is only mentioned
-# A folder may include headers only of folders before it (architecture.md); `runtime` sees only the std-only cores.
-ORDER = ["support", "dialects/sharding", "dialects/interfaces", "dialects/aten", "dialects/dist", "dialects/exec", "importers",
-         "passes", "lowering", "tools"]
-RUNTIME_MAY_USE = ("runtime/", "support/", "dialects/sharding/")
+# Folders under test/ (and test/unit/) that mirror no folder of the source.
+TEST_FOLDERS = {"docs", "e2e", "lib", "models", "reference", "scripts", "unit"}
 
 
 def tracked(*patterns):
@@ -72,24 +73,53 @@ def links():
     return "\n".join(out)
 
 
-def layer(path):
-    best = max((o for o in ORDER if path.startswith(o + "/")), key=len, default=None)
-    return ORDER.index(best) if best else None
+def dependencies():
+    """Includes follow the dependency order, and README and docs tell it (dependency_order.py)."""
+    return "\n".join(dependency_order.violations(ROOT, dependency_order.tracked(ROOT)) +
+                     dependency_order.table_problems(ROOT))
 
 
-def dependency_order():
+def guard_of(file):
+    if file.startswith("runtime/include/"):  # public: installed by its name alone
+        return re.sub(r"\W", "_", pathlib.PurePath(file).name).upper()
+    return "SHARDC_" + re.sub(r"\W", "_", file).upper()
+
+
+def include_guards():
+    """#ifndef and #define after the comments, #endif with the name as the last line."""
     out = []
-    for f in tracked("*.cpp", "*.h", "*.c", "*.td"):
-        if not (ROOT / f).exists():
-            continue
-        for inc in re.findall(r'^(?:#include|include) "([^"]+)"', (ROOT / f).read_text(), re.M):
-            if f.startswith("runtime/"):
-                if "/" in inc and not inc.startswith(RUNTIME_MAY_USE) and (ROOT / inc).exists():
-                    out.append(f"{f} includes {inc}: the runtime knows nothing of the compiler")
-            elif layer(f) is not None and layer(inc) is not None and layer(inc) > layer(f):
-                out.append(f"{f} includes {inc}, which comes later in the dependency order")
-            elif layer(f) == ORDER.index("dialects/dist") and layer(inc) == ORDER.index("dialects/aten"):
-                out.append(f"{f} includes {inc}: dist knows nothing of aten")
+    for f in tracked("*.h", "*.hpp", "*.td"):
+        lines = (ROOT / f).read_text().rstrip().split("\n") if (ROOT / f).exists() else []
+        guard = guard_of(f)
+        first = next((i for i, line in enumerate(lines) if line.startswith("#")), None)
+        if lines and (first is None or lines[first:first + 2] != [f"#ifndef {guard}", f"#define {guard}"] or
+                      lines[-1] not in (f"#endif // {guard}", f"#endif /* {guard} */")):
+            out.append(f"{f}: the include guard is not {guard}")
+    return "\n".join(out)
+
+
+def tests_mirror_the_source():
+    out = []
+    for f in tracked("test/*Test.cpp", "test/*.mlir", "test/*.test"):
+        parts = pathlib.PurePath(f).parent.parts[1:]
+        parts = parts[1:] if parts[:1] == ("unit",) else parts
+        folder = pathlib.PurePath(*[p for p in parts if p != "Inputs"])
+        # The tests of one pass may be a folder of their own below the pass's.
+        if parts and parts[0] not in TEST_FOLDERS and not (ROOT / folder).is_dir() and not (ROOT / folder.parent).is_dir():
+            out.append(f"{f}: there is no source folder {folder}")
+    return "\n".join(sorted(out))
+
+
+def pass_flags():
+    """A flag begins with the dialect that the pass works on or makes, or with the target (a folder of lowering/) it is for."""
+    dialects = {name for f in tracked("dialects/*.td")
+                for name in re.findall(r': Dialect \{\s*let name = "(\w+)"', (ROOT / f).read_text())}
+    targets = {path.name for path in (ROOT / "lowering").iterdir() if path.is_dir()}
+    out = []
+    for f in tracked("*/Passes.td"):
+        for flag in re.findall(r': Pass<"([^"]+)"', (ROOT / f).read_text()):
+            if flag.split("-")[0] not in dialects | targets:
+                out.append(f"{f}: the flag {flag} begins with no dialect and no target")
     return "\n".join(out)
 
 
@@ -100,7 +130,8 @@ def main():
     args = parser.parse_args()
     suite = ET.Element("testsuite", name="project")
     failed = 0
-    for check in (formatting, licence_lines, file_sizes, dependency_order, links):
+    for check in (formatting, licence_lines, file_sizes, include_guards, dependencies, tests_mirror_the_source, pass_flags,
+                  links):
         case = ET.SubElement(suite, "testcase", classname="project", name=check.__name__)
         problems = check().strip()
         if problems:

@@ -3,7 +3,7 @@
 # with `lit -v build/test --filter dialects/dist`.
 #
 # Substitutions: %python (with torch where it is installed), %cxx, %build (build tree), %root (source
-# tree). Features: `torch` where %python can import it.
+# tree). Features: `torch` where %python can import it, `torchscript` where the importer's plugin is built too.
 
 import os
 import subprocess
@@ -37,3 +37,5 @@ def has_torch():
 
 if has_torch():
     config.available_features.add("torch")
+    if os.path.exists(os.path.join(config.shardc_build_dir, "lib/shardc/shardc-torchscript")):
+        config.available_features.add("torchscript")

@@ -15,7 +15,6 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/Extensions/AllExtensions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -33,7 +32,7 @@ void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
       .insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::tensor::TensorDialect>();
   // on the way to lowered, and lowered
   registry.insert<mlir::affine::AffineDialect, mlir::bufferization::BufferizationDialect,
-                  mlir::cf::ControlFlowDialect, mlir::gpu::GPUDialect, mlir::linalg::LinalgDialect,
+                  mlir::cf::ControlFlowDialect, mlir::linalg::LinalgDialect,
                   mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
                   mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
   registerLoweringDialects(registry);
@@ -41,8 +40,8 @@ void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
   registerLocalizeModels(registry);
 }
 
-void shardc::registerAllImporters() {
+llvm::ArrayRef<Importer> shardc::allImporters() {
   // Both are zip archives; the second takes any that the first does not.
-  registerTorchScriptImporter();
-  torch_export::registerTorchExportImporter();
+  static const Importer importers[] = {torchscript::getImporter(), torch_export::getImporter()};
+  return importers;
 }

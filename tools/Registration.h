@@ -5,6 +5,8 @@
 #ifndef SHARDC_TOOLS_REGISTRATION_H
 #define SHARDC_TOOLS_REGISTRATION_H
 
+#include "importers/Importer.h"
+
 namespace mlir {
 class DialectRegistry;
 } // namespace mlir
@@ -14,8 +16,8 @@ namespace shardc {
 /// Our dialects and those upstream ones that our stages use, with their interface extensions.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
-/// Every importer this build has, for `findImporter`.
-void registerAllImporters();
+/// Every importer that there is, in the order in which a file is shown to them.
+llvm::ArrayRef<Importer> allImporters();
 
 } // namespace shardc
 

@@ -13,10 +13,10 @@ include "dialects/interfaces/OpInterfaces.td"
 def Aten_Dialect : Dialect {
   let name = "aten";
   let cppNamespace = "::shardc::aten";
-  let summary = "The tensor ops of exported PyTorch graphs";
+  let summary = "Describes the tensor computations of exported PyTorch graphs";
   let description = [{
-    One op for each ATen operator concept, named as in ATen, on ranked tensors by value. The same ops are
-    used on global tensors, on placed tensors (whose types carry a layout as encoding) and on the tensors
+    There is one op for each ATen operator, on ranked tensors by value; overloads share an op, which is named as in ATen. The
+    same ops are used on global tensors, on placed tensors (whose types carry a layout as encoding) and on the tensors
     of one rank; nothing here looks at an encoding.
 
     How an ATen call becomes an op:
@@ -53,8 +53,8 @@ def Aten_Dialect : Dialect {
     Dims are counted from the front: an importer adds the rank to a negative dim, and replaces the `-1`
     of `view` and `expand` by the size meant. There are no in-place forms, no aliasing and no strides.
 
-    Types are inferred as PyTorch does: broadcasting, 0-dim tensors, promotion. A dynamic dim matches
-    any size, and a result type may be less or more precise than the inferred one, never contrary to it.
+    Types are inferred as in PyTorch: broadcasting, 0-dim tensors, promotion. A dynamic dim matches
+    any size. A result type may be less or more precise than the inferred one, but must not contradict it.
   }];
   let hasConstantMaterializer = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect"];
@@ -95,13 +95,23 @@ class Aten_ArgumentKind<Constraint c> {
 /// which their classes list. One that does not (sizes among its arguments, work across a sharded dim)
 /// gets its implementation from passes/localize.
 ///
-/// Base of all ops. An op's types are inferred by `LogicalResult XOp::infer(Inference &, Adaptor)`: a
-/// function of its own, or, where `inferBy` is set, the function of that name that its family shares.
+/// Base of all ops. `LogicalResult XOp::infer(Inference &, Adaptor)` checks an op and says what its results
+/// are, over any kind of sizes: types are inferred by it, and global sizes and those of a run found. It is a
+/// function of the op's own, or, where `inferBy` is set, the function of that name that its family shares.
 class Aten_Op<string mnemonic, list<Trait> traits = []>
     : Op<Aten_Dialect, mnemonic, !listconcat([
         Pure, InferTypeOpAdaptorWithIsCompatible, DeclareOpInterfaceMethods<Aten_SchemaOpInterface>,
+        DeclareOpInterfaceMethods<ResultSizesOpInterface>,
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+        DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelForm", "getIteration"]>,
         DeclareOpInterfaceMethods<ShardingRuleOpInterface>, CostOpInterface], traits)> {
   string inferBy = "";
+  /// How code runs over the op: a KernelForm (dialects/interfaces/KernelForm.h), as a C++ expression of `op`.
+  string runsAs = "KernelForm::None";
+  /// Its loops, likewise, where the form leaves them open: the dims of a row.
+  string loops = "defaultIteration(op, op.getKernelForm())";
+  /// For views, which list TensorViewOpInterface: the ViewKind. `getSourceDims` is written out.
+  string viewKind = "";
   /// The op's sharding rule as a C++ expression of `op` (Rules.h); empty: getShardingRule() is written
   /// out.
   string shardBy = "";
@@ -129,22 +139,50 @@ class Aten_Op<string mnemonic, list<Trait> traits = []>
       return }] # shardBy # [{;
     }
   }]);
+  code viewDefinition = !if(!empty(viewKind), "", [{
+    ::shardc::ViewKind $cppClass::getViewKind() { return ::shardc::ViewKind::}] # viewKind # [{; }
+  }]);
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(
         ::mlir::MLIRContext *context, std::optional<::mlir::Location> location, Adaptor adaptor,
         ::llvm::SmallVectorImpl<::mlir::Type> &types) {
-      ::shardc::aten::Inference inference(context, location, getOperationName(), types);
-      return infer(inference, adaptor);
+      ::shardc::StaticSizes sizes;
+      ::shardc::aten::Inference inference(context, location, getOperationName(), sizes);
+      if (::mlir::failed(infer(inference, adaptor)))
+        return ::mlir::failure();
+      inference.appendTypes(types);
+      return ::mlir::success();
     }
     bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange lhs, ::mlir::TypeRange rhs) {
       return ::shardc::aten::areCompatibleTypes(lhs, rhs);
+    }
+    ::mlir::FailureOr<::llvm::SmallVector<::llvm::SmallVector<::shardc::Dim>>>
+    $cppClass::inferResultSizes(::shardc::SizeAlgebra &sizes) {
+      ::shardc::aten::Inference inference(getContext(), std::nullopt, getOperationName(), sizes);
+      if (::mlir::failed(infer(inference, Adaptor(*this))))
+        return ::mlir::failure();
+      return inference.resultSizes();
+    }
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder, ::mlir::ReifiedRankedShapedTypeDims &shapes) {
+      return ::shardc::aten::reifyShapes(*this, builder, shapes);
+    }
+    ::shardc::KernelForm $cppClass::getKernelForm() {
+      [[maybe_unused]] $cppClass op = *this;
+      using namespace ::shardc;
+      return }] # runsAs # [{;
+    }
+    std::optional<::shardc::Iteration> $cppClass::getIteration() {
+      [[maybe_unused]] $cppClass op = *this;
+      using namespace ::shardc;
+      return }] # loops # [{;
     }
     ::llvm::ArrayRef<::shardc::aten::SchemaArgument> $cppClass::getSchemaArguments() {
       static constexpr std::array<::shardc::aten::SchemaArgument, }] # !size(argumentTable) # [{> table = {{}]
       # !interleave(argumentTable, ", ") # [{}};
       return table;
     }
-  }] # inferDefinition # ruleDefinition;
+  }] # inferDefinition # ruleDefinition # viewDefinition;
 }
 
 #endif // SHARDC_DIALECTS_ATEN_ATENBASE_TD

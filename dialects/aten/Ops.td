@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All ops of the dialect: the file that tablegen reads.
+#ifndef SHARDC_DIALECTS_ATEN_OPS_TD
+#define SHARDC_DIALECTS_ATEN_OPS_TD
+
 include "dialects/aten/Attention.td"
 include "dialects/aten/Contractions.td"
 include "dialects/aten/Creation.td"
@@ -11,3 +14,5 @@ include "dialects/aten/Opaque.td"
 include "dialects/aten/Reductions.td"
 include "dialects/aten/Spatial.td"
 include "dialects/aten/Views.td"
+
+#endif // SHARDC_DIALECTS_ATEN_OPS_TD

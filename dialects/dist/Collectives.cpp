@@ -11,24 +11,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-StringRef shardc::dist::stringifyCollectiveKind(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllToAll:
-    return "all_to_all";
-  case CollectiveKind::Broadcast:
-    return "broadcast";
-  case CollectiveKind::Permute:
-    return "permute";
-  }
-  return "";
-}
-
 /// Entry `tensor` of a list of lists; empty where there is none.
 static ArrayRef<int64_t> listOf(std::optional<ArrayAttr> lists, unsigned tensor) {
   if (!lists || tensor >= lists->size())

@@ -2,7 +2,7 @@
 //
 // The `dist` dialect: meshes, layouts, redistribution, collectives, futures.
 //
-// Attributes wrap the value types of dialects/interfaces (`MeshAttr::getValue()` is a `const Mesh
+// Attributes wrap the value types of dialects/sharding (`MeshAttr::getValue()` is a `const Mesh
 // &`, `LayoutAttr::getValue()` a `const Layout &`); `MeshAttr::get(context, mesh)` and
 // `LayoutAttr::get(context, layout)` go the other way.
 
@@ -10,6 +10,7 @@
 #define SHARDC_DIALECTS_DIST_DIST_H
 
 #include "dialects/sharding/Layout.h"
+#include "support/CollectiveKind.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/AffineExpr.h"
@@ -35,18 +36,6 @@ llvm::hash_code hash_value(const Sharding &sharding);
 } // namespace shardc
 
 namespace shardc::dist {
-
-enum class CollectiveKind : uint8_t {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  AllToAll,
-  Broadcast,
-  Permute
-};
-
-/// The name of the op without its dialect, e.g. "all_reduce".
-llvm::StringRef stringifyCollectiveKind(CollectiveKind kind);
 
 /// What an asynchronous collective writes: its place in the order of starts.
 struct CommunicationResource : mlir::SideEffects::Resource::Base<CommunicationResource> {

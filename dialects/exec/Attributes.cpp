@@ -30,12 +30,12 @@ static FailureOr<Enum> parseOneOf(AsmParser &parser, StringRef what, ArrayRef<En
   return failure();
 }
 
-static FailureOr<dist::CollectiveKind> parseCollectiveKeyword(AsmParser &parser) {
-  using enum dist::CollectiveKind;
-  return parseOneOf<dist::CollectiveKind>(
+static FailureOr<CollectiveKind> parseCollectiveKeyword(AsmParser &parser) {
+  using enum CollectiveKind;
+  return parseOneOf<CollectiveKind>(
       parser, "kind of collective",
       {AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Permute},
-      dist::stringifyCollectiveKind);
+      [](CollectiveKind kind) -> StringRef { return nameOf(kind); });
 }
 
 static FailureOr<ArgumentKind> parseArgumentKeyword(AsmParser &parser) {
@@ -47,14 +47,14 @@ static FailureOr<ArgumentKind> parseArgumentKeyword(AsmParser &parser) {
 Attribute CollectiveKindAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};
-  FailureOr<dist::CollectiveKind> kind = parseCollectiveKeyword(parser);
+  FailureOr<CollectiveKind> kind = parseCollectiveKeyword(parser);
   if (failed(kind) || parser.parseGreater())
     return {};
   return get(parser.getContext(), *kind);
 }
 
 void CollectiveKindAttr::print(AsmPrinter &printer) const {
-  printer << "<" << dist::stringifyCollectiveKind(getValue()) << ">";
+  printer << "<" << nameOf(getValue()) << ">";
 }
 
 Attribute ArgumentKindAttr::parse(AsmParser &parser, Type) {
@@ -70,13 +70,13 @@ void ArgumentKindAttr::print(AsmPrinter &printer) const {
   printer << "<" << stringifyArgumentKind(getValue()) << ">";
 }
 
-bool exec::reduces(dist::CollectiveKind kind) {
-  return kind == dist::CollectiveKind::AllReduce || kind == dist::CollectiveKind::ReduceScatter;
+bool exec::reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
 }
 
 ParseResult exec::parseCollectiveKind(OpAsmParser &parser, CollectiveKindAttr &kind,
                                       dist::ReductionAttr &reduction) {
-  FailureOr<dist::CollectiveKind> value = parseCollectiveKeyword(parser);
+  FailureOr<CollectiveKind> value = parseCollectiveKeyword(parser);
   if (failed(value))
     return failure();
   kind = CollectiveKindAttr::get(parser.getContext(), *value);
@@ -94,7 +94,7 @@ ParseResult exec::parseCollectiveKind(OpAsmParser &parser, CollectiveKindAttr &k
 
 void exec::printCollectiveKind(OpAsmPrinter &printer, Operation *, CollectiveKindAttr kind,
                                dist::ReductionAttr reduction) {
-  printer << dist::stringifyCollectiveKind(kind.getValue());
+  printer << nameOf(kind.getValue());
   if (reduction)
     printer << ' ' << reductionName(reduction.getValue());
 }

@@ -25,18 +25,18 @@ struct KindRule {
   bool gathersOutput; // outputs have one position's extent along the gather dim, too
 };
 
-KindRule ruleOf(dist::CollectiveKind kind) {
+KindRule ruleOf(CollectiveKind kind) {
   switch (kind) {
-  case dist::CollectiveKind::AllReduce:
-  case dist::CollectiveKind::Broadcast:
+  case CollectiveKind::AllReduce:
+  case CollectiveKind::Broadcast:
     return {Along::Never, Along::Never, false, false};
-  case dist::CollectiveKind::AllGather:
+  case CollectiveKind::AllGather:
     return {Along::Always, Along::Never, true, false};
-  case dist::CollectiveKind::ReduceScatter:
+  case CollectiveKind::ReduceScatter:
     return {Along::Never, Along::Always, false, false};
-  case dist::CollectiveKind::AllToAll:
+  case CollectiveKind::AllToAll:
     return {Along::Always, Along::Always, true, false};
-  case dist::CollectiveKind::Permute:
+  case CollectiveKind::Permute:
     return {Along::Maybe, Along::Never, true, true};
   }
   llvm_unreachable("all kinds are covered");
@@ -52,7 +52,7 @@ public:
 
 private:
   InFlightDiagnostic error(unsigned tensor) { return op->emitOpError("tensor ") << tensor << ": "; }
-  StringRef kind() { return dist::stringifyCollectiveKind(op.getKind()); }
+  StringRef kind() { return nameOf(op.getKind()); }
   LogicalResult verifyKind();
   LogicalResult verifyPairs();
   LogicalResult verifyCounts();
@@ -103,7 +103,7 @@ LogicalResult Verifier::verifyKind() {
                              << (hasReduction ? " combines nothing, but has a reduction"
                                               : " needs a reduction");
   int64_t root = op.getRoot();
-  bool isBroadcast = op.getKind() == dist::CollectiveKind::Broadcast;
+  bool isBroadcast = op.getKind() == CollectiveKind::Broadcast;
   if (!isBroadcast && root != 0)
     return op->emitOpError() << kind() << " has no root, but 'root' is " << root;
   if (isBroadcast && (root < 0 || root >= groupSize))
@@ -113,7 +113,7 @@ LogicalResult Verifier::verifyKind() {
 
 LogicalResult Verifier::verifyPairs() {
   ArrayRef<int64_t> pairs = op.getPairs();
-  if (op.getKind() != dist::CollectiveKind::Permute && !pairs.empty())
+  if (op.getKind() != CollectiveKind::Permute && !pairs.empty())
     return op->emitOpError() << kind() << " has no pairs, but 'pairs' has " << pairs.size()
                              << " entries";
   if (pairs.size() % 2)
@@ -199,7 +199,7 @@ LogicalResult Verifier::verifyList(unsigned tensor, StringRef name, int64_t dim,
       return error(tensor) << "has the negative extent " << extent;
   int64_t full = listAt(op.getExtents(), tensor)[dim];
   int64_t sum = std::accumulate(list.begin(), list.end(), int64_t(0));
-  if (op.getKind() != dist::CollectiveKind::Permute && !ShapedType::isDynamic(full) && sum != full)
+  if (op.getKind() != CollectiveKind::Permute && !ShapedType::isDynamic(full) && sum != full)
     return error(tensor) << name << " extents sum to " << sum << ", expected " << full;
   return success();
 }
@@ -233,7 +233,7 @@ LogicalResult Verifier::verifySide(unsigned tensor, bool isInput) {
       ArrayRef<int64_t> list =
           listAt(dim == gather ? op.getGatherExtents() : op.getScatterExtents(), tensor);
       // A permute without a list moves whole extents.
-      bool isWhole = list.empty() && op.getKind() == dist::CollectiveKind::Permute;
+      bool isWhole = list.empty() && op.getKind() == CollectiveKind::Permute;
       if (isWhole ? size != full && !ShapedType::isDynamic(size) && !ShapedType::isDynamic(full)
                   : !isSomebodysExtent(size, full, list))
         return error(tensor) << "no position has extent " << size << " along dim " << dim

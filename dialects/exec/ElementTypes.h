@@ -11,8 +11,8 @@ namespace shardc::exec {
 
 /// A shardrt_type; 0 for a type that the runtime does not have.
 int32_t runtimeType(mlir::Type type);
-/// The name in manifests.
-const char *typeName(int32_t type);
+/// The name in manifests; empty for a number that stands for no type.
+llvm::StringRef typeName(int32_t type);
 
 } // namespace shardc::exec
 

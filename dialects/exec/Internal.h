@@ -20,7 +20,7 @@ mlir::ParseResult parseKind(mlir::OpAsmParser &parser, ArgumentKindAttr &kind);
 void printKind(mlir::OpAsmPrinter &printer, mlir::Operation *op, ArgumentKindAttr kind);
 
 /// Whether a collective of this kind combines values.
-bool reduces(dist::CollectiveKind kind);
+bool reduces(CollectiveKind kind);
 
 /// Of an op that makes a dense buffer of its type with these sizes.
 mlir::LogicalResult verifyDenseBuffer(mlir::Operation *op, mlir::MemRefType type,

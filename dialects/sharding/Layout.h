@@ -18,12 +18,9 @@
 
 #include "dialects/sharding/DimSplit.h"
 #include "dialects/sharding/Mesh.h"
+#include "support/Reduction.h"
 
 namespace shardc {
-
-enum class Reduction : uint8_t { Sum, Avg, Min, Max, Prod };
-std::string_view reductionName(Reduction reduction);
-std::optional<Reduction> parseReduction(std::string_view name);
 
 enum class PlacementKind : uint8_t { Open, Replicate, Shard, Partial };
 

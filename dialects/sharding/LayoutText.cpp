@@ -7,19 +7,6 @@
 
 namespace shardc {
 
-static constexpr std::string_view kReductionNames[] = {"sum", "avg", "min", "max", "prod"};
-
-std::string_view reductionName(Reduction reduction) {
-  return kReductionNames[static_cast<size_t>(reduction)];
-}
-
-std::optional<Reduction> parseReduction(std::string_view name) {
-  for (size_t i = 0; i < std::size(kReductionNames); ++i)
-    if (kReductionNames[i] == name)
-      return static_cast<Reduction>(i);
-  return std::nullopt;
-}
-
 template <typename T> static std::string listText(const std::vector<T> &values) {
   std::string text = "[";
   for (size_t i = 0; i < values.size(); ++i)

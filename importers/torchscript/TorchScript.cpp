@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torchscript/TorchScript.h"
 
-#include "importers/Input.h"
 #include "importers/torch_export/import/ProgramImporter.h"
 #include "support/archive/TorchScriptArchive.h"
 
@@ -19,7 +18,7 @@
 
 using namespace mlir;
 
-namespace shardc {
+namespace shardc::torchscript {
 namespace {
 
 /// Seconds that the plugin may take; it limits its processor time itself.
@@ -59,8 +58,8 @@ public:
 std::string pluginPath() {
   if (std::optional<std::string> named = llvm::sys::Process::GetEnv("SHARDC_TORCHSCRIPT"))
     return *named;
-  llvm::SmallString<256> path(llvm::sys::fs::getMainExecutable(
-      nullptr, reinterpret_cast<void *>(&registerTorchScriptImporter)));
+  llvm::SmallString<256> path(
+      llvm::sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&getImporter)));
   llvm::sys::path::remove_filename(path);
   llvm::sys::path::append(path, "..", "lib", "shardc", "shardc-torchscript");
   llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
@@ -72,15 +71,13 @@ std::string describe(const TorchScriptArchive::Input &input) {
   std::string text;
   for (int64_t size : input.sizes)
     text += std::to_string(size) + "x";
-  std::string_view name = elementTypeName(input.type);
-  if (name == "bool")
-    return text + "i1";
-  return text + (name == "u8" ? "ui8" : std::string(name));
+  return text.append(factsOf(input.type).irName);
 }
 
 /// The program as JSON.
 std::optional<std::string> runPlugin(StringRef model, uint64_t modelBytes,
-                                     const TorchScriptArchive &archive, std::string &error) {
+                                     const TorchScriptArchive &archive,
+                                     ArrayRef<std::string> inputs, std::string &error) {
   std::string plugin = pluginPath();
   if (!llvm::sys::fs::can_execute(plugin)) {
     error = "reading TorchScript files needs the plugin " + plugin +
@@ -93,7 +90,7 @@ std::optional<std::string> runPlugin(StringRef model, uint64_t modelBytes,
     examples.push_back(std::to_string(position) + "=" + describe(input));
   std::string path = model.str();
   SmallVector<StringRef> arguments = {plugin, path};
-  for (const std::string &input : inputOptions().inputs)
+  for (const std::string &input : inputs)
     arguments.append({"--input", input});
   for (const std::string &example : examples)
     arguments.append({"--example", example});
@@ -128,7 +125,8 @@ std::string printable(std::string message) {
   return message;
 }
 
-OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
+OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &options,
+                             MLIRContext *context) {
   context
       ->loadDialect<aten::AtenDialect, dist::DistDialect, arith::ArithDialect, func::FuncDialect>();
   StringRef path = file.getBufferIdentifier();
@@ -148,20 +146,19 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
     error = "a TorchScript model must be given as a file, not through a pipe";
     return fail();
   }
-  std::optional<std::string> json = runPlugin(path, size, *archive, error);
+  std::optional<std::string> json = runPlugin(path, size, *archive, options.inputs, error);
   if (!json)
     return fail();
   std::optional<torch_export::ExportedProgram> program = torch_export::parseProgram(*json, error);
   if (!program)
     return fail();
-  torch_export::ImportOptions options{path.str(), inputOptions().groups};
-  return torch_export::importProgram(*program, *tensors, options, context);
+  return torch_export::importProgram(*program, *tensors, {path.str(), options.groups}, context);
 }
 
 } // namespace
 
-void registerTorchScriptImporter() {
-  registerImporter({"a TorchScript archive", accepts, import, /*readsInputSpecs=*/true});
+Importer getImporter() {
+  return {"a TorchScript archive", accepts, import, /*readsInputSpecs=*/true};
 }
 
-} // namespace shardc
+} // namespace shardc::torchscript

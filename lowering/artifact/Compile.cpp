@@ -2,73 +2,27 @@
 
 #include "lowering/artifact/Compile.h"
 
-#include "dialects/aten/passes/Passes.h"
 #include "dialects/exec/Exec.h"
-#include "lowering/artifact/MemoryLimit.h"
-#include "lowering/artifact/Object.h"
+#include "lowering/artifact/Link.h"
 #include "lowering/artifact/Tables.h"
-#include "lowering/cpu/Passes.h"
-#include "lowering/host/Passes.h"
-#include "lowering/linalg/Passes.h"
-#include "lowering/memory/Passes.h"
-#include "passes/collectives/verify/Sequence.h"
-#include "passes/verify/Passes.h"
+#include "lowering/host/HostCode.h"
+#include "lowering/target/Backend.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA1.h"
-#include "llvm/Target/TargetMachine.h"
-
-#include <set>
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::artifact;
 
-void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketForm,
-                                   ArrayRef<std::string> memorySizes) {
-  pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
-  pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
-  pm.addPass(createFormKernels());
-  pm.addPass(memory::createAssignBuffers());
-  memory::PackBucketsOptions buckets;
-  buckets.form = bucketForm;
-  pm.addPass(memory::createPackBuckets(buckets));
-  pm.addPass(memory::createMergeKernels());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-  pm.addPass(memory::createPlanArena());
-  memory::AccountMemoryOptions account;
-  account.sizes.assign(memorySizes.begin(), memorySizes.end());
-  pm.addPass(memory::createAccountMemory(account));
-  OpPassManager &kernels = pm.nest<func::FuncOp>();
-  kernels.addPass(createAtenToLinalg());
-  kernels.addPass(createFuseKernelOps());
-  cpu::buildKernelPipeline(pm);
-  cpu::buildLlvmPipeline(pm);
-  pm.addPass(host::createEmitProgram());
-  pm.addPass(createVerifyStage({Stage::Lowered}));
-}
-
-void shardc::registerLowerCpuPipeline() {
-  PassPipelineRegistration<>("shardc-lower-cpu",
-                             "local or scheduled -> lowered: kernels, memory, LLVM's dialect",
-                             [](OpPassManager &pm) { buildLowerCpuPipeline(pm); });
-}
-
 namespace {
 
 class Compiler {
 public:
-  Compiler(ModuleOp module, const CompileOptions &options, StringRef path)
+  Compiler(ModuleOp module, const ArtifactOptions &options, StringRef path)
       : module(module), options(options), path(path) {}
 
   LogicalResult run();
@@ -78,23 +32,14 @@ private:
     emitError(module.getLoc()) << llvm::toString(std::move(error));
     return failure();
   }
-  LogicalResult lower();
-  llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::TargetMachine &machine);
   void collectFacts();
 
   ModuleOp module;
-  const CompileOptions &options;
+  const ArtifactOptions &options;
   StringRef path;
-  cpu::Target target;
   llvm::StringMap<VariantFacts> variants;
   bool usesBlas = false;
 };
-
-LogicalResult Compiler::lower() {
-  PassManager pm(module.getContext());
-  buildLowerCpuPipeline(pm, options.bucketForm, options.memorySizes);
-  return pm.run(module);
-}
 
 /// What the pipeline noted at the functions.
 void Compiler::collectFacts() {
@@ -112,44 +57,6 @@ void Compiler::collectFacts() {
   usesBlas = module->hasAttr(exec::kUsesBlasAttr);
 }
 
-/// For the processor, and without what only programs need that throw or trap.
-void setTargetAttributes(llvm::Module &code, const cpu::Target &target) {
-  for (llvm::Function &function : code) {
-    if (function.isDeclaration())
-      continue;
-    function.addFnAttr("target-cpu", target.cpu);
-    function.addFnAttr("target-features", target.features);
-    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
-    function.addFnAttr("frame-pointer", "none");
-    function.addFnAttr(llvm::Attribute::NoUnwind);
-  }
-}
-
-llvm::Expected<llvm::SmallVector<char, 0>> Compiler::emitCode(llvm::TargetMachine &machine) {
-  registerBuiltinDialectTranslation(*module.getContext());
-  registerLLVMDialectTranslation(*module.getContext());
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, options.name);
-  if (!code)
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "the lowered program could not be translated to LLVM IR");
-  for (llvm::Function &function : code->functions()) {
-    if (function.isDeclaration())
-      continue;
-    bool called = module.lookupSymbol(function.getName()) &&
-                  (module.lookupSymbol(function.getName())->hasAttr(exec::kEntryAttr) ||
-                   module.lookupSymbol(function.getName())->hasAttr(exec::kPlanAttr));
-    if (called)
-      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
-    else
-      function.setLinkage(llvm::GlobalValue::InternalLinkage);
-  }
-  if (llvm::GlobalVariable *table = code->getGlobalVariable("shardc_collectives"))
-    table->setVisibility(llvm::GlobalValue::HiddenVisibility);
-  setTargetAttributes(*code, target);
-  return emitObject(*code, machine);
-}
-
 std::string hashOf(StringRef bytes) {
   return llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(bytes)), /*LowerCase=*/true)
       .substr(0, 16);
@@ -162,73 +69,66 @@ std::string textOf(Attribute attribute) {
   return text;
 }
 
-/// The hashes of the functions' collective sequences, from the form that all ranks share; empty
-/// where nobody has verified them. (Variants of one function have one.)
-std::string verifiedSequences(ModuleOp module) {
-  std::set<std::string> hashes;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (auto hash = function->getAttrOfType<StringAttr>(kSequenceHashAttr))
-      hashes.insert(hash.str());
-  return llvm::join(hashes, " ");
-}
-
 LogicalResult Compiler::run() {
-  llvm::Expected<cpu::Target> resolved = cpu::resolveTarget(options.target);
-  if (!resolved)
-    return fail(resolved.takeError());
-  target = std::move(*resolved);
-  FailureOr<ProgramDescription> program = describeProgram(module, options.name, options.constants);
+  FailureOr<ProgramDescription> program = readDescription(module);
   if (failed(program))
     return failure();
-  if (options.predicted)
-    for (EntryDescription &entry : program->entries)
-      entry.predicted = options.predicted(entry.name);
-  std::string sequences = verifiedSequences(module);
-  if (failed(lower()))
-    return failure();
-  if (options.onStage)
-    options.onStage(module, "lowered");
+  program->name = options.name;
+  for (ParameterDescription &parameter : program->parameters)
+    if (parameter.isConstant && options.constants)
+      parameter.constant = options.constants(parameter.names.front());
   collectFacts();
-  if (failed(checkMemoryLimit(module, *program, options.memoryLimit, options.memorySizes)))
+  // What the passes saw, from the module itself.
+  auto found = target::backendOf(module);
+  if (failed(found))
     return failure();
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = cpu::createTargetMachine(target);
-  if (!machine)
-    return fail(machine.takeError());
-  llvm::Expected<llvm::SmallVector<char, 0>> code = emitCode(**machine);
-  if (!code)
-    return fail(code.takeError());
+  const auto &[backend, target] = *found;
+  llvm::Expected<target::Processor> processor = backend->hostProcessor(target);
+  if (!processor)
+    return fail(processor.takeError());
+  llvm::Expected<llvm::json::Object> described = backend->describe(target);
+  if (!described)
+    return fail(described.takeError());
+  llvm::Expected<std::vector<target::ObjectCode>> objects =
+      backend->serialize(module, target, options.name);
+  if (!objects)
+    return fail(objects.takeError());
 
   CompiledFacts facts;
-  facts.target = &target;
+  facts.target = std::move(*described);
+  facts.target["kind"] = target.kind;
   facts.tool = options.tool;
   facts.usesBlas = usesBlas;
+  std::string sequences = program->sequenceHashes;
   if (sequences.empty())
     sequences = textOf(module->getAttr(exec::kCollectivesAttr));
   facts.sequenceHash = hashOf(sequences);
   facts.arenaBytes = [&](StringRef variant) { return variants[variant].arenaBytes; };
   // The hash covers code and description; the tables follow from both.
-  std::string description = manifestJson(*program, facts);
-  facts.artifactHash = hashOf(description + std::string(code->data(), code->size()));
+  std::string contents = manifestJson(*program, facts);
+  for (const target::ObjectCode &object : *objects)
+    contents.append(object.data(), object.size());
+  facts.artifactHash = hashOf(contents);
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> tables =
-      buildTables(context, module, *program, variants, manifestJson(*program, facts));
-  setTargetAttributes(*tables, target);
-  llvm::Expected<llvm::SmallVector<char, 0>> data = emitObject(*tables, **machine);
+      buildTables(context, module, *program, variants, target.limits.bufferAlignment,
+                  manifestJson(*program, facts));
+  llvm::Expected<target::ObjectCode> data = host::emitObject(*tables, *processor);
   if (!data)
     return fail(data.takeError());
+  objects->push_back(std::move(*data));
 
-  llvm::SmallVector<char, 0> objects[] = {std::move(*code), std::move(*data)};
   LinkOptions link;
   link.exported.push_back("shardrt_query");
   link.soname = llvm::sys::path::filename(path).str();
-  if (llvm::Error error = linkSharedObject(objects, path, link))
+  if (llvm::Error error = linkSharedObject(*objects, path, link))
     return fail(std::move(error));
   return success();
 }
 
 } // namespace
 
-LogicalResult shardc::compileToSharedObject(ModuleOp module, const CompileOptions &options,
-                                            StringRef path) {
+LogicalResult shardc::writeArtifact(ModuleOp module, const ArtifactOptions &options,
+                                    StringRef path) {
   return Compiler(module, options, path).run();
 }

@@ -33,9 +33,9 @@ static_assert(sizeof(shardrt_manifest) == 2 * 4 + 3 * 8);
 class Builder {
 public:
   Builder(llvm::LLVMContext &context, ModuleOp lowered, const ProgramDescription &program,
-          const llvm::StringMap<VariantFacts> &variants)
+          const llvm::StringMap<VariantFacts> &variants, uint64_t alignment)
       : context(context), lowered(lowered), program(program), variants(variants),
-        module(std::make_unique<llvm::Module>("tables", context)),
+        alignment(alignment), module(std::make_unique<llvm::Module>("tables", context)),
         pointer(llvm::PointerType::get(context, 0)) {}
 
   std::unique_ptr<llvm::Module> run(StringRef manifest);
@@ -71,6 +71,7 @@ private:
   ModuleOp lowered;
   const ProgramDescription &program;
   const llvm::StringMap<VariantFacts> &variants;
+  llvm::Align alignment;
   std::unique_ptr<llvm::Module> module;
   llvm::PointerType *pointer;
   llvm::StringMap<Constant *> strings;
@@ -138,41 +139,9 @@ Constant *Builder::groups() {
   return array(list);
 }
 
-uint32_t codeOf(dist::CollectiveKind kind) {
-  switch (kind) {
-  case dist::CollectiveKind::AllGather:
-    return SHARDRT_ALL_GATHER;
-  case dist::CollectiveKind::AllReduce:
-    return SHARDRT_ALL_REDUCE;
-  case dist::CollectiveKind::ReduceScatter:
-    return SHARDRT_REDUCE_SCATTER;
-  case dist::CollectiveKind::AllToAll:
-    return SHARDRT_ALL_TO_ALL;
-  case dist::CollectiveKind::Broadcast:
-    return SHARDRT_BROADCAST;
-  case dist::CollectiveKind::Permute:
-    return SHARDRT_PERMUTE;
-  }
-  llvm_unreachable("all kinds are covered");
-}
-
 uint32_t reductionOf(Attribute attribute) {
   auto reduction = dyn_cast_or_null<dist::ReductionAttr>(attribute);
-  if (!reduction)
-    return SHARDRT_REDUCE_NONE;
-  switch (reduction.getValue()) {
-  case Reduction::Sum:
-    return SHARDRT_SUM;
-  case Reduction::Avg:
-    return SHARDRT_AVG;
-  case Reduction::Min:
-    return SHARDRT_MIN;
-  case Reduction::Max:
-    return SHARDRT_MAX;
-  case Reduction::Prod:
-    return SHARDRT_PROD;
-  }
-  return SHARDRT_REDUCE_NONE;
+  return reduction ? runtimeCodeOf(reduction.getValue()) : uint32_t(SHARDRT_REDUCE_NONE);
 }
 
 Constant *Builder::collectives() {
@@ -183,7 +152,7 @@ Constant *Builder::collectives() {
     auto integers = [&](StringRef name) {
       return cast<DenseI64ArrayAttr>(fields.get(name)).asArrayRef();
     };
-    dist::CollectiveKind kind = cast<exec::CollectiveKindAttr>(fields.get("kind")).getValue();
+    CollectiveKind kind = cast<exec::CollectiveKindAttr>(fields.get("kind")).getValue();
     SmallVector<Constant *> operands;
     auto types = cast<ArrayAttr>(fields.get("types"));
     for (auto [i, type] : llvm::enumerate(types)) {
@@ -197,9 +166,9 @@ Constant *Builder::collectives() {
     list.push_back(
         structure({string(cast<StringAttr>(fields.get("name")).getValue()),
                    string(cast<StringAttr>(fields.get("location")).getValue()), array(operands),
-                   uint32s(pairs), i32(codeOf(kind)), i32(reductionOf(fields.get("reduction"))),
-                   i32(integer("group")), i32(operands.size()), i32(integer("root")),
-                   i32(pairs.size() / 2), i64(0)}));
+                   uint32s(pairs), i32(runtimeCodeOf(kind)),
+                   i32(reductionOf(fields.get("reduction"))), i32(integer("group")),
+                   i32(operands.size()), i32(integer("root")), i32(pairs.size() / 2), i64(0)}));
   }
   if (list.empty())
     return null();
@@ -255,7 +224,7 @@ Constant *Builder::constants() {
     StringRef bytes(parameter.constant->data(), parameter.constant->size());
     Constant *data = llvm::ConstantDataArray::getString(context, bytes, /*AddNull=*/false);
     auto *variable = cast<llvm::GlobalVariable>(global(data));
-    variable->setAlignment(llvm::Align(64));
+    variable->setAlignment(alignment);
     list.push_back(structure({string(parameter.names.front()), variable, array(extents),
                               i64(bytes.size()), i32(parameter.type), i32(extents.size())}));
   }
@@ -289,8 +258,8 @@ std::unique_ptr<llvm::Module> Builder::run(StringRef manifest) {
 std::unique_ptr<llvm::Module> buildTables(llvm::LLVMContext &context, ModuleOp lowered,
                                           const ProgramDescription &program,
                                           const llvm::StringMap<VariantFacts> &variants,
-                                          StringRef manifest) {
-  return Builder(context, lowered, program, variants).run(manifest);
+                                          uint64_t alignment, StringRef manifest) {
+  return Builder(context, lowered, program, variants, alignment).run(manifest);
 }
 
 } // namespace shardc::artifact

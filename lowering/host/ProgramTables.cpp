@@ -18,7 +18,7 @@ std::string nameOf(Operation *op) {
     return launch.getName().value_or(launch.getKernel()).str();
   if (auto gemm = dyn_cast<exec::GemmOp>(op))
     return gemm.getName().value_or("gemm").str();
-  return dist::stringifyCollectiveKind(cast<exec::CollectiveCallInterface>(op).getKind()).str();
+  return std::string(nameOf(cast<exec::CollectiveCallInterface>(op).getKind()));
 }
 
 SmallVector<NamedAttribute> describe(exec::CollectiveCallInterface op) {

@@ -99,7 +99,7 @@ struct Lowering {
     NumberLists lists;
     SmallVector<Value> inputs, outputs;
     SmallVector<int64_t> gatherDims, scatterDims;
-    dist::CollectiveKind kind = op.getCollectiveKind();
+    CollectiveKind kind = op.getCollectiveKind();
     SmallVector<dist::TensorSizes> given = dist::getTensorSizes(op);
     for (unsigned i = 0; i < op.getTensors().size(); ++i) {
       Value tensor = op.getTensors()[i];
@@ -122,7 +122,7 @@ struct Lowering {
       if (scatter >= 0)
         result[scatter] =
             resultExtent(type.getDimSize(scatter), scatterTable, input.sizes[scatter]);
-      if (kind == dist::CollectiveKind::Permute && gather >= 0 &&
+      if (kind == CollectiveKind::Permute && gather >= 0 &&
           ShapedType::isDynamic(type.getDimSize(gather)))
         return op.emitOpError("gives a rank an extent that depends on who sends: run "
                               "dist-specialize before lowering");

@@ -2,6 +2,7 @@
 
 #include "passes/collectives/Passes.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "passes/collectives/simplify/Pairs.h"
 #include "passes/collectives/simplify/Rules.h"
 #include "passes/cost/core/TargetDescription.h"
@@ -48,7 +49,7 @@ struct SimplifyCollectives : shardc::impl::SimplifyCollectivesBase<SimplifyColle
 
   LogicalResult simplify(func::FuncOp function, const cost::CostModel &model) {
     // Without known ranks there are still groups with names.
-    RankValues ranks(findMesh(function).value_or(Mesh()), &getContext());
+    RankValues ranks(dist::findMesh(function).value_or(Mesh()), &getContext());
     Uniformity uniformity(ranks);
     SimplifyContext around{ranks, uniformity, model};
     SimplifyCounts counts{numGatherSlices,

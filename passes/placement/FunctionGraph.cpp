@@ -398,7 +398,7 @@ FailureOr<FunctionGraph> buildFunctionGraph(func::FuncOp function, const Mesh &m
   return Builder(function, mesh).run();
 }
 
-FailureOr<Mesh> findMesh(func::FuncOp function) {
+FailureOr<Mesh> requireMesh(func::FuncOp function) {
   auto module = function->getParentOfType<ModuleOp>();
   auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr) : dist::MeshAttr();
   if (mesh)

@@ -39,7 +39,7 @@ struct FunctionGraph {
 mlir::FailureOr<FunctionGraph> buildFunctionGraph(mlir::func::FuncOp function, const Mesh &mesh);
 
 /// The mesh on the module around `function`; an error is reported where there is none.
-mlir::FailureOr<Mesh> findMesh(mlir::func::FuncOp function);
+mlir::FailureOr<Mesh> requireMesh(mlir::func::FuncOp function);
 
 /// Emits remarks and errors of the core where they belong in the model. Fails if there was an
 /// error.

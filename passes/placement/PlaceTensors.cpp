@@ -122,7 +122,7 @@ public:
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;
-    FailureOr<Mesh> mesh = findMesh(getOperation());
+    FailureOr<Mesh> mesh = requireMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
     FailureOr<FunctionGraph> function = buildFunctionGraph(getOperation(), *mesh);
@@ -132,7 +132,7 @@ public:
     if (failed(propagation))
       return signalPassFailure();
     PlacedGraph placed = place(function->graph, *propagation);
-    if (!wishes)
+    if (!preferences)
       llvm::erase_if(placed.remarks,
                      [](const Remark &r) { return r.kind == Remark::Kind::Unfollowed; });
     if (failed(report(*function, placed.remarks, placed.errors)))

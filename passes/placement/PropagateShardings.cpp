@@ -22,7 +22,7 @@ public:
     func::FuncOp entry = getOperation();
     if (entry.isExternal())
       return;
-    FailureOr<Mesh> mesh = findMesh(entry);
+    FailureOr<Mesh> mesh = requireMesh(entry);
     if (failed(mesh))
       return signalPassFailure();
     // What an earlier run left says nothing: annotations do.

@@ -89,28 +89,22 @@ public:
   using PlanRedistributionsBase::PlanRedistributionsBase;
 
   void runOnOperation() override {
-    if (planner != "greedy") {
-      getOperation().emitError("no planner is called '") << planner << "'; there is: greedy";
-      return signalPassFailure();
-    }
-    std::unique_ptr<RedistributePlanner> steps = makeGreedyRedistributePlanner();
     SmallVector<RedistributeOp> all;
     getOperation().walk([&](RedistributeOp op) { all.push_back(op); });
     bool allPlanned = true;
     for (RedistributeOp op : all)
-      allPlanned &= succeeded(plan(op, *steps));
+      allPlanned &= succeeded(plan(op));
     if (!allPlanned)
       signalPassFailure();
   }
 
 private:
-  LogicalResult plan(RedistributeOp op, const RedistributePlanner &steps) {
+  LogicalResult plan(RedistributeOp op) {
     auto type = cast<RankedTensorType>(op.getInput().getType());
     LayoutAttr from = op.getSourceLayout(), to = op.getTargetLayout();
     if (!from || !to)
       return op.emitOpError("has a tensor without layout");
-    RedistributePlan plan =
-        steps.plan(from.getValue(), to.getValue(), type.getShape(), bytesOf(type.getElementType()));
+    RedistributePlan plan = planRedistribution(from.getValue(), to.getValue(), type.getShape());
     for (const std::string &error : plan.errors)
       op.emitOpError() << error;
     if (!plan.errors.empty())

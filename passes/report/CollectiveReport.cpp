@@ -27,18 +27,18 @@ CollectiveRecord record(dist::CollectiveOpInterface op) {
   for (unsigned t = 0; t < r.tensors; ++t) {
     double sent = bytesOf(op.getOperandType(t));
     switch (r.kind) {
-    case dist::CollectiveKind::AllReduce:
+    case CollectiveKind::AllReduce:
       r.bytesPerRank += 2 * ring * sent;
       break;
-    case dist::CollectiveKind::AllGather:
+    case CollectiveKind::AllGather:
       r.bytesPerRank += ring * bytesOf(op.getResultTensorType(t));
       break;
-    case dist::CollectiveKind::ReduceScatter:
-    case dist::CollectiveKind::AllToAll:
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllToAll:
       r.bytesPerRank += ring * sent;
       break;
-    case dist::CollectiveKind::Broadcast:
-    case dist::CollectiveKind::Permute:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::Permute:
       r.bytesPerRank += sent;
       break;
     }
@@ -137,7 +137,7 @@ std::vector<ReportRemark> remarksOf(const CollectiveReport &report) {
   std::vector<ReportRemark> remarks;
   for (const CollectiveRecord &r : report.collectives)
     if (auto reason = r.alone ? r.alone.getAs<StringAttr>("reason") : StringAttr())
-      remarks.push_back({(dist::stringifyCollectiveKind(r.kind) + " over " + r.group +
+      remarks.push_back({(StringRef(nameOf(r.kind)) + " over " + r.group +
                           " is in no bucket: " + reason.getValue())
                              .str(),
                          r.module, r.location});

@@ -58,7 +58,7 @@ llvm::json::Object toJson(const EntryReport &entry) {
 }
 
 llvm::json::Object toJson(const CollectiveRecord &r) {
-  llvm::json::Object json{{"kind", dist::stringifyCollectiveKind(r.kind)},
+  llvm::json::Object json{{"kind", StringRef(nameOf(r.kind))},
                           {"group", r.group},
                           {"group_size", r.groupSize},
                           {"count", 1},
@@ -85,12 +85,10 @@ llvm::json::Object totalsOf(const CollectiveReport &report) {
     double bytes = 0;
   };
   llvm::MapVector<StringRef, Total> totals;
-  for (auto kind : {dist::CollectiveKind::AllReduce, dist::CollectiveKind::AllGather,
-                    dist::CollectiveKind::ReduceScatter, dist::CollectiveKind::AllToAll,
-                    dist::CollectiveKind::Broadcast, dist::CollectiveKind::Permute})
-    totals[dist::stringifyCollectiveKind(kind)];
+  for (const CollectiveKindFacts &kind : collectiveKinds)
+    totals[StringRef(kind.name)];
   for (const CollectiveRecord &r : report.collectives) {
-    Total &total = totals[dist::stringifyCollectiveKind(r.kind)];
+    Total &total = totals[StringRef(nameOf(r.kind))];
     total.count += 1;
     total.tensors += r.tensors;
     total.bytes += r.bytesPerRank;

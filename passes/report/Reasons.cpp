@@ -80,18 +80,18 @@ std::string explainCollective(dist::CollectiveOpInterface op) {
                          ? ""
                          : " (and " + std::to_string(op.getTensors().size() - 1) + " more tensors)";
   switch (op.getCollectiveKind()) {
-  case dist::CollectiveKind::AllReduce:
+  case CollectiveKind::AllReduce:
     return partial + " of " + from + more + "; " + to + " needs the total";
-  case dist::CollectiveKind::ReduceScatter:
+  case CollectiveKind::ReduceScatter:
     return partial + " of " + from + more + "; " + to + " takes shards of dim " + split;
-  case dist::CollectiveKind::AllGather:
+  case CollectiveKind::AllGather:
     return "shards of dim " + concat + " of " + from + more + "; " + to + " needs all of it";
-  case dist::CollectiveKind::AllToAll:
+  case CollectiveKind::AllToAll:
     return "shards of dim " + concat + " of " + from + more + "; " + to + " takes shards of dim " +
            split;
-  case dist::CollectiveKind::Broadcast:
+  case CollectiveKind::Broadcast:
     return "one rank has " + from + more + "; " + to + " needs it on all";
-  case dist::CollectiveKind::Permute:
+  case CollectiveKind::Permute:
     return "parts of " + from + more + " move between ranks; " + to + " needs them";
   }
   return "";

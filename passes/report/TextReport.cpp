@@ -89,7 +89,7 @@ struct Line {
 };
 
 std::string kindOf(const CollectiveRecord &r) {
-  std::string kind = dist::stringifyCollectiveKind(r.kind).str();
+  std::string kind(nameOf(r.kind));
   return r.reduction.empty() ? kind : kind + " " + r.reduction;
 }
 

@@ -17,7 +17,8 @@ using namespace mlir;
 using namespace shardc;
 
 StringRef shardc::stringifyStage(Stage stage) {
-  constexpr StringLiteral names[] = {"imported", "placed", "local", "scheduled", "lowered"};
+  constexpr StringLiteral names[] = {"imported",    "placed",  "local",  "scheduled",
+                                     "specialized", "planned", "lowered"};
   return names[static_cast<size_t>(stage)];
 }
 
@@ -32,6 +33,14 @@ struct Vocabulary {
            llvm::is_contained(ops, name.getStringRef());
   }
 };
+
+bool isInFlight(ModuleOp module) {
+  return module
+      .walk([](dist::CollectiveOpInterface op) {
+        return op.isAsync() ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
 
 class StageVerifier {
 public:
@@ -66,7 +75,7 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
       "dist.extent",     "dist.all_gather", "dist.all_reduce", "dist.reduce_scatter",
       "dist.all_to_all", "dist.broadcast",  "dist.permute",    "dist.wait"};
   static constexpr StringLiteral llvmDialects[] = {"llvm"};
-  static constexpr StringLiteral lowered[] = {"builtin.module", "gpu.binary"};
+  static constexpr StringLiteral lowered[] = {"builtin.module"};
   switch (stage) {
   case Stage::Imported:
     return {tensorDialects, imported};
@@ -75,7 +84,10 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
   case Stage::Local:
     return {tensorDialects, ArrayRef(local).drop_back()};
   case Stage::Scheduled:
+  case Stage::Specialized: // looked at as local or scheduled
     return {tensorDialects, local};
+  case Stage::Planned:
+    break; // checkPlanned: what a function may have depends on what it is
   case Stage::Lowered:
     return {llvmDialects, lowered};
   }
@@ -130,7 +142,7 @@ void StageVerifier::checkNoShardings(FunctionOpInterface function) {
   if (left)
     violations.add(function.getLoc(),
                    "an argument or result with a 'dist.sharding' in the stage \"" +
-                       stringifyStage(stage) + "\": dist-place takes it off");
+                       stringifyStage(stage) + "\": dist-place removes it");
 }
 
 void StageVerifier::check(Operation *op) {
@@ -138,7 +150,7 @@ void StageVerifier::check(Operation *op) {
     return violations.add(op, "is no op of the stage \"" + stringifyStage(stage) + "\"");
   if (stage != Stage::Imported && op->getDiscardableAttr(dist::kShardingAttr))
     violations.add(op, "has a 'dist.sharding' in the stage \"" + stringifyStage(stage) +
-                           "\": dist-place takes it off");
+                           "\": dist-place removes it");
   for (Value result : op->getResults())
     checkValue(result);
   for (Region &region : op->getRegions())
@@ -154,10 +166,17 @@ void StageVerifier::check(Operation *op) {
 }
 
 LogicalResult StageVerifier::verify(ModuleOp module, StageStatistics &statistics) {
-  module->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    check(op);
-    ++statistics.ops;
-  });
+  if (stage == Stage::Specialized) {
+    checkSpecialized(module, violations);
+    stage = isInFlight(module) ? Stage::Scheduled : Stage::Local;
+  }
+  if (stage == Stage::Planned)
+    checkPlanned(module, violations, statistics);
+  else
+    module->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      check(op);
+      ++statistics.ops;
+    });
   statistics.rules += ruleChecks.getNumDistinct();
   return violations.report();
 }
@@ -179,6 +198,8 @@ struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
     return Pass::initializeOptions(bare ? ("stage=" + options).str() : options.str(), errorHandler);
   }
 
+  Stage stageToCheck() const { return stage; }
+
   void runOnOperation() override {
     StageStatistics statistics;
     Stage checked = stage;
@@ -188,15 +209,14 @@ struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
       signalPassFailure();
     numOps += statistics.ops;
     numRules += statistics.rules;
+    numUnproven += statistics.unproven;
     markAllAnalysesPreserved();
-  }
-
-  static bool isInFlight(ModuleOp module) {
-    return module
-        .walk([](dist::CollectiveOpInterface op) {
-          return op.isAsync() ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
   }
 };
 } // namespace
+
+std::optional<Stage> shardc::stageCheckedBy(const Pass &pass) {
+  if (pass.getTypeID() != TypeID::get<VerifyStage>())
+    return std::nullopt;
+  return static_cast<const VerifyStage &>(pass).stageToCheck();
+}

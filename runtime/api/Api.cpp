@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The C ABI (shardrt.h): arguments are checked for null, exceptions become errors.
-#include "runtime/api/Handles.h"
+#include "runtime/comm/Endpoint.h"
 #include "runtime/manifest/ArtifactFile.h"
 #include "runtime/model/Model.h"
 #include "runtime/model/Trace.h"
@@ -17,6 +17,11 @@ struct shardrt_model {
   shardrt_model(const shardrt_manifest &manifest, const shardrt_config &config)
       : model(manifest, config) {}
   Model model;
+};
+
+struct shardrt_error {
+  shardrt_status status;
+  std::string message;
 };
 
 struct shardrt_artifact {

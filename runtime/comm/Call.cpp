@@ -2,6 +2,8 @@
 #include "runtime/comm/Call.h"
 
 #include "runtime/support/Types.h"
+#include "support/CollectiveKind.h"
+#include "support/Reduction.h"
 
 #include <algorithm>
 #include <cstring>
@@ -172,15 +174,30 @@ int64_t CollectiveCall::fullBytes() const {
   return bytes;
 }
 
+static_assert(runtimeCodeOf(CollectiveKind::AllGather) == SHARDRT_ALL_GATHER &&
+              runtimeCodeOf(CollectiveKind::AllReduce) == SHARDRT_ALL_REDUCE &&
+              runtimeCodeOf(CollectiveKind::ReduceScatter) == SHARDRT_REDUCE_SCATTER &&
+              runtimeCodeOf(CollectiveKind::AllToAll) == SHARDRT_ALL_TO_ALL &&
+              runtimeCodeOf(CollectiveKind::Broadcast) == SHARDRT_BROADCAST &&
+              runtimeCodeOf(CollectiveKind::Permute) == SHARDRT_PERMUTE);
+
 const char *kindName(uint32_t kind) {
-  constexpr const char *names[] = {"?",          "all_gather", "all_reduce", "reduce_scatter",
-                                   "all_to_all", "broadcast",  "permute"};
-  return names[kind <= SHARDRT_PERMUTE ? kind : 0];
+  std::optional<CollectiveKind> known = collectiveKindFromRuntime(kind);
+  return known ? nameOf(*known).data() : "?"; // a literal: it ends with a zero
 }
 
+static_assert(runtimeCodeOf(Reduction::Sum) == SHARDRT_SUM &&
+              runtimeCodeOf(Reduction::Avg) == SHARDRT_AVG &&
+              runtimeCodeOf(Reduction::Min) == SHARDRT_MIN &&
+              runtimeCodeOf(Reduction::Max) == SHARDRT_MAX &&
+              runtimeCodeOf(Reduction::Prod) == SHARDRT_PROD);
+
 const char *reductionName(uint32_t reduction) {
-  constexpr const char *names[] = {"none", "sum", "avg", "min", "max", "prod"};
-  return reduction <= SHARDRT_PROD ? names[reduction] : "?";
+  if (reduction == SHARDRT_REDUCE_NONE)
+    return "none";
+  return reduction <= SHARDRT_PROD
+             ? reductionNames[reduction - runtimeCodeOf(Reduction::Sum)].data()
+             : "?";
 }
 
 std::string describe(const shardrt_collective &collective) {

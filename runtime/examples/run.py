@@ -26,8 +26,7 @@ class Config(C.Structure):
     _fields_ = [("struct_bytes", C.c_uint64), ("world_size", C.c_int32), ("rank", C.c_int32),
                 ("communicator", C.c_void_p), ("timeout_s", C.c_double), ("threads", C.c_int32),
                 ("log_level", C.c_int32), ("log", C.c_void_p), ("log_context", C.c_void_p), ("alloc", C.c_void_p),
-                ("free", C.c_void_p), ("alloc_context", C.c_void_p), ("flags", C.c_uint32), ("device", C.c_int32),
-                ("stream", C.c_void_p)]
+                ("free", C.c_void_p), ("alloc_context", C.c_void_p), ("flags", C.c_uint32), ("reserved", C.c_uint32)]
 
 
 class Tensor(C.Structure):

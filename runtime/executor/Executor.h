@@ -13,6 +13,8 @@
 
 namespace shardc::rt {
 
+class WriteCheck;
+
 /// What an executor gets from the model that owns it. Everything but `config` outlives it.
 struct ExecutorContext {
   const Manifest &manifest;
@@ -54,6 +56,10 @@ public:
   virtual void collective(const shardrt_collective &collective, Group &group, uint64_t number,
                           const shardrt_collective_tensor &tensor) = 0;
 
+  /// Lets `check` attach itself to the frame of every run from now on; null: no longer. False if
+  /// the program's memory cannot be looked at between ops.
+  virtual bool observe(WriteCheck *) { return false; }
+
   /// After a failure, when the world was told: ends what is in flight. Returns the last collectives
   /// of this rank, one on each line, or nothing.
   virtual std::string giveUp() = 0;
@@ -78,7 +84,7 @@ struct ExecutorKind {
 /// The kinds of targets that can run.
 class ExecutorRegistry {
 public:
-  /// What the library has (Registry.cpp lists it).
+  /// What the library has (runtime/model/ExecutorRegistry.cpp lists it).
   static const ExecutorRegistry &builtIn();
 
   /// Replaces a kind of the same name.

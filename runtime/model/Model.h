@@ -4,7 +4,7 @@
 #ifndef SHARDC_RUNTIME_MODEL_MODEL_H
 #define SHARDC_RUNTIME_MODEL_MODEL_H
 
-#include "runtime/api/Handles.h"
+#include "runtime/comm/Endpoint.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Binding.h"
@@ -94,6 +94,7 @@ private:
   const Log log;
   const double timeout;
   const bool usesCollectives;               ///< of more than one rank
+  const bool checksMemory;                  ///< SHARDRT_CHECK_MEMORY
   const std::shared_ptr<Endpoint> endpoint; ///< of an own world of one, if none was given
   Communicator &communicator;
   const std::optional<shardc::Coordinate> coordinate;

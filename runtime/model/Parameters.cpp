@@ -137,11 +137,6 @@ private:
 
 namespace {
 
-/// 0 for element types that no program uses.
-shardrt_type typeOf(shardc::ElementType type) {
-  return typeFromName(shardc::elementTypeName(type));
-}
-
 std::string storedText(const shardc::StoredTensor &tensor) {
   std::string text = std::string(shardc::elementTypeName(tensor.type)) + "[";
   for (size_t d = 0; d < tensor.sizes.size(); ++d)
@@ -151,7 +146,7 @@ std::string storedText(const shardc::StoredTensor &tensor) {
 
 ParameterSource sourceOf(const shardc::StoredTensor &tensor) {
   ParameterSource source;
-  source.type = typeOf(tensor.type);
+  source.type = shardc::runtimeCodeOf(tensor.type);
   source.extents = tensor.sizes;
   source.strides = tensor.strides;
   source.data = tensor.storage.data() + tensor.offset * int64_t(shardc::byteWidth(tensor.type));
@@ -223,7 +218,7 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
       if (!tensor->hasData())
         builder.problems.add(name + ": the file has its shape but no data (exported without "
                                     "weights)");
-      else if (typeOf(tensor->type) == 0)
+      else if (shardc::runtimeCodeOf(tensor->type) == 0)
         builder.problems.add(name + ": it is " + storedText(*tensor) + ", expected " +
                              shapeText(spec.type, spec.extents()));
       else if (first)

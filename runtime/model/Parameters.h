@@ -5,8 +5,8 @@
 #define SHARDC_RUNTIME_MODEL_PARAMETERS_H
 
 #include "runtime/executor/ProgramMemory.h"
+#include "runtime/executor/Slice.h"
 #include "runtime/manifest/Manifest.h"
-#include "runtime/model/Slice.h"
 #include "support/archive/TensorStore.h"
 
 namespace shardc::rt {

@@ -1,33 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/support/Types.h"
 
+#include "support/ElementType.h"
+
+#include <array>
 #include <iterator>
 
 namespace shardc::rt {
 
 namespace {
-struct TypeInfo {
-  const char *name;
-  int64_t bytes;
-};
-// Indexed by shardrt_type.
-constexpr TypeInfo types[] = {{"?", 0},    {"f32", 4}, {"f64", 8}, {"f16", 2},
-                              {"bf16", 2}, {"i64", 8}, {"i32", 4}, {"i16", 2},
-                              {"i8", 1},   {"u8", 1},  {"bool", 1}};
-constexpr shardrt_type lastType = SHARDRT_BOOL;
-static_assert(sizeof(types) / sizeof(types[0]) == lastType + 1);
+/// The row of each shardrt_type; index 0 is for unknown ones.
+constexpr std::array<const ElementTypeFacts *, SHARDRT_BOOL + 1> types = [] {
+  std::array<const ElementTypeFacts *, SHARDRT_BOOL + 1> rows{};
+  for (const ElementTypeFacts &row : elementTypes)
+    if (row.runtimeCode != 0)
+      rows[row.runtimeCode] = &row;
+  return rows;
+}();
+static_assert(runtimeCodeOf(ElementType::F32) == SHARDRT_F32 &&
+              runtimeCodeOf(ElementType::F64) == SHARDRT_F64 &&
+              runtimeCodeOf(ElementType::F16) == SHARDRT_F16 &&
+              runtimeCodeOf(ElementType::BF16) == SHARDRT_BF16 &&
+              runtimeCodeOf(ElementType::I64) == SHARDRT_I64 &&
+              runtimeCodeOf(ElementType::I32) == SHARDRT_I32 &&
+              runtimeCodeOf(ElementType::I16) == SHARDRT_I16 &&
+              runtimeCodeOf(ElementType::I8) == SHARDRT_I8 &&
+              runtimeCodeOf(ElementType::U8) == SHARDRT_U8 &&
+              runtimeCodeOf(ElementType::Bool) == SHARDRT_BOOL);
 
-const TypeInfo &info(shardrt_type type) { return types[type > 0 && type <= lastType ? type : 0]; }
+const ElementTypeFacts *factsOf(shardrt_type type) {
+  return type > 0 && type <= SHARDRT_BOOL ? types[type] : nullptr;
+}
 } // namespace
 
-int64_t typeBytes(shardrt_type type) { return info(type).bytes; }
-const char *typeName(shardrt_type type) { return info(type).name; }
+int64_t typeBytes(shardrt_type type) {
+  const ElementTypeFacts *facts = factsOf(type);
+  return facts ? facts->bytes : 0;
+}
+const char *typeName(shardrt_type type) {
+  const ElementTypeFacts *facts = factsOf(type);
+  return facts ? facts->name.data() : "?"; // a literal: it ends with a zero
+}
 
 shardrt_type typeFromName(std::string_view name) {
-  for (shardrt_type type = 1; type <= lastType; ++type)
-    if (name == types[type].name)
-      return type;
-  return 0;
+  std::optional<ElementType> type = elementTypeFromName(name);
+  return type ? runtimeCodeOf(*type) : 0;
 }
 
 const char *statusName(shardrt_status status) {

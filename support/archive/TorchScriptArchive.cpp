@@ -19,25 +19,11 @@ constexpr uint64_t maxUnpacked = uint64_t(256) << 20;
 constexpr size_t maxVisits = size_t(1) << 20;
 constexpr size_t maxDepth = 200, maxPath = 4096;
 
-std::optional<ElementType> elementTypeFromStorage(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, ElementType>, 12> names = {{
-      {"torch\nFloatStorage", ElementType::F32},
-      {"torch\nDoubleStorage", ElementType::F64},
-      {"torch\nHalfStorage", ElementType::F16},
-      {"torch\nBFloat16Storage", ElementType::BF16},
-      {"torch\nLongStorage", ElementType::I64},
-      {"torch\nIntStorage", ElementType::I32},
-      {"torch\nShortStorage", ElementType::I16},
-      {"torch\nCharStorage", ElementType::I8},
-      {"torch\nByteStorage", ElementType::U8},
-      {"torch\nBoolStorage", ElementType::Bool},
-      {"torch\nComplexFloatStorage", ElementType::C64},
-      {"torch\nComplexDoubleStorage", ElementType::C128},
-  }};
-  for (auto [known, type] : names)
-    if (known == name)
-      return type;
-  return std::nullopt;
+/// The type of the elements of a storage, by its class: "torch\nFloatStorage".
+std::optional<ElementType> elementTypeOfStorage(std::string_view name) {
+  constexpr std::string_view module = "torch\n";
+  return name.starts_with(module) ? elementTypeFromStorage(name.substr(module.size()))
+                                  : std::nullopt;
 }
 
 bool readIntegers(const Pickle &pickle, Pickle::Id id, std::vector<int64_t> &out) {
@@ -74,7 +60,7 @@ bool readTensor(const Pickle &pickle, Pickle::Id id, StoredTensor &tensor, std::
       pickle[storage.items[1]].kind != Kind::Global ||
       pickle[storage.items[2]].kind != Kind::String)
     return false;
-  std::optional<ElementType> type = elementTypeFromStorage(pickle[storage.items[1]].text);
+  std::optional<ElementType> type = elementTypeOfStorage(pickle[storage.items[1]].text);
   if (!type)
     return false;
   tensor.type = *type;
@@ -237,7 +223,7 @@ std::optional<TorchScriptArchive> TorchScriptArchive::read(std::span<const std::
       unpacked = UINT64_MAX;
   if (unpacked > maxUnpacked) {
     error = "its compressed records would unpack to " + std::to_string(unpacked) +
-            " bytes, which no code has";
+            " bytes, which is more than a model's code has";
     return std::nullopt;
   }
   if (const ZipRecord *order = zip->find(archive.root + "byteorder")) {

@@ -74,15 +74,6 @@ def test_a_mesh_over_which_nothing_is_sharded(compile_mlp):
     assert warning not in run(*compile_mlp(*MLP_TP)).stderr
 
 
-def test_plan_files(compile_mlp, tmp_path):
-    plan = tmp_path / "plan.yaml"
-    refused(*compile_mlp("--plan", plan), says=["cannot read the plan", "No such file"])
-    plan.write_text("parameters: [\n")
-    refused(*compile_mlp("--plan", plan), says=["plan.yaml:1", "closing ]"])
-    plan.write_text("paramters:\n  up.weight: tp:S(0)\n")
-    refused(*compile_mlp("--plan", plan), says=["plan.yaml:1", "paramters", "parameters"])
-
-
 def test_outputs_that_cannot_be_written(compile_mlp, tmp_path):
     refused(*compile_mlp(output=tmp_path / "none" / "out.so"), says=["out.so", "there is no folder"])
     refused(*compile_mlp(output=tmp_path), says=[str(tmp_path), "not a regular file"])

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // shard-opt: reads a model or a piece of IR, runs passes, prints IR. As mlir-opt, with our dialects
-// and passes, and with a front door for model files (importers/Input.h).
+// and passes, and with a front door for model files (importers/Importer.h).
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/PassStatistic.h"
-#include "importers/Input.h"
+#include "importers/Importer.h"
 #include "importers/plan/Plan.h"
 #include "lowering/Passes.h"
 #include "passes/Passes.h"
+#include "pipeline/Pipeline.h"
 #include "tools/Registration.h"
 #ifdef SHARDC_TEST_PASSES
 #include "test/lib/PrintProgramJson.h"
@@ -35,37 +36,34 @@ static llvm::cl::extrahelp examples(R"(
 EXAMPLES:
   shard-opt model.pt2                       print the imported model
   shard-opt --canonicalize --cse FILE.mlir  run two passes
-  shard-opt --dist-verify-stage=local FILE  check that FILE is what the stage "local" allows
+  shard-opt --dist-verify-stage=local FILE  check that FILE has the form that the stage "local" promises
   shard-opt model.pt2 --mesh=dp=2,tp=4 --dist-apply-plan=place=module:up=colwise
-                                            passes that need a mesh find this one
+                                            give the mesh to all passes that need one
   shard-opt --emit-bytecode FILE -o F.mlirbc
+                                            write MLIR bytecode
 
 FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an importer reads
 (.pt2, .pt); the content decides, not the name. "-" is standard input.
 )");
 
-static llvm::cl::opt<bool>
-    passStatistics("pass-statistics",
-                   llvm::cl::desc("Print what passes counted (--mlir-pass-statistics counts only "
-                                  "where LLVM was built with statistics)"));
+static llvm::cl::opt<bool> passStatistics(
+    "pass-statistics",
+    llvm::cl::desc("Print what passes counted (--mlir-pass-statistics does so too)"));
 
-static llvm::cl::opt<std::string, true> groups(
-    "groups", llvm::cl::value_desc("file"), llvm::cl::location(shardc::inputOptions().groups),
+static llvm::cl::opt<std::string> groups(
+    "groups", llvm::cl::value_desc("file"),
     llvm::cl::desc("JSON file with the ranks of the process groups that an imported graph names "
                    "({\"name\": [0, 1]}), or \"consecutive\""));
 
 static llvm::cl::list<std::string>
     inputs("input", llvm::cl::value_desc("spec"),
            llvm::cl::desc("Shape and element type of an input of a TorchScript model, by name or "
-                          "position: x=8x64xf32"),
-           llvm::cl::callback([](const std::string &spec) {
-             shardc::inputOptions().inputs.push_back(spec);
-           }));
+                          "position: x=8x64xf32"));
 
 static llvm::cl::opt<std::string>
     mesh("mesh", llvm::cl::value_desc("axes"),
-         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4: "
-                        "for a model, which has none, and in place of the one that MLIR names"));
+         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4; "
+                        "replaces the one that the module has"));
 
 namespace {
 /// Puts the mesh of `--mesh` onto the module, then runs what was asked for. (A pipeline that is
@@ -98,6 +96,12 @@ struct SetMeshPass : PassWrapper<SetMeshPass, OperationPass<ModuleOp>> {
 };
 } // namespace
 
+/// Whether an option of MLIR's is on the command line.
+static bool isGiven(StringRef name) {
+  llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup(name);
+  return option && option->getNumOccurrences() != 0;
+}
+
 static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
 }
@@ -110,7 +114,8 @@ static std::unique_ptr<llvm::MemoryBuffer> importAsBytecode(const shardc::Import
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module = importer.import(file, &context);
+  OwningOpRef<ModuleOp> module = importer.import(
+      file, {groups, std::vector<std::string>(inputs.begin(), inputs.end())}, &context);
   if (!module)
     return nullptr;
   std::string bytes;
@@ -146,7 +151,7 @@ static LogicalResult run(StringRef inputFile, StringRef outputFile, DialectRegis
     llvm::errs() << message << "\n";
     return failure();
   }
-  if (const shardc::Importer *importer = shardc::findImporter(*file)) {
+  if (const shardc::Importer *importer = shardc::findImporter(shardc::allImporters(), *file)) {
     file = importAsBytecode(*importer, *file, registry);
     if (!file)
       return failure();
@@ -188,12 +193,13 @@ int main(int argc, char **argv) {
   llvm::cl::SetVersionPrinter(printVersion);
   mlir::registerTransformsPasses();
   shardc::registerAllPasses();
+  shardc::registerTargets();
   shardc::registerLoweringPasses();
+  shardc::registerPipelines();
 #ifdef SHARDC_TEST_PASSES
   shardc::registerPrintProgramJsonPass();
   shardc::registerPrintShardingRulesPass();
 #endif
-  shardc::registerAllImporters();
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
   SmallVector<char *> arguments(argv, argv + argc);
@@ -202,7 +208,7 @@ int main(int argc, char **argv) {
   auto [inputFile, outputFile] = registerAndParseCLIOptions(arguments.size(), arguments.data(),
                                                             "shardc optimizer driver\n", registry);
   LogicalResult result = run(inputFile, outputFile, registry);
-  if (passStatistics)
+  if (passStatistics || isGiven("mlir-pass-statistics"))
     shardc::PassStatistics::get().print(llvm::errs());
   return asMainReturnCode(result);
 }

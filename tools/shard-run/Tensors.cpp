@@ -125,12 +125,6 @@ FileTensor readNpy(const std::string &path) {
   return tensor;
 }
 
-const char *safetensorsType(shardrt_type type) {
-  constexpr const char *names[] = {"",    "F32", "F64", "F16", "BF16", "I64",
-                                   "I32", "I16", "I8",  "U8",  "BOOL"};
-  return names[type];
-}
-
 } // namespace
 
 std::vector<FileTensor> readTensors(const std::string &argument) {
@@ -151,7 +145,7 @@ std::vector<FileTensor> readTensors(const std::string &argument) {
   for (const StoredTensor &stored : store->tensors()) {
     FileTensor tensor;
     tensor.name = stored.name;
-    tensor.type = shardrt_type_from_name(std::string(elementTypeName(stored.type)).c_str());
+    tensor.type = runtimeCodeOf(stored.type);
     if (tensor.type == 0)
       throw std::runtime_error(path + ": " + stored.name + " has element type " +
                                std::string(elementTypeName(stored.type)) +
@@ -172,8 +166,9 @@ void writeSafetensors(const std::string &path, const std::vector<OutputTensor> &
   for (const OutputTensor &tensor : tensors) {
     if (!names.insert(tensor.name).second)
       throw std::runtime_error(path + ": cannot write: two outputs are called " + tensor.name);
-    header += (offset || header.size() > 1 ? "," : "") + jsonString(tensor.name) +
-              ":{\"dtype\":\"" + safetensorsType(tensor.type) + "\",\"shape\":[";
+    header += (offset || header.size() > 1 ? "," : "") + jsonString(tensor.name) + ":{\"dtype\":\"";
+    header += safetensorsName(elementTypeFromRuntime(tensor.type).value());
+    header += "\",\"shape\":[";
     for (size_t d = 0; d < tensor.extents.size(); ++d)
       header += (d ? "," : "") + std::to_string(tensor.extents[d]);
     header += "],\"data_offsets\":[" + std::to_string(offset) + ",";

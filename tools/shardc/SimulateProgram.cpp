@@ -3,8 +3,10 @@
 
 #include "dialects/interfaces/ModelLocation.h"
 #include "passes/collectives/analysis/ProgramGraph.h"
+#include "passes/specialize/AssumedSizes.h"
 #include "tools/Diagnostics.h"
 #include "tools/Registration.h"
+#include "tools/shardc/MlirOptions.h"
 #include "tools/shardc/Model.h"
 
 #include "llvm/Support/WithColor.h"
@@ -55,16 +57,20 @@ std::optional<ProgramToSimulate> shardc::readProgramToSimulate(StringRef path, S
                                                                const Durations &durations) {
   DialectRegistry registry;
   registerAllDialects(registry);
-  registerAllImporters();
   MLIRContext context(registry);
   ModelDiagnostics diagnostics(&context);
-  OwningOpRef<ModuleOp> module = loadModel(path, &context);
-  if (!module || failed(verifyProgram(*module)))
+  applyMlirOptions(context);
+  OwningOpRef<ModuleOp> module = loadModel(path, /*inputs=*/{}, &context);
+  if (!module)
+    return std::nullopt;
+  // A program without layouts may be one of hand-written collectives.
+  Stage stage = std::max(stageOf(*module), Stage::Local);
+  if (failed(runPipeline(*module, PipelineOptions(), stage, stage)))
     return std::nullopt;
   func::FuncOp function = findFunction(*module, path, entry);
   if (!function)
     return std::nullopt;
-  FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
+  FailureOr<ProgramGraph> program = buildProgramGraph(function, model, assumedSizes(*module));
   if (failed(program))
     return std::nullopt;
   bool ok = true;

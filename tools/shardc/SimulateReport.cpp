@@ -50,9 +50,9 @@ public:
   }
   /// One row for each kind that has any, below a row of totals.
   void perKind(const PerKind<double> Figures::*values) {
-    for (size_t kind = 0; kind != cost::numCollectiveKinds; ++kind)
+    for (size_t kind = 0; kind != numCollectiveKinds; ++kind)
       if (s.asIs.counts[kind] != 0)
-        row(("  " + std::string(cost::collectiveNames[kind])).c_str(),
+        row(("  " + std::string(collectiveKinds[kind].name)).c_str(),
             [&](const Figures &f) { return ms((f.*values)[kind]); });
   }
 

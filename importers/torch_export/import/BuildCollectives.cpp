@@ -2,7 +2,7 @@
 //
 // torch.distributed's functional collectives: each starts one, and its results are futures.
 #include "importers/torch_export/import/BuildersInternal.h"
-#include "importers/torch_export/import/Groups.h"
+#include "importers/torch_export/import/GroupRanks.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"

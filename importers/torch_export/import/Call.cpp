@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/Call.h"
 
+#include "dialects/interfaces/ElementTypes.h"
 #include "dialects/interfaces/ModelLocation.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -23,60 +24,11 @@ bool isSupported(ElementType type) {
   }
 }
 
-Type convertElementType(MLIRContext *context, ElementType type) {
-  Builder builder(context);
-  switch (type) {
-  case ElementType::Bool:
-    return builder.getI1Type();
-  case ElementType::I8:
-    return builder.getI8Type();
-  case ElementType::I16:
-    return builder.getI16Type();
-  case ElementType::I32:
-    return builder.getI32Type();
-  case ElementType::I64:
-    return builder.getI64Type();
-  case ElementType::U8:
-    return builder.getIntegerType(8, false);
-  case ElementType::U16:
-    return builder.getIntegerType(16, false);
-  case ElementType::U32:
-    return builder.getIntegerType(32, false);
-  case ElementType::U64:
-    return builder.getIntegerType(64, false);
-  case ElementType::F16:
-    return builder.getF16Type();
-  case ElementType::BF16:
-    return builder.getBF16Type();
-  case ElementType::F32:
-    return builder.getF32Type();
-  case ElementType::F64:
-    return builder.getF64Type();
-  case ElementType::F8E4M3FN:
-    return Float8E4M3FNType::get(context);
-  case ElementType::F8E5M2:
-    return Float8E5M2Type::get(context);
-  case ElementType::F8E4M3FNUZ:
-    return Float8E4M3FNUZType::get(context);
-  case ElementType::F8E5M2FNUZ:
-    return Float8E5M2FNUZType::get(context);
-  case ElementType::F8E8M0FNU:
-    return Float8E8M0FNUType::get(context);
-  case ElementType::C32:
-    return ComplexType::get(builder.getF16Type());
-  case ElementType::C64:
-    return ComplexType::get(builder.getF32Type());
-  case ElementType::C128:
-    return ComplexType::get(builder.getF64Type());
-  }
-  return {};
-}
-
 RankedTensorType convertType(MLIRContext *context, const TensorMeta &meta) {
   SmallVector<int64_t> shape;
   for (const SymInt &size : meta.sizes)
     shape.push_back(size.constant() ? size.value : ShapedType::kDynamic);
-  return RankedTensorType::get(shape, convertElementType(context, meta.type));
+  return RankedTensorType::get(shape, toIrType(context, meta.type));
 }
 
 Argument defaultArgument(const SchemaArgument &argument) {
@@ -240,7 +192,7 @@ FailureOr<Type> Call::elementType(StringRef name) {
   if (!code)
     return wrongForm<Type>(name);
   if (isSupported(code->type))
-    return convertElementType(builder.getContext(), code->type);
+    return toIrType(builder.getContext(), code->type);
   return error() << "the element type " << StringRef(elementTypeName(code->type))
                  << " is not supported";
 }
@@ -294,7 +246,7 @@ FailureOr<SmallVector<OpFoldResult>> Call::resultSizes(unsigned result) {
 
 Type Call::resultElementType(unsigned result) {
   return result < results.size() && results[result]
-             ? convertElementType(builder.getContext(), results[result]->type)
+             ? toIrType(builder.getContext(), results[result]->type)
              : Type();
 }
 

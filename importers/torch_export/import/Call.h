@@ -20,9 +20,6 @@ namespace shardc::torch_export {
 /// Whether the ops of the aten dialect have tensors of this element type.
 bool isSupported(ElementType type);
 
-/// The builtin type of an element.
-mlir::Type convertElementType(mlir::MLIRContext *context, ElementType type);
-
 /// The type of a tensor, dynamic where its metadata have an expression.
 mlir::RankedTensorType convertType(mlir::MLIRContext *context, const TensorMeta &meta);
 

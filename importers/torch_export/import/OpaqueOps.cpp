@@ -4,6 +4,7 @@
 #include "importers/torch_export/import/NodeTarget.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/interfaces/ElementTypes.h"
 
 using namespace mlir;
 
@@ -38,7 +39,7 @@ Attribute asAttribute(Builder &builder, const Argument &argument) {
     return listOf(builder, *values,
                   [&](std::string_view value) { return builder.getStringAttr(value); });
   if (auto *code = std::get_if<ScalarTypeArg>(&argument))
-    if (Type type = convertElementType(builder.getContext(), code->type))
+    if (Type type = toIrType(builder.getContext(), code->type))
       return TypeAttr::get(type);
   return {};
 }

@@ -2,7 +2,7 @@
 #include "importers/torch_export/import/ProgramImporter.h"
 
 #include "importers/torch_export/import/Environment.h"
-#include "importers/torch_export/import/Groups.h"
+#include "importers/torch_export/import/GroupRanks.h"
 #include "importers/torch_export/import/NodeTarget.h"
 #include "importers/torch_export/import/OpaqueOps.h"
 #include "importers/torch_export/import/Signature.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/TorchExport.h"
 
-#include "importers/Input.h"
 #include "importers/torch_export/import/ProgramImporter.h"
 #include "support/archive/Pt2Archive.h"
 
@@ -20,11 +19,10 @@ std::span<const std::byte> bytesOf(llvm::MemoryBufferRef file) {
   return std::as_bytes(std::span(file.getBufferStart(), file.getBufferSize()));
 }
 
-// Any zip: one of another kind gets an error that says so. An importer of another kind of zip
-// registers before this one.
 bool accepts(llvm::MemoryBufferRef file) { return ZipArchive::hasMagic(bytesOf(file)); }
 
-OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
+OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &options,
+                             MLIRContext *context) {
   context
       ->loadDialect<aten::AtenDialect, dist::DistDialect, arith::ArithDialect, func::FuncDialect>();
   std::string error;
@@ -44,14 +42,12 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, MLIRContext *context) {
   std::optional<ExportedProgram> program = parseProgram(*json, error);
   if (!program)
     return fail();
-  ImportOptions options{file.getBufferIdentifier().str(), inputOptions().groups};
-  return importProgram(*program, *tensors, options, context);
+  return importProgram(*program, *tensors, {file.getBufferIdentifier().str(), options.groups},
+                       context);
 }
 
 } // namespace
 
-void registerTorchExportImporter() {
-  registerImporter({"a torch.export archive", accepts, import});
-}
+Importer getImporter() { return {"a torch.export archive", accepts, import}; }
 
 } // namespace shardc::torch_export

@@ -2,11 +2,13 @@
 #include "importers/torchscript/plugin/Program.h"
 
 #include "importers/torchscript/plugin/Json.h"
+#include "support/ElementType.h"
 
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace shardc::torchscript {
 namespace {
@@ -14,16 +16,14 @@ namespace {
 /// Tensors of known values are written out element by element.
 constexpr int64_t maxSpelledElements = 1024;
 
-struct ElementName {
-  at::ScalarType type;
-  int code;
-  const char *name;
-};
-constexpr ElementName elementNames[] = {
-    {at::kByte, 1, "ui8"},  {at::kChar, 2, "i8"},        {at::kShort, 3, "i16"},
-    {at::kInt, 4, "i32"},   {at::kLong, 5, "i64"},       {at::kHalf, 6, "f16"},
-    {at::kFloat, 7, "f32"}, {at::kDouble, 8, "f64"},     {at::kComplexFloat, 10, "complex<f32>"},
-    {at::kBool, 12, "i1"},  {at::kBFloat16, 13, "bf16"},
+/// What PyTorch calls the element types of tensors that can be imported.
+constexpr std::pair<at::ScalarType, ElementType> scalarTypes[] = {
+    {at::kByte, ElementType::U8},          {at::kChar, ElementType::I8},
+    {at::kShort, ElementType::I16},        {at::kInt, ElementType::I32},
+    {at::kLong, ElementType::I64},         {at::kHalf, ElementType::F16},
+    {at::kFloat, ElementType::F32},        {at::kDouble, ElementType::F64},
+    {at::kComplexFloat, ElementType::C64}, {at::kBool, ElementType::Bool},
+    {at::kBFloat16, ElementType::BF16},
 };
 
 std::string tensorArgument(const std::string &name) { return member("name", jsonString(name)); }
@@ -42,16 +42,17 @@ std::string metaOf(const at::Tensor &tensor) {
 } // namespace
 
 int exportCode(at::ScalarType type) {
-  for (const ElementName &row : elementNames)
-    if (row.type == type)
-      return row.code;
+  for (auto [scalar, element] : scalarTypes)
+    if (scalar == type)
+      return factsOf(element).exportCode;
   TORCH_CHECK(false, "tensors of element type ", type, " are not supported");
 }
 
 std::optional<at::ScalarType> parseElementType(std::string_view name) {
-  for (const ElementName &row : elementNames)
-    if (row.name == name)
-      return row.type;
+  std::optional<ElementType> wanted = elementTypeFromIr(name);
+  for (auto [scalar, element] : scalarTypes)
+    if (element == wanted)
+      return scalar;
   return std::nullopt;
 }
 

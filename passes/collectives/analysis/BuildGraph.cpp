@@ -17,28 +17,10 @@ using namespace shardc;
 using namespace shardc::dist;
 using namespace shardc::collectives;
 
-static cost::CollectiveKind costKind(dist::CollectiveKind kind) {
-  switch (kind) {
-  case dist::CollectiveKind::AllReduce:
-    return cost::CollectiveKind::AllReduce;
-  case dist::CollectiveKind::AllGather:
-    return cost::CollectiveKind::AllGather;
-  case dist::CollectiveKind::ReduceScatter:
-    return cost::CollectiveKind::ReduceScatter;
-  case dist::CollectiveKind::AllToAll:
-    return cost::CollectiveKind::AllToAll;
-  case dist::CollectiveKind::Broadcast:
-    return cost::CollectiveKind::Broadcast;
-  case dist::CollectiveKind::Permute:
-    return cost::CollectiveKind::Permute;
-  }
-  return cost::CollectiveKind::AllGather;
-}
-
+/// Has no memory of its own.
 static bool isView(Operation *op) {
-  return isa<aten::ViewOp, aten::PermuteOp, aten::TransposeOp, aten::UnsqueezeOp, aten::SqueezeOp,
-             aten::SliceOp, aten::SelectOp, aten::SplitWithSizesOp, aten::ExpandOp, aten::AliasOp>(
-      op);
+  std::optional<ViewKind> kind = viewKindOf(op);
+  return kind && *kind != ViewKind::Copy;
 }
 
 namespace {
@@ -175,7 +157,7 @@ private:
       return addNode(NodeClass::Scalar, op, operands, {});
     std::vector<ValueId> futures = defineAll(op->getResults());
     CollectiveInfo info;
-    info.kind = costKind(op.getCollectiveKind());
+    info.kind = op.getCollectiveKind();
     info.group = groupOf(op.getGroup());
     if (std::optional<Reduction> reduction = op.getReductionOrNone())
       info.reduction = reductionName(*reduction);

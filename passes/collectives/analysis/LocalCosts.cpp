@@ -2,6 +2,7 @@
 
 #include "passes/collectives/analysis/LocalCosts.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/TypicalSizes.h"
 #include "dialects/interfaces/OpInterfaces.h"

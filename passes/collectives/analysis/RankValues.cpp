@@ -11,35 +11,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-std::optional<Mesh> shardc::findMesh(FunctionOpInterface function) {
-  if (auto module = function->getParentOfType<ModuleOp>())
-    if (auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr))
-      return mesh.getValue();
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (auto layout = function.getArgAttrOfType<LayoutAttr>(i, kLayoutAttr))
-      return layout.getValue().mesh;
-  std::optional<Mesh> found;
-  int64_t ranks = 0;
-  function.walk([&](Operation *op) {
-    GroupAttrInterface group;
-    if (auto collective = dyn_cast<CollectiveOpInterface>(op))
-      group = collective.getGroup();
-    else if (auto index = dyn_cast<AxisIndexOp>(op))
-      group = index.getGroup();
-    else if (auto extent = dyn_cast<ExtentOp>(op); extent && extent.getExtents().getMesh())
-      found = extent.getExtents().getMesh().getValue();
-    if (auto axes = dyn_cast_or_null<AxesAttr>(group))
-      found = axes.getMesh().getValue();
-    else if (auto lists = dyn_cast_or_null<GroupsAttr>(group))
-      for (int64_t rank : lists.getRanks())
-        ranks = std::max(ranks, rank + 1);
-    return found ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  if (!found && ranks > 0 && ranks <= maxDevices)
-    found = Mesh({{"rank", ranks}});
-  return found;
-}
-
 //===------------------------------------------------------------------------------------------===//
 // Index values
 //===------------------------------------------------------------------------------------------===//

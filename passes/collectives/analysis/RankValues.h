@@ -14,10 +14,6 @@
 
 namespace shardc {
 
-/// The mesh of a function's module, else the one that its layouts, extents or groups name, else a
-/// line of as many ranks as its groups list. Nothing where no group's ranks are known.
-std::optional<Mesh> findMesh(mlir::FunctionOpInterface function);
-
 /// Index values by device, where they depend on nothing but the rank. Values are remembered: call
 /// `forget` before an op is erased.
 class RankValues {

@@ -25,8 +25,7 @@ const Origin &originOf(Origins origins, NodeId node) {
 
 std::string groupMembers(const Graph &graph, CollectiveKind kind, GroupId id) {
   const Group &group = graph.group(id);
-  return "\"kind\": " + jsonString(cost::shortNameOf(kind)) +
-         ", \"group\": " + jsonString(group.name) +
+  return "\"kind\": " + jsonString(shortNameOf(kind)) + ", \"group\": " + jsonString(group.name) +
          ", \"group_size\": " + std::to_string(group.size);
 }
 
@@ -108,8 +107,8 @@ std::string labelOf(const Graph &graph, NodeId node, Origins origins) {
 
 void printBucket(const Graph &graph, size_t id, const BucketRecord &bucket, Origins origins,
                  std::ostream &out) {
-  out << "bucket " << id << ": " << bucket.members.size() << " " << cost::nameOf(bucket.kind)
-      << " over " << groupText(graph.group(bucket.group)) << ", " << mib(bucket.bytes) << " (cap "
+  out << "bucket " << id << ": " << bucket.members.size() << " " << nameOf(bucket.kind) << " over "
+      << groupText(graph.group(bucket.group)) << ", " << mib(bucket.bytes) << " (cap "
       << (bucket.capBytes == UINT64_MAX ? "auto" : mib(bucket.capBytes)) << "); exposed "
       << format("%.1f -> %.1f us", bucket.exposedBeforeUs, bucket.exposedAfterUs) << "\n"
       << "  closed (" << textOf(bucket.closed) << "): " << sentenceOf(bucket.closed) << "\n";
@@ -140,7 +139,7 @@ void shardc::collectives::printExplanation(const Graph &graph, const OptimizeRes
       before += record->exposedBeforeUs;
       after += record->exposedAfterUs;
     }
-    out << "left alone: " << records.size() << " " << cost::nameOf(key.second) << "; exposed "
+    out << "left alone: " << records.size() << " " << nameOf(key.second) << "; exposed "
         << format("%.1f -> %.1f us", before, after) << "\n  because " << textOf(key.first) << "\n";
     // Those that still cost most.
     std::sort(records.begin(), records.end(), [](auto *a, auto *b) {

@@ -19,7 +19,7 @@ static std::string byKind(const PerKind<T> &values, const PerKind<uint64_t> &cou
     if (kind > static_cast<size_t>(CollectiveKind::AllToAll) && counts[kind] == 0)
       continue;
     text += text.empty() ? "" : ", ";
-    text += jsonString(cost::collectiveShortNames[kind]) + ": ";
+    text += jsonString(collectiveKinds[kind].shortName) + ": ";
     if constexpr (std::is_floating_point_v<T>)
       text += jsonNumber(values[kind]);
     else
@@ -50,7 +50,7 @@ void shardc::collectives::writeFigures(const FiguresReport &report, std::ostream
       << "}, \"step_us_flat\": " << jsonNumber(report.stepUsFlat);
 }
 
-static std::string nameOf(const Graph &graph, const Span &span, const Plan *plan) {
+static std::string spanName(const Graph &graph, const Span &span, const Plan *plan) {
   std::string of = span.isBucket && plan
                        ? "bucket " + std::to_string(span.id) + " (" +
                              std::to_string(plan->buckets[span.id].size()) + " members)"
@@ -90,7 +90,7 @@ void shardc::collectives::writeTrace(const Graph &graph, std::span<const NamedTi
            "group " + graph.group(group).name + " (" + std::to_string(graph.group(group).size) +
                " ranks)");
     for (const Span &span : *timeline.spans)
-      event("\"name\": " + jsonString(nameOf(graph, span, timeline.plan)) + ", \"cat\": \"" +
+      event("\"name\": " + jsonString(spanName(graph, span, timeline.plan)) + ", \"cat\": \"" +
             categories[static_cast<size_t>(span.what)] +
             "\", \"ph\": \"X\", \"ts\": " + jsonNumber(span.startUs) +
             ", \"dur\": " + jsonNumber(span.durationUs) + ", \"pid\": " + std::to_string(process) +

@@ -22,7 +22,6 @@
 
 namespace shardc::collectives {
 
-using cost::CollectiveKind;
 using ValueId = uint32_t;
 using NodeId = uint32_t;
 using GroupId = uint32_t;

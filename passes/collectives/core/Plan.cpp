@@ -128,8 +128,8 @@ void shardc::collectives::writePlan(const Graph &graph, const Plan &plan, std::o
       break;
     case PlanItem::Kind::Start: {
       const std::vector<NodeId> &members = plan.buckets[item.id];
-      out << "{\"start\": " << id << ", \"kind\": \""
-          << cost::shortNameOf(graph.kindOf(members.front())) << "\", \"members\": [";
+      out << "{\"start\": " << id << ", \"kind\": \"" << shortNameOf(graph.kindOf(members.front()))
+          << "\", \"members\": [";
       for (size_t i = 0; i != members.size(); ++i)
         out << (i ? ", " : "") << jsonString(graph.nameOf(members[i]));
       out << "]}";

@@ -14,7 +14,7 @@
 
 namespace shardc::collectives {
 
-template <typename T> using PerKind = std::array<T, cost::numCollectiveKinds>;
+template <typename T> using PerKind = std::array<T, numCollectiveKinds>;
 
 /// Times in microseconds, sizes in bytes.
 struct Figures {

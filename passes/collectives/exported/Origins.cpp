@@ -23,7 +23,7 @@ using Names = std::vector<Name>;
 constexpr uint32_t unknown = torch_export::TensorArg::unknown;
 
 /// A qualified name if there is one, else the first that is not empty.
-Name nameOf(std::string_view target, std::string_view name, std::string_view value) {
+Name nameFrom(std::string_view target, std::string_view name, std::string_view value) {
   return target.empty() ? Name{name.empty() ? value : name} : Name{target, true};
 }
 
@@ -63,7 +63,7 @@ Names fromInputs(const torch_export::ExportedProgram &program) {
   };
   for (size_t i = 0; i != program.inputs.size() && i != program.graph.inputs.size(); ++i)
     forEachTensor(program.graph.inputs[i], [&](const torch_export::TensorArg &tensor) {
-      set(tensor, nameOf(program.inputs[i].target, program.inputs[i].name, tensor.name));
+      set(tensor, nameFrom(program.inputs[i].target, program.inputs[i].name, tensor.name));
     });
   for (const torch_export::Node &node : program.graph.nodes)
     if (uint32_t operand = operandOf(node); operand != unknown && !names[operand].text.empty())
@@ -81,7 +81,7 @@ Names toOutputs(const torch_export::ExportedProgram &program) {
   };
   for (const torch_export::OutputSpec &spec : program.outputs)
     forEachTensor(spec.value, [&](const torch_export::TensorArg &tensor) {
-      setFirst(tensor.number, nameOf(spec.target, spec.path, tensor.name));
+      setFirst(tensor.number, nameFrom(spec.target, spec.path, tensor.name));
     });
   for (auto it = program.graph.nodes.rbegin(); it != program.graph.nodes.rend(); ++it)
     if (uint32_t result = resultOf(*it); result != unknown && !names[result].text.empty())

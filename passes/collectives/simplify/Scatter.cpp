@@ -98,12 +98,12 @@ struct NarrowAfterReduce : SimplifyRule<aten::ToCopyOp> {
     cost::Group ranks{static_cast<uint32_t>(group.getGroupSize())};
     if (lists && !lists->empty())
       ranks.ranks = lists->front();
-    auto us = [&](cost::CollectiveKind kind, uint64_t bytes) {
+    auto us = [&](CollectiveKind kind, uint64_t bytes) {
       return around.model.collectiveUs(kind, ranks, bytes) + around.model.launchUs();
     };
-    return us(cost::CollectiveKind::ReduceScatter, wideBytes) +
-               us(cost::CollectiveKind::AllGather, narrowBytes) <
-           us(cost::CollectiveKind::AllReduce, wideBytes);
+    return us(CollectiveKind::ReduceScatter, wideBytes) +
+               us(CollectiveKind::AllGather, narrowBytes) <
+           us(CollectiveKind::AllReduce, wideBytes);
   }
 };
 

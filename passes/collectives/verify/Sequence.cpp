@@ -67,7 +67,7 @@ std::vector<SequenceEntry> shardc::getSequence(func::FuncOp function) {
       return;
     SequenceEntry entry{op, "", ""};
     llvm::raw_string_ostream what(entry.what), counts(entry.counts);
-    what << stringifyCollectiveKind(op.getCollectiveKind());
+    what << StringRef(nameOf(op.getCollectiveKind()));
     if (std::optional<Reduction> reduction = op.getReductionOrNone())
       what << " " << reductionName(*reduction);
     std::string &group = groups[op.getGroup()];

@@ -6,7 +6,7 @@
 #ifndef SHARDC_PASSES_COST_CORE_COSTMODEL_H
 #define SHARDC_PASSES_COST_CORE_COSTMODEL_H
 
-#include "passes/cost/core/CollectiveKind.h"
+#include "support/CollectiveKind.h"
 
 #include <algorithm>
 #include <cstdint>

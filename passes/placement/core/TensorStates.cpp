@@ -128,11 +128,10 @@ private:
     std::string text;
     for (unsigned axis = 0; axis < graph.numAxes(); ++axis)
       text += (axis ? ", " : "") + textOf(state(tensor, axis), axis);
-    refusals.push_back(
-        {tensor, kNone,
-         "no layout does [" + text +
-             "] together: an axis splits pieces of the blocks of another, or is inside one "
-             "whose shards are uneven"});
+    refusals.push_back({tensor, kNone,
+                        "no layout can have the placements [" + text +
+                            "]: an axis splits pieces of the blocks of another, or is inside one "
+                            "whose shards are uneven"});
   }
 
   const PropagationGraph &graph;

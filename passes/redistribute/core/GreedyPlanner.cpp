@@ -20,12 +20,6 @@
 namespace shardc {
 
 namespace {
-class GreedyPlanner final : public RedistributePlanner {
-public:
-  RedistributePlan plan(const Layout &from, const Layout &to, std::span<const int64_t> shape,
-                        int64_t elementSize) const override;
-};
-
 /// One redistribution under way.
 class Walk {
 public:
@@ -141,8 +135,8 @@ private:
 };
 } // namespace
 
-RedistributePlan GreedyPlanner::plan(const Layout &from, const Layout &to,
-                                     std::span<const int64_t> shape, int64_t elementSize) const {
+RedistributePlan planRedistribution(const Layout &from, const Layout &to,
+                                    std::span<const int64_t> shape) {
   RedistributePlan result;
   if (!(from.mesh == to.mesh)) {
     result.errors.push_back("cannot redistribute between meshes " + from.mesh.str() + " and " +
@@ -160,10 +154,6 @@ RedistributePlan GreedyPlanner::plan(const Layout &from, const Layout &to,
   else
     result.errors.push_back("no sequence of steps leads from " + from.str() + " to " + to.str());
   return result;
-}
-
-std::unique_ptr<RedistributePlanner> makeGreedyRedistributePlanner() {
-  return std::make_unique<GreedyPlanner>();
 }
 
 } // namespace shardc

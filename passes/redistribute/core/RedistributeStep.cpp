@@ -5,15 +5,37 @@
 
 namespace shardc {
 
-std::string_view stepKindName(StepKind kind) {
-  static constexpr std::string_view names[] = {"all-reduce", "reduce-scatter", "all-gather",
-                                               "all-to-all", "slice",          "to-partial",
-                                               "zero-fill"};
-  return names[static_cast<size_t>(kind)];
+std::optional<CollectiveKind> collectiveOf(StepKind kind) {
+  switch (kind) {
+  case StepKind::AllReduce:
+    return CollectiveKind::AllReduce;
+  case StepKind::ReduceScatter:
+    return CollectiveKind::ReduceScatter;
+  case StepKind::AllGather:
+    return CollectiveKind::AllGather;
+  case StepKind::AllToAll:
+    return CollectiveKind::AllToAll;
+  case StepKind::Slice:
+  case StepKind::ToPartial:
+  case StepKind::ZeroFill:
+    break;
+  }
+  return std::nullopt;
+}
+
+std::string stepKindName(StepKind kind) {
+  if (std::optional<CollectiveKind> collective = collectiveOf(kind)) {
+    std::string name(nameOf(*collective));
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name;
+  }
+  return kind == StepKind::Slice       ? "slice"
+         : kind == StepKind::ToPartial ? "to-partial"
+                                       : "zero-fill";
 }
 
 std::string RedistributeStep::str() const {
-  std::string text(stepKindName(kind));
+  std::string text = stepKindName(kind);
   if (kind == StepKind::AllReduce || kind == StepKind::ReduceScatter || kind == StepKind::ToPartial)
     text += " " + std::string(reductionName(reduction));
   if (fromDim >= 0)
@@ -82,22 +104,6 @@ double bytesMoved(const RedistributeStep &step, std::span<const int64_t> shape, 
     break;
   }
   return 0;
-}
-
-RedistributePlanner::~RedistributePlanner() = default;
-
-double RedistributePlanner::cost(const Layout &from, const Layout &to,
-                                 std::span<const int64_t> shape, int64_t elementSize,
-                                 const CostOptions &options) const {
-  if (from == to)
-    return 0;
-  RedistributePlan result = plan(from, to, shape, elementSize);
-  if (!result.errors.empty())
-    return std::numeric_limits<double>::infinity();
-  double bytes = 0;
-  for (const RedistributeStep &step : result.steps)
-    bytes += bytesMoved(step, shape, elementSize, options);
-  return bytes;
 }
 
 } // namespace shardc

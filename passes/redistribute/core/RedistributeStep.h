@@ -10,8 +10,9 @@
 #define SHARDC_PASSES_REDISTRIBUTE_CORE_REDISTRIBUTESTEP_H
 
 #include "dialects/sharding/Layout.h"
+#include "support/CollectiveKind.h"
 
-#include <memory>
+#include <optional>
 
 namespace shardc {
 
@@ -25,9 +26,10 @@ enum class StepKind : uint8_t {
                  ///< element elsewhere; for avg, min and max the value everywhere
   ZeroFill,      ///< S(dim) -> P(sum), local: the shard at its place in a block of zeros
 };
-std::string_view stepKindName(StepKind kind);
-/// Whether data crosses ranks.
-inline bool isCollective(StepKind kind) { return kind <= StepKind::AllToAll; }
+/// "all-gather", "slice".
+std::string stepKindName(StepKind kind);
+/// The collective that carries a step out; nothing for a local one.
+std::optional<CollectiveKind> collectiveOf(StepKind kind);
 
 struct RedistributeStep {
   StepKind kind = StepKind::Slice;
@@ -76,21 +78,11 @@ struct RedistributePlan {
   std::vector<std::string> errors; ///< not empty: the plan is not usable, and why
 };
 
-/// Finds steps from one layout to another. Implementations must keep the logical value for every
-/// pair of valid layouts of one mesh.
-class RedistributePlanner {
-public:
-  virtual ~RedistributePlanner();
-  virtual RedistributePlan plan(const Layout &from, const Layout &to,
-                                std::span<const int64_t> shape, int64_t elementSize) const = 0;
-  /// Sum of bytesMoved of the plan; infinite where there is none.
-  double cost(const Layout &from, const Layout &to, std::span<const int64_t> shape,
-              int64_t elementSize, const CostOptions &options = {}) const;
-};
-
-/// Takes dims apart inner to outer and puts them together outer to inner (R1), the step that leaves
-/// the least data first: slices, then reduce-scatters, all-to-alls, all-reduces, all-gathers.
-std::unique_ptr<RedistributePlanner> makeGreedyRedistributePlanner();
+/// Steps from one layout to another of the same mesh, which keep the logical value. Takes dims
+/// apart inner to outer and puts them together outer to inner (R1), the step that leaves the least
+/// data first: slices, then reduce-scatters, all-to-alls, all-reduces, all-gathers.
+RedistributePlan planRedistribution(const Layout &from, const Layout &to,
+                                    std::span<const int64_t> shape);
 
 } // namespace shardc
 

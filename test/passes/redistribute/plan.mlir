@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: shard-opt --dist-plan-redistributions --split-input-file --verify-diagnostics %s | FileCheck %s
-// RUN: not shard-opt --dist-plan-redistributions=planner=cheapest %s 2>&1 | FileCheck %s --check-prefix=PLANNER
-
-// PLANNER: no planner is called 'cheapest'; there is: greedy
 
 #mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
 #S00 = #dist.layout<#mesh, [S(0), S(0)]>

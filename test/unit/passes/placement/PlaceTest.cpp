@@ -26,15 +26,14 @@ struct Placed {
   /// How many steps of each kind all redistributions take, e.g. "all-gather 1, all-reduce 2"; local
   /// steps are left out.
   std::string collectives() const {
-    auto planner = makeGreedyRedistributePlanner();
     std::map<std::string, int> counts;
     for (const Redistribution &r : placed.redistributions) {
-      RedistributePlan plan = planner->plan(placed.tensorLayout(r.tensor), placed.layouts[r.to],
-                                            model.graph.shape(r.tensor), 4);
+      RedistributePlan plan = planRedistribution(placed.tensorLayout(r.tensor),
+                                                 placed.layouts[r.to], model.graph.shape(r.tensor));
       EXPECT_TRUE(plan.errors.empty());
       for (const RedistributeStep &step : plan.steps)
-        if (isCollective(step.kind))
-          ++counts[std::string(stepKindName(step.kind))];
+        if (collectiveOf(step.kind))
+          ++counts[stepKindName(step.kind)];
     }
     std::string text;
     for (auto &[kind, count] : counts)

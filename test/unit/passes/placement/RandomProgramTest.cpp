@@ -158,10 +158,9 @@ static void check(const Model &model, const PlacedGraph &placed) {
       bool same = asked.isShard() ? kept.isShard(asked.dim) : asked.isOpen() || asked == kept;
       EXPECT_TRUE(same) << a.layout.str() << " became " << placed.tensorLayout(a.tensor).str();
     }
-  auto planner = makeGreedyRedistributePlanner();
   for (const Redistribution &r : placed.redistributions)
     EXPECT_TRUE(
-        planner->plan(placed.tensorLayout(r.tensor), placed.layouts[r.to], g.shape(r.tensor), 4)
+        planRedistribution(placed.tensorLayout(r.tensor), placed.layouts[r.to], g.shape(r.tensor))
             .errors.empty());
 }
 

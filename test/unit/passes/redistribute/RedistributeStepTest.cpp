@@ -8,8 +8,8 @@ using Shape = std::vector<int64_t>;
 
 static std::vector<std::string> steps(const Mesh &mesh, const char *from, const char *to,
                                       Shape shape) {
-  RedistributePlan plan = makeGreedyRedistributePlanner()->plan(
-      *parseLayout(mesh, from).value, *parseLayout(mesh, to).value, shape, 4);
+  RedistributePlan plan =
+      planRedistribution(*parseLayout(mesh, from).value, *parseLayout(mesh, to).value, shape);
   std::vector<std::string> result = plan.errors;
   for (const RedistributeStep &step : plan.steps)
     result.push_back(step.str());
@@ -61,17 +61,21 @@ TEST(Steps, ErrorsNameTheLayouts) {
       steps(kMesh, "[?, R]", "[R, R]", {8}),
       Text{"cannot redistribute [?, R] to [R, R]: axis \"a\": the placement is open, expected "
            "R, S or P"});
-  RedistributePlan plan =
-      makeGreedyRedistributePlanner()->plan(Layout(kMesh), Layout(Mesh({{"c", 4}})), Shape{8}, 4);
+  RedistributePlan plan = planRedistribution(Layout(kMesh), Layout(Mesh({{"c", 4}})), Shape{8});
   EXPECT_EQ(plan.errors,
             Text{"cannot redistribute between meshes [\"a\" = 2, \"b\" = 2] and [\"c\" = 4]"});
 }
 
 TEST(Steps, BytesByTheTable) {
-  auto planner = makeGreedyRedistributePlanner();
   Mesh mesh({{"dp", 2}, {"tp", 4}});
   auto cost = [&](const char *from, const char *to, Shape shape) {
-    return planner->cost(*parseLayout(mesh, from).value, *parseLayout(mesh, to).value, shape, 4);
+    double bytes = 0;
+    RedistributePlan plan =
+        planRedistribution(*parseLayout(mesh, from).value, *parseLayout(mesh, to).value, shape);
+    EXPECT_TRUE(plan.errors.empty());
+    for (const RedistributeStep &step : plan.steps)
+      bytes += bytesMoved(step, shape, 4);
+    return bytes;
   };
   // 16 x 32 elements of 4 bytes: 2048 bytes, over tp, n = 4.
   EXPECT_EQ(cost("[R, P(sum)]", "[R, R]", {16, 32}), 2 * 3. / 4 * 2048);

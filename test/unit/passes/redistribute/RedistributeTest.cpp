@@ -102,9 +102,8 @@ static Shards reducePartials(Layout layout, Shards shards) {
   return shards;
 }
 
-static void check(const RedistributePlanner &planner, const Layout &from, const Layout &to,
-                  const Indices &shape) {
-  RedistributePlan plan = planner.plan(from, to, shape, 4);
+static void check(const Layout &from, const Layout &to, const Indices &shape) {
+  RedistributePlan plan = planRedistribution(from, to, shape);
   ASSERT_TRUE(plan.errors.empty()) << plan.errors[0];
   Shards shards;
   for (int64_t position = 0; position < from.mesh.numDevices(); ++position)
@@ -159,11 +158,10 @@ static std::vector<Layout> layoutsOf(const Mesh &mesh, const std::vector<Placeme
 
 static void checkAllPairs(const Mesh &mesh, const std::vector<Placement> &choices,
                           const Indices &shape) {
-  auto planner = makeGreedyRedistributePlanner();
   std::vector<Layout> layouts = layoutsOf(mesh, choices, shape);
   for (const Layout &from : layouts)
     for (const Layout &to : layouts) {
-      check(*planner, from, to, shape);
+      check(from, to, shape);
       if (testing::Test::HasFatalFailure())
         return;
     }
