@@ -11,7 +11,8 @@ ShardingRule EmbeddingOp::getShardingRule() {
   std::optional<std::string> batch = leadingLetters(shapeOf(getIndices()).size());
   if (!batch)
     return builder.replicateAll().build();
-  return builder.einsum({"ve", *batch}, {*batch + "e"}).linear(0).build();
+  builder.einsum({"ve", *batch}, {*batch + "e"}).operandDimInOnePiece(0, 0);
+  return builder.linear(0).build();
 }
 
 /// Each rank looks up what it holds of a dim of operand 0 and contributes nothing else.
@@ -23,7 +24,7 @@ static void lookUpIn(RuleBuilder &builder, Operation *op, int64_t dim) {
     bool isBool = table.getElementType().isInteger(1);
     builder.at(factors.front()).reduction = isBool ? Reduction::Max : Reduction::Sum;
   }
-  builder.operandDim(0, dim, factors);
+  builder.operandDim(0, dim, factors).operandDimInOnePiece(0, dim);
 }
 
 ShardingRule selectRule(Operation *op) {

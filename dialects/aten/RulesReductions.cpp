@@ -45,7 +45,7 @@ ShardingRule jointRule(Operation *op, std::vector<int64_t> dims, int64_t exchang
 ShardingRule scanRule(Operation *op, int64_t dim) {
   RuleBuilder builder = ruleBuilder(op);
   if (typeOf(op->getOperand(0)).getRank() != 0)
-    builder.cooperative({dim}, /*exchange=*/1);
+    builder.cooperative({dim}, /*exchange=*/1).operandDimInOnePiece(0, dim);
   return builder.linear(0).build();
 }
 

@@ -102,6 +102,13 @@ RuleBuilder &RuleBuilder::operandDimKind(unsigned operand, int64_t dim, FactorKi
   return *this;
 }
 
+RuleBuilder &RuleBuilder::operandDimInOnePiece(unsigned operand, int64_t dim) {
+  if (checkTensors(operand + 1, 0) && checkDim(operandShapes[operand], dim))
+    for (unsigned f : rule.operands[operand][dim])
+      rule.factors[f].inOnePiece = true;
+  return *this;
+}
+
 RuleBuilder &RuleBuilder::linearJointly(std::vector<unsigned> operands) {
   rule.linearIn.push_back(std::move(operands));
   return *this;

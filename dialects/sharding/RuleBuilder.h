@@ -101,6 +101,8 @@ public:
   Factor &at(unsigned factor) { return rule.factors[factor]; }
   /// The factors of operand dim (d may count from the end) become `kind`.
   RuleBuilder &operandDimKind(unsigned operand, int64_t dim, FactorKind kind);
+  /// The factors of operand dim are cut into one piece for each rank, not in blocks.
+  RuleBuilder &operandDimInOnePiece(unsigned operand, int64_t dim);
 
   RuleBuilder &linear(unsigned operand) { return linearJointly({operand}); }
   RuleBuilder &linearJointly(std::vector<unsigned> operands);

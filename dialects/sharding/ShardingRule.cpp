@@ -97,6 +97,7 @@ size_t ShardingRule::hash() const {
     seed = hashCombine(seed, static_cast<size_t>(f.size));
     seed = hashCombine(seed, static_cast<size_t>(f.kind) * 8 + static_cast<size_t>(f.reduction));
     seed = hashCombine(seed, static_cast<size_t>(f.exchange));
+    seed = hashCombine(seed, f.inOnePiece);
   }
   for (const std::vector<TensorFactors> *side : {&operands, &results})
     for (const TensorFactors &dims : *side) {
@@ -171,6 +172,8 @@ std::string ShardingRule::str() const {
       text += " replicated";
       break;
     }
+    if (f.inOnePiece)
+      text += " in one piece";
   }
   return text;
 }

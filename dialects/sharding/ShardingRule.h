@@ -42,6 +42,9 @@ struct Factor {
   int64_t exchange = 0;                 ///< Cooperative
   int64_t haloBefore = 0;               ///< Neighbouring
   int64_t haloAfter = 0;                ///< Neighbouring
+  /// The op needs to know where a shard lies among the others (lookups, scans): each rank has one
+  /// piece, never one of each of several blocks.
+  bool inOnePiece = false;
 
   bool operator==(const Factor &) const = default;
   bool canShard() const { return kind != FactorKind::NeedReplication; }

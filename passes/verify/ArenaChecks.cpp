@@ -44,6 +44,7 @@ private:
   void checkStatic();
   void checkSymbolic(func::FuncOp plan);
   bool readPlan(func::FuncOp plan);
+  void orderBySample();
   void checkEnds();
   std::string textOf(Buffer &buffer);
   void report(llvm::function_ref<bool(uint32_t, uint32_t)> isAbove);
@@ -55,6 +56,7 @@ private:
   llvm::DenseMap<Value, uint32_t> numbers;
   SizeTerms terms;
   std::vector<SizeSum> offsets; // by slot
+  std::vector<int64_t> order;   // by slot: place of its set_offset in the plan function
   SizeSum total;
 };
 
@@ -202,7 +204,8 @@ bool ArenaChecker::readPlan(func::FuncOp plan) {
   int64_t count = slots ? slots.getInt() : 0;
   std::vector<int64_t> times(count, 0);
   offsets.resize(count);
-  int64_t totals = 0;
+  order.resize(count);
+  int64_t place = 0, totals = 0;
   bool sound = true;
   auto complain = [&](Operation *op, const Twine &what) {
     violations.add(op, what);
@@ -223,6 +226,7 @@ bool ArenaChecker::readPlan(func::FuncOp plan) {
       if (times[slot]++)
         complain(&op, "sets the offset of slot " + Twine(slot) + " again");
       offsets[slot] = terms.of(set.getOffset());
+      order[slot] = place++;
     }
     if (auto bytes = dyn_cast<exec::SetArenaBytesOp>(op)) {
       if (totals++)
@@ -266,7 +270,6 @@ void ArenaChecker::checkSymbolic(func::FuncOp plan) {
       continue;
     }
     buffer.offset = slot ? offsets[*slot] : SizeTerms::constant(*buffer.op.getOffset());
-    buffer.live.key = terms.sample(buffer.offset);
     std::optional<SizeSum> end = size ? SizeTerms::add(buffer.offset, *size) : std::nullopt;
     if (!end) {
       violations.add(buffer.op, "has a size that is too large to be checked");
@@ -280,10 +283,25 @@ void ArenaChecker::checkSymbolic(func::FuncOp plan) {
   }
   if (!sound)
     return;
+  orderBySample();
   checkEnds();
   report([&](uint32_t high, uint32_t low) {
     return terms.isAtLeast(buffers[high].offset, buffers[low].end);
   });
+}
+
+/// Keys in an order in which each buffer comes after those that are shown to lie below it. Offsets
+/// for some sizes are such an order but for buffers that are empty with these sizes; of those that
+/// then lie at one place, a plan function sets the lower one first.
+void ArenaChecker::orderBySample() {
+  std::vector<std::tuple<int64_t, int64_t, uint32_t>> places;
+  for (auto [i, buffer] : llvm::enumerate(buffers)) {
+    std::optional<uint64_t> slot = buffer.op.getSlot();
+    places.push_back({terms.sample(buffer.offset), slot ? order[*slot] : -1, i});
+  }
+  llvm::sort(places);
+  for (auto [key, place] : llvm::enumerate(places))
+    buffers[std::get<2>(place)].live.key = key;
 }
 
 void ArenaChecker::checkEnds() {

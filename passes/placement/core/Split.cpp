@@ -58,6 +58,8 @@ std::optional<FactorSplit> projectToFactor(const ShardingRule &rule, const DimFa
     if (!blocks || !granule)
       continue;
     Split onFactor{*blocks / outer, *granule / inner, nullptr, split.fixed};
+    if (factor.inOnePiece && onFactor.blocks != 1)
+      continue;
     if (split.fixed && (*blocks != split.blocks || (!split.sizes && *granule != split.granule)))
       continue;
     if (split.sizes) {

@@ -141,6 +141,13 @@ void Checker::readDim(Tensor &tensor, size_t dim) {
               return text;
             }() +
             ")");
+  auto isOnePiece = [](const IndexSet &set) { return set.size() <= 1; };
+  for (size_t i = 0; i < tensor.sets[dim].size(); ++i)
+    if (rule.factors[factors[i]].inOnePiece &&
+        !std::ranges::all_of(tensor.sets[dim][i].sets, isOnePiece))
+      error(split.axes.back().axis, tensor,
+            "which gives a rank several pieces of dim " + std::to_string(dim) +
+                ", but the op needs one piece on each");
 }
 
 void Checker::readSets(Tensor &tensor) {

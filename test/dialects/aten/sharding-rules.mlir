@@ -37,7 +37,7 @@ func.func @rows(%x: tensor<8x11x64xf32>, %w: tensor<64xf32>) {
 
 // Rows of the table are reduced over: a rank looks up its own.
 func.func @embedding(%w: tensor<1003x64xf32>, %i: tensor<8x11xi64>) {
-  // expected-remark @below {{(a)(b), (c)(d) -> (c)(d)(b), a = 1003 sum, b = 64, c = 8, d = 11}}
+  // expected-remark @below {{(a)(b), (c)(d) -> (c)(d)(b), a = 1003 sum in one piece, b = 64, c = 8, d = 11}}
   %e = aten.embedding %w at %i : (tensor<1003x64xf32>, tensor<8x11xi64>) -> tensor<8x11x64xf32>
   return
 }

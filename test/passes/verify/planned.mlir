@@ -48,3 +48,41 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>},
   exec.launch @k(%w, %o) : memref<16xf32, strided<[1], offset: ?>>, memref<16xf32>
   return
 }
+
+// -----
+// Offsets are compared for all sizes, also where buffers are empty with few rows: what comes first in the entry here lies above.
+func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %x restrict : memref<?xf32> to tensor<?xf32>
+  bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?xf32>, memref<?xf32>) -> ()
+  bufferization.materialize_in_destination %0 in restrict writable %z : (tensor<?xf32>, memref<?xf32>) -> ()
+  return
+}
+func.func @f(%x: memref<?xf32> {exec.argument = #exec.argument<input>})
+    attributes {exec.entry, exec.plan = @p, exec.slots = 2 : i64, dist.symbols = [#dist.symbol<n in [1, ?]>]} {
+  %c0 = arith.constant 0 : index
+  %c5000000 = arith.constant 5000000 : index
+  %n = dist.extent #dist.extents<n>
+  %less = arith.subi %n, %c5000000 : index
+  %rest = arith.maxsi %less, %c0 : index
+  %above = exec.alloc(%rest) slot 0 : memref<?xf32>
+  %below = exec.alloc(%rest) slot 1 : memref<?xf32>
+  exec.launch @k(%x, %above, %below) : memref<?xf32>, memref<?xf32>, memref<?xf32>
+  return
+}
+func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in [1, ?]>]} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %c5000000 = arith.constant 5000000 : index
+  %n = dist.extent #dist.extents<n>
+  %less = arith.subi %n, %c5000000 : index
+  %rest = arith.maxsi %less, %c0 : index
+  %bytes = arith.muli %rest, %c4 : index
+  %blocks = arith.ceildivui %bytes, %c64 : index
+  %size = arith.muli %blocks, %c64 : index
+  %end = arith.addi %size, %size : index
+  exec.set_offset %c0 slot 1
+  exec.set_offset %size slot 0
+  exec.set_arena_bytes %end
+  return
+}

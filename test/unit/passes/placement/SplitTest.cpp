@@ -70,6 +70,22 @@ TEST(Split, FixedExtentsMustFit) {
   EXPECT_EQ(project({3, 128}, sizes), "none");
 }
 
+/// Blocks inside a factor that must be in one piece do not shard it: blocks of the factors outside
+/// do not count.
+TEST(Split, FactorsInOnePiece) {
+  ShardingRule rule = ruleOf({3, 4});
+  rule.factors[1].inOnePiece = true;
+  auto factor = [&](const Split &split) {
+    std::optional<FactorSplit> f = projectToFactor(rule, rule.operands[0][0], split, pool);
+    return f ? static_cast<int>(f->factor) : -1;
+  };
+  EXPECT_EQ(factor(open(3, 1)), 1);
+  EXPECT_EQ(factor(open(6, 1)), -1);
+  EXPECT_EQ(factor(fixed(6, 1)), -1);
+  rule.factors[1].inOnePiece = false;
+  EXPECT_EQ(factor(open(6, 1)), 1);
+}
+
 TEST(Split, UnknownSizes) {
   EXPECT_EQ(project({kDynamic, 64}, kOpen), "0: 1 x 1");
   EXPECT_EQ(project({4, kDynamic}, kOpen), "none");

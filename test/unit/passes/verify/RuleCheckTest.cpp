@@ -139,6 +139,19 @@ TEST(RuleCheck, NeedsReplication) {
             Errors{"axis \"tp\" shards dim 0 of operand 0, along which the op needs all elements"});
 }
 
+TEST(RuleCheck, WhatCountsPositionsIsInOnePiece) {
+  ShardingRule rule =
+      RuleBuilder::ofShapes({{6}}, {{6}}).cooperative({0}, 1).operandDimInOnePiece(0, 0).build();
+  Mesh tp2({{"tp", 2}});
+  EXPECT_EQ(rule.str(), "(a) -> (a), a = 6 cooperative in one piece");
+  EXPECT_EQ(check(rule, tp2, {{6}}, {{6}}, {"[S(0)]", "[S(0)]"}), Errors());
+  EXPECT_EQ(check(rule, tp2, {{6}}, {{6}}, {"[S(0, blocks = 3)]", "[S(0, blocks = 3)]"}),
+            (Errors{"axis \"tp\": operand 0 is S(0, blocks = 3), which gives a rank several pieces "
+                    "of dim 0, but the op needs one piece on each",
+                    "axis \"tp\": result 0 is S(0, blocks = 3), which gives a rank several pieces "
+                    "of dim 0, but the op needs one piece on each"}));
+}
+
 TEST(RuleCheck, SizesThatAreNotStatic) {
   Shapes x = {{kDynamic, 384}}, y = {{kDynamic, 6, 64}};
   ShardingRule rule = RuleBuilder::ofShapes(x, y).view().build();
