@@ -34,7 +34,7 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createPropagateShardings());
-  pm.addNestedPass<func::FuncOp>(createPlaceTensors());
+  pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));
   pm.addPass(createWarnUnsharded());
 }
 

@@ -125,9 +125,10 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
     has, a `dist.redistribute` is inserted, one for all ops that need the same.
 
     An argument gets the layout that its `dist.sharding` says. A result gets what is `given` there, `R` and
-    `P(op)`; any other shard of a result is weighed against the bytes that it moves, and a remark says where it
-    is not followed. Errors are a tensor without a `dist.sharding`, one that does not keep an annotation, and one
-    that binds an op to what it cannot make.
+    `P(op)`; any other shard of a result is a preference, which is weighed against the bytes that it moves. A
+    remark says where it is not followed, because it may have been written by hand; pipelines switch these
+    remarks off, because nobody edits a program inside of a pipeline. Errors are a tensor without a `dist.sharding`, one that does not keep an
+    annotation, and one that binds an op to what it cannot make.
 
     Before:
     ```mlir
@@ -157,6 +158,10 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"preferences", "preferences", "bool", "true",
+           "Remark on each result whose dist.sharding prefers a placement in which it is neither made nor used">,
+  ];
   let statistics = [
     Statistic<"numRedistributions", "redistributions", "Redistributions inserted">,
   ];

@@ -132,6 +132,9 @@ public:
     if (failed(propagation))
       return signalPassFailure();
     PlacedGraph placed = place(function->graph, *propagation);
+    if (!preferences)
+      llvm::erase_if(placed.remarks,
+                     [](const Remark &r) { return r.kind == Remark::Kind::Unfollowed; });
     if (failed(report(*function, placed.remarks, placed.errors)))
       return signalPassFailure();
     removeShardings(getOperation());

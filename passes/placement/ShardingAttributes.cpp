@@ -169,8 +169,8 @@ private:
         states, [](const AxisState &s) { return s.placement.kind == PlacementKind::Replicate; });
     if (isWhole && !replicated) {
       emitError(loc) << what
-                     << " is made from constants and buffers alone, or they are made into such a "
-                        "value: it is whole on every rank, so its 'dist.sharding' must be R on "
+                     << " is the same on every rank, because it is made from constants and buffers "
+                        "alone, or such values are made from it: its 'dist.sharding' must be R on "
                         "every axis; put a dist.constrain where a part of it is to be used";
       wrong = true;
     } else if (tensor != kNone) {
@@ -194,10 +194,10 @@ private:
       return failure();
     }
     InFlightDiagnostic error = emitError(missing.front().first)
-                               << missing.front().second << " has no 'dist.sharding', as "
+                               << missing.front().second << " has no 'dist.sharding' ("
                                << missing.size() << " of " << numTensors
-                               << " tensors: run dist-propagate again, or write one with ? for "
-                                  "each axis to ask for nothing";
+                               << " tensors have none): run dist-propagate again, or write one "
+                                  "with ? for each axis to ask for nothing";
     for (auto &[loc, what] : ArrayRef(missing).drop_front().take_front(2))
       error.attachNote(loc) << what << " has no 'dist.sharding' either";
     return failure();

@@ -19,7 +19,7 @@ module attributes {dist.mesh = #mesh} {
 #none = #dist.sharding<#mesh, [?]>
 module attributes {dist.mesh = #mesh} {
   func.func @added(%x: tensor<8xf32> {dist.sharding = #none}) -> (tensor<8xf32> {dist.sharding = #none}) {
-    // expected-error @+1 {{'aten.neg' has no 'dist.sharding', as 2 of 5 tensors: run dist-propagate again, or write one with ? for each axis to ask for nothing}}
+    // expected-error @+1 {{'aten.neg' has no 'dist.sharding' (2 of 5 tensors have none): run dist-propagate again, or write one with ? for each axis to ask for nothing}}
     %0 = aten.neg %x : (tensor<8xf32>) -> tensor<8xf32>
     // expected-note @+1 {{'aten.abs' has no 'dist.sharding' either}}
     %1 = aten.abs %0 : (tensor<8xf32>) -> tensor<8xf32>
@@ -76,7 +76,7 @@ module attributes {dist.mesh = #mesh} {
 #none = #dist.sharding<#mesh, [?]>
 module attributes {dist.mesh = #mesh} {
   func.func @invariant() -> (tensor<16xi64> {dist.sharding = #none}) {
-    // expected-error @+1 {{'aten.arange' is made from constants and buffers alone, or they are made into such a value: it is whole on every rank, so its 'dist.sharding' must be R on every axis; put a dist.constrain where a part of it is to be used}}
+    // expected-error @+1 {{'aten.arange' is the same on every rank, because it is made from constants and buffers alone, or such values are made from it: its 'dist.sharding' must be R on every axis; put a dist.constrain where a part of it is to be used}}
     %0 = aten.arange [0 : 16 : 1] i64 {dist.sharding = [#dist.sharding<#mesh, [S(0)]>]} : tensor<16xi64>
     return %0 : tensor<16xi64>
   }

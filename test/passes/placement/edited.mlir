@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: shard-opt --dist-place --split-input-file --verify-diagnostics %s | FileCheck %s
+// RUN: sed /expected-remark/d %s | shard-opt --dist-place=preferences=false 2>&1 | FileCheck %s --check-prefix=QUIET --implicit-check-not=remark
+// QUIET: func.func @wish
 
 // What somebody writes between the two passes is what is placed. An argument is always as it says.
 #mesh = #dist.mesh<["tp" = 4]>
