@@ -2,6 +2,7 @@
 
 #include "dialects/dist/Aliases.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/sharding/Sharding.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -49,6 +50,27 @@ static void printLayout(const shardc::Layout &layout, llvm::raw_ostream &os) {
     os << "R";
 }
 
+/// `sharding_S0dp_given`: the axes that something is asked of, with the words of the text form.
+static void printSharding(const shardc::Sharding &sharding, llvm::raw_ostream &os) {
+  os << "sharding";
+  bool open = true;
+  for (auto [number, axis] : llvm::enumerate(sharding.axes)) {
+    const std::string &name = sharding.mesh.axes[number].name;
+    if (axis.placement.isOpen())
+      continue;
+    open = false;
+    os << "_";
+    if (axis.placement.isReplicate())
+      os << "R" << name;
+    else
+      printPlacement(axis.placement, name, os);
+    std::string words = wordsOf(axis, static_cast<unsigned>(number));
+    std::replace(words.begin(), words.end(), ' ', '_');
+    os << (words.empty() ? "" : "_") << words;
+  }
+  os << (open ? "_open" : "");
+}
+
 AliasInterface::AliasResult AliasInterface::getAlias(Attribute attr, llvm::raw_ostream &os) const {
   if (isa<MeshAttr>(attr)) {
     os << "mesh";
@@ -56,6 +78,10 @@ AliasInterface::AliasResult AliasInterface::getAlias(Attribute attr, llvm::raw_o
   }
   if (auto layout = dyn_cast<LayoutAttr>(attr)) {
     printLayout(layout.getValue(), os);
+    return AliasResult::FinalAlias;
+  }
+  if (auto sharding = dyn_cast<ShardingAttr>(attr)) {
+    printSharding(sharding.getValue(), os);
     return AliasResult::FinalAlias;
   }
   if (auto axes = dyn_cast<AxesAttr>(attr)) {

@@ -89,7 +89,7 @@ ParseResult shardc::dist::parseSplitOption(AsmParser &parser, SplitOptions &opti
   return parser.emitError(loc, "expected blocks, granule or sizes, got '") << key << "'";
 }
 
-static ParseResult parsePlacementKeyword(AsmParser &parser, Placement &placement) {
+ParseResult shardc::dist::parsePlacement(AsmParser &parser, Placement &placement) {
   if (succeeded(parser.parseOptionalQuestion())) {
     placement = Placement::open();
     return success();
@@ -157,7 +157,7 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   std::vector<unsigned> order;
   if (parser.parseLess() || parser.parseAttribute(mesh) || parser.parseComma() ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-        return parsePlacementKeyword(parser, placements.emplace_back());
+        return parsePlacement(parser, placements.emplace_back());
       }))
     return {};
   if (succeeded(parser.parseOptionalComma()) &&

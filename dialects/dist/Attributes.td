@@ -70,6 +70,44 @@ def Dist_LayoutAttr
   }];
 }
 
+def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
+  let summary = "What each mesh axis is asked to do to a tensor that has no layout yet";
+  let description = [{
+    What `dist-propagate` found for a tensor, and what `dist-place` reads: `dist.sharding` of an op (a list
+    with one for each result), of an argument or of a result of a function. One entry per mesh axis, in mesh
+    order: `?` where nothing is asked, else `R`, `S(d)` or `P(op)` as in `#dist.layout`, and words after it.
+
+    ```mlir
+    #dist.sharding<#mesh, [S(0), ?]>                        // found: placement weighs it by the bytes that it moves
+    #dist.sharding<#mesh, [S(0) given, R]>                  // asked for: the tensor gets exactly this, or placement fails
+    #dist.sharding<#mesh, [?, S(0, blocks = 3) given pinned]>  // ops never gather it
+    #dist.sharding<#mesh, [S(0) given weak storage, S(0) given]> // dp only chunks what tp leaves, for storage
+    #dist.sharding<#mesh, [S(0) level 1, S(0) level 0]>     // tp splits the factor outside dp
+    ```
+
+    | word | means |
+    |---|---|
+    | `given` | An annotation asked for it, and it binds. `R` and `P(op)` always bind, so the word is left out there. |
+    | `pinned`, `weak` | The strength of the annotation that it comes from; without either, normal strength. |
+    | `storage` | The axis only chunks what the other axes leave, innermost: ops gather the tensor over it. |
+    | `fixed` | The extents were given: they may not become coarser. |
+    | `level n` | Among axes that split one factor of a dim, lower levels are outside; without it, the axis's number. |
+
+    Unlike in a layout, `blocks`, `granule` and `sizes` of an axis describe the dim as if no other axis split
+    it, and dims need not divide among the axes: several axes become a layout when the tensor is placed.
+  }];
+  let parameters = (ins Dist_ValueParameter<"Sharding", "mesh, and what each axis is asked to do">:$value);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    MeshAttr getMesh() const;
+    /// Whether it can be said of a tensor of this shape: dims exist, and extents divide them.
+    ::llvm::LogicalResult
+    verifyShape(::llvm::ArrayRef<int64_t> shape,
+                ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
+  }];
+}
+
 def Dist_ReductionAttr : Dist_Attr<"Reduction", "reduction"> {
   let summary = "sum, avg, min, max or prod";
   let parameters = (ins AttrParameter<"::shardc::Reduction", "how values are combined">:$value);

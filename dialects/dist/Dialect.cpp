@@ -4,6 +4,7 @@
 
 #include "dialects/dist/Aliases.h"
 #include "dialects/interfaces/IdentityOpInterface.h"
+#include "dialects/sharding/Sharding.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -33,6 +34,8 @@ llvm::hash_code shardc::hash_value(const DimSplit &split) {
                               llvm::hash_combine_range(axis.sizes.begin(), axis.sizes.end()));
   return hash;
 }
+
+llvm::hash_code shardc::hash_value(const Sharding &sharding) { return sharding.hash(); }
 
 LayoutAttr shardc::dist::getLayout(Type type) {
   auto tensorType = dyn_cast<RankedTensorType>(type);

@@ -25,10 +25,13 @@
 
 namespace shardc {
 
+struct Sharding; // dialects/sharding/Sharding.h
+
 // Hashes for the uniquing of attributes, found by argument-dependent look-up.
 inline llvm::hash_code hash_value(const Mesh &mesh) { return mesh.hash(); }
 inline llvm::hash_code hash_value(const Layout &layout) { return layout.hash(); }
 llvm::hash_code hash_value(const DimSplit &split);
+llvm::hash_code hash_value(const Sharding &sharding);
 
 } // namespace shardc
 
@@ -65,6 +68,8 @@ struct SplitOptions {
   std::vector<int64_t> sizes;
 };
 mlir::ParseResult parseSplitOption(mlir::AsmParser &parser, SplitOptions &options);
+/// Parses `R`, `S(1, blocks = 3)`, `P(sum)` or `?`.
+mlir::ParseResult parsePlacement(mlir::AsmParser &parser, Placement &placement);
 /// Parses `sum`, `avg`, `min`, `max` or `prod`.
 mlir::ParseResult parseReductionKeyword(mlir::AsmParser &parser, Reduction &reduction);
 

@@ -3,6 +3,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 
 #include "dialects/dist/Constraints.h"
+#include "dialects/dist/Shardings.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -194,6 +195,8 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
     return verifyKind(value);
   if (name == kAnnotationAttr)
     return verifyAnnotation(value);
+  if (name == kShardingAttr)
+    return verifySharding(value, type, [&] { return error(); });
   if (name == kGlobalTypeAttr)
     return verifyGlobalType(value);
   if (name == kLayoutAttr)
@@ -207,7 +210,7 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
   return error()
          << "unknown attribute '" << name
          << "'; known are dist.name, dist.kind, dist.annotation, dist.origin, dist.strength, "
-            "dist.layout, dist.global_type and dist.sizes";
+            "dist.sharding, dist.layout, dist.global_type and dist.sizes";
 }
 
 /// MLIR asks this of functions only.
@@ -266,6 +269,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyConstraints(op, attribute.getValue());
   if (name == kSpecializationsAttr)
     return verifySpecializations(op, attribute.getValue());
+  if (name == kShardingAttr)
+    return verifyShardings(op, attribute.getValue());
   if (name == kMeshAttr && (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue())))
     return op->emitOpError("'dist.mesh' must be a module's #dist.mesh, got ")
            << attribute.getValue();

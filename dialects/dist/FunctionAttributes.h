@@ -13,6 +13,8 @@
 //                     mesh axis, empty where open
 //   dist.strength     imported stage: "pinned", "normal" or "weak" per mesh axis: how far the
 //                     annotation is followed where others disagree (absent: normal)
+//   dist.sharding     imported stage: what dist-propagate found for it (Shardings.h), until
+//                     dist-place
 //   dist.layout       local stage: the layout that the local tensor has; with
 //   dist.global_type  local stage: type of the whole tensor, without a layout
 //   dist.sizes        array of #dist.size, one per dim of the whole tensor: names its dynamic dims

@@ -2,6 +2,7 @@
 #include "passes/placement/FunctionGraph.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/Shardings.h"
 #include "dialects/dist/StateArguments.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
@@ -66,9 +67,46 @@ std::optional<Request> readRequest(Attribute annotation, Attribute strength, Att
   return request;
 }
 
+/// What the graph needs to know of an op beside its operands.
+struct OpFacts {
+  unsigned rule;
+  SmallVector<unsigned> shapes;
+  SmallVector<int64_t> sizes;
+
+  /// Whether it follows from the op's own attributes and types: all sizes are static. (Where they
+  /// are not, a rule asks where they come from.)
+  static bool areOfTypes(Operation *op) {
+    auto isStatic = [](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && tensor.hasStaticShape();
+    };
+    return llvm::all_of(op->getOperandTypes(), isStatic) &&
+           llvm::all_of(op->getResultTypes(), isStatic);
+  }
+};
+
+/// Ops that are equal but for their operands' values and for what the dialect does not define.
+struct SameOp : llvm::DenseMapInfo<Operation *> {
+  static unsigned getHashValue(const Operation *constOp) {
+    auto *op = const_cast<Operation *>(constOp); // as MLIR's own CSE: what is asked changes nothing
+    auto types = [](auto range) { return llvm::hash_combine_range(range.begin(), range.end()); };
+    return llvm::hash_combine(op->getName(), op->hashProperties(), types(op->getOperandTypes()),
+                              types(op->getResultTypes()));
+  }
+  static bool isEqual(const Operation *constA, const Operation *constB) {
+    auto *a = const_cast<Operation *>(constA), *b = const_cast<Operation *>(constB);
+    auto isKey = [](Operation *op) { return op == getEmptyKey() || op == getTombstoneKey(); };
+    if (a == b || isKey(a) || isKey(b))
+      return a == b;
+    return a->getName() == b->getName() && a->getOperandTypes() == b->getOperandTypes() &&
+           a->getResultTypes() == b->getResultTypes() &&
+           a->getName().compareOpProperties(a->getPropertiesStorage(), b->getPropertiesStorage());
+  }
+};
+
 class Builder {
 public:
-  Builder(func::FuncOp function, const Mesh &mesh) : function(function), result(mesh) {}
+  Builder(func::FuncOp function, const Mesh &mesh) : function(function), result(function, mesh) {}
 
   FailureOr<FunctionGraph> run() {
     if (!llvm::hasSingleElement(function.getBody())) {
@@ -109,7 +147,7 @@ private:
       unsigned number = argument.getArgNumber();
       auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
       if (kind && (kind.getValue() == "buffer" || kind.getValue() == "constant") &&
-          !function.getArgAttr(number, dist::kAnnotationAttr))
+          !function.getArgAttr(number, dist::kAnnotationAttr) && !isSharded(number))
         invariantSources.insert(argument);
       else
         varying.push_back(argument);
@@ -135,6 +173,15 @@ private:
       }
   }
 
+  /// What is sharded after propagation is no source: propagation keeps sources whole, so that this
+  /// is an argument that invariant ops do not use, or one whose text was edited.
+  bool isSharded(unsigned number) {
+    auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(number, dist::kShardingAttr);
+    return sharding && llvm::any_of(sharding.getValue().axes, [](const AxisSharding &axis) {
+             return axis.placement.isShard();
+           });
+  }
+
   /// Whether all ranks compute the same from the same operands.
   static bool mayBeInvariant(Operation *op) {
     return isa<ShardingRuleOpInterface>(op) && isMemoryEffectFree(op);
@@ -156,7 +203,7 @@ private:
   /// A source that invariant ops compute with is whole on every rank, whatever others would make of
   /// it: they take their part for free.
   void keepWhole(Value source) {
-    if (!wholeSources.insert(source).second)
+    if (!result.wholeSources.insert(source).second)
       return;
     annotateWhole(result.tensorOf.lookup(source));
   }
@@ -234,23 +281,36 @@ private:
     }
     if (!hasTensors)
       return;
-    std::vector<std::vector<int64_t>> shapes;
-    std::vector<int64_t> sizes;
+    const OpFacts *facts = factsOf(op, ruled, kept);
+    if (!facts)
+      return;
+    TensorId first = result.graph.addOp(facts->rule, operands, facts->shapes, facts->sizes);
+    for (auto [i, value] : llvm::enumerate(op->getResults()))
+      bind(value, first + i);
+    bindOperation(op, kept);
+  }
+
+  /// Null where a result is no tensor, which is reported.
+  const OpFacts *factsOf(Operation *op, ShardingRuleOpInterface ruled, ArrayRef<unsigned> kept) {
+    bool repeats = OpFacts::areOfTypes(op);
+    if (repeats)
+      if (auto known = facts.find(op); known != facts.end())
+        return &known->second;
+    OpFacts found;
     for (Value value : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
       if (!type) {
         op->emitError("results must be ranked tensors to be placed, got ") << value.getType();
         failedAlready = true;
-        return;
+        return nullptr;
       }
-      shapes.push_back(shapeOf(type));
-      sizes.push_back(elementSize(type));
+      found.shapes.push_back(result.graph.internShape(shapeOf(type)));
+      found.sizes.push_back(elementSize(type));
     }
-    TensorId first =
-        result.graph.addOp(keepOperands(ruled.getShardingRule(), kept), operands, shapes, sizes);
-    for (auto [i, value] : llvm::enumerate(op->getResults()))
-      bind(value, first + i);
-    bindOperation(op, kept);
+    found.rule = result.graph.internRule(keepOperands(ruled.getShardingRule(), kept));
+    OpFacts &place = repeats ? facts[op] : last;
+    place = std::move(found);
+    return &place;
   }
 
   void addOutputs() {
@@ -306,20 +366,20 @@ private:
 
   func::FuncOp function;
   FunctionGraph result;
-  llvm::DenseSet<Value> invariantSources, wholeSources;
+  llvm::DenseSet<Value> invariantSources;
   SmallVector<std::optional<unsigned>> states; ///< by result: the argument that it updates
   llvm::MapVector<StringRef, SmallVector<Operation *>> unsupported;
+  llvm::DenseMap<Operation *, OpFacts, SameOp> facts; ///< where they follow from types
+  OpFacts last;                                       ///< of the last op where they do not
   bool failedAlready = false;
 };
 
-Location locationOf(const FunctionGraph &function, const Remark &remark) {
-  if (remark.op != kNone && remark.op < function.operations.size() &&
-      function.operations[remark.op])
-    return function.operations[remark.op]->getLoc();
-  if (remark.tensor != kNone && remark.tensor < function.values.size() &&
-      function.values[remark.tensor])
-    return function.values[remark.tensor].getLoc();
-  return UnknownLoc::get(function.values.front().getContext());
+Location locationOf(const FunctionGraph &function, OpId op, TensorId tensor) {
+  if (op != kNone && function.operations[op])
+    return function.operations[op]->getLoc();
+  if (tensor != kNone && function.values[tensor])
+    return function.values[tensor].getLoc();
+  return func::FuncOp(function.function).getLoc();
 }
 
 /// What people call a tensor: the parameter's or input's name, else where it is made.
@@ -347,30 +407,24 @@ FailureOr<Mesh> requireMesh(func::FuncOp function) {
   return failure();
 }
 
-PropagationAnalysis::PropagationAnalysis(Operation *op) {
-  auto entry = cast<func::FuncOp>(op);
-  FailureOr<Mesh> mesh = requireMesh(entry);
-  if (failed(mesh))
-    return;
-  FailureOr<FunctionGraph> built = buildFunctionGraph(entry, *mesh);
-  if (failed(built))
-    return;
-  function.emplace(std::move(*built));
-  propagation = propagate(function->graph);
-}
-
 LogicalResult report(const FunctionGraph &function, ArrayRef<Remark> remarks,
-                     ArrayRef<std::string> errors) {
-  for (const Remark &remark : remarks) {
-    std::string subject = remark.tensor != kNone && function.values[remark.tensor]
-                              ? describeValue(function.values[remark.tensor]) + ": "
-                              : "";
-    emitRemark(locationOf(function, remark)) << subject << remark.text;
+                     ArrayRef<Refusal> errors) {
+  auto subjectOf = [&](TensorId tensor) {
+    bool known = tensor != kNone && function.values[tensor];
+    return known ? describeValue(function.values[tensor]) + ": " : "";
+  };
+  for (const Remark &remark : remarks)
+    emitRemark(locationOf(function, remark.op, remark.tensor))
+        << subjectOf(remark.tensor) << remark.text;
+  for (const Refusal &error : errors) {
+    auto output = llvm::find(function.outputs, error.tensor);
+    if (error.tensor != kNone && output != function.outputs.end())
+      emitError(func::FuncOp(function.function).getLoc())
+          << "result " << output - function.outputs.begin() << ": " << error.text;
+    else
+      emitError(locationOf(function, error.op, error.tensor))
+          << subjectOf(error.tensor) << error.text;
   }
-  if (function.values.empty())
-    return success(errors.empty());
-  for (const std::string &error : errors)
-    emitError(UnknownLoc::get(function.values.front().getContext())) << error;
   return success(errors.empty());
 }
 

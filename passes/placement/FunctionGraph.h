@@ -10,12 +10,11 @@
 
 namespace shardc {
 
-/// On ops, between dist-propagate and dist-place: an array with a layout for each result.
-inline constexpr llvm::StringLiteral kPropagatedAttr = "dist.propagated";
-
 struct FunctionGraph {
-  explicit FunctionGraph(Mesh mesh) : graph(std::move(mesh)) {}
+  FunctionGraph(mlir::func::FuncOp function, Mesh mesh)
+      : function(function), graph(std::move(mesh)) {}
 
+  mlir::func::FuncOp function;
   PropagationGraph graph;
   llvm::DenseMap<mlir::Value, TensorId> tensorOf;
   /// By OpId; null for the constraint on an output, which is no op of the IR.
@@ -30,27 +29,22 @@ struct FunctionGraph {
   /// communication, so they stay replicated, and a rank takes its part for free. The graph has
   /// those that other ops use, as replicated inputs.
   llvm::DenseSet<mlir::Value> invariant;
+  /// The constants and buffers that invariant values are made from: whole on every rank as well.
+  llvm::DenseSet<mlir::Value> wholeSources;
 };
 
 /// Fails, after reporting all of them, where an op has no sharding rule or a value is neither a
-/// ranked tensor nor an index.
+/// ranked tensor nor an index. An argument that has a `dist.sharding` with a shard is no source of
+/// invariant values, whatever it is.
 mlir::FailureOr<FunctionGraph> buildFunctionGraph(mlir::func::FuncOp function, const Mesh &mesh);
 
 /// The mesh on the module around `function`; an error is reported where there is none.
 mlir::FailureOr<Mesh> requireMesh(mlir::func::FuncOp function);
 
-/// What was propagated, kept by the pass manager between dist-propagate and dist-place.
-struct PropagationAnalysis {
-  explicit PropagationAnalysis(mlir::Operation *function);
-
-  std::optional<FunctionGraph> function; ///< none where building it failed
-  Propagation propagation;
-};
-
 /// Emits remarks and errors of the core where they belong in the model. Fails if there was an
 /// error.
 mlir::LogicalResult report(const FunctionGraph &function, llvm::ArrayRef<Remark> remarks,
-                           llvm::ArrayRef<std::string> errors);
+                           llvm::ArrayRef<Refusal> errors);
 
 } // namespace shardc
 

@@ -50,14 +50,15 @@ def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
     stronger annotation wins, then the one that moves fewer bytes; that too is a remark. Linear in the number
     of ops.
 
-    The outcome is left to `dist-place` as an analysis, and shown on each op as `dist.propagated`: one layout
-    per result, with `?` where nothing was asked.
+    The outcome is written to every tensor as `dist.sharding` (see `#dist.sharding`): on an op a list with one entry
+    for each result, on an argument or result of the function one entry. It is all that `dist-place` reads, and it may
+    be edited by hand in between. Annotations stay as they are; a second run overwrites what the first one wrote.
 
     ```mlir
     // %w is annotated [S(0)]
     %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
     // becomes
-    %y = aten.linear %x, %w {dist.propagated = [#dist.layout<#mesh, [S(1)]>]} : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    %y = aten.linear %x, %w {dist.sharding = [#dist.sharding<#mesh, [S(1)]>]} : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
     ```
   }];
   let statistics = [
@@ -71,14 +72,17 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
   let summary = "Gives every tensor a layout and inserts redistributions";
   let description = [{
     Form: imported -> placed. For each op and mesh axis takes the consistent strategy that moves the fewest
-    bytes, given what propagation found. Partial values arise where a contracted factor is sharded, pass
+    bytes, given what propagation found: the `dist.sharding` of every tensor, which the pass takes off. An argument
+    gets what it says, a result what is `given` there, `R` or `P(op)`; any other shard of a result is weighed against
+    the bytes that it moves, and a remark says where it is not followed. A tensor without `dist.sharding`, an
+    annotation that its `dist.sharding` does not keep, and what an op cannot make are errors. Partial values arise where a contracted factor is sharded, pass
     through linear ops, and are reduced as late as is free (G1). The layout becomes part of each tensor's
     type; where an op needs another layout than its operand has, a `dist.redistribute` is inserted, one for
     all ops that need the same.
 
     ```mlir
-    %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
-    // becomes, with %x and %w sharded on dim 1:
+    %y = aten.linear %x, %w {dist.sharding = [#dist.sharding<#mesh, [?]>]} : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    // becomes, where the `dist.sharding` of %x and %w is [S(1)]:
     %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #P>
     %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
     ```

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/placement/FunctionGraph.h"
 #include "passes/placement/Passes.h"
+#include "passes/placement/ShardingAttributes.h"
 #include "passes/placement/core/Place.h"
 
 #include "dialects/dist/FunctionAttributes.h"
@@ -74,7 +74,6 @@ private:
       LayoutId layout = placed.operandLayouts[graph.ops[id].firstOperand + i];
       op->setOperand(number, inLayout(source.values[tensor], tensor, layout, op));
     }
-    op->removeAttr(kPropagatedAttr);
     if (auto constraint = dyn_cast<dist::ConstrainOp>(op))
       constraints.push_back(constraint);
   }
@@ -123,17 +122,20 @@ public:
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;
-    auto &analysis = getAnalysis<PropagationAnalysis>();
-    if (!analysis.function)
+    FailureOr<Mesh> mesh = requireMesh(getOperation());
+    if (failed(mesh))
       return signalPassFailure();
-    // Remarks of propagation were reported by dist-propagate.
-    size_t told = analysis.propagation.remarks.size();
-    PlacedGraph placed = place(analysis.function->graph, analysis.propagation);
-    ArrayRef<Remark> remarks(placed.remarks);
-    if (failed(report(*analysis.function, remarks.drop_front(std::min(told, remarks.size())),
-                      placed.errors)))
+    FailureOr<FunctionGraph> function = buildFunctionGraph(getOperation(), *mesh);
+    if (failed(function))
       return signalPassFailure();
-    numRedistributions += Placer(getOperation(), *analysis.function, placed).run();
+    FailureOr<Propagation> propagation = readShardings(*function);
+    if (failed(propagation))
+      return signalPassFailure();
+    PlacedGraph placed = place(function->graph, *propagation);
+    if (failed(report(*function, placed.remarks, placed.errors)))
+      return signalPassFailure();
+    removeShardings(getOperation());
+    numRedistributions += Placer(getOperation(), *function, placed).run();
   }
 };
 

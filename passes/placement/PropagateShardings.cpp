@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/placement/FunctionGraph.h"
 #include "passes/placement/Passes.h"
+#include "passes/placement/ShardingAttributes.h"
 
 #include "dialects/dist/Dist.h"
 
@@ -19,46 +19,37 @@ public:
   using PropagateShardingsBase::PropagateShardingsBase;
 
   void runOnOperation() override {
-    if (getOperation().isExternal())
-      return markAllAnalysesPreserved();
-    auto &analysis = getAnalysis<PropagationAnalysis>();
-    if (!analysis.function)
+    func::FuncOp entry = getOperation();
+    if (entry.isExternal())
+      return;
+    FailureOr<Mesh> mesh = requireMesh(entry);
+    if (failed(mesh))
       return signalPassFailure();
-    const Propagation &propagation = analysis.propagation;
+    // What an earlier run left says nothing: annotations do.
+    removeShardings(entry);
+    FailureOr<FunctionGraph> function = buildFunctionGraph(entry, *mesh);
+    if (failed(function))
+      return signalPassFailure();
+    Propagation propagation = propagate(function->graph);
     numVisits += propagation.visits;
-    if (failed(report(*analysis.function, propagation.remarks, propagation.errors)))
+    SmallVector<Refusal> errors;
+    for (const std::string &error : propagation.errors)
+      errors.push_back({kNone, kNone, error});
+    if (failed(report(*function, propagation.remarks, errors)))
       return signalPassFailure();
-    for (auto [id, op] : llvm::enumerate(analysis.function->operations))
-      if (op && !isa<dist::ConstrainOp>(op))
-        show(*analysis.function, propagation, id, op);
-    markAnalysesPreserved<PropagationAnalysis>();
+    writeShardings(*function, propagation);
+    numSharded += countSharded(*function, propagation);
   }
 
 private:
-  /// Writes down what was found for the results of an op, if it was anything.
-  void show(const FunctionGraph &function, const Propagation &propagation, OpId id, Operation *op) {
-    const PropagationGraph &graph = function.graph;
-    unsigned axes = graph.numAxes();
-    SmallVector<Attribute> layouts;
-    bool any = false;
-    for (TensorId tensor : graph.results(id)) {
-      SmallVector<AxisPlacement> placements;
-      for (unsigned a = 0; a < axes; ++a)
-        placements.push_back(propagation.states[size_t(tensor) * axes + a].placement);
-      std::optional<Layout> layout =
-          compose(graph.mesh, graph.shape(tensor), std::span(placements.data(), placements.size()));
-      if (!layout)
-        return;
-      bool sharded = !layout->isFullyReplicated();
-      any |= sharded;
-      numSharded += sharded;
-      for (unsigned a = 0; a < axes; ++a)
-        if (placements[a].kind == PlacementKind::Open)
-          layout->placements[a] = Placement::open();
-      layouts.push_back(dist::LayoutAttr::get(&getContext(), *layout));
-    }
-    if (any)
-      op->setAttr(kPropagatedAttr, ArrayAttr::get(&getContext(), layouts));
+  static unsigned countSharded(const FunctionGraph &function, const Propagation &propagation) {
+    unsigned axes = function.graph.numAxes(), count = 0;
+    for (OpId op = 0; op < function.graph.ops.size(); ++op)
+      if (function.operations[op] && !isa<dist::ConstrainOp>(function.operations[op]))
+        for (TensorId tensor : function.graph.results(op))
+          count += llvm::any_of(ArrayRef(propagation.states).slice(size_t(tensor) * axes, axes),
+                                [](const AxisState &state) { return state.placement.isShard(); });
+    return count;
   }
 };
 

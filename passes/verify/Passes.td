@@ -21,6 +21,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
     | `lowered` | `llvm` | external functions are those of libm and memcpy, memmove, memset |
 
+    In all stages but `imported`, no op, argument or result has a `dist.sharding`: `dist-place` takes it off.
     In all stages but `lowered`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
 
     `--dist-verify-stage=placed` and `--dist-verify-stage=stage=placed` are the same.

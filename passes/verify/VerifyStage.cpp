@@ -6,6 +6,8 @@
 
 #include "passes/verify/StageChecks.h"
 
+#include "dialects/dist/Shardings.h"
+
 namespace shardc {
 #define GEN_PASS_DEF_VERIFYSTAGE
 #include "passes/verify/Passes.h.inc"
@@ -41,6 +43,7 @@ private:
   static Vocabulary vocabularyOf(Stage stage);
   void check(Operation *op);
   void checkFunction(FunctionOpInterface function);
+  void checkNoShardings(FunctionOpInterface function);
   /// The type of a value; `value` is null for the types of a function without a body.
   void checkType(Type type, Location place);
   void checkValue(Value value);
@@ -114,11 +117,28 @@ void StageVerifier::checkFunction(FunctionOpInterface function) {
     checkLoweredFunction(function, violations);
   else
     checkStates(function, violations);
+  if (stage != Stage::Imported)
+    checkNoShardings(function);
+}
+
+void StageVerifier::checkNoShardings(FunctionOpInterface function) {
+  bool left = false;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    left |= !!function.getArgAttr(i, dist::kShardingAttr);
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    left |= !!function.getResultAttr(i, dist::kShardingAttr);
+  if (left)
+    violations.add(function.getLoc(),
+                   "an argument or result with a 'dist.sharding' in the stage \"" +
+                       stringifyStage(stage) + "\": dist-place takes it off");
 }
 
 void StageVerifier::check(Operation *op) {
   if (!vocabularyOf(stage).contains(op->getName()))
     return violations.add(op, "is no op of the stage \"" + stringifyStage(stage) + "\"");
+  if (stage != Stage::Imported && op->getDiscardableAttr(dist::kShardingAttr))
+    violations.add(op, "has a 'dist.sharding' in the stage \"" + stringifyStage(stage) +
+                           "\": dist-place takes it off");
   for (Value result : op->getResults())
     checkValue(result);
   for (Region &region : op->getRegions())

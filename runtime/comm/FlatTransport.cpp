@@ -91,7 +91,7 @@ private:
 
   bool offers(uint32_t kind) const {
     bool reduces = kind == SHARDRT_ALL_REDUCE || kind == SHARDRT_REDUCE_SCATTER;
-    return flat.offers(kind, o.facts->type, reduces ? c.reduction : SHARDRT_REDUCE_NONE);
+    return flat.offers(kind, o.facts->type, reduces ? c.reduction : uint32_t(SHARDRT_REDUCE_NONE));
   }
 
   /// A transfer of this kind with everything that is the same for all of this operand's.

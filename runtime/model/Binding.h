@@ -4,8 +4,8 @@
 #ifndef SHARDC_RUNTIME_MODEL_BINDING_H
 #define SHARDC_RUNTIME_MODEL_BINDING_H
 
+#include "runtime/executor/Slice.h"
 #include "runtime/manifest/Manifest.h"
-#include "runtime/model/Slice.h"
 
 namespace shardc::rt {
 

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Model.h"
 
-#include "runtime/manifest/CpuFeatures.h"
 #include "runtime/support/Types.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <numeric>
 
 namespace shardc::rt {
 
 namespace {
-
-int threadCount(const shardrt_config &config) {
-  if (config.threads > 0)
-    return config.threads;
-  return std::max(1, int(std::thread::hardware_concurrency()) / std::max(1, config.world_size));
-}
 
 /// Does everything about the configuration that can be checked without the manifest, so that
 /// members can be initialised from it.
@@ -69,22 +60,17 @@ Manifest Model::parseArtifact(const shardrt_manifest &artifact) {
   return manifest;
 }
 
-Model::Model(const shardrt_manifest &artifact, const shardrt_config &config)
+Model::Model(const shardrt_manifest &artifact, const shardrt_config &config,
+             const ExecutorRegistry &executors)
     : manifest(parseArtifact(artifact)), program(*artifact.program), self(checked(config).rank),
-      log(config.log_level, config.rank, config.log, config.log_context),
-      allocator{config.alloc, config.free, config.alloc_context}, timeout(config.timeout_s),
+      log(config.log_level, config.rank, config.log, config.log_context), timeout(config.timeout_s),
       usesCollectives(config.world_size > 1 && artifact.program->n_collectives > 0),
       endpoint(config.communicator
                    ? config.communicator->endpoint
                    : std::make_shared<Endpoint>(std::move(makeLocalWorld(1).front()))),
       communicator(*endpoint->communicator), coordinate(manifest.mesh.coordinateOf(config.rank)),
-      events(config.flags & SHARDRT_RECORD_EVENTS, config.rank),
-      pool(threadCount(config), uint32_t(config.world_size)),
-      stream(communicator, *communicator.hostTransport(), events,
-             {config.timeout_s, usesCollectives && !(config.flags & SHARDRT_NO_COMM_THREAD),
-              Link::parse(std::getenv("SHARDRT_LINK"))}) {
-  checkArtifact(artifact, config);
-  scratch.resize(size_t(pool.threads()));
+      events(config.flags & SHARDRT_RECORD_EVENTS, config.rank) {
+  const ExecutorKind &kind = checkArtifact(config, executors);
   std::vector<uint32_t> all(size_t(config.world_size));
   std::iota(all.begin(), all.end(), 0u);
   everybody = &communicator.group(all);
@@ -107,15 +93,12 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config)
     if (variant != SHARDRT_NO_VARIANT)
       state.variant = &state.program->variants[variant];
   }
-  if (std::find(manifest.libraries.begin(), manifest.libraries.end(), "blas") !=
-      manifest.libraries.end())
-    blasLibrary();
-  adoptParameters(ParameterSet::fromConstants(manifest, program, coordinate, allocator));
+  executor = kind.create({manifest, program, config, communicator, groups, events, log});
+  adoptParameters(ParameterSet::fromConstants(manifest, program, coordinate, executor->memory()));
   endpoint->bound = true;
-  log.write(SHARDRT_LOG_INFO, manifest.name + " (" + manifest.tool + "), rank " +
-                                  std::to_string(self) + " of " +
-                                  std::to_string(config.world_size) + ", " +
-                                  std::to_string(pool.threads()) + " threads");
+  log.write(SHARDRT_LOG_INFO,
+            manifest.name + " (" + manifest.tool + "), rank " + std::to_string(self) + " of " +
+                std::to_string(config.world_size) + ", " + executor->description());
 }
 
 Model::~Model() {
@@ -123,30 +106,23 @@ Model::~Model() {
   endpoint->bound = false;
 }
 
-void Model::checkArtifact(const shardrt_manifest &artifact, const shardrt_config &config) const {
+const ExecutorKind &Model::checkArtifact(const shardrt_config &config,
+                                         const ExecutorRegistry &executors) const {
   Problems problems;
   if (config.world_size != manifest.worldSize)
     problems.add("it was compiled for a world of " + std::to_string(manifest.worldSize) +
                  " ranks (mesh " + manifest.mesh.str() + "), not " +
                  std::to_string(config.world_size));
-  if (manifest.targetKind != "cpu")
-    problems.add("its target is " + manifest.targetKind + ", which this runtime cannot run");
-  std::string architecture = manifest.triple.substr(0, manifest.triple.find('-'));
-  if (architecture != hostArchitecture())
-    problems.add("it was compiled for " + manifest.triple + ", this machine is " +
-                 hostArchitecture());
-  else if (auto missing = missingCpuFeatures(manifest.features); !missing.empty()) {
-    std::string names;
-    for (const std::string &name : missing)
-      names += (names.empty() ? "" : ", ") + name;
-    problems.add("it was compiled for " + manifest.cpu + "; this CPU lacks " + names);
-  }
-  for (const std::string &library : manifest.libraries)
-    if (library != "blas")
-      problems.add("it needs the library " + library + ", which this runtime does not know");
+  const ExecutorKind *kind = executors.find(manifest.targetKind);
+  if (kind)
+    kind->check(manifest, problems);
+  else
+    problems.add("its target is " + manifest.targetKind +
+                 ", which this runtime cannot run (it runs " + executors.names() + ")");
   bool incompatible = config.world_size == manifest.worldSize;
   problems.raise(incompatible ? SHARDRT_INCOMPATIBLE : SHARDRT_INVALID_ARGUMENT,
                  "the artifact " + manifest.name);
+  return *kind;
 }
 
 Model::EntryState &Model::entryNamed(const char *name) {
@@ -163,7 +139,7 @@ Model::EntryState &Model::entryNamed(const char *name) {
 }
 
 void Model::loadFile(const std::string &path) {
-  adoptParameters(ParameterSet::fromFile(manifest, program, coordinate, allocator, path));
+  adoptParameters(ParameterSet::fromFile(manifest, program, coordinate, executor->memory(), path));
   log.write(SHARDRT_LOG_INFO, "loaded " + path + ": " + std::to_string(parameters.bytes()) +
                                   " bytes of parameters, " +
                                   std::to_string(parameters.copiedBytes()) + " of them copied");
@@ -171,7 +147,7 @@ void Model::loadFile(const std::string &path) {
 
 void Model::loadCallback(shardrt_find_parameter_fn find, void *context) {
   adoptParameters(
-      ParameterSet::fromCallback(manifest, program, coordinate, allocator, find, context));
+      ParameterSet::fromCallback(manifest, program, coordinate, executor->memory(), find, context));
 }
 
 void Model::adoptParameters(ParameterSet fresh) {
@@ -183,15 +159,11 @@ void Model::adoptParameters(ParameterSet fresh) {
       EntryState &entry = entries[e];
       if (!entry.variant || entry.variant->persistent_bytes == 0)
         continue;
-      packed[e] = Buffer(allocator, entry.variant->persistent_bytes, SHARDRT_ARENA_ALIGNMENT,
-                         "packed parameters");
+      packed[e] = Buffer(executor->memory().allocator(), entry.variant->persistent_bytes,
+                         SHARDRT_ARENA_ALIGNMENT, "packed parameters");
       shardrt_frame frame = frameFor(entry, {});
       frame.persistent = packed[e].data();
-      running = &entry;
-      failures.reset();
-      int32_t result = entry.variant->prepare(&frame);
-      running = nullptr;
-      checkCall(result, "packing of parameters");
+      executor->prepare(*entry.program, *entry.variant, frame);
     }
   } catch (...) {
     std::swap(parameters, fresh);
@@ -234,14 +206,11 @@ void Model::barrier() {
 
 shardrt_memory Model::memoryUsed() const {
   shardrt_memory used{};
-  used.arena_bytes = arena.size();
   used.parameter_bytes = parameters.bytes();
   used.copied_bytes = parameters.copiedBytes();
   for (const EntryState &entry : entries)
     used.persistent_bytes += entry.persistent.size();
-  for (const std::vector<Buffer> &thread : scratch)
-    for (const Buffer &buffer : thread)
-      used.scratch_bytes += buffer.size();
+  executor->countMemory(used);
   return used;
 }
 
@@ -250,26 +219,6 @@ Identity Model::identity() const {
           {"collective sequence hash", manifest.sequenceHash},
           {"world size", std::to_string(manifest.worldSize)},
           {"mesh", manifest.mesh.str()}};
-}
-
-const Blas &Model::blasLibrary() {
-  // Generated code may ask for the first product on any compute thread.
-  std::call_once(blasOnce, [this] {
-    blas = Blas::shared();
-    bool fallback = blas->isPlain();
-    if (self == 0)
-      log.write(fallback ? SHARDRT_LOG_WARNING : SHARDRT_LOG_INFO,
-                (fallback ? "" : "matrix products by ") + blas->description());
-  });
-  return *blas;
-}
-
-Group *Model::groupOf(const shardrt_collective &collective) { return groups[collective.group]; }
-
-void Model::checkCall(int32_t result, const std::string &what) const {
-  failures.raise();
-  if (result != 0)
-    throw Failure(SHARDRT_PROGRAM_ERROR, what + " returned " + std::to_string(result));
 }
 
 } // namespace shardc::rt

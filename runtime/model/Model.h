@@ -5,14 +5,11 @@
 #define SHARDC_RUNTIME_MODEL_MODEL_H
 
 #include "runtime/comm/Endpoint.h"
-#include "runtime/comm/Stream.h"
-#include "runtime/executor/FailureRecord.h"
-#include "runtime/gemm/Blas.h"
+#include "runtime/executor/Executor.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Binding.h"
 #include "runtime/model/Parameters.h"
 #include "runtime/support/Log.h"
-#include "runtime/threads/ThreadPool.h"
 
 #include <map>
 
@@ -24,7 +21,8 @@ public:
   static Manifest parseArtifact(const shardrt_manifest &artifact);
 
   /// Throws Failure with everything that is missing or different.
-  Model(const shardrt_manifest &artifact, const shardrt_config &config);
+  Model(const shardrt_manifest &artifact, const shardrt_config &config,
+        const ExecutorRegistry &executors = ExecutorRegistry::builtIn());
   ~Model();
   Model(const Model &) = delete;
 
@@ -48,8 +46,6 @@ public:
   const Manifest &manifestOf() const { return manifest; }
 
 private:
-  friend struct Services;
-
   /// An entry for one tuple of symbols.
   struct Plan {
     Shapes shapes;
@@ -70,7 +66,9 @@ private:
     bool staged = false;  ///< data is a staging buffer
   };
 
-  void checkArtifact(const shardrt_manifest &artifact, const shardrt_config &config) const;
+  /// The kind of executor for the artifact's target; throws if it cannot run here.
+  const ExecutorKind &checkArtifact(const shardrt_config &config,
+                                    const ExecutorRegistry &executors) const;
   EntryState &entryNamed(const char *name);
   void adoptParameters(ParameterSet parameters);
   Identity identity() const;
@@ -81,7 +79,6 @@ private:
   void execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
                std::span<const shardrt_tensor> inputs, std::span<const shardrt_tensor> outputs);
   [[noreturn]] void failRun(const Failure &failure);
-  void *stage(size_t slot, size_t bytes);
   Passed passInput(size_t slot, const TensorSpec &spec, const Slice &slice,
                    const shardrt_tensor &tensor);
   Passed passOutput(size_t slot, const TensorSpec &spec, const Slice &slice,
@@ -90,48 +87,26 @@ private:
                     const shardrt_tensor &tensor);
   void gatherGlobal(const TensorSpec &spec, const Slice &slice, const void *local,
                     const shardrt_tensor &tensor);
-  Group *groupOf(const shardrt_collective &collective);
-  const Blas &blasLibrary();
-  void closeOp(Clock::time_point now);
-  /// Throws if what a call of generated code returned, or recorded, says that it failed.
-  void checkCall(int32_t result, const std::string &what) const;
 
   const Manifest manifest;
   const shardrt_program &program;
   const int32_t self;
   const Log log;
-  const Allocator allocator;
   const double timeout;
   const bool usesCollectives;               ///< of more than one rank
   const std::shared_ptr<Endpoint> endpoint; ///< of an own world of one, if none was given
   Communicator &communicator;
   const std::optional<shardc::Coordinate> coordinate;
   EventLog events;
-  ThreadPool pool;
-  CommStream stream;
   std::vector<Group *> groups; ///< this rank's set of each group of the program; null: in none
   Group *everybody = nullptr;
-  std::once_flag blasOnce;
-  std::shared_ptr<const Blas> blas;
+  std::unique_ptr<Executor> executor;
 
   ParameterSet parameters;
   std::vector<EntryState> entries;
-  Buffer arena;
-  std::vector<Buffer> staging;
-  std::vector<std::vector<Buffer>> scratch; ///< by compute thread, then slot
-  std::mutex scratchMutex;                  ///< the caller's allocator need not be thread-safe
   bool ranksCompared = false;
   uint64_t runNumber = 0;
-
-  // The run in progress.
-  const EntryState *running = nullptr;
-  FailureRecord failures;
-  const shardrt_op *currentOp = nullptr;
-  Clock::time_point opBegin;
 };
-
-/// The table that generated code gets.
-extern const shardrt_services serviceTable;
 
 } // namespace shardc::rt
 

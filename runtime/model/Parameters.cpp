@@ -7,7 +7,6 @@
 #include "support/NearestNames.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
 namespace shardc::rt {
@@ -27,8 +26,8 @@ std::string shapeText(shardrt_type type, const std::vector<int64_t> &extents) {
 class ParameterSet::Builder {
 public:
   Builder(const Manifest &manifest, const shardrt_program &program,
-          const std::optional<shardc::Coordinate> &coordinate, const Allocator &allocator)
-      : manifest(manifest), program(program), coordinate(coordinate), allocator(allocator) {
+          const std::optional<shardc::Coordinate> &coordinate, ProgramMemory &memory)
+      : manifest(manifest), program(program), coordinate(coordinate), memory(memory) {
     size_t count = manifest.parameters.size();
     set.slices.resize(count, nullptr);
     set.isSet.resize(count, false);
@@ -69,9 +68,9 @@ public:
     bool same = source.type == spec.type && source.extents == slice.global;
     if (same && problems.empty()) {
       int64_t bytes = typeBytes(spec.type);
-      Buffer copy(allocator, size_t(slice.elements() * bytes), copyAlignment, "a tied parameter");
+      Buffer copy(memory.host, size_t(slice.elements() * bytes), copyAlignment, "a tied parameter");
       slice.extract(copy.data(), source.data, source.strides.data(), bytes);
-      same = copy.size() == 0 || std::memcmp(copy.data(), set.slices[index], copy.size()) == 0;
+      same = copy.size() == 0 || memory.holds(set.slices[index], copy.data(), copy.size());
     }
     if (!same)
       problems.add(name + ": it is tied to " + spec.name + " in the program, but differs from it");
@@ -110,20 +109,22 @@ private:
     set.isSet[index] = true;
     set.total += bytes;
     if (spec.isMutable)
-      set.next[index] = Buffer(allocator, bytes, copyAlignment, "a parameter's next value");
+      set.next[index] =
+          Buffer(memory.allocator(), bytes, copyAlignment, "a parameter's next value");
     if (bytes == 0)
       return;
     if (source.borrowed && !spec.isMutable && slice.isBox() &&
         isDense(slice.local, source.strides.data())) {
       auto *first = static_cast<const char *>(source.data) +
                     slice.offset(source.strides.data()) * elementBytes;
-      if (reinterpret_cast<uintptr_t>(first) % uintptr_t(elementBytes) == 0) {
+      if (reinterpret_cast<uintptr_t>(first) % uintptr_t(elementBytes) == 0 &&
+          memory.reaches(first)) {
         set.slices[index] = const_cast<char *>(first);
         return;
       }
     }
-    set.owned[index] = Buffer(allocator, bytes, copyAlignment, "a parameter");
-    slice.extract(set.owned[index].data(), source.data, source.strides.data(), elementBytes);
+    set.owned[index] = Buffer(memory.allocator(), bytes, copyAlignment, "a parameter");
+    memory.take(set.owned[index].data(), slice, source.data, source.strides.data(), elementBytes);
     set.slices[index] = set.owned[index].data();
     set.copied += bytes;
   }
@@ -131,7 +132,7 @@ private:
   const Manifest &manifest;
   const shardrt_program &program;
   const std::optional<shardc::Coordinate> &coordinate;
-  const Allocator &allocator;
+  ProgramMemory &memory;
 };
 
 namespace {
@@ -197,13 +198,13 @@ void checkNames(const Manifest &manifest, const shardc::TensorStore &store,
 
 ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_program &program,
                                     const std::optional<shardc::Coordinate> &coordinate,
-                                    const Allocator &allocator, const std::string &path) {
+                                    ProgramMemory &memory, const std::string &path) {
   std::string error;
   std::optional<shardc::TensorStore> opened = shardc::TensorStore::open(path, error);
   if (!opened)
     throw Failure(SHARDRT_BAD_FILE, error);
   auto store = std::make_shared<const shardc::TensorStore>(std::move(*opened));
-  Builder builder(manifest, program, coordinate, allocator);
+  Builder builder(manifest, program, coordinate, memory);
   std::vector<const ParameterSpec *> missing;
   for (size_t i = 0; i < manifest.parameters.size(); ++i) {
     const ParameterSpec &spec = manifest.parameters[i];
@@ -237,9 +238,9 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
 
 ParameterSet ParameterSet::fromCallback(const Manifest &manifest, const shardrt_program &program,
                                         const std::optional<shardc::Coordinate> &coordinate,
-                                        const Allocator &allocator, shardrt_find_parameter_fn find,
+                                        ProgramMemory &memory, shardrt_find_parameter_fn find,
                                         void *context) {
-  Builder builder(manifest, program, coordinate, allocator);
+  Builder builder(manifest, program, coordinate, memory);
   for (size_t i = 0; i < manifest.parameters.size(); ++i) {
     const ParameterSpec &spec = manifest.parameters[i];
     if (spec.isConstant)
@@ -287,8 +288,8 @@ ParameterSet ParameterSet::fromCallback(const Manifest &manifest, const shardrt_
 
 ParameterSet ParameterSet::fromConstants(const Manifest &manifest, const shardrt_program &program,
                                          const std::optional<shardc::Coordinate> &coordinate,
-                                         const Allocator &allocator) {
-  Builder builder(manifest, program, coordinate, allocator);
+                                         ProgramMemory &memory) {
+  Builder builder(manifest, program, coordinate, memory);
   builder.addConstants();
   return builder.finish("constants");
 }

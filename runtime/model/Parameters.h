@@ -4,9 +4,9 @@
 #ifndef SHARDC_RUNTIME_MODEL_PARAMETERS_H
 #define SHARDC_RUNTIME_MODEL_PARAMETERS_H
 
+#include "runtime/executor/ProgramMemory.h"
+#include "runtime/executor/Slice.h"
 #include "runtime/manifest/Manifest.h"
-#include "runtime/model/Slice.h"
-#include "runtime/support/Memory.h"
 #include "support/archive/TensorStore.h"
 
 namespace shardc::rt {
@@ -27,15 +27,15 @@ public:
   /// From a file. Throws Failure with all missing, unknown and misfitting parameters.
   static ParameterSet fromFile(const Manifest &manifest, const shardrt_program &program,
                                const std::optional<shardc::Coordinate> &coordinate,
-                               const Allocator &allocator, const std::string &path);
+                               ProgramMemory &memory, const std::string &path);
   static ParameterSet fromCallback(const Manifest &manifest, const shardrt_program &program,
                                    const std::optional<shardc::Coordinate> &coordinate,
-                                   const Allocator &allocator, shardrt_find_parameter_fn find,
+                                   ProgramMemory &memory, shardrt_find_parameter_fn find,
                                    void *context);
   /// Only the constants of the artifact. Complete if the program has no other parameters.
   static ParameterSet fromConstants(const Manifest &manifest, const shardrt_program &program,
                                     const std::optional<shardc::Coordinate> &coordinate,
-                                    const Allocator &allocator);
+                                    ProgramMemory &memory);
 
   /// Names of parameters that have no value yet.
   std::vector<std::string> unset(const Manifest &manifest) const;

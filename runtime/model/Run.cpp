@@ -11,7 +11,7 @@ namespace shardc::rt {
 
 namespace {
 
-constexpr size_t stagingAlignment = 64;
+constexpr size_t gatherAlignment = 64;
 /// Plans of so many tuples of symbols are kept; a program that sees more starts over.
 constexpr size_t maxPlans = 1024;
 
@@ -45,14 +45,16 @@ Slice whole(const std::vector<int64_t> &extents) {
   return Slice::make(shardc::Layout(), extents, shardc::Coordinate());
 }
 
-/// Where this rank's part begins in the caller's memory, if it is dense and aligned there; else
-/// null.
-void *inPlace(const Slice &slice, const shardrt_tensor &tensor, int64_t bytes) {
+/// Where this rank's part begins in the caller's memory, if it is dense and aligned there, and the
+/// program can use it; else null.
+void *inPlace(const ProgramMemory &memory, const Slice &slice, const shardrt_tensor &tensor,
+              int64_t bytes) {
   std::vector<int64_t> strides = stridesOf(tensor);
   if (!slice.isBox() || slice.elements() == 0 || !isDense(slice.local, strides.data()))
     return nullptr;
   char *first = static_cast<char *>(tensor.data) + slice.offset(strides.data()) * bytes;
-  return reinterpret_cast<uintptr_t>(first) % uintptr_t(bytes) == 0 ? first : nullptr;
+  bool aligned = reinterpret_cast<uintptr_t>(first) % uintptr_t(bytes) == 0;
+  return aligned && memory.reaches(first) ? first : nullptr;
 }
 
 /// Which of these byte ranges overlap another one, in n log n. Only ranges marked as written
@@ -102,8 +104,7 @@ Model::Plan &Model::planFor(EntryState &entry, const SymbolValues &symbols) {
       shardrt_frame frame = frameFor(entry, symbols);
       frame.offsets = plan.offsets.data();
       frame.arena_bytes = 0;
-      failures.reset();
-      checkCall(variant->plan(&frame), "planning of memory");
+      executor->plan(*variant, frame);
       plan.arenaBytes = frame.arena_bytes;
     }
   }
@@ -112,23 +113,13 @@ Model::Plan &Model::planFor(EntryState &entry, const SymbolValues &symbols) {
 
 shardrt_frame Model::frameFor(EntryState &entry, const SymbolValues &symbols) {
   shardrt_frame frame{};
-  frame.services = &serviceTable;
-  frame.runtime = this;
   frame.persistent = entry.persistent.data();
   frame.parameters = parameters.pointers();
   frame.symbols = symbols.data();
   frame.coordinates = coordinate ? coordinate->data() : nullptr;
   frame.rank = self;
   frame.world = manifest.worldSize;
-  frame.threads = pool.threads();
   return frame;
-}
-
-void *Model::stage(size_t slot, size_t bytes) {
-  if (staging.size() <= slot)
-    staging.resize(slot + 1);
-  staging[slot].reserve(allocator, bytes, stagingAlignment, "staging");
-  return staging[slot].data();
 }
 
 Model::Passed Model::passInput(size_t slot, const TensorSpec &spec, const Slice &slice,
@@ -137,10 +128,10 @@ Model::Passed Model::passInput(size_t slot, const TensorSpec &spec, const Slice 
   const Slice &part = tensor.scope == SHARDRT_LOCAL ? whole(slice.local) : slice;
   if (part.elements() == 0)
     return {};
-  if (void *data = inPlace(part, tensor, bytes))
+  if (void *data = inPlace(executor->memory(), part, tensor, bytes))
     return {data, false};
-  void *data = stage(slot, size_t(part.elements() * bytes));
-  part.extract(data, tensor.data, stridesOf(tensor).data(), bytes);
+  void *data = executor->staging(slot, size_t(part.elements() * bytes));
+  executor->memory().take(data, part, tensor.data, stridesOf(tensor).data(), bytes);
   return {data, true};
 }
 
@@ -150,13 +141,13 @@ Model::Passed Model::passOutput(size_t slot, const TensorSpec &spec, const Slice
   if (slice.elements() == 0)
     return {};
   if (tensor.scope == SHARDRT_LOCAL) {
-    if (void *data = inPlace(whole(slice.local), tensor, bytes))
+    if (void *data = inPlace(executor->memory(), whole(slice.local), tensor, bytes))
       return {data, false};
   } else if (tensor.scope == SHARDRT_SHARED && writesPart(spec.layout, coordinate)) {
-    if (void *data = inPlace(slice, tensor, bytes))
+    if (void *data = inPlace(executor->memory(), slice, tensor, bytes))
       return {data, false};
   }
-  return {stage(slot, size_t(slice.elements() * bytes)), true};
+  return {executor->staging(slot, size_t(slice.elements() * bytes)), true};
 }
 
 void Model::returnOutput(const TensorSpec &spec, const Slice &slice, const Passed &passed,
@@ -170,9 +161,9 @@ void Model::returnOutput(const TensorSpec &spec, const Slice &slice, const Passe
     return;
   std::vector<int64_t> strides = stridesOf(tensor);
   if (tensor.scope == SHARDRT_LOCAL)
-    whole(slice.local).insert(tensor.data, strides.data(), passed.data, bytes);
+    executor->memory().give(tensor.data, strides.data(), whole(slice.local), passed.data, bytes);
   else if (writesPart(spec.layout, coordinate))
-    slice.insert(tensor.data, strides.data(), passed.data, bytes);
+    executor->memory().give(tensor.data, strides.data(), slice, passed.data, bytes);
 }
 
 void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void *local,
@@ -192,11 +183,11 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
     sizes.push_back(where ? parts.back().elements() * bytes : 0);
     total += sizes.back();
   }
-  Buffer all(allocator, size_t(total), stagingAlignment, "an output's parts");
+  Buffer all(executor->memory().allocator(), size_t(total), gatherAlignment, "an output's parts");
   const void *received = all.data();
   if (world > 1) {
     shardrt_collective_tensor operands{local, all.data(), &total, sizes.data(), nullptr};
-    stream.runNow(outputGather, everybody, runNumber, &operands);
+    executor->collective(outputGather, *everybody, runNumber, operands);
   } else {
     received = local;
   }
@@ -206,7 +197,7 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
   auto *from = static_cast<const char *>(received);
   for (size_t rank = 0; rank < world; ++rank) {
     if (sizes[rank] > 0)
-      parts[rank].insert(tensor.data, strides.data(), from, bytes);
+      executor->memory().give(tensor.data, strides.data(), parts[rank], from, bytes);
     from += sizes[rank];
   }
 }
@@ -215,12 +206,11 @@ void Model::compareRanks() {
   if (ranksCompared || !usesCollectives)
     return;
   communicator.handshake(identity(), runNumber, deadlineAfter(timeout));
+  communicator.connect({program.groups, program.n_groups}, deadlineAfter(timeout));
   ranksCompared = true;
 }
 
 void Model::failRun(const Failure &failure) {
-  running = nullptr;
-  currentOp = nullptr;
   communicator.notePosition(nullptr);
   if (communicator.worldSize() > 1) {
     // The others must not wait for this rank; then nothing of it is in flight any more.
@@ -228,8 +218,7 @@ void Model::failRun(const Failure &failure) {
                            ? failure.status
                            : SHARDRT_ABORTED,
                        failure.message);
-    stream.drain();
-    std::string record = stream.flightRecord();
+    std::string record = executor->giveUp();
     if (!record.empty())
       log.write(SHARDRT_LOG_ERROR, failure.message + "\n last collectives of rank " +
                                        std::to_string(self) + ":\n" + record);
@@ -241,7 +230,7 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
                     std::span<const shardrt_tensor> inputs,
                     std::span<const shardrt_tensor> outputs) {
   const EntrySpec &spec = *entry.spec;
-  arena.reserve(allocator, size_t(plan.arenaBytes), SHARDRT_ARENA_ALIGNMENT, "the arena");
+  uint8_t *arena = executor->arena(size_t(plan.arenaBytes));
   std::vector<Passed> in, out(spec.outputs.size());
   std::vector<Range> ranges;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -260,7 +249,7 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   // Generated code may write outputs before it has read all inputs.
   for (size_t o : overlappingWrites(ranges)) {
     size_t bytes = size_t(plan.shapes.outputs[o].elements() * typeBytes(spec.outputs[o].type));
-    out[o] = {stage(inputs.size() + o, bytes), true};
+    out[o] = {executor->staging(inputs.size() + o, bytes), true};
   }
   for (size_t o = 0; o < spec.outputs.size(); ++o)
     if (spec.outputs[o].updates)
@@ -273,23 +262,15 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   for (const Passed &passed : out)
     outputPointers.push_back(passed.data);
   shardrt_frame frame = frameFor(entry, symbols);
-  frame.arena = arena.data();
+  frame.arena = arena;
   frame.arena_bytes = plan.arenaBytes;
   frame.inputs = inputPointers.data();
   frame.outputs = outputPointers.data();
   frame.offsets = plan.offsets.data();
 
   compareRanks();
-  running = &entry;
-  if (entry.variant) {
-    if (events.enabled)
-      events.addRun(*entry.program, Clock::now());
-    int32_t result = entry.variant->run(&frame);
-    closeOp(Clock::now());
-    checkCall(result, spec.name);
-    if (std::optional<Failure> failure = stream.drain())
-      throw Failure(*failure);
-  }
+  if (entry.variant)
+    executor->run(*entry.program, *entry.variant, frame, runNumber);
   for (size_t u = 0; u < outputs.size(); ++u) {
     size_t o = spec.userOutputs[u];
     returnOutput(spec.outputs[o], plan.shapes.outputs[o], out[o], outputs[u]);
@@ -297,7 +278,6 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   for (const OutputSpec &output : spec.outputs)
     if (output.updates)
       parameters.adoptNext(*output.updates);
-  running = nullptr;
   communicator.notePosition(nullptr);
 }
 
@@ -321,7 +301,6 @@ void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
     communicator.refuse(runNumber, failure.message);
     throw;
   }
-  failures.reset();
   try {
     execute(*entry, *plan, symbols, inputs, outputs);
   } catch (const Failure &failure) {

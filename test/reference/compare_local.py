@@ -93,7 +93,7 @@ def main():
                 failures += 1
                 print(f"{name}: {problem}")
     print(f"{compared} functions, {failures} failures")
-    return 1 if failures else 0
+    return 1 if failures or not compared else 0
 
 
 if __name__ == "__main__":

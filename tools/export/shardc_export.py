@@ -14,8 +14,10 @@ import argparse
 import importlib
 import importlib.util
 import inspect
+import logging
 import pathlib
 import sys
+import warnings
 
 import torch
 
@@ -106,6 +108,13 @@ def export(model, args=(), kwargs=None, dynamic=(), form="composite"):
     return program.run_decompositions() if form == "core" else program
 
 
+def hide_warnings():
+    """Hides what PyTorch and Python warn of about themselves, which the model's author cannot change; all else is shown."""
+    inside, show = (str(pathlib.Path(logging.__file__).parents[1]), str(pathlib.Path(torch.__file__).parent)), warnings.showwarning
+    warnings.showwarning = lambda *args, **kwargs: None if str(args[2]).startswith(inside) else show(*args, **kwargs)
+    logging.getLogger("torch").setLevel(logging.ERROR)
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(
         prog="shardc export", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -117,6 +126,7 @@ def main(argv=None):
     parser.add_argument("--form", choices=("composite", "core", "training"), default="composite")
     parser.add_argument("--seed", type=int, default=0, help="seed set before the factory runs")
     options = parser.parse_args(argv)
+    hide_warnings()
     if not options.output.endswith(".pt2"):
         parser.error("the output's name must end in .pt2")
     try:
@@ -124,8 +134,7 @@ def main(argv=None):
         built = load_factory(options.factory)()
         model, args, kwargs = (*built, {}, {})[:3] if isinstance(built, tuple) else (built, (), {})
         if options.args:
-            from safetensors.torch import load_file
-            args, kwargs = (), load_file(options.args)
+            args, kwargs = (), importlib.import_module("safetensors.torch").load_file(options.args)
         program = export(model, args, kwargs, options.dynamic, options.form)
     except (ValueError, TypeError, ImportError, OSError) as error:
         print(f"shardc export: error: {error}", file=sys.stderr)

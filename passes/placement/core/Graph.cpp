@@ -30,22 +30,30 @@ unsigned PropagationGraph::internShape(std::vector<int64_t> shape) {
   return intern(shapes, shapeIds, hash, std::move(shape));
 }
 
-TensorId PropagationGraph::addTensor(std::vector<int64_t> shape, int64_t elementSize,
-                                     OpId producer) {
-  tensors.push_back({internShape(std::move(shape)), elementSize, producer});
+TensorId PropagationGraph::addTensor(unsigned shape, int64_t elementSize, OpId producer) {
+  tensors.push_back({shape, elementSize, producer});
   return static_cast<TensorId>(tensors.size() - 1);
 }
 
 TensorId PropagationGraph::addInput(std::vector<int64_t> shape, int64_t elementSize) {
-  return addTensor(std::move(shape), elementSize, kNone);
+  return addTensor(internShape(std::move(shape)), elementSize, kNone);
 }
 
 TensorId PropagationGraph::addOp(ShardingRule rule, std::span<const TensorId> operands,
                                  const std::vector<std::vector<int64_t>> &resultShapes,
                                  std::span<const int64_t> resultElementSizes) {
+  std::vector<unsigned> shapeIds;
+  for (const std::vector<int64_t> &shape : resultShapes)
+    shapeIds.push_back(internShape(shape));
+  return addOp(internRule(std::move(rule)), operands, shapeIds, resultElementSizes);
+}
+
+TensorId PropagationGraph::addOp(unsigned rule, std::span<const TensorId> operands,
+                                 std::span<const unsigned> resultShapes,
+                                 std::span<const int64_t> resultElementSizes) {
   OpId id = static_cast<OpId>(ops.size());
   Op op;
-  op.rule = internRule(std::move(rule));
+  op.rule = rule;
   op.firstOperand = static_cast<unsigned>(operandTensors.size());
   op.numOperands = static_cast<unsigned>(operands.size());
   op.firstResult = static_cast<unsigned>(resultTensors.size());

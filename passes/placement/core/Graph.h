@@ -5,6 +5,7 @@
 #ifndef SHARDC_PASSES_PLACEMENT_CORE_GRAPH_H
 #define SHARDC_PASSES_PLACEMENT_CORE_GRAPH_H
 
+#include "dialects/sharding/Sharding.h"
 #include "dialects/sharding/ShardingRule.h"
 
 #include <unordered_map>
@@ -14,18 +15,6 @@ namespace shardc {
 using TensorId = unsigned;
 using OpId = unsigned;
 inline constexpr unsigned kNone = ~0u;
-
-/// How far an annotation is followed where others disagree about the same mesh axis.
-enum class Strength : uint8_t {
-  /// Ops compute with the tensor as it is: it is never gathered (Megatron styles).
-  Pinned,
-  /// Followed before weak ones; a disagreement among equals is settled by bytes moved.
-  Normal,
-  /// How the tensor is stored. Ops compute so where nothing else is asked of the axis, and gather
-  /// it
-  /// otherwise (fully sharded parameters).
-  Weak,
-};
 
 /// What is asked of one tensor. Axes that are open in `layout` are left to propagation. A shard
 /// without sizes, blocks and granule has open extents (L3c): propagation may make them coarser.
@@ -60,6 +49,13 @@ public:
   TensorId addOp(ShardingRule rule, std::span<const TensorId> operands,
                  const std::vector<std::vector<int64_t>> &resultShapes,
                  std::span<const int64_t> resultElementSizes);
+  /// The same with what was interned before: ops that are repeated cost no copies.
+  TensorId addOp(unsigned rule, std::span<const TensorId> operands,
+                 std::span<const unsigned> resultShapes,
+                 std::span<const int64_t> resultElementSizes);
+  /// Numbers of equal rules and shapes: indices into `rules` and `shapes`.
+  unsigned internRule(ShardingRule rule);
+  unsigned internShape(std::vector<int64_t> shape);
   /// The identity on a tensor, whose result has exactly the layout that an annotation asks for
   /// (open axes are decided as for any tensor, never partial). Also for outputs of the graph.
   TensorId addConstraint(TensorId tensor, Layout layout, std::vector<Strength> strengths = {},
@@ -82,6 +78,13 @@ public:
     return std::span(resultTensors).subspan(ops[op].firstResult, ops[op].numResults);
   }
   const ShardingRule &rule(OpId op) const { return rules[ops[op].rule]; }
+  /// Calls `use(tensor, factors of its dims, isResult)` for each operand, then for each result.
+  template <typename F> void forTensors(OpId op, F &&use) const {
+    for (unsigned i = 0; i < ops[op].numOperands; ++i)
+      use(operands(op)[i], rule(op).operands[i], false);
+    for (unsigned i = 0; i < ops[op].numResults; ++i)
+      use(results(op)[i], rule(op).results[i], true);
+  }
   const std::vector<int64_t> &shape(TensorId tensor) const { return shapes[tensors[tensor].shape]; }
   unsigned numAxes() const { return mesh.numAxes(); }
 
@@ -99,9 +102,7 @@ public:
   std::unordered_map<TensorId, TensorId> ties; ///< output of a constraint -> input
 
 private:
-  unsigned internRule(ShardingRule rule);
-  unsigned internShape(std::vector<int64_t> shape);
-  TensorId addTensor(std::vector<int64_t> shape, int64_t elementSize, OpId producer);
+  TensorId addTensor(unsigned shape, int64_t elementSize, OpId producer);
 
   std::unordered_multimap<size_t, unsigned> ruleIds, shapeIds; ///< by hash
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/core/PartialDelay.h"
 
+#include "passes/placement/core/Claims.h"
 #include "passes/placement/core/Transition.h"
 
 #include <algorithm>
@@ -13,21 +14,22 @@ static bool contains(const std::vector<unsigned> &set, size_t operand) {
   return std::find(set.begin(), set.end(), operand) != set.end();
 }
 
-PartialDelay::PartialDelay(const PropagationGraph &graph, const Propagation &propagation)
+PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagation)
     : graph(graph), propagation(propagation),
       partial(graph.tensors.size() * graph.numAxes(), false),
       usesDelay(graph.tensors.size() * graph.numAxes(), 0) {
-  predictPartials();
+  predictPartials(propagation.sizes);
   for (OpId op = static_cast<OpId>(graph.ops.size()); op-- > 0;)
     for (unsigned axis = 0; axis < graph.numAxes(); ++axis)
       visit(op, axis);
 }
 
-void PartialDelay::predictPartials() {
+void PartialDelay::predictPartials(SizesPool &sizes) {
+  Claims claims(graph, propagation.states, sizes);
   for (OpId op = 0; op < graph.ops.size(); ++op)
     for (unsigned axis = 0; axis < graph.numAxes(); ++axis) {
       const ShardingRule &rule = graph.rule(op);
-      unsigned factor = propagation.factors[size_t(op) * graph.numAxes() + axis];
+      unsigned factor = claims.factorOf(op, axis);
       bool is = factor != kNone && rule.factors[factor].kind == FactorKind::Reducing;
       if (factor == kNone)
         for (const std::vector<unsigned> &set : rule.linearIn)

@@ -21,7 +21,7 @@ namespace shardc {
 
 class PartialDelay {
 public:
-  PartialDelay(const PropagationGraph &graph, const Propagation &propagation);
+  PartialDelay(const PropagationGraph &graph, Propagation &propagation);
 
   /// Bytes moved from here on if `tensor` is P(sum) or P(avg) over `axis`.
   double delay(TensorId tensor, unsigned axis) const;
@@ -32,7 +32,7 @@ private:
   size_t index(TensorId tensor, unsigned axis) const {
     return size_t(tensor) * graph.numAxes() + axis;
   }
-  void predictPartials();
+  void predictPartials(SizesPool &sizes);
   void visit(OpId op, unsigned axis);
 
   const PropagationGraph &graph;

@@ -2,6 +2,7 @@
 #include "passes/placement/core/Place.h"
 
 #include "passes/placement/core/PartialDelay.h"
+#include "passes/placement/core/TensorStates.h"
 #include "passes/placement/core/Transition.h"
 
 #include <algorithm>
@@ -44,6 +45,8 @@ public:
         placeInput(t);
     for (OpId op = 0; op < graph.ops.size() && result.errors.empty(); ++op)
       placeOp(op);
+    if (result.errors.empty())
+      remarkUnfollowedWishes();
     result.layouts = layouts.take();
     return std::move(result);
   }
@@ -62,8 +65,8 @@ private:
     if (std::optional<LayoutId> id = layouts.compose(graph.tensors[t].shape, graph.shape(t), axes))
       result.tensorLayouts[t] = *id;
     else
-      result.errors.push_back("the placements found for tensor " + std::to_string(t) +
-                              " make no layout together");
+      result.errors.push_back(
+          {t, kNone, "the placements found for the tensor make no layout together"});
   }
 
   void placeInput(TensorId t) {
@@ -171,6 +174,9 @@ private:
       std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/true, i);
       if (!then || !nests(resultRows[i], axis, *then, results[i]))
         return kInfinite;
+      const AxisState &w = wanted(results[i], axis);
+      if (w.annotated && !then->samePlacement(w.placement))
+        return kInfinite;
       total += resultCost(results[i], axis, *then);
     }
     return total + exchangeCost(op, axis, s);
@@ -260,11 +266,29 @@ private:
         bestCost = c;
       }
     }
+    if (bestCost == kInfinite)
+      refuseBoundResults(op, axis);
     return best;
   }
 
+  bool isBound(OpId op, unsigned axis) const {
+    std::span<const TensorId> results = graph.results(op);
+    return std::any_of(results.begin(), results.end(),
+                       [&](TensorId t) { return wanted(t, axis).annotated; });
+  }
+
+  void refuseBoundResults(OpId op, unsigned axis) {
+    for (size_t i = 0; i < graph.results(op).size(); ++i)
+      if (const AxisState &w = wanted(graph.results(op)[i], axis); w.annotated)
+        result.errors.push_back({kNone, op,
+                                 "result " + std::to_string(i) + " is to be " + textOf(w, axis) +
+                                     " over " + graph.mesh.axes[axis].name +
+                                     ", but the op cannot make it so from what its operands are; "
+                                     "leave it open, and put "
+                                     "a dist.constrain behind the op"});
+  }
+
   void placeOp(OpId op) {
-    const ShardingRule &rule = graph.rule(op);
     std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
     operandRows.assign(operands.size(), std::vector(numAxes, AxisPlacement::replicate()));
     resultRows.assign(results.size(), std::vector(numAxes, AxisPlacement::replicate()));
@@ -277,20 +301,50 @@ private:
       if (isGiven(axis))
         operandRows[0][axis] = resultRows[0][axis] =
             tied != kNone ? now(tied, axis) : wanted(results[0], axis).placement;
-    for (unsigned axis = 0; axis < numAxes; ++axis) {
-      if (isGiven(axis))
-        continue;
-      Strategy s = choose(op, axis);
-      for (size_t i = 0; i < operands.size(); ++i)
-        operandRows[i][axis] = placementOf(rule, s, false, i).value_or(AxisPlacement::replicate());
-      for (size_t i = 0; i < results.size(); ++i)
-        resultRows[i][axis] = placementOf(rule, s, true, i).value_or(AxisPlacement::replicate());
-      remarkGathers(op, axis, s);
-    }
+    // Axes that are bound first: others nest around them.
+    for (bool bound : {true, false})
+      for (unsigned axis = 0; axis < numAxes; ++axis)
+        if (!isGiven(axis) && isBound(op, axis) == bound)
+          placeAxis(op, axis);
     for (size_t i = 0; i < operands.size(); ++i)
       require(op, i);
     for (size_t i = 0; i < results.size(); ++i)
       setLayout(results[i], resultRows[i]);
+  }
+
+  void placeAxis(OpId op, unsigned axis) {
+    const ShardingRule &rule = graph.rule(op);
+    Strategy s = choose(op, axis);
+    for (size_t i = 0; i < operandRows.size(); ++i)
+      operandRows[i][axis] = placementOf(rule, s, false, i).value_or(AxisPlacement::replicate());
+    for (size_t i = 0; i < resultRows.size(); ++i)
+      resultRows[i][axis] = placementOf(rule, s, true, i).value_or(AxisPlacement::replicate());
+    remarkGathers(op, axis, s);
+  }
+
+  /// A result that was to be sharded, but is not made so, and that no op uses so.
+  void remarkUnfollowedWishes() {
+    for (OpId op = 0; op < graph.ops.size(); ++op) {
+      if (graph.ops[op].isConstraint)
+        continue;
+      for (size_t i = 0; i < graph.results(op).size(); ++i)
+        for (unsigned axis = 0; axis < numAxes; ++axis)
+          remarkUnfollowedWish(op, i, axis);
+    }
+  }
+
+  void remarkUnfollowedWish(OpId op, size_t i, unsigned axis) {
+    TensorId t = graph.results(op)[i];
+    const AxisPlacement &wish = wanted(t, axis).placement;
+    if (!wish.isShard() || wish.storage || now(t, axis).samePlacement(wish) ||
+        isAvailable(t, axis, wish))
+      return;
+    AxisState is{now(t, axis)};
+    result.remarks.push_back({Remark::Kind::Unfollowed, t, op, axis,
+                              "result " + std::to_string(i) + " was to be " +
+                                  textOf(wanted(t, axis), axis) + " over " +
+                                  graph.mesh.axes[axis].name + ", but is " +
+                                  shardingOf(is).placement.str() + ", which moves fewer bytes"});
   }
 
   /// Notes the layout that an operand is needed in.
@@ -299,8 +353,9 @@ private:
     std::optional<LayoutId> id =
         layouts.compose(graph.tensors[t].shape, graph.shape(t), operandRows[i]);
     if (!id) {
-      result.errors.push_back("the placements found for operand " + std::to_string(i) + " of op " +
-                              std::to_string(op) + " make no layout together");
+      result.errors.push_back(
+          {kNone, op,
+           "the placements found for operand " + std::to_string(i) + " make no layout together"});
       return;
     }
     result.operandLayouts[graph.ops[op].firstOperand + i] = *id;
@@ -388,7 +443,8 @@ private:
 PlacedGraph place(const PropagationGraph &graph, Propagation &propagation) {
   if (!propagation.errors.empty()) {
     PlacedGraph result;
-    result.errors = propagation.errors;
+    for (const std::string &error : propagation.errors)
+      result.errors.push_back({kNone, kNone, error});
     return result;
   }
   return Placer(graph, propagation).run();

@@ -31,7 +31,7 @@ struct PlacedGraph {
   std::vector<LayoutId> operandLayouts; ///< parallel to PropagationGraph::operandTensors
   std::vector<Redistribution> redistributions; ///< each (tensor, to) once, by first user
   std::vector<Remark> remarks;
-  std::vector<std::string> errors; ///< not empty: nothing else is set
+  std::vector<Refusal> errors; ///< not empty: nothing else is set
 
   const Layout &tensorLayout(TensorId tensor) const { return layouts[tensorLayouts[tensor]]; }
   const Layout &operandLayout(const PropagationGraph &graph, OpId op, unsigned operand) const {
@@ -39,7 +39,10 @@ struct PlacedGraph {
   }
 };
 
-/// `propagation` is that of the same graph; its remarks and errors are passed on.
+/// `propagation` is that of the same graph; its remarks and errors are passed on. Where its states
+/// were changed since (by hand, in the text of a program), a result whose state is annotated gets
+/// exactly that or is refused; any other shard is a wish, and a remark says where it is not
+/// followed.
 PlacedGraph place(const PropagationGraph &graph, Propagation &propagation);
 
 /// Propagates and places.

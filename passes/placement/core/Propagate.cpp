@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/core/Propagate.h"
 
-#include "passes/placement/core/Transition.h"
+#include "passes/placement/core/Claims.h"
 #include "passes/placement/core/Uses.h"
 #include "passes/placement/core/Worklist.h"
 
@@ -9,19 +9,41 @@
 
 namespace shardc {
 
-namespace {
-/// One factor that an axis is asked for on, in one op.
-struct Claim {
-  FactorSplit split;
-  Strength strength;
-  size_t index; ///< among the op's claims, for a stable order
-};
+static Strength strengthOf(const Annotation &annotation, unsigned axis) {
+  return annotation.strengths.empty() ? Strength::Normal : annotation.strengths[axis];
+}
 
+std::vector<AxisPlacement> placementsOf(const Annotation &annotation, SizesPool &sizes) {
+  unsigned numAxes = annotation.layout.mesh.numAxes();
+  Layout layout = annotation.layout;
+  auto isWeak = [&](unsigned axis) { return strengthOf(annotation, axis) == Strength::Weak; };
+  if (layout.isDefaultOrder()) {
+    layout.order.clear();
+    for (bool weak : {false, true})
+      for (unsigned axis = 0; axis < numAxes; ++axis)
+        if (isWeak(axis) == weak)
+          layout.order.push_back(axis);
+  }
+  std::vector<AxisPlacement> placements = decompose(layout, sizes);
+  for (unsigned axis = 0; axis < numAxes; ++axis) {
+    AxisPlacement &p = placements[axis];
+    p.storage = p.isShard() && isWeak(axis) && !p.split.fixed;
+    // Only the innermost axes of a dim are storage.
+    bool outside = false;
+    for (unsigned other : layout.axesOfDim(p.dim)) {
+      p.storage &= !(outside && !isWeak(other));
+      outside |= other == axis;
+    }
+  }
+  return placements;
+}
+
+namespace {
 class Propagator {
 public:
   explicit Propagator(const PropagationGraph &graph)
       : graph(graph), numAxes(graph.numAxes()), uses(graph), worklist(graph.ops.size()),
-        layouts(graph.mesh) {
+        layouts(graph.mesh), claimsOf(graph, result.states, result.sizes) {
     for (auto [output, input] : graph.ties)
       tiedOutputs[input].push_back(output);
   }
@@ -31,7 +53,6 @@ public:
     if (!result.errors.empty())
       return std::move(result);
     result.states.resize(graph.tensors.size() * numAxes);
-    result.factors.assign(graph.ops.size() * numAxes, kNone);
     for (Strength strength : {Strength::Normal, Strength::Weak}) {
       for (const Annotation &annotation : graph.annotations)
         install(annotation, strength);
@@ -53,40 +74,10 @@ private:
     return result.states[size_t(tensor) * numAxes + axis];
   }
 
-  static Strength strengthOf(const Annotation &annotation, unsigned axis) {
-    return annotation.strengths.empty() ? Strength::Normal : annotation.strengths[axis];
-  }
-
-  /// What each axis of an annotation does by itself. Where no order is given, weak axes chunk what
-  /// the others leave: gathering them then restores what ops compute with.
-  std::vector<AxisPlacement> placementsOf(const Annotation &annotation) {
-    Layout layout = annotation.layout;
-    auto isWeak = [&](unsigned axis) { return strengthOf(annotation, axis) == Strength::Weak; };
-    if (layout.isDefaultOrder()) {
-      layout.order.clear();
-      for (bool weak : {false, true})
-        for (unsigned axis = 0; axis < numAxes; ++axis)
-          if (isWeak(axis) == weak)
-            layout.order.push_back(axis);
-    }
-    std::vector<AxisPlacement> placements = decompose(layout, result.sizes);
-    for (unsigned axis = 0; axis < numAxes; ++axis) {
-      AxisPlacement &p = placements[axis];
-      p.storage = p.isShard() && isWeak(axis) && !p.split.fixed;
-      // Only the innermost axes of a dim are storage.
-      bool outside = false;
-      for (unsigned other : layout.axesOfDim(p.dim)) {
-        p.storage &= !(outside && !isWeak(other));
-        outside |= other == axis;
-      }
-    }
-    return placements;
-  }
-
   void install(const Annotation &annotation, Strength round) {
     if (graph.tiedInput(annotation.tensor) != kNone)
       return; // open: the input's annotation is that of both
-    std::vector<AxisPlacement> placements = placementsOf(annotation);
+    std::vector<AxisPlacement> placements = placementsOf(annotation, result.sizes);
     for (unsigned axis = 0; axis < numAxes; ++axis) {
       Strength strength = strengthOf(annotation, axis);
       if (placements[axis].kind == PlacementKind::Open ||
@@ -185,33 +176,11 @@ private:
     return ruleContracts[rule];
   }
 
-  /// Calls `use(tensor, dims, isResult)` for each operand and result.
-  template <typename F> void forTensors(OpId op, F &&use) {
-    const ShardingRule &rule = graph.rule(op);
-    std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
-    for (size_t i = 0; i < operands.size(); ++i)
-      use(operands[i], rule.operands[i], false);
-    for (size_t i = 0; i < results.size(); ++i)
-      use(results[i], rule.results[i], true);
-  }
-
   void visit(OpId op, unsigned axis) {
-    claims.clear();
-    // To look at what is stored in another way is no computation with it: a weight may be
-    // transposed before it is used.
-    bool isView = graph.rule(op).movesDataOnly && graph.ops[op].numOperands == 1;
-    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
-      const AxisState &s = state(tensor, axis);
-      if (!s.placement.isShard() || (s.placement.storage && isView && !isResult))
-        return;
-      if (std::optional<FactorSplit> f = projectToFactor(graph.rule(op), dims[s.placement.dim],
-                                                         s.placement.split, result.sizes))
-        claims.push_back({*f, s.strength, claims.size()});
-    });
+    std::vector<Claim> &claims = claimsOf.collect(op, axis);
     if (claims.empty())
       return;
-    unsigned factor = chooseFactor(op, axis);
-    result.factors[size_t(op) * numAxes + axis] = factor;
+    unsigned factor = claimsOf.chooseFactor(op, axis);
 
     // Join the claims on the factor; one that does not fit the others stays out, and is
     // redistributed.
@@ -229,7 +198,7 @@ private:
                                                          graph.rule(op).factors[factor].size))
         joint->split.split = *merged;
     }
-    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
+    graph.forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
       give(op, axis, tensor, dims, isResult, *joint);
     });
   }
@@ -280,7 +249,7 @@ private:
 
   uint8_t levelOf(OpId op, unsigned axis) {
     uint8_t level = static_cast<uint8_t>(axis);
-    forTensors(op, [&](TensorId tensor, const TensorFactors &, bool) {
+    graph.forTensors(op, [&](TensorId tensor, const TensorFactors &, bool) {
       const AxisPlacement &p = state(tensor, axis).placement;
       if (p.isShard())
         level = p.level;
@@ -299,51 +268,6 @@ private:
     }
     return !shared ||
            layouts.compose(graph.tensors[tensor].shape, graph.shape(tensor), scratch).has_value();
-  }
-
-  unsigned chooseFactor(OpId op, unsigned axis) {
-    Strength best = Strength::Weak;
-    for (const Claim &claim : claims)
-      best = std::min(best, claim.strength);
-    unsigned chosen = kNone;
-    double chosenBytes = 0;
-    for (const Claim &claim : claims) {
-      unsigned factor = claim.split.factor;
-      if (claim.strength != best || factor == chosen)
-        continue;
-      double bytes = bytesMoved(op, axis, factor);
-      if (chosen == kNone || bytes < chosenBytes) {
-        chosen = factor;
-        chosenBytes = bytes;
-      }
-    }
-    return chosen;
-  }
-
-  /// Bytes that the op's tensors move if the axis shards `factor`.
-  double bytesMoved(OpId op, unsigned axis, unsigned factor) {
-    const ShardingRule &rule = graph.rule(op);
-    int64_t n = graph.mesh.axes[axis].size;
-    double total = 0;
-    forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
-      AxisPlacement now = state(tensor, axis).placement, then = AxisPlacement::replicate();
-      if (now.kind == PlacementKind::Open)
-        now = AxisPlacement::replicate();
-      if (isResult && rule.factors[factor].kind == FactorKind::Reducing)
-        then = AxisPlacement::partial(rule.factors[factor].reduction);
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (std::find(dims[d].begin(), dims[d].end(), factor) != dims[d].end())
-          then = AxisPlacement::shard(static_cast<int>(d), {}, 0);
-      // Whether extents agree is not the question here.
-      if (now.isShard() && then.isShard() && now.dim == then.dim)
-        return;
-      double bytes = bytesBesideAxis(graph, tensor, axis, [&](unsigned a) -> const AxisPlacement & {
-        return state(tensor, a).placement;
-      });
-      total +=
-          isResult ? transitionBytes(then, now, bytes, n) : transitionBytes(now, then, bytes, n);
-    });
-    return total;
   }
 
   void reportCoarserExtents() {
@@ -378,8 +302,8 @@ private:
   Worklist worklist;
   LayoutTable layouts;
   Propagation result;
+  Claims claimsOf;
   std::unordered_map<TensorId, std::vector<TensorId>> tiedOutputs;
-  std::vector<Claim> claims;          // scratch
   std::vector<AxisPlacement> scratch; // scratch
   std::vector<bool> ruleContracts;
 };

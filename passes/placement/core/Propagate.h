@@ -38,6 +38,7 @@ struct Remark {
     CoarserExtents, ///< open extents of an annotation follow whole heads, groups or blocks
     Conflict,       ///< an annotated input is gathered for an op that uses the axis otherwise
     Gathered,       ///< a sharded operand is gathered: the op cannot be sharded so
+    Unfollowed,     ///< a result is neither made nor used as its state asks
   };
   Kind kind = Kind::Conflict;
   TensorId tensor = kNone;
@@ -46,11 +47,16 @@ struct Remark {
   std::string text;
 };
 
+/// What the compiler cannot do as it is told to, and where.
+struct Refusal {
+  TensorId tensor = kNone;
+  OpId op = kNone;
+  std::string text;
+};
+
 struct Propagation {
   /// By tensor, then axis.
   std::vector<AxisState> states;
-  /// By op, then axis: the factor that the axis shards, or kNone.
-  std::vector<unsigned> factors;
   std::vector<Remark> remarks;
   std::vector<std::string> errors;
   int64_t visits = 0; ///< of ops, all rounds
@@ -58,6 +64,10 @@ struct Propagation {
 };
 
 Propagation propagate(const PropagationGraph &graph);
+
+/// What each axis of an annotation does by itself. Where no order is given, weak axes chunk what
+/// the others leave: gathering them then restores what ops compute with.
+std::vector<AxisPlacement> placementsOf(const Annotation &annotation, SizesPool &sizes);
 
 } // namespace shardc
 

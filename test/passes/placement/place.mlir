@@ -18,10 +18,10 @@
 // CHECK: %[[DOWN:.*]] = aten.linear %[[GELU]], %[[W2]], %[[ONCE]] {{.*}} -> tensor<8x64xf32, #S0dp_Ptp>
 // CHECK: %[[SUM:.*]] = dist.redistribute %[[DOWN]] : tensor<8x64xf32, #S0dp_Ptp> to tensor<8x64xf32, #S0dp>
 // CHECK: aten.add %[[X]], %[[SUM]]
-// CHECK-NOT: dist.propagated
+// CHECK-NOT: dist.sharding
 
-// PROPAGATED: aten.linear {{.*}} {dist.propagated = [#S0dp_S1tp]}
-// PROPAGATED: aten.linear {{.*}} {dist.propagated = [#S0dp_open_tp]}
+// PROPAGATED: aten.linear {{.*}} {dist.sharding = [#sharding_S0dp_S1tp]}
+// PROPAGATED: aten.linear {{.*}} {dist.sharding = [#sharding_S0dp]}
 
 func.func @forward(%x: tensor<8x64xf32> {dist.kind = "input", dist.name = "x"},
                    %w1: tensor<256x64xf32> {dist.kind = "parameter", dist.name = "up.weight"},

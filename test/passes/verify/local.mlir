@@ -65,3 +65,14 @@ func.func @state(%r: tensor<2xf32> {dist.kind = "buffer", dist.name = "r", dist.
     -> (tensor<2xf32> {dist.kind = "buffer_mutation", dist.name = "r", dist.global_type = tensor<4xf32>, dist.layout = #S1}) {
   return %r : tensor<2xf32>
 }
+
+// -----
+// What propagation leaves is for placement, which takes it off.
+
+#mesh = #dist.mesh<["tp" = 2]>
+// expected-error@+1 {{an argument or result with a 'dist.sharding' in the stage "local": dist-place takes it off}}
+func.func @left(%x: tensor<4xf32> {dist.sharding = #dist.sharding<#mesh, [?]>}) -> tensor<4xf32> {
+  // expected-error@+1 {{'aten.neg' has a 'dist.sharding' in the stage "local": dist-place takes it off}}
+  %0 = aten.neg %x {dist.sharding = [#dist.sharding<#mesh, [?]>]} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

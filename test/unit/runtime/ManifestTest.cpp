@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/manifest/Manifest.h"
-#include "runtime/manifest/CpuFeatures.h"
+#include "runtime/host/CpuFeatures.h"
 #include "runtime/support/Failure.h"
 
 #include <gtest/gtest.h>

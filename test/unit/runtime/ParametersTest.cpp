@@ -3,6 +3,7 @@
 // Slices of parameters: in place where they can be, copied where they must be, nothing else
 // touched.
 #include "runtime/model/Parameters.h"
+#include "runtime/host/HostExecutor.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Failure.h"
 #include "test/unit/runtime/Files.h"
@@ -31,7 +32,8 @@ Loaded load(const std::string &parameters, const std::string &path, int64_t rank
   Manifest manifest = Manifest::parse(manifestWith(parameters));
   shardrt_program program{};
   auto coordinate = manifest.mesh.coordinateOf(rank);
-  ParameterSet set = ParameterSet::fromFile(manifest, program, coordinate, {}, path);
+  HostMemory memory{Allocator{}};
+  ParameterSet set = ParameterSet::fromFile(manifest, program, coordinate, memory, path);
   return {std::move(manifest), std::move(set)};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Slices of tensors against the layout's definition of where an element is.
-#include "runtime/model/Slice.h"
+#include "runtime/executor/Slice.h"
 #include "runtime/support/Copy.h"
 
 #include <algorithm>

@@ -141,7 +141,7 @@ def main(count, seed):
     if done.returncode:
         print(done.stderr[:4000])
         return 1
-    total, bad = 0, 0
+    total, bad, ops = 0, 0, set()
     for line in done.stdout.splitlines():
         entry = json.loads(line)
         op, operands, inputs, call, more = cases[entry["function"]]
@@ -150,10 +150,12 @@ def main(count, seed):
         except Exception as e:
             checked, problems = 0, [f"{type(e).__name__}: {e}"]
         total += checked
+        if checked:
+            ops.add(op.split()[0])
         for problem in problems:
             bad += 1
             print(op, [tuple(s) for s, _ in operands], problem)
-    print(f"{total} shardings checked" if not bad else f"{bad} failures")
+    print(f"{total} shardings of at least {len(ops)} ops checked" if not bad else f"{bad} failures")
     return bad != 0
 
 

@@ -15,8 +15,8 @@ using namespace shardc::test;
 namespace {
 struct Placed {
   explicit Placed(const Model &model) : model(model), placed(placeGraph(model.graph)) {
-    for (const std::string &error : placed.errors)
-      ADD_FAILURE() << error;
+    for (const Refusal &error : placed.errors)
+      ADD_FAILURE() << error.text;
     if (placed.errors.empty())
       check();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Hand-made models with few annotations; what ends where is known from how Megatron shards them.
-#include "passes/placement/core/Propagate.h"
+#include "passes/placement/core/Claims.h"
 
 #include "test/unit/passes/placement/Models.h"
 
@@ -172,7 +172,10 @@ TEST(Propagate, PinnedWeightsWinOverASequenceShard) {
   EXPECT_EQ(r.layout("out"), "[S(1)]"); // what is wanted of the product: a reduce-scatter
   unsigned down = m.graph.tensors[m.names["out"]].producer;
   const ShardingRule &rule = m.graph.rule(down);
-  EXPECT_EQ(rule.factors[r.propagation.factors[down]].kind, FactorKind::Reducing);
+  EXPECT_EQ(
+      rule.factors[Claims(m.graph, r.propagation.states, r.propagation.sizes).factorOf(down, 0)]
+          .kind,
+      FactorKind::Reducing);
 }
 
 TEST(Propagate, EqualClaimsAreSettledByBytes) {

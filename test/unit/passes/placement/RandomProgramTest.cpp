@@ -4,6 +4,7 @@
 // layouts that satisfy every op's rule, keeps every annotation, and needs only redistributions that
 // can be planned.
 #include "passes/placement/core/Place.h"
+#include "passes/placement/core/TensorStates.h"
 #include "passes/redistribute/core/RedistributeStep.h"
 #include "passes/verify/core/RuleCheck.h"
 #include "test/unit/passes/placement/Models.h"
@@ -163,6 +164,28 @@ static void check(const Model &model, const PlacedGraph &placed) {
             .errors.empty());
 }
 
+/// States that were written into the IR and read back are placed as those that propagation left.
+static void checkThroughText(const Model &model, const PlacedGraph &placed) {
+  const PropagationGraph &g = model.graph;
+  Propagation propagation = propagate(g), read;
+  for (TensorId t = 0; t < g.tensors.size(); ++t) {
+    std::span states(propagation.states);
+    Sharding written = shardingOf(g.mesh, states.subspan(t * g.numAxes(), g.numAxes()));
+    EXPECT_TRUE(written.validate().empty());
+    EXPECT_TRUE(written.validateShape(g.shape(t)).empty());
+    for (AxisState &state : statesOf(written, read.sizes))
+      read.states.push_back(state);
+  }
+  for (const Refusal &refusal : checkStates(g, read))
+    ADD_FAILURE() << refusal.text;
+  PlacedGraph again = place(g, read);
+  EXPECT_TRUE(again.errors.empty());
+  EXPECT_EQ(again.layouts, placed.layouts);
+  EXPECT_EQ(again.tensorLayouts, placed.tensorLayouts);
+  EXPECT_EQ(again.operandLayouts, placed.operandLayouts);
+  EXPECT_EQ(again.redistributions.size(), placed.redistributions.size());
+}
+
 TEST(RandomProgram, EveryOpSatisfiesItsRule) {
   int redistributions = 0, refused = 0;
   for (const Mesh &mesh :
@@ -173,13 +196,14 @@ TEST(RandomProgram, EveryOpSatisfiesItsRule) {
       // Blocks inside an axis that does not divide them cannot be kept, and are said.
       if (!placed.errors.empty()) {
         ++refused;
-        for (const std::string &error : placed.errors)
-          EXPECT_NE(error.find("splits pieces of the blocks of another"), std::string::npos)
-              << error;
+        for (const Refusal &error : placed.errors)
+          EXPECT_NE(error.text.find("splits pieces of the blocks of another"), std::string::npos)
+              << error.text;
         continue;
       }
       redistributions += static_cast<int>(placed.redistributions.size());
       check(model, placed);
+      checkThroughText(model, placed);
       if (testing::Test::HasFailure())
         FAIL() << "seed " << seed << " on " << mesh.str();
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Whether this machine has the CPU features that an artifact was compiled for.
-#ifndef SHARDC_RUNTIME_MANIFEST_CPUFEATURES_H
-#define SHARDC_RUNTIME_MANIFEST_CPUFEATURES_H
+#ifndef SHARDC_RUNTIME_HOST_CPUFEATURES_H
+#define SHARDC_RUNTIME_HOST_CPUFEATURES_H
 
 #include <span>
 #include <string>
@@ -19,4 +19,4 @@ const char *hostArchitecture();
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RUNTIME_MANIFEST_CPUFEATURES_H
+#endif // SHARDC_RUNTIME_HOST_CPUFEATURES_H

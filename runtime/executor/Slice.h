@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One rank's part of a global tensor, and copies between the two.
-#ifndef SHARDC_RUNTIME_MODEL_SLICE_H
-#define SHARDC_RUNTIME_MODEL_SLICE_H
+#ifndef SHARDC_RUNTIME_EXECUTOR_SLICE_H
+#define SHARDC_RUNTIME_EXECUTOR_SLICE_H
 
 #include "dialects/sharding/Layout.h"
 
@@ -44,4 +44,4 @@ bool writesPart(const shardc::Layout &layout, const std::optional<shardc::Coordi
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RUNTIME_MODEL_SLICE_H
+#endif // SHARDC_RUNTIME_EXECUTOR_SLICE_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/manifest/CpuFeatures.h"
+#include "runtime/host/CpuFeatures.h"
 
 #include <algorithm>
 #include <cstdint>

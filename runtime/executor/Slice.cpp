@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/model/Slice.h"
+#include "runtime/executor/Slice.h"
 
 #include "runtime/support/Copy.h"
 #include "runtime/support/Types.h"

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/core/Claims.h"
+
+#include "passes/placement/core/Transition.h"
+
+#include <algorithm>
+
+namespace shardc {
+
+std::vector<Claim> &Claims::collect(OpId op, unsigned axis) {
+  claims.clear();
+  // To look at what is stored in another way is no computation with it: a weight may be transposed
+  // before it is used.
+  bool isView = graph.rule(op).movesDataOnly && graph.ops[op].numOperands == 1;
+  graph.forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
+    const AxisState &s = state(tensor, axis);
+    if (!s.placement.isShard() || (s.placement.storage && isView && !isResult))
+      return;
+    if (std::optional<FactorSplit> f =
+            projectToFactor(graph.rule(op), dims[s.placement.dim], s.placement.split, sizes))
+      claims.push_back({*f, s.strength, claims.size()});
+  });
+  return claims;
+}
+
+unsigned Claims::chooseFactor(OpId op, unsigned axis) const {
+  Strength best = Strength::Weak;
+  for (const Claim &claim : claims)
+    best = std::min(best, claim.strength);
+  unsigned chosen = kNone;
+  std::optional<double> chosenBytes; // needed only where there is a choice
+  for (const Claim &claim : claims) {
+    unsigned factor = claim.split.factor;
+    if (claim.strength != best || factor == chosen)
+      continue;
+    if (chosen == kNone) {
+      chosen = factor;
+      continue;
+    }
+    if (!chosenBytes)
+      chosenBytes = bytesMoved(op, axis, chosen);
+    double bytes = bytesMoved(op, axis, factor);
+    if (bytes < *chosenBytes) {
+      chosen = factor;
+      chosenBytes = bytes;
+    }
+  }
+  return chosen;
+}
+
+/// Bytes that the op's tensors move if the axis shards `factor`.
+double Claims::bytesMoved(OpId op, unsigned axis, unsigned factor) const {
+  const ShardingRule &rule = graph.rule(op);
+  int64_t n = graph.mesh.axes[axis].size;
+  double total = 0;
+  graph.forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
+    AxisPlacement now = state(tensor, axis).placement, then = AxisPlacement::replicate();
+    if (now.kind == PlacementKind::Open)
+      now = AxisPlacement::replicate();
+    if (isResult && rule.factors[factor].kind == FactorKind::Reducing)
+      then = AxisPlacement::partial(rule.factors[factor].reduction);
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (std::find(dims[d].begin(), dims[d].end(), factor) != dims[d].end())
+        then = AxisPlacement::shard(static_cast<int>(d), {}, 0);
+    // Whether extents agree is not the question here.
+    if (now.isShard() && then.isShard() && now.dim == then.dim)
+      return;
+    double bytes = bytesBesideAxis(graph, tensor, axis, [&](unsigned a) -> const AxisPlacement & {
+      return state(tensor, a).placement;
+    });
+    total += isResult ? transitionBytes(then, now, bytes, n) : transitionBytes(now, then, bytes, n);
+  });
+  return total;
+}
+
+} // namespace shardc

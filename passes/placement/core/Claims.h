@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the tensors of an op ask of a mesh axis: which of its factors the axis shards.
+#ifndef SHARDC_PASSES_PLACEMENT_CORE_CLAIMS_H
+#define SHARDC_PASSES_PLACEMENT_CORE_CLAIMS_H
+
+#include "passes/placement/core/Propagate.h"
+
+namespace shardc {
+
+/// One factor that an axis is asked for on, in one op.
+struct Claim {
+  FactorSplit split;
+  Strength strength;
+  size_t index; ///< among the op's claims, for a stable order
+};
+
+/// Reads states, which may change between calls. Tied tensors share the state of the input.
+class Claims {
+public:
+  Claims(const PropagationGraph &graph, const std::vector<AxisState> &states, SizesPool &sizes)
+      : graph(graph), states(states), sizes(sizes) {}
+
+  /// The claims of one op on one axis, operands first; valid until the next call.
+  std::vector<Claim> &collect(OpId op, unsigned axis);
+  /// The factor that wins among the claims that were collected for `op` and `axis`, of which there
+  /// must be one: the strongest, then the one for which fewer bytes move.
+  unsigned chooseFactor(OpId op, unsigned axis) const;
+
+  /// The factor of the op that the axis shards, or kNone.
+  unsigned factorOf(OpId op, unsigned axis) {
+    return collect(op, axis).empty() ? kNone : chooseFactor(op, axis);
+  }
+
+private:
+  const AxisState &state(TensorId tensor, unsigned axis) const {
+    if (TensorId input = graph.tiedInput(tensor); input != kNone)
+      tensor = input;
+    return states[size_t(tensor) * graph.numAxes() + axis];
+  }
+  double bytesMoved(OpId op, unsigned axis, unsigned factor) const;
+
+  const PropagationGraph &graph;
+  const std::vector<AxisState> &states;
+  SizesPool &sizes;
+  std::vector<Claim> claims;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_PLACEMENT_CORE_CLAIMS_H

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/executor/Executor.h"
+
+namespace shardc::rt {
+
+namespace {
+constexpr size_t stagingAlignment = 64;
+} // namespace
+
+uint8_t *Executor::arena(size_t bytes) {
+  arenaMemory.reserve(memory().allocator(), bytes, SHARDRT_ARENA_ALIGNMENT, "the arena");
+  return arenaMemory.data();
+}
+
+void *Executor::staging(size_t slot, size_t bytes) {
+  if (stagingMemory.size() <= slot)
+    stagingMemory.resize(slot + 1);
+  stagingMemory[slot].reserve(memory().allocator(), bytes, stagingAlignment, "staging");
+  return stagingMemory[slot].data();
+}
+
+} // namespace shardc::rt

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What runs the programs of one target. A model knows names, shapes and the caller's tensors; an
+// executor knows where the program's data is, what generated code may call, and when it has ended.
+#ifndef SHARDC_RUNTIME_EXECUTOR_EXECUTOR_H
+#define SHARDC_RUNTIME_EXECUTOR_EXECUTOR_H
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/executor/ProgramMemory.h"
+#include "runtime/manifest/Manifest.h"
+#include "runtime/support/Events.h"
+#include "runtime/support/Log.h"
+
+namespace shardc::rt {
+
+/// What an executor gets from the model that owns it. Everything but `config` outlives it.
+struct ExecutorContext {
+  const Manifest &manifest;
+  const shardrt_program &program;
+  const shardrt_config &config; ///< valid during the constructor only
+  Communicator &communicator;
+  /// This rank's set of each group of the program; null: it is in none.
+  const std::vector<Group *> &groups;
+  EventLog &events;
+  const Log &log;
+};
+
+/// Used by one thread at a time. Functions that run code throw the first Failure that the program
+/// recorded or met.
+class Executor {
+public:
+  virtual ~Executor() = default;
+
+  ProgramMemory &memory() { return *programMemory; }
+  /// Memory of a run, kept for the next one; what was there before may be lost.
+  uint8_t *arena(size_t bytes);
+  /// The same for a tensor that cannot be passed where the caller has it.
+  void *staging(size_t slot, size_t bytes);
+  /// Adds what it holds: arena and temporaries.
+  virtual void countMemory(shardrt_memory &used) const { used.arena_bytes += arenaMemory.size(); }
+  /// What it computes with, for the log: "2 threads".
+  virtual std::string description() const = 0;
+
+  /// These fill in what a frame says about the executor (services, runtime, threads), call that
+  /// function of the variant, and return when all its effects can be seen.
+  virtual void plan(const shardrt_variant &variant, shardrt_frame &frame) = 0;
+  virtual void prepare(const shardrt_entry &entry, const shardrt_variant &variant,
+                       shardrt_frame &frame) = 0;
+  /// No collective is in flight any more when it returns. `number` is that of the model's run.
+  virtual void run(const shardrt_entry &entry, const shardrt_variant &variant, shardrt_frame &frame,
+                   uint64_t number) = 0;
+  /// A collective of the model's own, behind the code that has run; operands are in memory of the
+  /// program.
+  virtual void collective(const shardrt_collective &collective, Group &group, uint64_t number,
+                          const shardrt_collective_tensor &tensor) = 0;
+
+  /// After a failure, when the world was told: ends what is in flight. Returns the last collectives
+  /// of this rank, one on each line, or nothing.
+  virtual std::string giveUp() = 0;
+
+protected:
+  explicit Executor(std::unique_ptr<ProgramMemory> memory) : programMemory(std::move(memory)) {}
+
+private:
+  const std::unique_ptr<ProgramMemory> programMemory; ///< before the buffers that are of it
+  Buffer arenaMemory;
+  std::vector<Buffer> stagingMemory;
+};
+
+/// A kind of target, by the name under which manifests ask for it (`target.kind`).
+struct ExecutorKind {
+  std::string_view name;
+  /// Adds what this machine, or this runtime, lacks for the program.
+  void (*check)(const Manifest &manifest, Problems &problems);
+  std::unique_ptr<Executor> (*create)(const ExecutorContext &context);
+};
+
+/// The kinds of targets that can run.
+class ExecutorRegistry {
+public:
+  /// What the library has (model/BuiltInExecutors.cpp lists it).
+  static const ExecutorRegistry &builtIn();
+
+  /// Replaces a kind of the same name.
+  void add(const ExecutorKind &kind);
+  /// Null if there is none.
+  const ExecutorKind *find(std::string_view name) const;
+  /// For messages: "cpu, toy".
+  std::string names() const;
+
+private:
+  std::vector<ExecutorKind> kinds;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RUNTIME_EXECUTOR_EXECUTOR_H

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/host/HostExecutor.h"
+
+#include "runtime/executor/Slice.h"
+#include "runtime/host/CpuFeatures.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace shardc::rt {
+
+namespace {
+
+int threadCount(const shardrt_config &config) {
+  if (config.threads > 0)
+    return config.threads;
+  return std::max(1, int(std::thread::hardware_concurrency()) / std::max(1, config.world_size));
+}
+
+CommStream::Options streamOptions(const ExecutorContext &context) {
+  bool communicates = context.config.world_size > 1 && context.program.n_collectives > 0;
+  return {context.config.timeout_s,
+          communicates && !(context.config.flags & SHARDRT_NO_COMM_THREAD),
+          Link::parse(std::getenv("SHARDRT_LINK"))};
+}
+
+HostTransport &transportOf(const ExecutorContext &context) {
+  HostTransport *transport = context.communicator.hostTransport();
+  if (!transport)
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  "the communicator does not move data in host memory, where programs for " +
+                      context.manifest.targetKind + " compute");
+  return *transport;
+}
+
+void checkHost(const Manifest &manifest, Problems &problems) {
+  std::string architecture = manifest.triple.substr(0, manifest.triple.find('-'));
+  if (architecture != hostArchitecture())
+    problems.add("it was compiled for " + manifest.triple + ", this machine is " +
+                 hostArchitecture());
+  else if (auto missing = missingCpuFeatures(manifest.features); !missing.empty()) {
+    std::string names;
+    for (const std::string &name : missing)
+      names += (names.empty() ? "" : ", ") + name;
+    problems.add("it was compiled for " + manifest.cpu + "; this CPU lacks " + names);
+  }
+  for (const std::string &library : manifest.libraries)
+    if (library != "blas")
+      problems.add("it needs the library " + library + ", which this runtime does not know");
+}
+
+} // namespace
+
+const ExecutorKind hostExecutorKind{
+    "cpu", checkHost, [](const ExecutorContext &context) -> std::unique_ptr<Executor> {
+      const shardrt_config &config = context.config;
+      Allocator allocator{config.alloc, config.free, config.alloc_context};
+      return std::make_unique<HostExecutor>(context, std::make_unique<HostMemory>(allocator));
+    }};
+
+void HostMemory::take(void *to, const Slice &part, const void *from, const int64_t *strides,
+                      int64_t elementBytes) {
+  part.extract(to, from, strides, elementBytes);
+}
+
+void HostMemory::give(void *to, const int64_t *strides, const Slice &part, const void *from,
+                      int64_t elementBytes) {
+  part.insert(to, strides, from, elementBytes);
+}
+
+bool HostMemory::holds(const void *data, const void *bytes, size_t count) const {
+  return std::memcmp(data, bytes, count) == 0;
+}
+
+HostExecutor::HostExecutor(const ExecutorContext &context, std::unique_ptr<ProgramMemory> memory)
+    : Executor(std::move(memory)), communicator(context.communicator), groups(context.groups),
+      events(context.events), log(context.log), self(context.config.rank),
+      pool(threadCount(context.config), uint32_t(context.config.world_size)),
+      stream(communicator, transportOf(context), events, streamOptions(context)) {
+  scratch.resize(size_t(pool.threads()));
+  const std::vector<std::string> &libraries = context.manifest.libraries;
+  if (std::find(libraries.begin(), libraries.end(), "blas") != libraries.end())
+    blasLibrary();
+}
+
+void HostExecutor::countMemory(shardrt_memory &used) const {
+  Executor::countMemory(used);
+  for (const std::vector<Buffer> &thread : scratch)
+    for (const Buffer &buffer : thread)
+      used.scratch_bytes += buffer.size();
+}
+
+std::string HostExecutor::description() const {
+  return std::to_string(pool.threads()) + " threads";
+}
+
+void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
+                        const shardrt_entry *entry, const std::string &what) {
+  frame.services = &hostServices;
+  frame.runtime = this;
+  frame.threads = pool.threads();
+  failures.reset();
+  running = entry;
+  int32_t result = code(&frame);
+  closeOp(Clock::now());
+  running = nullptr;
+  failures.raise();
+  if (result != 0)
+    throw Failure(SHARDRT_PROGRAM_ERROR, what + " returned " + std::to_string(result));
+}
+
+void HostExecutor::plan(const shardrt_variant &variant, shardrt_frame &frame) {
+  call(variant.plan, frame, nullptr, "planning of memory");
+}
+
+void HostExecutor::prepare(const shardrt_entry &entry, const shardrt_variant &variant,
+                           shardrt_frame &frame) {
+  call(variant.prepare, frame, &entry, "packing of parameters");
+}
+
+void HostExecutor::run(const shardrt_entry &entry, const shardrt_variant &variant,
+                       shardrt_frame &frame, uint64_t number) {
+  runNumber = number;
+  if (events.enabled)
+    events.addRun(entry, Clock::now());
+  call(variant.run, frame, &entry, entry.name);
+  if (std::optional<Failure> failure = stream.drain())
+    throw Failure(*failure);
+}
+
+void HostExecutor::collective(const shardrt_collective &collective, Group &group, uint64_t number,
+                              const shardrt_collective_tensor &tensor) {
+  stream.runNow(collective, &group, number, &tensor);
+}
+
+std::string HostExecutor::giveUp() {
+  stream.drain();
+  return stream.flightRecord();
+}
+
+const Blas &HostExecutor::blasLibrary() {
+  // Generated code may ask for the first product on any compute thread.
+  std::call_once(blasOnce, [this] {
+    blas = Blas::shared();
+    bool fallback = blas->isPlain();
+    if (self == 0)
+      log.write(fallback ? SHARDRT_LOG_WARNING : SHARDRT_LOG_INFO,
+                (fallback ? "" : "matrix products by ") + blas->description());
+  });
+  return *blas;
+}
+
+} // namespace shardc::rt
