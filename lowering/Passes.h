@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One call that makes every pass and pipeline under lowering/ known to a tool.
+// What makes the targets, passes and pipelines under lowering/ known to a tool.
 
 #ifndef SHARDC_LOWERING_PASSES_H
 #define SHARDC_LOWERING_PASSES_H
@@ -10,6 +10,10 @@ class DialectRegistry;
 } // namespace mlir
 
 namespace shardc {
+
+/// Makes the targets of this build known (lowering/target/Backend.h); plugins may add more. Before
+/// anything is compiled; to call it again does nothing.
+void registerTargets();
 
 void registerLoweringPasses();
 

@@ -56,73 +56,8 @@ std::pair<Bound, Bound> detail::range(const AffineForm &form, ArrayRef<int64_t> 
 //===--------------------------------------------------------------------------------------------===//
 
 std::optional<SmallVector<int64_t>> detail::sourceDims(Operation *op) {
-  if (op->getNumOperands() == 0 || op->getNumResults() != 1 ||
-      !isa<RankedTensorType>(op->getResult(0).getType()))
-    return std::nullopt;
-  int64_t rank = shapeOf(op->getOperand(0)).size(), resultRank = shapeOf(op->getResult(0)).size();
-  SmallVector<int64_t> dims;
-  auto identity = [&] {
-    for (int64_t i = 0; i < resultRank; ++i)
-      dims.push_back(i - (resultRank - rank));
-    return dims;
-  };
-  return llvm::TypeSwitch<Operation *, std::optional<SmallVector<int64_t>>>(op)
-      .Case<CloneOp, AliasOp>([&](auto) { return identity(); })
-      .Case([&](ExpandOp) {
-        identity();
-        for (int64_t &dim : dims)
-          dim = std::max<int64_t>(dim, -1);
-        return dims;
-      })
-      .Case([&](PermuteOp permute) {
-        dims.assign(permute.getDims().begin(), permute.getDims().end());
-        return dims;
-      })
-      .Case([&](TransposeOp transpose) {
-        identity();
-        if (rank > 0)
-          std::swap(dims[transpose.getDim0()], dims[transpose.getDim1()]);
-        return dims;
-      })
-      .Case([&](UnsqueezeOp unsqueeze) {
-        for (int64_t i = 0; i < rank; ++i)
-          dims.push_back(i);
-        dims.insert(dims.begin() + unsqueeze.getDim(), -1);
-        return dims;
-      })
-      .Case([&](SqueezeOp squeeze) {
-        for (int64_t i = 0; i < rank; ++i)
-          if (!llvm::is_contained(squeeze.getDim(), i))
-            dims.push_back(i);
-        return dims;
-      })
-      .Case([&](SelectOp select) {
-        for (int64_t i = 0; i < rank; ++i)
-          if (i != static_cast<int64_t>(select.getDim()))
-            dims.push_back(i);
-        return dims;
-      })
-      .Case([&](ViewOp) -> std::optional<SmallVector<int64_t>> {
-        // Only dims of size 1 come and go.
-        ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
-        int64_t source = 0;
-        for (int64_t size : to) {
-          while (source < rank && from[source] == 1 && size != 1)
-            ++source;
-          if (size == 1 && (source == rank || from[source] != 1)) {
-            dims.push_back(-1);
-            continue;
-          }
-          if (source == rank || from[source] != size || ShapedType::isDynamic(size))
-            return std::nullopt;
-          dims.push_back(source++);
-        }
-        for (; source < rank; ++source)
-          if (from[source] != 1)
-            return std::nullopt;
-        return dims;
-      })
-      .Default([](Operation *) { return std::nullopt; });
+  auto view = dyn_cast<TensorViewOpInterface>(op);
+  return view && view.getViewKind() != ViewKind::Part ? view.getSourceDims() : std::nullopt;
 }
 
 AffineForm detail::rearrange(const AffineForm &form, ArrayRef<int64_t> dims) {
@@ -270,7 +205,7 @@ Form gatherForm(GatherOp op, const FormContext &context) {
 
 Form detail::integerForm(const FormContext &context) {
   Operation *op = context.op;
-  if (auto dims = sourceDims(op); dims && !isa<SelectOp>(op)) {
+  if (auto dims = sourceDims(op); dims) {
     const AffineForm *form = context.operand(0);
     return form ? Form(rearrange(*form, *dims)) : std::nullopt;
   }
@@ -325,7 +260,7 @@ Form detail::integerForm(const FormContext &context) {
         std::optional<int64_t> index =
             position(select.getStaticIndex(), shapeOf(select.getSelf())[dim]);
         Form moved = form && index ? reposition(*form, dim, *index, 0) : std::nullopt;
-        return moved ? Form(rearrange(*moved, *sourceDims(op))) : std::nullopt;
+        return moved ? Form(rearrange(*moved, *select.getSourceDims())) : std::nullopt;
       })
       .Case([&](CatOp cat) { return catForm(cat, context); })
       .Case([&](IndexOp index) { return indexForm(index, context); })

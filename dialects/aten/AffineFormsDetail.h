@@ -31,7 +31,7 @@ Form combine(const AffineForm &a, const AffineForm &b, int64_t factor,
 /// Smallest and largest element, nothing where unbounded. (Of an empty tensor: anything will do.)
 std::pair<Bound, Bound> range(const AffineForm &form, llvm::ArrayRef<int64_t> shape);
 
-/// For ops that only rearrange dims: the dim of operand 0 that each dim of the result comes from
+/// For views that keep every element: the dim of operand 0 that each dim of the result comes from
 /// (-1: none). Nothing for other ops.
 std::optional<llvm::SmallVector<int64_t>> sourceDims(mlir::Operation *op);
 AffineForm rearrange(const AffineForm &form, llvm::ArrayRef<int64_t> dims);

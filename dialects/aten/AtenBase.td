@@ -95,13 +95,23 @@ class Aten_ArgumentKind<Constraint c> {
 /// which their classes list. One that does not (sizes among its arguments, work across a sharded dim)
 /// gets its implementation from passes/localize.
 ///
-/// Base of all ops. An op's types are inferred by `LogicalResult XOp::infer(Inference &, Adaptor)`: a
-/// function of its own, or, where `inferBy` is set, the function of that name that its family shares.
+/// Base of all ops. `LogicalResult XOp::infer(Inference &, Adaptor)` checks an op and says what its results
+/// are, over any kind of sizes: types are inferred by it, and global sizes and those of a run found. It is a
+/// function of the op's own, or, where `inferBy` is set, the function of that name that its family shares.
 class Aten_Op<string mnemonic, list<Trait> traits = []>
     : Op<Aten_Dialect, mnemonic, !listconcat([
         Pure, InferTypeOpAdaptorWithIsCompatible, DeclareOpInterfaceMethods<Aten_SchemaOpInterface>,
+        DeclareOpInterfaceMethods<ResultSizesOpInterface>,
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+        DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelForm", "getIteration"]>,
         DeclareOpInterfaceMethods<ShardingRuleOpInterface>, CostOpInterface], traits)> {
   string inferBy = "";
+  /// How code runs over the op: a KernelForm (dialects/interfaces/KernelForm.h), as a C++ expression of `op`.
+  string runsAs = "KernelForm::None";
+  /// Its loops, likewise, where the form leaves them open: the dims of a row.
+  string loops = "defaultIteration(op, op.getKernelForm())";
+  /// For views, which list TensorViewOpInterface: the ViewKind. `getSourceDims` is written out.
+  string viewKind = "";
   /// The op's sharding rule as a C++ expression of `op` (Rules.h); empty: getShardingRule() is written
   /// out.
   string shardBy = "";
@@ -129,22 +139,50 @@ class Aten_Op<string mnemonic, list<Trait> traits = []>
       return }] # shardBy # [{;
     }
   }]);
+  code viewDefinition = !if(!empty(viewKind), "", [{
+    ::shardc::ViewKind $cppClass::getViewKind() { return ::shardc::ViewKind::}] # viewKind # [{; }
+  }]);
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(
         ::mlir::MLIRContext *context, std::optional<::mlir::Location> location, Adaptor adaptor,
         ::llvm::SmallVectorImpl<::mlir::Type> &types) {
-      ::shardc::aten::Inference inference(context, location, getOperationName(), types);
-      return infer(inference, adaptor);
+      ::shardc::StaticSizes sizes;
+      ::shardc::aten::Inference inference(context, location, getOperationName(), sizes);
+      if (::mlir::failed(infer(inference, adaptor)))
+        return ::mlir::failure();
+      inference.appendTypes(types);
+      return ::mlir::success();
     }
     bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange lhs, ::mlir::TypeRange rhs) {
       return ::shardc::aten::areCompatibleTypes(lhs, rhs);
+    }
+    ::mlir::FailureOr<::llvm::SmallVector<::llvm::SmallVector<::shardc::Dim>>>
+    $cppClass::inferResultSizes(::shardc::SizeAlgebra &sizes) {
+      ::shardc::aten::Inference inference(getContext(), std::nullopt, getOperationName(), sizes);
+      if (::mlir::failed(infer(inference, Adaptor(*this))))
+        return ::mlir::failure();
+      return inference.resultSizes();
+    }
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder, ::mlir::ReifiedRankedShapedTypeDims &shapes) {
+      return ::shardc::aten::reifyShapes(*this, builder, shapes);
+    }
+    ::shardc::KernelForm $cppClass::getKernelForm() {
+      [[maybe_unused]] $cppClass op = *this;
+      using namespace ::shardc;
+      return }] # runsAs # [{;
+    }
+    std::optional<::shardc::Iteration> $cppClass::getIteration() {
+      [[maybe_unused]] $cppClass op = *this;
+      using namespace ::shardc;
+      return }] # loops # [{;
     }
     ::llvm::ArrayRef<::shardc::aten::SchemaArgument> $cppClass::getSchemaArguments() {
       static constexpr std::array<::shardc::aten::SchemaArgument, }] # !size(argumentTable) # [{> table = {{}]
       # !interleave(argumentTable, ", ") # [{}};
       return table;
     }
-  }] # inferDefinition # ruleDefinition;
+  }] # inferDefinition # ruleDefinition # viewDefinition;
 }
 
 #endif // SHARDC_DIALECTS_ATEN_ATENBASE_TD

@@ -22,6 +22,7 @@ def Aten_ScaledDotProductAttentionOp : Aten_Op<"scaled_dot_product_attention",
     (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "attentionRule(op)";
+  let runsAs = "KernelForm::Attention";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_ATTENTION_TD

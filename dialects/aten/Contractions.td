@@ -11,6 +11,7 @@ class Aten_ContractionOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>], traits)> {
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let runsAs = "KernelForm::Product";
 }
 
 def Aten_LinearOp : Aten_ContractionOp<"linear"> {

@@ -2,8 +2,7 @@
 #include "dialects/aten/ConvolutionAsProduct.h"
 
 #include "dialects/aten/Aten.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "dialects/aten/BuiltSizes.h"
 
 using namespace mlir;
 
@@ -14,43 +13,19 @@ namespace {
 struct Expansion {
   OpBuilder &builder;
   Location loc;
+  BuiltSizes sizes;
 
   OpFoldResult number(int64_t value) { return builder.getIndexAttr(value); }
 
-  OpFoldResult sizeOf(Value tensor, int64_t dim) {
-    int64_t size = shapeOf(tensor)[dim];
-    if (!ShapedType::isDynamic(size))
-      return number(size);
-    return SymSizeOp::create(builder, loc, builder.getIndexType(), tensor, dim).getResult();
-  }
+  OpFoldResult sizeOf(Value tensor, int64_t dim) { return sizes.get(sizes.of(tensor, dim)); }
 
-  template <typename Op> OpFoldResult combine(OpFoldResult lhs, OpFoldResult rhs) {
-    auto value = [&](OpFoldResult size) -> Value {
-      if (std::optional<int64_t> constant = getConstantIntValue(size))
-        return arith::ConstantIndexOp::create(builder, loc, *constant);
-      return cast<Value>(size);
-    };
-    return Op::create(builder, loc, value(lhs), value(rhs)).getResult();
-  }
-
-  /// Positions of a window in a dim, as index arithmetic where its size is not known.
+  /// Positions of a window in a dim.
   OpFoldResult positions(const Window &window, OpFoldResult size) {
-    if (std::optional<int64_t> constant = getConstantIntValue(size))
-      return number(window.positions(*constant));
-    OpFoldResult room =
-        combine<arith::AddIOp>(size, number(2 * window.padding - window.extent() + window.stride));
-    return combine<arith::DivSIOp>(room, number(window.stride));
+    return sizes.get(windowPositions(sizes, window, sizes.of(size)));
   }
 
   OpFoldResult product(OpFoldResult lhs, OpFoldResult rhs) {
-    std::optional<int64_t> a = getConstantIntValue(lhs), b = getConstantIntValue(rhs);
-    if (a && b)
-      return number(*a * *b);
-    if (a == 1)
-      return rhs;
-    if (b == 1)
-      return lhs;
-    return combine<arith::MulIOp>(lhs, rhs);
+    return sizes.get(sizes.mul(sizes.of(lhs), sizes.of(rhs)));
   }
 
   Value view(Value tensor, ArrayRef<OpFoldResult> sizes) {
@@ -97,7 +72,8 @@ struct Expansion {
 Value buildConvolutionAsProduct(OpBuilder &builder, Location loc, ArrayRef<Window> windows,
                                 Value input, Value weight, Value bias, OpFoldResult groups,
                                 OpFoldResult outOfGroup) {
-  return Expansion{builder, loc}.run(windows, input, weight, bias, groups, outOfGroup);
+  return Expansion{builder, loc, BuiltSizes(builder, loc)}.run(windows, input, weight, bias, groups,
+                                                               outOfGroup);
 }
 
 } // namespace shardc::aten

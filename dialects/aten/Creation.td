@@ -22,6 +22,14 @@ def Aten_ConstantOp : Aten_Op<"constant", [ConstantLike]> {
   let assemblyFormat = "attr-dict custom<ConstantValue>($value, type($result))";
   let hasFolder = 1;
   let shardBy = "creationRule(op)";
+  let runsAs = "op.isSplat() ? KernelForm::Generator : KernelForm::Table";
+  let moreDeclarations = [{
+    /// All elements are one number.
+    bool isSplat() {
+      auto elements = ::llvm::dyn_cast<::mlir::DenseElementsAttr>(getValue());
+      return elements && elements.isSplat();
+    }
+  }];
 }
 
 def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
@@ -42,6 +50,7 @@ def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
     $step `]` $dtype attr-dict `:` type($result)
   }];
   let shardBy = "creationRule(op)";
+  let runsAs = "KernelForm::Generator";
 }
 
 /// An index. Not "buildable", which would make ODS write inference of its own.
@@ -54,6 +63,7 @@ def Aten_SymSizeOp : Aten_Op<"sym_size"> {
   let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
   let shardBy = "sizeRule(op)";
+  let runsAs = "KernelForm::Scalar";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_CREATION_TD

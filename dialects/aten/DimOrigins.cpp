@@ -10,36 +10,45 @@ using namespace mlir;
 
 namespace shardc::aten {
 
-/// The operand dim that has the factors of a result dim, by the op's sharding rule.
-static std::optional<DimOrigin> sameFactors(OpResult result, int64_t dim) {
-  auto op = dyn_cast<ShardingRuleOpInterface>(result.getOwner());
-  if (!op || isa<ViewOp, ExpandOp>(result.getOwner()))
-    return std::nullopt;
-  ShardingRule rule = op.getShardingRule();
-  if (result.getResultNumber() >= rule.results.size() ||
-      dim >= static_cast<int64_t>(rule.results[result.getResultNumber()].size()))
-    return std::nullopt;
-  const DimFactors &factors = rule.results[result.getResultNumber()][dim];
-  if (factors.size() != 1)
-    return std::nullopt;
-  for (auto [operand, dims] : llvm::enumerate(rule.operands))
-    for (auto [operandDim, candidate] : llvm::enumerate(dims))
-      if (candidate == factors)
-        return DimOrigin{op->getOperand(operand), static_cast<int64_t>(operandDim)};
-  return std::nullopt;
-}
+namespace {
 
-/// The index operand that an op was given for a dynamic dim of its result.
-static Value givenSize(OpResult result, int64_t dim) {
-  SmallVector<OpFoldResult> sizes;
-  if (auto view = dyn_cast<ViewOp>(result.getOwner()))
-    sizes = view.getMixedSize();
-  else if (auto expand = dyn_cast<ExpandOp>(result.getOwner()))
-    sizes = expand.getMixedSize();
-  else if (auto arange = dyn_cast<ArangeOp>(result.getOwner());
-           arange && !arange.getStart() && arange.getStaticStart() == 0 && arange.getStep() == 1)
-    return arange.getEnd();
-  return dim < static_cast<int64_t>(sizes.size()) ? dyn_cast<Value>(sizes[dim]) : Value();
+/// Sizes as places that they are known from: dims of operands, and index operands.
+class OriginSizes final : public SizeAlgebra {
+public:
+  SmallVector<Dim> sizesOf(Value tensor) override {
+    SmallVector<Dim> sizes;
+    for (auto [dim, size] : llvm::enumerate(shapeOf(tensor)))
+      sizes.push_back(ShapedType::isDynamic(size) ? add({tensor, static_cast<int64_t>(dim)})
+                                                  : Dim(size));
+    return sizes;
+  }
+  Dim valueOf(Value index) override { return add({index, -1}); }
+
+  std::optional<DimOrigin> get(Dim dim) const {
+    return dim.entry() ? std::optional(origins[*dim.entry()]) : std::nullopt;
+  }
+
+private:
+  Dim add(DimOrigin origin) {
+    origins.push_back(origin);
+    return Dim::entry(origins.size() - 1);
+  }
+
+  SmallVector<DimOrigin> origins;
+};
+
+} // namespace
+
+/// Where an op has a dim of its result from, if it is one place.
+static std::optional<DimOrigin> sourceOf(OpResult result, int64_t dim) {
+  auto op = dyn_cast<ResultSizesOpInterface>(result.getOwner());
+  if (!op)
+    return std::nullopt;
+  OriginSizes origins;
+  FailureOr<SmallVector<SmallVector<Dim>>> sizes = op.inferResultSizes(origins);
+  if (failed(sizes))
+    return std::nullopt;
+  return origins.get((*sizes)[result.getResultNumber()][dim]);
 }
 
 DimOrigin originOf(Value tensor, int64_t dim) {
@@ -60,12 +69,10 @@ DimOrigin originOf(Value tensor, int64_t dim) {
       origin.value = identity.getIdentitySource();
       continue;
     }
-    if (Value size = givenSize(result, origin.dim))
-      origin = {size, -1};
-    else if (std::optional<DimOrigin> source = sameFactors(result, origin.dim))
-      origin = *source;
-    else
+    std::optional<DimOrigin> source = sourceOf(result, origin.dim);
+    if (!source)
       return origin;
+    origin = *source;
   }
   return origin;
 }

@@ -7,11 +7,13 @@
 
 include "dialects/aten/AtenBase.td"
 
+/// An op needs a rule in lowering/linalg, which says what it computes for one element.
 /// `inferBy` names how the element type follows from those of the operands (Inference.h).
 class Aten_ElementwiseOp<string mnemonic, list<Trait> traits = []>
     : Aten_Op<mnemonic, !listconcat([LocalizableOpInterface], traits)> {
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let runsAs = "KernelForm::Elementwise";
   /// Sets of operands in which the op is linear jointly (ShardingRule.h).
   string linear = "";
   let shardBy = "elementwiseRule(op, {" # linear # "})";
@@ -47,12 +49,17 @@ def Aten_CeilOp : Aten_UnaryOp<"ceil", "smallest integer not below self", "infer
 def Aten_TruncOp : Aten_UnaryOp<"trunc", "integer part", "inferPromoted", Aten_NumberTensor>;
 def Aten_RoundOp : Aten_UnaryOp<"round", "nearest integer, ties to even", "inferPromoted", Aten_NumberTensor>;
 def Aten_BitwiseNotOp : Aten_UnaryOp<"bitwise_not", "complement of all bits, or of a bool", "inferPromoted", Aten_IntTensor>;
-def Aten_CloneOp : Aten_UnaryOp<"clone", "the same elements"> {
+class Aten_IdentityOp<string mnemonic, string formula, string kind>
+    : Aten_ElementwiseOp<mnemonic, [DeclareOpInterfaceMethods<TensorViewOpInterface>]> {
+  let summary = formula;
+  let arguments = (ins Aten_Tensor:$self);
+  let inferBy = "inferPromoted";
   let shardBy = "copyRule(op)";
+  let runsAs = "KernelForm::LoopView";
+  let viewKind = kind;
 }
-def Aten_AliasOp : Aten_UnaryOp<"alias", "the same elements (also detach, lift_fresh_copy)"> {
-  let shardBy = "copyRule(op)";
-}
+def Aten_CloneOp : Aten_IdentityOp<"clone", "the same elements", "Copy">;
+def Aten_AliasOp : Aten_IdentityOp<"alias", "the same elements (also detach, lift_fresh_copy)", "Alias">;
 
 // Integers and bools become the default float type.
 def Aten_ExpOp : Aten_UnaryOp<"exp", "e to the power of self", "inferPromotedFloat">;
@@ -219,6 +226,7 @@ def Aten_ToCopyOp : Aten_Op<"to_copy", [LocalizableOpInterface]> {
   let arguments = (ins Aten_Tensor:$self, TypeAttr:$dtype);
   let results = (outs Aten_Tensor:$result);
   let shardBy = "castRule(op)";
+  let runsAs = "KernelForm::Elementwise";
   let hasFolder = 1;
   let assemblyFormat = "$self `to` $dtype attr-dict `:` functional-type(operands, results)";
 }

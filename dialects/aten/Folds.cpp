@@ -9,21 +9,6 @@ using namespace mlir;
 
 namespace shardc::aten {
 
-/// What the dims of an op's result are dims of; nothing for an op that does not permute.
-static std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
-  if (auto permute = dyn_cast_or_null<PermuteOp>(op))
-    return SmallVector<int64_t>(permute.getDims());
-  auto transpose = dyn_cast_or_null<TransposeOp>(op);
-  if (!transpose)
-    return std::nullopt;
-  SmallVector<int64_t> dims;
-  for (int64_t i = 0, rank = typeOf(transpose.getSelf()).getRank(); i < rank; ++i)
-    dims.push_back(i);
-  if (!dims.empty())
-    std::swap(dims[transpose.getDim0()], dims[transpose.getDim1()]);
-  return dims;
-}
-
 static bool isIdentity(ArrayRef<int64_t> dims) {
   return llvm::all_of(llvm::enumerate(dims), [](auto entry) {
     return static_cast<int64_t>(entry.index()) == entry.value();

@@ -6,7 +6,14 @@
 
 include "dialects/aten/AtenBase.td"
 
-def Aten_EmbeddingOp : Aten_Op<"embedding"> {
+/// Operands are read in memory, at positions that a kernel computes and checks. Sharding rules are written out
+/// (RulesIndexing.cpp).
+class Aten_IndexingOp<string mnemonic> : Aten_Op<mnemonic> {
+  let results = (outs Aten_Tensor:$result);
+  let runsAs = "KernelForm::ComputedPositions";
+}
+
+def Aten_EmbeddingOp : Aten_IndexingOp<"embedding"> {
   let summary = "Rows of weight, one for each index";
   let description = [{
     `padding_idx` names a row that gets no gradient; the forward does not look at it. With sharded rows,
@@ -14,28 +21,22 @@ def Aten_EmbeddingOp : Aten_Op<"embedding"> {
   }];
   let arguments = (ins Aten_Tensor:$weight, Aten_IndexTensor:$indices,
                        DefaultValuedAttr<I64Attr, "-1">:$padding_idx);
-  let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "$weight `at` $indices attr-dict `:` functional-type(operands, results)";
-  let shardBy = "embeddingRule(op)";
 }
 
-def Aten_GatherOp : Aten_Op<"gather"> {
+def Aten_GatherOp : Aten_IndexingOp<"gather"> {
   let summary = "result[..., i, ...] = self[..., index[..., i, ...], ...] along dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, Aten_IndexTensor:$index);
-  let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "$self `dim` $dim `at` $index attr-dict `:` functional-type(operands, results)";
-  let shardBy = "gatherRule(op)";
 }
 
-def Aten_IndexSelectOp : Aten_Op<"index_select"> {
+def Aten_IndexSelectOp : Aten_IndexingOp<"index_select"> {
   let summary = "The slices of a dim at the positions of a vector";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, Aten_IndexTensor:$index);
-  let results = (outs Aten_Tensor:$result);
   let assemblyFormat = "$self `dim` $dim `at` $index attr-dict `:` functional-type(operands, results)";
-  let shardBy = "indexSelectRule(op)";
 }
 
-def Aten_IndexOp : Aten_Op<"index"> {
+def Aten_IndexOp : Aten_IndexingOp<"index"> {
   let summary = "Indexes several dims by tensors that are broadcast together";
   let description = [{
     As in NumPy: the broadcast shape of the indices replaces the indexed dims if these are adjacent, else
@@ -47,11 +48,9 @@ def Aten_IndexOp : Aten_Op<"index"> {
     ```
   }];
   let arguments = (ins Aten_Tensor:$self, Variadic<Aten_IndexTensor>:$indices, Aten_Dims:$indices_at);
-  let results = (outs Aten_Tensor:$result);
   let assemblyFormat = [{
     $self `` custom<IndexedDims>($indices, $indices_at) attr-dict `:` functional-type(operands, results)
   }];
-  let shardBy = "indexRule(op)";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_INDEXING_TD

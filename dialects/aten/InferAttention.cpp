@@ -6,8 +6,8 @@ using namespace mlir;
 namespace shardc::aten {
 
 LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()),
-                    value = shapeOf(op.getValue());
+  Shape query = inference.sizesOf(op.getQuery()), key = inference.sizesOf(op.getKey()),
+        value = inference.sizesOf(op.getValue());
   Value queryKeyValue[] = {op.getQuery(), op.getKey(), op.getValue()};
   FailureOr<Type> type = inference.sameElementType(queryKeyValue);
   if (failed(type))
@@ -18,32 +18,32 @@ LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor o
       failed(
           inference.same(key[key.size() - 2], value[value.size() - 2], "lengths of key and value")))
     return failure();
-  ArrayRef<int64_t> queryBatch = query.drop_back(2);
-  Shape keyBatch(key.drop_back(2)), valueBatch(value.drop_back(2));
+  ArrayRef<Dim> queryBatch = ArrayRef(query).drop_back(2);
+  Shape keyBatch(ArrayRef(key).drop_back(2)), valueBatch(ArrayRef(value).drop_back(2));
   if (op.getEnableGqa()) {
     if (queryBatch.empty() || keyBatch.empty() || valueBatch.empty())
       return inference.error("gqa needs a dim of heads");
     for (Shape *batch : {&keyBatch, &valueBatch}) {
-      int64_t heads = queryBatch.back(), own = batch->back();
+      std::optional<int64_t> heads = queryBatch.back().number(), own = batch->back().number();
       // No heads at all is what a rank with an empty shard has.
-      if (!ShapedType::isDynamic(heads) && !ShapedType::isDynamic(own) &&
-          (own == 0 ? heads != 0 : heads % own != 0))
-        return inference.error("gqa: ", heads, " query heads are no multiple of ", own);
-      batch->back() = heads;
+      if (heads && own && (*own == 0 ? *heads != 0 : *heads % *own != 0))
+        return inference.error("gqa: ", *heads, " query heads are no multiple of ", *own);
+      batch->back() = queryBatch.back();
     }
   }
   FailureOr<Shape> shape = inference.broadcast({queryBatch, keyBatch, valueBatch});
   if (failed(shape))
     return failure();
   if (Value mask = op.getAttnMask()) {
-    if (shapeOf(mask).size() < 2)
+    Shape own = inference.sizesOf(mask);
+    if (own.size() < 2)
       return inference.error("attn_mask needs at least two dims");
     Shape scores(*shape);
     scores.append({query[query.size() - 2], key[key.size() - 2]});
-    FailureOr<Shape> masked = inference.broadcast({scores, shapeOf(mask)});
+    FailureOr<Shape> masked = inference.broadcast({ArrayRef(scores), ArrayRef(own)});
     if (failed(masked))
       return failure();
-    if (masked->size() != scores.size() || failed(verifyCompatibleShape(*masked, scores)))
+    if (!areCompatible(*masked, scores))
       return inference.error("attn_mask does not broadcast to the scores");
     if (!elementTypeOf(mask).isInteger(1) && elementTypeOf(mask) != *type)
       return inference.error("attn_mask must be bool or have the element type of query");

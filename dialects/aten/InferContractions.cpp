@@ -14,7 +14,7 @@ static std::optional<double> contractionFlops(Value result, int64_t contracted) 
 }
 
 LogicalResult LinearOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> input = shapeOf(op.getInput()), weight = shapeOf(op.getWeight());
+  Shape input = inference.sizesOf(op.getInput()), weight = inference.sizesOf(op.getWeight());
   FailureOr<Type> type = inference.sameElementType(op.getOperands());
   if (failed(type))
     return failure();
@@ -22,14 +22,14 @@ LogicalResult LinearOp::infer(Inference &inference, Adaptor op) {
     return inference.error("needs an input of at least one dim and a weight of one or two dims");
   if (failed(inference.same(input.back(), weight.back(), "last dims of input and weight")))
     return failure();
-  Shape shape(input.drop_back());
+  Shape shape(ArrayRef(input).drop_back());
   if (weight.size() == 2)
     shape.push_back(weight.front());
   if (Value bias = op.getBias()) {
-    FailureOr<Shape> sum = inference.broadcast({shape, shapeOf(bias)});
+    FailureOr<Shape> sum = inference.broadcast({ArrayRef(shape), inference.sizesOf(bias)});
     if (failed(sum))
       return failure();
-    if (failed(verifyCompatibleShape(*sum, shape)))
+    if (!areCompatible(*sum, shape))
       return inference.error("bias does not broadcast to the product's shape");
   }
   return inference.result(shape, *type);
@@ -40,13 +40,14 @@ std::optional<double> LinearOp::getFlops() {
 }
 
 LogicalResult MatmulOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> lhs = shapeOf(op.getSelf()), rhs = shapeOf(op.getOther());
+  Shape left = inference.sizesOf(op.getSelf()), right = inference.sizesOf(op.getOther());
+  ArrayRef<Dim> lhs = left, rhs = right;
   FailureOr<Type> type = inference.sameElementType(op.getOperands());
   if (failed(type))
     return failure();
   if (lhs.empty() || rhs.empty())
     return inference.error("needs operands of at least one dim");
-  int64_t rightInner = rhs.size() == 1 ? rhs.front() : rhs[rhs.size() - 2];
+  Dim rightInner = rhs.size() == 1 ? rhs.front() : rhs[rhs.size() - 2];
   if (failed(inference.same(lhs.back(), rightInner, "contracted dims")))
     return failure();
   FailureOr<Shape> shape = inference.broadcast({lhs.drop_back(std::min<size_t>(2, lhs.size())),
@@ -66,7 +67,7 @@ std::optional<double> MatmulOp::getFlops() {
 
 /// [b, m, k] by [b, k, n], or the same without b.
 static FailureOr<Shape> inferProduct(Inference &inference, Value lhs, Value rhs, size_t rank) {
-  ArrayRef<int64_t> left = shapeOf(lhs), right = shapeOf(rhs);
+  Shape left = inference.sizesOf(lhs), right = inference.sizesOf(rhs);
   if (left.size() != rank || right.size() != rank)
     return inference.error("multiplies tensors of ", rank, " dims, not ", left.size(), " and ",
                            right.size());
@@ -74,7 +75,7 @@ static FailureOr<Shape> inferProduct(Inference &inference, Value lhs, Value rhs,
     return failure();
   Shape shape;
   if (rank == 3) {
-    FailureOr<int64_t> batch = inference.same(left.front(), right.front(), "batch sizes");
+    FailureOr<Dim> batch = inference.same(left.front(), right.front(), "batch sizes");
     if (failed(batch))
       return failure();
     shape.push_back(*batch);
@@ -97,10 +98,10 @@ static LogicalResult inferSumWithProduct(Inference &inference, Value self, Value
   FailureOr<Type> type = inference.sameElementType({self, lhs, rhs});
   if (failed(shape) || failed(type))
     return failure();
-  FailureOr<Shape> sum = inference.broadcast({*shape, shapeOf(self)});
+  FailureOr<Shape> sum = inference.broadcast({ArrayRef(*shape), inference.sizesOf(self)});
   if (failed(sum))
     return failure();
-  if (failed(verifyCompatibleShape(*sum, *shape)))
+  if (!areCompatible(*sum, *shape))
     return inference.error("self does not broadcast to the product's shape");
   return inference.result(*shape, *type);
 }

@@ -6,7 +6,8 @@ using namespace mlir;
 namespace shardc::aten {
 
 LogicalResult ConstantOp::infer(Inference &inference, Adaptor op) {
-  return inference.result(op.getValue().getShapedType().getShape(), op.getValue().getElementType());
+  ArrayRef<int64_t> shape = op.getValue().getShapedType().getShape();
+  return inference.result(Shape(shape.begin(), shape.end()), op.getValue().getElementType());
 }
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
@@ -18,15 +19,21 @@ LogicalResult ArangeOp::infer(Inference &inference, Adaptor op) {
     return failure();
   if (step == 0)
     return inference.error("step is 0");
-  int64_t size = ShapedType::kDynamic, span;
-  if (!ShapedType::isDynamic(start) && !ShapedType::isDynamic(end)) {
-    if (llvm::SubOverflow(end, start, span))
+  Dim first = inference.given(start, op.getStart()), last = inference.given(end, op.getEnd());
+  if (first.number() && last.number()) {
+    int64_t span;
+    if (llvm::SubOverflow(*last.number(), *first.number(), span))
       return inference.error("is too long");
     if (span != 0 && (span < 0) != (step < 0))
-      return inference.error("leads from ", start, " to ", end, " by steps of ", step);
-    size = span / step + (span % step != 0);
+      return inference.error("leads from ", *first.number(), " to ", *last.number(),
+                             " by steps of ", step);
+    return inference.result({Dim(span / step + (span % step != 0))}, op.getDtype());
   }
-  return inference.result({size}, op.getDtype());
+  SizeAlgebra &sizes = inference.sizes;
+  Dim span = step > 0 ? sizes.sub(last, first) : sizes.sub(first, last);
+  // The largest step has no opposite; one less reaches as far.
+  int64_t stride = step > 0 ? step : -std::max(step, -std::numeric_limits<int64_t>::max());
+  return inference.result({sizes.asSize(sizes.ceilDiv(span, stride))}, op.getDtype());
 }
 
 LogicalResult SymSizeOp::infer(Inference &inference, Adaptor op) {

@@ -32,12 +32,11 @@ LogicalResult DivOp::infer(Inference &inference, Adaptor op) {
 }
 
 LogicalResult ToCopyOp::infer(Inference &inference, Adaptor op) {
-  return inference.result(shapeOf(op.getSelf()), op.getDtype());
+  return inference.result(inference.sizesOf(op.getSelf()), op.getDtype());
 }
 
 LogicalResult WhereOp::infer(Inference &inference, Adaptor op) {
-  FailureOr<Shape> shape = inference.broadcast(
-      {shapeOf(op.getCondition()), shapeOf(op.getSelf()), shapeOf(op.getOther())});
+  FailureOr<Shape> shape = inference.broadcast(op.getOperands());
   FailureOr<Type> type = inference.promote(op.getOperands().drop_front());
   if (failed(shape) || failed(type))
     return failure();
@@ -47,7 +46,7 @@ LogicalResult WhereOp::infer(Inference &inference, Adaptor op) {
 LogicalResult MaskedFillOp::infer(Inference &inference, Adaptor op) {
   if (!shapeOf(op.getValue()).empty())
     return inference.error("value must be a 0-dim tensor");
-  FailureOr<Shape> shape = inference.broadcast({shapeOf(op.getSelf()), shapeOf(op.getMask())});
+  FailureOr<Shape> shape = inference.broadcast({op.getSelf(), op.getMask()});
   if (failed(shape))
     return failure();
   return inference.result(*shape, elementTypeOf(op.getSelf()));

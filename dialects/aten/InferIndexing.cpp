@@ -6,10 +6,10 @@ using namespace mlir;
 namespace shardc::aten {
 
 LogicalResult EmbeddingOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> weight = shapeOf(op.getWeight());
+  Shape weight = inference.sizesOf(op.getWeight());
   if (weight.size() != 2)
     return inference.error("needs a weight of two dims, not ", weight.size());
-  Shape shape(shapeOf(op.getIndices()));
+  Shape shape = inference.sizesOf(op.getIndices());
   shape.push_back(weight.back());
   return inference.result(shape, elementTypeOf(op.getWeight()));
 }
@@ -21,13 +21,14 @@ LogicalResult GatherOp::infer(Inference &inference, Adaptor op) {
     return failure();
   if (std::max<int64_t>(self.getRank(), 1) != std::max<int64_t>(index.getRank(), 1))
     return inference.error("self has ", self.getRank(), " dims and index ", index.getRank());
-  if (!llvm::is_contained(index.getShape(), 0))
-    for (int64_t i = 0; i < std::min(self.getRank(), index.getRank()); ++i) {
-      int64_t have = self.getDimSize(i), want = index.getDimSize(i);
-      if (i != dim && !ShapedType::isDynamic(have) && !ShapedType::isDynamic(want) && want > have)
-        return inference.error("index has size ", want, " at dim ", i, ", self only ", have);
+  Shape table = inference.sizesOf(op.getSelf()), shape = inference.sizesOf(op.getIndex());
+  if (llvm::none_of(shape, [](Dim size) { return size.is(0); }))
+    for (size_t i = 0; i < std::min(table.size(), shape.size()); ++i) {
+      std::optional<int64_t> have = table[i].number(), want = shape[i].number();
+      if (static_cast<int64_t>(i) != dim && have && want && *want > *have)
+        return inference.error("index has size ", *want, " at dim ", i, ", self only ", *have);
     }
-  return inference.result(index.getShape(), self.getElementType());
+  return inference.result(shape, self.getElementType());
 }
 
 LogicalResult IndexSelectOp::infer(Inference &inference, Adaptor op) {
@@ -36,9 +37,9 @@ LogicalResult IndexSelectOp::infer(Inference &inference, Adaptor op) {
     return failure();
   if (index.getRank() > 1)
     return inference.error("index must be a vector");
-  Shape shape(self.getShape());
+  Shape shape = inference.sizesOf(op.getSelf());
   if (!shape.empty())
-    shape[op.getDim()] = index.getRank() == 0 ? 1 : index.getDimSize(0);
+    shape[op.getDim()] = index.getRank() == 0 ? Dim(1) : inference.sizesOf(op.getIndex()).front();
   return inference.result(shape, self.getElementType());
 }
 
@@ -50,21 +51,19 @@ LogicalResult IndexOp::infer(Inference &inference, Adaptor op) {
   if (!llvm::is_sorted(at) || failed(inference.checkDims(at, self.getRank(), "indices_at")) ||
       self.getRank() == 0)
     return inference.error("indices_at must list dims of self in ascending order");
-  SmallVector<ArrayRef<int64_t>> shapes;
-  for (Value index : op.getIndices())
-    shapes.push_back(shapeOf(index));
-  FailureOr<Shape> indices = inference.broadcast(shapes);
+  FailureOr<Shape> indices = inference.broadcast(op.getIndices());
   if (failed(indices))
     return failure();
   bool adjacent = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
   Shape shape;
   if (!adjacent)
     shape = *indices;
-  for (int64_t i = 0; i < self.getRank(); ++i) {
-    if (adjacent && i == at.front())
+  for (auto [i, size] : llvm::enumerate(inference.sizesOf(op.getSelf()))) {
+    int64_t dim = i;
+    if (adjacent && dim == at.front())
       shape.append(*indices);
-    if (!llvm::is_contained(at, i))
-      shape.push_back(self.getDimSize(i));
+    if (!llvm::is_contained(at, dim))
+      shape.push_back(size);
   }
   return inference.result(shape, self.getElementType());
 }

@@ -8,12 +8,11 @@ namespace shardc::aten {
 static LogicalResult reduced(Inference &inference, Value self,
                              std::optional<ArrayRef<int64_t>> dims, bool keepdim,
                              Type elementType) {
-  RankedTensorType type = typeOf(self);
+  Shape whole = inference.sizesOf(self), shape;
   ArrayRef<int64_t> list = dims.value_or(ArrayRef<int64_t>());
-  if (failed(inference.checkDims(list, type.getRank(), "dim")))
+  if (failed(inference.checkDims(list, whole.size(), "dim")))
     return failure();
-  Shape shape;
-  for (auto [i, size] : llvm::enumerate(type.getShape())) {
+  for (auto [i, size] : llvm::enumerate(whole)) {
     if (!list.empty() && !llvm::is_contained(list, static_cast<int64_t>(i)))
       shape.push_back(size);
     else if (keepdim)
@@ -28,19 +27,15 @@ LogicalResult inferReduction(Inference &inference, Value self,
   return reduced(inference, self, dims, keepdim, elementType);
 }
 
-static bool hasStaticSize(RankedTensorType type, int64_t dim, int64_t size) {
-  return dim < type.getRank() && type.getDimSize(dim) == size;
-}
-
 LogicalResult inferExtremumOf(Inference &inference, Value self,
                               std::optional<ArrayRef<int64_t>> dims, bool keepdim,
                               Type elementType) {
-  RankedTensorType type = typeOf(self);
+  Shape shape = inference.sizesOf(self);
   ArrayRef<int64_t> list = dims.value_or(ArrayRef<int64_t>());
-  bool empty =
-      list.empty() ? llvm::is_contained(type.getShape(), 0) : llvm::any_of(list, [&](int64_t dim) {
-        return dim >= 0 && hasStaticSize(type, dim, 0);
-      });
+  bool empty = llvm::any_of(llvm::enumerate(shape), [&](auto entry) {
+    bool isReduced = list.empty() || llvm::is_contained(list, static_cast<int64_t>(entry.index()));
+    return isReduced && entry.value().is(0);
+  });
   if (empty)
     return inference.error("reduces no elements, and has no value for that");
   return reduced(inference, self, dims, keepdim, elementType);
@@ -50,7 +45,8 @@ LogicalResult CumsumOp::infer(Inference &inference, Adaptor op) {
   RankedTensorType type = typeOf(op.getSelf());
   if (failed(inference.checkDim(op.getDim(), type.getRank(), "dim")))
     return failure();
-  return inference.result(type.getShape(), sumType(type.getElementType(), op.getDtype()));
+  return inference.result(inference.sizesOf(op.getSelf()),
+                          sumType(type.getElementType(), op.getDtype()));
 }
 
 } // namespace shardc::aten

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/Concatenation.h"
+#include "dialects/aten/SliceRange.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -11,6 +14,20 @@ static int64_t clipBound(int64_t bound, int64_t size) {
   if (bound < 0)
     bound += size;
   return std::clamp<int64_t>(bound, 0, size);
+}
+
+SliceRange sliceRange(SizeAlgebra &sizes, Dim start, Dim end, int64_t step, Dim size) {
+  // A bound as large as that is "to the end": it must not be calculated with.
+  auto clip = [&](Dim bound) {
+    if (bound.is(std::numeric_limits<int64_t>::max()))
+      return size;
+    if (bound.is(0))
+      return bound;
+    return sizes.max(sizes.min(sizes.fromEnd(bound, size), size), 0);
+  };
+  Dim first = clip(start), last = clip(end);
+  Dim length = first.is(0) ? last : sizes.max(sizes.sub(last, first), 0);
+  return {first, sizes.ceilDiv(length, step)};
 }
 
 LogicalResult SliceOp::infer(Inference &inference, Adaptor op) {
@@ -25,20 +42,14 @@ LogicalResult SliceOp::infer(Inference &inference, Adaptor op) {
     return failure();
   if (step <= 0)
     return inference.error("step is ", step, "; it must be positive");
-  Shape shape(type.getShape());
-  int64_t size = shape[dim];
-  shape[dim] = ShapedType::kDynamic;
-  if (!ShapedType::isDynamic(size) && !ShapedType::isDynamic(start) &&
-      !ShapedType::isDynamic(end)) {
-    start = clipBound(start, size);
-    end = std::max(start, clipBound(end, size));
-    shape[dim] = llvm::divideCeil(static_cast<uint64_t>(end - start), static_cast<uint64_t>(step));
-  } else if (ShapedType::isDynamic(size) && start == 0 && step == 1 &&
-             end == std::numeric_limits<int64_t>::max()) {
-    shape[dim] = size;
-  }
+  Shape shape = inference.sizesOf(op.getSelf());
+  shape[dim] = sliceRange(inference.sizes, inference.given(start, op.getStart()),
+                          inference.given(end, op.getEnd()), step, shape[dim])
+                   .count;
   return inference.result(shape, type.getElementType());
 }
+
+std::optional<SmallVector<int64_t>> SliceOp::getSourceDims() { return std::nullopt; }
 
 LogicalResult SliceOp::canonicalize(SliceOp op, PatternRewriter &rewriter) {
   int64_t size = typeOf(op.getSelf()).getDimSize(op.getDim());
@@ -64,13 +75,18 @@ LogicalResult SelectOp::infer(Inference &inference, Adaptor op) {
   if (failed(inference.checkDim(dim, type.getRank(), "dim")) ||
       failed(inference.checkDynamic(index, op.getIndex(), "index")))
     return failure();
-  int64_t size = type.getDimSize(dim);
-  if (!ShapedType::isDynamic(size) && !ShapedType::isDynamic(index) &&
-      (index < -size || index >= size))
-    return inference.error("index ", index, " is out of range for dim ", dim, " of size ", size);
-  Shape shape(type.getShape());
+  Shape shape = inference.sizesOf(op.getSelf());
+  std::optional<int64_t> size = shape[dim].number();
+  if (size && !ShapedType::isDynamic(index) && (index < -*size || index >= *size))
+    return inference.error("index ", index, " is out of range for dim ", dim, " of size ", *size);
   shape.erase(shape.begin() + dim);
   return inference.result(shape, type.getElementType());
+}
+
+std::optional<SmallVector<int64_t>> SelectOp::getSourceDims() {
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(getSelf()).getRank()));
+  dims.erase(dims.begin() + getDim());
+  return dims;
 }
 
 LogicalResult SplitWithSizesOp::infer(Inference &inference, Adaptor op) {
@@ -82,29 +98,32 @@ LogicalResult SplitWithSizesOp::infer(Inference &inference, Adaptor op) {
   if (failed(inference.checkDim(dim, type.getRank(), "dim")) ||
       failed(inference.checkDynamicList(sizes, op.getSplitSizes(), "split_sizes")))
     return failure();
-  int64_t size = type.getDimSize(dim), total = 0;
-  for (int64_t part : sizes) {
-    Shape shape(type.getShape());
+  Shape shape = inference.sizesOf(op.getSelf());
+  Dim size = shape[dim];
+  for (Dim part : inference.given(sizes, op.getSplitSizes())) {
     shape[dim] = part;
     if (failed(inference.result(shape, type.getElementType())))
       return failure();
-    total = ShapedType::isDynamic(part) || ShapedType::isDynamic(total) ? ShapedType::kDynamic
-                                                                        : total + part;
   }
+  if (llvm::any_of(sizes, ShapedType::isDynamic))
+    return success();
+  int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
   return inference.same(total, size, "sum of split_sizes and size of dim");
 }
 
+std::optional<SmallVector<int64_t>> SplitWithSizesOp::getSourceDims() { return std::nullopt; }
+
 /// Types of tensors that must agree in all sizes except that of `except` (-1: none).
 static FailureOr<Shape> unite(Inference &inference, ValueRange tensors, int64_t except) {
-  Shape shape(shapeOf(tensors.front()));
+  Shape shape = inference.sizesOf(tensors.front());
   for (Value tensor : tensors.drop_front()) {
-    ArrayRef<int64_t> other = shapeOf(tensor);
+    Shape other = inference.sizesOf(tensor);
     if (other.size() != shape.size())
       return inference.error("tensors have ", shape.size(), " and ", other.size(), " dims");
     for (auto [i, size] : llvm::enumerate(other)) {
       if (static_cast<int64_t>(i) == except)
         continue;
-      FailureOr<int64_t> common = inference.same(shape[i], size, "sizes of tensors");
+      FailureOr<Dim> common = inference.same(shape[i], size, "sizes of tensors");
       if (failed(common))
         return failure();
       shape[i] = *common;
@@ -126,12 +145,9 @@ LogicalResult CatOp::infer(Inference &inference, Adaptor op) {
   FailureOr<Type> type = inference.promote(op.getTensors());
   if (failed(shape) || failed(type))
     return failure();
-  int64_t &total = (*shape)[dim];
-  for (Value tensor : ArrayRef(parts).drop_front()) {
-    int64_t size = shapeOf(tensor)[dim];
-    total = ShapedType::isDynamic(total) || ShapedType::isDynamic(size) ? ShapedType::kDynamic
-                                                                        : total + size;
-  }
+  Dim &total = (*shape)[dim];
+  for (Value tensor : ArrayRef(parts).drop_front())
+    total = inference.sizes.add(total, inference.sizesOf(tensor)[dim]);
   return inference.result(*shape, *type);
 }
 
@@ -145,7 +161,7 @@ LogicalResult StackOp::infer(Inference &inference, Adaptor op) {
   FailureOr<Type> type = inference.promote(op.getTensors());
   if (failed(shape) || failed(type))
     return failure();
-  shape->insert(shape->begin() + dim, static_cast<int64_t>(op.getTensors().size()));
+  shape->insert(shape->begin() + dim, Dim(op.getTensors().size()));
   return inference.result(*shape, *type);
 }
 

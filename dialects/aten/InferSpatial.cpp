@@ -31,15 +31,15 @@ static FailureOr<std::array<Window, 2>> checkWindows(Inference &inference, Array
 }
 
 /// `leading` and the positions of the windows in the last two dims of `image`.
-static FailureOr<Shape> slide(Inference &inference, ArrayRef<Window> windows,
-                              ArrayRef<int64_t> image, ArrayRef<int64_t> leading, bool ceil) {
+static FailureOr<Shape> slide(Inference &inference, ArrayRef<Window> windows, ArrayRef<Dim> image,
+                              ArrayRef<Dim> leading, bool ceil) {
   Shape shape(leading);
   for (unsigned dim = 0; dim < 2; ++dim) {
-    int64_t size = image[image.size() - 2 + dim];
-    int64_t positions = windows[dim].positions(size, ceil);
-    if (!ShapedType::isDynamic(positions) && positions < 1)
+    Dim size = image[image.size() - 2 + dim];
+    Dim positions = windowPositions(inference.sizes, windows[dim], size, ceil);
+    if (positions.number() && *positions.number() < 1)
       return inference.error("has a window of extent ", windows[dim].extent(),
-                             " for a dim of size ", size, " with ", windows[dim].padding,
+                             " for a dim of size ", *size.number(), " with ", windows[dim].padding,
                              " elements of padding");
     shape.push_back(positions);
   }
@@ -47,7 +47,7 @@ static FailureOr<Shape> slide(Inference &inference, ArrayRef<Window> windows,
 }
 
 /// Ops that treat channels one by one take an image without batch too.
-static LogicalResult checkImage(Inference &inference, ArrayRef<int64_t> shape, bool needsBatch) {
+static LogicalResult checkImage(Inference &inference, ArrayRef<Dim> shape, bool needsBatch) {
   if (shape.size() == 4 || (shape.size() == 3 && !needsBatch))
     return success();
   return inference.error("needs an image of 4 dims (batch, channels, height, width)",
@@ -55,35 +55,33 @@ static LogicalResult checkImage(Inference &inference, ArrayRef<int64_t> shape, b
 }
 
 LogicalResult Conv2dOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> input = shapeOf(op.getInput()), weight = shapeOf(op.getWeight());
+  Shape input = inference.sizesOf(op.getInput()), weight = inference.sizesOf(op.getWeight());
   FailureOr<Type> type = inference.sameElementType(op.getOperands());
   if (failed(type) || failed(checkImage(inference, input, /*needsBatch=*/true)))
     return failure();
   if (weight.size() != 4)
     return inference.error("needs a weight of 4 dims, not ", weight.size());
   // A kernel size that is not known is fine, and leaves the result's unknown.
-  Shape kernel(weight.take_back(2));
-  for (int64_t &size : kernel)
-    size = ShapedType::isDynamic(size) ? 1 : size;
+  SmallVector<int64_t> kernel{weight[2].number().value_or(1), weight[3].number().value_or(1)};
   FailureOr<std::array<Window, 2>> windows =
       checkWindows(inference, kernel, op.getStride(), op.getPadding(), op.getDilation());
   if (failed(windows))
     return failure();
   for (unsigned dim = 0; dim < 2; ++dim)
-    (*windows)[dim].kernel = weight[2 + dim];
-  int64_t groups = op.getGroups(), channels = input[1], out = weight[0];
+    (*windows)[dim].kernel = weight[2 + dim].orDynamic();
+  int64_t groups = op.getGroups();
   if (groups < 1 || groups >= kMaxEntry)
     return inference.error("groups must not be ", groups);
-  for (int64_t size : {channels, out})
-    if (!ShapedType::isDynamic(size) && size % groups != 0)
-      return inference.error("cannot part ", size, " channels into ", groups, " groups");
-  if (!ShapedType::isDynamic(channels) &&
-      failed(inference.same(channels / groups, weight[1],
+  for (Dim size : {input[1], weight[0]})
+    if (size.number() && *size.number() % groups != 0)
+      return inference.error("cannot part ", *size.number(), " channels into ", groups, " groups");
+  if (input[1].number() &&
+      failed(inference.same(*input[1].number() / groups, weight[1],
                             "channels of a group of the input and of the weight")))
     return failure();
-  if (Value bias = op.getBias(); bias && failed(verifyCompatibleShape(shapeOf(bias), {out})))
+  if (Value bias = op.getBias(); bias && !areCompatible(inference.sizesOf(bias), {weight[0]}))
     return inference.error("bias must have one element for each output channel");
-  FailureOr<Shape> shape = slide(inference, *windows, input, {input[0], out}, /*ceil=*/false);
+  FailureOr<Shape> shape = slide(inference, *windows, input, {input[0], weight[0]}, /*ceil=*/false);
   if (failed(shape))
     return failure();
   return inference.result(*shape, *type);
@@ -103,14 +101,15 @@ std::optional<double> Conv2dOp::getFlops() {
 }
 
 LogicalResult WindowsOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> self = shapeOf(op.getSelf());
+  Shape self = inference.sizesOf(op.getSelf());
   FailureOr<std::array<Window, 2>> windows = checkWindows(
       inference, op.getKernelSize(), op.getStride(), op.getPadding(), op.getDilation());
   if (failed(windows) || failed(checkImage(inference, self, /*needsBatch=*/true)))
     return failure();
   FailureOr<Shape> shape =
       slide(inference, *windows, self,
-            {self[0], self[1], (*windows)[0].kernel, (*windows)[1].kernel}, /*ceil=*/false);
+            {self[0], self[1], Dim((*windows)[0].kernel), Dim((*windows)[1].kernel)},
+            /*ceil=*/false);
   if (failed(shape))
     return failure();
   return inference.result(*shape, elementTypeOf(op.getSelf()));
@@ -123,7 +122,7 @@ std::array<Window, 2> WindowsOp::getWindows() {
 static LogicalResult inferPool(Inference &inference, Value self, ArrayRef<int64_t> kernel,
                                ArrayRef<int64_t> stride, ArrayRef<int64_t> padding,
                                ArrayRef<int64_t> dilation, bool ceil) {
-  ArrayRef<int64_t> image = shapeOf(self);
+  Shape image = inference.sizesOf(self);
   if (stride.empty())
     stride = kernel;
   FailureOr<std::array<Window, 2>> windows =
@@ -135,10 +134,10 @@ static LogicalResult inferPool(Inference &inference, Value self, ArrayRef<int64_
     if (window.padding > window.extent() / 2)
       return inference.error("has a padding of ", window.padding,
                              ", more than half of the window's extent ", window.extent());
-  for (int64_t size : image.take_back(2))
-    if (size == 0)
+  for (Dim size : ArrayRef(image).take_back(2))
+    if (size.is(0))
       return inference.error("has no elements to choose from");
-  FailureOr<Shape> shape = slide(inference, *windows, image, image.drop_back(2), ceil);
+  FailureOr<Shape> shape = slide(inference, *windows, image, ArrayRef(image).drop_back(2), ceil);
   if (failed(shape))
     return failure();
   return inference.result(*shape, elementTypeOf(self));
@@ -167,15 +166,15 @@ std::array<Window, 2> AvgPool2dOp::getWindows() {
 }
 
 LogicalResult AdaptiveAvgPool2dOp::infer(Inference &inference, Adaptor op) {
-  ArrayRef<int64_t> image = shapeOf(op.getSelf());
+  Shape image = inference.sizesOf(op.getSelf());
   if (failed(checkImage(inference, image, /*needsBatch=*/false)) ||
       failed(checkList(inference, op.getOutputSize(), "output_size", 0)))
     return failure();
-  for (int64_t size : image.take_back(2))
-    if (size == 0)
+  for (Dim size : ArrayRef(image).take_back(2))
+    if (size.is(0))
       return inference.error("has no elements to average");
-  Shape shape(image.drop_back(2));
-  shape.append({op.getOutputSize().front(), op.getOutputSize().back()});
+  Shape shape(ArrayRef(image).drop_back(2));
+  shape.append({Dim(op.getOutputSize().front()), Dim(op.getOutputSize().back())});
   return inference.result(shape, elementTypeOf(op.getSelf()));
 }
 

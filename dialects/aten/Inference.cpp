@@ -26,11 +26,47 @@ bool areCompatibleTypes(TypeRange lhs, TypeRange rhs) {
   return true;
 }
 
-LogicalResult Inference::result(ArrayRef<int64_t> shape, Type elementType) {
+bool areCompatible(ArrayRef<Dim> lhs, ArrayRef<Dim> rhs) {
+  return lhs.size() == rhs.size() && llvm::all_of(llvm::zip(lhs, rhs), [](auto pair) {
+           auto [left, right] = pair;
+           return !left.number() || !right.number() || *left.number() == *right.number();
+         });
+}
+
+LogicalResult Inference::result(ArrayRef<Dim> shape, Type elementType) {
   if (!TensorType::isValidElementType(elementType))
     return error(elementType, " is no element type");
-  types.push_back(RankedTensorType::get(shape, elementType));
+  results.push_back({Shape(shape), elementType});
   return success();
+}
+
+void Inference::appendTypes(SmallVectorImpl<Type> &types) const {
+  for (const Result &result : results) {
+    if (!result.shape) {
+      types.push_back(result.type);
+      continue;
+    }
+    SmallVector<int64_t> shape;
+    for (Dim size : *result.shape)
+      shape.push_back(size.orDynamic());
+    types.push_back(RankedTensorType::get(shape, result.type));
+  }
+}
+
+SmallVector<Shape> Inference::resultSizes() const {
+  return llvm::map_to_vector(results,
+                             [](const Result &result) { return result.shape.value_or(Shape()); });
+}
+
+Shape Inference::given(ArrayRef<int64_t> values, ValueRange operands) {
+  Shape shape;
+  for (int64_t value : values) {
+    bool isOperand = ShapedType::isDynamic(value) && !operands.empty();
+    shape.push_back(given(value, isOperand ? operands.front() : Value()));
+    if (isOperand)
+      operands = operands.drop_front();
+  }
+  return shape;
 }
 
 LogicalResult Inference::checkDim(int64_t dim, int64_t rank, StringRef name) {
@@ -71,36 +107,37 @@ LogicalResult Inference::checkDynamicList(ArrayRef<int64_t> values, ValueRange o
   return success();
 }
 
-static bool isStaticSize(int64_t size) { return !ShapedType::isDynamic(size); }
-
-FailureOr<Shape> Inference::broadcast(ArrayRef<ArrayRef<int64_t>> shapes) {
+FailureOr<Shape> Inference::broadcast(ArrayRef<ArrayRef<Dim>> shapes) {
   size_t rank = 0;
-  for (ArrayRef<int64_t> shape : shapes)
+  for (ArrayRef<Dim> shape : shapes)
     rank = std::max(rank, shape.size());
-  Shape result(rank, 1);
-  for (ArrayRef<int64_t> shape : shapes) {
+  Shape result(rank, Dim(1));
+  for (ArrayRef<Dim> shape : shapes) {
     for (size_t i = 0; i < shape.size(); ++i) {
-      int64_t &size = result[rank - 1 - i];
-      int64_t other = shape[shape.size() - 1 - i];
-      if (other == 1 || size == other)
+      Dim &size = result[rank - 1 - i];
+      Dim other = shape[shape.size() - 1 - i];
+      if (other.is(1))
         continue;
-      // A dynamic size beside one that is not 1 must be that size, or 1.
-      if (size == 1 || (!isStaticSize(size) && isStaticSize(other)))
+      // A size that is no number beside one that is not 1 must be that size, or 1.
+      if (size.is(1) || !size.isKnown() || (!size.number() && other.number()))
         size = other;
-      else if (isStaticSize(other))
-        return error("operands do not broadcast: sizes ", size, " and ", other, " at dim ",
-                     rank - 1 - i, " of the result");
+      else if (other.number() && *size.number() != *other.number())
+        return error("operands do not broadcast: sizes ", *size.number(), " and ", *other.number(),
+                     " at dim ", rank - 1 - i, " of the result");
     }
   }
   return result;
 }
 
-FailureOr<int64_t> Inference::same(int64_t lhs, int64_t rhs, StringRef what) {
-  if (!isStaticSize(lhs))
-    return rhs;
-  if (isStaticSize(rhs) && lhs != rhs)
-    return error(what, " differ: ", lhs, " and ", rhs);
-  return lhs;
+FailureOr<Shape> Inference::broadcast(ValueRange tensors) {
+  SmallVector<Shape> shapes = llvm::map_to_vector(tensors, [&](Value v) { return sizesOf(v); });
+  return broadcast(SmallVector<ArrayRef<Dim>>(shapes.begin(), shapes.end()));
+}
+
+FailureOr<Dim> Inference::same(Dim lhs, Dim rhs, StringRef what) {
+  if (lhs.number() && rhs.number() && *lhs.number() != *rhs.number())
+    return error(what, " differ: ", *lhs.number(), " and ", *rhs.number());
+  return lhs.number() || (lhs.isKnown() && !rhs.number()) ? lhs : rhs;
 }
 
 FailureOr<Type> Inference::promote(ValueRange tensors) {
@@ -121,15 +158,8 @@ FailureOr<Type> Inference::sameElementType(ValueRange tensors) {
   return type;
 }
 
-static FailureOr<Shape> broadcastShape(Inference &inference, ValueRange operands) {
-  SmallVector<ArrayRef<int64_t>> shapes;
-  for (Value operand : operands)
-    shapes.push_back(shapeOf(operand));
-  return inference.broadcast(shapes);
-}
-
 LogicalResult inferElementwise(Inference &inference, ValueRange operands) {
-  FailureOr<Shape> shape = broadcastShape(inference, operands);
+  FailureOr<Shape> shape = inference.broadcast(operands);
   FailureOr<Type> type = inference.promote(operands);
   if (failed(shape) || failed(type))
     return failure();
@@ -137,7 +167,7 @@ LogicalResult inferElementwise(Inference &inference, ValueRange operands) {
 }
 
 LogicalResult inferElementwiseFloat(Inference &inference, ValueRange operands) {
-  FailureOr<Shape> shape = broadcastShape(inference, operands);
+  FailureOr<Shape> shape = inference.broadcast(operands);
   FailureOr<Type> type = inference.promote(operands);
   if (failed(shape) || failed(type))
     return failure();
@@ -145,7 +175,7 @@ LogicalResult inferElementwiseFloat(Inference &inference, ValueRange operands) {
 }
 
 LogicalResult inferElementwiseBool(Inference &inference, ValueRange operands) {
-  FailureOr<Shape> shape = broadcastShape(inference, operands);
+  FailureOr<Shape> shape = inference.broadcast(operands);
   if (failed(shape))
     return failure();
   return inference.result(*shape, IntegerType::get(inference.getContext(), 1));
@@ -162,9 +192,9 @@ static Type refine(Type present, Type inferred) {
   auto tensor = dyn_cast<RankedTensorType>(present);
   if (!tensor || !isa<RankedTensorType>(inferred))
     return present;
-  Shape shape(tensor.getShape());
+  SmallVector<int64_t> shape(tensor.getShape());
   for (auto [size, known] : llvm::zip(shape, cast<RankedTensorType>(inferred).getShape()))
-    if (!isStaticSize(size))
+    if (ShapedType::isDynamic(size))
       size = known;
   return RankedTensorType::get(shape, tensor.getElementType(), tensor.getEncoding());
 }

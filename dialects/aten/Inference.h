@@ -1,39 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Inference of result types: what all ops share. Types never carry an encoding here; a dynamic size
-// is ShapedType::kDynamic and matches every size.
+// Inference of what an op's results are: what all ops share. Sizes are those of types, of a whole
+// program in symbols, or of a run (dialects/interfaces/SizeAlgebra.h). Types never carry an
+// encoding here; a size that is no number matches every size.
 #ifndef SHARDC_DIALECTS_ATEN_INFERENCE_H
 #define SHARDC_DIALECTS_ATEN_INFERENCE_H
 
 #include "dialects/aten/TypePromotion.h"
+#include "dialects/interfaces/SizeAlgebra.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include <optional>
 
 namespace shardc::aten {
 
-using Shape = llvm::SmallVector<int64_t>;
+/// Sizes, of whatever kind those are with which an op is inferred.
+using Shape = llvm::SmallVector<Dim>;
 
 /// Whether a value of one type may stand for one of the other: same rank and element type, sizes
 /// equal where both are static. Encodings are not looked at.
 bool areCompatibleTypes(mlir::TypeRange lhs, mlir::TypeRange rhs);
 
-/// One inference of one op: collects result types, and reports errors at the op's location (or not
-/// at all, where there is none).
+/// One inference of one op, over one kind of sizes: collects what its results are, and reports
+/// errors at the op's location (or not at all, where there is none).
 class Inference {
 public:
   Inference(mlir::MLIRContext *context, std::optional<mlir::Location> location,
-            llvm::StringRef opName, llvm::SmallVectorImpl<mlir::Type> &types)
-      : context(context), location(location), opName(opName), types(types) {}
+            llvm::StringRef opName, SizeAlgebra &sizes)
+      : sizes(sizes), context(context), location(location), opName(opName) {}
 
   mlir::MLIRContext *getContext() const { return context; }
 
+  /// Arithmetic on sizes.
+  SizeAlgebra &sizes;
+  /// Those of an operand, and of what one attribute and index operand together give (a SymInt or a
+  /// list of them).
+  Shape sizesOf(mlir::Value tensor) { return sizes.sizesOf(tensor); }
+  Dim given(int64_t value, mlir::Value operand) {
+    return operand ? sizes.valueOf(operand) : Dim(value);
+  }
+  Shape given(llvm::ArrayRef<int64_t> values, mlir::ValueRange operands);
+
   /// Adds one result.
-  llvm::LogicalResult result(llvm::ArrayRef<int64_t> shape, mlir::Type elementType);
-  void result(mlir::Type type) { types.push_back(type); }
+  llvm::LogicalResult result(llvm::ArrayRef<Dim> shape, mlir::Type elementType);
+  void result(mlir::Type type) { results.push_back({{}, type}); }
+  /// What was added, as types: sizes that are no numbers are dynamic.
+  void appendTypes(llvm::SmallVectorImpl<mlir::Type> &types) const;
+  /// Likewise, as sizes; none for what is no tensor.
+  llvm::SmallVector<Shape> resultSizes() const;
 
   template <typename... Args> llvm::LogicalResult error(Args &&...args) {
     return mlir::emitOptionalError(location, "'", opName, "' op ", std::forward<Args>(args)...);
@@ -51,9 +69,11 @@ public:
                                        llvm::StringRef name);
 
   /// The shape that all broadcast to.
-  llvm::FailureOr<Shape> broadcast(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
+  llvm::FailureOr<Shape> broadcast(llvm::ArrayRef<llvm::ArrayRef<Dim>> shapes);
+  /// That of these tensors.
+  llvm::FailureOr<Shape> broadcast(mlir::ValueRange tensors);
   /// The size that both are; fails where they differ. `what` completes "... differ: A and B".
-  llvm::FailureOr<int64_t> same(int64_t lhs, int64_t rhs, llvm::StringRef what);
+  llvm::FailureOr<Dim> same(Dim lhs, Dim rhs, llvm::StringRef what);
   /// The type in which these tensors meet.
   llvm::FailureOr<mlir::Type> promote(mlir::ValueRange tensors);
   /// The common element type of tensors that are not promoted.
@@ -63,8 +83,15 @@ private:
   mlir::MLIRContext *context;
   std::optional<mlir::Location> location;
   llvm::StringRef opName;
-  llvm::SmallVectorImpl<mlir::Type> &types;
+  struct Result {
+    std::optional<Shape> shape; ///< of a tensor, whose element type is `type`
+    mlir::Type type;
+  };
+  llvm::SmallVector<Result, 1> results;
 };
+
+/// As many dims, and no two numbers that differ.
+bool areCompatible(llvm::ArrayRef<Dim> lhs, llvm::ArrayRef<Dim> rhs);
 
 inline mlir::RankedTensorType typeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
@@ -99,14 +126,15 @@ template <typename Adaptor> llvm::LogicalResult inferTriangle(Inference &inferen
   mlir::RankedTensorType type = typeOf(op.getSelf());
   if (type.getRank() < 2)
     return inference.error("needs a tensor of at least two dims");
-  return inference.result(type.getShape(), type.getElementType());
+  return inference.result(inference.sizesOf(op.getSelf()), type.getElementType());
 }
 template <typename Adaptor> llvm::LogicalResult inferSoftmax(Inference &inference, Adaptor op) {
   mlir::RankedTensorType type = typeOf(op.getSelf());
   if (failed(inference.checkDim(op.getDim(), type.getRank(), "dim")))
     return mlir::failure();
   std::optional<mlir::Type> dtype = op.getDtype();
-  return inference.result(type.getShape(), toFloatType(dtype.value_or(type.getElementType())));
+  return inference.result(inference.sizesOf(op.getSelf()),
+                          toFloatType(dtype.value_or(type.getElementType())));
 }
 
 /// i64 for bools and integers, unless `dtype` says otherwise.
@@ -158,6 +186,11 @@ llvm::LogicalResult inferArgReduction(Inference &inference, Adaptor op) {
                          op.getDim() ? std::optional<llvm::ArrayRef<int64_t>>(dim) : std::nullopt,
                          op.getKeepdim(), mlir::IntegerType::get(inference.getContext(), 64));
 }
+
+/// The sizes of an op's results (ResultSizesOpInterface) as constants and index values built at
+/// `builder`, from `aten.sym_size` of its operands: ReifyRankedShapedTypeOpInterface.
+llvm::LogicalResult reifyShapes(mlir::Operation *op, mlir::OpBuilder &builder,
+                                mlir::ReifiedRankedShapedTypeDims &shapes);
 
 /// Infers the result types of `op` again from its operands and refines the present ones: a dynamic
 /// dim becomes static where inference knows its size, an encoding stays. Ops without inference are

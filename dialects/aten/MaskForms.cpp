@@ -82,7 +82,7 @@ Mask detail::boolForm(const FormContext &context) {
   auto operand = [&](unsigned i) { return forms.getMask(op->getOperand(i)); };
   auto constant = [](int64_t value) { return MaskForm{{}, value == 0}; };
 
-  if (auto dims = sourceDims(op); dims && !isa<SelectOp>(op)) {
+  if (auto dims = sourceDims(op); dims) {
     const MaskForm *mask = operand(0);
     if (!mask)
       return std::nullopt;

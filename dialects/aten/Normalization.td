@@ -10,6 +10,9 @@ class Aten_NormalizationOp<string mnemonic, list<Trait> traits = []> : Aten_Op<m
   let results = (outs Aten_Tensor:$result);
 }
 
+defvar trailingLoops = "rowIteration(op, aten::shapeOf(op.getInput()).size() - op.getNormalizedShape().size(), "
+                       "aten::shapeOf(op.getInput()).size())";
+
 def Aten_LayerNormOp : Aten_NormalizationOp<"layer_norm", [AttrSizedOperandSegments]> {
   let summary = "(input - mean) / sqrt(variance + eps) * weight + bias over the trailing dims";
   let description = [{
@@ -24,6 +27,8 @@ def Aten_LayerNormOp : Aten_NormalizationOp<"layer_norm", [AttrSizedOperandSegme
     attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "trailingNormRule(op, getNormalizedShape().size(), /*exchange=*/3)";
+  let runsAs = "KernelForm::Rows";
+  let loops = trailingLoops;
 }
 
 def Aten_RmsNormOp : Aten_NormalizationOp<"rms_norm"> {
@@ -38,6 +43,8 @@ def Aten_RmsNormOp : Aten_NormalizationOp<"rms_norm"> {
     `:` functional-type(operands, results)
   }];
   let shardBy = "trailingNormRule(op, getNormalizedShape().size(), /*exchange=*/1)";
+  let runsAs = "KernelForm::Rows";
+  let loops = trailingLoops;
 }
 
 def Aten_GroupNormOp : Aten_NormalizationOp<"group_norm", [AttrSizedOperandSegments]> {
@@ -64,6 +71,8 @@ def Aten_BatchNormOp : Aten_NormalizationOp<"batch_norm", [AttrSizedOperandSegme
     `variance` `(` $running_var `)` `eps` $eps attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "perChannelRule(op)";
+  let runsAs = "KernelForm::Elementwise";
+  let loops = "perChannelIteration(op)";
 }
 
 class Aten_SoftmaxOpBase<string mnemonic> : Aten_NormalizationOp<mnemonic> {
@@ -72,6 +81,8 @@ class Aten_SoftmaxOpBase<string mnemonic> : Aten_NormalizationOp<mnemonic> {
     $self `dim` $dim (`to` $dtype^)? attr-dict `:` functional-type(operands, results)
   }];
   let inferBy = "inferSoftmax";
+  let runsAs = "KernelForm::Rows";
+  let loops = "rowIteration(op, op.getDim(), op.getDim() + 1)";
   let shardBy = "jointRule(op, {static_cast<int64_t>(getDim())}, /*exchange=*/2)"; // maximum, sum
 }
 def Aten_SoftmaxOp : Aten_SoftmaxOpBase<"softmax"> {

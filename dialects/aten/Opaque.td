@@ -8,7 +8,7 @@ include "dialects/aten/AtenBase.td"
 
 def Aten_OpaqueOp : Op<Aten_Dialect, "opaque",
     [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, KernelOpInterface]> {
   let summary = "An operator of an imported program that shardc knows by name only";
   let description = [{
     Custom ops, Triton kernels, backward kernels: they come with graphs that have collectives in them,

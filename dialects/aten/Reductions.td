@@ -9,6 +9,8 @@ include "dialects/aten/AtenBase.td"
 /// `dim` absent or empty: all dims. Without `keepdim` they vanish from the result.
 class Aten_ReductionOpBase<string mnemonic, string formula, list<Trait> traits = []>
     : Aten_Op<mnemonic, traits> {
+  let runsAs = "KernelForm::Rows";
+  let loops = "reductionIteration(op, op.getDim(), op.getKeepdim())";
   let summary = formula;
   let results = (outs Aten_Tensor:$result);
 }
@@ -96,6 +98,9 @@ class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBas
     The first of equals. Without `dim`: the position in the flattened tensor.
   }];
   let inferBy = "inferArgReduction";
+  let loops = [{reductionIteration(
+      op, op.getDim() ? std::optional(::llvm::SmallVector<int64_t>{int64_t(*op.getDim())}) : std::nullopt,
+      op.getKeepdim())}];
   let arguments = (ins Aten_NumberTensor:$self, OptionalAttr<Aten_Dim>:$dim, UnitAttr:$keepdim);
   let assemblyFormat = [{
     $self (`dim` $dim^)? (`keepdim` $keepdim^)? attr-dict `:` functional-type(operands, results)
@@ -113,6 +118,8 @@ def Aten_CumsumOp : Aten_Op<"cumsum"> {
     $self `dim` $dim (`to` $dtype^)? attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "scanRule(op, static_cast<int64_t>(getDim()))";
+  let runsAs = "KernelForm::Scan";
+  let loops = "rowIteration(op, op.getDim(), op.getDim() + 1)";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_REDUCTIONS_TD

@@ -50,20 +50,20 @@ ShardingRule padRule(mlir::Operation *op);
 ShardingRule creationRule(mlir::Operation *op);
 ShardingRule sizeRule(mlir::Operation *op);
 
-// Contractions, attention, indexing. RulesContractions.cpp
+// Contractions and attention. RulesContractions.cpp
 ShardingRule linearRule(mlir::Operation *op);
 ShardingRule matmulRule(mlir::Operation *op);
 /// mm, bmm; and with an operand added.
 ShardingRule productRule(mlir::Operation *op);
 ShardingRule sumWithProductRule(mlir::Operation *op);
 ShardingRule attentionRule(mlir::Operation *op);
-ShardingRule embeddingRule(mlir::Operation *op);
-ShardingRule selectRule(mlir::Operation *op);
-ShardingRule gatherRule(mlir::Operation *op);
-ShardingRule indexSelectRule(mlir::Operation *op);
-ShardingRule indexRule(mlir::Operation *op);
+/// Letters for `count` leading dims: A, B, ... Ops with more dims than letters are not sharded.
+std::optional<std::string> leadingLetters(size_t count);
 /// Says that `sum` is added to a product that is linear in operands `lhs` and `rhs` each.
 RuleBuilder &addsTo(RuleBuilder &builder, unsigned sum, unsigned lhs, unsigned rhs);
+
+// A lookup at one position. RulesIndexing.cpp
+ShardingRule selectRule(mlir::Operation *op);
 
 // Images: height and width, the last two dims, are not sharded. RulesSpatial.cpp
 ShardingRule convolutionRule(mlir::Operation *op);

@@ -10,6 +10,7 @@ include "dialects/aten/AtenBase.td"
 /// of the window covers elements `i * stride - padding + j * dilation`, j = 0 ... kernel - 1.
 class Aten_SpatialOp<string mnemonic, list<Trait> traits = []> : Aten_Op<mnemonic, traits> {
   let results = (outs Aten_Tensor:$result);
+  let runsAs = "KernelForm::ComputedPositions";
   code windowsDeclaration = [{
     /// Of height and width.
     std::array<::shardc::aten::Window, 2> getWindows();
@@ -40,6 +41,7 @@ def Aten_Conv2dOp : Aten_SpatialOp<"conv2d", [DeclareOpInterfaceMethods<CostOpIn
   }];
   let moreDeclarations = windowsDeclaration;
   let shardBy = "convolutionRule(op)";
+  let runsAs = "KernelForm::None"; // becomes a product of what the window covers
 }
 
 def Aten_WindowsOp : Aten_SpatialOp<"windows", [LocalizableOpInterface]> {

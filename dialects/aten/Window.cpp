@@ -2,18 +2,18 @@
 #include "dialects/aten/Window.h"
 
 #include "mlir/IR/BuiltinTypes.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace shardc::aten {
 
-int64_t Window::positions(int64_t size, bool ceil) const {
-  if (mlir::ShapedType::isDynamic(size) || mlir::ShapedType::isDynamic(kernel))
-    return mlir::ShapedType::kDynamic;
-  int64_t room = size + 2 * padding - extent();
-  if (!ceil)
-    return llvm::divideFloorSigned(room, stride) + 1;
-  int64_t count = llvm::divideCeilSigned(room, stride) + 1;
-  return (count - 1) * stride >= size + padding ? count - 1 : count;
+Dim windowPositions(SizeAlgebra &sizes, const Window &window, Dim size, bool ceil) {
+  if (mlir::ShapedType::isDynamic(window.kernel))
+    return {};
+  int64_t more = 2 * window.padding - window.extent(), stride = window.stride;
+  if (!ceil) // floor(room / stride) + 1
+    return sizes.ceilDiv(sizes.add(size, more + 1), stride);
+  Dim all = sizes.ceilDiv(sizes.add(size, more + stride), stride);
+  Dim startingInside = sizes.ceilDiv(sizes.add(size, window.padding), stride);
+  return sizes.min(all, startingInside);
 }
 
 std::array<Window, 2> makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,

@@ -4,6 +4,7 @@
 #ifndef SHARDC_DIALECTS_ATEN_WINDOW_H
 #define SHARDC_DIALECTS_ATEN_WINDOW_H
 
+#include "dialects/interfaces/SizeAlgebra.h"
 #include "llvm/ADT/ArrayRef.h"
 
 #include <array>
@@ -23,11 +24,13 @@ struct Window {
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
   /// Whether there is one position for each element, which covers that alone.
   bool isIdentity() const { return kernel == 1 && stride == 1 && padding == 0; }
-  /// In a dim of `size` elements; kDynamic if that or the kernel is. May be less than 1, where the
-  /// window is larger than the padded image. `ceil`: a last position may reach beyond the padding,
-  /// if it starts before it (PyTorch's pooling_output_shape).
-  int64_t positions(int64_t size, bool ceil = false) const;
 };
+
+/// Positions in a dim of `size` elements; not known if that or the kernel is not. May be less than
+/// 1, where the window is larger than the padded image. `ceil`: a last position may reach beyond
+/// the padding, if it starts before it (PyTorch's pooling_output_shape, for a padding of at most
+/// half the window's extent, as pools have it).
+Dim windowPositions(SizeAlgebra &sizes, const Window &window, Dim size, bool ceil = false);
 
 /// Lists of two numbers, or of one for both dims.
 std::array<Window, 2> makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,

@@ -26,8 +26,8 @@ def Exec_Dialect : Dialect {
     |---|---|---|
     | `exec.entry` | function | it is the program of one rank |
     | `exec.kernel` | function | it is a kernel |
+    | `exec.writes` | kernel | the numbers of the arguments that it writes, each of them whole and exactly once |
     | `exec.outlined` | kernel | it has its binary interface |
-    | `exec.can_fail` | kernel | it has an `exec.fail_if`: whoever launches it asks the runtime afterwards |
     | `exec.argument` | argument of an entry | an `#exec.argument`: whether it is an input, a parameter or an output |
     | `exec.index` | argument of an entry | its number among those of its kind, where it is not the order of the arguments |
     | `exec.extents` | argument of an entry | the size of each dim as `#dist.extents`, where one is dynamic |

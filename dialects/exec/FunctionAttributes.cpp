@@ -53,8 +53,8 @@ template <typename... Kinds> bool isOneOf(Operation *, Attribute value) {
 constexpr Known known[] = {
     {kEntryAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kKernelAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
+    {kWritesAttr, isFunction, "function", isOneOf<DenseI64ArrayAttr>, "list of argument numbers"},
     {kOutlinedAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
-    {kCanFailAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kArenaBytesAttr, isFunction, "function",
      [](Operation *, Attribute value) { return isCount(value); }, "64-bit integer of at least 0"},
     {kSlotsAttr, isFunction, "function",

@@ -12,10 +12,12 @@ namespace shardc::exec {
 
 constexpr llvm::StringLiteral kEntryAttr = "exec.entry";
 constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
+/// On a kernel over memory: the numbers of the arguments that it writes, its destinations. It
+/// writes all elements of each, reads none before that, and writes nothing else
+/// (`exec-verify-kernels`). A destination without elements is not among them.
+constexpr llvm::StringLiteral kWritesAttr = "exec.writes";
 /// On a kernel that has its binary interface (`cpu-outline-parallel`).
 constexpr llvm::StringLiteral kOutlinedAttr = "exec.outlined";
-/// On a kernel that has an `exec.fail_if`: whoever launches it asks the runtime afterwards.
-constexpr llvm::StringLiteral kCanFailAttr = "exec.can_fail";
 /// On calls of kernels: the name that traces and messages have for it.
 constexpr llvm::StringLiteral kNameAttr = "exec.name";
 /// On arguments of entries: an ArgumentKindAttr, in the order of the manifest.

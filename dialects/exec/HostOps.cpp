@@ -18,6 +18,8 @@ LogicalResult AllocOp::verify() {
   MemRefType type = getBuffer().getType();
   if (failed(verifyDenseBuffer(*this, type, getSizes())))
     return failure();
+  if (!type.getElementType().isIntOrFloat())
+    return emitOpError("holds numbers, not elements of ") << type.getElementType();
   if (getOffset() && getSlot())
     return emitOpError("has both an offset and a slot");
   if (getSlot() && static_cast<int64_t>(*getSlot()) < 0)
@@ -27,8 +29,6 @@ LogicalResult AllocOp::verify() {
   int64_t offset = *getOffset();
   if (offset < 0)
     return emitOpError("has the negative offset ") << offset;
-  if (!type.getElementType().isIntOrFloat())
-    return success();
   int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   if (offset % bytes)
     return emitOpError("has the offset ")

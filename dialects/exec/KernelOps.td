@@ -52,10 +52,10 @@ def Exec_ParallelCallOp : Exec_Op<"parallel_call", [DeclareOpInterfaceMethods<Sy
 }
 
 def Exec_FailIfOp : Exec_Op<"fail_if"> {
-  let summary = "Records that the program cannot go on";
+  let summary = "Records that the run has failed";
   let description = [{
-    The launch that runs this kernel fails, with this message and the launch's location. What follows in the kernel still
-    runs: it must be safe.
+    The run fails with this message and the launch's location, unless another failure was recorded before; it is reported
+    when the run ends. What follows, in the kernel and behind it, still runs: it must be safe.
 
     ```mlir
     exec.fail_if %bad, "index out of range in embedding"
@@ -67,7 +67,7 @@ def Exec_FailIfOp : Exec_Op<"fail_if"> {
 }
 
 def Exec_CheckRangeOp : Exec_Op<"check_range"> {
-  let summary = "Fails the launch unless all integers are in a range";
+  let summary = "Fails the run unless all integers are in a range";
   let description = [{
     It stands before whatever reads memory at these positions: if an element of `indices` is not in [low, high), the
     kernel records a failure with `message` and does nothing else.

@@ -9,6 +9,17 @@ namespace shardc {
 
 LocalizeContext::~LocalizeContext() = default;
 
+std::optional<ViewKind> viewKindOf(Operation *op) {
+  auto view = dyn_cast_or_null<TensorViewOpInterface>(op);
+  return view ? std::optional(view.getViewKind()) : std::nullopt;
+}
+
+std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
+  if (viewKindOf(op) != ViewKind::Permutation)
+    return std::nullopt;
+  return cast<TensorViewOpInterface>(op).getSourceDims();
+}
+
 std::optional<double> numElements(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())

@@ -4,7 +4,10 @@
 #ifndef SHARDC_DIALECTS_INTERFACES_OPINTERFACES_H
 #define SHARDC_DIALECTS_INTERFACES_OPINTERFACES_H
 
+#include "dialects/interfaces/KernelForm.h"
 #include "dialects/interfaces/LocalizeContext.h"
+#include "dialects/interfaces/SizeAlgebra.h"
+#include "dialects/interfaces/TensorView.h"
 #include "dialects/sharding/ShardingRule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"

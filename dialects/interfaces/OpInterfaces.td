@@ -68,4 +68,53 @@ def LocalizableOpInterface : OpInterface<"LocalizableOpInterface"> {
   ];
 }
 
+def ResultSizesOpInterface : OpInterface<"ResultSizesOpInterface"> {
+  let cppNamespace = "::shardc";
+  let description = [{
+    How the sizes of an op's results follow from those of its operands: the one place where an op says so.
+    `sizes` says what sizes are (dialects/interfaces/SizeAlgebra.h): numbers, expressions over symbols, index
+    values. What the types say beyond that is for the caller to look at.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        The sizes of each result, none for one that is no tensor; a size may not be known. Fails, without a
+        diagnostic, where operands of these sizes are refused.
+      }],
+      "::mlir::FailureOr<::llvm::SmallVector<::llvm::SmallVector<::shardc::Dim>>>", "inferResultSizes",
+      (ins "::shardc::SizeAlgebra &":$sizes)>,
+  ];
+}
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let cppNamespace = "::shardc";
+  let description = [{
+    How code runs over an op (dialects/interfaces/KernelForm.h): which of a lowering's ways it takes, and what
+    it may share a kernel with. An op of one result, which is a tensor, unless its form has no loops.
+  }];
+  let methods = [
+    InterfaceMethod<"How code runs over this op.", "::shardc::KernelForm", "getKernelForm", (ins), [{}], [{
+        return ::shardc::KernelForm::None;
+      }]>,
+    InterfaceMethod<"The loops that compute this op; nothing where its form has none.",
+      "std::optional<::shardc::Iteration>", "getIteration", (ins), [{}], [{
+        return ::shardc::defaultIteration($_op.getOperation(), $_op.getKernelForm());
+      }]>,
+  ];
+}
+
+def TensorViewOpInterface : OpInterface<"TensorViewOpInterface"> {
+  let cppNamespace = "::shardc";
+  let description = [{
+    An op whose results are operand 0, looked at in another way. Its other operands are sizes and positions.
+  }];
+  let methods = [
+    InterfaceMethod<"What becomes of the elements.", "::shardc::ViewKind", "getViewKind">,
+    InterfaceMethod<[{
+        The dim of operand 0 that each dim of the results runs along, -1 where there is none. Nothing where a
+        dim of a result is made of several dims, or of a piece of one.
+      }],
+      "std::optional<::llvm::SmallVector<int64_t>>", "getSourceDims">,
+  ];
+}
+
 #endif // SHARDC_DIALECTS_INTERFACES_OPINTERFACES_TD

@@ -4,28 +4,25 @@
 
 #include "dialects/aten/passes/Passes.h"
 #include "dialects/exec/Exec.h"
+#include "lowering/artifact/Link.h"
 #include "lowering/artifact/MemoryLimit.h"
-#include "lowering/artifact/Object.h"
 #include "lowering/artifact/Tables.h"
-#include "lowering/cpu/Passes.h"
+#include "lowering/host/HostCode.h"
 #include "lowering/host/Passes.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/memory/Passes.h"
+#include "lowering/target/Passes.h"
 #include "passes/collectives/verify/Sequence.h"
 #include "passes/verify/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA1.h"
-#include "llvm/Target/TargetMachine.h"
 
 #include <set>
 
@@ -33,12 +30,15 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::artifact;
 
-void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketForm,
-                                   ArrayRef<std::string> memorySizes) {
+void shardc::buildPlanMemoryPipeline(OpPassManager &pm, StringRef target,
+                                     memory::BucketForm bucketForm,
+                                     ArrayRef<std::string> memorySizes) {
+  pm.addPass(target::createSetTarget({target.str()}));
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
   pm.addPass(memory::createAssignBuffers());
+  pm.addPass(memory::createVerifyBuffers());
   memory::PackBucketsOptions buckets;
   buckets.form = bucketForm;
   pm.addPass(memory::createPackBuckets(buckets));
@@ -48,20 +48,40 @@ void shardc::buildLowerCpuPipeline(OpPassManager &pm, memory::BucketForm bucketF
   pm.addPass(memory::createPlanArena());
   memory::AccountMemoryOptions account;
   account.sizes.assign(memorySizes.begin(), memorySizes.end());
+  pm.addPass(memory::createVerifyBuffers());
+  pm.addPass(memory::createVerifySequence());
   pm.addPass(memory::createAccountMemory(account));
-  OpPassManager &kernels = pm.nest<func::FuncOp>();
-  kernels.addPass(createAtenToLinalg());
-  kernels.addPass(createFuseKernelOps());
-  cpu::buildKernelPipeline(pm);
-  cpu::buildLlvmPipeline(pm);
+  pm.addPass(createVerifyKernels());
+  pm.addPass(createVerifyStage({Stage::Planned}));
+}
+
+void shardc::buildLowerPlannedPipeline(OpPassManager &pm) {
+  pm.addPass(target::createLowerToTarget());
   pm.addPass(host::createEmitProgram());
   pm.addPass(createVerifyStage({Stage::Lowered}));
 }
 
-void shardc::registerLowerCpuPipeline() {
-  PassPipelineRegistration<>("shardc-lower-cpu",
-                             "local or scheduled -> lowered: kernels, memory, LLVM's dialect",
-                             [](OpPassManager &pm) { buildLowerCpuPipeline(pm); });
+namespace {
+struct LowerOptions : PassPipelineOptions<LowerOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("What to compile for"),
+                             llvm::cl::init("cpu")};
+};
+} // namespace
+
+void shardc::registerLowerPipeline() {
+  PassPipelineRegistration<LowerOptions>(
+      "shardc-plan-memory", "local or scheduled -> planned: kernels, and buffers in an arena",
+      [](OpPassManager &pm, const LowerOptions &options) {
+        buildPlanMemoryPipeline(pm, options.target);
+      });
+  PassPipelineRegistration<>("shardc-lower-planned", "planned -> lowered: LLVM's dialect",
+                             buildLowerPlannedPipeline);
+  PassPipelineRegistration<LowerOptions>(
+      "shardc-lower", "local or scheduled -> lowered: kernels, memory, LLVM's dialect",
+      [](OpPassManager &pm, const LowerOptions &options) {
+        buildPlanMemoryPipeline(pm, options.target);
+        buildLowerPlannedPipeline(pm);
+      });
 }
 
 namespace {
@@ -79,21 +99,29 @@ private:
     return failure();
   }
   LogicalResult lower();
-  llvm::Expected<llvm::SmallVector<char, 0>> emitCode(llvm::TargetMachine &machine);
   void collectFacts();
 
   ModuleOp module;
   const CompileOptions &options;
   StringRef path;
-  cpu::Target target;
   llvm::StringMap<VariantFacts> variants;
   bool usesBlas = false;
 };
 
 LogicalResult Compiler::lower() {
-  PassManager pm(module.getContext());
-  buildLowerCpuPipeline(pm, options.bucketForm, options.memorySizes);
-  return pm.run(module);
+  PassManager plan(module.getContext());
+  buildPlanMemoryPipeline(plan, options.target, options.bucketForm, options.memorySizes);
+  if (failed(plan.run(module)))
+    return failure();
+  if (options.onStage)
+    options.onStage(module, "6-planned");
+  PassManager lower(module.getContext());
+  buildLowerPlannedPipeline(lower);
+  if (failed(lower.run(module)))
+    return failure();
+  if (options.onStage)
+    options.onStage(module, "7-lowered");
+  return success();
 }
 
 /// What the pipeline noted at the functions.
@@ -110,44 +138,6 @@ void Compiler::collectFacts() {
       facts.slots = slots.getInt();
   }
   usesBlas = module->hasAttr(exec::kUsesBlasAttr);
-}
-
-/// For the processor, and without what only programs need that throw or trap.
-void setTargetAttributes(llvm::Module &code, const cpu::Target &target) {
-  for (llvm::Function &function : code) {
-    if (function.isDeclaration())
-      continue;
-    function.addFnAttr("target-cpu", target.cpu);
-    function.addFnAttr("target-features", target.features);
-    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
-    function.addFnAttr("frame-pointer", "none");
-    function.addFnAttr(llvm::Attribute::NoUnwind);
-  }
-}
-
-llvm::Expected<llvm::SmallVector<char, 0>> Compiler::emitCode(llvm::TargetMachine &machine) {
-  registerBuiltinDialectTranslation(*module.getContext());
-  registerLLVMDialectTranslation(*module.getContext());
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, options.name);
-  if (!code)
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "the lowered program could not be translated to LLVM IR");
-  for (llvm::Function &function : code->functions()) {
-    if (function.isDeclaration())
-      continue;
-    bool called = module.lookupSymbol(function.getName()) &&
-                  (module.lookupSymbol(function.getName())->hasAttr(exec::kEntryAttr) ||
-                   module.lookupSymbol(function.getName())->hasAttr(exec::kPlanAttr));
-    if (called)
-      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
-    else
-      function.setLinkage(llvm::GlobalValue::InternalLinkage);
-  }
-  if (llvm::GlobalVariable *table = code->getGlobalVariable("shardc_collectives"))
-    table->setVisibility(llvm::GlobalValue::HiddenVisibility);
-  setTargetAttributes(*code, target);
-  return emitObject(*code, machine);
 }
 
 std::string hashOf(StringRef bytes) {
@@ -173,10 +163,6 @@ std::string verifiedSequences(ModuleOp module) {
 }
 
 LogicalResult Compiler::run() {
-  llvm::Expected<cpu::Target> resolved = cpu::resolveTarget(options.target);
-  if (!resolved)
-    return fail(resolved.takeError());
-  target = std::move(*resolved);
   FailureOr<ProgramDescription> program = describeProgram(module, options.name, options.constants);
   if (failed(program))
     return failure();
@@ -186,20 +172,28 @@ LogicalResult Compiler::run() {
   std::string sequences = verifiedSequences(module);
   if (failed(lower()))
     return failure();
-  if (options.onStage)
-    options.onStage(module, "lowered");
   collectFacts();
   if (failed(checkMemoryLimit(module, *program, options.memoryLimit, options.memorySizes)))
     return failure();
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = cpu::createTargetMachine(target);
-  if (!machine)
-    return fail(machine.takeError());
-  llvm::Expected<llvm::SmallVector<char, 0>> code = emitCode(**machine);
-  if (!code)
-    return fail(code.takeError());
+  // What the passes saw, from the module itself.
+  auto found = target::backendOf(module);
+  if (failed(found))
+    return failure();
+  const auto &[backend, target] = *found;
+  llvm::Expected<target::Processor> processor = backend->hostProcessor(target);
+  if (!processor)
+    return fail(processor.takeError());
+  llvm::Expected<llvm::json::Object> described = backend->describe(target);
+  if (!described)
+    return fail(described.takeError());
+  llvm::Expected<std::vector<target::ObjectCode>> objects =
+      backend->serialize(module, target, options.name);
+  if (!objects)
+    return fail(objects.takeError());
 
   CompiledFacts facts;
-  facts.target = &target;
+  facts.target = std::move(*described);
+  facts.target["kind"] = target.kind;
   facts.tool = options.tool;
   facts.usesBlas = usesBlas;
   if (sequences.empty())
@@ -207,21 +201,23 @@ LogicalResult Compiler::run() {
   facts.sequenceHash = hashOf(sequences);
   facts.arenaBytes = [&](StringRef variant) { return variants[variant].arenaBytes; };
   // The hash covers code and description; the tables follow from both.
-  std::string description = manifestJson(*program, facts);
-  facts.artifactHash = hashOf(description + std::string(code->data(), code->size()));
+  std::string contents = manifestJson(*program, facts);
+  for (const target::ObjectCode &object : *objects)
+    contents.append(object.data(), object.size());
+  facts.artifactHash = hashOf(contents);
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> tables =
-      buildTables(context, module, *program, variants, manifestJson(*program, facts));
-  setTargetAttributes(*tables, target);
-  llvm::Expected<llvm::SmallVector<char, 0>> data = emitObject(*tables, **machine);
+      buildTables(context, module, *program, variants, target.limits.bufferAlignment,
+                  manifestJson(*program, facts));
+  llvm::Expected<target::ObjectCode> data = host::emitObject(*tables, *processor);
   if (!data)
     return fail(data.takeError());
+  objects->push_back(std::move(*data));
 
-  llvm::SmallVector<char, 0> objects[] = {std::move(*code), std::move(*data)};
   LinkOptions link;
   link.exported.push_back("shardrt_query");
   link.soname = llvm::sys::path::filename(path).str();
-  if (llvm::Error error = linkSharedObject(objects, path, link))
+  if (llvm::Error error = linkSharedObject(*objects, path, link))
     return fail(std::move(error));
   return success();
 }

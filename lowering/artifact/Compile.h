@@ -16,7 +16,7 @@ class OpPassManager;
 namespace shardc {
 
 struct CompileOptions {
-  /// "cpu" (this machine), or "cpu:NAME" (lowering/cpu/Target.h).
+  /// A registered target, e.g. "cpu" or "cpu:NAME" (lowering/target/Backend.h).
   std::string target = "cpu";
   /// The model's name, and the name and version of the tool: for messages.
   std::string name = "model";
@@ -46,11 +46,14 @@ struct CompileOptions {
 mlir::LogicalResult compileToSharedObject(mlir::ModuleOp module, const CompileOptions &options,
                                           llvm::StringRef path);
 
-/// The passes that it runs, from the local stage to LLVM's dialect: `--shardc-lower-cpu`.
-void buildLowerCpuPipeline(mlir::OpPassManager &pm,
-                           memory::BucketForm bucketForm = memory::BucketForm::Auto,
-                           llvm::ArrayRef<std::string> memorySizes = {});
-void registerLowerCpuPipeline();
+/// The passes that it runs: from the local or scheduled stage to the planned one,
+/// `--shardc-plan-memory=target=SPEC`, and from there to LLVM's dialect, `--shardc-lower-planned`.
+/// `--shardc-lower=target=SPEC` is both.
+void buildPlanMemoryPipeline(mlir::OpPassManager &pm, llvm::StringRef target,
+                             memory::BucketForm bucketForm = memory::BucketForm::Auto,
+                             llvm::ArrayRef<std::string> memorySizes = {});
+void buildLowerPlannedPipeline(mlir::OpPassManager &pm);
+void registerLowerPipeline();
 
 } // namespace shardc
 

@@ -326,23 +326,19 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
   llvm::json::Array libraries;
   if (facts.usesBlas)
     libraries.push_back("blas");
-  llvm::json::Object json{
-      {"format", 1},
-      {"tool", facts.tool},
-      {"name", program.name},
-      {"artifact_hash", facts.artifactHash},
-      {"sequence_hash", facts.sequenceHash},
-      {"target", llvm::json::Object{{"kind", "cpu"},
-                                    {"triple", facts.target->triple},
-                                    {"cpu", facts.target->cpu},
-                                    {"features", llvm::json::Array(facts.target->required)}}},
-      {"world_size", program.worldSize},
-      {"mesh", llvm::json::Object(program.mesh)},
-      {"symbols", llvm::json::Array(program.symbols)},
-      {"constraints", llvm::json::Array(program.constraints)},
-      {"parameters", std::move(parameters)},
-      {"libraries", std::move(libraries)},
-      {"entries", std::move(entries)}};
+  llvm::json::Object json{{"format", 1},
+                          {"tool", facts.tool},
+                          {"name", program.name},
+                          {"artifact_hash", facts.artifactHash},
+                          {"sequence_hash", facts.sequenceHash},
+                          {"target", llvm::json::Object(facts.target)},
+                          {"world_size", program.worldSize},
+                          {"mesh", llvm::json::Object(program.mesh)},
+                          {"symbols", llvm::json::Array(program.symbols)},
+                          {"constraints", llvm::json::Array(program.constraints)},
+                          {"parameters", std::move(parameters)},
+                          {"libraries", std::move(libraries)},
+                          {"entries", std::move(entries)}};
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << llvm::json::Value(std::move(json));

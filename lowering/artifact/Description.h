@@ -6,8 +6,6 @@
 #ifndef SHARDC_LOWERING_ARTIFACT_DESCRIPTION_H
 #define SHARDC_LOWERING_ARTIFACT_DESCRIPTION_H
 
-#include "lowering/cpu/Target.h"
-
 #include "passes/collectives/Predict.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -62,7 +60,8 @@ mlir::FailureOr<ProgramDescription> describeProgram(mlir::ModuleOp module, llvm:
 
 /// What is only known after lowering.
 struct CompiledFacts {
-  const cpu::Target *target = nullptr;
+  /// As the manifest has it: what the backend says, and the kind.
+  llvm::json::Object target;
   std::string tool;
   std::string artifactHash, sequenceHash;
   bool usesBlas = false;

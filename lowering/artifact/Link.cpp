@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lowering/artifact/Object.h"
+#include "lowering/artifact/Link.h"
 
 #include "runtime/abi/Seal.h"
 

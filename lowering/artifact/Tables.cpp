@@ -33,9 +33,9 @@ static_assert(sizeof(shardrt_manifest) == 2 * 4 + 3 * 8);
 class Builder {
 public:
   Builder(llvm::LLVMContext &context, ModuleOp lowered, const ProgramDescription &program,
-          const llvm::StringMap<VariantFacts> &variants)
+          const llvm::StringMap<VariantFacts> &variants, uint64_t alignment)
       : context(context), lowered(lowered), program(program), variants(variants),
-        module(std::make_unique<llvm::Module>("tables", context)),
+        alignment(alignment), module(std::make_unique<llvm::Module>("tables", context)),
         pointer(llvm::PointerType::get(context, 0)) {}
 
   std::unique_ptr<llvm::Module> run(StringRef manifest);
@@ -71,6 +71,7 @@ private:
   ModuleOp lowered;
   const ProgramDescription &program;
   const llvm::StringMap<VariantFacts> &variants;
+  llvm::Align alignment;
   std::unique_ptr<llvm::Module> module;
   llvm::PointerType *pointer;
   llvm::StringMap<Constant *> strings;
@@ -223,7 +224,7 @@ Constant *Builder::constants() {
     StringRef bytes(parameter.constant->data(), parameter.constant->size());
     Constant *data = llvm::ConstantDataArray::getString(context, bytes, /*AddNull=*/false);
     auto *variable = cast<llvm::GlobalVariable>(global(data));
-    variable->setAlignment(llvm::Align(64));
+    variable->setAlignment(alignment);
     list.push_back(structure({string(parameter.names.front()), variable, array(extents),
                               i64(bytes.size()), i32(parameter.type), i32(extents.size())}));
   }
@@ -257,8 +258,8 @@ std::unique_ptr<llvm::Module> Builder::run(StringRef manifest) {
 std::unique_ptr<llvm::Module> buildTables(llvm::LLVMContext &context, ModuleOp lowered,
                                           const ProgramDescription &program,
                                           const llvm::StringMap<VariantFacts> &variants,
-                                          StringRef manifest) {
-  return Builder(context, lowered, program, variants).run(manifest);
+                                          uint64_t alignment, StringRef manifest) {
+  return Builder(context, lowered, program, variants, alignment).run(manifest);
 }
 
 } // namespace shardc::artifact

@@ -22,11 +22,12 @@ struct VariantFacts {
 };
 
 /// A module that defines `shardrt_query` and the tables behind it; functions of the program are
-/// declared. `lowered` has the attributes of `exec-emit-program`.
+/// declared. `lowered` has the attributes of `exec-emit-program`. Constants begin at multiples of
+/// `alignment` bytes.
 std::unique_ptr<llvm::Module> buildTables(llvm::LLVMContext &context, mlir::ModuleOp lowered,
                                           const ProgramDescription &program,
                                           const llvm::StringMap<VariantFacts> &variants,
-                                          llvm::StringRef manifest);
+                                          uint64_t alignment, llvm::StringRef manifest);
 
 } // namespace shardc::artifact
 

@@ -2,6 +2,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
+#include "lowering/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -23,7 +24,6 @@ using namespace shardc;
 namespace {
 
 constexpr StringLiteral kNoAlias = "llvm.noalias";
-constexpr int64_t kBufferAlignment = 64;
 
 /// How a value is passed to a function: itself, or a memref as pointer and what its type does not
 /// say.
@@ -109,6 +109,10 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
   using CpuOutlineParallelBase::CpuOutlineParallelBase;
 
   void runOnOperation() override {
+    FailureOr<target::Limits> limits = target::readLimits(getOperation());
+    if (failed(limits))
+      return signalPassFailure();
+    bufferAlignment = limits->bufferAlignment;
     SymbolTable symbols(getOperation());
     SmallVector<func::FuncOp> kernels;
     for (auto function : getOperation().getOps<func::FuncOp>())
@@ -217,7 +221,7 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
       if (stack + bytes <= maxStackBytes) {
         stack += bytes;
         buffer = memref::AllocaOp::create(builder, op.getLoc(), type, ValueRange(),
-                                          builder.getI64IntegerAttr(kBufferAlignment));
+                                          builder.getI64IntegerAttr(bufferAlignment));
       } else {
         buffer = exec::ScratchOp::create(builder, op.getLoc(), type, frame(), slots++,
                                          op.getDynamicSizes());
@@ -241,8 +245,15 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     }
     entry.addArgument(pointer, loc); // the frame
     entry.addArgument(pointer, loc); // the location of the launch
-    for (unsigned i = 0; i < count; ++i)
+    auto writes = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr);
+    SmallVector<int64_t> written;
+    for (unsigned i = 0; i < count; ++i) {
+      if (writes && llvm::is_contained(writes.asArrayRef(), i))
+        written.push_back(entry.getNumArguments() - count);
       addArguments(entry, passed[i], entry.getArgument(i).getType(), loc);
+    }
+    if (writes)
+      kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(written));
     ArrayRef<BlockArgument> rest = entry.getArguments().drop_front(count + 2);
     for (unsigned i = 0; i < count; ++i)
       entry.getArgument(i).replaceAllUsesWith(passed[i].rebuild(builder, loc, rest));
@@ -252,6 +263,8 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     kernel->setAttr(exec::kOutlinedAttr, builder.getUnitAttr());
     markPointers(kernel);
   }
+
+  int64_t bufferAlignment = 0; // of the target
 };
 
 } // namespace

@@ -41,6 +41,39 @@ def CpuTileKernels : Pass<"cpu-tile-kernels", "::mlir::func::FuncOp"> {
                     Statistic<"temporaries", "temporaries", "Values that need a buffer of their own">];
 }
 
+def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
+  let summary = "Turns attention into launches of a kernel that computes it tile by tile";
+  let description = [{
+    Equal ones, as in the layers of a model, share a kernel. A tile is some queries of one head: scores of some keys, their
+    softmax relative to the largest score so far, and their part of the result are computed in turn, so that the scores of
+    a row never exist as a whole. Vectors and the number of registers that the inner products fill are the target's.
+
+    Before:
+
+    ```mlir
+    func.func @f(%q: memref<2x8x16x64xf32>, %k: memref<2x2x16x64xf32>, %v: memref<2x2x16x64xf32>, %o: memref<2x8x16x64xf32>) {
+      exec.attention %q, %k, %v -> %o causal scale 0.125 name "attention"
+          : memref<2x8x16x64xf32>, memref<2x2x16x64xf32>, memref<2x2x16x64xf32> -> memref<2x8x16x64xf32>
+      return
+    }
+    ```
+
+    After, in part:
+
+    ```mlir
+    func.func @f(%q: memref<2x8x16x64xf32>, %k: memref<2x2x16x64xf32>, %v: memref<2x2x16x64xf32>, %o: memref<2x8x16x64xf32>) {
+      exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
+    func.func private @attention(...) attributes {exec.kernel} {
+      exec.parallel ...
+    ```
+  }];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Attentions that became launches">,
+                    Statistic<"kernels", "kernels", "Kernels made for them">];
+}
+
 def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "Allows reordering of reductions in kernels, and expands functions into polynomials";
   let description = [{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lowering/cpu/Passes.h"
+#include "passes/verify/Passes.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
@@ -13,18 +14,22 @@
 using namespace mlir;
 
 void shardc::cpu::buildKernelPipeline(OpPassManager &pm) {
+  pm.addPass(createVerifyKernels());
+  pm.addNestedPass<func::FuncOp>(createCpuTileKernels());
+  pm.addPass(createVerifyKernels());
   OpPassManager &kernel = pm.nest<func::FuncOp>();
-  kernel.addPass(createCpuTileKernels());
   kernel.addPass(createCpuApproximateMath());
   kernel.addPass(createConvertLinalgToLoopsPass());
   kernel.addPass(memref::createFoldMemRefAliasOpsPass());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
   kernel.addPass(createLoopInvariantCodeMotionPass());
+  pm.addPass(createVerifyKernels());
 }
 
 void shardc::cpu::buildLlvmPipeline(OpPassManager &pm) {
   pm.addPass(createCpuOutlineParallel());
+  pm.addPass(createVerifyKernels());
   OpPassManager &function = pm.nest<func::FuncOp>();
   function.addPass(memref::createExpandStridedMetadataPass());
   function.addPass(createLowerAffinePass());
@@ -32,6 +37,7 @@ void shardc::cpu::buildLlvmPipeline(OpPassManager &pm) {
   function.addPass(createCanonicalizerPass());
   function.addPass(createCSEPass());
   pm.addPass(createCpuConvertToLlvm());
+  pm.addPass(createVerifyKernels());
 }
 
 void shardc::cpu::registerPipelines() {

@@ -55,7 +55,6 @@ void emitRangeChecks(func::FuncOp kernel, OpBuilder &builder) {
   SmallVector<exec::CheckRangeOp> checks = llvm::to_vector(kernel.getOps<exec::CheckRangeOp>());
   if (checks.empty())
     return;
-  kernel->setAttr(exec::kCanFailAttr, builder.getUnitAttr());
   Value valid;
   for (exec::CheckRangeOp check : checks) {
     Location loc = check.getLoc();

@@ -9,8 +9,9 @@
 namespace shardc::cpu {
 
 /// Turns every `exec.check_range` of a kernel into loops over its indices, built where `builder`
-/// is. A position outside of its range makes the launch fail; the builder goes on in the block that
-/// runs only where there is none.
+/// is. A position outside of its range is recorded as the run's failure, which is reported when the
+/// run ends; the builder goes on in the block that runs only where there is none, so that nothing
+/// is read or written at such a position.
 void emitRangeChecks(mlir::func::FuncOp kernel, mlir::OpBuilder &builder);
 
 } // namespace shardc::cpu

@@ -7,8 +7,9 @@
 #include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/cpu/RangeChecks.h"
-#include "lowering/cpu/TileSpace.h"
 #include "lowering/linalg/Destinations.h"
+#include "lowering/target/Target.h"
+#include "lowering/tiling/TileSpace.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -26,17 +27,15 @@ namespace shardc::cpu {
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::cpu;
+using namespace shardc::tiling;
 
 namespace {
 
-/// Work per range of iterations below which another thread does not pay, in elements touched: about
-/// 10 microseconds.
-constexpr int64_t kElementsPerRange = 16384;
-
 class KernelTiler {
 public:
-  KernelTiler(func::FuncOp kernel, const TileSpace &space)
-      : kernel(kernel), space(space), builder(kernel.getContext()), loc(kernel.getLoc()) {}
+  KernelTiler(func::FuncOp kernel, const TileSpace &space, const target::Limits &limits)
+      : kernel(kernel), space(space), limits(limits), builder(kernel.getContext()),
+        loc(kernel.getLoc()) {}
 
   LogicalResult run();
   unsigned temporaryCount() const { return temporaries; }
@@ -58,6 +57,7 @@ private:
 
   func::FuncOp kernel;
   const TileSpace &space;
+  const target::Limits &limits;
   OpBuilder builder;
   Location loc;
   exec::ParallelOp loop;
@@ -143,7 +143,8 @@ void KernelTiler::makeLoop() {
   }
   if (!total)
     return; // nothing to divide: the whole kernel is one tile
-  int64_t grain = std::max<int64_t>(1, kElementsPerRange / std::max<int64_t>(1, space.tileWork()));
+  int64_t grain =
+      std::max<int64_t>(1, limits.taskElements / std::max<int64_t>(1, space.tileWork()));
   loop = exec::ParallelOp::create(builder, loc, total, grain);
   Block *body = builder.createBlock(&loop.getBody(), {}, {builder.getIndexType()}, {loc});
   builder.setInsertionPointToStart(body);
@@ -329,10 +330,13 @@ struct TileKernels : cpu::impl::CpuTileKernelsBase<TileKernels> {
       return;
     if (failed(generalize(kernel)))
       return signalPassFailure();
-    FailureOr<TileSpace> space = TileSpace::analyze(kernel);
+    FailureOr<target::Limits> limits = target::readLimits(kernel);
+    if (failed(limits))
+      return signalPassFailure();
+    FailureOr<TileSpace> space = TileSpace::analyze(kernel, *limits);
     if (failed(space))
       return signalPassFailure();
-    KernelTiler tiler(kernel, *space);
+    KernelTiler tiler(kernel, *space, *limits);
     if (failed(tiler.run()))
       return signalPassFailure();
     ++tiledKernels;

@@ -7,6 +7,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "lowering/host/GlobalPool.h"
+#include "lowering/target/Backend.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -54,8 +55,10 @@ struct Emission {
   const mlir::LLVMTypeConverter &converter;
   ProgramTables &tables;
   GlobalPool &pool;
-  /// By name.
-  const llvm::StringMap<mlir::LLVM::LLVMFuncOp> &kernels;
+  /// Bytes; of constants.
+  int64_t alignment;
+  /// How the target launches kernels; null where no entry launches one.
+  target::LaunchLowering *launches;
 };
 
 /// The frame of the function around `op`.

@@ -115,7 +115,7 @@ struct LowerGlobal : Pattern<memref::GlobalOp> {
     Attribute flat = elements.reshape(RankedTensorType::get({count}, element));
     b.replaceOpWithNewOp<LLVM::GlobalOp>(op, type, /*isConstant=*/true, LLVM::Linkage::Internal,
                                          op.getSymName(), count ? flat : Attribute(),
-                                         /*alignment=*/64);
+                                         emission.alignment);
     return success();
   }
 };
@@ -196,24 +196,21 @@ struct LowerLaunch : Pattern<exec::LaunchOp> {
                                 ConversionPatternRewriter &b) const override {
     Location loc = op.getLoc();
     mark(b, op);
-    Value frame = frameOf(op);
-    SmallVector<Value> operands{frame, emission.pool.string(b, loc, describePlace(loc))};
+    Value location = emission.pool.string(b, loc, describePlace(loc));
+    SmallVector<target::LaunchArgument> arguments;
     for (auto [original, value] : llvm::zip_equal(op.getArgs(), adaptor.getArgs())) {
-      operands.push_back(value);
+      target::LaunchArgument &argument = arguments.emplace_back();
+      argument.value = value;
       if (!isa<MemRefType>(original.getType()))
         continue;
       FailureOr<Shape> shape = Shape::of(original, b);
       if (failed(shape))
         return b.notifyMatchFailure(op, "has an operand of unknown shape");
-      llvm::append_range(operands, shape->dynamicSizes);
-      llvm::append_range(operands, shape->dynamicStrides);
+      argument.sizes = std::move(shape->dynamicSizes);
+      argument.strides = std::move(shape->dynamicStrides);
     }
-    LLVM::LLVMFuncOp kernel = emission.kernels.lookup(op.getKernel());
-    if (!kernel)
-      return b.notifyMatchFailure(op, "launches a kernel that has not been converted");
-    LLVM::CallOp::create(b, loc, kernel, operands);
-    if (kernel->hasAttr(exec::kCanFailAttr))
-      returnIfFailed(b, loc, abi::callFailed(b, loc, frame));
+    if (failed(emission.launches->emit({op, frameOf(op), location, arguments}, b)))
+      return failure();
     b.eraseOp(op);
     return success();
   }

@@ -107,6 +107,7 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
     MLIRContext *context = &getContext();
     ProgramTables tables(module);
     SmallVector<Operation *> roots;
+    bool hasLaunches = false;
     for (auto function : module.getOps<func::FuncOp>())
       if (isHostFunction(function)) {
         replaceArguments(function);
@@ -116,7 +117,10 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
           return signalPassFailure();
         roots.push_back(function);
         ++functions;
-        function.walk([&](exec::LaunchOp) { ++launches; });
+        function.walk([&](exec::LaunchOp) {
+          hasLaunches = true;
+          ++launches;
+        });
         function.walk(
             [&](Operation *op) { collectives += isa<exec::CollectiveOp, exec::StartOp>(op); });
       }
@@ -131,11 +135,18 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
         [&](MemRefType type) -> Type { return LLVM::LLVMPointerType::get(context); });
     converter.addConversion(
         [&](exec::TokenType type) -> Type { return IntegerType::get(context, 64); });
-    llvm::StringMap<LLVM::LLVMFuncOp> kernels;
-    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      kernels[function.getName()] = function;
+    std::unique_ptr<target::LaunchLowering> launching;
+    if (hasLaunches) {
+      auto found = target::backendOf(module);
+      if (failed(found))
+        return signalPassFailure();
+      launching = found->first->createLaunchLowering(module);
+    }
+    FailureOr<target::Limits> limits = target::readLimits(module);
+    if (failed(limits))
+      return signalPassFailure();
     GlobalPool pool(module);
-    Emission emission{converter, tables, pool, kernels};
+    Emission emission{converter, tables, pool, limits->bufferAlignment, launching.get()};
     RewritePatternSet patterns(context);
     populateHostPatterns(emission, patterns);
     populateCollectivePatterns(emission, patterns);

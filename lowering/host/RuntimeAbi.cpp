@@ -54,12 +54,6 @@ Value callFail(OpBuilder &builder, Location loc, Value frame, Value location, Va
       .getResult();
 }
 
-Value callFailed(OpBuilder &builder, Location loc, Value frame) {
-  return callService(builder, loc, frame, offsetof(shardrt_services, failed), builder.getI32Type(),
-                     {})
-      .getResult();
-}
-
 Value callGemm(OpBuilder &builder, Location loc, Value frame, Value gemm) {
   return callService(builder, loc, frame, offsetof(shardrt_services, gemm), builder.getI32Type(),
                      {gemm})

@@ -24,7 +24,6 @@ void callParallelFor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value f
 /// The value that `run` must return.
 mlir::Value callFail(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
                      mlir::Value location, mlir::Value message);
-mlir::Value callFailed(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame);
 mlir::Value callGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value frame,
                      mlir::Value gemm);
 /// `descriptor` is a shardrt_collective, `tensors` an array of shardrt_collective_tensor.

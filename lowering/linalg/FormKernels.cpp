@@ -6,6 +6,7 @@
 #include "dialects/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/KernelGroups.h"
+#include "lowering/target/Target.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -228,7 +229,8 @@ struct FormKernels : shardc::impl::FormKernelsBase<FormKernels> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function->hasAttr(exec::kKernelAttr) && !function.isDeclaration())
         entries.push_back(function);
-    bool failed = false;
+    FailureOr<target::Limits> limits = target::readLimits(getOperation());
+    bool failed = mlir::failed(limits);
     for (func::FuncOp entry : entries)
       failed |= mlir::failed(checkSupported(entry));
     if (failed)
@@ -236,6 +238,7 @@ struct FormKernels : shardc::impl::FormKernelsBase<FormKernels> {
     for (func::FuncOp entry : entries) {
       KernelGroupOptions options;
       options.maxOps = maxOps;
+      options.limits = *limits;
       Outliner outliner(entry, symbols);
       std::vector<KernelGroup> groups = formKernelGroups(entry, options);
       if (mlir::failed(gather(groups, entry)))

@@ -165,9 +165,9 @@ bool Former::isGoodKernel(const Group &group) const {
     for (int dim : dims)
       if (dim != kNoLoop && !divided(group.dims[dim]))
         elements = std::min<int64_t>(elements * elementsOf(group.dims[dim].extent), 1 << 30);
-    if (elements > options.maxTileElements && group.members.size() > 1)
+    if (elements > options.limits.temporaryElements && group.members.size() > 1)
       return false;
-    if (rows == 1 && elements > 4096 && group.members.size() > 1)
+    if (rows == 1 && elements > options.limits.serialElements && group.members.size() > 1)
       return false;
   }
   return true;

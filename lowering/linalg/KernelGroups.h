@@ -5,6 +5,8 @@
 #ifndef SHARDC_LOWERING_LINALG_KERNELGROUPS_H
 #define SHARDC_LOWERING_LINALG_KERNELGROUPS_H
 
+#include "lowering/target/Limits.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <vector>
@@ -22,8 +24,7 @@ struct KernelGroup {
 struct KernelGroupOptions {
   /// Most ops of one kernel.
   unsigned maxOps = 48;
-  /// Most elements of one temporary tile.
-  int64_t maxTileElements = 65536;
+  target::Limits limits;
 };
 
 /// Greedy, in program order, near-linear: an op joins the kernels of its producers where

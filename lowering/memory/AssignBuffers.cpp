@@ -13,10 +13,7 @@
 #include "lowering/linalg/ScalarBuilder.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace shardc::memory {
 #define GEN_PASS_DEF_ASSIGNBUFFERS

@@ -18,6 +18,7 @@ void shardc::memory::launchCopy(OpBuilder &builder, Location loc, SymbolTable &s
   auto kernel = func::FuncOp::create(loc, "copy", builder.getFunctionType(types, {}));
   kernel.setPrivate();
   kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
+  kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(1));
   Block *entry = kernel.addEntryBlock();
   OpBuilder inner = OpBuilder::atBlockEnd(entry);
   auto sourceType = cast<MemRefType>(types[0]);

@@ -42,22 +42,10 @@ namespace {
 
 /// Views that keep the number of dims and move none.
 bool isIdentityView(Operation *op) {
-  return isa<aten::CloneOp, aten::AliasOp>(op) ||
-         (isa<aten::ViewOp, aten::ExpandOp>(op) &&
-          op->getResult(0).getType() == op->getOperand(0).getType());
-}
-
-std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
-  if (auto permute = dyn_cast<aten::PermuteOp>(op))
-    return SmallVector<int64_t>(permute.getDims());
-  if (auto transpose = dyn_cast<aten::TransposeOp>(op)) {
-    size_t rank = aten::shapeOf(transpose.getSelf()).size();
-    SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-    if (rank)
-      std::swap(dims[transpose.getDim0()], dims[transpose.getDim1()]);
-    return dims;
-  }
-  return std::nullopt;
+  std::optional<ViewKind> kind = viewKindOf(op);
+  if (kind == ViewKind::Reshape || kind == ViewKind::Expansion)
+    return op->getResult(0).getType() == op->getOperand(0).getType();
+  return kind == ViewKind::Alias || kind == ViewKind::Copy;
 }
 
 /// If all that reads a value permutes its dims in one way, and then needs it dense: that way. The

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Attention: operands as strided [batch, heads, rows, columns], one kernel.
+// Attention: operands as strided [batch, heads, rows, columns].
 
-#include "lowering/memory/AttentionKernel.h"
 #include "lowering/memory/HostProgram.h"
 
 #include "dialects/aten/Aten.h"
@@ -54,35 +53,34 @@ struct Attention {
     FailureOr<Sizes> sizes = program.resultSizes(op, 0);
     if (failed(sizes))
       return failure();
-    AttentionOptions options;
+    double factor = 1;
     std::optional<int64_t> depth = getConstantIntValue(query.sizes.back());
     if (std::optional<llvm::APFloat> scale = op.getScale())
-      options.scale = scale->convertToDouble();
+      factor = scale->convertToDouble();
     else if (depth)
-      options.scale = *depth == 0 ? 0 : 1 / std::sqrt(static_cast<double>(*depth));
+      factor = *depth == 0 ? 0 : 1 / std::sqrt(static_cast<double>(*depth));
     else
       return op.emitOpError("needs 'scale' where the size of a head is symbolic");
-    options.isCausal = op.getIsCausal();
     if (Value mask = op.getAttnMask()) {
-      options.hasMask = true;
       Sizes all = query.sizes;
       all.back() = program.view(op.getKey()).sizes.end()[-2];
       operands.push_back(normalize(broadcast(math, program.view(mask), all)));
     }
     StridedView target = program.destination(op.getResult(), *sizes, /*mustBeDense=*/false);
     program.views[op.getResult()] = target;
+    if (hasNoElements(*sizes))
+      return success();
     StridedView place = normalizeTarget(target, *sizes);
     operands.push_back(place);
 
-    SmallVector<Value> arguments;
-    SmallVector<Type> types;
-    for (const StridedView &operand : operands) {
-      arguments.push_back(toMemref(math, operand));
-      types.push_back(exec::kernelArgumentType(cast<MemRefType>(arguments.back().getType())));
-    }
-    func::FuncOp kernel = buildAttentionKernel(op.getLoc(), types, options);
-    program.symbols.insert(kernel);
-    program.launch(op.getLoc(), kernel, arguments, "attention");
+    SmallVector<Value> memory;
+    for (const StridedView &operand : operands)
+      memory.push_back(toMemref(math, operand));
+    Value mask = op.getAttnMask() ? memory[3] : Value();
+    OpBuilder &b = program.builder;
+    exec::AttentionOp::create(b, op.getLoc(), memory[0], memory[1], memory[2], mask, memory.back(),
+                              op.getIsCausal(), llvm::APFloat(factor),
+                              b.getStringAttr("attention"));
     if (place.base != target.base)
       program.copy(op.getLoc(), denseView(math, place.base, *sizes), target);
     return success();

@@ -96,8 +96,10 @@ bool canBeComputedInPlace(Value tensor) {
   return isa<func::CallOp>(op) || kind == OpClass::Gemm;
 }
 
+/// All elements, in row-major order.
 bool isReshape(Operation *op) {
-  return isa<aten::ViewOp, aten::CloneOp, aten::AliasOp, aten::UnsqueezeOp, aten::SqueezeOp>(op);
+  std::optional<ViewKind> kind = viewKindOf(op);
+  return kind == ViewKind::Reshape || kind == ViewKind::Copy || kind == ViewKind::Alias;
 }
 
 /// The tensor of which `value` is a reshape, and whose producer can write to memory of our choice.

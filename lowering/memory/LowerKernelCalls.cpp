@@ -85,8 +85,12 @@ void rewriteKernel(func::FuncOp kernel, ArrayRef<Type> types) {
   }
   Operation *terminator = block.getTerminator();
   builder.setInsertionPoint(terminator);
+  SmallVector<int64_t> written;
   for (auto [i, result] : llvm::enumerate(terminator->getOperands())) {
     Value target = block.addArgument(types[count + i], loc);
+    if (llvm::is_contained(cast<MemRefType>(types[count + i]).getShape(), 0))
+      continue; // on this rank
+    written.push_back(count + i);
     auto type = cast<MemRefType>(target.getType());
     Value stored =
         castTo(builder, loc, result, RankedTensorType::get(type.getShape(), type.getElementType()));
@@ -95,6 +99,7 @@ void rewriteKernel(func::FuncOp kernel, ArrayRef<Type> types) {
   }
   terminator->setOperands({});
   kernel.setType(builder.getFunctionType(types, {}));
+  kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(written));
 }
 
 } // namespace

@@ -2,8 +2,10 @@
 
 #include "lowering/memory/BufferLifetimes.h"
 #include "lowering/memory/CopyKernel.h"
+#include "lowering/memory/EntryVariants.h"
 #include "lowering/memory/Passes.h"
 #include "lowering/memory/core/PackedBucket.h"
+#include "lowering/target/Target.h"
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
@@ -304,8 +306,12 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
   using PackBucketsBase::PackBucketsBase;
 
   void runOnOperation() override {
+    FailureOr<target::Limits> read = target::readLimits(getOperation());
+    if (failed(read))
+      return signalPassFailure();
+    limits = *read;
     SymbolTable symbols(getOperation());
-    for (ArrayRef<func::FuncOp> entries : groupVariants()) {
+    for (ArrayRef<func::FuncOp> entries : groupVariants(getOperation())) {
       // Ranks with programs of their own have the same collectives in the same order; they must
       // agree on the form of each.
       SmallVector<SmallVector<std::unique_ptr<Bucket>>> buckets;
@@ -319,26 +325,6 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
         handle(variants);
       }
     }
-  }
-
-  /// Entries, those that are one function on different ranks together.
-  SmallVector<SmallVector<func::FuncOp>> groupVariants() {
-    llvm::StringMap<StringRef> functionOf;
-    if (auto all = getOperation()->getAttrOfType<DictionaryAttr>(dist::kSpecializationsAttr))
-      for (NamedAttribute function : all)
-        for (FlatSymbolRefAttr variant :
-             cast<dist::VariantsAttr>(function.getValue()).getFunctions())
-          functionOf[variant.getValue()] = function.getName();
-    llvm::MapVector<StringRef, SmallVector<func::FuncOp>> groups;
-    for (auto entry : getOperation().getOps<func::FuncOp>())
-      if (entry->hasAttr(exec::kEntryAttr)) {
-        auto it = functionOf.find(entry.getName());
-        groups[it == functionOf.end() ? entry.getName() : it->second].push_back(entry);
-      }
-    SmallVector<SmallVector<func::FuncOp>> lists;
-    for (auto &[name, list] : groups)
-      lists.push_back(std::move(list));
-    return lists;
   }
 
   static SmallVector<std::unique_ptr<Bucket>> bucketsOf(func::FuncOp entry, SymbolTable &symbols) {
@@ -371,16 +357,19 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
     }
   }
 
-  /// One tensor instead of many saves `tensor-overhead` each; the copies cost time and launches.
+  /// One tensor instead of many saves the target's `tensor_ns` each; the copies cost time and
+  /// launches.
   /// The slowest rank counts.
   bool isWorthwhile(ArrayRef<PackingCost> costs, size_t tensors) {
     if (form == BucketForm::Packed)
       return true;
     return llvm::all_of(costs, [&](const PackingCost &cost) {
-      return cost.copiedBytes / copyBandwidth + launchOverhead * cost.launches <
-             tensorOverhead * (tensors - 1);
+      return cost.copiedBytes / limits.copyBytesPerNs + limits.launchNs * cost.launches <
+             limits.tensorNs * (tensors - 1);
     });
   }
+
+  target::Limits limits;
 };
 
 } // namespace

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor of an entry memory, and turns its ops into calls of the runtime";
   let description = [{
-    The host program becomes straight-line code over memrefs: kernel launches, matrix products, collectives. Views are
+    The host program becomes straight-line code over memrefs: kernel launches, matrix products, attention, collectives. Views are
     reinterpretations of memory; a reshape that strides cannot express is a copy. Where all readers of a value
     permute its dims and then need it dense, it is computed in that order. Results of the entry are computed in the
     caller's buffers, and operands of a concatenation in their part of it, unless somebody else decides where they are.
@@ -34,8 +34,7 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::bufferization::BufferizationDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+                           "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"buffers", "buffers", "Tensors that got a buffer of their own">,
                     Statistic<"launches", "launches", "Launches of kernels, copies included">];
 }
@@ -60,11 +59,11 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
   let summary = "Makes buckets one collective on one buffer, where that is cheaper than a group of tensors";
   let description = [{
     After `exec-assign-buffers`, before `exec-plan-arena`. A variadic collective is handed to the communicator as a group of
-    tensors, each read and written where it is: nothing is copied, but every tensor costs `tensor-overhead`. Packed, its
+    tensors, each read and written where it is: nothing is copied, but every tensor costs the target's `tensor_ns`. Packed, its
     tensors are parts of one vector. What is computed for the bucket is computed in the vector, and what is read from
     it is read there (in place); the rest is copied in before the start and out after the wait. On the side of a gather
     or scatter that has the parts of all ranks, tensors are in pieces and always copied. `auto` packs where the copies
-    take less time than the overhead that is saved.
+    take less time than is saved, by the target's `launch_ns`, `copy_bytes_per_ns` and `tensor_ns` (`exec-set-target`).
 
     Stays a group: mixed element types, sizes known at the run only, all-to-all and permute, a future that the entry
     returns.
@@ -86,10 +85,7 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
            [{::llvm::cl::values(
              clEnumValN(::shardc::memory::BucketForm::Auto, "auto", "whichever costs less"),
              clEnumValN(::shardc::memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
-             clEnumValN(::shardc::memory::BucketForm::Packed, "packed", "as one buffer, wherever that is possible"))}]>,
-    Option<"tensorOverhead", "tensor-overhead", "double", "300", "nanoseconds that the communicator takes for each further tensor of a group">,
-    Option<"launchOverhead", "launch-overhead", "double", "300", "nanoseconds that a launch of a copy takes">,
-    Option<"copyBandwidth", "copy-bandwidth", "double", "6", "bytes copied per nanosecond (GB/s), reads and writes of a byte counted once">];
+             clEnumValN(::shardc::memory::BucketForm::Packed, "packed", "as one buffer, wherever that is possible"))}]>];
   let statistics = [Statistic<"packed", "packed", "Buckets that became one buffer">,
                     Statistic<"grouped", "grouped", "Buckets that stayed a group of tensors">,
                     Statistic<"copiedBytes", "copied-bytes", "Bytes copied into and out of buckets">,
@@ -102,7 +98,8 @@ def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
   let summary = "Places all buffers of an entry in one arena";
   let description = [{
     A buffer lives from its first to its last use; what a collective in flight reads or writes lives until the wait. Two
-    buffers that live at the same time do not overlap. Static sizes give constant offsets; with symbolic sizes a plan
+    buffers that live at the same time do not overlap, and each begins at a multiple of the target's `buffer_alignment`
+    (`exec-set-target`). Static sizes give constant offsets; with symbolic sizes a plan
     function evaluates the offsets for given symbols: each buffer lies above those that live at the same time and
     lie below it for representative sizes.
 
@@ -134,6 +131,52 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
                "Values of symbols, e.g. sizes=batch=8,sequence=128: memory is that of such a run, on the first rank">];
   let statistics = [Statistic<"accounted", "accounted", "Entries with an account">,
                     Statistic<"symbolic", "symbolic", "Entries without one: their sizes depend on symbols">];
+}
+
+def VerifyBuffers : Pass<"exec-verify-buffers", "::mlir::ModuleOp"> {
+  let summary = "Checks that entries read nothing before it is written, and write all that they return";
+  let description = [{
+    Goes through the host program and keeps, for each buffer of the arena and each output, which elements have been
+    written: parts of a concatenation or of a packed bucket are counted element for element, as sets of strided views.
+    What a kernel writes is in its `exec.writes`; a collective that is in flight has written its outputs when it is
+    waited for. Symbols have typical values here. It reports, all at once:
+
+    - a read of an element that nothing has written;
+    - an output of which an element is not written when the entry returns;
+    - a write to an input, a parameter or a constant;
+    - a kernel or product that gets an element to write through one operand, and through another one, too.
+
+    ```mlir
+    func.func @f(%y: memref<4xf32> {exec.argument = #exec.argument<output>}) attributes {exec.entry} {
+      %0 = exec.alloc : memref<4xf32>
+      exec.launch @relu(%0, %y) : memref<4xf32>, memref<4xf32>
+      return
+    }
+    // error: 'exec.launch' reads element 0 of a buffer of type memref<4xf32>, which nothing has written
+    ```
+  }];
+  let statistics = [Statistic<"entries", "entries-checked", "Entries looked at">];
+}
+
+def VerifySequence : Pass<"exec-verify-sequence", "::mlir::ModuleOp"> {
+  let summary = "Checks that entries of different ranks run the same collectives in the same order";
+  let description = [{
+    Where shards are uneven, `dist-specialize` makes several functions of one, and each rank runs one of them. This pass
+    compares their host programs: every collective must have the same kind, reduction, group, element types, dims and
+    sources as its counterpart, and must be started or run at once on all of them. `dist-verify-schedule` says so of
+    the scheduled stage; here it is said again after buffers are assigned and buckets are packed. A difference
+    would be ranks that wait for each other.
+
+    ```mlir
+    // 'f' and 'f_1' are the variants of one function.
+    func.func @f(...) attributes {exec.entry} {
+      exec.collective all_reduce sum over #tp ...
+    func.func @f_1(...) attributes {exec.entry} {
+      exec.collective all_reduce max over #tp ...
+    // error: 'f' and 'f_1', which are one function on different ranks, do not agree about collective 0: the reductions differ
+    ```
+  }];
+  let statistics = [Statistic<"collectives", "collectives-compared", "Collectives of the first variant of each function">];
 }
 
 #endif // SHARDC_LOWERING_MEMORY_PASSES_TD

@@ -4,6 +4,7 @@
 #include "lowering/memory/Passes.h"
 #include "lowering/memory/SizeEstimator.h"
 #include "lowering/memory/core/ArenaPlanner.h"
+#include "lowering/target/Target.h"
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
@@ -24,14 +25,16 @@ using namespace shardc::memory;
 
 namespace {
 
-constexpr uint64_t kAlignment = 64; // bytes: a cache line, and the widest vector
-
 int64_t elementBytes(exec::AllocOp op) {
   return llvm::divideCeil(op.getBuffer().getType().getElementTypeBitWidth(), 8);
 }
 
 struct PlanArena : memory::impl::PlanArenaBase<PlanArena> {
   void runOnOperation() override {
+    FailureOr<target::Limits> limits = target::readLimits(getOperation());
+    if (failed(limits))
+      return signalPassFailure();
+    alignment = limits->bufferAlignment;
     SmallVector<func::FuncOp> entries;
     for (auto entry : getOperation().getOps<func::FuncOp>())
       if (entry->hasAttr(exec::kEntryAttr))
@@ -67,9 +70,9 @@ struct PlanArena : memory::impl::PlanArenaBase<PlanArena> {
       buffers.push_back(op);
       requests.push_back({bytes, interval->first, interval->last});
     }
-    ArenaPlan arena = planArena(requests, kAlignment);
+    ArenaPlan arena = planArena(requests, alignment);
     arenaBytes += arena.bytes;
-    peakBytes += peakLiveBytes(requests, kAlignment);
+    peakBytes += peakLiveBytes(requests, alignment);
     OpBuilder builder(entry.getContext());
     if (symbolic) {
       makePlanFunction(entry, buffers, orderArena(requests, arena));
@@ -121,9 +124,9 @@ struct PlanArena : memory::impl::PlanArenaBase<PlanArena> {
         dynamic = dynamic.drop_front(isDynamic);
         bytes = arith::MulIOp::create(builder, loc, bytes, factor);
       }
-      Value alignment = constant(kAlignment);
-      Value blocks = arith::CeilDivUIOp::create(builder, loc, bytes, alignment);
-      bytes = arith::MulIOp::create(builder, loc, blocks, alignment);
+      Value unit = constant(alignment);
+      Value blocks = arith::CeilDivUIOp::create(builder, loc, bytes, unit);
+      bytes = arith::MulIOp::create(builder, loc, blocks, unit);
       Value offset = constant(0);
       for (uint32_t below : order.below[i])
         offset = arith::MaxUIOp::create(builder, loc, offset, ends[below]);
@@ -135,6 +138,8 @@ struct PlanArena : memory::impl::PlanArenaBase<PlanArena> {
     exec::SetArenaBytesOp::create(builder, loc, total);
     func::ReturnOp::create(builder, loc);
   }
+
+  uint64_t alignment = 0; // of the target
 };
 
 } // namespace

@@ -33,6 +33,8 @@ int64_t SizeEstimator::value(Attribute attribute) {
 int64_t SizeEstimator::compute(Operation *op) {
   if (auto extent = dyn_cast<dist::ExtentOp>(op))
     return value(extent.getExtents());
+  if (isa<dist::AxisIndexOp>(op))
+    return 0;
   SmallVector<Attribute> operands;
   for (Value operand : op->getOperands()) {
     if (!operand.getType().isIndex())

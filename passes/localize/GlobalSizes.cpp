@@ -3,8 +3,9 @@
 #include "passes/localize/GlobalSizes.h"
 
 #include "dialects/aten/Aten.h"
-#include "dialects/aten/Concatenation.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/interfaces/IdentityOpInterface.h"
+#include "dialects/interfaces/OpInterfaces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -45,14 +46,6 @@ SizeAttr GlobalSizes::ofIndex(Value index) const {
   if (std::optional<int64_t> value = getConstantIntValue(index))
     return SizeAttr::get(index.getContext(), *value);
   return indices.lookup(index);
-}
-
-GlobalSizes::Known GlobalSizes::ofMixed(OpFoldResult size) const {
-  if (auto attribute = dyn_cast<Attribute>(size)) {
-    int64_t value = cast<IntegerAttr>(attribute).getInt();
-    return {SizeAttr::get(attribute.getContext(), value), Value()};
-  }
-  return {ofIndex(cast<Value>(size)), cast<Value>(size)};
 }
 
 static SizeAttr combine(AffineExprKind kind, SizeAttr lhs, SizeAttr rhs) {
@@ -97,45 +90,20 @@ void GlobalSizes::visit(Operation *op) {
       indices[op->getResult(0)] = size;
     return;
   }
+  if (llvm::none_of(op->getResults(), isDynamic))
+    return;
+  SmallVector<SmallVector<Known>> inferred = infer(op);
   for (OpResult result : op->getResults()) {
     if (!isDynamic(result))
       continue;
     SmallVector<Known> known;
     for (int64_t dim = 0; dim < cast<RankedTensorType>(result.getType()).getRank(); ++dim) {
       known.push_back(of(result, dim)); // static dims
-      if (!known.back().size)
-        known.back() = infer(result, dim);
+      if (!known.back().size && !inferred.empty())
+        known.back() = inferred[result.getResultNumber()][dim];
     }
     dims[result] = known;
   }
-}
-
-GlobalSizes::Known GlobalSizes::sumAlong(ValueRange tensors, int64_t dim) const {
-  SizeAttr sum;
-  for (Value tensor : tensors) {
-    SizeAttr size = of(tensor, dim).size;
-    sum = sum ? combine(AffineExprKind::Add, sum, size) : size;
-    if (!sum)
-      return {};
-  }
-  return {sum, Value()};
-}
-
-/// The size of a result dim that has the same factors as an operand dim.
-static std::optional<std::pair<unsigned, int64_t>> sameFactors(OpResult result, int64_t dim) {
-  auto op = dyn_cast<ShardingRuleOpInterface>(result.getOwner());
-  if (!op)
-    return std::nullopt;
-  ShardingRule rule = op.getShardingRule();
-  unsigned number = result.getResultNumber();
-  if (number >= rule.results.size() || dim >= static_cast<int64_t>(rule.results[number].size()))
-    return std::nullopt;
-  const DimFactors &factors = rule.results[number][dim];
-  for (unsigned operand = 0; !factors.empty() && operand < rule.operands.size(); ++operand)
-    for (auto [operandDim, candidate] : llvm::enumerate(rule.operands[operand]))
-      if (candidate == factors)
-        return std::pair(operand, static_cast<int64_t>(operandDim));
-  return std::nullopt;
 }
 
 namespace {
@@ -199,53 +167,80 @@ bool GlobalSizes::isNotNegative(SizeAttr size) const {
   return range && range->min >= 0;
 }
 
-/// end - start, where the ranges of the symbols show that nothing is clipped.
-SizeAttr GlobalSizes::sliced(aten::SliceOp slice) const {
-  MLIRContext *context = slice.getContext();
-  SizeAttr size = of(slice.getSelf(), static_cast<int64_t>(slice.getDim())).size;
-  SizeAttr start =
-      slice.getStart() ? ofIndex(slice.getStart()) : SizeAttr::get(context, slice.getStaticStart());
-  SizeAttr end = slice.getEnd() ? ofIndex(slice.getEnd()) : SizeAttr();
-  if (!slice.getEnd()) {
-    int64_t bound = static_cast<int64_t>(slice.getStaticEnd());
-    end = bound == std::numeric_limits<int64_t>::max() ? size : SizeAttr::get(context, bound);
-  }
-  SizeAttr length = subtract(end, start);
-  if (!isNotNegative(start) || !isNotNegative(length) || !isNotNegative(subtract(size, end)))
-    return {};
-  return combine(AffineExprKind::CeilDiv, length, SizeAttr::get(context, slice.getStep()));
-}
+/// Sizes as expressions over the function's symbols; where there is none, as index values of the
+/// placed program, with which nothing can be calculated.
+class GlobalSizes::Symbolic final : public SizeAlgebra {
+public:
+  explicit Symbolic(const GlobalSizes &global) : global(global) {}
 
-GlobalSizes::Known GlobalSizes::infer(OpResult result, int64_t dim) const {
-  Operation *op = result.getOwner();
-  if (auto redistribute = dyn_cast<RedistributeOp>(op))
-    return of(redistribute.getInput(), dim);
-  if (auto view = dyn_cast<aten::ViewOp>(op))
-    return ofMixed(view.getMixedSize()[dim]);
-  if (auto expand = dyn_cast<aten::ExpandOp>(op))
-    return ofMixed(expand.getMixedSize()[dim]);
-  if (auto arange = dyn_cast<aten::ArangeOp>(op)) {
-    MLIRContext *context = op->getContext();
-    SizeAttr start = arange.getStart() ? ofIndex(arange.getStart())
-                                       : SizeAttr::get(context, arange.getStaticStart());
-    SizeAttr end =
-        arange.getEnd() ? ofIndex(arange.getEnd()) : SizeAttr::get(context, arange.getStaticEnd());
-    return {combine(AffineExprKind::CeilDiv, subtract(end, start),
-                    SizeAttr::get(context, arange.getStep())),
-            Value()};
+  SmallVector<Dim> sizesOf(Value tensor) override {
+    SmallVector<Dim> sizes;
+    for (int64_t dim = 0, e = cast<RankedTensorType>(tensor.getType()).getRank(); dim < e; ++dim)
+      sizes.push_back(add(global.of(tensor, dim)));
+    return sizes;
   }
-  if (auto slice = dyn_cast<aten::SliceOp>(op);
-      slice && dim == static_cast<int64_t>(slice.getDim()))
-    return {sliced(slice), Value()};
-  if (auto cat = dyn_cast<aten::CatOp>(op); cat && dim == static_cast<int64_t>(cat.getDim()))
-    return sumAlong(aten::partsOfCat(cat.getTensors()), dim);
-  if (auto split = dyn_cast<aten::SplitWithSizesOp>(op);
-      split && dim == static_cast<int64_t>(split.getDim()))
-    return ofMixed(getMixedValues(split.getStaticSplitSizes(), split.getSplitSizes(),
-                                  op->getContext())[result.getResultNumber()]);
-  if (auto gather = dyn_cast<aten::GatherOp>(op))
-    return of(gather.getIndex(), dim);
-  if (auto source = sameFactors(result, dim))
-    return of(op->getOperand(source->first), source->second);
-  return {};
+  Dim valueOf(Value index) override { return add({global.ofIndex(index), index}); }
+
+  Known get(Dim dim) const {
+    if (dim.number())
+      return {SizeAttr::get(context(), *dim.number()), Value()};
+    return dim.isKnown() ? known[*dim.entry()] : Known();
+  }
+
+protected:
+  Dim compute(Operation operation, Dim a, Dim b) override {
+    SizeAttr lhs = get(a).size, rhs = get(b).size;
+    switch (operation) {
+    case Operation::Add:
+      return add(combine(AffineExprKind::Add, lhs, rhs));
+    case Operation::Sub:
+      return add(subtract(lhs, rhs));
+    case Operation::Mul:
+      return add(combine(AffineExprKind::Mul, lhs, rhs));
+    case Operation::CeilDiv:
+      return add(combine(AffineExprKind::CeilDiv, lhs, rhs));
+    // Where the ranges of the symbols show which it is.
+    case Operation::Min:
+      return isNotLess(rhs, lhs) ? a : isNotLess(lhs, rhs) ? b : Dim();
+    case Operation::Max:
+      return isNotLess(lhs, rhs) ? a : isNotLess(rhs, lhs) ? b : Dim();
+    case Operation::FromEnd:
+      return global.isNotNegative(lhs) ? a : Dim();
+    case Operation::AsSize:
+      return a;
+    }
+    llvm_unreachable("all operations are listed");
+  }
+
+private:
+  MLIRContext *context() const { return global.function->getContext(); }
+  bool isNotLess(SizeAttr lhs, SizeAttr rhs) const {
+    return global.isNotNegative(subtract(lhs, rhs));
+  }
+  Dim add(SizeAttr size) { return add(Known{size, Value()}); }
+  Dim add(Known entry) {
+    if (!entry.size && !entry.index)
+      return {};
+    if (std::optional<int64_t> constant = entry.size ? entry.size.getConstant() : std::nullopt)
+      return *constant;
+    known.push_back(entry);
+    return Dim::entry(known.size() - 1);
+  }
+
+  const GlobalSizes &global;
+  SmallVector<Known> known;
+};
+
+SmallVector<SmallVector<GlobalSizes::Known>> GlobalSizes::infer(Operation *op) const {
+  Symbolic symbolic(*this);
+  SmallVector<SmallVector<Dim>> sizes;
+  if (auto identity = dyn_cast<IdentityOpInterface>(op)) {
+    sizes.push_back(symbolic.sizesOf(identity.getIdentitySource()));
+  } else if (auto sized = dyn_cast<ResultSizesOpInterface>(op)) {
+    if (auto inferred = sized.inferResultSizes(symbolic); succeeded(inferred))
+      sizes = std::move(*inferred);
+  }
+  return llvm::map_to_vector(sizes, [&](ArrayRef<Dim> shape) {
+    return llvm::map_to_vector(shape, [&](Dim dim) { return symbolic.get(dim); });
+  });
 }

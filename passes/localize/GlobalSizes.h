@@ -3,8 +3,8 @@
 // Global sizes of the dims of placed values, symbolic ones included. A local program must know
 // them: the extent of a shard, and that of what a gather gives, follow from the global size and not
 // from what one rank holds. Symbols come from the function's arguments (`dist.sizes`); what ops
-// make of them is followed through index arithmetic, through ops that name their sizes, and through
-// the factors of sharding rules.
+// make of them is followed through index arithmetic and through what ops say of the sizes of their
+// results (ResultSizesOpInterface).
 #ifndef SHARDC_PASSES_LOCALIZE_GLOBALSIZES_H
 #define SHARDC_PASSES_LOCALIZE_GLOBALSIZES_H
 
@@ -14,10 +14,6 @@
 #include "llvm/ADT/DenseMap.h"
 
 namespace shardc {
-
-namespace aten {
-class SliceOp;
-} // namespace aten
 
 class GlobalSizes {
 public:
@@ -37,10 +33,9 @@ public:
 
 private:
   void visit(mlir::Operation *op);
-  Known ofMixed(mlir::OpFoldResult size) const;
-  Known infer(mlir::OpResult result, int64_t dim) const;
-  Known sumAlong(mlir::ValueRange tensors, int64_t dim) const;
-  dist::SizeAttr sliced(aten::SliceOp slice) const;
+  class Symbolic;
+  /// Of each result; nothing where an op does not say.
+  llvm::SmallVector<llvm::SmallVector<Known>> infer(mlir::Operation *op) const;
   /// For all values of its symbols, as the function declares their ranges.
   bool isNotNegative(dist::SizeAttr size) const;
 

@@ -54,11 +54,30 @@ def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
     for each result, on an argument or result of the function one entry. It is all that `dist-place` reads, and it may
     be edited by hand in between. Annotations stay as they are; a second run overwrites what the first one wrote.
 
+    Before:
     ```mlir
-    // %w is annotated [S(0)]
-    %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
-    // becomes
-    %y = aten.linear %x, %w {dist.sharding = [#dist.sharding<#mesh, [S(1)]>]} : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    #mesh = #dist.mesh<["tp" = 4]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<8x64xf32>,
+                   %w: tensor<32x64xf32> {dist.annotation = #dist.layout<#mesh, [S(0)]>}) -> tensor<8x32xf32> {
+        %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+        return %y : tensor<8x32xf32>
+      }
+    }
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<8x64xf32> {dist.sharding = #dist.sharding<#mesh, [?]>},
+                   %w: tensor<32x64xf32> {dist.annotation = #dist.layout<#mesh, [S(0)]>,
+                                          dist.sharding = #dist.sharding<#mesh, [S(0) given]>})
+          -> (tensor<8x32xf32> {dist.sharding = #dist.sharding<#mesh, [S(1)]>}) {
+        %y = aten.linear %x, %w {dist.sharding = [#dist.sharding<#mesh, [S(1)]>]}
+            : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+        return %y : tensor<8x32xf32>
+      }
+    }
     ```
   }];
   let statistics = [
@@ -72,19 +91,42 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
   let summary = "Gives every tensor a layout and inserts redistributions";
   let description = [{
     Form: imported -> placed. For each op and mesh axis takes the consistent strategy that moves the fewest
-    bytes, given what propagation found: the `dist.sharding` of every tensor, which the pass takes off. An argument
-    gets what it says, a result what is `given` there, `R` or `P(op)`; any other shard of a result is weighed against
-    the bytes that it moves, and a remark says where it is not followed. A tensor without `dist.sharding`, an
-    annotation that its `dist.sharding` does not keep, and what an op cannot make are errors. Partial values arise where a contracted factor is sharded, pass
-    through linear ops, and are reduced as late as is free (G1). The layout becomes part of each tensor's
-    type; where an op needs another layout than its operand has, a `dist.redistribute` is inserted, one for
-    all ops that need the same.
+    bytes, given what propagation found: the `dist.sharding` of every tensor, which the pass takes off. Partial
+    values arise where a contracted factor is sharded, pass through linear ops, and are reduced as late as is
+    free (G1). The layout becomes part of each tensor's type; where an op needs another layout than its operand
+    has, a `dist.redistribute` is inserted, one for all ops that need the same.
 
+    An argument gets the layout that its `dist.sharding` says. A result gets what is `given` there, `R` and
+    `P(op)`; any other shard of a result is weighed against the bytes that it moves, and a remark says where it
+    is not followed. Errors are a tensor without a `dist.sharding`, one that does not keep an annotation, and one
+    that binds an op to what it cannot make.
+
+    Before:
     ```mlir
-    %y = aten.linear %x, %w {dist.sharding = [#dist.sharding<#mesh, [?]>]} : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
-    // becomes, where the `dist.sharding` of %x and %w is [S(1)]:
-    %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #P>
-    %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
+    #mesh = #dist.mesh<["tp" = 4]>
+    #open = #dist.sharding<#mesh, [?]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<8x64xf32> {dist.sharding = #dist.sharding<#mesh, [S(1) given]>},
+                   %w: tensor<32x64xf32> {dist.sharding = #dist.sharding<#mesh, [S(1)]>})
+          -> (tensor<8x32xf32> {dist.sharding = #open}) {
+        %y = aten.linear %x, %w {dist.sharding = [#open]} : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+        return %y : tensor<8x32xf32>
+      }
+    }
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #P = #dist.layout<#mesh, [P(sum)]>
+    #R = #dist.layout<#mesh, [R]>
+    #S1 = #dist.layout<#mesh, [S(1)]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<8x64xf32, #S1>, %w: tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #R> {
+        %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #P>
+        %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
+        return %r : tensor<8x32xf32, #R>
+      }
+    }
     ```
   }];
   let statistics = [

@@ -19,10 +19,16 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `placed` | `aten`, `dist.redistribute`, `arith` | every tensor has a layout; the layouts of every op's operands and results satisfy its sharding rule |
     | `local` | `aten`, synchronous collectives, `dist.axis_index`, `dist.extent`, `arith` | no layouts, no futures; an argument has an extent that some rank has in its `dist.layout` |
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
+    | `planned` | in entries: `exec` (buffers, launches, products, attention, collectives, tokens), views (`memref.reinterpret_cast`), `dist.axis_index`, `dist.extent`, `arith`; in kernels: `aten`, `arith`, `linalg`, `tensor`, `bufferization` | every buffer lies inside the arena; buffers in use at the same time lie apart, and those of a collective in flight are in use until its wait; nothing writes what a collective in flight reads, or touches what it writes; no op writes memory that another of its operands is; a token is waited for at most once; static views lie in their buffers |
     | `lowered` | `llvm` | external functions are those of libm and memcpy, memmove, memset |
 
-    In all stages but `imported`, no op, argument or result has a `dist.sharding`: `dist-place` takes it off.
-    In all stages but `lowered`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
+    From `placed` to `scheduled`, no op, argument or result has a `dist.sharding`: `dist-place` takes it off.
+    In the stages up to `scheduled`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
+
+    Where sizes depend on symbols, offsets are what the plan function computes. It is shown for all sizes that buffers lie apart
+    and in the arena, and what cannot be shown is an error. What is not checked, and counted instead: that views whose sizes
+    are not known stay in their buffers, and that two such views of one buffer lie apart where a collective in flight uses
+    one of them.
 
     `--dist-verify-stage=placed` and `--dist-verify-stage=stage=placed` are the same.
 
@@ -44,6 +50,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
           clEnumValN(::shardc::Stage::Placed, "placed", "Every tensor has a layout"),
           clEnumValN(::shardc::Stage::Local, "local", "One rank's program with collectives"),
           clEnumValN(::shardc::Stage::Scheduled, "scheduled", "Collectives are asynchronous, in one order"),
+          clEnumValN(::shardc::Stage::Planned, "planned", "Buffers have places in the arena"),
           clEnumValN(::shardc::Stage::Lowered, "lowered", "LLVM"))}]>,
     Option<"orScheduled", "or-scheduled", "bool", "false",
            "With stage=local: a module in which anything is in flight is checked as scheduled. For passes that "
@@ -51,8 +58,38 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
   ];
   let statistics = [
     Statistic<"numOps", "ops-checked", "Operations looked at">,
+    Statistic<"numUnproven", "views-unproven", "Views (and pairs of them) of which it cannot be shown here that they stay in their buffers (or lie apart)">,
     Statistic<"numRules", "rules-checked", "Distinct combinations of sharding rule and layouts">,
   ];
+}
+
+def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
+  let summary = "Checks that kernels write each of their destinations exactly once";
+  let description = [{
+    A kernel over memory says with `exec.writes` which of its arguments it writes. This pass looks at what the body
+    does, in every form from tensors with destinations over linalg and loops to LLVM's dialect, through views, loop
+    bodies that became functions, and tasks for the runtime's threads. The pipelines run it after each change of form,
+    in release builds too. It reports, all at once:
+
+    - a destination that nothing writes, that is read before it is written, or that two ops write (what is computed
+      from what was read there, as each step of a reduction, is an update and no second write);
+    - a write to an argument that is no destination;
+    - a buffer of the kernel's own that is read before anything is written to it;
+    - a write in a parallel loop to a place that does not depend on the iteration;
+    - an op that gets memory and does not say what it does with it.
+
+    That *all* elements of a destination are written is not proved here: `shard-run --check` finds those that are not.
+
+    ```mlir
+    func.func private @k(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>)
+        attributes {exec.kernel, exec.writes = array<i64: 1, 2>} {
+      linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
+    // error: kernel 'k' never writes argument 2: every destination is written exactly once
+    ```
+  }];
+  let statistics = [Statistic<"kernels", "kernels-checked", "Kernels looked at">];
 }
 
 #endif // SHARDC_PASSES_VERIFY_PASSES_TD

@@ -41,7 +41,7 @@ private:
 /// local, scheduled: arguments and results have extents that some rank has.
 void checkLocalSignature(mlir::FunctionOpInterface function, Violations &violations);
 
-/// all but lowered: the new value of a parameter or buffer has the type and the layout of the
+/// imported to scheduled: the new value of a parameter or buffer has the type and the layout of the
 /// argument, so that the next run can start from it.
 void checkStates(mlir::FunctionOpInterface function, Violations &violations);
 
@@ -51,6 +51,9 @@ void checkCollective(dist::CollectiveOpInterface op, Stage stage, Violations &vi
 
 /// scheduled: how often a future is waited for, wherever it comes from.
 void checkFuture(mlir::Value future, Violations &violations);
+
+/// planned: the whole module.
+void checkPlanned(mlir::ModuleOp module, Violations &violations, StageStatistics &statistics);
 
 /// lowered: external functions.
 void checkLoweredFunction(mlir::Operation *function, Violations &violations);

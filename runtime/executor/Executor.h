@@ -13,6 +13,8 @@
 
 namespace shardc::rt {
 
+class WriteCheck;
+
 /// What an executor gets from the model that owns it. Everything but `config` outlives it.
 struct ExecutorContext {
   const Manifest &manifest;
@@ -53,6 +55,10 @@ public:
   /// program.
   virtual void collective(const shardrt_collective &collective, Group &group, uint64_t number,
                           const shardrt_collective_tensor &tensor) = 0;
+
+  /// Lets `check` attach itself to the frame of every run from now on; null: no longer. False if
+  /// the program's memory cannot be looked at between ops.
+  virtual bool observe(WriteCheck *) { return false; }
 
   /// After a failure, when the world was told: ends what is in flight. Returns the last collectives
   /// of this rank, one on each line, or nothing.

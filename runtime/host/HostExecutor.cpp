@@ -2,6 +2,7 @@
 #include "runtime/host/HostExecutor.h"
 
 #include "runtime/executor/Slice.h"
+#include "runtime/executor/WriteCheck.h"
 #include "runtime/host/CpuFeatures.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ int threadCount(const shardrt_config &config) {
 CommStream::Options streamOptions(const ExecutorContext &context) {
   bool communicates = context.config.world_size > 1 && context.program.n_collectives > 0;
   return {context.config.timeout_s,
-          communicates && !(context.config.flags & SHARDRT_NO_COMM_THREAD),
+          communicates && !(context.config.flags & (SHARDRT_NO_COMM_THREAD | SHARDRT_CHECK_MEMORY)),
           Link::parse(std::getenv("SHARDRT_LINK"))};
 }
 
@@ -100,6 +101,8 @@ void HostExecutor::call(int32_t (*code)(shardrt_frame *), shardrt_frame &frame,
   frame.services = &hostServices;
   frame.runtime = this;
   frame.threads = pool.threads();
+  if (observer)
+    observer->attach(frame);
   failures.reset();
   running = entry;
   int32_t result = code(&frame);
@@ -132,6 +135,14 @@ void HostExecutor::run(const shardrt_entry &entry, const shardrt_variant &varian
 void HostExecutor::collective(const shardrt_collective &collective, Group &group, uint64_t number,
                               const shardrt_collective_tensor &tensor) {
   stream.runNow(collective, &group, number, &tensor);
+}
+
+bool HostExecutor::observe(WriteCheck *newObserver) {
+  // Memory that is not the host's own cannot be looked at.
+  if (!memory().reaches(this))
+    return false;
+  observer = newObserver;
+  return true;
 }
 
 std::string HostExecutor::giveUp() {

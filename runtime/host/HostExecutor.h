@@ -40,6 +40,7 @@ public:
            uint64_t number) override;
   void collective(const shardrt_collective &collective, Group &group, uint64_t number,
                   const shardrt_collective_tensor &tensor) override;
+  bool observe(WriteCheck *newObserver) override;
   std::string giveUp() override;
 
 private:
@@ -57,6 +58,7 @@ private:
   EventLog &events;
   const Log &log;
   const int32_t self;
+  WriteCheck *observer = nullptr;
   ThreadPool pool;
   CommStream stream;
   std::once_flag blasOnce;

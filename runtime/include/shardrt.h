@@ -309,7 +309,13 @@ enum {
   SHARDRT_RECORD_EVENTS = 1,
   /* Run collectives when they are waited for, on the calling thread: no overlap, no extra thread.
    */
-  SHARDRT_NO_COMM_THREAD = 2
+  SHARDRT_NO_COMM_THREAD = 2,
+  /* Find mistakes of the compiler: every run is two, before which arena, temporaries of kernels and
+   * outputs are filled with values that differ. What an op computes from memory that nothing has
+   * written, and elements of outputs that nothing writes, are a SHARDRT_PROGRAM_ERROR that lists
+   * all of them by op and module. Results are those of an ordinary run. Costs a multiple of its
+   * time, and memory for everything that the ops write; implies SHARDRT_NO_COMM_THREAD. */
+  SHARDRT_CHECK_MEMORY = 4
 };
 
 typedef struct shardrt_config {
@@ -328,7 +334,7 @@ typedef struct shardrt_config {
   void *(*alloc)(void *context, size_t bytes, size_t alignment);
   void (*free)(void *context, void *memory, size_t bytes);
   void *alloc_context;
-  uint32_t flags;    /* SHARDRT_RECORD_EVENTS, SHARDRT_NO_COMM_THREAD */
+  uint32_t flags;    /* SHARDRT_RECORD_EVENTS, _NO_COMM_THREAD, _CHECK_MEMORY */
   uint32_t reserved; /* 0 */
 } shardrt_config;
 SHARDRT_API void shardrt_config_init(shardrt_config *config);

@@ -65,6 +65,7 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config,
     : manifest(parseArtifact(artifact)), program(*artifact.program), self(checked(config).rank),
       log(config.log_level, config.rank, config.log, config.log_context), timeout(config.timeout_s),
       usesCollectives(config.world_size > 1 && artifact.program->n_collectives > 0),
+      checksMemory(config.flags & SHARDRT_CHECK_MEMORY),
       endpoint(config.communicator
                    ? config.communicator->endpoint
                    : std::make_shared<Endpoint>(std::move(makeLocalWorld(1).front()))),

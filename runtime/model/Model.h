@@ -94,6 +94,7 @@ private:
   const Log log;
   const double timeout;
   const bool usesCollectives;               ///< of more than one rank
+  const bool checksMemory;                  ///< SHARDRT_CHECK_MEMORY
   const std::shared_ptr<Endpoint> endpoint; ///< of an own world of one, if none was given
   Communicator &communicator;
   const std::optional<shardc::Coordinate> coordinate;

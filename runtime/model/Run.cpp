@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One run of an entry: shapes, the caller's tensors in and out, the generated code.
+#include "runtime/executor/WriteCheck.h"
 #include "runtime/model/Model.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Types.h"
@@ -269,8 +270,18 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   frame.offsets = plan.offsets.data();
 
   compareRanks();
-  if (entry.variant)
-    executor->run(*entry.program, *entry.variant, frame, runNumber);
+  auto call = [&] { executor->run(*entry.program, *entry.variant, frame, runNumber); };
+  if (entry.variant && checksMemory) {
+    std::vector<CheckedMemory> memory{{arena, size_t(plan.arenaBytes), "", 1}};
+    for (size_t o = 0; o < out.size(); ++o) {
+      size_t bytes = size_t(typeBytes(spec.outputs[o].type));
+      size_t elements = out[o].data ? size_t(plan.shapes.outputs[o].elements()) : 0;
+      memory.push_back({out[o].data, elements * bytes, spec.outputs[o].name, bytes});
+    }
+    WriteCheck(std::move(memory), *entry.program).run(*executor, call);
+  } else if (entry.variant) {
+    call();
+  }
   for (size_t u = 0; u < outputs.size(); ++u) {
     size_t o = spec.userOutputs[u];
     returnOutput(spec.outputs[o], plan.shapes.outputs[o], out[o], outputs[u]);

@@ -128,12 +128,12 @@ def difference(got, want, operands, loose):
     return f"{int(wrong.sum())} of {wrong.numel()} differ, e.g. {got.flatten()[at]:.9g} for {want.flatten()[at]:.9g}"
 
 
-def compile_and_run(text, arguments, folder):
+def compile_and_run(text, arguments, folder, *options):
     (folder / "kernels.mlir").write_text(text)
     save_file({f"input_{i}": t.clone() for i, t in enumerate(arguments)}, folder / "inputs.safetensors")
     run(tool("shardc"), "compile", folder / "kernels.mlir", "--mesh", "r=1", "-o", folder / "kernels.so")
     return run(tool("shard-run"), folder / "kernels.so", "--inputs", folder / "inputs.safetensors", "--outputs",
-               folder / "outputs.safetensors", check=False)
+               folder / "outputs.safetensors", *options, check=False)
 
 
 def check(cases, folder):

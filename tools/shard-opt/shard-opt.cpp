@@ -186,6 +186,7 @@ int main(int argc, char **argv) {
   llvm::cl::SetVersionPrinter(printVersion);
   mlir::registerTransformsPasses();
   shardc::registerAllPasses();
+  shardc::registerTargets();
   shardc::registerLoweringPasses();
 #ifdef SHARDC_TEST_PASSES
   shardc::registerPrintProgramJsonPass();

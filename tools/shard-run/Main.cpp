@@ -79,6 +79,8 @@ int runProgram(const Options &options, SignalWatch &watch) {
   session.run();
   session.writeOutputs();
   session.writeTrace();
+  if (options.check && !options.json)
+    std::puts("memory: whatever the program read or returned had been written");
   printSummary(session, options);
   if (options.profile && !options.json)
     printProfile(session, options);

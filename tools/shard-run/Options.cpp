@@ -24,6 +24,9 @@ OPTIONS:
   --threads N            compute threads of each rank (default: cores / ranks)
   --timeout SECONDS      deadline of each collective (default 600)
   --no-overlap           run collectives where they are waited for, without a communication thread
+  --check                find mistakes of the compiler: run each step twice, with memory that is
+                         filled otherwise, and fail with a list, by op and module, of what is
+                         computed from memory that nothing has written or returned unwritten
   --trace FILE           write a Chrome trace of the steps after the first: a lane for each rank and
                          stream, and beside it what the compiler predicted
   --profile              print times by module, op and collective
@@ -142,6 +145,8 @@ Options parseOptions(int argc, char **argv) {
       options.profile = true;
     else if (word == "--progress")
       options.progress = true;
+    else if (word == "--check")
+      options.check = true;
     else if (word == "--local")
       options.local = true;
     else if (word == "--no-overlap")

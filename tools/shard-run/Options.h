@@ -25,6 +25,7 @@ struct Options {
   std::string trace;
   bool profile = false;
   bool progress = false;
+  bool check = false;
   double timeout = 600;
   int threads = 0;
   bool local = false;

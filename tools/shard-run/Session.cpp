@@ -100,6 +100,8 @@ void Session::load() {
     config.threads = options.threads;
     if (options.recordsEvents())
       config.flags |= SHARDRT_RECORD_EVENTS;
+    if (options.check)
+      config.flags |= SHARDRT_CHECK_MEMORY;
     if (!options.overlap)
       config.flags |= SHARDRT_NO_COMM_THREAD;
     auto model = std::make_unique<shardrt::Model>(artifact.manifest(), config);

@@ -2,7 +2,8 @@
 //
 // `shardc compile`: a model, a mesh and a plan to one shared object for every rank.
 #include "lowering/artifact/Compile.h"
-#include "lowering/cpu/Target.h"
+#include "lowering/Passes.h"
+#include "lowering/target/Backend.h"
 
 #include "support/ByteSize.h"
 #include "support/archive/TensorStore.h"
@@ -69,7 +70,8 @@ std::string whyNotWritable() {
 
 int run(const char *) {
   std::vector<std::string> problems;
-  if (llvm::Expected<shardc::cpu::Target> resolved = shardc::cpu::resolveTarget(target); !resolved)
+  shardc::registerTargets();
+  if (auto resolved = shardc::target::resolveTarget(target); !resolved)
     problems.push_back("--target: " + llvm::toString(resolved.takeError()));
   std::optional<uint64_t> limit = 0;
   if (!memoryLimit.empty() && !((limit = shardc::parseByteSize(memoryLimit)) && *limit != 0))
@@ -117,7 +119,7 @@ int run(const char *) {
   compile.constants = [&](StringRef name) { return constants.find(name); };
   bool saved = true;
   compile.onStage = [&](ModuleOp lowered, StringRef name) {
-    saved &= succeeded(shardc::saveStage(lowered, options, ("6-" + name).str()));
+    saved &= succeeded(shardc::saveStage(lowered, options, name));
   };
   // A copy: lld, as a library, resets the options of the process.
   std::string path = output;

@@ -17,10 +17,10 @@ using namespace shardc;
 using namespace shardc::dist;
 using namespace shardc::collectives;
 
+/// Has no memory of its own.
 static bool isView(Operation *op) {
-  return isa<aten::ViewOp, aten::PermuteOp, aten::TransposeOp, aten::UnsqueezeOp, aten::SqueezeOp,
-             aten::SliceOp, aten::SelectOp, aten::SplitWithSizesOp, aten::ExpandOp, aten::AliasOp>(
-      op);
+  std::optional<ViewKind> kind = viewKindOf(op);
+  return kind && *kind != ViewKind::Copy;
 }
 
 namespace {

@@ -12,8 +12,9 @@ using namespace shardc;
 
 Value shardc::behindViews(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<aten::CloneOp, aten::AliasOp, aten::ViewOp, aten::ExpandOp, aten::PermuteOp,
-             aten::TransposeOp, aten::UnsqueezeOp, aten::SqueezeOp, aten::ToCopyOp>(op))
+    std::optional<ViewKind> kind = viewKindOf(op);
+    bool isWhole = kind && *kind != ViewKind::Part;
+    if (!isWhole && !isa<aten::ToCopyOp>(op))
       break;
     value = op->getOperand(0);
   }

@@ -2,6 +2,7 @@
 
 #include "passes/collectives/simplify/Rules.h"
 
+#include "dialects/interfaces/OpInterfaces.h"
 #include "passes/collectives/analysis/Transfers.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -24,6 +25,11 @@ struct Term {
 
 template <typename Op> struct SumOfReduces : SimplifyRule<Op> {
   using SimplifyRule<Op>::SimplifyRule;
+
+  static bool hasSameElements(Operation *op) {
+    std::optional<ViewKind> kind = viewKindOf(op);
+    return kind && *kind != ViewKind::Expansion && *kind != ViewKind::Part;
+  }
 
   /// Views, signs and scalars that are the same on all ranks: they may come before the reduction
   /// just as well. Nothing else may look at a value on the way.
@@ -54,8 +60,7 @@ template <typename Op> struct SumOfReduces : SimplifyRule<Op> {
             op->getOperand(0).getType() != type || op->hasAttr("rounding_mode"))
           return std::nullopt;
         scalars.push_back(op->getOperand(1));
-      } else if (!isa<aten::NegOp, aten::ViewOp, aten::TransposeOp, aten::PermuteOp,
-                      aten::UnsqueezeOp, aten::SqueezeOp, aten::CloneOp, aten::AliasOp>(op)) {
+      } else if (!isa<aten::NegOp>(op) && !hasSameElements(op)) {
         return std::nullopt;
       }
       term.steps.push_back(op);

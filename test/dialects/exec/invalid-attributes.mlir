@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
-// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.outlined, exec.can_fail, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.name, exec.groups, exec.collectives, exec.ops, exec.uses_blas}}
+// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.writes, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.name, exec.groups, exec.collectives, exec.ops, exec.uses_blas}}
 func.func @f() attributes {exec.enrty} {
   return
 }
@@ -106,5 +106,11 @@ func.func @f() {
 // -----
 // expected-error@+1 {{'inptu' is no kind of argument: expected one of input, parameter, output}}
 func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<inptu>}) {
+  return
+}
+
+// -----
+// expected-error@+1 {{'exec.writes' must be a list of argument numbers, got "y"}}
+func.func @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec.writes = "y"} {
   return
 }

@@ -40,7 +40,7 @@ func.func private @kernel_body(%x: memref<f32> {llvm.noalias}, %n: index, %begin
 // CHECK: ^[[FAIL]]:
 // CHECK: llvm.call %{{.*}}(%{{.*}}, %[[LOCATION]], %{{.*}})
 // CHECK: llvm.br ^[[GO]]
-func.func @lookup(%frame: !llvm.ptr, %location: !llvm.ptr, %bad: i1) attributes {exec.can_fail, exec.kernel} {
+func.func @lookup(%frame: !llvm.ptr, %location: !llvm.ptr, %bad: i1) attributes {exec.kernel} {
   exec.fail_if %bad, "index out of range"
   return
 }

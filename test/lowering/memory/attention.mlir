@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: shard-opt %s --exec-assign-buffers --split-input-file --verify-diagnostics | FileCheck %s
 
-// One kernel; values are multiplied where they are, keys are packed.
-// CHECK-LABEL: func.func @grouped_heads
-// CHECK:         exec.launch @attention(%{{.*}}) name "attention"
-// CHECK-LABEL: func.func private @attention
-// CHECK-SAME:    (%{{.*}}: memref<2x4x70x64xf32>, %{{.*}}: memref<2x2x33x64xf32>, %[[V:.*]]: memref<2x2x33x64xf32>,
-// CHECK:         exec.parallel %{{.*}} to %{{.*}} grain 1 {
-// CHECK:           vector.shuffle
-// CHECK:           vector.load %[[V]][
+// What attention reads and writes; the target decides how.
+// CHECK-LABEL: func.func @grouped_heads(
+// CHECK-SAME:    %[[Q:[a-z0-9]+]]: memref<2x4x70x64xf32> {{[^,]*}}, %[[K:[a-z0-9]+]]: memref<2x2x33x64xf32> {{[^,]*}}, %[[V:[a-z0-9]+]]: memref<2x2x33x64xf32>
+// The default of the scale: one over the root of 64.
+// CHECK:         exec.attention %[[Q]], %[[K]], %[[V]] -> %{{.*}} scale 1.250000e-01 name "attention"
 func.func @grouped_heads(%q: tensor<2x4x70x64xf32>, %k: tensor<2x2x33x64xf32>, %v: tensor<2x2x33x64xf32>) -> tensor<2x4x70x64xf32> {
   %0 = aten.scaled_dot_product_attention %q, %k, %v gqa : (tensor<2x4x70x64xf32>, tensor<2x2x33x64xf32>, tensor<2x2x33x64xf32>) -> tensor<2x4x70x64xf32>
   return %0 : tensor<2x4x70x64xf32>
@@ -18,9 +15,8 @@ func.func @grouped_heads(%q: tensor<2x4x70x64xf32>, %k: tensor<2x2x33x64xf32>, %
 
 // A mask is broadcast by strides of 0, not by a copy; heads that were split from one dim are read where they are.
 // CHECK-LABEL: func.func @mask_and_strides
-// CHECK-DAG:     memref<3x2x7x8xf32, strided<[112, 8, 16, 1]
-// CHECK-DAG:     memref<3x2x7x7xi8, strided<[7, 0, 0, 1]
-// CHECK:         exec.launch @attention
+// CHECK:         exec.attention %{{.*}}, %{{.*}}, %{{.*}} mask %{{.*}} -> %{{.*}} scale
+// CHECK-SAME:    : memref<3x2x7x8xf32, strided<[112, 8, 16, 1]{{.*}} mask memref<3x2x7x7xi8, strided<[7, 0, 0, 1]{{.*}} ->
 func.func @mask_and_strides(%x: tensor<3x7x16xf32>, %m: tensor<3x1x1x7xi1>) -> tensor<3x2x7x8xf32> {
   %0 = aten.view %x [3, 7, 2, 8] : (tensor<3x7x16xf32>) -> tensor<3x7x2x8xf32>
   %1 = aten.transpose %0 [1, 2] : (tensor<3x7x2x8xf32>) -> tensor<3x2x7x8xf32>

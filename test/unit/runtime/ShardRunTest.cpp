@@ -18,9 +18,10 @@ protected:
   std::string weightsFile = folder.file("w.safetensors");
   ShardRun() { writeSafetensors(weightsFile, parameterFile()); }
 
-  Finished run(const std::string &arguments, const std::string &environment = "") {
+  Finished run(const std::string &arguments, const std::string &environment = "",
+               const std::string &artifact = HAND_ARTIFACT) {
     return runCommand(folder, "cd '" + folder.path.string() + "'; " + environment +
-                                  " '" SHARD_RUN "' '" HAND_ARTIFACT "' --weights '" + weightsFile +
+                                  " '" SHARD_RUN "' '" + artifact + "' --weights '" + weightsFile +
                                   "' " + arguments);
   }
   /// A .npy file of f32 in C or Fortran order.
@@ -70,6 +71,37 @@ TEST_F(ShardRun, SafetensorsInAndOut) {
   expectContains(done.out, {"forward: 4 ranks, 3 steps, median"});
   expectContains(done.err, {"loading hand on 4 ranks", "step 3 of 3", "wrote out"});
   expectRows("out", 7, 0, 7);
+}
+
+TEST_F(ShardRun, CheckOfMemoryPassesAndChangesNoResult) {
+  writeNpy("x.npy", inputRows(7), 7);
+  for (const char *more : {"", " --local"}) {
+    std::string local = more;
+    if (!local.empty())
+      for (int rank = 0; rank < world; ++rank)
+        writeNpy("in." + std::to_string(rank) + ".npy", inputRows(7), rank < 2 ? 4 : 3);
+    Finished done = run(local.empty() ? "--check --steps 3 --inputs x.npy --outputs out"
+                                      : "--check --local --inputs in.%r.npy --outputs out.%r");
+    EXPECT_EQ(done.status, 0) << done.err;
+    expectContains(done.out, {"memory: whatever the program read or returned had been written"});
+  }
+  expectRows("out", 7, 0, 7);
+}
+
+TEST_F(ShardRun, CheckOfMemoryNamesWhatAnArtifactForgets) {
+  writeNpy("x.npy", inputRows(7), 7);
+  Finished done = run("--inputs x.npy", "", FORGETFUL_ARTIFACT);
+  EXPECT_EQ(done.status, 0) << "nothing else notices: " << done.err;
+  done = run("--check --inputs x.npy", "", FORGETFUL_ARTIFACT);
+  EXPECT_EQ(done.status, 1);
+  expectContains(done.err, {"the program reads or returns memory that it has not written:",
+                            "sum at total (model.py:8) computed results from memory that nothing "
+                            "had written",
+                            "output calls was returned with 1 of 1 elements unwritten"});
+  // What follows from it is not blamed.
+  std::string message = done.err.substr(done.err.find("shard-run: error:"));
+  EXPECT_EQ(message.find("all_reduce"), std::string::npos) << message;
+  EXPECT_EQ(message.find("output total"), std::string::npos) << message;
 }
 
 TEST_F(ShardRun, NumpyInBothOrdersByPositionAndByName) {

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lowering/cpu/TileSpace.h"
+#include "lowering/tiling/TileSpace.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
-namespace shardc::cpu {
+namespace shardc::tiling {
 namespace {
 
-/// Elements of a tile of an elementwise kernel: enough for its loops to be worth starting, few
-/// enough for several operands to stay in the first cache.
-constexpr int64_t kTileElements = 4096;
-/// Least tile of a dim that vector instructions run along.
-constexpr int64_t kLeastVectorTile = 64;
 /// Stands for an extent that is not known.
 constexpr int64_t kTypicalExtent = 1024;
 
@@ -25,7 +20,10 @@ bool readsInit(linalg::LinalgOp op, OpOperand &init) {
 } // namespace
 
 struct TileSpace::Builder {
+  Builder(func::FuncOp kernel, const target::Limits &limits) : kernel(kernel), limits(limits) {}
+
   func::FuncOp kernel;
+  const target::Limits &limits;
   TileSpace space;
   /// Union-find over provisional dims.
   SmallVector<unsigned> parent;
@@ -217,9 +215,9 @@ void TileSpace::Builder::chooseTiles() {
     int64_t extent = space.extents[dim];
     int64_t size = 1;
     if (!reduces)
-      size = std::max<int64_t>(1, kTileElements / std::max<int64_t>(1, elements));
+      size = std::max<int64_t>(1, limits.tileElements / std::max<int64_t>(1, elements));
     else if (position == 0 && isInnerLoop(dim))
-      size = std::max(kLeastVectorTile, kTileElements / std::max<int64_t>(1, elements));
+      size = std::max(limits.rowTileElements, limits.tileElements / std::max<int64_t>(1, elements));
     if (!ShapedType::isDynamic(extent) && extent <= size) {
       elements *= std::max<int64_t>(1, extent);
       continue; // one tile: not divided
@@ -227,7 +225,7 @@ void TileSpace::Builder::chooseTiles() {
     inside.push_back({dim, size});
     elements *= size;
     if (!reduces && size > 1)
-      elements = std::max(elements, kTileElements); // the dims outside go one by one
+      elements = std::max(elements, limits.tileElements); // the dims outside go one by one
   }
   space.tiled.assign(inside.rbegin(), inside.rend());
 }
@@ -244,9 +242,8 @@ void TileSpace::Builder::countWork() {
   }
 }
 
-FailureOr<TileSpace> TileSpace::analyze(func::FuncOp kernel) {
-  Builder builder;
-  builder.kernel = kernel;
+FailureOr<TileSpace> TileSpace::analyze(func::FuncOp kernel, const target::Limits &limits) {
+  Builder builder(kernel, limits);
   if (failed(builder.number()))
     return failure();
   builder.renumber();
@@ -275,4 +272,4 @@ ArrayRef<std::optional<unsigned>> TileSpace::dimsOf(Value tensor) const {
                           : ArrayRef<std::optional<unsigned>>(it->second);
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::tiling

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM IR to machine code to a shared object, all within the process.
+// From object files to a shared object, within the process.
 
-#ifndef SHARDC_LOWERING_ARTIFACT_OBJECT_H
-#define SHARDC_LOWERING_ARTIFACT_OBJECT_H
+#ifndef SHARDC_LOWERING_ARTIFACT_LINK_H
+#define SHARDC_LOWERING_ARTIFACT_LINK_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -11,17 +11,7 @@
 
 #include <string>
 
-namespace llvm {
-class Module;
-class TargetMachine;
-} // namespace llvm
-
 namespace shardc::artifact {
-
-/// Runs LLVM's -O3 pipeline on `module` and emits an ELF object. `module` gets the machine's triple
-/// and data layout; it is changed by the optimisation.
-llvm::Expected<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module,
-                                                      llvm::TargetMachine &machine);
 
 struct LinkOptions {
   /// The only symbols that stay visible.
@@ -37,4 +27,4 @@ llvm::Error linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
 
 } // namespace shardc::artifact
 
-#endif // SHARDC_LOWERING_ARTIFACT_OBJECT_H
+#endif // SHARDC_LOWERING_ARTIFACT_LINK_H

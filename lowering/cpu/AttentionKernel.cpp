@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "lowering/memory/AttentionKernel.h"
+#include "lowering/cpu/AttentionKernel.h"
 
 #include "dialects/exec/Exec.h"
 
@@ -13,20 +13,19 @@
 
 using namespace mlir;
 
-namespace shardc::memory {
+namespace shardc::cpu {
 namespace {
 
-constexpr int64_t kRows = 96;        // most queries of a tile
-constexpr int64_t kKeys = 256;       // most keys of a tile
-constexpr int64_t kVectorBytes = 64; // of one vector
-// Accumulators of the inner product: with their operands they fill 32 registers.
-constexpr int64_t kMicroRows = 6, kMicroVectors = 4;
+constexpr int64_t kRows = 96;     // most queries of a tile
+constexpr int64_t kKeys = 256;    // most keys of a tile
+constexpr int64_t kMicroRows = 6; // of the inner product
 
 int64_t roundedUp(int64_t a, int64_t to) { return (a + to - 1) / to * to; }
 
 class AttentionBuilder {
 public:
-  AttentionBuilder(func::FuncOp kernel, const AttentionOptions &options)
+  AttentionBuilder(func::FuncOp kernel, const AttentionOptions &options,
+                   const target::Limits &limits)
       : options(options), loc(kernel.getLoc()), builder(kernel.getContext()) {
     Block &block = kernel.getBody().front();
     query = block.getArgument(0);
@@ -36,7 +35,9 @@ public:
     result = block.getArguments().back();
     Type element = cast<MemRefType>(query.getType()).getElementType();
     type = element.isF64() ? element : builder.getF32Type();
-    lanes = kVectorBytes * 8 / type.getIntOrFloatBitWidth();
+    lanes = std::max<int64_t>(1, limits.vectorBytes * 8 / type.getIntOrFloatBitWidth());
+    // Accumulators of kMicroRows x mostVectors, a row of vectors and one operand are in registers.
+    mostVectors = std::max<int64_t>(1, (limits.vectorRegisters - 1) / (kMicroRows + 1));
     vectorType = VectorType::get({lanes}, type);
     builder.setInsertionPointToStart(&block);
   }
@@ -164,9 +165,9 @@ private:
   /// Vectors of a register tile across a matrix of that many columns: those that waste least.
   int64_t vectorsFor(int64_t columns) const {
     if (ShapedType::isDynamic(columns))
-      return kMicroVectors;
-    int64_t best = kMicroVectors;
-    for (int64_t vectors = kMicroVectors - 1; vectors > 0; --vectors)
+      return mostVectors;
+    int64_t best = mostVectors;
+    for (int64_t vectors = mostVectors - 1; vectors > 0; --vectors)
       if (roundedUp(columns, vectors * lanes) < roundedUp(columns, best * lanes))
         best = vectors;
     return best;
@@ -438,7 +439,7 @@ private:
   OpBuilder builder;
   Type type;
   VectorType vectorType;
-  int64_t lanes, microRows, keyVectors, valueVectors, mostRows, mostKeys;
+  int64_t lanes, mostVectors, microRows, keyVectors, valueVectors, mostRows, mostKeys;
   bool readsValues; // as they are in memory
   Value query, key, value, mask, result;
   Value heads, rowCount, depth, keyCount, width, paddedWidth;
@@ -450,14 +451,16 @@ private:
 } // namespace
 
 func::FuncOp buildAttentionKernel(Location loc, ArrayRef<Type> arguments,
-                                  const AttentionOptions &options) {
+                                  const AttentionOptions &options, const target::Limits &limits) {
   Builder builder(loc.getContext());
   auto kernel = func::FuncOp::create(loc, "attention", builder.getFunctionType(arguments, {}));
   kernel.setPrivate();
   kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
+  int64_t result = static_cast<int64_t>(arguments.size()) - 1;
+  kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(result));
   kernel.addEntryBlock();
-  AttentionBuilder(kernel, options).build();
+  AttentionBuilder(kernel, options, limits).build();
   return kernel;
 }
 
-} // namespace shardc::memory
+} // namespace shardc::cpu

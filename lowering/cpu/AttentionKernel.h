@@ -2,12 +2,14 @@
 //
 // The attention kernel: softmax(q k^T * scale + mask) v, tile by tile, with the online softmax of
 // FlashAttention (Dao et al., 2022): the scores of a row never exist as a whole.
-#ifndef SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
-#define SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
+#ifndef SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
+#define SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
+
+#include "lowering/target/Limits.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace shardc::memory {
+namespace shardc::cpu {
 
 struct AttentionOptions {
   double scale = 1;
@@ -22,9 +24,11 @@ struct AttentionOptions {
 /// gets zeros, as in PyTorch.
 ///
 /// Arithmetic is in f32, in f64 for f64; results are rounded once.
+/// `limits` are those of the target: its vectors, and the registers that the inner products fill.
 mlir::func::FuncOp buildAttentionKernel(mlir::Location loc, llvm::ArrayRef<mlir::Type> arguments,
-                                        const AttentionOptions &options);
+                                        const AttentionOptions &options,
+                                        const target::Limits &limits);
 
-} // namespace shardc::memory
+} // namespace shardc::cpu
 
-#endif // SHARDC_LOWERING_MEMORY_ATTENTIONKERNEL_H
+#endif // SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H

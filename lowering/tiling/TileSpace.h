@@ -3,15 +3,17 @@
 // The common iteration space of a fused kernel: which loops of its ops run over the same dim, which
 // dims are divided into tiles, and where each value lives.
 
-#ifndef SHARDC_LOWERING_CPU_TILESPACE_H
-#define SHARDC_LOWERING_CPU_TILESPACE_H
+#ifndef SHARDC_LOWERING_TILING_TILESPACE_H
+#define SHARDC_LOWERING_TILING_TILESPACE_H
+
+#include "lowering/target/Limits.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <optional>
 
-namespace shardc::cpu {
+namespace shardc::tiling {
 
 struct TiledDim {
   unsigned dim;
@@ -24,7 +26,8 @@ class TileSpace {
 public:
   /// Fails with a diagnostic where the kernel is not one that can be tiled: an op whose operands
   /// are indexed by more than single loops and constants.
-  static mlir::FailureOr<TileSpace> analyze(mlir::func::FuncOp kernel);
+  static mlir::FailureOr<TileSpace> analyze(mlir::func::FuncOp kernel,
+                                            const target::Limits &limits);
 
   /// Outermost first, each with its tile size (> 0).
   llvm::ArrayRef<TiledDim> tiledDims() const { return tiled; }
@@ -57,6 +60,6 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> destinations;
 };
 
-} // namespace shardc::cpu
+} // namespace shardc::tiling
 
-#endif // SHARDC_LOWERING_CPU_TILESPACE_H
+#endif // SHARDC_LOWERING_TILING_TILESPACE_H

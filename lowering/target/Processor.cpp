@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lowering/cpu/Target.h"
+#include "lowering/target/Processor.h"
 
 #include "support/NearestNames.h"
 
@@ -18,7 +18,7 @@
 
 using namespace llvm;
 
-namespace shardc::cpu {
+namespace shardc::target {
 namespace {
 
 /// Instruction sets that generated code may use, by LLVM's names, which are also those of
@@ -78,36 +78,18 @@ std::string nearestProcessors(const MCSubtargetInfo &info, StringRef name) {
 
 } // namespace
 
-bool Target::hasFeature(StringRef name) const { return llvm::is_contained(required, name); }
+bool Processor::hasFeature(StringRef feature) const {
+  return llvm::is_contained(required, feature);
+}
 
-Expected<Target> resolveTarget(StringRef spec) {
-  auto [kind, name] = spec.split(':');
-  if (kind != "cpu" || (spec.contains(':') && name.empty()))
-    return makeError("unknown target '" + spec + "'; use 'cpu' or 'cpu:NAME'");
-  Target result;
-  result.triple = sys::getDefaultTargetTriple();
+Expected<Processor> makeProcessor(std::string triple, std::string name, std::string features) {
   std::string message;
-  const llvm::Target *target = lookUp(result.triple, message);
+  const llvm::Target *target = lookUp(triple, message);
   if (!target)
-    return makeError("this build of LLVM cannot generate code for " + result.triple + ": " +
-                     message);
-  StringMap<bool> host;
-  if (name.empty()) {
-    result.cpu = sys::getHostCPUName().str();
-    // The host's own list: a virtual machine may lack what its processor's name promises.
-    host = sys::getHostCPUFeatures();
-  } else {
-    std::unique_ptr<MCSubtargetInfo> generic(
-        target->createMCSubtargetInfo(Triple(result.triple), "", ""));
-    if (!generic->isCPUStringValid(name))
-      return makeError("unknown processor '" + name + "'; the nearest names are " +
-                       nearestProcessors(*generic, name));
-    result.cpu = name.str();
-  }
-  if (Triple(result.triple).isX86())
-    result.features = usableFeatures(result.cpu, host);
+    return makeError("this build of LLVM cannot generate code for " + triple + ": " + message);
+  Processor result;
   std::unique_ptr<MCSubtargetInfo> info(
-      target->createMCSubtargetInfo(Triple(result.triple), result.cpu, result.features));
+      target->createMCSubtargetInfo(Triple(triple), name, features));
   for (StringLiteral feature : kFeatures)
     if (info->checkFeatures(("+" + feature).str()))
       result.required.push_back(feature.str());
@@ -117,20 +99,45 @@ Expected<Target> resolveTarget(StringRef spec) {
   } else if (result.hasFeature("avx2")) {
     result.vectorBits = 256;
   }
+  result.triple = std::move(triple);
+  result.name = std::move(name);
+  result.features = std::move(features);
   return result;
 }
 
-Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Target &target) {
+Expected<Processor> resolveProcessor(StringRef name) {
+  std::string triple = sys::getDefaultTargetTriple();
   std::string message;
-  const llvm::Target *found = lookUp(target.triple, message);
+  const llvm::Target *target = lookUp(triple, message);
+  if (!target)
+    return makeError("this build of LLVM cannot generate code for " + triple + ": " + message);
+  StringMap<bool> host;
+  std::string found = name.str();
+  if (name.empty()) {
+    found = sys::getHostCPUName().str();
+    // The host's own list: a virtual machine may lack what its processor's name promises.
+    host = sys::getHostCPUFeatures();
+  } else {
+    std::unique_ptr<MCSubtargetInfo> generic(target->createMCSubtargetInfo(Triple(triple), "", ""));
+    if (!generic->isCPUStringValid(name))
+      return makeError("unknown processor '" + name + "'; the nearest names are " +
+                       nearestProcessors(*generic, name));
+  }
+  std::string features = Triple(triple).isX86() ? usableFeatures(found, host) : std::string();
+  return makeProcessor(std::move(triple), std::move(found), std::move(features));
+}
+
+Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Processor &processor) {
+  std::string message;
+  const llvm::Target *found = lookUp(processor.triple, message);
   if (!found)
     return makeError(message);
   std::unique_ptr<TargetMachine> machine(found->createTargetMachine(
-      Triple(target.triple), target.cpu, target.features, TargetOptions(), Reloc::PIC_,
+      Triple(processor.triple), processor.name, processor.features, TargetOptions(), Reloc::PIC_,
       std::nullopt, CodeGenOptLevel::Aggressive));
   if (!machine)
-    return makeError("cannot make a code generator for " + target.triple);
+    return makeError("cannot make a code generator for " + processor.triple);
   return machine;
 }
 
-} // namespace shardc::cpu
+} // namespace shardc::target

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Aten.h"
+#include "dialects/aten/Rules.h"
+
+using namespace mlir;
+
+namespace shardc::aten {
+
+ShardingRule EmbeddingOp::getShardingRule() {
+  RuleBuilder builder = ruleBuilder(*this);
+  std::optional<std::string> batch = leadingLetters(shapeOf(getIndices()).size());
+  if (!batch)
+    return builder.replicateAll().build();
+  return builder.einsum({"ve", *batch}, {*batch + "e"}).linear(0).build();
+}
+
+/// Each rank looks up what it holds of a dim of operand 0 and contributes nothing else.
+static void lookUpIn(RuleBuilder &builder, Operation *op, int64_t dim) {
+  RankedTensorType table = typeOf(op->getOperand(0));
+  DimFactors factors;
+  if (table.getDimSize(dim) != 1) {
+    factors.push_back(builder.factor(table.getDimSize(dim), FactorKind::Reducing));
+    bool isBool = table.getElementType().isInteger(1);
+    builder.at(factors.front()).reduction = isBool ? Reduction::Max : Reduction::Sum;
+  }
+  builder.operandDim(0, dim, factors);
+}
+
+ShardingRule selectRule(Operation *op) {
+  int64_t selected = static_cast<int64_t>(cast<SelectOp>(op).getDim());
+  RuleBuilder builder = ruleBuilder(op);
+  for (auto [i, size] : llvm::enumerate(shapeOf(op->getOperand(0)))) {
+    int64_t dim = static_cast<int64_t>(i);
+    if (dim == selected) {
+      lookUpIn(builder, op, dim);
+      continue;
+    }
+    DimFactors factors;
+    if (size != 1)
+      factors.push_back(builder.factor(size));
+    builder.operandDim(0, dim, factors).resultDim(0, dim < selected ? dim : dim - 1, factors);
+  }
+  return builder.linear(0).build();
+}
+
+ShardingRule GatherOp::getShardingRule() {
+  RuleBuilder builder = ruleBuilder(*this);
+  ArrayRef<int64_t> self = shapeOf(getSelf()), result = shapeOf(getResult());
+  builder.linear(0);
+  for (auto [i, size] : llvm::enumerate(result)) {
+    int64_t dim = static_cast<int64_t>(i);
+    bool isGathered = dim == static_cast<int64_t>(getDim());
+    // Where self has more than index asks for, the pieces of the two do not line up.
+    bool lineUp = i < self.size() && self[i] == size && !ShapedType::isDynamic(size);
+    if (!isGathered && !lineUp)
+      continue;
+    DimFactors factors;
+    if (size != 1)
+      factors.push_back(builder.factor(size));
+    builder.operandDim(1, dim, factors).resultDim(0, dim, factors);
+    if (!isGathered)
+      builder.operandDim(0, dim, factors);
+    else if (!self.empty())
+      lookUpIn(builder, *this, dim);
+  }
+  return builder.build();
+}
+
+ShardingRule IndexSelectOp::getShardingRule() {
+  RuleBuilder builder = ruleBuilder(*this);
+  builder.linear(0);
+  for (auto [i, size] : llvm::enumerate(shapeOf(getResult()))) {
+    int64_t dim = static_cast<int64_t>(i);
+    DimFactors factors;
+    if (size != 1)
+      factors.push_back(builder.factor(size));
+    builder.resultDim(0, dim, factors);
+    if (dim != static_cast<int64_t>(getDim())) {
+      builder.operandDim(0, dim, factors);
+      continue;
+    }
+    if (shapeOf(getSelf()).size() != 0)
+      lookUpIn(builder, *this, dim);
+    if (shapeOf(getIndex()).size() == 1)
+      builder.operandDim(1, 0, factors);
+  }
+  return builder.build();
+}
+
+ShardingRule IndexOp::getShardingRule() {
+  RuleBuilder builder = ruleBuilder(*this);
+  builder.linear(0);
+  ArrayRef<int64_t> at = getIndicesAt(), result = shapeOf(getResult());
+  int64_t rank = static_cast<int64_t>(shapeOf(getSelf()).size());
+  int64_t common = static_cast<int64_t>(result.size()) - (rank - static_cast<int64_t>(at.size()));
+  bool adjacent = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
+  int64_t first = adjacent ? at.front() : 0; // of the broadcast indices, in the result
+  auto factorsOf = [&](int64_t resultDim) {
+    DimFactors factors;
+    if (result[resultDim] != 1)
+      factors.push_back(builder.factor(result[resultDim]));
+    builder.resultDim(0, resultDim, factors);
+    return factors;
+  };
+  for (int64_t i = 0; i < common; ++i) {
+    DimFactors factors = factorsOf(first + i);
+    for (auto [operand, value] : llvm::enumerate(getIndices())) {
+      ArrayRef<int64_t> shape = shapeOf(value);
+      int64_t dim = i - (common - static_cast<int64_t>(shape.size()));
+      if (dim >= 0)
+        builder.operandDim(static_cast<unsigned>(operand) + 1, dim,
+                           shape[dim] == 1 ? DimFactors{} : factors);
+    }
+  }
+  int64_t resultDim = 0;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (resultDim == first)
+      resultDim += common;
+    if (llvm::is_contained(at, i))
+      lookUpIn(builder, *this, i);
+    else
+      builder.operandDim(0, i, factorsOf(resultDim++));
+  }
+  return builder.build();
+}
+
+} // namespace shardc::aten

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/host/HostCode.h"
+
+#include "dialects/exec/Exec.h"
+#include "lowering/host/Emission.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace llvm;
+
+namespace shardc::host {
+namespace {
+
+/// For the processor, and without what only programs need that throw or trap.
+void setTargetAttributes(Module &code, const target::Processor &processor) {
+  for (Function &function : code) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", processor.name);
+    function.addFnAttr("target-features", processor.features);
+    function.addFnAttr("prefer-vector-width", std::to_string(processor.vectorBits));
+    function.addFnAttr("frame-pointer", "none");
+    function.addFnAttr(Attribute::NoUnwind);
+  }
+}
+
+} // namespace
+
+Expected<target::ObjectCode> emitObject(Module &module, const target::Processor &processor) {
+  Expected<std::unique_ptr<TargetMachine>> created = target::createTargetMachine(processor);
+  if (!created)
+    return created.takeError();
+  TargetMachine &machine = **created;
+  setTargetAttributes(module, processor);
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  std::string message;
+  raw_string_ostream messageStream(message);
+  if (verifyModule(module, &messageStream))
+    return createStringError(inconvertibleErrorCode(), "invalid LLVM IR generated: " + message);
+
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = true;
+  tuning.LoopInterleaving = true;
+  PassBuilder builder(&machine, tuning);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3).run(module, modules);
+
+  target::ObjectCode object;
+  raw_svector_ostream stream(object);
+  legacy::PassManager emission;
+  if (machine.addPassesToEmitFile(emission, stream, nullptr, CodeGenFileType::ObjectFile))
+    return createStringError(inconvertibleErrorCode(),
+                             "this target of LLVM cannot emit object files");
+  emission.run(module);
+  return object;
+}
+
+Expected<target::ObjectCode> emitObject(mlir::ModuleOp lowered, const target::Processor &processor,
+                                        StringRef name) {
+  mlir::registerBuiltinDialectTranslation(*lowered.getContext());
+  mlir::registerLLVMDialectTranslation(*lowered.getContext());
+  LLVMContext context;
+  std::unique_ptr<Module> code = mlir::translateModuleToLLVMIR(lowered, context, name);
+  if (!code)
+    return createStringError(inconvertibleErrorCode(),
+                             "the lowered program could not be translated to LLVM IR");
+  for (Function &function : code->functions()) {
+    if (function.isDeclaration())
+      continue;
+    mlir::Operation *symbol = lowered.lookupSymbol(function.getName());
+    bool called = symbol && (symbol->hasAttr(exec::kEntryAttr) || symbol->hasAttr(exec::kPlanAttr));
+    if (called)
+      function.setVisibility(GlobalValue::HiddenVisibility);
+    else
+      function.setLinkage(GlobalValue::InternalLinkage);
+  }
+  if (GlobalVariable *table = code->getGlobalVariable(kCollectivesSymbol))
+    table->setVisibility(GlobalValue::HiddenVisibility);
+  return emitObject(*code, processor);
+}
+
+} // namespace shardc::host

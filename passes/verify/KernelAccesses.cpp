@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/verify/KernelAccesses.h"
+
+#include "dialects/exec/Exec.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+using namespace shardc;
+
+KernelAccesses::KernelAccesses(FunctionOpInterface kernel, SymbolTableCollection &symbols)
+    : symbols(symbols) {
+  for (BlockArgument argument : kernel.getArguments())
+    if (isa<MemRefType, LLVM::LLVMPointerType>(argument.getType()))
+      alias(argument, argument);
+  visitFunction(kernel, Fields());
+}
+
+ArrayRef<MemoryAccess> KernelAccesses::of(Value memory) const {
+  auto it = accesses.find(memory);
+  return it == accesses.end() ? ArrayRef<MemoryAccess>() : ArrayRef<MemoryAccess>(it->second);
+}
+
+void KernelAccesses::alias(Value value, Value memory) {
+  if (memory)
+    memoryOf[value] = memory;
+}
+
+void KernelAccesses::visitFunction(FunctionOpInterface function, const Fields &fields) {
+  function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op != function)
+      visit(op, fields);
+  });
+}
+
+/// The field of the struct at `base` to which `address` points: [base, field].
+static std::optional<std::pair<Value, int64_t>> fieldOf(Value address) {
+  auto at = address.getDefiningOp<LLVM::GEPOp>();
+  if (!at || !at.getDynamicIndices().empty() || at.getRawConstantIndices().size() != 2 ||
+      at.getRawConstantIndices()[0] != 0)
+    return std::nullopt;
+  return std::pair(at.getBase(), int64_t(at.getRawConstantIndices()[1]));
+}
+
+/// Ops that make another name for memory, and access none.
+bool KernelAccesses::visitMove(Operation *op, const Fields &fields) {
+  if (isa<memref::AllocOp, memref::AllocaOp, exec::ScratchOp>(op)) {
+    alias(op->getResult(0), op->getResult(0));
+    allocated.push_back(op->getResult(0));
+    return true;
+  }
+  if (auto view = dyn_cast<ViewLikeOpInterface>(op)) {
+    for (Value result : op->getResults())
+      if (isa<MemRefType, LLVM::LLVMPointerType>(result.getType()))
+        alias(result, memoryOf.lookup(view.getViewSource()));
+    return true;
+  }
+  if (isa<UnrealizedConversionCastOp, LLVM::InsertValueOp, LLVM::ExtractValueOp, LLVM::GEPOp,
+          LLVM::BitcastOp, LLVM::AddrSpaceCastOp>(op)) {
+    for (Value operand : op->getOperands())
+      if (Value memory = memoryOf.lookup(operand))
+        alias(op->getResult(0), memory);
+    return true;
+  }
+  if (auto store = dyn_cast<LLVM::StoreOp>(op))
+    if (Value memory = memoryOf.lookup(store.getValue())) {
+      auto field = fieldOf(store.getAddr());
+      if (field && field->first.getDefiningOp<LLVM::AllocaOp>())
+        packed[field->first][field->second] = memory;
+      else
+        opaque.push_back(op);
+      return true;
+    }
+  if (auto load = dyn_cast<LLVM::LoadOp>(op))
+    if (auto field = fieldOf(load.getAddr()); field && !memoryOf.contains(load.getAddr())) {
+      auto argument = dyn_cast<BlockArgument>(field->first);
+      if (argument && argument.getArgNumber() == 0)
+        if (auto it = fields.find(field->second); it != fields.end())
+          alias(load.getResult(), it->second);
+      return true;
+    }
+  if (auto branch = dyn_cast<BranchOpInterface>(op)) {
+    for (unsigned i = 0; i < op->getNumSuccessors(); ++i) {
+      SuccessorOperands operands = branch.getSuccessorOperands(i);
+      for (auto [argument, value] : llvm::zip(
+               op->getSuccessor(i)->getArguments().drop_front(operands.getProducedOperandCount()),
+               operands.getForwardedOperands()))
+        alias(argument, memoryOf.lookup(value));
+    }
+    return true;
+  }
+  return false;
+}
+
+void KernelAccesses::enter(Operation *callee, ValueRange arguments, const Fields &fields) {
+  auto function = dyn_cast_or_null<FunctionOpInterface>(callee);
+  if (!function || function.isExternal())
+    return;
+  for (auto [parameter, argument] : llvm::zip(function.getArguments(), arguments))
+    alias(parameter, memoryOf.lookup(argument));
+  visitFunction(function, fields);
+}
+
+/// Bodies of loops, and tasks that get their arguments through a struct.
+void KernelAccesses::visitCall(Operation *op) {
+  if (auto call = dyn_cast<exec::ParallelCallOp>(op))
+    return enter(symbols.lookupNearestSymbolFrom(op, call.getBodyAttr()), call.getArgs(), Fields());
+  auto call = cast<LLVM::CallOp>(op);
+  if (FlatSymbolRefAttr callee = call.getCalleeAttr()) {
+    Operation *function = symbols.lookupNearestSymbolFrom(op, callee);
+    bool isExternal = !function || cast<FunctionOpInterface>(function).isExternal();
+    if (isExternal &&
+        llvm::any_of(call.getArgOperands(), [&](Value value) { return memoryOf.contains(value); }))
+      opaque.push_back(op);
+    return enter(function, call.getArgOperands(), Fields());
+  }
+  Operation *task = nullptr;
+  Fields fields;
+  for (Value operand : call.getArgOperands()) {
+    if (auto address = operand.getDefiningOp<LLVM::AddressOfOp>())
+      if (Operation *target = symbols.lookupNearestSymbolFrom(op, address.getGlobalNameAttr());
+          isa_and_nonnull<LLVM::LLVMFuncOp>(target))
+        task = target;
+    if (auto it = packed.find(operand); it != packed.end())
+      fields = it->second;
+  }
+  if (task)
+    enter(task, ValueRange(), fields);
+}
+
+void KernelAccesses::visit(Operation *op, const Fields &fields) {
+  if (visitMove(op, fields))
+    return;
+  if (isa<exec::ParallelCallOp, LLVM::CallOp>(op))
+    return visitCall(op);
+  if (auto read = dyn_cast<bufferization::ToTensorOp>(op))
+    return access(op, memoryOf.lookup(read.getBuffer()), true, false);
+  if (auto write = dyn_cast<bufferization::MaterializeInDestinationOp>(op))
+    return access(op, memoryOf.lookup(write.getDest()), false, true);
+  if (auto check = dyn_cast<exec::CheckRangeOp>(op))
+    return access(op, memoryOf.lookup(check.getIndices()), true, false);
+  // What has a body says it with the ops in it; sizes are no contents.
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!effects) {
+    bool isOpaque = !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
+                    !op->hasTrait<OpTrait::IsTerminator>();
+    if (isOpaque &&
+        llvm::any_of(op->getOperands(), [&](Value value) { return memoryOf.contains(value); }))
+      opaque.push_back(op);
+    return;
+  }
+  llvm::SmallSetVector<Value, 4> touched;
+  for (Value operand : op->getOperands())
+    if (Value memory = memoryOf.lookup(operand))
+      touched.insert(memory);
+  SmallVector<MemoryEffects::EffectInstance> instances;
+  effects.getEffects(instances);
+  for (Value memory : touched) {
+    bool reads = false, writes = false;
+    for (const MemoryEffects::EffectInstance &instance : instances) {
+      if (!instance.getValue() || memoryOf.lookup(instance.getValue()) != memory)
+        continue;
+      reads |= isa<MemoryEffects::Read>(instance.getEffect());
+      writes |= isa<MemoryEffects::Write>(instance.getEffect());
+    }
+    access(op, memory, reads, writes);
+  }
+}
+
+void KernelAccesses::access(Operation *op, Value memory, bool reads, bool writes) {
+  if (!memory || (!reads && !writes))
+    return;
+  bool updates = writes && (reads || dependsOnReads(op, memory));
+  accesses[memory].push_back({op, reads, writes, updates});
+}
+
+bool KernelAccesses::dependsOnReads(Operation *op, Value memory) const {
+  llvm::SmallPtrSet<Operation *, 16> readers, seen;
+  for (const MemoryAccess &entry : of(memory))
+    if (entry.reads)
+      readers.insert(entry.op);
+  if (readers.empty())
+    return false;
+  SmallVector<Operation *> work{op};
+  while (!work.empty())
+    for (Value operand : work.pop_back_val()->getOperands())
+      if (Operation *definition = operand.getDefiningOp();
+          definition && seen.insert(definition).second) {
+        if (readers.contains(definition))
+          return true;
+        work.push_back(definition);
+      }
+  return false;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// planned: which ops its functions have, and views.
+
+#include "passes/verify/PlannedChecks.h"
+#include "passes/verify/StageChecks.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+enum class Role { Entry, Plan, Kernel };
+
+StringRef nameOf(Role role) {
+  switch (role) {
+  case Role::Entry:
+    return "an entry";
+  case Role::Plan:
+    return "a plan function";
+  case Role::Kernel:
+    return "a kernel";
+  }
+  return "";
+}
+
+/// Arithmetic on what a rank knows of itself and of the symbols of a run.
+bool isSizeOp(Operation *op) {
+  return op->getName().getDialectNamespace() == "arith" ||
+         isa<dist::ExtentOp, dist::AxisIndexOp, func::ReturnOp>(op);
+}
+
+bool belongsIn(Role role, Operation *op) {
+  switch (role) {
+  case Role::Entry:
+    return isSizeOp(op) ||
+           isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::AttentionOp, exec::CollectiveOp,
+               exec::StartOp, exec::WaitOp, memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
+  case Role::Plan:
+    return isSizeOp(op) || isa<exec::SetOffsetOp, exec::SetArenaBytesOp>(op);
+  case Role::Kernel: {
+    static constexpr StringLiteral dialects[] = {"aten",   "arith",  "math",
+                                                 "linalg", "tensor", "bufferization"};
+    return llvm::is_contained(dialects, op->getName().getDialectNamespace()) ||
+           isa<func::ReturnOp, UnrealizedConversionCastOp, exec::CheckRangeOp>(op);
+  }
+  }
+  return false;
+}
+
+class PlannedChecker {
+public:
+  PlannedChecker(ModuleOp module, Violations &violations, StageStatistics &statistics)
+      : module(module), known(module), violations(violations), statistics(statistics) {}
+
+  void run();
+
+private:
+  void checkFunction(func::FuncOp function);
+  void checkEntry(func::FuncOp entry);
+  void checkView(memref::ReinterpretCastOp view);
+
+  ModuleOp module;
+  PlannedModule known;
+  Violations &violations;
+  StageStatistics &statistics;
+};
+
+void PlannedChecker::checkView(memref::ReinterpretCastOp view) {
+  if (view.getSource().getDefiningOp<ViewLikeOpInterface>())
+    return violations.add(view, "is a view of a view: it must be one of the buffer itself");
+  auto buffer = cast<MemRefType>(view.getSource().getType());
+  MemRefType type = view.getType();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!buffer.hasStaticShape() || !type.hasStaticShape() ||
+      failed(type.getStridesAndOffset(strides, offset)) || ShapedType::isDynamic(offset) ||
+      llvm::any_of(strides, ShapedType::isDynamic)) {
+    ++statistics.unproven;
+    return;
+  }
+  if (type.getNumElements() == 0)
+    return;
+  int64_t first = offset, last = offset;
+  for (auto [stride, size] : llvm::zip_equal(strides, type.getShape()))
+    (stride < 0 ? first : last) += stride * (size - 1);
+  if (first < 0 || last >= buffer.getNumElements())
+    violations.add(view, "reaches outside of its buffer: elements " + Twine(first) + " to " +
+                             Twine(last) + " of " + Twine(buffer.getNumElements()));
+}
+
+void PlannedChecker::checkEntry(func::FuncOp entry) {
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
+    if (!isa<MemRefType>(entry.getArgumentTypes()[i]))
+      violations.add(entry, "has an argument that is no memory: argument " + Twine(i));
+    else if (!entry.getArgAttr(i, exec::kArgumentAttr))
+      violations.add(entry,
+                     "does not say what argument " + Twine(i) + " is: it has no 'exec.argument'");
+  }
+  if (entry.getNumResults() != 0)
+    violations.add(entry, "returns values: the results of an entry are arguments");
+  for (auto view : entry.getBody().front().getOps<memref::ReinterpretCastOp>())
+    checkView(view);
+  checkArena(entry, known, violations);
+  FlightStatistics flights;
+  checkFlights(entry, known, violations, flights);
+  statistics.unproven += flights.unproven;
+}
+
+void PlannedChecker::checkFunction(func::FuncOp function) {
+  std::optional<Role> role;
+  if (function->hasAttr(exec::kEntryAttr))
+    role = Role::Entry;
+  else if (function->hasAttr(exec::kKernelAttr))
+    role = Role::Kernel;
+  else if (function->hasAttrOfType<UnitAttr>(exec::kPlanAttr))
+    role = Role::Plan;
+  if (!role)
+    return violations.add(function, "is neither an entry, a kernel nor a plan function");
+  if (function.isExternal())
+    return violations.add(function, "has no body");
+  bool isStraight = function.getBody().hasOneBlock();
+  if (!isStraight)
+    violations.add(function, "has several blocks: " + nameOf(*role) + " is straight-line code");
+  bool sound = isStraight;
+  function.getBody().walk([&](Operation *op) {
+    ++statistics.ops;
+    if (belongsIn(*role, op))
+      return;
+    violations.add(op, "does not belong in " + nameOf(*role) + " of the stage \"planned\"");
+    sound = false;
+  });
+  if (sound && *role == Role::Entry)
+    checkEntry(function);
+}
+
+void PlannedChecker::run() {
+  for (Operation &op : *module.getBody()) {
+    ++statistics.ops;
+    if (auto function = dyn_cast<func::FuncOp>(op))
+      checkFunction(function);
+    else if (!isa<memref::GlobalOp>(op))
+      violations.add(&op, "is no op of the stage \"planned\"");
+  }
+}
+
+} // namespace
+
+void shardc::checkPlanned(ModuleOp module, Violations &violations, StageStatistics &statistics) {
+  PlannedChecker(module, violations, statistics).run();
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// exec-verify-kernels: what a kernel promises about memory holds in whatever form its body has.
+
+#include "passes/verify/Passes.h"
+
+#include "dialects/exec/Exec.h"
+#include "passes/verify/KernelAccesses.h"
+#include "passes/verify/Violations.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_VERIFYKERNELS
+#include "passes/verify/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+bool isMemory(Type type) { return isa<MemRefType, LLVM::LLVMPointerType>(type); }
+
+class KernelVerifier {
+public:
+  KernelVerifier(FunctionOpInterface kernel, SymbolTableCollection &symbols, Violations &violations)
+      : kernel(kernel), accesses(kernel, symbols), violations(violations) {}
+
+  void verify();
+
+private:
+  void add(Location place, const Twine &what) {
+    violations.add(place, "kernel '" + kernel.getName() + "' " + what);
+  }
+  void checkDestination(unsigned number, ArrayRef<MemoryAccess> list);
+  void checkIterations(exec::ParallelOp loop);
+  bool isItsOwn(const MemoryAccess &access, Value memory, const DenseSet<Value> &varying);
+
+  FunctionOpInterface kernel;
+  KernelAccesses accesses;
+  Violations &violations;
+};
+
+void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> list) {
+  std::string argument = ("argument " + Twine(number)).str();
+  const MemoryAccess *first = nullptr;
+  for (const MemoryAccess &access : list) {
+    if (!first && access.reads)
+      return add(access.op->getLoc(),
+                 "reads " + argument + ", a destination, before it is written");
+    if (!access.writes || access.updates)
+      continue;
+    if (first)
+      return add(access.op->getLoc(),
+                 "writes " + argument + " twice: every destination is written exactly once");
+    first = &access;
+  }
+  if (!first)
+    add(kernel.getLoc(),
+        "never writes " + argument + ": every destination is written exactly once");
+}
+
+/// Whether each iteration writes another part of `memory`, as far as the operands say.
+bool KernelVerifier::isItsOwn(const MemoryAccess &access, Value memory,
+                              const DenseSet<Value> &varying) {
+  return llvm::any_of(access.op->getOperands(), [&](Value operand) {
+    bool isPlace = operand.getType().isIndex() || accesses.memoryBehind(operand) == memory;
+    return isPlace && varying.contains(operand);
+  });
+}
+
+/// Iterations run on several threads: what they share they may only read.
+void KernelVerifier::checkIterations(exec::ParallelOp loop) {
+  if (std::optional<int64_t> count = getConstantIntValue(loop.getCount()); count && *count <= 1)
+    return;
+  DenseSet<Value> varying{loop.getInductionVariable()};
+  llvm::SmallPtrSet<Operation *, 32> inside;
+  loop.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    inside.insert(op);
+    if (llvm::none_of(op->getOperands(), [&](Value value) { return varying.contains(value); }))
+      return;
+    varying.insert(op->result_begin(), op->result_end());
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        varying.insert(argument);
+  });
+  SmallVector<Value> shared(kernel.getArguments());
+  llvm::copy_if(accesses.buffers(), std::back_inserter(shared),
+                [&](Value buffer) { return !inside.contains(buffer.getDefiningOp()); });
+  for (Value memory : shared)
+    for (const MemoryAccess &access : accesses.of(memory))
+      if (access.writes && inside.contains(access.op) && !isItsOwn(access, memory, varying))
+        add(access.op->getLoc(), "writes one place in all iterations of a parallel loop");
+}
+
+void KernelVerifier::verify() {
+  auto writes = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr);
+  if (!writes)
+    return add(kernel.getLoc(),
+               "does not say with '" + exec::kWritesAttr + "' which arguments it writes");
+  llvm::SmallDenseSet<int64_t> destinations;
+  for (int64_t number : writes.asArrayRef()) {
+    if (number < 0 || number >= kernel.getNumArguments() ||
+        !isMemory(kernel.getArgumentTypes()[number])) {
+      add(kernel.getLoc(), "has no memory as argument " + Twine(number) + ", which '" +
+                               exec::kWritesAttr + "' names");
+      continue;
+    }
+    destinations.insert(number);
+  }
+  for (Operation *op : accesses.unknown())
+    add(op->getLoc(), "hands memory to '" + op->getName().getStringRef() +
+                          "', which does not say what it does with it");
+  for (BlockArgument argument : kernel.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    ArrayRef<MemoryAccess> list = accesses.of(argument);
+    if (destinations.contains(number)) {
+      checkDestination(number, list);
+      continue;
+    }
+    for (const MemoryAccess &access : list)
+      if (access.writes)
+        add(access.op->getLoc(), "writes argument " + Twine(number) + ", which is no destination");
+  }
+  kernel->walk([&](exec::ParallelOp loop) { checkIterations(loop); });
+  for (Value buffer : accesses.buffers())
+    if (ArrayRef<MemoryAccess> list = accesses.of(buffer); !list.empty() && list.front().reads)
+      add(list.front().op->getLoc(), "reads a buffer of its own before it is written");
+}
+
+struct VerifyKernels : shardc::impl::VerifyKernelsBase<VerifyKernels> {
+  void runOnOperation() override {
+    SymbolTableCollection symbols;
+    Violations violations;
+    for (auto function : getOperation().getOps<FunctionOpInterface>()) {
+      // Before it has memory, a kernel returns its results.
+      if (!function->hasAttr(exec::kKernelAttr) || function.isExternal() ||
+          (!function->hasAttr(exec::kWritesAttr) &&
+           llvm::none_of(function.getArgumentTypes(), isMemory)))
+        continue;
+      KernelVerifier(function, symbols, violations).verify();
+      ++kernels;
+    }
+    if (failed(violations.report()))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random PyTorch programs (program_source.py), compiled with random shardings over several meshes, against PyTorch. Many
+programs are one model, so that a program costs a fraction of a second. By hand:
+
+    python test/e2e/random_programs.py --count 2000            # seeds 0 to 1999
+    python test/e2e/random_programs.py --seed 1234 --count 1   # one program, alone
+    python test/e2e/random_programs.py --seed 1234 --show      # its text, and how it is sharded
+
+A program that differs is made smaller before it is printed.
+"""
+import argparse
+import copy
+import dataclasses
+import json
+import pathlib
+import random
+import re
+import sys
+import tempfile
+import warnings
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from conftest import ROOT, run, tool
+from plans import places
+from program_source import FLOAT, Source, evaluate, tensor, write_program
+
+sys.path.insert(0, str(ROOT / "tools/export"))
+import shardc_export  # noqa: E402
+
+# Sizes are small and odd: many shards are uneven, and some ranks have none of a tensor.
+MESHES = ("r=1", "tp=2", "tp=3", "dp=2,tp=2", "dp=2,tp=3", "tp=5")
+TOLERANCE = 2e-4  # of the largest number of an output, or of 1
+
+
+@dataclasses.dataclass
+class Program:
+    """A source, its tensors, PyTorch's outputs, and where its inputs and weights are."""
+    seed: int
+    source: Source
+    inputs: dict
+    weights: dict
+    wants: list
+    shardings: dict  # by input or weight: {axis: dim}
+
+    def place(self, prefix):
+        return places(*(f"{'input' if name in self.inputs else 'param'}:{prefix}{name}="
+                        + ",".join(f"{axis}:S({dim})" for axis, dim in axes.items())
+                        for name, axes in self.shardings.items() if axes))
+
+    def text(self, mesh):
+        declared = "\n".join(f"# {name}: {list(t.shape)} {t.dtype}  {self.shardings.get(name) or ''}"
+                             for name, t in {**self.inputs, **self.weights}.items())
+        return f"# seed {self.seed}, mesh {mesh}\n{declared}\n{self.source.text()}"
+
+
+def axes_of(mesh):
+    return [axis.split("=")[0] for axis in mesh.split(",")]
+
+
+def mesh_of(seed):
+    """All programs of one batch have one mesh; alone, a program has that of its batch."""
+    return random.Random(seed // BATCH).choice(MESHES)
+
+
+BATCH = 40
+
+
+def execute(source, inputs, weights):
+    """What PyTorch computes, line by line."""
+    variables = {**inputs, "self": type("Weights", (), weights)}
+    for line in source.lines:
+        result = evaluate(line.text, variables)
+        results = [result] if isinstance(result, torch.Tensor) else list(result)
+        for name, value in zip(line.names, results):
+            variables[name.rstrip(",")] = value
+    return [variables[name].detach().clone() for name in source.returned]
+
+
+def is_close(got, want):
+    if got.shape != want.shape:
+        return False
+    if not want.dtype.is_floating_point:
+        return bool((got == want).all())
+    scale = max(1.0, float(want.abs().max())) if want.numel() else 1.0
+    return bool(((got.double() - want.double()).abs() <= TOLERANCE * scale).all())
+
+
+def is_steady(source, inputs, weights, wants):
+    """Whether rounding decides nothing: in double precision, and with weights and inputs that are a little different, the
+    answer is nearly the same. A comparison of what is equal but for rounding has no right answer."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        wide = [{n: t.double() if t.dtype == FLOAT else t for n, t in group.items()} for group in (inputs, weights)]
+        try:
+            exact = execute(source, *wide)
+        except RuntimeError:
+            return False
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return all(is_close(a.to(b.dtype), b) and (a.dtype == b.dtype or b.dtype == FLOAT) for a, b in zip(exact, wants))
+
+
+def make(seed, mesh):
+    """The program of a seed, or nothing if its answer is not a steady one."""
+    source = write_program(seed)
+    generator = torch.Generator().manual_seed(seed)
+    inputs, weights = ({n: tensor(s, t, generator) for n, (s, t) in group.items()} for group in (source.inputs, source.weights))
+    used = {name for line in source.lines for name in weights if f"self.{name}" in line.text}
+    weights = {n: t for n, t in weights.items() if n in used}
+    try:
+        wants = execute(source, inputs, weights)
+    except (RuntimeError, IndexError):  # other numbers than those it was written with
+        return None
+    if any(not bool(w.isfinite().all()) for w in wants if w.dtype.is_floating_point):
+        return None
+    if not is_steady(source, inputs, weights, wants):
+        return None
+    chosen = random.Random(seed)
+    shardings = {}
+    for name, t in {**inputs, **weights}.items():
+        shardings[name] = {axis: chosen.randrange(t.dim()) for axis in axes_of(mesh) if t.dim() and chosen.random() < 0.6}
+    return Program(seed, source, inputs, weights, wants, shardings)
+
+
+def module_of(programs):
+    """One module whose forward is all programs, each with names of its own."""
+    takes, body, returned = [], [], []
+    for i, program in enumerate(programs):
+        takes += [f"p{i}_{name}" for name in program.inputs]
+        arguments = ", ".join(["self", *(f"p{i}_{name}" for name in program.inputs)])
+        returned.append(f"*Batch.program{i}({arguments})")
+        text = re.sub(r"\bself\.(w\d+)", rf"self.p{i}_\1", program.source.body())
+        body.append(f"    def program{i}({', '.join(['self', *program.inputs])}):\n{text}\n")
+    text = ("import torch\nimport torch.nn.functional as F\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
+            + f"\n    def forward({', '.join(['self', *takes])}):\n        return ({', '.join(returned)},)\n")
+    return text
+
+
+def outcome(programs, mesh, folder):
+    """Compiles and runs programs together. What went wrong, by index; -1 if all of them failed together."""
+    text = module_of(programs)
+    (folder / "batch.py").write_text(text)
+    space = {}
+    exec(compile(text, str(folder / "batch.py"), "exec"), space)  # noqa: S102 (our own text)
+    module = space["Batch"]()
+    for i, program in enumerate(programs):
+        for name, value in program.weights.items():
+            module.register_parameter(f"p{i}_{name}", torch.nn.Parameter(value.clone(), requires_grad=False))
+    inputs = {f"p{i}_{name}": value for i, program in enumerate(programs) for name, value in program.inputs.items()}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exported = shardc_export.export(module, tuple(inputs.values()))
+    except Exception as error:  # noqa: BLE001 (PyTorch's own, of any kind)
+        return {-1: f"export: {str(error)[:400]}"}
+    torch.export.save(exported, folder / "model.pt2")
+    save_file({n: t.contiguous() for n, t in inputs.items()}, folder / "in.safetensors")
+    plan = [option for i, program in enumerate(programs) for option in program.place(f"p{i}_")]
+    done = run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, *plan, "-o", folder / "model.so", check=False)
+    if done.returncode:
+        return {-1: f"compile: {done.stderr[-2000:]}"}
+    done = run(tool("shard-run"), folder / "model.so", "--weights", folder / "model.pt2", "--inputs", folder / "in.safetensors",
+               "--outputs", folder / "out.safetensors", "--timeout", 60, "--threads", 1, check=False)
+    if done.returncode:
+        return {-1: f"run: {done.stderr[-2000:]}"}
+    got = load_file(folder / "out.safetensors")
+    manifest = json.loads(run(tool("shard-run"), folder / "model.so", "--manifest").stdout)
+    names = iter([o["name"] for o in manifest["entries"][0]["outputs"] if o["kind"] == "user"])
+    problems = {}
+    for i, program in enumerate(programs):
+        for number, want in enumerate(program.wants):
+            value = got[next(names)]
+            if value.dtype != want.dtype or not is_close(value, want):
+                problems.setdefault(i, f"output {number} ({program.source.returned[number]}):\n got  "
+                                       f"{value.flatten()[:8].tolist()}\n want {want.flatten()[:8].tolist()}")
+    return problems
+
+
+def refused(problem):
+    """What the compiler says it cannot do is no wrong answer."""
+    return problem.startswith("export:") or ("compile:" in problem and any(
+        text in problem for text in ("not supported", "cannot be lowered", "unsupported", "is not known")))
+
+
+def smaller(program):
+    """Programs with less in them."""
+    source = program.source
+    if len(source.returned) > 1:
+        for i in range(len(source.returned)):
+            yield dataclasses.replace(program, source=dataclasses.replace(source, returned=[source.returned[i]]))
+    needed = set(source.returned)
+    kept = []
+    for line in reversed(source.lines):
+        if needed & {n.rstrip(",") for n in line.names}:
+            kept.insert(0, line)
+            needed |= set(line.inputs)
+    if len(kept) < len(source.lines):
+        yield dataclasses.replace(program, source=dataclasses.replace(source, lines=kept))
+    for name, axes in program.shardings.items():
+        for axis in axes:
+            fewer = {**program.shardings, name: {a: d for a, d in axes.items() if a != axis}}
+            yield dataclasses.replace(program, shardings=fewer)
+    # A line becomes an input.
+    for at, line in enumerate(source.lines):
+        if len(line.names) == 1 and not line.names[0].endswith(","):
+            yield with_input(program, at, line)
+
+
+def with_input(program, at, line):
+    variables = {**program.inputs, "self": type("Weights", (), program.weights)}
+    for before in program.source.lines[:at + 1]:
+        result = evaluate(before.text, variables)
+        for name, value in zip(before.names, [result] if isinstance(result, torch.Tensor) else result):
+            variables[name.rstrip(",")] = value
+    value = variables[line.names[0]].contiguous()
+    lines = program.source.lines[:at] + program.source.lines[at + 1:]
+    inputs = {**program.inputs, line.names[0]: value}
+    declared = {**program.source.inputs, line.names[0]: (list(value.shape), value.dtype)}
+    return dataclasses.replace(program, inputs=inputs, source=dataclasses.replace(program.source, lines=lines, inputs=declared))
+
+
+def without_unused(program):
+    text = program.source.body()
+    inputs = {n: t for n, t in program.inputs.items() if n in text} or program.inputs
+    weights = {n: t for n, t in program.weights.items() if f"self.{n}" in text}
+    wants = execute(program.source, inputs, weights)
+    return dataclasses.replace(program, inputs=inputs, weights=weights, wants=wants,
+                               source=dataclasses.replace(program.source, inputs={n: program.source.inputs[n] for n in inputs}),
+                               shardings={n: a for n, a in program.shardings.items() if n in inputs or n in weights})
+
+
+def shrink(program, mesh, folder, problem):
+    """The smallest program with a problem that is found by taking one thing away at a time."""
+    kind, found = problem.split(":")[0], True
+    while found:
+        found = False
+        for candidate in smaller(program):
+            candidate = without_unused(candidate)
+            now = outcome([candidate], mesh, folder)
+            text = next(iter(now.values()), "")
+            if now and not refused(text) and (text.split(":")[0] == kind or kind.startswith("output") and text.startswith("output")):
+                program, problem, found = candidate, text, True
+                break
+    return program, problem
+
+
+def find_refused(programs, mesh, folder, problem):
+    """Which of several programs fail, by halves."""
+    if len(programs) == 1:
+        return [(programs[0], problem)]
+    found = []
+    for half in (programs[:len(programs) // 2], programs[len(programs) // 2:]):
+        now = outcome(half, mesh, folder)
+        if -1 in now:
+            found += find_refused(half, mesh, folder, now[-1])
+        else:
+            found += [(half[i], text) for i, text in now.items()]
+    return found
+
+
+def check(seeds, folder, log=print):
+    """Runs the programs of these seeds, batch by batch. Returns how many ran, how many were refused, and the failures."""
+    ran, declined, failures = 0, [], []
+    batches = {}
+    for seed in seeds:
+        batches.setdefault(seed // BATCH, []).append(seed)
+    for number, batch in batches.items():
+        mesh = mesh_of(batch[0])
+        programs = [p for p in (make(seed, mesh) for seed in batch) if p]
+        now = outcome(programs, mesh, folder) if programs else {}
+        bad = find_refused(programs, mesh, folder, now[-1]) if -1 in now else [(programs[i], t) for i, t in now.items()]
+        ran += len(programs)
+        for program, problem in bad:
+            if refused(problem):
+                declined.append((program.seed, problem))
+                ran -= 1
+            else:
+                failures.append((program, mesh, problem))
+        log(f"seeds {batch[0]} to {batch[-1]} on {mesh}: {len(programs)} programs, {len(bad)} refused or wrong")
+    return ran, declined, failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=2000, help="seeds to try (default 2000)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--show", action="store_true", help="print the program of --seed and do nothing else")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the files of the last batch")
+    options = parser.parse_args()
+    if options.show:
+        program = make(options.seed, mesh_of(options.seed))
+        return print(program.text(mesh_of(options.seed)) if program else "the answer of this program is not a steady one")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or pathlib.Path(temporary)
+        folder.mkdir(exist_ok=True)
+        ran, declined, failures = check(range(options.seed, options.seed + options.count), folder,
+                                        lambda text: print(text, flush=True))
+        for seed, problem in declined:
+            print(f"seed {seed} was refused: {problem.strip()[-300:]}")
+        for program, mesh, problem in failures:
+            program, problem = shrink(copy.deepcopy(program), mesh, folder, problem)
+            print(f"\n{program.text(mesh)}# {problem}\n# again: python test/e2e/random_programs.py --seed {program.seed} --count 1")
+    print(f"{ran} programs agree with PyTorch, {len(declined)} were refused, {len(failures)} are wrong"
+          if not failures else f"{len(failures)} of {ran} programs are wrong, {len(declined)} were refused")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

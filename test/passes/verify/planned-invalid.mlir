@@ -1,0 +1,71 @@
+// RUN: shard-opt %s --split-input-file --verify-diagnostics --dist-verify-stage=planned
+//
+// Ops and functions that the stage does not have.
+
+// expected-error@+1 {{'func.func' is neither an entry, a kernel nor a plan function}}
+func.func @f() {
+  return
+}
+
+// -----
+// expected-error@+1 {{'func.func' has no body}}
+func.func private @f() attributes {exec.kernel}
+
+// -----
+// expected-error@+1 {{'func.func' has several blocks: an entry is straight-line code}}
+func.func @f() attributes {exec.entry} {
+  // expected-error@+1 {{'cf.br' does not belong in an entry of the stage "planned"}}
+  cf.br ^next
+^next:
+  return
+}
+
+// -----
+// expected-error@+1 {{'func.func' has an argument that is no memory: argument 0}}
+func.func @f(%x: index) attributes {exec.entry} {
+  return
+}
+
+// -----
+// expected-error@+1 {{'func.func' does not say what argument 0 is: it has no 'exec.argument'}}
+func.func @f(%x: memref<4xf32>) attributes {exec.entry} {
+  return
+}
+
+// -----
+// expected-error@+1 {{'func.func' returns values: the results of an entry are arguments}}
+func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<input>}) -> memref<4xf32> attributes {exec.entry} {
+  return %x : memref<4xf32>
+}
+
+// -----
+// expected-error@+1 {{'llvm.func' is no op of the stage "planned"}}
+llvm.func @f()
+
+// -----
+// Tensors are for kernels, memory on its own account and launches for entries.
+func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<input>}) attributes {exec.entry} {
+  // expected-error@+1 {{'bufferization.to_tensor' does not belong in an entry of the stage "planned"}}
+  %0 = bufferization.to_tensor %x restrict : memref<4xf32> to tensor<4xf32>
+  // expected-error@+1 {{'aten.relu' does not belong in an entry of the stage "planned"}}
+  %1 = aten.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'memref.alloc' does not belong in an entry of the stage "planned"}}
+  %2 = memref.alloc() : memref<4xf32>
+  return
+}
+func.func private @k(%x: memref<4xf32>, %n: index) attributes {exec.kernel} {
+  // expected-error@+1 {{'exec.launch' does not belong in a kernel of the stage "planned"}}
+  exec.launch @k(%x, %n) : memref<4xf32>, index
+  // expected-error@+1 {{'exec.alloc' does not belong in a kernel of the stage "planned"}}
+  %0 = exec.alloc at 0 : memref<4xf32>
+  // expected-error@+1 {{'scf.for' does not belong in a kernel of the stage "planned"}}
+  scf.for %i = %n to %n step %n {
+    // expected-error@-1 {{'scf.yield' does not belong in a kernel of the stage "planned"}}
+  }
+  return
+}
+func.func private @p() attributes {exec.plan} {
+  // expected-error@+1 {{'exec.alloc' does not belong in a plan function of the stage "planned"}}
+  %0 = exec.alloc at 0 : memref<4xf32>
+  return
+}
