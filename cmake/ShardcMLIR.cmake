@@ -13,11 +13,12 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 set(SHARDC_MLIR_INCLUDES ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-# -O1 in release builds: passes spend their time in LLVM's libraries, and a quarter less is spent on
-# compiling them. IR-free cores and the runtime keep -O3.
+# Passes are compiled with -O1 in release builds: they spend their time in LLVM's libraries, and compiling them takes
+# a quarter less time. IR-free cores and the runtime keep -O3.
 set(SHARDC_MLIR_FLAGS -fno-rtti -fno-exceptions ${SHARDC_WARNINGS} $<$<CONFIG:Release>:-O1>)
 
-# The one precompiled header. Every MLIR target reuses it; without it all includes must still be honest.
+# This is the one precompiled header, which every MLIR target reuses. A file must still include all that it uses, so that it
+# compiles without the header too.
 if(SHARDC_PCH)
   add_library(ShardcPch STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
   target_include_directories(ShardcPch SYSTEM PUBLIC ${SHARDC_MLIR_INCLUDES})
@@ -64,7 +65,7 @@ function(shardc_add_tool name)
 endfunction()
 
 # shardc_add_mlir_unit_test(NAME SOURCES... [DEPS targets...])
-# As shardc_add_unit_test, for tests that make IR.
+# Does the same as shardc_add_unit_test, for tests that make IR.
 function(shardc_add_mlir_unit_test name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   shardc_add_tool(${name} ${ARG_UNPARSED_ARGUMENTS} DEPS ${ARG_DEPS})

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Targets that do not need LLVM.
 
-# GCC 12 reports overlaps inside std::string that are not there (GCC bug 105329).
+# GCC 12 warns of overlaps inside std::string that do not exist (GCC bug 105329).
 set(SHARDC_WARNINGS -Wall -Wextra -Werror=return-type -Wno-unused-parameter
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
 # shardc_add_core(NAME SOURCES... [DEPS targets...])
-# A static library without LLVM or IR: plain C++20 over value types.
+# Adds a static library without LLVM or IR: plain C++20 over value types.
 function(shardc_add_core name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
-  # In sections: the runtime takes in what it uses of a core, and no more.
+  # Each function has a section of its own, so that the runtime links only those functions of a core that it uses.
   target_compile_options(${name} PRIVATE ${SHARDC_WARNINGS} -ffunction-sections -fdata-sections)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# One precompiled header for unit tests that need no LLVM: gtest takes longer to parse than most tests.
-# -fPIC also for executables, since such a header fits only one of -fPIC and -fPIE.
+# Unit tests that need no LLVM share a precompiled header, because gtest takes longer to parse than most tests.
+# Executables are compiled with -fPIC too, since such a header fits only one of -fPIC and -fPIE.
 function(shardc_test_settings name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_options(${name} PRIVATE ${SHARDC_WARNINGS})
@@ -39,7 +39,7 @@ function(shardc_test_settings name)
 endfunction()
 
 # shardc_add_unit_test(NAME SOURCES... [DEPS targets...])
-# A gtest binary in build/test/unit; scripts/test.sh runs every one of them.
+# Adds a gtest binary in build/test/unit; scripts/test.sh runs every binary there.
 function(shardc_add_unit_test name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})

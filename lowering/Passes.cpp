@@ -3,7 +3,7 @@
 #include "lowering/Passes.h"
 
 #include "dialects/exec/Exec.h"
-#include "lowering/artifact/Compile.h"
+#include "lowering/artifact/Passes.h"
 #include "lowering/cpu/CpuTarget.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/host/Passes.h"
@@ -29,7 +29,7 @@ void shardc::registerLoweringPasses() {
   host::registerShardcHostPasses();
   cpu::registerShardcCpuPasses();
   cpu::registerPipelines();
-  registerLowerPipeline();
+  artifact::registerShardcArtifactPasses();
 }
 
 void shardc::registerLoweringDialects(mlir::DialectRegistry &registry) {

@@ -13,12 +13,9 @@
 void shardc::registerAllPasses() {
   aten::registerAtenPasses();
   registerPlacementPasses();
-  registerPlacePipeline();
   registerSpecializePasses();
   registerVerifyPasses();
   registerRedistributePasses();
   registerLocalizePasses();
-  registerLocalizePipeline();
   registerCollectivesPasses();
-  registerOptimizeCollectivesPipeline();
 }

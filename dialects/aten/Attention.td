@@ -6,10 +6,10 @@ include "dialects/aten/AtenBase.td"
 
 def Aten_ScaledDotProductAttentionOp : Aten_Op<"scaled_dot_product_attention",
     [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
-  let summary = "softmax(query key^T * scale + mask) value";
+  let summary = "Computes attention: softmax(query key^T * scale + mask) value";
   let description = [{
     query is `[..., heads, L, E]`, key `[..., heads, S, E]`, value `[..., heads, S, Ev]`. The mask is
-    broadcast to `[..., heads, L, S]`: bool (true takes part) or added to the scores. `is_causal` lets
+    broadcast to `[..., heads, L, S]`. It is bool (keys where it is true take part) or is added to the scores. `is_causal` lets
     query i see keys j <= i. `scale` is 1/sqrt(E) unless given. `enable_gqa` repeats each head of key
     and value heads(query) / heads(key) times.
   }];

@@ -15,7 +15,7 @@ class Aten_ContractionOp<string mnemonic, list<Trait> traits = []>
 }
 
 def Aten_LinearOp : Aten_ContractionOp<"linear"> {
-  let summary = "input times the transpose of weight, plus bias";
+  let summary = "Computes input times the transpose of weight, plus bias";
   let description = [{
     `result[..., n] = sum_k input[..., k] * weight[n, k] + bias[n]`. A weight of one dim gives a result
     without the last dim.
@@ -25,32 +25,32 @@ def Aten_LinearOp : Aten_ContractionOp<"linear"> {
 }
 
 def Aten_MatmulOp : Aten_ContractionOp<"matmul", [LocalizableOpInterface]> {
-  let summary = "Matrix product with broadcast batch dims; vectors as in PyTorch";
+  let summary = "Computes the matrix product with broadcast batch dims, for vectors as in PyTorch";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other);
   let shardBy = "matmulRule(op)";
 }
 
 def Aten_MmOp : Aten_ContractionOp<"mm", [LocalizableOpInterface]> {
-  let summary = "Matrix product: [m, k] by [k, n]";
+  let summary = "Computes the matrix product of [m, k] and [k, n]";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
   let shardBy = "productRule(op)";
 }
 
 def Aten_BmmOp : Aten_ContractionOp<"bmm", [LocalizableOpInterface]> {
-  let summary = "Batch of matrix products: [b, m, k] by [b, k, n]";
+  let summary = "Computes a batch of matrix products, of [b, m, k] and [b, k, n]";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat2);
   let shardBy = "productRule(op)";
 }
 
 def Aten_AddmmOp : Aten_ContractionOp<"addmm"> {
-  let summary = "beta * self + alpha * mat1 mat2; self is broadcast";
+  let summary = "Computes beta * self + alpha * mat1 mat2, where self is broadcast";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$mat1, Aten_Tensor:$mat2,
                        DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
   let shardBy = "sumWithProductRule(op)";
 }
 
 def Aten_BaddbmmOp : Aten_ContractionOp<"baddbmm"> {
-  let summary = "beta * self + alpha * batch1 batch2; self is broadcast";
+  let summary = "Computes beta * self + alpha * batch1 batch2, where self is broadcast";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$batch1, Aten_Tensor:$batch2,
                        DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
   let shardBy = "sumWithProductRule(op)";

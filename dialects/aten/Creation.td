@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops that make tensors out of nothing, or out of sizes.
+// Ops that make tensors without tensor operands, and the size of a dim.
 #ifndef SHARDC_DIALECTS_ATEN_CREATION_TD
 #define SHARDC_DIALECTS_ATEN_CREATION_TD
 
 include "dialects/aten/AtenBase.td"
 
 def Aten_ConstantOp : Aten_Op<"constant", [ConstantLike]> {
-  let summary = "A tensor of known elements";
+  let summary = "Makes a tensor of known elements";
   let description = [{
-    Small tensors and splats only: parameters, buffers and big constants are arguments of the function.
+    The op is for small tensors and splats only: parameters, buffers and big constants are arguments of the function.
     The value's type has no encoding; the result's may have one, and is printed then:
 
     ```mlir
@@ -33,9 +33,10 @@ def Aten_ConstantOp : Aten_Op<"constant", [ConstantLike]> {
 }
 
 def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
-  let summary = "start, start + step, ... before end (before or after, by the sign of step)";
+  let summary = "Makes a vector of start, start + step, ... up to end, which is not included";
   let description = [{
-    Of integers; cast to `dtype`. An arange of floats is one of integers, times a step, plus a start.
+    The numbers are integers, which are cast to `dtype`; they decrease where `step` is negative. An importer turns an arange of
+    floats into one of integers, times a step, plus a start.
 
     ```mlir
     %p = aten.arange [0 : %n : 1] i64 : tensor<?xi64>
@@ -57,7 +58,7 @@ def Aten_ArangeOp : Aten_Op<"arange", [AttrSizedOperandSegments]> {
 def Aten_Size : Type<Index.predicate, "index", "::mlir::IndexType">;
 
 def Aten_SymSizeOp : Aten_Op<"sym_size"> {
-  let summary = "Size of a dim";
+  let summary = "Returns the size of a dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim);
   let results = (outs Aten_Size:$result);
   let assemblyFormat = "$self `dim` $dim attr-dict `:` functional-type(operands, results)";

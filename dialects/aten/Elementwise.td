@@ -21,7 +21,7 @@ class Aten_ElementwiseOp<string mnemonic, list<Trait> traits = []>
 
 class Aten_UnaryOp<string mnemonic, string formula, string rule = "inferPromoted",
                    Type type = Aten_Tensor> : Aten_ElementwiseOp<mnemonic> {
-  let summary = formula;
+  let summary = "Computes " # formula;
   let inferBy = rule;
   let arguments = (ins type:$self);
 }
@@ -29,7 +29,7 @@ class Aten_UnaryOp<string mnemonic, string formula, string rule = "inferPromoted
 class Aten_BinaryOp<string mnemonic, string formula, string rule = "inferPromoted",
                     Type type = Aten_Tensor, list<Trait> traits = []>
     : Aten_ElementwiseOp<mnemonic, traits> {
-  let summary = formula;
+  let summary = "Computes " # formula;
   let inferBy = rule;
   let arguments = (ins type:$self, type:$other);
 }
@@ -39,8 +39,8 @@ class Aten_BinaryOp<string mnemonic, string formula, string rule = "inferPromote
 //===--------------------------------------------------------------------------------------------===//
 
 // The element type stays.
-def Aten_AbsOp : Aten_UnaryOp<"abs", "absolute value">;
-def Aten_NegOp : Aten_UnaryOp<"neg", "negation", "inferPromoted", Aten_NumberTensor> {
+def Aten_AbsOp : Aten_UnaryOp<"abs", "the absolute value">;
+def Aten_NegOp : Aten_UnaryOp<"neg", "the negation", "inferPromoted", Aten_NumberTensor> {
   let linear = "{0}";
 }
 def Aten_SignOp : Aten_UnaryOp<"sign", "-1, 0 or 1">;
@@ -65,27 +65,27 @@ def Aten_AliasOp : Aten_IdentityOp<"alias", "the same elements (also detach, lif
 def Aten_ExpOp : Aten_UnaryOp<"exp", "e to the power of self", "inferPromotedFloat">;
 def Aten_Exp2Op : Aten_UnaryOp<"exp2", "2 to the power of self", "inferPromotedFloat">;
 def Aten_Expm1Op : Aten_UnaryOp<"expm1", "exp(self) - 1, exact near 0", "inferPromotedFloat">;
-def Aten_LogOp : Aten_UnaryOp<"log", "natural logarithm", "inferPromotedFloat">;
-def Aten_Log2Op : Aten_UnaryOp<"log2", "logarithm to base 2", "inferPromotedFloat">;
-def Aten_Log10Op : Aten_UnaryOp<"log10", "logarithm to base 10", "inferPromotedFloat">;
+def Aten_LogOp : Aten_UnaryOp<"log", "the natural logarithm", "inferPromotedFloat">;
+def Aten_Log2Op : Aten_UnaryOp<"log2", "the logarithm to base 2", "inferPromotedFloat">;
+def Aten_Log10Op : Aten_UnaryOp<"log10", "the logarithm to base 10", "inferPromotedFloat">;
 def Aten_Log1pOp : Aten_UnaryOp<"log1p", "log(1 + self), exact near 0", "inferPromotedFloat">;
-def Aten_SqrtOp : Aten_UnaryOp<"sqrt", "square root", "inferPromotedFloat">;
+def Aten_SqrtOp : Aten_UnaryOp<"sqrt", "the square root", "inferPromotedFloat">;
 def Aten_RsqrtOp : Aten_UnaryOp<"rsqrt", "1 / sqrt(self)", "inferPromotedFloat">;
 def Aten_ReciprocalOp : Aten_UnaryOp<"reciprocal", "1 / self", "inferPromotedFloat">;
-def Aten_SinOp : Aten_UnaryOp<"sin", "sine", "inferPromotedFloat">;
-def Aten_CosOp : Aten_UnaryOp<"cos", "cosine", "inferPromotedFloat">;
-def Aten_TanOp : Aten_UnaryOp<"tan", "tangent", "inferPromotedFloat">;
-def Aten_AsinOp : Aten_UnaryOp<"asin", "arcsine", "inferPromotedFloat">;
-def Aten_AcosOp : Aten_UnaryOp<"acos", "arccosine", "inferPromotedFloat">;
-def Aten_AtanOp : Aten_UnaryOp<"atan", "arctangent", "inferPromotedFloat">;
-def Aten_SinhOp : Aten_UnaryOp<"sinh", "hyperbolic sine", "inferPromotedFloat">;
-def Aten_CoshOp : Aten_UnaryOp<"cosh", "hyperbolic cosine", "inferPromotedFloat">;
-def Aten_TanhOp : Aten_UnaryOp<"tanh", "hyperbolic tangent", "inferPromotedFloat">;
-def Aten_ErfOp : Aten_UnaryOp<"erf", "error function", "inferPromotedFloat">;
+def Aten_SinOp : Aten_UnaryOp<"sin", "the sine", "inferPromotedFloat">;
+def Aten_CosOp : Aten_UnaryOp<"cos", "the cosine", "inferPromotedFloat">;
+def Aten_TanOp : Aten_UnaryOp<"tan", "the tangent", "inferPromotedFloat">;
+def Aten_AsinOp : Aten_UnaryOp<"asin", "the arcsine", "inferPromotedFloat">;
+def Aten_AcosOp : Aten_UnaryOp<"acos", "the arccosine", "inferPromotedFloat">;
+def Aten_AtanOp : Aten_UnaryOp<"atan", "the arctangent", "inferPromotedFloat">;
+def Aten_SinhOp : Aten_UnaryOp<"sinh", "the hyperbolic sine", "inferPromotedFloat">;
+def Aten_CoshOp : Aten_UnaryOp<"cosh", "the hyperbolic cosine", "inferPromotedFloat">;
+def Aten_TanhOp : Aten_UnaryOp<"tanh", "the hyperbolic tangent", "inferPromotedFloat">;
+def Aten_ErfOp : Aten_UnaryOp<"erf", "the error function", "inferPromotedFloat">;
 def Aten_SigmoidOp : Aten_UnaryOp<"sigmoid", "1 / (1 + exp(-self))", "inferPromotedFloat">;
 
 // The result is bool.
-def Aten_LogicalNotOp : Aten_UnaryOp<"logical_not", "self == 0", "inferPredicate">;
+def Aten_LogicalNotOp : Aten_UnaryOp<"logical_not", "whether self is 0", "inferPredicate">;
 def Aten_IsnanOp : Aten_UnaryOp<"isnan", "whether self is not a number", "inferPredicate">;
 def Aten_IsinfOp : Aten_UnaryOp<"isinf", "whether self is infinite", "inferPredicate">;
 
@@ -95,7 +95,7 @@ def Aten_IsinfOp : Aten_UnaryOp<"isinf", "whether self is infinite", "inferPredi
 
 class Aten_ActivationOp<string mnemonic, string formula, dag parameters = (ins)>
     : Aten_ElementwiseOp<mnemonic> {
-  let summary = formula;
+  let summary = "Computes " # formula;
   let inferBy = "inferPromoted";
   let arguments = !con((ins Aten_FloatTensor:$self), parameters);
 }
@@ -117,10 +117,10 @@ def Aten_HardtanhOp : Aten_ActivationOp<"hardtanh", "min(max(self, min_val), max
 def Aten_SoftplusOp : Aten_ActivationOp<"softplus",
     "log(1 + exp(beta * self)) / beta; self where beta * self > threshold",
     (ins DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "20.0">:$threshold)>;
-def Aten_GeluOp : Aten_ActivationOp<"gelu", "Gaussian error linear unit",
+def Aten_GeluOp : Aten_ActivationOp<"gelu", "the Gaussian error linear unit",
     (ins DefaultValuedAttr<StrAttr, "\"none\"">:$approximate)> {
   let description = [{
-    `self * Phi(self)` with Phi the normal distribution function, or its approximation by `tanh`.
+    The result is `self * Phi(self)`, where Phi is the normal distribution function, or its approximation by `tanh`.
   }];
   let hasVerifier = 1;
 }
@@ -130,7 +130,7 @@ def Aten_GeluOp : Aten_ActivationOp<"gelu", "Gaussian error linear unit",
 //===--------------------------------------------------------------------------------------------===//
 
 class Aten_AddLikeOp<string mnemonic, string formula> : Aten_ElementwiseOp<mnemonic> {
-  let summary = formula;
+  let summary = "Computes " # formula;
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
   let linear = "{0, 1}";
@@ -142,32 +142,32 @@ def Aten_MulOp : Aten_BinaryOp<"mul", "self * other"> {
   let linear = "{0}, {1}";
 }
 def Aten_DivOp : Aten_ElementwiseOp<"div"> {
-  let summary = "self / other";
+  let summary = "Computes self / other";
   let description = [{
-    Without `rounding_mode` integers become floats. "trunc" rounds the quotient towards zero, "floor"
-    down; the element type stays.
+    Without `rounding_mode`, integers become floats. "trunc" rounds the quotient towards zero and "floor" rounds it
+    down; the element type then stays the same.
   }];
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other, OptionalAttr<StrAttr>:$rounding_mode);
   let shardBy = "divRule(op)";
   let hasVerifier = 1;
 }
 def Aten_PowOp : Aten_ElementwiseOp<"pow"> {
-  let summary = "self to the power of exponent";
+  let summary = "Computes self to the power of exponent";
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$exponent);
 }
-def Aten_MaximumOp : Aten_BinaryOp<"maximum", "larger of the two; NaN if one is">;
-def Aten_MinimumOp : Aten_BinaryOp<"minimum", "smaller of the two; NaN if one is">;
-def Aten_FmodOp : Aten_BinaryOp<"fmod", "remainder with the sign of self", "inferPromoted", Aten_NumberTensor>;
-def Aten_RemainderOp : Aten_BinaryOp<"remainder", "remainder with the sign of other", "inferPromoted", Aten_NumberTensor>;
-def Aten_Atan2Op : Aten_BinaryOp<"atan2", "angle of the point (other, self)", "inferPromotedFloat">;
+def Aten_MaximumOp : Aten_BinaryOp<"maximum", "the larger of the two, or NaN if one is NaN">;
+def Aten_MinimumOp : Aten_BinaryOp<"minimum", "the smaller of the two, or NaN if one is NaN">;
+def Aten_FmodOp : Aten_BinaryOp<"fmod", "the remainder, with the sign of self", "inferPromoted", Aten_NumberTensor>;
+def Aten_RemainderOp : Aten_BinaryOp<"remainder", "the remainder, with the sign of other", "inferPromoted", Aten_NumberTensor>;
+def Aten_Atan2Op : Aten_BinaryOp<"atan2", "the angle of the point (other, self)", "inferPromotedFloat">;
 
-def Aten_BitwiseAndOp : Aten_BinaryOp<"bitwise_and", "and of all bits, or of bools", "inferPromoted", Aten_IntTensor>;
-def Aten_BitwiseOrOp : Aten_BinaryOp<"bitwise_or", "or of all bits, or of bools", "inferPromoted", Aten_IntTensor>;
-def Aten_BitwiseXorOp : Aten_BinaryOp<"bitwise_xor", "exclusive or of all bits, or of bools", "inferPromoted", Aten_IntTensor>;
-def Aten_LogicalAndOp : Aten_BinaryOp<"logical_and", "both are not 0", "inferPredicate">;
-def Aten_LogicalOrOp : Aten_BinaryOp<"logical_or", "one is not 0", "inferPredicate">;
-def Aten_LogicalXorOp : Aten_BinaryOp<"logical_xor", "exactly one is not 0", "inferPredicate">;
+def Aten_BitwiseAndOp : Aten_BinaryOp<"bitwise_and", "the bitwise and, which is the logical one for bools", "inferPromoted", Aten_IntTensor>;
+def Aten_BitwiseOrOp : Aten_BinaryOp<"bitwise_or", "the bitwise or, which is the logical one for bools", "inferPromoted", Aten_IntTensor>;
+def Aten_BitwiseXorOp : Aten_BinaryOp<"bitwise_xor", "the bitwise exclusive or, which is the logical one for bools", "inferPromoted", Aten_IntTensor>;
+def Aten_LogicalAndOp : Aten_BinaryOp<"logical_and", "whether both are not 0", "inferPredicate">;
+def Aten_LogicalOrOp : Aten_BinaryOp<"logical_or", "whether one of them is not 0", "inferPredicate">;
+def Aten_LogicalXorOp : Aten_BinaryOp<"logical_xor", "whether exactly one is not 0", "inferPredicate">;
 
 // Comparisons, in the promoted type of the two.
 def Aten_EqOp : Aten_BinaryOp<"eq", "self == other", "inferComparison">;
@@ -182,17 +182,17 @@ def Aten_GeOp : Aten_BinaryOp<"ge", "self >= other", "inferComparison">;
 //===--------------------------------------------------------------------------------------------===//
 
 def Aten_WhereOp : Aten_ElementwiseOp<"where"> {
-  let summary = "self where condition holds, other elsewhere";
+  let summary = "Selects self where condition holds, and other elsewhere";
   let arguments = (ins Aten_BoolTensor:$condition, Aten_Tensor:$self, Aten_Tensor:$other);
   let linear = "{1, 2}";
 }
 def Aten_MaskedFillOp : Aten_ElementwiseOp<"masked_fill"> {
-  let summary = "value where mask holds, self elsewhere; the element type is that of self";
+  let summary = "Selects value where mask holds, and self elsewhere, in the element type of self";
   let arguments = (ins Aten_Tensor:$self, Aten_BoolTensor:$mask, Aten_Tensor:$value);
   let linear = "{0, 2}";
 }
 def Aten_ClampOp : Aten_ElementwiseOp<"clamp", [AttrSizedOperandSegments]> {
-  let summary = "min(max(self, min), max); a bound may be absent";
+  let summary = "Computes min(max(self, min), max), where a bound may be absent";
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_NumberTensor:$self, Optional<Aten_NumberTensor>:$min,
                        Optional<Aten_NumberTensor>:$max);
@@ -201,28 +201,28 @@ def Aten_ClampOp : Aten_ElementwiseOp<"clamp", [AttrSizedOperandSegments]> {
   }];
 }
 def Aten_AddcmulOp : Aten_ElementwiseOp<"addcmul"> {
-  let summary = "self + value * tensor1 * tensor2";
+  let summary = "Computes self + value * tensor1 * tensor2";
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$tensor1, Aten_Tensor:$tensor2,
                        DefaultValuedAttr<F64Attr, "1.0">:$value);
   let linear = "{0, 1}, {0, 2}";
 }
 def Aten_AddcdivOp : Aten_ElementwiseOp<"addcdiv"> {
-  let summary = "self + value * tensor1 / tensor2";
+  let summary = "Computes self + value * tensor1 / tensor2";
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$tensor1, Aten_FloatTensor:$tensor2,
                        DefaultValuedAttr<F64Attr, "1.0">:$value);
   let linear = "{0, 1}";
 }
 def Aten_LerpOp : Aten_ElementwiseOp<"lerp"> {
-  let summary = "self + weight * (end - self)";
+  let summary = "Computes self + weight * (end - self)";
   let inferBy = "inferPromoted";
   let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$end, Aten_FloatTensor:$weight);
   let linear = "{0, 1}";
 }
 
 def Aten_ToCopyOp : Aten_Op<"to_copy", [LocalizableOpInterface]> {
-  let summary = "The same elements, cast to another element type (ATen's _to_copy, to.dtype)";
+  let summary = "Casts elements to another element type (ATen's _to_copy, to.dtype)";
   let arguments = (ins Aten_Tensor:$self, TypeAttr:$dtype);
   let results = (outs Aten_Tensor:$result);
   let shardBy = "castRule(op)";

@@ -16,8 +16,8 @@ class Aten_IndexingOp<string mnemonic> : Aten_Op<mnemonic> {
 def Aten_EmbeddingOp : Aten_IndexingOp<"embedding"> {
   let summary = "Rows of weight, one for each index";
   let description = [{
-    `padding_idx` names a row that gets no gradient; the forward does not look at it. With sharded rows,
-    a rank looks up those that it has and takes zero for the others: the result is partial by sum.
+    `padding_idx` names a row that gets no gradient; the forward does not use it. With sharded rows,
+    a rank looks up those that it has and takes zero for the others, so that the result is partial by sum.
   }];
   let arguments = (ins Aten_Tensor:$weight, Aten_IndexTensor:$indices,
                        DefaultValuedAttr<I64Attr, "-1">:$padding_idx);

@@ -14,7 +14,7 @@ defvar trailingLoops = "rowIteration(op, aten::shapeOf(op.getInput()).size() - o
                        "aten::shapeOf(op.getInput()).size())";
 
 def Aten_LayerNormOp : Aten_NormalizationOp<"layer_norm", [AttrSizedOperandSegments]> {
-  let summary = "(input - mean) / sqrt(variance + eps) * weight + bias over the trailing dims";
+  let summary = "Computes (input - mean) / sqrt(variance + eps) * weight + bias over the trailing dims";
   let description = [{
     `normalized_shape` gives the sizes of the trailing dims that are normalised together; weight and
     bias have that shape. The variance divides by the number of elements.
@@ -32,9 +32,9 @@ def Aten_LayerNormOp : Aten_NormalizationOp<"layer_norm", [AttrSizedOperandSegme
 }
 
 def Aten_RmsNormOp : Aten_NormalizationOp<"rms_norm"> {
-  let summary = "input / sqrt(mean of input^2 + eps) * weight over the trailing dims";
+  let summary = "Computes input / sqrt(mean of input^2 + eps) * weight over the trailing dims";
   let description = [{
-    `eps` absent: the smallest step above 1 of the element type.
+    Without `eps`, it is the machine epsilon of the element type: the smallest step above 1.
   }];
   let arguments = (ins Aten_FloatTensor:$input, DenseI64ArrayAttr:$normalized_shape,
                        Optional<Aten_FloatTensor>:$weight, OptionalAttr<F64Attr>:$eps);
@@ -59,9 +59,9 @@ def Aten_GroupNormOp : Aten_NormalizationOp<"group_norm", [AttrSizedOperandSegme
 }
 
 def Aten_BatchNormOp : Aten_NormalizationOp<"batch_norm", [AttrSizedOperandSegments, LocalizableOpInterface]> {
-  let summary = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for each channel (dim 1)";
+  let summary = "Computes (input - running_mean) / sqrt(running_var + eps) * weight + bias for each channel (dim 1)";
   let description = [{
-    The form of inference: mean and variance are parameters, so all dims are independent.
+    This is the op of inference: mean and variance are parameters, so all dims are independent.
   }];
   let arguments = (ins Aten_FloatTensor:$input, Optional<Aten_FloatTensor>:$weight,
                        Optional<Aten_FloatTensor>:$bias, Aten_FloatTensor:$running_mean,
@@ -86,10 +86,10 @@ class Aten_SoftmaxOpBase<string mnemonic> : Aten_NormalizationOp<mnemonic> {
   let shardBy = "jointRule(op, {static_cast<int64_t>(getDim())}, /*exchange=*/2)"; // maximum, sum
 }
 def Aten_SoftmaxOp : Aten_SoftmaxOpBase<"softmax"> {
-  let summary = "exp(self) / sum of exp(self) over dim; self is cast to dtype first, if given";
+  let summary = "Computes exp(self) / sum of exp(self) over dim; self is cast to dtype first, if given";
 }
 def Aten_LogSoftmaxOp : Aten_SoftmaxOpBase<"log_softmax"> {
-  let summary = "Logarithm of softmax; self is cast to dtype first, if given";
+  let summary = "Computes the logarithm of softmax; self is cast to dtype first, if given";
 }
 
 #endif // SHARDC_DIALECTS_ATEN_NORMALIZATION_TD

@@ -11,14 +11,14 @@ def Aten_OpaqueOp : Op<Aten_Dialect, "opaque",
      DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, KernelOpInterface]> {
   let summary = "An operator of an imported program that shardc knows by name only";
   let description = [{
-    Custom ops, Triton kernels, backward kernels: they come with graphs that have collectives in them,
-    of which the order and the collectives matter here and the arithmetic does not. It is typed, costs
-    the bytes that it touches, cannot be placed or lowered, and keeps its place among its like: nobody
-    knows what else it does.
+    Custom ops, Triton kernels and backward kernels come with graphs that have collectives in them. Of such graphs the
+    collectives and their order matter, and the arithmetic does not. The op has types and costs
+    the bytes that it touches; it cannot be placed or lowered. Opaque ops keep their order, because they may have effects
+    that are not known.
 
-    `aliases` says for each result which operand's storage it shares, -1 for none; with `in_place` the
-    op writes there, without it the result is a view. As everywhere, the operand's value stays what it
-    was. `arguments` are those that are no tensors or sizes.
+    `aliases` says for each result which operand's storage it shares, -1 for none. With `in_place` the
+    op writes there, and without it the result is a view. As with all ops, the value of the operand does not change.
+    `arguments` has the arguments that are neither tensors nor sizes.
 
     ```mlir
     %c = aten.opaque "aten.view_as_complex.default"(%x) aliases [0]

@@ -37,17 +37,17 @@ class Aten_CastReductionOp<string mnemonic, string formula, string rule, list<Tr
 }
 
 // Bools and integers become i64.
-def Aten_SumOp : Aten_CastReductionOp<"sum", "sum of elements", "inferSumLike", [LocalizableOpInterface]> {
+def Aten_SumOp : Aten_CastReductionOp<"sum", "the sum of the elements", "inferSumLike", [LocalizableOpInterface]> {
   let shardBy = "reductionRule(op, Reduction::Sum, /*isLinear=*/true)";
 }
-def Aten_ProdOp : Aten_CastReductionOp<"prod", "product of elements", "inferSumLike",
+def Aten_ProdOp : Aten_CastReductionOp<"prod", "the product of the elements", "inferSumLike",
                                        [LocalizableOpInterface]> {
   let shardBy = "reductionRule(op, Reduction::Prod)";
 }
-def Aten_MeanOp : Aten_CastReductionOp<"mean", "sum of elements / their number", "inferMean"> {
+def Aten_MeanOp : Aten_CastReductionOp<"mean", "the sum of the elements divided by their number", "inferMean"> {
   let description = [{
-    Over a sharded dim the local op is a sum over the global number of elements (G6), which is why the
-    result is then partial by sum, not by average.
+    Over a sharded dim the local op is a sum divided by the global number of elements (G6). The
+    result is therefore partial by sum, and not by average.
   }];
   let shardBy = "reductionRule(op, Reduction::Sum, /*isLinear=*/true)";
 }
@@ -57,17 +57,17 @@ class Aten_ExtremumOp<string mnemonic, string formula, string rule, string kind>
   let shardBy = "reductionRule(op, Reduction::" # kind # ")";
 }
 // Of no elements: the identity of the reduction, as shards may be empty (PyTorch refuses).
-def Aten_AmaxOp : Aten_ExtremumOp<"amax", "largest element; NaN if there is one", "inferReductionSame", "Max">;
-def Aten_AminOp : Aten_ExtremumOp<"amin", "smallest element; NaN if there is one", "inferReductionSame", "Min">;
+def Aten_AmaxOp : Aten_ExtremumOp<"amax", "the largest element, or NaN if there is one", "inferReductionSame", "Max">;
+def Aten_AminOp : Aten_ExtremumOp<"amin", "the smallest element, or NaN if there is one", "inferReductionSame", "Min">;
 def Aten_AnyOp : Aten_ExtremumOp<"any", "whether an element is not 0", "inferAnyAll", "Max">;
 def Aten_AllOp : Aten_ExtremumOp<"all", "whether no element is 0", "inferAnyAll", "Min">;
 
-def Aten_LogsumexpOp : Aten_ReductionOp<"logsumexp", "log of the sum of exp(self)", "inferReductionFloat"> {
+def Aten_LogsumexpOp : Aten_ReductionOp<"logsumexp", "the logarithm of the sum of exp(self)", "inferReductionFloat"> {
   let shardBy = "jointReductionRule(op, /*exchange=*/2)"; // maximum, sum
 }
 
 // count, mean, sum of squared differences
-def Aten_VarOp : Aten_ReductionOpBase<"var", "sum of squared differences from the mean / (number - correction)"> {
+def Aten_VarOp : Aten_ReductionOpBase<"var", "the sum of squared differences from the mean, divided by (number - correction)"> {
   let inferBy = "inferReductionSame";
   let arguments = (ins Aten_FloatTensor:$self, OptionalAttr<Aten_Dims>:$dim,
                        DefaultValuedAttr<F64Attr, "1.0">:$correction, UnitAttr:$keepdim);
@@ -79,8 +79,8 @@ def Aten_VarOp : Aten_ReductionOpBase<"var", "sum of squared differences from th
 
 def Aten_VectorNormOp : Aten_ReductionOpBase<"linalg_vector_norm", "(sum of |self|^ord)^(1/ord)"> {
   let description = [{
-    `ord` infinite: largest |self|; -infinite: smallest; 0: number of elements that are not 0. `dtype`:
-    self is cast to it first.
+    An infinite `ord` gives the largest |self|, a negative infinite one the smallest, and 0 the number of elements that are not
+    0. With `dtype`, self is cast to it first.
   }];
   let inferBy = "inferCastReductionSame";
   let arguments = (ins Aten_FloatTensor:$self, DefaultValuedAttr<F64Attr, "2.0">:$ord,
@@ -95,7 +95,7 @@ def Aten_VectorNormOp : Aten_ReductionOpBase<"linalg_vector_norm", "(sum of |sel
 
 class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBase<mnemonic, formula> {
   let description = [{
-    The first of equals. Without `dim`: the position in the flattened tensor.
+    Of equal elements the first one counts. Without `dim`, the result is the position in the flattened tensor.
   }];
   let inferBy = "inferArgReduction";
   let loops = [{reductionIteration(
@@ -107,11 +107,11 @@ class Aten_ArgReductionOp<string mnemonic, string formula> : Aten_ReductionOpBas
   }];
   let shardBy = "jointReductionRule(op, /*exchange=*/2)"; // value and position
 }
-def Aten_ArgmaxOp : Aten_ArgReductionOp<"argmax", "position of the largest element, i64">;
-def Aten_ArgminOp : Aten_ArgReductionOp<"argmin", "position of the smallest element, i64">;
+def Aten_ArgmaxOp : Aten_ArgReductionOp<"argmax", "the position of the largest element, as i64">;
+def Aten_ArgminOp : Aten_ArgReductionOp<"argmin", "the position of the smallest element, as i64">;
 
 def Aten_CumsumOp : Aten_Op<"cumsum"> {
-  let summary = "Sums of all elements up to each one along dim";
+  let summary = "Computes, for each element, the sum of all elements up to it along dim";
   let arguments = (ins Aten_Tensor:$self, Aten_Dim:$dim, OptionalAttr<TypeAttr>:$dtype);
   let results = (outs Aten_Tensor:$result);
   let assemblyFormat = [{

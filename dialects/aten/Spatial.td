@@ -18,7 +18,7 @@ class Aten_SpatialOp<string mnemonic, list<Trait> traits = []> : Aten_Op<mnemoni
 }
 
 def Aten_Conv2dOp : Aten_SpatialOp<"conv2d", [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
-  let summary = "Cross-correlation of images with kernels, plus bias";
+  let summary = "Computes the cross-correlation of images with kernels, plus bias";
   let description = [{
     `result[n, o, y, x] = sum over c, i, j of input[n, c', y * stride - padding + i * dilation, ...] * weight[o, c, i, j]
     + bias[o]`; elements outside of the image are 0. With `groups`, output channel o sees only the input
@@ -45,7 +45,7 @@ def Aten_Conv2dOp : Aten_SpatialOp<"conv2d", [DeclareOpInterfaceMethods<CostOpIn
 }
 
 def Aten_WindowsOp : Aten_SpatialOp<"windows", [LocalizableOpInterface]> {
-  let summary = "What the window covers at each position";
+  let summary = "Returns the elements under the window at each position";
   let description = [{
     `[N, C, H, W]` becomes `[N, C, kernel height, kernel width, positions, positions]`; elements outside of the
     image are 0. ATen's im2col is a view of this, and a convolution is a matrix product with it.
@@ -61,7 +61,7 @@ def Aten_WindowsOp : Aten_SpatialOp<"windows", [LocalizableOpInterface]> {
 }
 
 def Aten_MaxPool2dOp : Aten_SpatialOp<"max_pool2d", [LocalizableOpInterface]> {
-  let summary = "Largest element under the window; NaN if there is one";
+  let summary = "Computes the largest element under the window, or NaN if there is one";
   let description = [{
     Elements outside of the image do not count. An empty `stride` is the kernel size. With `ceil_mode` a
     last position may reach beyond the padding, as long as it starts inside of the image or left padding.
@@ -77,10 +77,10 @@ def Aten_MaxPool2dOp : Aten_SpatialOp<"max_pool2d", [LocalizableOpInterface]> {
 }
 
 def Aten_AvgPool2dOp : Aten_SpatialOp<"avg_pool2d", [LocalizableOpInterface]> {
-  let summary = "Mean of the elements under the window";
+  let summary = "Computes the mean of the elements under the window";
   let description = [{
-    As max_pool2d; the sum is divided by the number of elements under the window that are in the image
-    or, with `count_include_pad`, in its padding; or by `divisor_override`.
+    The window moves as in max_pool2d. The sum is divided by the number of elements under the window that are in the image
+    or, with `count_include_pad`, in its padding; or by `divisor_override`, if it is given.
   }];
   let arguments = (ins Aten_FloatTensor:$self, DenseI64ArrayAttr:$kernel_size, DenseI64ArrayAttr:$stride,
                        DenseI64ArrayAttr:$padding, UnitAttr:$ceil_mode, UnitAttr:$count_include_pad,
@@ -95,7 +95,7 @@ def Aten_AvgPool2dOp : Aten_SpatialOp<"avg_pool2d", [LocalizableOpInterface]> {
 }
 
 def Aten_AdaptiveAvgPool2dOp : Aten_SpatialOp<"adaptive_avg_pool2d", [LocalizableOpInterface]> {
-  let summary = "Means of as many parts of the image as `output_size` says";
+  let summary = "Computes the means of `output_size` parts of the image";
   let description = [{
     Part i of n of a dim of size s is `[floor(i * s / n), ceil((i + 1) * s / n))`: parts may overlap by one.
   }];

@@ -39,7 +39,7 @@ class Aten_SizedViewOp<string mnemonic, string kind> : Aten_ResultViewOp<mnemoni
 def Aten_ViewOp : Aten_SizedViewOp<"view", "Reshape"> {
   let summary = "The same elements in row-major order, in another shape";
   let description = [{
-    Also ATen's reshape, _unsafe_view, flatten and unflatten. No size is -1.
+    The op stands for ATen's reshape, _unsafe_view, flatten and unflatten too. No size is -1.
 
     ```mlir
     %y = aten.view %x [8, %n, 12, 32] : (tensor<8x?x384xf32>) -> tensor<8x?x12x32xf32>
@@ -205,7 +205,7 @@ class Aten_TriangleOp<string mnemonic, string formula>
   let runsAs = "KernelForm::Elementwise";
   let shardBy = "elementwiseRule(op, {{0}})"; // by global rows and columns
 }
-def Aten_TrilOp : Aten_TriangleOp<"tril", "Zero where column > row + diagonal, in the last two dims">;
-def Aten_TriuOp : Aten_TriangleOp<"triu", "Zero where column < row + diagonal, in the last two dims">;
+def Aten_TrilOp : Aten_TriangleOp<"tril", "Sets elements to zero where column > row + diagonal, in the last two dims">;
+def Aten_TriuOp : Aten_TriangleOp<"triu", "Sets elements to zero where column < row + diagonal, in the last two dims">;
 
 #endif // SHARDC_DIALECTS_ATEN_VIEWS_TD

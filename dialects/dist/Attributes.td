@@ -16,9 +16,9 @@ class Dist_ValueParameter<string type, string description>
 }
 
 def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
-  let summary = "A named, N-dimensional grid of devices (L6)";
+  let summary = "Describes a grid of devices with named axes (L6)";
   let description = [{
-    The axes, outermost first, with their sizes. A device is named by its global rank: position i of
+    The attribute lists the axes, outermost first, with their sizes. A device is named by its global rank: position i of
     the row-major grid is rank i, or `devices[i]` where a list is given. A rank that is not in the
     mesh holds empty tensors and takes no part in collectives over it (L5).
 
@@ -34,11 +34,11 @@ def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
 
 def Dist_LayoutAttr
     : Dist_Attr<"Layout", "layout", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
-  let summary = "Where the elements of a tensor are on a mesh (L1 to L4)";
+  let summary = "Says where the elements of a tensor are on a mesh (L1 to L4)";
   let description = [{
-    One placement per mesh axis, in mesh order: `R` replicated, `S(d)` sharded along dim d, `P(op)`
-    partial, `?` open. An open placement is for propagation to decide; it may stand in an annotation
-    (`dist.constrain`, `dist.annotation`), never in the type of a tensor.
+    There is one placement per mesh axis, in mesh order: `R` is replicated, `S(d)` is sharded along dim d, `P(op)` is
+    partial and `?` is open. Propagation decides open placements; they may stand in an annotation
+    (`dist.constrain`, `dist.annotation`), but never in the type of a tensor.
 
     ```mlir
     #dist.layout<#mesh, [S(0), R]>                          // chunked as torch.chunk does (L3)
@@ -48,7 +48,7 @@ def Dist_LayoutAttr
     #dist.layout<#mesh, [S(0), S(0)], order = ["tp", "dp"]> // tp is the outer split (L2)
     ```
 
-    As the encoding of a tensor type, a layout makes placement part of the type. The value is a
+    A layout is the encoding of a tensor type, and so part of the type. The value is a
     `shardc::Layout` (dialects/sharding/Layout.h), which computes local shapes and owners (L7).
   }];
   let parameters = (ins Dist_ValueParameter<"Layout", "mesh, placements and order">:$value);
@@ -56,7 +56,7 @@ def Dist_LayoutAttr
   let genVerifyDecl = 1;
   let skipDefaultBuilders = 1;
   let builders = [
-    // The order of axes that do not share a dim says nothing: it is dropped, so that equal layouts
+    // The order of axes that do not share a dim has no effect and is dropped, so that equal layouts
     // are equal types.
     AttrBuilder<(ins "::shardc::Layout":$value), [{
       return $_get($_ctxt, value.isDefaultOrder() ? value : value.canonicalize({}));
@@ -71,11 +71,11 @@ def Dist_LayoutAttr
 }
 
 def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
-  let summary = "What each mesh axis is asked to do to a tensor that has no layout yet";
+  let summary = "Says which placement each mesh axis is asked for, on a tensor that has no layout yet";
   let description = [{
-    What `dist-propagate` found for a tensor, and what `dist-place` reads: `dist.sharding` of an op (a list
-    with one for each result), of an argument or of a result of a function. One entry per mesh axis, in mesh
-    order: `?` where nothing is asked, else `R`, `S(d)` or `P(op)` as in `#dist.layout`, and words after it.
+    `dist-propagate` writes this attribute and `dist-place` reads it: it is the `dist.sharding` of an op (a list
+    with one for each result), of an argument or of a result of a function. It has one entry per mesh axis, in mesh
+    order: `?` where nothing is asked for, else `R`, `S(d)` or `P(op)` as in `#dist.layout`, and words after it.
 
     ```mlir
     #dist.sharding<#mesh, [S(0), ?]>                        // found: placement weighs it by the bytes that it moves
@@ -94,14 +94,14 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     | `level n` | Among axes that split one factor of a dim, lower levels are outside; without it, the axis's number. |
 
     Unlike in a layout, `blocks`, `granule` and `sizes` of an axis describe the dim as if no other axis split
-    it, and dims need not divide among the axes: several axes become a layout when the tensor is placed.
+    it. `dist-place` decides how several axes nest that split one dim.
   }];
   let parameters = (ins Dist_ValueParameter<"Sharding", "mesh, and what each axis is asked to do">:$value);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     MeshAttr getMesh() const;
-    /// Whether it can be said of a tensor of this shape: dims exist, and extents divide them.
+    /// Whether the attribute fits a tensor of this shape: its dims exist, and its extents divide them.
     ::llvm::LogicalResult
     verifyShape(::llvm::ArrayRef<int64_t> shape,
                 ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
@@ -109,17 +109,17 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
 }
 
 def Dist_ReductionAttr : Dist_Attr<"Reduction", "reduction"> {
-  let summary = "sum, avg, min, max or prod";
+  let summary = "Names a reduction: sum, avg, min, max or prod";
   let parameters = (ins AttrParameter<"::shardc::Reduction", "how values are combined">:$value);
   let hasCustomAssemblyFormat = 1;
 }
 
 def Dist_SizeAttr : Dist_Attr<"Size", "size"> {
-  let summary = "A size known when the program runs: an expression over named symbols";
+  let summary = "Gives a size as an expression over named symbols, whose values are known when the program runs";
   let description = [{
-    Integers and symbols with `+`, `-`, `*`, `floordiv`, `ceildiv` and `mod`, in canonical form: two
-    sizes with equal expressions are the same attribute. Symbols are declared, with their ranges, by
-    the function's `dist.symbols`.
+    The expression has integers and symbols with `+`, `-`, `*`, `floordiv`, `ceildiv` and `mod`. It is in canonical form: two
+    sizes with equal expressions are the same attribute. The function's `dist.symbols` declares the symbols
+    and their ranges.
 
     ```mlir
     #dist.size<128>
@@ -162,7 +162,7 @@ def Dist_SizeAttr : Dist_Attr<"Size", "size"> {
 def Dist_SymbolAttr : Dist_Attr<"Symbol", "symbol"> {
   let summary = "Declares a symbol and its range";
   let description = [{
-    Element of a function's `dist.symbols`. Both bounds are inclusive; `?` is no upper bound.
+    The attribute is an element of a function's `dist.symbols`. Both bounds are inclusive; `?` stands for no upper bound.
 
     ```mlir
     #dist.symbol<batch in [1, 64]>
@@ -175,10 +175,10 @@ def Dist_SymbolAttr : Dist_Attr<"Symbol", "symbol"> {
 }
 
 def Dist_ExtentsAttr : Dist_Attr<"Extents", "extents"> {
-  let summary = "An extent that may differ from rank to rank";
+  let summary = "Gives an extent that may differ from rank to rank";
   let description = [{
-    Either a size split over mesh axes as a layout splits a dim (outer axis first, with the same
-    options), or one value for each position of the mesh in row-major order. Without axes the extent
+    An extent is either a size that is split over mesh axes as a layout splits a dim (outer axis first, with the same
+    options), or a table with one value for each position of the mesh in row-major order. Without axes the extent
     is the same on all ranks.
 
     ```mlir
@@ -217,10 +217,10 @@ def Dist_ExtentsAttr : Dist_Attr<"Extents", "extents"> {
 }
 
 def Dist_VariantsAttr : Dist_Attr<"Variants", "variants"> {
-  let summary = "Which function a device runs, where one became several";
+  let summary = "Says which clone of a specialised function each device runs";
   let description = [{
-    Entry of a module's `dist.specializations`, under the name of the function that was specialised:
-    the functions that took its place, and which of them each position of the module's mesh runs.
+    The attribute is an entry of a module's `dist.specializations`, under the name of the function that was specialised. It
+    lists the clones, and says which of them each position of the module's mesh runs.
 
     ```mlir
     #dist.variants<[@forward_v0, @forward_v1], [0, 0, 0, 1]>

@@ -8,7 +8,7 @@ include "mlir/IR/OpBase.td"
 def Dist_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::shardc::dist";
   let description = [{
-    What passes, cost models and lowerings ask of a collective whatever its kind. Tensor i is the
+    The interface of collectives of all kinds, for passes, cost models and lowerings. Tensor i is the
     i-th of `getTensors()` and delivers result i; dims, extents and element types are per tensor.
   }];
   let methods = [
@@ -26,11 +26,11 @@ def Dist_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
       return std::nullopt;
     }]>,
     InterfaceMethod<[{
-      The dim along which operands may differ from position to position: where an all-gather or
-      all-to-all concatenates, and along which what a permute moves differs. -1 where there is none.
+      The dim along which operands may differ from position to position: the one along which an all-gather or
+      all-to-all concatenates, or along which the operands of a permute differ. -1 where there is none.
     }], "int64_t", "getConcatDim", (ins "unsigned":$tensor), [{}], [{ return -1; }]>,
     InterfaceMethod<[{
-      The dim that shrinks with the group: where a reduce-scatter or all-to-all cuts. -1 where there
+      The dim that shrinks with the group, because a reduce-scatter or all-to-all cuts it. -1 where there
       is none.
     }], "int64_t", "getSplitDim", (ins "unsigned":$tensor), [{}], [{ return -1; }]>,
     InterfaceMethod<[{

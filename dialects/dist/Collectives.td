@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The collectives. What they share is said once, at Dist_CollectiveOp.
+// The collectives. Dist_CollectiveOp says what they have in common.
 
 #ifndef SHARDC_DIALECTS_DIST_COLLECTIVES_TD
 #define SHARDC_DIALECTS_DIST_COLLECTIVES_TD
@@ -16,8 +16,8 @@ def Dist_TensorOrFuture : AnyTypeOf<[AnyRankedTensor, Dist_FutureType], "tensor 
 // Effects. A synchronous collective is a function of the values on the ranks of its group, in an SPMD
 // program: removing an unused one, or merging two equal ones, happens on all ranks alike, so it has no
 // memory effect. It is not speculatable: moving it into or out of a region would change how often
-// some rank calls it. An asynchronous one is a message that is sent: its place in the order of starts
-// is part of the program, so it writes the resource `Communication` and is never removed, merged or
+// some rank calls it. An asynchronous one sends a message, and its place in the order of starts
+// is part of the program. It therefore writes the resource `Communication` and is never removed, merged or
 // reordered by generic passes.
 class Dist_CollectiveOp<string mnemonic, list<string> interfaceMethods, list<Trait> traits = []>
     : Dist_Op<mnemonic, !listconcat(traits, [
@@ -29,7 +29,7 @@ class Dist_CollectiveOp<string mnemonic, list<string> interfaceMethods, list<Tra
 }
 
 def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", ["getReductionOrNone"]> {
-  let summary = "Combines the tensors of a group; every rank gets the result";
+  let summary = "Combines the tensors of a group and gives every rank the result";
   let description = [{
     ```mlir
     %y = dist.all_reduce sum over #tp %x : tensor<8x32xf32>
@@ -46,7 +46,7 @@ def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", ["getReductionOrNone"]> {
 def Dist_AllGatherOp
     : Dist_CollectiveOp<"all_gather", ["getConcatDim", "getConcatExtents"],
                         [AttrSizedOperandSegments]> {
-  let summary = "Concatenates the tensors of a group along a dim; every rank gets the result";
+  let summary = "Concatenates the tensors of a group along a dim and gives every rank the result";
   let description = [{
     ```mlir
     %y = dist.all_gather over #tp %x dim 0 : (tensor<2x16xf32>) -> tensor<8x16xf32>
@@ -55,7 +55,7 @@ def Dist_AllGatherOp
         -> (!dist.future<tensor<16x8xf32>>, !dist.future<tensor<4x10xf32>>)
     %z = dist.all_gather over #tp %c dim 0 full %n : (tensor<?xf32>) -> tensor<?xf32>
     ```
-    The operand at position p has `extents[p]` elements along the dim: PyTorch's chunk of the full
+    The operand at position p has `extents[p]` elements along the dim, or PyTorch's chunk of the full
     extent (L3) where no list is given. The full extent is the sum of the list, or the result's
     static extent, or else the operand `full`. An entry of the list may be an index operand.
   }];
@@ -68,14 +68,14 @@ def Dist_ReduceScatterOp
     : Dist_CollectiveOp<"reduce_scatter",
                         ["getReductionOrNone", "getSplitDim", "getSplitExtents"],
                         [AttrSizedOperandSegments]> {
-  let summary = "Combines the tensors of a group; every rank gets its piece of the result";
+  let summary = "Combines the tensors of a group and gives every rank its piece of the result";
   let description = [{
     ```mlir
     %y = dist.reduce_scatter sum over #tp %x dim 0 : (tensor<8x16xf32>) -> tensor<2x16xf32>
     %z = dist.reduce_scatter sum over #tp %x dim 0 extents [5, 3, 0, 2]
         : (tensor<10x16xf32>) -> tensor<?x16xf32>
     ```
-    The result at position p has `extents[p]` elements along the dim, PyTorch's chunk of the
+    The result at position p has `extents[p]` elements along the dim, or PyTorch's chunk of the
     operand's extent (L3) where no list is given.
   }];
   let arguments = (ins Dist_ReductionAttr:$reduction, Variadic<AnyRankedTensor>:$tensors,
@@ -88,7 +88,7 @@ def Dist_AllToAllOp
     : Dist_CollectiveOp<"all_to_all", ["getConcatDim", "getConcatExtents", "getSplitDim",
                                        "getSplitExtents"],
                         [AttrSizedOperandSegments]> {
-  let summary = "Cuts each tensor, sends piece p to position p, concatenates what arrives";
+  let summary = "Cuts each tensor, sends piece p to position p, and concatenates the pieces that arrive";
   let description = [{
     ```mlir
     %y = dist.all_to_all over #tp %x split 0 concat 1 : (tensor<8x4xf32>) -> tensor<2x16xf32>
@@ -96,11 +96,11 @@ def Dist_AllToAllOp
         : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
     ```
     `split extents` are the sizes of the pieces that this rank sends, by destination; `concat
-    extents` those of the pieces that arrive, by source. Where both dims are the same, the pieces
-    sent may leave the end of a buffer unused. Without a list: pieces are PyTorch's chunks
-    of the operand's extent along the split dim, and arriving pieces PyTorch's chunks of the full
-    extent along the concat dim, given by `full` where the result's type does not say it. Where both
-    dims are the same and no list is given, all pieces are of one size and the shape does not change.
+    extents` are those of the pieces that arrive, by source. Where both dims are the same, the pieces
+    that are sent may leave the end of a buffer unused. Without a list, the pieces that are sent are PyTorch's chunks
+    of the operand's extent along the split dim, and those that arrive are PyTorch's chunks of the full
+    extent along the concat dim, which `full` gives where the result's type does not. Where both
+    dims are the same and no list is given, all pieces have one size and the shape does not change.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Variadic<Index>:$sizes,
       Dist_GroupAttrInterface:$group, DenseI64ArrayAttr:$split_dims, DenseI64ArrayAttr:$concat_dims,
@@ -109,7 +109,7 @@ def Dist_AllToAllOp
 }
 
 def Dist_BroadcastOp : Dist_CollectiveOp<"broadcast", []> {
-  let summary = "Every rank gets the tensors of one position of its group";
+  let summary = "Gives every rank the tensors of one position of its group";
   let description = [{
     ```mlir
     %y = dist.broadcast over #tp from 0 %x : tensor<8xf32>
@@ -124,17 +124,17 @@ def Dist_PermuteOp : Dist_CollectiveOp<"permute", ["getConcatDim", "getConcatExt
                         [AttrSizedOperandSegments]> {
   let summary = "Sends tensors from position to position";
   let description = [{
-    Each pair is source and target position. A position is the source, and the target, of at most
-    one pair. One that is no target gets zeros.
+    Each pair has a source and a target position. A position is the source of at most one pair, and the target of at most
+    one. A position that is no target gets zeros.
 
     ```mlir
     %y = dist.permute over #tp pairs [[0, 1], [1, 2], [2, 0]] %x : tensor<8xf32>
     %z = dist.permute over #tp pairs [[0, 1]] %x dim 0 extents [3, %n, 0, 1]
         : (tensor<?x4xf32>) -> tensor<?x4xf32>
     ```
-    Along one dim, what is moved may differ from position to position (halos): the operand at
-    position p has `extents[p]` elements there, the result as many as its source has, or `extents[p]`
-    zeros where there is none.
+    The extent of one dim may differ from position to position (halos): the operand at
+    position p has `extents[p]` elements along it, and the result has as many as its source, or `extents[p]`
+    zeros where there is no source.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Variadic<Index>:$sizes,
       Dist_GroupAttrInterface:$group, DenseI64ArrayAttr:$pairs, DenseI64ArrayAttr:$dims,

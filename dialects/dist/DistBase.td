@@ -11,11 +11,11 @@ include "mlir/IR/AttrTypeBase.td"
 def Dist_Dialect : Dialect {
   let name = "dist";
   let cppNamespace = "::shardc::dist";
-  let summary = "Meshes, layouts, redistribution, collectives and futures";
+  let summary = "Describes meshes, layouts, redistributions, collectives and futures";
   let description = [{
-    What the compiler says about many ranks, and nothing else: where the pieces of a tensor live
+    This dialect has everything that concerns several ranks, and nothing else: where the parts of a tensor are
     (`#dist.mesh`, `#dist.layout`), that they must move (`dist.redistribute`), and how they move
-    (`dist.all_gather` and its like). The arithmetic between two movements belongs to other dialects.
+    (`dist.all_gather` and the other collectives). The arithmetic between two movements belongs to other dialects.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -4,6 +4,7 @@
 
 #include "dialects/dist/Constraints.h"
 #include "dialects/dist/Shardings.h"
+#include "dialects/dist/TypicalSizes.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -261,6 +262,19 @@ static LogicalResult verifySpecializations(Operation *op, Attribute value) {
   return success();
 }
 
+static LogicalResult verifyAssumedSizes(Operation *op, Attribute value) {
+  auto sizes = dyn_cast<DictionaryAttr>(value);
+  bool ok = isa<ModuleOp>(op) && sizes && llvm::all_of(sizes, [](NamedAttribute size) {
+              auto number = dyn_cast<IntegerAttr>(size.getValue());
+              return number && number.getType().isInteger(64) && number.getInt() >= 0;
+            });
+  if (ok)
+    return success();
+  return op->emitOpError("'dist.assumed_sizes' must be a module's dictionary of numbers (i64) by "
+                         "the names of symbols, got ")
+         << value;
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == kSymbolsAttr)
@@ -269,6 +283,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyConstraints(op, attribute.getValue());
   if (name == kSpecializationsAttr)
     return verifySpecializations(op, attribute.getValue());
+  if (name == kAssumedSizesAttr)
+    return verifyAssumedSizes(op, attribute.getValue());
   if (name == kShardingAttr)
     return verifyShardings(op, attribute.getValue());
   if (name == kMeshAttr && (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue())))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who takes part in a collective: one interface, three ways to say it.
+// The ranks that take part in a collective: one interface, and the three attributes that have it.
 
 #ifndef SHARDC_DIALECTS_DIST_GROUPS_TD
 #define SHARDC_DIALECTS_DIST_GROUPS_TD
@@ -21,7 +21,7 @@ def Dist_GroupAttrInterface : AttrInterface<"GroupAttrInterface"> {
       where the ranks are not known. Linear in the number of ranks: keep the result.
     }], "std::optional<std::vector<std::vector<int64_t>>>", "getRankLists">,
     InterfaceMethod<[{
-      One attribute for all ways to say the same groups: rank lists where they are known, else the
+      One attribute for all ways to write the same groups: rank lists where they are known, else the
       attribute itself. Compare and hash groups by this (B1).
     }], "::mlir::Attribute", "getCanonicalGroup", (ins), [{}], [{
       return ::shardc::dist::canonicalizeGroup($_attr);
@@ -38,10 +38,10 @@ class Dist_GroupAttr<string name, string mnemonicName,
 }
 
 def Dist_AxesAttr : Dist_GroupAttr<"Axes", "axes"> {
-  let summary = "Groups that run along mesh axes";
+  let summary = "Describes groups that run along mesh axes";
   let description = [{
-    One group for each coordinate of the other axes. Inside a group, ranks are in row-major order of
-    the axes as listed: the first is the slowest. Without axes every rank is a group of its own.
+    There is one group for each coordinate of the other axes. Inside a group, ranks are in row-major order of
+    the axes as listed: the first one varies slowest. Without axes every rank is a group of its own.
 
     ```mlir
     #dist.axes<#mesh, ["tp"]>
@@ -57,9 +57,9 @@ def Dist_AxesAttr : Dist_GroupAttr<"Axes", "axes"> {
 }
 
 def Dist_GroupsAttr : Dist_GroupAttr<"Groups", "groups", []> {
-  let summary = "Groups as explicit rank lists";
+  let summary = "Describes groups by explicit rank lists";
   let description = [{
-    For programs that came with collectives already in them. All groups have the same size and no
+    The attribute is for programs that were imported with collectives in them. All groups have the same size and no
     rank is in two of them.
 
     ```mlir
@@ -72,9 +72,9 @@ def Dist_GroupsAttr : Dist_GroupAttr<"Groups", "groups", []> {
 }
 
 def Dist_NamedGroupAttr : Dist_GroupAttr<"NamedGroup", "named_group"> {
-  let summary = "An imported process group whose ranks are not known";
+  let summary = "Describes an imported process group whose ranks are not known";
   let description = [{
-    The name that the importing program had for it, and its size. Two of them are the same group
+    The attribute has the name that the imported program gives the group, and its size. Two of them are the same group
     exactly when name and size agree.
 
     ```mlir

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Placement, futures and what a rank knows about itself. Collectives are in Collectives.td.
+// Placement, futures, and ops whose results depend on the rank. Collectives are in Collectives.td.
 
 #ifndef SHARDC_DIALECTS_DIST_OPS_TD
 #define SHARDC_DIALECTS_DIST_OPS_TD
@@ -18,7 +18,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "Asks for a layout of a tensor (imported stage)";
   let description = [{
-    The identity. Placement keeps what the layout says and decides what it leaves open (`?`).
+    The op is the identity. Placement keeps the placements of the layout and decides those that it leaves open (`?`).
 
     ```mlir
     %y = dist.constrain %x : tensor<8x16xf32> to #dist.layout<#mesh, [S(0), ?]>
@@ -34,9 +34,8 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "resu
 def Dist_RedistributeOp : Dist_Op<"redistribute", [Pure]> {
   let summary = "Changes the layout of a tensor (placed stage)";
   let description = [{
-    The identity on the global value, whatever the two layouts: the one op that may move data before
-    collectives exist. `backward` marks the cotangent of another redistribute (G2), whose target
-    `dist-rewrite-partial-gradients` may still choose.
+    The op is the identity on the global value, whatever the two layouts are. It is the only op that may move data before
+    collectives exist. `backward` marks the cotangent of another redistribute (G2, G3).
 
     ```mlir
     %r = dist.redistribute %y : tensor<8x32xf32, #Ptp> to tensor<8x32xf32, #R>
@@ -64,8 +63,8 @@ def Dist_RedistributeOp : Dist_Op<"redistribute", [Pure]> {
 def Dist_WaitOp : Dist_Op<"wait", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "Waits for collectives in flight and delivers their tensors";
   let description = [{
-    Until its wait, a collective reads its operands: whoever plans memory keeps their buffers, and
-    overwrites none of them, from the start to the wait.
+    A collective reads its operands until its wait. Their buffers must be neither freed nor overwritten between
+    the start and the wait.
 
     ```mlir
     %a, %b = dist.wait %f, %g : !dist.future<tensor<4xf32>>, !dist.future<tensor<8xf32>>
@@ -78,7 +77,7 @@ def Dist_WaitOp : Dist_Op<"wait", [Pure, DeclareOpInterfaceMethods<InferTypeOpIn
 }
 
 def Dist_AxisIndexOp : Dist_Op<"axis_index", [Pure]> {
-  let summary = "This rank's position in its group";
+  let summary = "Returns this rank's position in its group";
   let description = [{
     ```mlir
     %i = dist.axis_index over #dist.axes<#mesh, ["tp"]>
@@ -91,10 +90,10 @@ def Dist_AxisIndexOp : Dist_Op<"axis_index", [Pure]> {
 }
 
 def Dist_ExtentOp : Dist_Op<"extent", [Pure]> {
-  let summary = "An extent on this rank";
+  let summary = "Returns an extent on this rank";
   let description = [{
-    The value of `extents` at this rank's mesh coordinate, for this run's values of the symbols. Two
-    such ops with equal extents are equal. `dist-specialize` folds all that is static.
+    The result is the value of `extents` at this rank's mesh coordinate, for this run's values of the symbols. Two
+    such ops with equal extents have equal results. `dist-specialize` folds those that are static.
 
     ```mlir
     %rows = dist.extent #dist.extents<10 over #mesh ["dp"]>

@@ -36,7 +36,7 @@ static ParseResult parseWords(AsmParser &parser, AxisSharding &sharding) {
              << word << "'";
     }
     if (!seen.insert(word).second)
-      return parser.emitError(loc, "'") << word << "' is said twice";
+      return parser.emitError(loc, "'") << word << "' is written twice";
   }
   return success();
 }

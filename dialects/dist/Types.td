@@ -6,10 +6,10 @@
 include "dialects/dist/DistBase.td"
 
 def Dist_FutureType : Dist_Type<"Future", "future"> {
-  let summary = "A tensor that a collective in flight will deliver";
+  let summary = "Stands for a tensor that a collective in flight will deliver";
   let description = [{
-    The result of an asynchronous collective. Nothing can be done with it but wait for it
-    (`dist.wait`), return it or pass it on: a use of the value before its wait does not type-check.
+    A future is the result of an asynchronous collective. A program can only wait for it
+    (`dist.wait`), return it or pass it on, so that a use of the tensor before its wait is a type error.
 
     ```mlir
     !dist.future<tensor<4x16xf32>>

@@ -14,6 +14,10 @@ namespace shardc::dist {
 /// Stands for a symbol of which nothing is known.
 inline constexpr int64_t kTypicalSymbol = 128;
 
+/// Of a module: a dictionary of what each symbol of its functions is taken to be where something is
+/// estimated (`dist-assume-sizes`).
+inline constexpr llvm::StringLiteral kAssumedSizesAttr = "dist.assumed_sizes";
+
 /// The value nearest to that in the symbol's range.
 inline int64_t typicalValue(SymbolAttr symbol) {
   int64_t value = std::max(symbol.getMin(), kTypicalSymbol);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kinds of things. Each is an enum: a misspelt kind does not parse.
+// Kinds of collectives and of arguments. Each is an enum, so that a misspelt kind does not parse.
 
 #ifndef SHARDC_DIALECTS_EXEC_ATTRIBUTES_TD
 #define SHARDC_DIALECTS_EXEC_ATTRIBUTES_TD
@@ -36,7 +36,7 @@ def Exec_ArgumentKind : I32EnumAttr<"ArgumentKind", "what an argument of an entr
 }
 
 def Exec_ArgumentKindAttr : Exec_KindAttr<"ArgumentKind", "argument", "::shardc::exec::ArgumentKind"> {
-  let summary = "input, parameter or output";
+  let summary = "Names a kind of argument: input, parameter or output";
   let description = [{
     Inputs come with every call of an entry, parameters are loaded once, and outputs are the caller's memory for results.
 

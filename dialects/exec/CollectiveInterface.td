@@ -8,14 +8,14 @@ include "mlir/IR/OpBase.td"
 def Exec_CollectiveCallInterface : OpInterface<"CollectiveCallInterface"> {
   let cppNamespace = "::shardc::exec";
   let description = [{
-    What verifiers, passes and emission ask of a collective of the host program, whether it runs to its end or is only
-    started. Tensor i is read from input i and delivered to output i.
+    The interface of collectives of the host program, for verifiers, passes and emission, whether the op runs the collective
+    to its end or only starts it. Tensor i is read from input i and delivered to output i.
   }];
   let methods = [
     InterfaceMethod<"", "::shardc::CollectiveKind", "getKind">,
     InterfaceMethod<"How values are combined; null for kinds that combine nothing.",
         "::shardc::dist::ReductionAttr", "getReductionAttr">,
-    InterfaceMethod<"Who takes part.", "::shardc::dist::GroupAttrInterface", "getGroup">,
+    InterfaceMethod<"The ranks that take part.", "::shardc::dist::GroupAttrInterface", "getGroup">,
     InterfaceMethod<"", "::mlir::Operation::operand_range", "getInputs">,
     InterfaceMethod<"", "::mlir::Operation::operand_range", "getOutputs">,
     InterfaceMethod<"The dynamic entries of the lists of extents, tensor after tensor.",

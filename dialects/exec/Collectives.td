@@ -57,8 +57,8 @@ def Exec_CollectiveOp : Exec_CollectiveOpBase<"collective"> {
 def Exec_StartOp : Exec_CollectiveOpBase<"start"> {
   let summary = "Starts a collective and returns at once";
   let description = [{
-    As `exec.collective`, but inputs are read and outputs are written until the `exec.wait` of the token, or until the end
-    of the program where nothing waits.
+    The op is like `exec.collective`, but inputs are read and outputs are written until the `exec.wait` of the token, or until
+    the end of the program where nothing waits for it.
 
     ```mlir
     %t = exec.start all_gather over #tp (%x : memref<8x32xf32>) -> (%y : memref<16x32xf32>)

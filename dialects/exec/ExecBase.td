@@ -11,7 +11,7 @@ include "mlir/IR/AttrTypeBase.td"
 def Exec_Dialect : Dialect {
   let name = "exec";
   let cppNamespace = "::shardc::exec";
-  let summary = "The program of one rank: buffers, launches of kernels, products, collectives";
+  let summary = "Describes the program of one rank: buffers, launches of kernels, products, collectives";
   let description = [{
     A local function becomes a program of this dialect when its values get memory. The ops are of three kinds:
 
@@ -37,6 +37,7 @@ def Exec_Dialect : Dialect {
     | `exec.slots` | entry | how many offsets its plan function computes |
     | `exec.memory` | entry | what one rank needs memory for (`exec-account-memory`) |
     | `exec.name` | call | the name that traces and messages have for a kernel that is called |
+    | `exec.program` | module | what the manifest says about the program (`exec-describe-program`) |
     | `exec.groups`, `exec.collectives`, `exec.ops`, `exec.uses_blas` | module | the tables of the artifact |
   }];
   let useDefaultAttributePrinterParser = 1;

@@ -68,6 +68,7 @@ constexpr Known known[] = {
     {kGroupsAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
     {kCollectivesAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
     {kOpsAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
+    {kProgramAttr, isModule, "module", isOneOf<DictionaryAttr>, "dictionary"},
     {kUsesBlasAttr, isModule, "module", isOneOf<UnitAttr>, "unit"},
 };
 

@@ -42,6 +42,8 @@ constexpr llvm::StringLiteral kCollectivesAttr = "exec.collectives";
 constexpr llvm::StringLiteral kOpsAttr = "exec.ops";
 /// Of modules: some entry multiplies matrices.
 constexpr llvm::StringLiteral kUsesBlasAttr = "exec.uses_blas";
+/// Of modules: what the manifest says about the program (`exec-describe-program`).
+constexpr llvm::StringLiteral kProgramAttr = "exec.program";
 
 } // namespace shardc::exec
 

@@ -12,7 +12,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Exec_KernelArgument : AnyTypeOf<[AnyMemRef, Index, AnySignlessInteger, AnyFloat]>;
 
 def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "A buffer of the arena";
+  let summary = "Allocates a buffer of the arena";
   let description = [{
     The buffer is dense and row-major, and its contents are undefined at first. It lives from its first to its last use,
     views of it included. `exec-plan-arena` gives it a place: an `offset` in bytes, or, where sizes depend on symbols, a
@@ -33,10 +33,10 @@ def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 }
 
 def Exec_ArgumentOp : Exec_Op<"argument", [Pure]> {
-  let summary = "Memory that the caller of an entry gives";
+  let summary = "Returns memory that the caller of an entry gives";
   let description = [{
-    Input, parameter or output number `index`. Arguments of an entry become this op when the entry loses its signature,
-    on the way to code.
+    The result is input, parameter or output number `index`. Arguments of an entry become this op when the entry loses its
+    signature, on the way to code.
 
     ```mlir
     %x = exec.argument input 0 : memref<8x64xf32>
@@ -51,7 +51,7 @@ def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
   let summary = "Runs a kernel";
   let description = [{
     The kernel's argument types are those of the operands without their offsets, which are part of the pointer. `name` is
-    what traces and messages call the launch: the ops that it came from.
+    the name of the launch in traces and messages: the ops that it came from.
 
     ```mlir
     exec.launch @layer_norm(%x, %w, %b, %y) name "layer_norm"
@@ -66,8 +66,8 @@ def Exec_GemmOp : Exec_Op<"gemm", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
   let summary = "Multiplies matrices: C = alpha A B + beta C + bias, for each batch";
   let description = [{
     `a` is `[batch x] M x K`, `b` is `[batch x] K x N`, `c` is `[batch x] M x N` and `bias` is `N`. Without attributes the op
-    computes C = A B + bias; C is read only where `beta` is not 0. Strides say the rest: an operand whose first matrix
-    stride is 1 is a transposed one, and a batch stride of 0 repeats a matrix. One of the two matrix strides of `a` and of
+    computes C = A B + bias; C is read only where `beta` is not 0. Transposition and repetition are given by strides: an operand
+    whose first matrix stride is 1 is transposed, and a batch stride of 0 repeats a matrix. One of the two matrix strides of `a` and of
     `b` is 1, and so is the last stride of `c`.
 
     ```mlir

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What kernels have beside arithmetic: loops on several threads, checks, memory of a thread.
+// Ops of kernels other than arithmetic: loops on several threads, checks, memory of a thread.
 
 #ifndef SHARDC_DIALECTS_EXEC_KERNELOPS_TD
 #define SHARDC_DIALECTS_EXEC_KERNELOPS_TD
@@ -36,8 +36,8 @@ def Exec_ParallelOp : Exec_Op<"parallel", [SingleBlock, NoTerminator, RecursiveM
 def Exec_ParallelCallOp : Exec_Op<"parallel_call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Calls a function on ranges that cover 0 to count, on several threads";
   let description = [{
-    What `exec.parallel` becomes once its body is a function. The last two arguments of that function are the begin and
-    the end of the range.
+    An `exec.parallel` becomes this op when its body becomes a function. The last two arguments of that function are the begin
+    and the end of the range.
 
     ```mlir
     exec.parallel_call @body(%x, %y) to %n grain 4 : memref<f32>, memref<f32>
@@ -84,7 +84,7 @@ def Exec_CheckRangeOp : Exec_Op<"check_range"> {
 }
 
 def Exec_FrameOp : Exec_Op<"frame", [Pure]> {
-  let summary = "The frame of the run, in kernels that have their binary interface";
+  let summary = "Returns the frame of the run, in kernels that have their binary interface";
   let description = [{
     A loop body gets it from its kernel as an argument.
 
@@ -98,10 +98,10 @@ def Exec_FrameOp : Exec_Op<"frame", [Pure]> {
 }
 
 def Exec_ScratchOp : Exec_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "Memory of the calling thread, for what a kernel needs and a stack cannot hold";
+  let summary = "Returns memory of the calling thread, for temporaries that are too large for the stack";
   let description = [{
     The memory is dense and row-major, and its contents are undefined at first. The runtime keeps it from run to run; no
-    two buffers of one kernel and of its loop bodies share a `slot`. Where there is no memory the run fails, and the
+    two buffers of one kernel and of its loop bodies share a `slot`. If the memory cannot be allocated, the run fails and the
     function returns here.
 
     ```mlir

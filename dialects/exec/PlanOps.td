@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plan functions: where buffers lie whose sizes depend on symbols.
+// Ops of plan functions, which compute where buffers lie whose sizes depend on symbols.
 
 #ifndef SHARDC_DIALECTS_EXEC_PLANOPS_TD
 #define SHARDC_DIALECTS_EXEC_PLANOPS_TD
@@ -8,7 +8,7 @@
 include "dialects/exec/ExecBase.td"
 
 def Exec_SetOffsetOp : Exec_Op<"set_offset"> {
-  let summary = "Says where the buffer with a slot lies in the arena";
+  let summary = "Sets the offset of a buffer in the arena, by its slot";
   let description = [{
     The offset is in bytes. A plan function sets the offset of each slot once.
 
@@ -22,7 +22,7 @@ def Exec_SetOffsetOp : Exec_Op<"set_offset"> {
 }
 
 def Exec_SetArenaBytesOp : Exec_Op<"set_arena_bytes"> {
-  let summary = "Says how large the arena is";
+  let summary = "Sets the size of the arena";
   let description = [{
     A plan function does this once, for all its buffers.
 

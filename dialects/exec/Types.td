@@ -6,9 +6,9 @@
 include "dialects/exec/ExecBase.td"
 
 def Exec_TokenType : Exec_Type<"Token", "token"> {
-  let summary = "A collective in flight";
+  let summary = "Stands for a collective in flight";
   let description = [{
-    The result of `exec.start`. The one thing that can be done with it is to wait for it, at most once (`exec.wait`); until
+    A token is the result of `exec.start`. It can only be waited for, at most once (`exec.wait`); until
     then the memory of the collective's inputs and outputs is in use.
 
     ```mlir

@@ -7,12 +7,11 @@ include "mlir/IR/OpBase.td"
 def IdentityOpInterface : OpInterface<"IdentityOpInterface"> {
   let cppNamespace = "::shardc";
   let description = [{
-    An op with one operand and one result, both tensors, that are the same value as a whole: a change of
-    layout, a constraint. What is true of the operand's sizes is true of the result's, and a rule may look
-    through it.
+    The interface of ops with one tensor operand and one tensor result that have the same global value, such as a change of
+    layout or a constraint. Operand and result have equal sizes, and a rule may look through the op.
   }];
   let methods = [
-    InterfaceMethod<"What the result is.", "::mlir::Value", "getIdentitySource", (ins), [{}], [{
+    InterfaceMethod<"The operand, whose global value is that of the result.", "::mlir::Value", "getIdentitySource", (ins), [{}], [{
       return $_op->getOperand(0);
     }]>,
   ];

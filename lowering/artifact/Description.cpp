@@ -9,11 +9,15 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
+#include "passes/collectives/verify/Sequence.h"
 #include "runtime/abi/shardrt_program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <set>
 
 using namespace mlir;
 
@@ -62,10 +66,7 @@ llvm::json::Value expression(Attribute expr) {
 
 class Describer {
 public:
-  Describer(ModuleOp module, StringRef name, const ConstantData &constants)
-      : module(module), constants(constants) {
-    program.name = name.str();
-  }
+  explicit Describer(ModuleOp module) : module(module) {}
 
   FailureOr<ProgramDescription> run();
 
@@ -83,7 +84,6 @@ private:
   }
 
   ModuleOp module;
-  const ConstantData &constants;
   ProgramDescription program;
   Mesh mesh;
   llvm::StringMap<unsigned> parameterIndex;
@@ -182,8 +182,7 @@ unsigned Describer::addParameter(func::FuncOp function, unsigned argument) {
   ParameterDescription parameter;
   static_cast<TensorDescription &>(parameter) = std::move(tensor);
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
-  if (constants && kind && kind.getValue() == "constant")
-    parameter.constant = constants(parameter.names.front());
+  parameter.isConstant = kind && kind.getValue() == "constant";
   program.parameters.push_back(std::move(parameter));
   return it->second;
 }
@@ -200,6 +199,12 @@ void Describer::addParameters(func::FuncOp function) {
 void Describer::describeEntry(func::FuncOp function, StringRef name, dist::VariantsAttr variants) {
   EntryDescription entry;
   entry.name = name.str();
+  if (auto timeline = function->getAttrOfType<DictionaryAttr>(kTimelineAttr)) {
+    entry.predicted = predictionOf(timeline);
+    if (!entry.predicted)
+      error(function) << "has a '" << kTimelineAttr
+                      << "' that is not what dist-predict-timeline writes";
+  }
   addSymbols(function);
   addParameters(function);
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -245,8 +250,18 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
   program.entries.push_back(std::move(entry));
 }
 
+/// Variants of one function have one.
+static std::string verifiedSequences(ModuleOp module) {
+  std::set<std::string> hashes;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto hash = function->getAttrOfType<StringAttr>(kSequenceHashAttr))
+      hashes.insert(hash.str());
+  return llvm::join(hashes, " ");
+}
+
 FailureOr<ProgramDescription> Describer::run() {
   describeMesh();
+  program.sequenceHashes = verifiedSequences(module);
   auto specializations = module->getAttrOfType<DictionaryAttr>(dist::kSpecializationsAttr);
   llvm::MapVector<StringRef, std::pair<StringRef, dist::VariantsAttr>> first; // by first variant
   llvm::DenseSet<StringRef> other;
@@ -284,10 +299,7 @@ llvm::json::Object tensorJson(const TensorDescription &tensor) {
 
 } // namespace
 
-FailureOr<ProgramDescription> describeProgram(ModuleOp module, StringRef name,
-                                              const ConstantData &constants) {
-  return Describer(module, name, constants).run();
-}
+FailureOr<ProgramDescription> describeProgram(ModuleOp module) { return Describer(module).run(); }
 
 std::string manifestJson(const ProgramDescription &program, const CompiledFacts &facts) {
   llvm::json::Array parameters, entries;

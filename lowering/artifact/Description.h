@@ -18,8 +18,8 @@
 
 namespace shardc::artifact {
 
-/// Bytes (row-major, the whole tensor) of a parameter that is to be part of the artifact; nothing
-/// for one that comes from the weights file.
+/// Bytes (row-major, the whole tensor) of a constant of the model, which is part of the artifact;
+/// nothing for one that it does not have.
 using ConstantData = std::function<std::optional<llvm::ArrayRef<char>>(llvm::StringRef name)>;
 
 struct TensorDescription {
@@ -32,6 +32,7 @@ struct TensorDescription {
 
 struct ParameterDescription : TensorDescription {
   bool isMutable = false;
+  bool isConstant = false; // its bytes are to be part of the artifact
   std::optional<llvm::ArrayRef<char>> constant;
 };
 
@@ -46,6 +47,9 @@ struct EntryDescription {
 
 struct ProgramDescription {
   std::string name;
+  /// Of the functions' sequences of collectives, from the form that all ranks share; empty where
+  /// nobody has verified them.
+  std::string sequenceHashes;
   int64_t worldSize = 1;
   llvm::json::Object mesh;
   llvm::json::Array symbols, constraints;
@@ -54,9 +58,14 @@ struct ProgramDescription {
 };
 
 /// Also numbers the parameters: `exec.index` of an argument is its place among all parameters of
-/// the program. All errors are reported.
-mlir::FailureOr<ProgramDescription> describeProgram(mlir::ModuleOp module, llvm::StringRef name,
-                                                    const ConstantData &constants);
+/// the program. All errors are reported. What is known only when the artifact is written, its name
+/// and the bytes of constants, is left open.
+mlir::FailureOr<ProgramDescription> describeProgram(mlir::ModuleOp module);
+
+/// As `exec-describe-program` leaves it at the module, as `exec.program`.
+mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context, const ProgramDescription &program);
+/// Fails, with an error at the module, where the attribute is missing or has another form.
+mlir::FailureOr<ProgramDescription> readDescription(mlir::ModuleOp module);
 
 /// What is only known after lowering.
 struct CompiledFacts {

@@ -84,17 +84,15 @@ void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const 
 
 } // namespace
 
-LogicalResult checkMemoryLimit(ModuleOp lowered, const ProgramDescription &program, uint64_t limit,
+LogicalResult checkMemoryLimit(ModuleOp module, const ProgramDescription &program, uint64_t limit,
                                ArrayRef<std::string> sizes) {
-  if (limit == 0)
-    return success();
   LogicalResult result = success();
   for (const EntryDescription &entry : program.entries)
     for (auto [v, variant] : llvm::enumerate(entry.variants)) {
-      Operation *function = lowered.lookupSymbol(variant);
+      Operation *function = module.lookupSymbol(variant);
       auto memory = function ? function->getAttrOfType<DictionaryAttr>(exec::kMemoryAttr) : nullptr;
       if (!memory)
-        return emitError(lowered.getLoc()) << "'" << variant << "' has no account of its memory";
+        return emitError(module.getLoc()) << "'" << variant << "' has no account of its memory";
       Account account(memory);
       if (uint64_t(account.total()) <= limit)
         continue;

@@ -12,8 +12,8 @@ def CpuTileKernels : Pass<"cpu-tile-kernels", "::mlir::func::FuncOp"> {
     and writes results to other arguments (`bufferization.materialize_in_destination`). All ops of the kernel are
     tiled together: loop dims that index the same dim of a value are one dim of the kernel, and a dim is
     tiled where no op reduces it and every result has it. A tile of a result is computed in place; a tile of a
-    temporary has a small buffer. So a row of softmax or layer norm is computed by a few short loops over
-    data that stays in the first cache.
+    temporary has a small buffer. A row of softmax or layer norm is thus computed by a few short loops over
+    data that stays in the L1 cache.
 
     ```mlir
     // Before
@@ -63,7 +63,7 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
     ```mlir
     func.func @f(%q: memref<2x8x16x64xf32>, %k: memref<2x2x16x64xf32>, %v: memref<2x2x16x64xf32>, %o: memref<2x8x16x64xf32>) {
       exec.launch @attention(%q, %k, %v, %o) name "attention" : ...
-    func.func private @attention(...) attributes {exec.kernel} {
+    func.func private @attention(...) attributes {exec.kernel, exec.writes = array<i64: 3>} {
       exec.parallel ...
     ```
   }];
@@ -77,10 +77,10 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
 def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "Allows reordering of reductions in kernels, and expands functions into polynomials";
   let description = [{
-    Two things without which LLVM's vectoriser cannot work on kernels. The op that combines the elements of a reduction
-    gets the fast-math flags `reassoc contract nsz`: sums may be taken in any order, as PyTorch does. All other arithmetic
-    keeps IEEE's meaning. `exp`, `tanh`, `erf`, `log` and their like on f32 become polynomials; other types keep the call
-    of the C library.
+    LLVM's vectoriser needs two changes before it can work on kernels. The op that combines the elements of a reduction
+    gets the fast-math flags `reassoc contract nsz`: sums may be taken in any order, as in PyTorch. All other arithmetic
+    stays exactly as IEEE 754 defines it. `exp`, `tanh`, `erf`, `log` and similar functions become polynomials on f32; on other
+    types they stay calls of the C library.
 
     ```mlir
     %y = math.exp %x : f32   // before
@@ -94,11 +94,11 @@ def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
 }
 
 def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
-  let summary = "Kernels to LLVM's dialect";
+  let summary = "Converts kernels to LLVM's dialect";
   let description = [{
-    Expects linalg to be loops and kernels to have their binary interface (`cpu-outline-parallel`). An
+    Linalg ops must be loops already, and kernels must have their binary interface (`cpu-outline-parallel`). An
     `exec.parallel_call` becomes a call of the runtime's service of that name through the frame, with a function that
-    unpacks the arguments; `exec.fail_if` one of `fail`.
+    unpacks the arguments; an `exec.fail_if` becomes a call of the service `fail`.
 
     ```mlir
     exec.fail_if %bad, "index out of range"                                      // before
@@ -116,7 +116,7 @@ def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
 def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {
   let summary = "Gives kernels their binary interface, and bodies of parallel loops functions of their own";
   let description = [{
-    The body of each `exec.parallel` becomes a function of what it uses and of a range of iterations. Arguments
+    The body of each `exec.parallel` becomes a function, whose arguments are the values that it uses and a range of iterations. Arguments
     that are memrefs become a pointer (`memref<T>`), marked `llvm.noalias`, and one index for each size and
     stride that is not static; a kernel's offsets are always 0. A kernel's first two arguments are the frame
     of the run and the location of the launch, for the runtime's services. Buffers allocated in the loop are allocated
@@ -147,12 +147,12 @@ def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"maxStackBytes", "max-stack-bytes", "int64_t", "131072",
-                        "Most bytes of buffers on the stack of one function">];
+                        "Largest number of bytes of buffers on the stack of one function">];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
                            "::mlir::LLVM::LLVMDialect"];
   let statistics = [Statistic<"bodies", "bodies", "Loop bodies outlined">,
-                    Statistic<"scratch", "scratch", "Temporaries too large for a stack">];
+                    Statistic<"scratch", "scratch", "Temporaries that are too large for the stack">];
 }
 
 #endif // SHARDC_LOWERING_CPU_PASSES_TD

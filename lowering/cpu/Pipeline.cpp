@@ -40,7 +40,17 @@ void shardc::cpu::buildLlvmPipeline(OpPassManager &pm) {
   pm.addPass(createVerifyKernels());
 }
 
+/// Passes of MLIR's, so that a pipeline that was printed (in a crash reproducer) is read again.
+static void registerUpstreamPasses() {
+  registerPass([] { return createConvertLinalgToLoopsPass(); });
+  registerPass([] { return memref::createFoldMemRefAliasOpsPass(); });
+  registerPass([] { return memref::createExpandStridedMetadataPass(); });
+  registerPass([] { return createLowerAffinePass(); });
+  registerPass([] { return createSCFToControlFlowPass(); });
+}
+
 void shardc::cpu::registerPipelines() {
+  registerUpstreamPasses();
   PassPipelineRegistration<>("cpu-lower-kernels",
                              "Kernels on linalg to loops over memory: tile, approximate, loops",
                              buildKernelPipeline);

@@ -276,8 +276,6 @@ struct LowerGemm : Pattern<exec::GemmOp> {
     };
     set(offsetof(shardrt_gemm, alpha), number(op.getAlpha()));
     set(offsetof(shardrt_gemm, beta), number(op.getBeta()));
-    set(offsetof(shardrt_gemm, epilogue), null);
-    set(offsetof(shardrt_gemm, epilogue_arg), null);
     Type element = op.getC().getType().getElementType();
     int32_t type = isa<FloatType>(element) ? exec::runtimeType(element) : 0;
     if (type == 0)

@@ -156,7 +156,8 @@ struct LowerAxisIndex : ConvertOpToLLVMPattern<dist::AxisIndexOp> {
                                 ConversionPatternRewriter &b) const override {
     std::optional<std::vector<std::vector<int64_t>>> lists = op.getGroup().getRankLists();
     if (!lists)
-      return op.emitOpError("needs the ranks of its group");
+      return op.emitOpError(
+          "needs the ranks of its group; give them with --groups when the graph is imported");
     SmallVector<int64_t> table;
     for (const std::vector<int64_t> &list : *lists)
       for (auto [position, rank] : llvm::enumerate(list)) {

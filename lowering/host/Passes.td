@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def EmitProgram : Pass<"exec-emit-program", "::mlir::ModuleOp"> {
-  let summary = "Entries to LLVM's dialect, and the tables of the program";
+  let summary = "Converts entries to LLVM's dialect, and collects the tables of the program";
   let description = [{
     An entry becomes a function of the runtime's frame (runtime/abi/shardrt_program.h), which gives it memory and
     services; so does its plan function. Kernels must have been lowered (`exec-lower-to-target`), and the module's

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def FormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
-  let summary = "Outlines what runs as one kernel into a function of its own";
+  let summary = "Outlines the ops that run as one kernel into a function of their own";
   let description = [{
     Neighbouring elementwise ops, reductions, norms and reads at computed positions share a kernel where one loop over
     rows computes all of them. Constants and aranges are copied into each kernel that reads them. Matrix products,
@@ -21,16 +21,16 @@ def FormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
     %2 = call @add_relu_kernel(%x, %y) {exec.name = "add+relu"} : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
     ```
   }];
-  let options = [Option<"maxOps", "max-ops", "unsigned", "48", "Most ops of one kernel">];
+  let options = [Option<"maxOps", "max-ops", "unsigned", "48", "Largest number of ops in one kernel">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::shardc::exec::ExecDialect"];
   let statistics = [Statistic<"kernels", "kernels", "Kernels outlined">];
 }
 
 def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::FuncOp"> {
-  let summary = "Writes ops that kernels do not have by ops that they have";
+  let summary = "Rewrites ops that kernels cannot compute as ops that they can compute";
   let description = [{
-    `group_norm` is a layer norm of [batch, groups, channels of a group, positions], times weight and plus bias by channel.
-    Operands of `cat` and `stack` are cast to the element type of the result.
+    `group_norm` becomes a layer norm of [batch, groups, channels of a group, positions], times the weight and plus the bias of
+    each channel. Operands of `cat` and `stack` are cast to the element type of the result.
 
     ```mlir
     // Before
@@ -42,15 +42,15 @@ def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::Func
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"decomposed", "decomposed", "Group norms written as layer norms">,
-                    Statistic<"casts", "casts", "Parts of concatenations that are cast first">];
+  let statistics = [Statistic<"decomposed", "decomposed", "Group norms that became layer norms">,
+                    Statistic<"casts", "casts", "Operands of concatenations that are cast first">];
 }
 
 def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
-  let summary = "Bodies of fused kernels: aten ops to linalg on tensors";
+  let summary = "Turns the aten ops of fused kernels into linalg ops on tensors";
   let description = [{
-    Elementwise ops, reductions, softmax and norms, reads at computed positions, and the views between them. Tensors
-    get the element types they have in memory: bool is i8. Ops on 16-bit floats compute in f32 and round at the end
+    The pass converts elementwise ops, reductions, softmax and norms, reads at computed positions, and the views between them.
+    Tensors get the element types they have in memory: bool is i8. Ops on 16-bit floats compute in f32 and round at the end
     of each op, as PyTorch does on CPUs. Constants of one value become part of the ops that use them.
 
     ```mlir
@@ -73,10 +73,10 @@ def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
 }
 
 def FuseKernelOps : Pass<"linalg-fuse-kernel-ops", "::mlir::func::FuncOp"> {
-  let summary = "In kernels: merges an elementwise op into its user";
+  let summary = "Merges elementwise ops of kernels into their users";
   let description = [{
-    Where the user is the only one: then nothing is computed twice. What several ops use, or a result of the kernel,
-    stays an op of its own, whose tile is kept while its users run.
+    An op is merged only where it has one user, so that nothing is computed twice. An op whose value several ops use, or which
+    is a result of the kernel, stays separate; its tile is kept in memory while its users run.
 
     ```mlir
     // Before: two loops                       // After: one
@@ -88,7 +88,7 @@ def FuseKernelOps : Pass<"linalg-fuse-kernel-ops", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
                            "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect"];
-  let statistics = [Statistic<"merged", "merged", "Ops that became part of their user, or had none">];
+  let statistics = [Statistic<"merged", "merged", "Ops that became part of their user, or were removed because they had none">];
 }
 
 #endif // SHARDC_LOWERING_LINALG_PASSES_TD

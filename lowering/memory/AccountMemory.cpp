@@ -7,6 +7,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
+#include "passes/specialize/AssumedSizes.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -32,6 +33,7 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
   using AccountMemoryBase::AccountMemoryBase;
 
   void runOnOperation() override {
+    symbols = assumedSizes(getOperation());
     for (StringRef text : sizes) {
       auto [name, value] = text.split('=');
       if (name.empty() || value.getAsInteger(10, symbols[name])) {

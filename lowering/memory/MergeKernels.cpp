@@ -4,7 +4,7 @@
 
 #include "dialects/exec/Exec.h"
 
-#include "llvm/ADT/StringMap.h"
+#include <unordered_map>
 
 namespace shardc::memory {
 #define GEN_PASS_DEF_MERGEKERNELS
@@ -16,30 +16,46 @@ using namespace shardc;
 
 namespace {
 
-/// All of a kernel but its name and locations, as text: equal texts are equal kernels.
-std::string textOf(func::FuncOp kernel) {
-  std::string name = kernel.getName().str();
-  kernel.setName("kernel");
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  kernel->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
-  kernel.setName(name);
-  return text;
+/// What a kernel says about itself, but for its name.
+DictionaryAttr attributesOf(func::FuncOp kernel) {
+  NamedAttrList attributes(kernel->getAttrDictionary());
+  attributes.erase(kernel.getSymNameAttrName());
+  return attributes.getDictionary(kernel.getContext());
+}
+
+/// Equal for kernels that are equal. (Their text would do, but what is printed of a program depends
+/// on options of MLIR's.)
+llvm::hash_code hashOf(func::FuncOp kernel) {
+  llvm::hash_code hash = llvm::hash_value(attributesOf(kernel).getAsOpaquePointer());
+  kernel.getBody().walk([&](Operation *op) {
+    hash = llvm::hash_combine(hash, op->getName(), op->getAttrDictionary(), op->getResultTypes());
+  });
+  return hash;
+}
+
+bool areEqual(func::FuncOp a, func::FuncOp b) {
+  return attributesOf(a) == attributesOf(b) &&
+         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),
+                                                    OperationEquivalence::IgnoreLocations);
 }
 
 struct MergeKernels : memory::impl::MergeKernelsBase<MergeKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    llvm::StringMap<func::FuncOp> first;
+    std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> different;
     DenseMap<StringAttr, StringAttr> replacement;
     for (auto kernel : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(exec::kKernelAttr) || kernel.isDeclaration())
         continue;
       ++kernels;
-      auto [it, inserted] = first.try_emplace(textOf(kernel), kernel);
-      if (inserted)
+      SmallVector<func::FuncOp, 1> &candidates = different[hashOf(kernel)];
+      auto first =
+          llvm::find_if(candidates, [&](func::FuncOp one) { return areEqual(one, kernel); });
+      if (first == candidates.end()) {
+        candidates.push_back(kernel);
         continue;
-      replacement[kernel.getSymNameAttr()] = it->second.getSymNameAttr();
+      }
+      replacement[kernel.getSymNameAttr()] = first->getSymNameAttr();
       kernel.erase();
       ++merged;
     }

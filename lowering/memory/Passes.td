@@ -11,9 +11,8 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
     The host program becomes straight-line code over memrefs: kernel launches, matrix products, attention, collectives. Views are
     reinterpretations of memory; a reshape that strides cannot express is a copy. Where all readers of a value
     permute its dims and then need it dense, it is computed in that order. Results of the entry are computed in the
-    caller's buffers, and operands of a concatenation in their part of it, unless somebody else decides where they are.
-    Kernels take their arguments' strides from the memory they are launched on. Form in: local or scheduled stage after
-    `exec-form-kernels`, extents of collectives static (`dist-specialize`) or symbolic.
+    caller's buffers, and operands of a concatenation in their part of its result, unless their place is fixed already.
+    Kernels take their arguments' strides from the memory they are launched on.
 
     ```mlir
     // Before
@@ -42,7 +41,8 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
 def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
   let summary = "Keeps one copy of kernels that are equal";
   let description = [{
-    Equal in everything but name and location: the layers of a model share their kernels, which are then compiled once.
+    Two kernels are equal if they differ in nothing but names and locations. The layers of a model then share their kernels, which are
+    compiled once.
 
     ```mlir
     exec.launch @add_layer_norm(...)      // before
@@ -56,7 +56,7 @@ def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
 }
 
 def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
-  let summary = "Makes buckets one collective on one buffer, where that is cheaper than a group of tensors";
+  let summary = "Packs the tensors of a bucket into one buffer, where that is cheaper than a group of tensors";
   let description = [{
     After `exec-assign-buffers`, before `exec-plan-arena`. A variadic collective is handed to the communicator as a group of
     tensors, each read and written where it is: nothing is copied, but every tensor costs the target's `tensor_ns`. Packed, its
@@ -65,8 +65,8 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     or scatter that has the parts of all ranks, tensors are in pieces and always copied. `auto` packs where the copies
     take less time than is saved, by the target's `launch_ns`, `copy_bytes_per_ns` and `tensor_ns` (`exec-set-target`).
 
-    Stays a group: mixed element types, sizes known at the run only, all-to-all and permute, a future that the entry
-    returns.
+    A bucket stays a group if it has mixed element types or sizes that are known only at the run, if it is an all-to-all or a
+    permute, or if the entry returns one of its futures.
 
     ```mlir
     // Before
@@ -81,7 +81,7 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"form", "form", "::shardc::memory::BucketForm", "::shardc::memory::BucketForm::Auto", "how buckets are handed to the communicator",
+    Option<"form", "form", "::shardc::memory::BucketForm", "::shardc::memory::BucketForm::Auto", "How buckets are handed to the communicator",
            [{::llvm::cl::values(
              clEnumValN(::shardc::memory::BucketForm::Auto, "auto", "whichever costs less"),
              clEnumValN(::shardc::memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
@@ -110,16 +110,16 @@ def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::shardc::exec::ExecDialect"];
   let statistics = [Statistic<"arenaBytes", "arena-bytes", "Bytes of all arenas">,
-                    Statistic<"peakBytes", "peak-bytes", "Bytes live at once: no arena is smaller">];
+                    Statistic<"peakBytes", "peak-bytes", "Largest number of bytes that live at once, below which no arena can be">];
 }
 
 def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
-  let summary = "Notes at every entry what one rank needs memory for";
+  let summary = "Writes the memory that one rank needs to every entry";
   let description = [{
     After `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter, the inputs and
     outputs that the caller gives, the arena, and the largest buffers that live when most bytes do, with the place
-    that fills them. Entries whose sizes depend on symbols that `sizes` does not name have none. `shardc compile
-    --memory-limit` reads it.
+    that fills them. Symbols have the values of `sizes`, others those that the module notes (`dist-assume-sizes`); entries
+    whose sizes depend on any other have no account. `exec-check-memory` reads it.
 
     ```mlir
     func.func @f(...) attributes {exec.arena_bytes = 4096 : i64, exec.entry, exec.memory = {
@@ -128,9 +128,9 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"sizes", "sizes", "std::string",
-               "Values of symbols, e.g. sizes=batch=8,sequence=128: memory is that of such a run, on the first rank">];
-  let statistics = [Statistic<"accounted", "accounted", "Entries with an account">,
-                    Statistic<"symbolic", "symbolic", "Entries without one: their sizes depend on symbols">];
+               "Values of symbols, e.g. sizes=batch=8,sequence=128; the memory is that of the first rank in such a run">];
+  let statistics = [Statistic<"accounted", "accounted", "Entries that got exec.memory">,
+                    Statistic<"symbolic", "symbolic", "Entries that got none because their sizes depend on symbols">];
 }
 
 def VerifyBuffers : Pass<"exec-verify-buffers", "::mlir::ModuleOp"> {

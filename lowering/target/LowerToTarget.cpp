@@ -32,6 +32,8 @@ struct LowerToTarget : target::impl::LowerToTargetBase<LowerToTarget> {
     auto found = target::backendOf(getOperation());
     if (failed(found))
       return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      numKernels += function->hasAttr(exec::kKernelAttr);
     OpPassManager tail(ModuleOp::getOperationName());
     found->first->buildKernelTail(tail);
     if (failed(runPipeline(tail, getOperation())))

@@ -29,6 +29,7 @@ def SetTarget : Pass<"exec-set-target", "::mlir::ModuleOp"> {
   let options = [Option<"spec", "target", "std::string", "\"cpu\"",
                         "What to compile for: the name of a target, or NAME:CHIP, e.g. cpu:x86-64-v3">];
   let dependentDialects = ["::mlir::DLTIDialect"];
+  let statistics = [Statistic<"numLimits", "limits", "Limits of the target that the module names">];
 }
 
 def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
@@ -41,7 +42,7 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<"cpu" = #dlti.target_device_spec<"vector_bytes" = 64 : i64>>} {
-      func.func private @twice(%x: memref<8xf32>, %y: memref<8xf32>) attributes {exec.kernel} {
+      func.func private @twice(%x: memref<8xf32>, %y: memref<8xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
         %0 = bufferization.to_tensor %x restrict : memref<8xf32> to tensor<8xf32>
         %1 = aten.add %0, %0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
         bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<8xf32>, memref<8xf32>) -> ()
@@ -59,6 +60,7 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
       llvm.store %sum, ...
     ```
   }];
+  let statistics = [Statistic<"numKernels", "kernels", "Kernels that were lowered">];
 }
 
 #endif // SHARDC_LOWERING_TARGET_PASSES_TD

@@ -25,6 +25,7 @@ struct SetTarget : target::impl::SetTargetBase<SetTarget> {
       return signalPassFailure();
     }
     setTarget(getOperation(), *resolved);
+    numLimits += std::size(target::kLimits);
   }
 };
 

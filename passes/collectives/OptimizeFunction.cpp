@@ -7,6 +7,8 @@
 #include "passes/collectives/DecisionAttributes.h"
 #include "passes/collectives/analysis/TensorNames.h"
 #include "passes/cost/core/TargetDescription.h"
+#include "passes/specialize/AssumedSizes.h"
+#include "support/ByteSize.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -41,15 +43,19 @@ static LogicalResult readOptions(ModuleOp module, const OptimizeText &text, Opti
   input.model = cost::loadModel(text.topology, modelErrors);
   if (!input.model)
     module.emitError() << "topology: " << StringRef(modelErrors).rtrim();
-  FailureOr<SymbolValues> sizes = parseSymbolValues(module, text.sizes);
-  if (!caps || !input.model || failed(sizes))
+  std::optional<uint64_t> limit = parseByteSize(text.memoryLimit);
+  bool limitIsRight = (limit && *limit != 0) || text.memoryLimit.empty();
+  if (!limitIsRight)
+    module.emitError() << "memory-limit: '" << text.memoryLimit
+                       << "' is not a number of bytes, e.g. 2GiB";
+  FailureOr<SymbolValues> sizes = assumedSizes(module, text.sizes);
+  if (!caps || !input.model || !limitIsRight || failed(sizes))
     return failure();
   input.sizes = std::move(*sizes);
   input.options.buckets.caps = *caps;
   // Groups have one name for all their rank lists.
   input.options.buckets.groupsByName = true;
-  if (text.memoryLimit != 0)
-    input.options.memoryLimit = text.memoryLimit;
+  input.options.memoryLimit = limit;
   return success();
 }
 

@@ -14,8 +14,8 @@ namespace shardc {
 /// Options as text, as passes have them.
 struct OptimizeText {
   std::string topology, caps;
-  uint64_t memoryLimit = 0; ///< 0: as OptimizeOptions say
-  /// What symbols are taken to be ("batch=8"); others: typical values.
+  std::string memoryLimit; ///< bytes; empty: as OptimizeOptions say
+  /// What symbols are taken to be ("batch=8"); others: what the module notes, else typical values.
   llvm::ArrayRef<std::string> sizes = {};
 };
 

@@ -35,6 +35,12 @@ struct Prediction {
   std::vector<Span> spans;
 };
 
+/// As `dist-predict-timeline` notes it at functions; `predictionOf` gives nothing where the
+/// attribute has another form.
+inline constexpr llvm::StringLiteral kTimelineAttr = "dist.timeline";
+mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context, const Prediction &prediction);
+std::optional<Prediction> predictionOf(mlir::DictionaryAttr timeline);
+
 /// Simulates a function of the local or scheduled stage in the order in which it stands; sizes and
 /// durations are those of the rank that has most to do, with symbols of these values (others:
 /// typical ones). A collective of several tensors is one. Fails with an error where the function is

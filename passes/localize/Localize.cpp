@@ -122,7 +122,7 @@ FailureOr<SmallVector<Value>> FunctionLocalizer::build(Operation *op, ValueRange
     same.map(op->getOperands(), operands);
     return SmallVector<Value>(builder.clone(*op, same)->getResults());
   }
-  op->emitOpError("cannot be localised: nothing says what one rank computes");
+  op->emitOpError("cannot be localised: it has no local form (LocalizableOpInterface)");
   return failure();
 }
 

@@ -116,9 +116,9 @@ GlobalSize Localizer::sizeOf(OpBuilder &builder, Value placed, int64_t dim) {
     return {SizeAttr(), aten::SymSizeOp::create(builder, op->getLoc(), builder.getIndexType(),
                                                 locals.lookup(placed), dim)};
   if (!missingSize)
-    op->emitOpError("cannot be localised: nothing says how large dim ")
+    op->emitOpError("cannot be localised: the global size of dim ")
         << dim << " of " << placed.getType()
-        << " is as a whole; name its size in 'dist.sizes' of an argument";
+        << " is not known; name it in 'dist.sizes' of an argument";
   missingSize = true;
   return {SizeAttr::get(builder.getContext(), 0), Value()};
 }

@@ -17,11 +17,6 @@ namespace shardc {
 #define GEN_PASS_REGISTRATION
 #include "passes/localize/Passes.h.inc"
 
-/// placed -> local: plan redistributions, localise, clean up, verify.
-void buildLocalizePipeline(mlir::OpPassManager &manager);
-/// Makes it known as `--shardc-localize`.
-void registerLocalizePipeline();
-
 } // namespace shardc
 
 #endif // SHARDC_PASSES_LOCALIZE_PASSES_H

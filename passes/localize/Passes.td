@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// placed -> local.
+// From the placed to the local stage.
 
 #ifndef SHARDC_PASSES_LOCALIZE_PASSES_TD
 #define SHARDC_PASSES_LOCALIZE_PASSES_TD
@@ -8,15 +8,15 @@
 include "mlir/Pass/PassBase.td"
 
 def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
-  let summary = "Turns a placed program into what one rank computes";
+  let summary = "Turns a placed program into the program of one rank";
   let description = [{
-    Form: placed -> local. Every tensor becomes the part of it that one rank holds, and every change of
-    layout (a single step: run `dist-plan-redistributions` first) a collective, or a choice among what
-    the rank has. Ops stay the same ops; those that count elements of a sharded dim count one rank's,
-    and those that need other ranks (softmax, norms, means and lookups over a sharded dim) get small
-    collectives of their own, never a gather of their operand.
+    Form: placed -> local. Every tensor becomes the part of it that one rank holds. Every change of
+    layout becomes a collective, or a local operation on the data that the rank has; it must be a single step, so run
+    `dist-plan-redistributions` first. Ops stay the same ops. Those whose attributes count elements of a sharded dim count
+    the elements of one rank, and those that need data of other ranks (softmax, norms, means and lookups over a sharded dim)
+    get small collectives of their own, never a gather of their operand.
 
-    A dim whose extent differs between ranks is dynamic; `dist.extent` says how much it is. Arguments
+    A dim whose extent differs between ranks is dynamic, and `dist.extent` gives its extent. Arguments
     and results keep their global type and layout as attributes.
 
     Before:
@@ -51,8 +51,8 @@ def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
   }];
   let statistics = [
     Statistic<"numOps", "ops", "Ops that were localised">,
-    Statistic<"numSteps", "steps", "Redistributions that became collectives or local choices">,
-    Statistic<"numInner", "inner-collectives", "Collectives that ops needed inside">,
+    Statistic<"numSteps", "steps", "Redistributions that became collectives or local operations">,
+    Statistic<"numInner", "inner-collectives", "Collectives that were added for single ops">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::shardc::aten::AtenDialect",
                            "::shardc::dist::DistDialect"];

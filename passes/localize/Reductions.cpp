@@ -45,7 +45,7 @@ struct MeanModel : LocalizeModel<MeanModel, aten::MeanOp> {
   }
 };
 
-/// Powers are summed over the ranks before the root is drawn.
+/// Powers are summed over the ranks, and the root is taken of the sum.
 struct VectorNormModel : LocalizeModel<VectorNormModel, aten::VectorNormOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::VectorNormOp op,
                          ValueRange operands) {

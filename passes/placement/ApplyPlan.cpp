@@ -75,8 +75,8 @@ private:
       else
         plan::parseYaml((*file)->getBuffer(), plan, read, errors);
     }
-    for (const std::string &place : places)
-      plan::parsePlaceSpec(place, read, errors);
+    for (const TextOption &place : places)
+      plan::parsePlaceSpec(place.text, read, errors);
     if (!mesh.empty())
       plan::parseMesh(mesh, "mesh", read.mesh, errors);
     return read;

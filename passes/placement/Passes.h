@@ -5,6 +5,7 @@
 #define SHARDC_PASSES_PLACEMENT_PASSES_H
 
 #include "dialects/interfaces/PassStatistic.h"
+#include "dialects/interfaces/TextOption.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -17,12 +18,6 @@ namespace shardc {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/placement/Passes.h.inc"
-
-/// imported -> placed: dist-apply-plan, dist-propagate, dist-place, and the check of the result.
-void buildPlacePipeline(mlir::OpPassManager &passes, const ApplyPlanOptions &plan);
-
-/// Makes `--shardc-place` known, with the options of dist-apply-plan.
-void registerPlacePipeline();
 
 } // namespace shardc
 

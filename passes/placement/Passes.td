@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// imported -> placed: annotations from a plan, propagation over sharding rules, placement.
+// From the imported to the placed stage: annotations from a plan, propagation over sharding rules, placement.
 
 #ifndef SHARDC_PASSES_PLACEMENT_PASSES_TD
 #define SHARDC_PASSES_PLACEMENT_PASSES_TD
@@ -8,12 +8,12 @@
 include "mlir/Pass/PassBase.td"
 
 def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
-  let summary = "Writes a placement plan onto parameters, inputs, outputs and module boundaries";
+  let summary = "Annotates parameters, inputs, outputs and module boundaries as a placement plan says";
   let description = [{
-    Form: imported -> imported. Reads a plan file and `--place` specs, holds them against the names of the
-    model, and leaves `dist.annotation` attributes on arguments and results of the entry function and
-    `dist.constrain` ops at the boundaries of modules. Axes that the plan does not mention stay open (`?`)
-    for propagation to decide. The mesh goes onto the module as `dist.mesh`.
+    Form: imported -> imported. The pass reads a plan file and `--place` specs, matches them with the names of the
+    model, and adds `dist.annotation` attributes to arguments and results of the entry function and
+    `dist.constrain` ops to the boundaries of modules. Axes that the plan does not mention stay open (`?`),
+    and propagation decides them. The module gets the mesh as `dist.mesh`.
 
     Every mistake of the plan is reported before the pass fails: a pattern that matches nothing (with the
     nearest real names), rules that disagree, an unknown axis, a dim out of range, an unknown style.
@@ -30,9 +30,10 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"mesh", "mesh", "std::string", "", "Mesh axes, outermost first, e.g. dp=2,tp=4; overrides the plan's">,
+    Option<"mesh", "mesh", "std::string", "", "Mesh axes, outermost first, e.g. dp=2,tp=4; overrides the mesh of the plan">,
     Option<"plan", "plan", "std::string", "", "Path of a YAML plan">,
-    ListOption<"places", "place", "std::string", "A line of a plan, e.g. param:*.weight=tp:S(0)">,
+    ListOption<"places", "place", "::shardc::TextOption",
+               "Lines of a plan, e.g. param:*.weight=tp:S(0); one with commas stands in braces">,
   ];
   let statistics = [
     Statistic<"numAnnotated", "annotated", "Arguments and results that got an annotation">,
@@ -41,18 +42,45 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
   let dependentDialects = ["::shardc::dist::DistDialect"];
 }
 
+def WarnUnsharded : Pass<"dist-warn-unsharded", "::mlir::ModuleOp"> {
+  let summary = "Warns where a placed program is sharded over no axis of its mesh";
+  let description = [{
+    Form: placed -> placed. A mesh without a word about what is sharded over it is more likely forgotten than
+    meant: where every layout of a mesh of several devices is replicated, the pass warns, and changes nothing.
+
+    Before:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #R = #dist.layout<#mesh, [R]>
+    func.func @f(%x: tensor<8xf32, #R>) -> tensor<8xf32, #R> {
+      return %x : tensor<8xf32, #R>   // warning: nothing is sharded: every rank computes the whole model
+    }
+    ```
+
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #R = #dist.layout<#mesh, [R]>
+    func.func @f(%x: tensor<8xf32, #R>) -> tensor<8xf32, #R> {
+      return %x : tensor<8xf32, #R>
+    }
+    ```
+  }];
+  let statistics = [Statistic<"numUnsharded", "unsharded", "Programs that nothing of is sharded">];
+}
+
 def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
   let summary = "Propagates annotated shardings over sharding rules, in both directions, to a fixpoint";
   let description = [{
     Form: imported -> imported. Annotations of arguments, results and `dist.constrain` ops spread to all
     tensors that share a factor with them. Open extents become as coarse as consumers need (whole heads,
-    blocks of a fused weight), which a remark says. Where an axis is asked for on two factors of one op, the
-    stronger annotation wins, then the one that moves fewer bytes; that too is a remark. Linear in the number
+    blocks of a fused weight), and a remark says so. Where an axis is asked for on two factors of one op, the
+    stronger annotation wins, then the one that moves fewer bytes, and a remark says that too. The time is linear in the number
     of ops.
 
-    The outcome is written to every tensor as `dist.sharding` (see `#dist.sharding`): on an op a list with one entry
-    for each result, on an argument or result of the function one entry. It is all that `dist-place` reads, and it may
-    be edited by hand in between. Annotations stay as they are; a second run overwrites what the first one wrote.
+    The outcome is written to every tensor as `dist.sharding` (see `#dist.sharding`): an op has a list with one entry
+    for each result, and an argument or result of the function has one entry. `dist-place` reads nothing else, and you may
+    edit it by hand in between. Annotations stay as they are; a second run overwrites what the first one wrote.
 
     Before:
     ```mlir

@@ -199,7 +199,7 @@ private:
                                << " tensors: run dist-propagate again, or write one with ? for "
                                   "each axis to ask for nothing";
     for (auto &[loc, what] : ArrayRef(missing).drop_front().take_front(2))
-      error.attachNote(loc) << what << " has none either";
+      error.attachNote(loc) << what << " has no 'dist.sharding' either";
     return failure();
   }
 

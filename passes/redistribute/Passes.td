@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Redistributions taken apart.
+// The pass that turns redistributions into single steps.
 
 #ifndef SHARDC_PASSES_REDISTRIBUTE_PASSES_TD
 #define SHARDC_PASSES_REDISTRIBUTE_PASSES_TD
@@ -11,9 +11,9 @@ def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> 
   let summary = "Turns each redistribution into a sequence of single steps";
   let description = [{
     Form: placed -> placed. A step changes the placement of one mesh axis, or gathers, reduces or
-    reduce-scatters over several at once, and is one collective or one local choice. Steps take dims apart from the inner axis to the
-    outer and put them together from the outer to the inner (R1), so every tensor on the way has a
-    layout that is right. One that is a single step already is left alone.
+    reduce-scatters over several at once, and becomes one collective or one local operation. Steps take dims apart from the inner axis to the
+    outer and put them together from the outer to the inner (R1), so that every intermediate tensor has a
+    correct layout. A redistribution that is a single step already is left alone.
 
     Before:
     ```mlir
@@ -43,7 +43,7 @@ def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> 
   }];
   let statistics = [
     Statistic<"numPlanned", "planned", "Redistributions that became several steps">,
-    Statistic<"numSteps", "steps", "Steps that there are now">,
+    Statistic<"numSteps", "steps", "Single steps after the pass">,
   ];
   let dependentDialects = ["::shardc::dist::DistDialect"];
 }

@@ -160,7 +160,7 @@ LogicalResult FunctionSpecializer::checkStatic() {
     if (type && !type.hasStaticShape())
       violations.add(value.getLoc(), what +
                                          " still has a dynamic dim after specialisation, but the "
-                                         "function has no symbols: nothing says what it is");
+                                         "function has no symbols that could give its size");
   };
   for (BlockArgument argument : function.getArguments())
     check(argument, "argument " + Twine(argument.getArgNumber()));

@@ -5,20 +5,54 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AssumeSizes : Pass<"dist-assume-sizes", "::mlir::ModuleOp"> {
+  let summary = "Notes what each dynamic size is taken to be where something is estimated";
+  let description = [{
+    Form: any before lowering -> the same. The module's `dist.assumed_sizes` has a value for every symbol of its
+    functions: the one that `sizes` names, else the one that was noted before, else a typical one (128, or the
+    nearest in its range). Passes that predict times or account for memory read it; the program itself stays valid
+    for all sizes. With `largest`, symbols that `sizes` does not name have the largest value of their range, which
+    is what a limit of memory must hold for; a symbol without one is an error.
+
+    Before, with `largest`:
+    ```mlir
+    func.func @f(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]})
+        -> (tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]}) attributes {dist.symbols = [#dist.symbol<n in [1, 64]>]} {
+      return %x : tensor<?x8xf32>
+    }
+    ```
+
+    After:
+    ```mlir
+    module attributes {dist.assumed_sizes = {n = 64 : i64}} {
+      func.func @f(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]})
+          -> (tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]}) attributes {dist.symbols = [#dist.symbol<n in [1, 64]>]} {
+        return %x : tensor<?x8xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"sizes", "sizes", "std::string", "Values of symbols, e.g. sizes=batch=8,sequence=128">,
+    Option<"largest", "largest", "bool", "false", "Gives every other symbol the largest value of its range">,
+  ];
+  let statistics = [Statistic<"numSymbols", "symbols", "Symbols that have a value">];
+}
+
 def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
   let summary = "Clones a function for each distinct tuple of local extents and makes shapes static";
   let description = [{
     Form: local or scheduled -> the same. Where a dim is sharded unevenly, its extent differs between
-    ranks and is dynamic. There are few distinct tuples of such extents, two or three in practice: each
+    ranks and is dynamic. There are few distinct tuples of such extents, two or three in practice. Each
     gets a clone in which `dist.extent` is a constant, arguments have the extents of their `dist.layout`,
-    sizes that follow are attributes, and all types are inferred again, so that kernels and arena are
-    static. What depends on a symbol stays dynamic; anything else that does is an error.
+    sizes that follow from these are attributes, and all types are inferred again, so that kernels and arena are
+    static. Sizes that depend on a symbol stay dynamic; any other size that stays dynamic is an error.
 
-    With `bind`, symbols are constants first: the program is then one for these sizes only.
+    `bind` replaces symbols by constants first: the program is then for these sizes only.
 
     The module's `dist.specializations` says which device runs which clone. The clones issue the same
-    collectives in the same order: run `dist-verify-schedule` before, on the one function that all ranks
-    share, and nothing after that adds, removes or moves a collective.
+    collectives in the same order. Run `dist-verify-schedule` before this pass, on the one function that all ranks
+    share; no pass after it adds, removes or moves a collective.
 
     Before:
     ```mlir
@@ -49,10 +83,10 @@ def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"bind", "bind", "std::string",
-               "Values of symbols, e.g. bind=batch=8,sequence=128: what depends on them is static too">,
+               "Values of symbols, e.g. bind=batch=8,sequence=128; sizes that depend on them become static">,
     Option<"bindTypical", "bind-typical", "bool", "false",
-           "Gives every other symbol a value in the middle of what is usual (128, or the nearest in its "
-           "range): for estimates">,
+           "Gives every other symbol the value that the module notes (dist-assume-sizes), else 128, or the "
+           "nearest in its range: for estimates">,
   ];
   let statistics = [
     Statistic<"numVariants", "variants", "Functions after specialisation">,

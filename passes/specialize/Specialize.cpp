@@ -3,7 +3,7 @@
 #include "passes/specialize/Passes.h"
 
 #include "dialects/dist/FunctionAttributes.h"
-#include "passes/specialize/BindSymbols.h"
+#include "passes/specialize/AssumedSizes.h"
 #include "passes/specialize/FunctionSpecializer.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -101,6 +101,9 @@ void Specialize::runOnOperation() {
   FailureOr<SymbolValues> values = parseSymbolValues(module, bind);
   if (failed(values))
     return signalPassFailure();
+  if (bindTypical)
+    for (const auto &noted : assumedSizes(module))
+      values->try_emplace(noted.getKey(), noted.getValue());
   for (auto function : module.getOps<func::FuncOp>())
     bindSymbols(function, *values, bindTypical, mesh);
   Devices devices(mesh.getValue());

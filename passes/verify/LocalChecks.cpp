@@ -32,7 +32,7 @@ static void checkLocalType(Type type, DictionaryAttr attributes, Location place,
     // more than this about symbolic dims: they carry dist.sizes.)
     if (!local.hasStaticShape() && !(attributes && attributes.contains(kSizesAttr)))
       violations.add(place, name + " has a dynamic dim, but no 'dist.layout' or 'dist.sizes' that "
-                                   "says what it is");
+                                   "gives its size");
     return;
   }
   auto whole = cast<RankedTensorType>(global.getValue());

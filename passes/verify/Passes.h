@@ -17,6 +17,10 @@ namespace shardc {
 #define GEN_PASS_REGISTRATION
 #include "passes/verify/Passes.h.inc"
 
+/// The stage that a pass checks, if it is `dist-verify-stage`: every pipeline has one at each
+/// boundary between stages.
+std::optional<Stage> stageCheckedBy(const mlir::Pass &pass);
+
 } // namespace shardc
 
 #endif // SHARDC_PASSES_VERIFY_PASSES_H

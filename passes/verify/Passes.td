@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that change nothing and refuse what must not be.
+// Passes that change nothing and refuse modules that are not as they should be.
 
 #ifndef SHARDC_PASSES_VERIFY_PASSES_TD
 #define SHARDC_PASSES_VERIFY_PASSES_TD
@@ -10,7 +10,7 @@ include "mlir/Pass/PassBase.td"
 def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
   let summary = "Checks that a module has the form that a stage promises";
   let description = [{
-    Every pipeline runs this at each boundary between stages, in release builds too. All violations are
+    Every pipeline runs this pass at each boundary between stages, in release builds too. All violations are
     reported, those with one message together, and the pass fails if there is one. It changes nothing.
 
     | stage | ops | what else must hold |
@@ -19,6 +19,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `placed` | `aten`, `dist.redistribute`, `arith` | every tensor has a layout; the layouts of every op's operands and results satisfy its sharding rule |
     | `local` | `aten`, synchronous collectives, `dist.axis_index`, `dist.extent`, `arith` | no layouts, no futures; an argument has an extent that some rank has in its `dist.layout` |
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
+    | `specialized` | as local or scheduled | `dist.specializations` names every function, and a dim is dynamic only where the function has symbols |
     | `planned` | in entries: `exec` (buffers, launches, products, attention, collectives, tokens), views (`memref.reinterpret_cast`), `dist.axis_index`, `dist.extent`, `arith`; in kernels: `aten`, `arith`, `linalg`, `tensor`, `bufferization` | every buffer lies inside the arena; buffers in use at the same time lie apart, and those of a collective in flight are in use until its wait; nothing writes what a collective in flight reads, or touches what it writes; no op writes memory that another of its operands is; a token is waited for at most once; static views lie in their buffers |
     | `lowered` | `llvm` | external functions are those of libm and memcpy, memmove, memset |
 
@@ -50,11 +51,12 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
           clEnumValN(::shardc::Stage::Placed, "placed", "Every tensor has a layout"),
           clEnumValN(::shardc::Stage::Local, "local", "One rank's program with collectives"),
           clEnumValN(::shardc::Stage::Scheduled, "scheduled", "Collectives are asynchronous, in one order"),
+          clEnumValN(::shardc::Stage::Specialized, "specialized", "One function for each kind of rank"),
           clEnumValN(::shardc::Stage::Planned, "planned", "Buffers have places in the arena"),
           clEnumValN(::shardc::Stage::Lowered, "lowered", "LLVM"))}]>,
     Option<"orScheduled", "or-scheduled", "bool", "false",
-           "With stage=local: a module in which anything is in flight is checked as scheduled. For passes that "
-           "take one rank's program, whoever made its collectives">,
+           "With stage=local, checks a module with a collective in flight as scheduled. It is for passes that "
+           "take one rank's program of either stage">,
   ];
   let statistics = [
     Statistic<"numOps", "ops-checked", "Operations looked at">,

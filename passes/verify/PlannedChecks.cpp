@@ -128,6 +128,9 @@ void PlannedChecker::checkFunction(func::FuncOp function) {
   bool sound = isStraight;
   function.getBody().walk([&](Operation *op) {
     ++statistics.ops;
+    if (*role != Role::Kernel && llvm::any_of(op->getResultTypes(), llvm::IsaPred<TensorType>))
+      violations.add(op, "makes a tensor in " + nameOf(*role) +
+                             ": its values are memory, numbers and tokens");
     if (belongsIn(*role, op))
       return;
     violations.add(op, "does not belong in " + nameOf(*role) + " of the stage \"planned\"");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The six forms of a program (see Passes.td for what each promises).
+// The forms of a program (see Passes.td for what each promises).
 
 #ifndef SHARDC_PASSES_VERIFY_STAGE_H
 #define SHARDC_PASSES_VERIFY_STAGE_H
@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-enum class Stage { Imported, Placed, Local, Scheduled, Planned, Lowered };
+enum class Stage { Imported, Placed, Local, Scheduled, Specialized, Planned, Lowered };
 
 llvm::StringRef stringifyStage(Stage stage);
 

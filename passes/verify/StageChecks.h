@@ -52,6 +52,10 @@ void checkCollective(dist::CollectiveOpInterface op, Stage stage, Violations &vi
 /// scheduled: how often a future is waited for, wherever it comes from.
 void checkFuture(mlir::Value future, Violations &violations);
 
+/// specialized: `dist.specializations` names every function of the module, and types are static
+/// where no symbol decides.
+void checkSpecialized(mlir::ModuleOp module, Violations &violations);
+
 /// planned: the whole module.
 void checkPlanned(mlir::ModuleOp module, Violations &violations, StageStatistics &statistics);
 

@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace shardc;
 
 StringRef shardc::stringifyStage(Stage stage) {
-  constexpr StringLiteral names[] = {"imported",  "placed",  "local",
-                                     "scheduled", "planned", "lowered"};
+  constexpr StringLiteral names[] = {"imported",    "placed",  "local",  "scheduled",
+                                     "specialized", "planned", "lowered"};
   return names[static_cast<size_t>(stage)];
 }
 
@@ -33,6 +33,14 @@ struct Vocabulary {
            llvm::is_contained(ops, name.getStringRef());
   }
 };
+
+bool isInFlight(ModuleOp module) {
+  return module
+      .walk([](dist::CollectiveOpInterface op) {
+        return op.isAsync() ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
 
 class StageVerifier {
 public:
@@ -76,6 +84,7 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
   case Stage::Local:
     return {tensorDialects, ArrayRef(local).drop_back()};
   case Stage::Scheduled:
+  case Stage::Specialized: // looked at as local or scheduled
     return {tensorDialects, local};
   case Stage::Planned:
     break; // checkPlanned: what a function may have depends on what it is
@@ -133,7 +142,7 @@ void StageVerifier::checkNoShardings(FunctionOpInterface function) {
   if (left)
     violations.add(function.getLoc(),
                    "an argument or result with a 'dist.sharding' in the stage \"" +
-                       stringifyStage(stage) + "\": dist-place takes it off");
+                       stringifyStage(stage) + "\": dist-place removes it");
 }
 
 void StageVerifier::check(Operation *op) {
@@ -141,7 +150,7 @@ void StageVerifier::check(Operation *op) {
     return violations.add(op, "is no op of the stage \"" + stringifyStage(stage) + "\"");
   if (stage != Stage::Imported && op->getDiscardableAttr(dist::kShardingAttr))
     violations.add(op, "has a 'dist.sharding' in the stage \"" + stringifyStage(stage) +
-                           "\": dist-place takes it off");
+                           "\": dist-place removes it");
   for (Value result : op->getResults())
     checkValue(result);
   for (Region &region : op->getRegions())
@@ -157,6 +166,10 @@ void StageVerifier::check(Operation *op) {
 }
 
 LogicalResult StageVerifier::verify(ModuleOp module, StageStatistics &statistics) {
+  if (stage == Stage::Specialized) {
+    checkSpecialized(module, violations);
+    stage = isInFlight(module) ? Stage::Scheduled : Stage::Local;
+  }
   if (stage == Stage::Planned)
     checkPlanned(module, violations, statistics);
   else
@@ -185,6 +198,8 @@ struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
     return Pass::initializeOptions(bare ? ("stage=" + options).str() : options.str(), errorHandler);
   }
 
+  Stage stageToCheck() const { return stage; }
+
   void runOnOperation() override {
     StageStatistics statistics;
     Stage checked = stage;
@@ -197,13 +212,11 @@ struct VerifyStage : shardc::impl::VerifyStageBase<VerifyStage> {
     numUnproven += statistics.unproven;
     markAllAnalysesPreserved();
   }
-
-  static bool isInFlight(ModuleOp module) {
-    return module
-        .walk([](dist::CollectiveOpInterface op) {
-          return op.isAsync() ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
 };
 } // namespace
+
+std::optional<Stage> shardc::stageCheckedBy(const Pass &pass) {
+  if (pass.getTypeID() != TypeID::get<VerifyStage>())
+    return std::nullopt;
+  return static_cast<const VerifyStage &>(pass).stageToCheck();
+}

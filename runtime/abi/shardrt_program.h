@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 3u
+#define SHARDRT_PROGRAM_ABI 4u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -124,7 +124,7 @@ typedef struct shardrt_collective_tensor {
 
 /* ---- Matrix products ---- */
 
-/* For every batch b: C = alpha * op(A) * op(B) + beta * C + bias, then epilogue.
+/* For every batch b: C = alpha * op(A) * op(B) + beta * C + bias.
  *
  * op(A) is m x k, op(B) is k x n, C is m x n, all row-major: element (i, j) is at [i * ld + j]; a
  * transposed A is stored k x m, a transposed B n x k.
@@ -144,11 +144,6 @@ typedef struct shardrt_gemm {
   int64_t batch;                        /* number of products, 1 for a plain one */
   int64_t stride_a, stride_b, stride_c; /* elements between batches; 0 is allowed for a and b */
   double alpha, beta;
-  /* Called once for each finished block rows [m0, m1) x columns [n0, n1) of batch b, on the thread
-   * that computed it (blocks are disjoint and cover C), so that an activation or residual runs
-   * while the block is in cache. NULL: none. */
-  void (*epilogue)(void *arg, int64_t b, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
-  void *epilogue_arg;
   shardrt_type type; /* of A, B, C and bias */
   uint8_t transpose_a;
   uint8_t transpose_b;

@@ -84,7 +84,7 @@ struct ExecutorKind {
 /// The kinds of targets that can run.
 class ExecutorRegistry {
 public:
-  /// What the library has (model/BuiltInExecutors.cpp lists it).
+  /// What the library has (runtime/model/ExecutorRegistry.cpp lists it).
   static const ExecutorRegistry &builtIn();
 
   /// Replaces a kind of the same name.

@@ -14,8 +14,6 @@ namespace {
 
 /// Below this many multiplications, dividing the work costs more than it saves.
 constexpr int64_t smallWork = 1 << 16;
-/// With an epilogue, blocks of C about this size are still in the second-level cache when it runs.
-constexpr int64_t epilogueBytes = 512 * 1024;
 /// 16-bit types: blocks are converted to f32 in buffers of these sizes.
 constexpr int64_t halfM = 192, halfN = 256, halfK = 512;
 
@@ -28,12 +26,10 @@ struct Grid {
   int64_t downwards, across;
 };
 
-Grid makeGrid(const shardrt_gemm &g, int threads, int64_t elementBytes) {
+Grid makeGrid(const shardrt_gemm &g, int threads) {
   int64_t pieces = g.m * g.n * std::max<int64_t>(g.k, 1) < smallWork
                        ? 1
                        : ceilDivide(int64_t(threads), std::min<int64_t>(g.batch, threads));
-  if (g.epilogue)
-    pieces = std::max(pieces, ceilDivide(g.m * g.n * elementBytes, epilogueBytes));
   // Of the ways to cut into that many pieces take the one whose blocks are nearest to squares: they
   // read least of A and B. Units keep the library's register tiles whole.
   Grid best{g.m, g.n, 1, 1};
@@ -193,7 +189,7 @@ void runGemm(const Blas &blas, ThreadPool &pool, const shardrt_gemm &gemm) {
     const Blas &blas;
     const shardrt_gemm &gemm;
     Grid grid;
-  } job{blas, gemm, makeGrid(gemm, threads, typeBytes(gemm.type))};
+  } job{blas, gemm, makeGrid(gemm, threads)};
   auto body = [](void *arg, int64_t begin, int64_t end) {
     const Job &job = *static_cast<Job *>(arg);
     const shardrt_gemm &g = job.gemm;
@@ -216,8 +212,6 @@ void runGemm(const Blas &blas, ThreadPool &pool, const shardrt_gemm &gemm) {
       default:
         runHalf<Float16>(job.blas, g, block);
       }
-      if (g.epilogue)
-        g.epilogue(g.epilogue_arg, block.batch, block.m0, block.m1, block.n0, block.n1);
     }
   };
   pool.parallelFor(body, &job, gemm.batch * job.grid.downwards * job.grid.across, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * shardrt.h: run a program compiled by shardc on one rank of many.
+ * shardrt.h: runs a program that shardc has compiled, on one rank of many.
  *
  * This header needs no other header of the project, is plain C11 (and C++), and is versioned: see
  * SHARDRT_VERSION.
@@ -65,15 +65,15 @@ typedef int32_t shardrt_status;
 enum {
   SHARDRT_OK = 0,
   SHARDRT_INVALID_ARGUMENT =
-      1,                 /* the caller's arguments: shapes, types, names, ranges, a null pointer */
-  SHARDRT_NOT_FOUND = 2, /* no such file, entry point, parameter or library */
-  SHARDRT_BAD_FILE = 3,  /* a file that cannot be read, or is truncated or corrupt */
-  SHARDRT_INCOMPATIBLE = 4, /* another ABI version, or an artifact for another CPU */
+      1, /* an argument is wrong: a shape, a type, a name, a range, a null pointer */
+  SHARDRT_NOT_FOUND = 2,    /* there is no such file, entry point, parameter or library */
+  SHARDRT_BAD_FILE = 3,     /* a file cannot be read, or is truncated or corrupt */
+  SHARDRT_INCOMPATIBLE = 4, /* the artifact is for another ABI version or another CPU */
   SHARDRT_MISMATCH =
       5, /* ranks disagree: artifact, collective sequence, world size, mesh, order of collectives */
   SHARDRT_TIMEOUT =
       6, /* a collective's deadline passed; the message names it and the missing ranks */
-  SHARDRT_ABORTED = 7, /* another rank failed, or shardrt_abort was called */
+  SHARDRT_ABORTED = 7, /* another rank failed, or shardrt_communicator_abort was called */
   SHARDRT_OUT_OF_MEMORY = 8,
   SHARDRT_PROGRAM_ERROR =
       9, /* the program found bad data, e.g. an index outside an embedding table */
@@ -82,19 +82,20 @@ enum {
 
 typedef struct shardrt_error shardrt_error;
 SHARDRT_API shardrt_status shardrt_error_status(const shardrt_error *error);
-/* UTF-8, zero terminated, may have several lines; valid until shardrt_error_free. Never NULL. */
+/* The message is UTF-8, ends with a zero, may have several lines, and is valid until
+ * shardrt_error_free. It is never NULL. */
 SHARDRT_API const char *shardrt_error_message(const shardrt_error *error);
 SHARDRT_API void shardrt_error_free(shardrt_error *error); /* NULL is allowed */
 SHARDRT_API const char *shardrt_status_name(shardrt_status status);
 
-/* "major.minor.patch (details)" of the library. */
+/* The version of the library, as "major.minor.patch (details)". */
 SHARDRT_API const char *shardrt_version(void);
 
 /* ---- Element types ---- */
 
 typedef int32_t shardrt_type;
-/* Values are part of both ABIs (this one and that of generated code). Names in manifests: the lower
- * case name, e.g. "bf16". */
+/* The values are part of both ABIs (this one and that of generated code). Manifests use the names
+ * in lower case, e.g. "bf16". */
 enum {
   SHARDRT_F32 = 1,
   SHARDRT_F64 = 2,
@@ -115,7 +116,7 @@ SHARDRT_API shardrt_type shardrt_type_from_name(const char *name); /* 0 for an u
 
 struct shardrt_program; /* the program's tables: internal, see runtime/abi/shardrt_program.h */
 
-/* What an artifact says about itself. Lives as long as the artifact is loaded. */
+/* What an artifact says about itself. It is valid as long as the artifact is loaded. */
 typedef struct shardrt_manifest {
   uint32_t program_abi;  /* version of runtime/abi/shardrt_program.h it was compiled against */
   uint32_t struct_bytes; /* sizeof(shardrt_manifest) */
@@ -124,8 +125,8 @@ typedef struct shardrt_manifest {
   const struct shardrt_program *program;
 } shardrt_manifest;
 
-/* The one symbol that an artifact exports, under the name "shardrt_query". Declared as a type so
- * that programs which load several artifacts, and those which link one, both can use it. */
+/* The type of "shardrt_query", the one symbol that an artifact exports. It is a type and not a
+ * function, so that a program can link one artifact or load several. */
 typedef const shardrt_manifest *(*shardrt_query_fn)(void);
 
 typedef struct shardrt_artifact shardrt_artifact;
@@ -134,15 +135,15 @@ typedef struct shardrt_artifact shardrt_artifact;
 SHARDRT_API shardrt_status shardrt_open(const char *path, shardrt_artifact **artifact,
                                         shardrt_error **error);
 SHARDRT_API const shardrt_manifest *shardrt_artifact_manifest(const shardrt_artifact *artifact);
-/* Every model made from it must have been destroyed. NULL is allowed. */
+/* Unloads the artifact. Every model made from it must have been destroyed. NULL is allowed. */
 SHARDRT_API void shardrt_close(shardrt_artifact *artifact);
 
 /* ---- Communicators ---- */
 
 typedef struct shardrt_communicator shardrt_communicator;
-/* N ranks as threads of this process over shared memory. Fills `communicators[0..world_size)`, one
- * for each rank; each is used by one model, and destroyed on its own. Not collective: one thread
- * makes them all. */
+/* Makes the communicators of `world_size` ranks that are threads of this process and share its
+ * memory. It fills `communicators[0..world_size)`, one for each rank; each is used by one model,
+ * and destroyed on its own. The call is not collective: one thread makes them all. */
 SHARDRT_API shardrt_status shardrt_local_communicators(int32_t world_size,
                                                        shardrt_communicator **communicators,
                                                        shardrt_error **error);
@@ -156,10 +157,10 @@ SHARDRT_API void shardrt_communicator_destroy(shardrt_communicator *communicator
 
 /* ---- A communicator of the caller's own ---- */
 
-/* Ranks that talk to each other by means of the caller's: processes, hosts, a library that the
- * runtime does not know. The caller gives, for each rank, a table of functions and a context that
- * is their first argument. Two functions communicate: `exchange` compares and synchronises ranks,
- * `transfer` moves the data of collectives.
+/* A caller can bring a communicator of its own, for ranks that are processes, are on several hosts,
+ * or talk over a library that the runtime does not know. For each rank it gives a table of
+ * functions and a context that is their first argument. Two functions communicate: `exchange`
+ * compares and synchronises ranks, and `transfer` moves the data of collectives.
  *
  * Threads. exchange and transfer are called by one thread of a rank at a time, but not always by
  * the same one. abort, refuse, leave and note_position may be called by any thread at any time,
@@ -171,17 +172,18 @@ SHARDRT_API void shardrt_communicator_destroy(shardrt_communicator *communicator
  * Errors. exchange and transfer return SHARDRT_OK or one of the other statuses and then write a
  * message: SHARDRT_TIMEOUT when timeout_s has passed (say which ranks are missing),
  * SHARDRT_MISMATCH when members are not in the same operation, SHARDRT_ABORTED when the world was
- * given up or a rank that is needed has left or refused, or what fits. They return within
+ * aborted or a rank that is needed has left or refused, or any other that fits. They return within
  * timeout_s, whatever other ranks do, and when they return an error nothing reads or writes this
- * rank's memory any more. After an error they are not called again on this rank, but `abort` is,
- * with what went wrong, if it was not before. The first abort of the world counts; it must make the
- * calls of all other ranks fail, in progress and later, with SHARDRT_ABORTED, or the same status
- * for SHARDRT_TIMEOUT and SHARDRT_MISMATCH, and this reason. Nothing may be thrown. */
+ * rank's memory any more. After an error they are not called again on this rank, but `abort` is
+ * called with the error, if it was not called before. The first abort of the world counts. It must
+ * make all calls of the other ranks fail, those in progress and later ones, with its reason. Their
+ * status is that of the abort for SHARDRT_TIMEOUT and SHARDRT_MISMATCH, and SHARDRT_ABORTED for any
+ * other. Nothing may be thrown. */
 
-/* Room for a message: UTF-8, the final zero included. It is empty before the call. */
+/* The size of the buffer for a message: UTF-8, with a final zero. It is empty before the call. */
 #define SHARDRT_MESSAGE_BYTES 4096
 
-/* Kinds of collectives. Values are part of both ABIs, those of reductions too. */
+/* Kinds of collectives. Their values, and those of reductions, are part of both ABIs. */
 enum {
   SHARDRT_ALL_GATHER = 1,
   SHARDRT_ALL_REDUCE = 2,
@@ -202,11 +204,11 @@ enum {
 
 /* Gives every rank of the world the bytes of each. */
 typedef struct shardrt_exchange {
-  const char *topic; /* what for: "the barrier"; must be the same on all ranks */
-  uint64_t run;      /* number of the run that it belongs to, for `refuse`; 0: of none */
-  const void *mine;  /* `bytes` bytes */
-  void *all;         /* written: world_size times `bytes`, by rank */
-  uint64_t bytes;    /* the same on all ranks; 0: only wait for all */
+  const char *topic; /* the purpose, e.g. "the barrier"; must be the same on all ranks */
+  uint64_t run;      /* number of the run that it belongs to, for `refuse`; 0: it is in no run */
+  const void *mine;  /* this rank's `bytes` bytes */
+  void *all;         /* is written: `bytes` bytes of each rank, in the order of ranks */
+  uint64_t bytes;    /* the same on all ranks; 0: the call only waits for all ranks */
   double timeout_s;
 } shardrt_exchange;
 
@@ -226,17 +228,17 @@ typedef struct shardrt_exchange {
  *   reduce_scatter  Reduces send_counts[q] elements at send + send_offsets[q] of all members for member q; what
  *                   is for p, `count` elements, goes to receive.
  *
- * Only all_to_all must be supported: the runtime makes the others of it, and reduces in the order of positions, the
- * same bits on all ranks as between threads. Where the table supports more (see `supports`) the runtime uses it, and
- * order and rounding of sums are the communicator's. Pointers to no elements, and fields that a kind does not name,
+ * Only all_to_all must be supported: the runtime makes the others from it, and reduces in the order of positions, with the
+ * same bits on all ranks as between threads. Where the table supports more (see `supports`) the runtime uses it, and the
+ * communicator decides the order and the rounding of sums. Pointers to no elements, and fields that a kind does not name,
  * may be NULL or 0. */
 /* clang-format on */
 typedef struct shardrt_transfer {
   const char *name;     /* the collective, e.g. "all_reduce.17", for messages */
   const char *location; /* its module path and source line, may be "" */
   uint64_t run;         /* number of the run that it belongs to, for `refuse` */
-  uint64_t signature; /* of kind, types, extents and place in the sequence: differs between members
-                         that are not in the same operation, which a communicator can compare */
+  uint64_t signature; /* hash of kind, types, extents and place in the sequence. A communicator can
+                         compare it: it differs between members that are in different operations */
   const int32_t *members; /* ranks by position */
   int32_t n_members;
   int32_t position; /* of this rank */
@@ -260,32 +262,33 @@ typedef struct shardrt_communicator_functions {
   /* Needed. The structures are valid during the call; `message` has SHARDRT_MESSAGE_BYTES. */
   shardrt_status (*exchange)(void *context, const shardrt_exchange *exchange, char *message);
   shardrt_status (*transfer)(void *context, const shardrt_transfer *transfer, char *message);
-  /* Ends the world: see Errors. At most once on a rank. */
+  /* Ends the world: see Errors. It is called at most once on a rank. */
   void (*abort)(void *context, shardrt_status status, const char *reason);
 
   /* The others may be NULL. */
-  /* Whether transfer does this kind, for this type and reduction (SHARDRT_REDUCE_NONE where there
-   * is none); not asked about all_to_all. The answer must be the same on all ranks and at all
-   * times. */
+  /* Returns whether transfer does this kind, for this type and reduction (SHARDRT_REDUCE_NONE where
+   * there is none). It is not called for all_to_all. The answer must be the same on all ranks and
+   * at all times. */
   int32_t (*supports)(void *context, int32_t kind, shardrt_type type, int32_t reduction);
   /* This rank will not take part in run number `run` (runs count from 1): others that wait for it
    * in this run fail with SHARDRT_ABORTED and the reason. When all ranks refuse a run nobody waits,
-   * and the world goes on. Without it they wait until their deadline. */
+   * and the world goes on. Without this function they wait until their deadline. */
   void (*refuse)(void *context, uint64_t run, const char *reason);
-  /* This rank calls exchange and transfer no more: those who wait for it fail with SHARDRT_ABORTED.
-   * At most once, before destroy. */
+  /* This rank will not call exchange or transfer again: ranks that wait for it fail with
+   * SHARDRT_ABORTED. It is called at most once, before destroy. */
   void (*leave)(void *context);
-  /* The op that this rank is in, for the others' messages about it; strings are valid until the
-   * artifact is closed, NULL: none. Called for every kernel. */
+  /* Says which op this rank runs now, for other ranks' messages about it. The strings are valid
+   * until the artifact is closed; NULL stands for no op. It is called for every kernel. */
   void (*note_position)(void *context, const char *name, const char *location);
-  /* The context is of no more use: no function is called after it. */
+  /* Releases the context: no function is called after it. */
   void (*destroy)(void *context);
 } shardrt_communicator_functions;
 
-/* This rank's end of a world that the caller brings. The table is copied, the context is not: it
- * must live until `destroy` was called, which happens when both shardrt_communicator_destroy was
- * called and no model uses the communicator, in either order. Fails with all that is wrong with the
- * arguments; destroy is not called then. Not collective. */
+/* Makes this rank's communicator of a world that the caller brings. The table is copied, the
+ * context is not: it must live until `destroy` is called, which happens when
+ * shardrt_communicator_destroy has been called and no model uses the communicator any more. The
+ * call is not collective. It fails with a list of everything that is wrong with the arguments;
+ * destroy is not called then. */
 SHARDRT_API shardrt_status shardrt_communicator_create(
     const shardrt_communicator_functions *functions, void *context, int32_t rank,
     int32_t world_size, shardrt_communicator **communicator, shardrt_error **error);
@@ -305,7 +308,7 @@ enum {
 typedef void (*shardrt_log_fn)(void *context, int32_t level, int32_t rank, const char *message);
 
 enum {
-  /* Keep timed events for shardrt_visit_events and shardrt_write_trace. */
+  /* The model keeps timed events for shardrt_visit_events and shardrt_write_trace. */
   SHARDRT_RECORD_EVENTS = 1,
   /* Run collectives when they are waited for, on the calling thread: no overlap, no extra thread.
    */
@@ -322,15 +325,15 @@ typedef struct shardrt_config {
   uint64_t struct_bytes; /* sizeof(shardrt_config), set by shardrt_config_init */
   int32_t world_size;    /* must equal the manifest's world size */
   int32_t rank;          /* 0 <= rank < world_size */
-  /* Needed when world_size > 1; not owned, must outlive the model. */
+  /* Needed when world_size > 1. The model does not own it, and it must outlive the model. */
   shardrt_communicator *communicator;
   double timeout_s;   /* deadline of each collective; default 600 */
   int32_t threads;    /* compute threads, the caller included; 0 (default): cores / world_size */
   int32_t log_level;  /* default SHARDRT_LOG_WARNING, or from the environment's SHARDRT_LOG */
   shardrt_log_fn log; /* default: lines on stderr */
   void *log_context;
-  /* Memory for arena, parameters' copies and staging; both or neither. bytes > 0; alignment is a
-   * power of two. alloc returns NULL when it cannot. */
+  /* Give both functions or neither. They provide the memory for the arena, copies of parameters and
+   * staging. bytes > 0; alignment is a power of two. alloc returns NULL when there is no memory. */
   void *(*alloc)(void *context, size_t bytes, size_t alignment);
   void (*free)(void *context, void *memory, size_t bytes);
   void *alloc_context;
@@ -339,14 +342,14 @@ typedef struct shardrt_config {
 } shardrt_config;
 SHARDRT_API void shardrt_config_init(shardrt_config *config);
 
-/* Binds a program to one rank. Fails with all reasons at once if anything is missing or different
- * from the manifest: ABI, CPU features, world size, rank, communicator. Not collective (ranks are
- * compared before the first collective of the first run). The manifest's artifact must stay loaded.
- */
+/* Binds a program to one rank. It fails with all reasons at once if anything is missing or differs
+ * from the manifest: ABI, CPU features, world size, rank, communicator. The call is not collective;
+ * ranks are compared before the first collective of the first run. The manifest's artifact must
+ * stay loaded. */
 SHARDRT_API shardrt_status shardrt_create(const shardrt_manifest *manifest,
                                           const shardrt_config *config, shardrt_model **model,
                                           shardrt_error **error);
-/* NULL is allowed. Releases arena, parameters and maps. */
+/* Releases the arena, the parameters and the mapped files. NULL is allowed. */
 SHARDRT_API void shardrt_destroy(shardrt_model *model);
 
 /* ---- Tensors ---- */
@@ -354,16 +357,17 @@ SHARDRT_API void shardrt_destroy(shardrt_model *model);
 enum {
   /* This rank's own shard. */
   SHARDRT_LOCAL = 0,
-  /* The whole tensor. Input: the rank reads its part of it. Output: filled completely on every rank
-   * whose data is not NULL (ranks that do not want it pass NULL); costs an all-gather. */
+  /* The whole tensor. Of an input, the rank reads its part. An output is filled completely on every
+   * rank whose data is not NULL (ranks that do not want it pass NULL), which costs an all-gather.
+   */
   SHARDRT_GLOBAL = 1,
-  /* Outputs only: the whole tensor, one buffer given by all ranks of this process; each rank writes
-   * only what it owns. Complete when all ranks have returned (see shardrt_barrier). No
-   * communication. */
+  /* For outputs only: the whole tensor, in one buffer that all ranks of this process give. Each
+   * rank writes only what it owns, without communication. The tensor is complete when all ranks
+   * have returned (see shardrt_barrier). */
   SHARDRT_SHARED = 2
 };
 
-/* A view of the caller's host memory, which it keeps. */
+/* A view of host memory that the caller owns. */
 typedef struct shardrt_tensor {
   void *data; /* inputs are only read. NULL is allowed if the view has no element. */
   shardrt_type type;
@@ -373,8 +377,8 @@ typedef struct shardrt_tensor {
   const int64_t *strides;
   int32_t scope;    /* SHARDRT_LOCAL, _GLOBAL or _SHARED */
   int32_t reserved; /* 0 */
-  /* Extents of the whole tensor: needed for a LOCAL input with a dynamic dim that is sharded (a
-   * shard's extent does not tell the tensor's). NULL otherwise. */
+  /* Extents of the whole tensor. They are needed for a LOCAL input with a dynamic dim that is
+   * sharded, because they do not follow from the extents of the shard. NULL otherwise. */
   const int64_t *global_extents;
 } shardrt_tensor;
 
@@ -390,7 +394,7 @@ typedef struct shardrt_shape {
  * by content. The file is mapped; a slice that is contiguous in it is used in place, so the file
  * must not be changed while the model lives. Missing parameters, unknown names in the file, wrong
  * shapes and wrong types are all reported in one error, and then the model keeps the parameters
- * that it had. Not collective. */
+ * that it had. The call is not collective. */
 SHARDRT_API shardrt_status shardrt_load_parameters_file(shardrt_model *model, const char *path,
                                                         shardrt_error **error);
 
@@ -406,27 +410,27 @@ SHARDRT_API shardrt_status shardrt_load_parameters(shardrt_model *model,
 
 /* ---- Running ---- */
 
-/* Runs one entry point (NULL: the first). Collective when the program has collectives. Inputs and
- * outputs are in the manifest's order; every output's extents must be those of
+/* Runs one entry point (NULL: the first). The call is collective when the program has collectives.
+ * Inputs and outputs are in the manifest's order; every output's extents must be those of
  * shardrt_output_shapes. Element types are never converted. On failure the contents of output
- * buffers are undefined, parameters and states are as before the call. When all ranks refuse the
- * arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go on; when some do the others
- * get SHARDRT_ABORTED. After that, and after any other failure, the communicator is of no more
- * use. */
+ * buffers are undefined, and parameters and states are as before the call. When all ranks refuse
+ * the arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go on; when only some do,
+ * the others get SHARDRT_ABORTED. After that, and after any other failure, the communicator cannot
+ * be used any more. */
 SHARDRT_API shardrt_status shardrt_run(shardrt_model *model, const char *entry,
                                        const shardrt_tensor *inputs, size_t n_inputs,
                                        const shardrt_tensor *outputs, size_t n_outputs,
                                        shardrt_error **error);
 
-/* Shapes of every output for these inputs (data may be NULL here), before any run. `global` and
- * `local` have n_outputs entries each, or are NULL. Checks the inputs as shardrt_run does. Not
- * collective. */
+/* Computes the shapes of every output for these inputs (data may be NULL here), before any run.
+ * `global` and `local` have n_outputs entries each, or are NULL. The inputs are checked as in
+ * shardrt_run. The call is not collective. */
 SHARDRT_API shardrt_status shardrt_output_shapes(shardrt_model *model, const char *entry,
                                                  const shardrt_tensor *inputs, size_t n_inputs,
                                                  shardrt_shape *global, shardrt_shape *local,
                                                  size_t n_outputs, shardrt_error **error);
 
-/* Shape of this rank's shard of an input whose global extents are given. */
+/* Computes the shape of this rank's shard of an input whose global extents are given. */
 SHARDRT_API shardrt_status shardrt_input_shard(shardrt_model *model, const char *entry,
                                                size_t input, const int64_t *extents, int32_t rank,
                                                shardrt_shape *local, shardrt_error **error);
@@ -434,7 +438,7 @@ SHARDRT_API shardrt_status shardrt_input_shard(shardrt_model *model, const char 
 /* Returns when every rank has called it. Collective. */
 SHARDRT_API shardrt_status shardrt_barrier(shardrt_model *model, shardrt_error **error);
 
-/* ---- Seeing it run ---- */
+/* ---- Events and memory ---- */
 
 enum { SHARDRT_STREAM_COMPUTE = 0, SHARDRT_STREAM_COMM = 1, SHARDRT_STREAM_WAIT = 2 };
 typedef struct shardrt_event {
@@ -447,13 +451,13 @@ typedef struct shardrt_event {
   int64_t bytes; /* bytes of a collective's operands on this rank, 0 for compute */
 } shardrt_event;
 typedef void (*shardrt_event_fn)(void *context, const shardrt_event *event);
-/* Events of runs so far, in order of start (needs SHARDRT_RECORD_EVENTS). */
+/* Visits the events of all runs so far, in order of start (needs SHARDRT_RECORD_EVENTS). */
 SHARDRT_API void shardrt_visit_events(const shardrt_model *model, shardrt_event_fn visit,
                                       void *context);
 SHARDRT_API void shardrt_clear_events(shardrt_model *model);
-/* Chrome trace (chrome://tracing, Perfetto) of several ranks: one process lane per rank, one thread
- * lane per stream, and below it one with what the compiler predicted for each run. Written to a
- * temporary file beside `path` and renamed. */
+/* Writes a Chrome trace (chrome://tracing, Perfetto) of several ranks. It has a process for each
+ * rank, a thread lane for each stream, and below that one with what the compiler predicted for each
+ * run. The trace is written to a temporary file beside `path`, which is then renamed. */
 SHARDRT_API shardrt_status shardrt_write_trace(const shardrt_model *const *models, size_t n_models,
                                                const char *path, shardrt_error **error);
 

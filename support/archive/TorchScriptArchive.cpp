@@ -223,7 +223,7 @@ std::optional<TorchScriptArchive> TorchScriptArchive::read(std::span<const std::
       unpacked = UINT64_MAX;
   if (unpacked > maxUnpacked) {
     error = "its compressed records would unpack to " + std::to_string(unpacked) +
-            " bytes, which no code has";
+            " bytes, which is more than a model's code has";
     return std::nullopt;
   }
   if (const ZipRecord *order = zip->find(archive.root + "byteorder")) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs the examples of the generated reference of passes: examples.py DOCS [PASS...].
+"""Runs the examples of the generated reference of passes: examples.py DOCS [--without FILE] [PASS...].
 
 The description of every pass has at least one example, in one of these forms. The words in front of a block say what it is:
 
@@ -9,7 +9,8 @@ The description of every pass has at least one example, in one of these forms. T
                                same value wherever the name is the same
   Refused:                     a whole program with `// expected-error` comments, which `--verify-diagnostics` checks
 
-Prints the number of examples that were run."""
+FILE lists passes that have no such example yet. A pass that has none and is not listed is an error, and so is one that is listed and
+has one. Prints the number of examples that were run."""
 
 import pathlib
 import re
@@ -84,6 +85,10 @@ def examples_of(name, body):
 
 
 def main(docs, chosen):
+    without = set()
+    if chosen[:1] == ["--without"]:
+        without = set(pathlib.Path(chosen[1]).read_text().split())
+        chosen = chosen[2:]
     jobs = []
     problems = []
     for page in sorted(docs.rglob("*.md")):
@@ -91,8 +96,10 @@ def main(docs, chosen):
             if chosen and name not in chosen:
                 continue
             runs = examples_of(name, body.split("#### ")[0])
-            if not runs:
+            if not runs and name not in without:
                 problems.append(f"{name}: has no example that can be run")
+            elif runs and name in without:
+                problems.append(f"{name}: has an example, and is still listed as a pass without one")
             jobs += [(name, run) for run in runs]
     with ThreadPoolExecutor(2) as pool:
         for (name, _), problem in zip(jobs, pool.map(lambda job: job[1](), jobs)):

@@ -147,7 +147,7 @@ def test_all_unsupported_ops_are_reported_together(tmp_path):
 
 def test_inputs_without_shape(folder, tmp_path):
     path = folder / "block_scripted.pt"
-    assert "nothing says what shape these inputs have: 'x' (Tensor)" in import_error(path)
+    assert "the shapes of these inputs are not known: 'x' (Tensor)" in import_error(path)
     assert "no such inputs: 'y=3xf32'; forward has x" in import_error(path, "--input", "x=2x12x48xf32", "--input", "y=3xf32")
     assert "is no shape and element type" in import_error(path, "--input", "x=2x12x48xf33")
     # The shape is wrong for the model: where, and why.

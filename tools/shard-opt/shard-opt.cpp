@@ -10,6 +10,7 @@
 #include "importers/plan/Plan.h"
 #include "lowering/Passes.h"
 #include "passes/Passes.h"
+#include "pipeline/Pipeline.h"
 #include "tools/Registration.h"
 #ifdef SHARDC_TEST_PASSES
 #include "test/lib/PrintProgramJson.h"
@@ -35,19 +36,19 @@ static llvm::cl::extrahelp examples(R"(
 EXAMPLES:
   shard-opt model.pt2                       print the imported model
   shard-opt --canonicalize --cse FILE.mlir  run two passes
-  shard-opt --dist-verify-stage=local FILE  check that FILE is what the stage "local" allows
+  shard-opt --dist-verify-stage=local FILE  check that FILE has the form that the stage "local" promises
   shard-opt model.pt2 --mesh=dp=2,tp=4 --dist-apply-plan=place=module:up=colwise
-                                            passes that need a mesh find this one
+                                            give the mesh to all passes that need one
   shard-opt --emit-bytecode FILE -o F.mlirbc
+                                            write MLIR bytecode
 
 FILE may be MLIR text (.mlir), MLIR bytecode (.mlirbc), or a model that an importer reads
 (.pt2, .pt); the content decides, not the name. "-" is standard input.
 )");
 
-static llvm::cl::opt<bool>
-    passStatistics("pass-statistics",
-                   llvm::cl::desc("Print what passes counted (--mlir-pass-statistics counts only "
-                                  "where LLVM was built with statistics)"));
+static llvm::cl::opt<bool> passStatistics(
+    "pass-statistics",
+    llvm::cl::desc("Print what passes counted (--mlir-pass-statistics does so too)"));
 
 static llvm::cl::opt<std::string> groups(
     "groups", llvm::cl::value_desc("file"),
@@ -61,8 +62,8 @@ static llvm::cl::list<std::string>
 
 static llvm::cl::opt<std::string>
     mesh("mesh", llvm::cl::value_desc("axes"),
-         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4: "
-                        "for a model, which has none, and in place of the one that MLIR names"));
+         llvm::cl::desc("Mesh of the module (its dist.mesh), outermost axis first, e.g. dp=2,tp=4; "
+                        "replaces the one that the module has"));
 
 namespace {
 /// Puts the mesh of `--mesh` onto the module, then runs what was asked for. (A pipeline that is
@@ -94,6 +95,12 @@ struct SetMeshPass : PassWrapper<SetMeshPass, OperationPass<ModuleOp>> {
   OpPassManager asked;
 };
 } // namespace
+
+/// Whether an option of MLIR's is on the command line.
+static bool isGiven(StringRef name) {
+  llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup(name);
+  return option && option->getNumOccurrences() != 0;
+}
 
 static void printVersion(raw_ostream &os) {
   os << "shard-opt " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
@@ -188,6 +195,7 @@ int main(int argc, char **argv) {
   shardc::registerAllPasses();
   shardc::registerTargets();
   shardc::registerLoweringPasses();
+  shardc::registerPipelines();
 #ifdef SHARDC_TEST_PASSES
   shardc::registerPrintProgramJsonPass();
   shardc::registerPrintShardingRulesPass();
@@ -200,7 +208,7 @@ int main(int argc, char **argv) {
   auto [inputFile, outputFile] = registerAndParseCLIOptions(arguments.size(), arguments.data(),
                                                             "shardc optimizer driver\n", registry);
   LogicalResult result = run(inputFile, outputFile, registry);
-  if (passStatistics)
+  if (passStatistics || isGiven("mlir-pass-statistics"))
     shardc::PassStatistics::get().print(llvm::errs());
   return asMainReturnCode(result);
 }

@@ -8,21 +8,22 @@
 namespace shardc::run {
 
 const char *helpText() {
-  return R"(OVERVIEW: run a program compiled by shardc on its ranks, as threads of this process
+  return R"(OVERVIEW: runs a program that shardc has compiled. Its ranks are threads of this process.
 
 USAGE: shard-run [options] MODEL.so
 
 OPTIONS:
-  -n, --ranks N          number of ranks; must be what the program was compiled for (the default)
-  --weights FILE         parameters: a .pt2 archive or a safetensors file
-  --inputs FILE...       inputs: safetensors files (by name), NAME=FILE.npy, or FILE.npy (in the order
-                         of the entry's inputs that have no file yet)
-  --outputs FILE         where to write the outputs, as safetensors
-  --entry NAME           entry point (default: the first)
-  --steps K              run K times on the same inputs (default 1); times leave out the first
-  --local                inputs and outputs are each rank's own shards; %r in a path is the rank
-  --threads N            compute threads of each rank (default: cores / ranks)
-  --timeout SECONDS      deadline of each collective (default 600)
+  -n, --ranks N          number of ranks, which must be the number that the program was compiled for
+                         (the default)
+  --weights FILE         read the parameters from FILE, a .pt2 archive or a safetensors file
+  --inputs FILE...       read the inputs from these files: safetensors (by name), NAME=FILE.npy, or
+                         FILE.npy (for the first of the entry's inputs that has no file yet)
+  --outputs FILE         write the outputs to FILE, as safetensors
+  --entry NAME           run the entry point NAME (default: the first)
+  --steps K              run K times on the same inputs (default 1); printed times leave out the first
+  --local                read and write each rank's own shards; %r in a path stands for the rank
+  --threads N            number of compute threads of each rank (default: cores / ranks)
+  --timeout SECONDS      fail if a collective takes longer than this (default 600)
   --no-overlap           run collectives where they are waited for, without a communication thread
   --check                find mistakes of the compiler: run each step twice, with memory that is
                          filled otherwise, and fail with a list, by op and module, of what is
@@ -30,15 +31,16 @@ OPTIONS:
   --trace FILE           write a Chrome trace of the steps after the first: a lane for each rank and
                          stream, and beside it what the compiler predicted
   --profile              print times by module, op and collective
-  --progress             say on standard error what is going on
-  --format text|json     form of the summary on standard output (default text)
-  --manifest             print the program's manifest (JSON) and do nothing else
-  --help, --version
+  --progress             print on standard error what the program is doing
+  --format text|json     print the summary on standard output in this form (default text)
+  --manifest             print the program's manifest (JSON) and exit
+  --help                 print this text and exit
+  --version              print the version and exit
 
 ENVIRONMENT:
-  SHARDRT_LOG=error|warning|info|debug    what the runtime says on standard error
-  SHARDRT_BLAS=PATH|none                  library for matrix products
-  SHARDRT_LINK=LATENCY_US,GB_PER_S        emulate a link between ranks
+  SHARDRT_LOG=error|warning|info|debug    which messages the runtime prints on standard error
+  SHARDRT_BLAS=PATH|none                  which library multiplies matrices
+  SHARDRT_LINK=LATENCY_US,GB_PER_S        collectives take as long as on such a link between ranks
 
 EXAMPLES:
   shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
@@ -46,7 +48,7 @@ EXAMPLES:
   shard-run model.so --local --inputs in.%r.safetensors --outputs out.%r.safetensors
   SHARDRT_LINK=20,12.5 shard-run model.so --weights w.safetensors --inputs x.npy --trace t.json
 
-Exit status is 0 only if every rank succeeded.
+The exit status is 0 only if every rank succeeded.
 )";
 }
 
@@ -139,7 +141,7 @@ Options parseOptions(int argc, char **argv) {
     else if (word == "--format") {
       std::string format = arguments.value(word);
       if (format != "text" && format != "json")
-        problems.push_back("--format is text or json, not '" + format + "'");
+        problems.push_back("--format must be text or json, not '" + format + "'");
       options.json = format == "json";
     } else if (word == "--profile")
       options.profile = true;
@@ -163,10 +165,11 @@ Options parseOptions(int argc, char **argv) {
     } else if (options.artifact.empty())
       options.artifact = word;
     else if (!isUnknown)
-      problems.push_back("unexpected argument " + word + ": the program is " + options.artifact);
+      problems.push_back("unexpected argument " + word + ": the program is " + options.artifact +
+                         " already");
   }
   if (options.artifact.empty() && !options.help && !options.version && !isUnknown)
-    problems.push_back("no program given (it comes before --inputs; see shard-run --help)");
+    problems.push_back("no program is given; write it before --inputs (see shard-run --help)");
   if (options.local)
     for (const std::string &path : options.inputs)
       if (path.find("%r") == std::string::npos)

@@ -14,6 +14,8 @@ struct Command {
   llvm::cl::OptionCategory *category;
   /// Returns the exit status of the process.
   int (*run)(const char *argv0);
+  /// It has MLIR's own options then.
+  bool runsPasses = true;
 };
 
 /// In the order in which help lists them.

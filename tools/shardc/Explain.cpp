@@ -3,11 +3,13 @@
 // `shardc explain`: what is communicated, where and why.
 #include "passes/cost/core/TargetDescription.h"
 #include "passes/report/CollectiveReport.h"
+#include "passes/specialize/AssumedSizes.h"
 #include "tools/Diagnostics.h"
 #include "tools/Registration.h"
 #include "tools/shardc/Commands.h"
+#include "tools/shardc/MlirOptions.h"
 #include "tools/shardc/Model.h"
-#include "tools/shardc/Sizes.h"
+#include "tools/shardc/PipelineFlags.h"
 
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -20,8 +22,9 @@ namespace {
 
 cl::OptionCategory category("Options of shardc explain");
 cl::SubCommand command("explain", "say what a sharded model communicates, where and why");
-shardc::ModelOptions options(command, category);
-shardc::CollectiveOptions collectives(command, category);
+shardc::ModelOptions model(command, category);
+shardc::PipelineOptions options;
+shardc::PipelineFlags flags(options, command, category);
 enum class Format { Text, Json };
 cl::opt<Format> format("format", cl::desc("form of the report"), cl::init(Format::Text),
                        cl::values(clEnumValN(Format::Text, "text", "a table for people"),
@@ -43,41 +46,45 @@ void writeJson(const shardc::CollectiveReport &report, ArrayRef<shardc::ReportRe
 }
 
 /// What the report says of the program that the collectives are optimised for.
-FailureOr<shardc::CollectiveReport> report(ModuleOp module, const shardc::cost::CostModel &model) {
-  FailureOr<std::vector<shardc::AssumedSize>> assumed =
-      shardc::assumeSizes(module, collectives.sizes);
-  if (failed(assumed))
+FailureOr<shardc::CollectiveReport> report(ModuleOp module, const shardc::cost::CostModel &cost) {
+  FailureOr<shardc::Stage> from = shardc::stageToStartFrom(module, model, options);
+  if (failed(from))
     return failure();
-  shardc::SpecializeOptions specialize;
-  specialize.bind.assign(collectives.sizes.begin(), collectives.sizes.end());
-  specialize.bindTypical = true;
-  if (failed(shardc::specialize(module, options, specialize)))
+  std::vector<shardc::SizeSymbol> symbols = shardc::sizeSymbols(module);
+  options.bindSizes = true;
+  if (failed(shardc::runPipeline(module, options, *from, shardc::Stage::Specialized,
+                                 model.saveStages)))
     return failure();
-  FailureOr<shardc::CollectiveReport> made = shardc::reportCollectives(module, model);
-  if (succeeded(made))
-    made->sizes = std::move(*assumed);
+  FailureOr<shardc::CollectiveReport> made = shardc::reportCollectives(module, cost);
+  if (failed(made))
+    return failure();
+  shardc::SymbolValues values = shardc::assumedSizes(module);
+  for (const shardc::SizeSymbol &symbol : symbols) {
+    std::string name = symbol.attribute.getName().str();
+    made->sizes.push_back({name, values.lookup(name), symbol.where});
+  }
   return made;
 }
 
 int run(const char *) {
-  if (failed(shardc::checkOptions(options, collectives)))
+  if (failed(shardc::checkOptions(model, options)))
     return 1;
   DialectRegistry registry;
   shardc::registerAllDialects(registry);
   MLIRContext context(registry);
   shardc::ModelDiagnostics diagnostics(&context);
+  shardc::applyMlirOptions(context);
   std::string message;
-  std::unique_ptr<shardc::cost::CostModel> model =
-      shardc::cost::loadModel(collectives.topology, message);
-  if (!model) {
+  std::unique_ptr<shardc::cost::CostModel> cost =
+      shardc::cost::loadModel(options.topology, message);
+  if (!cost) {
     llvm::WithColor::error() << "topology: " << StringRef(message).rtrim() << "\n";
     return 1;
   }
-  collectives.sizes.assign(collectives.sizeOptions.begin(), collectives.sizeOptions.end());
-  OwningOpRef<ModuleOp> module = shardc::loadModel(options.model, options.inputs, &context);
-  if (!module || failed(shardc::partition(*module, options, collectives)))
+  OwningOpRef<ModuleOp> module = shardc::loadModel(model.model, model.inputs, &context);
+  if (!module)
     return 1;
-  FailureOr<shardc::CollectiveReport> made = report(*module, *model);
+  FailureOr<shardc::CollectiveReport> made = report(*module, *cost);
   if (failed(made))
     return 1;
   std::vector<shardc::ReportRemark> remarks;

@@ -59,4 +59,4 @@ int run(const char *argv0) {
 
 } // namespace
 
-shardc::Command shardc::exportCommand() { return {&command, &category, run}; }
+shardc::Command shardc::exportCommand() { return {&command, &category, run, /*runsPasses=*/false}; }

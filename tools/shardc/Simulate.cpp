@@ -9,6 +9,7 @@
 #include "support/MappedFile.h"
 #include "support/archive/Pt2Archive.h"
 #include "tools/shardc/Commands.h"
+#include "tools/shardc/PipelineFlags.h"
 #include "tools/shardc/SimulateProgram.h"
 #include "tools/shardc/SimulateReport.h"
 
@@ -54,30 +55,21 @@ Option<std::string>
               "JSON file with microseconds by node, {\"mm\": 1449.7}; other kernels "
               "are priced by their arithmetic and the bytes they move",
               cl::value_desc("file"));
-Option<std::string> topology("topology",
-                             "cost model: sim-v1 (the default with --durations), h100-8, h100-64 "
-                             "(the default without), h200-8, cpu-local, or a target description",
-                             cl::value_desc("name or file"));
+// What `compile` optimises by, too.
+shardc::StageOptions<shardc::MemoryOptions, shardc::SearchOptions> options;
+shardc::PipelineFlags flags(options, command, category);
 Option<bool> asIs("as-is", "simulate the graph in its own order (the default)");
 Option<bool> optimizeFlag("optimize",
                           "bucket and schedule the collectives, and simulate the result");
-Option<std::string>
-    memoryLimit("memory-limit",
-                "with --optimize: the most bytes that may be live, e.g. "
-                "40000000000, 40GiB, or 105% of what the graph takes (default: 102%)",
-                cl::value_desc("bytes"));
-Option<std::string> caps("caps",
-                         "with --optimize: how large a bucket may grow, in MiB; a list gives the "
-                         "first buckets their own, e.g. 1,25 (default: auto, by the cost model)",
-                         cl::value_desc("MiB"));
-Option<bool> mixedDtype("mixed-dtype",
-                        "with --optimize: gathers of different element types may share a bucket");
+Option<std::string> caps("caps", "the same as --bucket-caps", cl::value_desc("MiB"),
+                         cl::callback([](const std::string &text) { options.bucketCaps = text; }));
 Option<bool> noBucket("no-bucket", "with --optimize: merge nothing, only reorder");
 Option<bool> noSchedule("no-schedule",
                         "with --optimize: keep the order of kernels, only fill buckets");
 Option<bool> flat("flat",
                   "with --optimize: operands of buckets are stored side by side and results "
-                  "are used in place, so that packing costs nothing");
+                  "are used in place, so that packing costs nothing (the default for a program in "
+                  "MLIR, as it is compiled)");
 Option<std::string> emit("emit",
                          "write the order and the buckets to this file, as JSON; groups are "
                          "then told apart by name",
@@ -115,6 +107,10 @@ struct Input {
   std::optional<Graph> graph;
   std::vector<Origin> origins;
   Durations durations;
+  /// In MLIR, not an exported graph.
+  bool isProgram = false;
+  /// Buckets need no packing.
+  bool flat = false;
 };
 
 bool readDurations(Durations &kernelDurations) {
@@ -206,38 +202,39 @@ bool loadArchive(Input &input, std::shared_ptr<const shardc::MappedFile> file, b
 
 bool load(Input &input) {
   std::string message;
-  std::string name = topology;
-  if (name.empty())
+  auto file = openFile(model);
+  // What a program in MLIR is simulated by is what it is compiled by.
+  input.isProgram = file && !isArchive(*file);
+  std::string name = options.topology;
+  if (options.topology.getNumOccurrences() == 0 && (!input.isProgram || !durations.empty()))
     name = durations.empty() ? "h100-64" : "sim-v1";
   input.costModel = shardc::cost::loadModel(name, message);
   bool ok = input.costModel || error(StringRef(message).trim());
   ok &= readDurations(input.durations);
-  auto file = openFile(model);
   if (!file)
     return false;
-  return isArchive(*file) ? loadArchive(input, std::move(file), ok) : loadProgram(input, ok);
+  return !input.isProgram ? loadArchive(input, std::move(file), ok) : loadProgram(input, ok);
 }
 
 /// What --optimize may do, from the options; `peak` is what the graph takes.
-bool optimizeOptions(uint64_t peak, OptimizeOptions &options) {
-  if (!memoryLimit.empty() &&
-      !(options.memoryLimit = shardc::parseByteSize(memoryLimit.getValue(), peak)))
-    return error("'" + memoryLimit +
-                 "' is no size: give bytes (40000000000), 40GiB, or a part of what the graph takes "
-                 "(105%)");
-  if (!caps.empty()) {
-    std::string message;
-    std::optional<BucketCaps> parsed = BucketCaps::parse(caps, message);
-    if (!parsed)
-      return error("--caps: " + message);
-    options.buckets.caps = *parsed;
-  }
-  options.buckets.mixedDtype = mixedDtype;
-  options.buckets.groupsByName = !emit.empty();
-  options.bucket = !noBucket;
-  options.schedule = !noSchedule;
-  options.flat = flat;
-  return true;
+bool optimizeOptions(const Input &input, uint64_t peak, OptimizeOptions &result) {
+  bool ok = true;
+  if (!options.memoryLimit.empty() &&
+      !(result.memoryLimit = shardc::parseByteSize(options.memoryLimit.getValue(), peak)))
+    ok = error("'" + options.memoryLimit +
+               "' is no size: give bytes (40000000000), 40GiB, or a part of what the graph takes "
+               "(105%)");
+  std::string message;
+  if (std::optional<BucketCaps> parsed = BucketCaps::parse(options.bucketCaps.getValue(), message))
+    result.buckets.caps = *parsed;
+  else
+    ok = error((caps.getNumOccurrences() ? "--caps: " : "--bucket-caps: ") + message);
+  result.buckets.mixedDtype = options.mixedDtype;
+  result.buckets.groupsByName = !emit.empty();
+  result.bucket = options.bucket && !noBucket;
+  result.schedule = options.reorder && !noSchedule;
+  result.flat = input.flat;
+  return ok;
 }
 
 /// Options that contradict each other, all at once.
@@ -247,14 +244,15 @@ bool checkOptions() {
     ok = error("--as-is and --optimize exclude each other");
   if (!optimizeFlag) {
     std::string useless;
-    for (cl::Option *option : std::initializer_list<cl::Option *>{&memoryLimit, &caps, &mixedDtype,
-                                                                  &noBucket, &noSchedule, &flat})
+    for (cl::Option *option : std::initializer_list<cl::Option *>{
+             &options.memoryLimit, &caps, &options.bucketCaps, &options.mixedDtype, &options.bucket,
+             &options.reorder, &noBucket, &noSchedule, &flat})
       if (option->getNumOccurrences() != 0)
         useless += (useless.empty() ? "--" : ", --") + option->ArgStr.str();
     if (!useless.empty())
       ok = error(useless + ": only with --optimize");
   }
-  if (noBucket && noSchedule)
+  if ((noBucket || !options.bucket) && (noSchedule || !options.reorder))
     ok = error("--no-bucket and --no-schedule together leave nothing to optimise");
   return ok;
 }
@@ -283,13 +281,14 @@ template <typename Write> bool writeFile(StringRef path, Write write) {
   return file ? true : error("cannot write '" + path + "'");
 }
 
-void writeTimelines(const Graph &graph, const shardc::cost::CostModel &costModel, const Plan *plan,
-                    std::ostream &out) {
+void writeTimelines(const Input &input, const Plan *plan, std::ostream &out) {
+  const Graph &graph = *input.graph;
+  const shardc::cost::CostModel &costModel = *input.costModel;
   std::vector<Span> before, after;
   simulate(graph, costModel, {false, &before});
   std::vector<NamedTimeline> timelines = {{plan ? "before" : "as is", &before, nullptr}};
   if (plan) {
-    simulate(graph, *plan, costModel, {flat, &after});
+    simulate(graph, *plan, costModel, {input.flat, &after});
     timelines.push_back({"after", &after, plan});
   }
   writeTrace(graph, timelines, out);
@@ -304,6 +303,7 @@ int run(const char *) {
   double start = cpuSeconds();
   if (!load(input))
     return 1;
+  input.flat = flat.getNumOccurrences() ? bool(flat) : input.isProgram;
   const Graph &graph = *input.graph;
   double loaded = cpuSeconds();
   shardc::Simulation simulation{
@@ -313,7 +313,7 @@ int run(const char *) {
       .origins = std::move(input.origins),
       .asIs = simulate(graph, *input.costModel),
       .bounds = computeBounds(graph, *input.costModel),
-      .flat = flat,
+      .flat = input.flat,
       .passSeconds = {},
   };
   double simulated = cpuSeconds();
@@ -332,11 +332,11 @@ int run(const char *) {
   if (optimizeFlag && !emit.empty())
     remarkOnNames(graph);
   if (optimizeFlag) {
-    OptimizeOptions options;
-    if (!optimizeOptions(simulation.asIs.peakHoldBytes, options))
+    OptimizeOptions optimizing;
+    if (!optimizeOptions(input, simulation.asIs.peakHoldBytes, optimizing))
       return 1;
     double begin = cpuSeconds();
-    result = optimize(graph, *input.costModel, options);
+    result = optimize(graph, *input.costModel, optimizing);
     simulation.passSeconds.push_back({"optimize", cpuSeconds() - begin});
     if (!result.error.empty()) {
       error(model + ": " + result.error);
@@ -352,8 +352,7 @@ int run(const char *) {
       writePlan(graph, plan ? *plan : identityPlan(graph), out);
     });
   if (!trace.empty())
-    ok &= writeFile(trace,
-                    [&](std::ostream &out) { writeTimelines(graph, *input.costModel, plan, out); });
+    ok &= writeFile(trace, [&](std::ostream &out) { writeTimelines(input, plan, out); });
   if (!ok)
     return 1;
   auto report = [&](std::ostream &out) {

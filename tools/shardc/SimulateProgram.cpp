@@ -3,8 +3,10 @@
 
 #include "dialects/interfaces/ModelLocation.h"
 #include "passes/collectives/analysis/ProgramGraph.h"
+#include "passes/specialize/AssumedSizes.h"
 #include "tools/Diagnostics.h"
 #include "tools/Registration.h"
+#include "tools/shardc/MlirOptions.h"
 #include "tools/shardc/Model.h"
 
 #include "llvm/Support/WithColor.h"
@@ -57,13 +59,18 @@ std::optional<ProgramToSimulate> shardc::readProgramToSimulate(StringRef path, S
   registerAllDialects(registry);
   MLIRContext context(registry);
   ModelDiagnostics diagnostics(&context);
+  applyMlirOptions(context);
   OwningOpRef<ModuleOp> module = loadModel(path, /*inputs=*/{}, &context);
-  if (!module || failed(verifyProgram(*module)))
+  if (!module)
+    return std::nullopt;
+  // A program without layouts may be one of hand-written collectives.
+  Stage stage = std::max(stageOf(*module), Stage::Local);
+  if (failed(runPipeline(*module, PipelineOptions(), stage, stage)))
     return std::nullopt;
   func::FuncOp function = findFunction(*module, path, entry);
   if (!function)
     return std::nullopt;
-  FailureOr<ProgramGraph> program = buildProgramGraph(function, model);
+  FailureOr<ProgramGraph> program = buildProgramGraph(function, model, assumedSizes(*module));
   if (failed(program))
     return std::nullopt;
   bool ok = true;

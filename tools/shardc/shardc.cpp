@@ -3,7 +3,12 @@
 // shardc: from an exported model, a mesh and a plan to a program for every rank.
 #include "tools/shardc/Commands.h"
 
+#include "dialects/interfaces/PassStatistic.h"
+#include "lowering/Passes.h"
 #include "passes/Passes.h"
+#include "tools/shardc/MlirOptions.h"
+
+#include "mlir/Transforms/Passes.h"
 
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
@@ -19,7 +24,7 @@ EXAMPLES:
   shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
   shardc simulate graph.pt2 --groups groups.json --durations us.json --optimize --trace t.json
   shardc simulate graph.pt2 --groups groups.json --topology h100-64 --optimize --memory-limit 70GiB
-  shardc simulate graph.pt2 --groups groups.json --optimize --caps 1,25 --emit plan.json --format json
+  shardc simulate graph.pt2 --groups groups.json --optimize --bucket-caps 1,25 --emit plan.json --format json
   shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
 
 `shardc COMMAND --help` lists the options of a command.
@@ -36,15 +41,30 @@ int main(int argc, char **argv) {
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "shardc " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
   });
+  // Their names are what MLIR's options select by.
+  mlir::registerTransformsPasses();
   shardc::registerAllPasses();
+  shardc::registerLoweringPasses();
+  llvm::SmallVector<cl::SubCommand *> withPasses;
+  for (const shardc::Command &command : shardc::allCommands())
+    if (command.runsPasses)
+      withPasses.push_back(command.subcommand);
+  shardc::registerMlirOptions(withPasses);
   cl::OptionCategory none("Options of shardc");
   cl::HideUnrelatedOptions(none, cl::SubCommand::getTopLevel());
   for (const shardc::Command &command : shardc::allCommands())
-    cl::HideUnrelatedOptions(*command.category, *command.subcommand);
+    cl::HideUnrelatedOptions({command.category, &shardc::mlirOptionCategory()},
+                             *command.subcommand);
   cl::ParseCommandLineOptions(argc, argv, "shardc: a compiler for sharded PyTorch models\n");
+  // lld, as a library, resets the options of the process.
+  bool statistics = shardc::wantsPassStatistics();
   for (const shardc::Command &command : shardc::allCommands())
-    if (*command.subcommand)
-      return command.run(argv[0]);
+    if (*command.subcommand) {
+      int status = command.run(argv[0]);
+      if (statistics)
+        shardc::PassStatistics::get().print(llvm::errs());
+      return status;
+    }
   llvm::WithColor::error()
       << "name a command: compile, explain, export or simulate (see shardc --help)\n";
   return 2;

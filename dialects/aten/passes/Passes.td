@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that know nothing but the aten dialect.
+// Passes that need no dialect but aten.
 #ifndef SHARDC_DIALECTS_ATEN_PASSES_PASSES_TD
 #define SHARDC_DIALECTS_ATEN_PASSES_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
 def AtenRefineTypes : Pass<"aten-refine-types", "::mlir::func::FuncOp"> {
-  let summary = "Infers all result types again, from the arguments on";
+  let summary = "Infers all result types again, from the arguments to the results of the function";
   let description = [{
-    Makes dynamic dims static where operands have become static, and keeps encodings. All contradictions
-    between present and inferred types are reported. Function results follow. Form in: any stage before
-    lowering; form out: the same.
+    Form: any stage before lowering -> the same. The pass makes dynamic dims static where operands have become static, and
+    keeps encodings. The result types of the function are updated too. All contradictions between present and inferred types
+    are reported.
 
     Before:
     ```mlir
@@ -32,17 +32,17 @@ def AtenRefineTypes : Pass<"aten-refine-types", "::mlir::func::FuncOp"> {
 }
 
 def AtenFoldMasks : Pass<"aten-fold-masks", "::mlir::func::FuncOp"> {
-  let summary = "Works out position ids and attention masks of exported models";
+  let summary = "Folds position ids and attention masks of exported models";
   let description = [{
-    Exporters spell masks out: aranges, comparisons, index tensors, conjunctions with true. This pass
-    knows integer tensors that are affine in their position, and bool tensors that are comparisons of
-    such (AffineForms.h), whatever their size. With that
+    Form: imported -> imported. Exported models compute their masks by aranges, comparisons, index tensors and conjunctions
+    with true. The pass recognises integer tensors that are affine in their position, and bool tensors that are comparisons of
+    such tensors (AffineForms.h), whatever their size. It uses this in these ways:
     - a tensor of one value becomes a splat constant, a conjunction with true its other side;
     - indexing by such tensors becomes a view, where each is a range of one dim or one position;
     - a mask that hides nothing vanishes from an attention, and one that shows columns <= row becomes its
       `causal` flag.
 
-    Form in: imported, form out: imported. What nobody uses then is erased.
+    Ops whose results are not used any more are erased.
 
     Before:
     ```mlir
@@ -75,9 +75,9 @@ def AtenFoldMasks : Pass<"aten-fold-masks", "::mlir::func::FuncOp"> {
 def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncOp"> {
   let summary = "Gives products that were flattened to two dims the dims that they had";
   let description = [{
-    Exporters flatten the batch and the sequence of a tensor into one dim, multiply (`mm`, `addmm`) and take the dims
-    apart again. The merged dim can be sharded along with one of its parts only, and not at all along with the second
-    where sizes are symbols. A `linear` needs no merged dim. Index arithmetic that is no longer used stays for the canonicaliser. Form in: imported, form out: imported.
+    Form: imported -> imported. Exported models flatten the batch and the sequence of a tensor into one dim, multiply (`mm`,
+    `addmm`) and split the dim again. The merged dim can be sharded like one of its parts only, and never like the second
+    where sizes are symbols. A `linear` needs no merged dim. Index arithmetic that is no longer used is left to the canonicaliser.
 
     Before:
     ```mlir
@@ -110,9 +110,9 @@ def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncO
 def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::FuncOp"> {
   let summary = "Rewrites convolutions as matrix products";
   let description = [{
-    The elements under the window at each position become a column (`aten.windows`); the product of the kernels with
-    the columns is the result in its final order. A window of one element that visits each needs no columns. Form in:
-    local or scheduled, before `exec-form-kernels`; form out: the same.
+    Form: local or scheduled, before `exec-form-kernels` -> the same. The elements under the window at each position become a
+    column (`aten.windows`); the product of the kernels with the columns is the result, with its elements in the right order.
+    A 1 x 1 window that visits every element needs no columns.
 
     Before:
     ```mlir

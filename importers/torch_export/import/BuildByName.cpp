@@ -95,7 +95,8 @@ FailureOr<Type> promotedType(Call &call, StringRef name, ArrayRef<aten::SchemaAr
     return tensors.front().getElementType();
   if (Type type = aten::resultElementType(tensors, scalars))
     return type;
-  return call.error() << "PyTorch promotes no such element types";
+  return call.error()
+         << "the element types of its operands have no common type in PyTorch's promotion rules";
 }
 
 class ByName {

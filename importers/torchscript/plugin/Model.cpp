@@ -221,7 +221,7 @@ private:
         example = name;
       }
     }
-    TORCH_CHECK(missing.empty(), "nothing says what shape these inputs have: ", missing,
+    TORCH_CHECK(missing.empty(), "the shapes of these inputs are not known: ", missing,
                 "; give each one, for example --input ", example, "=8x64xf32");
     std::string unknown;
     for (const std::string &spec : request.inputs)

@@ -155,7 +155,7 @@ bool Graph::checkCounts(NodeId id, std::vector<std::string> &errors) const {
     break;
   case NodeClass::Alias:
     if (node.numResults && !node.numOperands)
-      fail("is a view of nothing");
+      fail("is a view, but has no operand");
     break;
   default:
     break;

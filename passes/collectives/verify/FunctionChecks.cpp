@@ -62,8 +62,9 @@ private:
                       "collectives";
         diagnostic.attachNote(rank->getLoc()) << "the rank is asked for here";
       } else {
-        diagnostic << "stands in a region of '" << parent->getName().getStringRef()
-                   << "': nothing says that every rank runs it as often as the others";
+        diagnostic
+            << "stands in a region of '" << parent->getName().getStringRef()
+            << "': ranks may run it a different number of times; move it out of control flow";
       }
       return;
     }
@@ -82,8 +83,9 @@ private:
       InFlightDiagnostic diagnostic = error(branch);
       Operation *rank = findRank(branch->getOperands());
       diagnostic << "chooses which collectives come next"
-                 << (rank ? " by the rank: the ranks would not issue the same collectives"
-                          : ": nothing says that every rank chooses alike");
+                 << (rank
+                         ? " by the rank: the ranks would not issue the same collectives"
+                         : ": ranks may choose differently, but all must run the same collectives");
       if (rank)
         diagnostic.attachNote(rank->getLoc()) << "the rank is asked for here";
     }

@@ -97,6 +97,10 @@ std::unique_ptr<CostModel> makeBuiltinModel(std::string_view name);
 /// The text of a built-in description (an example to start one's own from), empty if there is none.
 std::string builtinDescription(std::string_view name);
 
+/// The model of every pass and tool that is not told another: ranks as threads of this machine, on
+/// which programs run as they are compiled by default.
+inline constexpr std::string_view kDefaultModel = "cpu-local";
+
 /// A built-in model, or the description in the file of that name. On failure null, with `errors`
 /// naming the built-in models or what is wrong in the file.
 std::unique_ptr<CostModel> loadModel(const std::string &nameOrPath, std::string &errors);

@@ -66,7 +66,7 @@ private:
       result.tensorLayouts[t] = *id;
     else
       result.errors.push_back(
-          {t, kNone, "the placements found for the tensor make no layout together"});
+          {t, kNone, "the placements found for the tensor do not form a layout"});
   }
 
   void placeInput(TensorId t) {
@@ -355,7 +355,7 @@ private:
     if (!id) {
       result.errors.push_back(
           {kNone, op,
-           "the placements found for operand " + std::to_string(i) + " make no layout together"});
+           "the placements found for operand " + std::to_string(i) + " do not form a layout"});
       return;
     }
     result.operandLayouts[graph.ops[op].firstOperand + i] = *id;

@@ -129,7 +129,7 @@ private:
     for (unsigned axis = 0; axis < graph.numAxes(); ++axis)
       text += (axis ? ", " : "") + textOf(state(tensor, axis), axis);
     refusals.push_back({tensor, kNone,
-                        "no layout is [" + text +
+                        "no layout can have the placements [" + text +
                             "]: an axis splits pieces of the blocks of another, or is inside one "
                             "whose shards are uneven"});
   }

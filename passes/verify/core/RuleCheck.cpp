@@ -133,7 +133,7 @@ void Checker::readDim(Tensor &tensor, size_t dim) {
     error(
         split.axes.back().axis, tensor,
         "which cuts dim " + std::to_string(dim) + " of " + std::to_string(size) +
-            " inside what the op takes as a whole (its factors are " +
+            " inside a unit that the op needs as a whole (its factors are " +
             [&] {
               std::string text;
               for (int64_t s : sizes)
@@ -215,7 +215,7 @@ void Checker::checkShardedAxis(unsigned axis, const std::set<unsigned> &sharded)
   for (unsigned f : sharded) {
     if (!rule.factors[f].canShard())
       errors.push_back("axis \"" + mesh->axes[axis].name + "\" shards " + factorName(f) +
-                       ", along which the op needs everything");
+                       ", along which the op needs all elements");
     if (rule.factors[f].kind == FactorKind::Reducing)
       reducing = &rule.factors[f];
   }
@@ -226,13 +226,13 @@ void Checker::checkShardedAxis(unsigned axis, const std::set<unsigned> &sharded)
       continue;
     }
     Placement wanted = Placement::replicate();
-    const char *why = "the axis shards what it does not have";
+    const char *why = "the axis shards a dim that it does not have";
     if (reducing && tensor.isResult) {
       wanted = Placement::partial(reducing->reduction);
       why = "the axis shards what the op reduces over";
     } else if (reducing && rule.isAdditive(tensor.index)) {
       wanted = Placement::partial(Reduction::Sum);
-      why = "it must count once in what the op reduces over";
+      why = "it must be added only once to a sum over the axis";
     }
     if (tensor.on(axis) != wanted)
       error(axis, tensor, "but must be " + wanted.str() + ": " + why);

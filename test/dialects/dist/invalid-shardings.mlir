@@ -12,7 +12,7 @@
 
 // -----
 #mesh = #dist.mesh<["a" = 2, "b" = 4]>
-// expected-error@+1 {{'given' is said twice}}
+// expected-error@+1 {{'given' is written twice}}
 #s = #dist.sharding<#mesh, [S(0) given given, ?]>
 
 // -----

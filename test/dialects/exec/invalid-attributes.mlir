@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
-// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.writes, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.name, exec.groups, exec.collectives, exec.ops, exec.uses_blas}}
+// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.writes, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.name, exec.groups, exec.collectives, exec.ops, exec.program, exec.uses_blas}}
 func.func @f() attributes {exec.enrty} {
   return
 }
@@ -84,6 +84,10 @@ func.func private @f() -> (memref<4xf32> {exec.kind = "output"})
 // -----
 // expected-error@+1 {{'exec.ops' must be a list, got "none"}}
 module attributes {exec.ops = "none"} {}
+
+// -----
+// expected-error@+1 {{'exec.program' must be a dictionary, got "none"}}
+module attributes {exec.program = "none"} {}
 
 // -----
 func.func private @g()

@@ -222,3 +222,10 @@ func.func @f(%n: index) {
   exec.set_arena_bytes %n
   return
 }
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{holds numbers, not elements of 'index'}}
+  %0 = exec.alloc : memref<4xindex>
+  return
+}

@@ -45,9 +45,9 @@
 // CHECK: %[[FK:.*]] = llvm.getelementptr %[[GEMM]][48]
 // CHECK: llvm.store %[[K]], %[[FK]]
 // The weight, stored N x K, is a transposed B; A is not transposed.
-// CHECK: %[[TA:.*]] = llvm.getelementptr %[[GEMM]][148]
+// CHECK: %[[TA:.*]] = llvm.getelementptr %[[GEMM]][132]
 // CHECK: llvm.store %[[NO:.*]], %[[TA]] : i8
-// CHECK: %[[TB:.*]] = llvm.getelementptr %[[GEMM]][149]
+// CHECK: %[[TB:.*]] = llvm.getelementptr %[[GEMM]][133]
 // CHECK: llvm.store %[[YES:.*]], %[[TB]] : i8
 // A failure ends the run at once, with its code.
 // CHECK: %[[SERVICE:.*]] = llvm.getelementptr %{{.*}}[40]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: shard-opt --dist-bucket-collectives="caps=1 memory-limit=1000000000" %s | FileCheck --check-prefix=ONE %s
 // RUN: shard-opt --dist-bucket-collectives="caps=0.5,2 memory-limit=1000000000" %s | FileCheck --check-prefix=LIST %s
-// RUN: shard-opt --dist-bucket-collectives="caps=auto memory-limit=1000000000" %s | FileCheck --check-prefix=AUTO %s
-// RUN: shard-opt --dist-bucket-collectives="caps=auto mixed-dtype memory-limit=1000000000" %s | FileCheck --check-prefix=MIXED %s
-// RUN: shard-opt --dist-bucket-collectives="caps=auto gather-order=production memory-limit=1000000000" %s | FileCheck --check-prefix=PRODUCTION %s
-// RUN: shard-opt --dist-bucket-collectives="caps=auto memory-limit=4500000" %s | FileCheck --check-prefix=MEMORY %s
+// RUN: shard-opt --dist-bucket-collectives="topology=h100-64 caps=auto memory-limit=1000000000" %s | FileCheck --check-prefix=AUTO %s
+// RUN: shard-opt --dist-bucket-collectives="topology=h100-64 caps=auto mixed-dtype memory-limit=1000000000" %s | FileCheck --check-prefix=MIXED %s
+// RUN: shard-opt --dist-bucket-collectives="topology=h100-64 caps=auto gather-order=production memory-limit=1000000000" %s | FileCheck --check-prefix=PRODUCTION %s
+// RUN: shard-opt --dist-bucket-collectives="topology=h100-64 caps=auto memory-limit=4500000" %s | FileCheck --check-prefix=MEMORY %s
 // RUN: not shard-opt --dist-bucket-collectives="memory-limit=1000" %s 2>&1 | FileCheck --check-prefix=MISFIT %s
 // RUN: not shard-opt --dist-bucket-collectives="caps=big topology=nowhere" %s 2>&1 | FileCheck --check-prefix=ERRORS %s
 // RUN: shard-opt --dist-bucket-collectives="caps=1 remarks memory-limit=1000000000" %s -o /dev/null 2>&1 | FileCheck --check-prefix=REMARKS %s

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt --shardc-optimize-collectives="flat memory-limit=1000000" %s | FileCheck %s
-// RUN: shard-opt --shardc-optimize-collectives="flat memory-limit=1000000" --dist-specialize --dist-verify-schedule %s | FileCheck --check-prefix=RANKS %s
+// RUN: shard-opt --shardc-optimize-collectives="topology=h100-64 memory-limit=1MB" %s | FileCheck %s
+// RUN: shard-opt --shardc-optimize-collectives="topology=h100-64 memory-limit=1MB" --dist-specialize --dist-verify-schedule %s | FileCheck --check-prefix=RANKS %s
 // RUN: not shard-opt --dist-specialize --dist-schedule-collectives %s 2>&1 | FileCheck --check-prefix=ORDER %s
 // RUN: not shard-opt --shardc-optimize-collectives="memory-limit=100" %s 2>&1 | FileCheck --check-prefix=LIMIT %s
 // RUN: shard-opt --shardc-optimize-collectives="memory-limit=100 best-effort" %s | FileCheck --check-prefix=EFFORT %s
-// RUN: %if torch %{ %python -W ignore %root/test/reference/compare_local.py %build/bin/shard-opt %s -- "--shardc-optimize-collectives=flat memory-limit=1000000" %}
+// RUN: %if torch %{ %python -W ignore %root/test/reference/compare_local.py %build/bin/shard-opt %s -- "--shardc-optimize-collectives=topology=h100-64 memory-limit=1000000" %}
 
 // From one rank's program to starts and waits. Two weights, 10 rows over four ranks, are gathered in one bucket; each
 // rank's clone has the same sequence, hence the same hash.

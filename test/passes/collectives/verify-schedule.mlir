@@ -59,7 +59,7 @@ func.func @while_it_lasts(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %y = scf.for %i = %zero to %n step %one iter_args(%a = %x) -> tensor<4xf32> {
-    // expected-error @+1 {{stands in a region of 'scf.for': nothing says that every rank runs it as often as the others}}
+    // expected-error @+1 {{stands in a region of 'scf.for': ranks may run it a different number of times; move it out of control flow}}
     %r = dist.all_reduce sum over #tp %a : tensor<4xf32>
     scf.yield %r : tensor<4xf32>
   }

@@ -25,7 +25,7 @@ func.func @control_flow(%n: index) -> index {
 #S0 = #dist.layout<#mesh, [S(0)]>
 
 func.func @unknown(%x: tensor<8xf32, #S0>) -> tensor<8xf32, #S0> {
-  // expected-error @+1 {{cannot be localised: nothing says what one rank computes}}
+  // expected-error @+1 {{cannot be localised: it has no local form (LocalizableOpInterface)}}
   %y = tensor.cast %x : tensor<8xf32, #S0> to tensor<8xf32, #S0>
   return %y : tensor<8xf32, #S0>
 }

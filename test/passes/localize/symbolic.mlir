@@ -68,7 +68,7 @@ func.func @mean(%x: tensor<?x8xf32, #dp0> {dist.sizes = [#dist.size<batch>, #dis
 
 // Nothing says how large the whole is.
 func.func @unknown_size(%x: tensor<?x8xf32, #S0>) -> tensor<?x8xf32, #R> {
-  // expected-error @+1 {{cannot be localised: nothing says how large dim 0 of 'tensor<?x8xf32, #dist.layout<#dist.mesh<["dp" = 2]>, [S(0)]>>' is as a whole; name its size in 'dist.sizes' of an argument}}
+  // expected-error @+1 {{cannot be localised: the global size of dim 0 of 'tensor<?x8xf32, #dist.layout<#dist.mesh<["dp" = 2]>, [S(0)]>>' is not known; name it in 'dist.sizes' of an argument}}
   %y = dist.redistribute %x : tensor<?x8xf32, #S0> to tensor<?x8xf32, #R>
   return %y : tensor<?x8xf32, #R>
 }

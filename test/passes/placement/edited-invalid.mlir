@@ -21,7 +21,7 @@ module attributes {dist.mesh = #mesh} {
   func.func @added(%x: tensor<8xf32> {dist.sharding = #none}) -> (tensor<8xf32> {dist.sharding = #none}) {
     // expected-error @+1 {{'aten.neg' has no 'dist.sharding', as 2 of 5 tensors: run dist-propagate again, or write one with ? for each axis to ask for nothing}}
     %0 = aten.neg %x : (tensor<8xf32>) -> tensor<8xf32>
-    // expected-note @+1 {{'aten.abs' has none either}}
+    // expected-note @+1 {{'aten.abs' has no 'dist.sharding' either}}
     %1 = aten.abs %0 : (tensor<8xf32>) -> tensor<8xf32>
     %2 = aten.neg %1 {dist.sharding = [#none]} : (tensor<8xf32>) -> tensor<8xf32>
     return %2 : tensor<8xf32>
@@ -113,7 +113,7 @@ module attributes {dist.mesh = #mesh} {
 // Ten rows over three ranks are 4, 4, 2: five blocks of two have no place inside.
 #mesh = #dist.mesh<["a" = 3, "b" = 2]>
 module attributes {dist.mesh = #mesh} {
-  // expected-error @+1 {{'x': no layout is [S(0), S(0, blocks = 5)]: an axis splits pieces of the blocks of another, or is inside one whose shards are uneven}}
+  // expected-error @+1 {{'x': no layout can have the placements [S(0), S(0, blocks = 5)]: an axis splits pieces of the blocks of another, or is inside one whose shards are uneven}}
   func.func @no_layout(%x: tensor<10xf32> {dist.name = "x", dist.sharding = #dist.sharding<#mesh, [S(0), S(0, blocks = 5)]>})
       -> (tensor<10xf32> {dist.sharding = #dist.sharding<#mesh, [?, ?]>}) {
     return %x : tensor<10xf32>

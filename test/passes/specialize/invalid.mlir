@@ -8,7 +8,7 @@ module {
 
 // Nothing says what a dynamic dim is; all such values are reported.
 module attributes {dist.mesh = #dist.mesh<["tp" = 2]>} {
-  // expected-error@+1 {{argument 0 still has a dynamic dim after specialisation, but the function has no symbols: nothing says what it is}}
+  // expected-error@+1 {{argument 0 still has a dynamic dim after specialisation, but the function has no symbols that could give its size}}
   func.func @f(%x: tensor<?xf32>) {
     // expected-error@+1 {{a result of 'aten.relu' still has a dynamic dim after specialisation}}
     %0 = aten.relu %x : (tensor<?xf32>) -> tensor<?xf32>

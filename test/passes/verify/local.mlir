@@ -19,7 +19,7 @@ func.func @forward(%x: tensor<?x4xf32> {dist.layout = #S, dist.global_type = ten
 #mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
 #S = #dist.layout<#mesh, [S(0), S(0)]>
 // expected-error@+2 {{argument 0: no rank has extent 3 along dim 0 in its 'dist.layout'}}
-// expected-error@+1 {{argument 1 has a dynamic dim, but no 'dist.layout' or 'dist.sizes' that says what it is}}
+// expected-error@+1 {{argument 1 has a dynamic dim, but no 'dist.layout' or 'dist.sizes' that gives its size}}
 func.func @f(%x: tensor<3x4xf32> {dist.layout = #S, dist.global_type = tensor<5x4xf32>}, %y: tensor<?xf32>) {
   return
 }
@@ -67,12 +67,12 @@ func.func @state(%r: tensor<2xf32> {dist.kind = "buffer", dist.name = "r", dist.
 }
 
 // -----
-// What propagation leaves is for placement, which takes it off.
+// What propagation leaves is for placement, which removes it.
 
 #mesh = #dist.mesh<["tp" = 2]>
-// expected-error@+1 {{an argument or result with a 'dist.sharding' in the stage "local": dist-place takes it off}}
+// expected-error@+1 {{an argument or result with a 'dist.sharding' in the stage "local": dist-place removes it}}
 func.func @left(%x: tensor<4xf32> {dist.sharding = #dist.sharding<#mesh, [?]>}) -> tensor<4xf32> {
-  // expected-error@+1 {{'aten.neg' has a 'dist.sharding' in the stage "local": dist-place takes it off}}
+  // expected-error@+1 {{'aten.neg' has a 'dist.sharding' in the stage "local": dist-place removes it}}
   %0 = aten.neg %x {dist.sharding = [#dist.sharding<#mesh, [?]>]} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

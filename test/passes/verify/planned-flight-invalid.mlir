@@ -180,3 +180,19 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
   %w = memref.reinterpret_cast %v to offset: [4], sizes: [4], strides: [1] : memref<8xf32, strided<[1], offset: 8>> to memref<4xf32, strided<[1], offset: 4>>
   return
 }
+
+// -----
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: memref<16xf32> {exec.argument = #exec.argument<output>}) attributes {exec.entry, exec.arena_bytes = 256 : i64} {
+  %a = exec.alloc at 0 : memref<16xf32>
+  %b = exec.alloc at 64 : memref<16xf32>
+  %t = exec.start all_reduce sum over #tp (%a : memref<16xf32>) -> (%b : memref<16xf32>)
+      {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 16>],
+       gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
+  %c = arith.constant true
+  // expected-error@+2 {{'arith.select' uses a token: only exec.wait may}}
+  // expected-note@+1 {{also here}}
+  %u = arith.select %c, %t, %t : !exec.token
+  return
+}

@@ -45,10 +45,14 @@ llvm.func @f()
 // -----
 // Tensors are for kernels, memory on its own account and launches for entries.
 func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<input>}) attributes {exec.entry} {
+  // expected-error@+2 {{'bufferization.to_tensor' makes a tensor in an entry: its values are memory, numbers and tokens}}
   // expected-error@+1 {{'bufferization.to_tensor' does not belong in an entry of the stage "planned"}}
   %0 = bufferization.to_tensor %x restrict : memref<4xf32> to tensor<4xf32>
+  // expected-error@+2 {{'aten.relu' makes a tensor in an entry}}
   // expected-error@+1 {{'aten.relu' does not belong in an entry of the stage "planned"}}
   %1 = aten.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'arith.constant' makes a tensor in an entry}}
+  %c = arith.constant dense<1.0> : tensor<4xf32>
   // expected-error@+1 {{'memref.alloc' does not belong in an entry of the stage "planned"}}
   %2 = memref.alloc() : memref<4xf32>
   return

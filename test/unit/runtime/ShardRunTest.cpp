@@ -206,7 +206,7 @@ TEST_F(ShardRun, MistakesAreReportedTogether) {
   expectContains(done.err, {"--steps needs a whole number of at least 1, not '-3'",
                             "--threads needs a whole number of at least 1, not 'x'",
                             "--timeout needs a positive number of seconds, not 'nope'",
-                            "--format is text or json, not 'xml'", "unknown option --bogus",
+                            "--format must be text or json, not 'xml'", "unknown option --bogus",
                             "the path x.npy must contain %r", "-n needs a value"});
   EXPECT_EQ(done.err.find("of at least 1, not ''"), std::string::npos) << done.err;
 }

@@ -121,13 +121,14 @@ protected:
       ends.push_back(shardrt_communicator{std::make_shared<Endpoint>(std::move(end))});
   }
   std::unique_ptr<Model> create(int32_t rank, const shardrt_manifest &manifest,
-                                const ExecutorRegistry &executors) {
+                                const ExecutorRegistry &executors, uint32_t flags = 0) {
     shardrt_config config = shardrt::defaultConfig();
     config.world_size = test::world;
     config.rank = rank;
     config.communicator = &ends[size_t(rank)];
     config.timeout_s = 20;
     config.threads = 1;
+    config.flags = flags;
     return std::make_unique<Model>(manifest, config, executors);
   }
   std::string refusal(const shardrt_manifest &manifest, const ExecutorRegistry &executors) {
@@ -196,4 +197,28 @@ TEST_F(Toy, TargetsThatCannotRun) {
             std::string::npos);
   EXPECT_EQ(registry.names(), "cpu, toy");
   EXPECT_EQ(registry.find("cuda"), nullptr);
+}
+
+TEST_F(Toy, HasMemoryThatCannotBeChecked) {
+  test::writeSafetensors(folder.file("w"), test::parameterFile());
+  std::vector<std::string> messages(test::world);
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < test::world; ++rank)
+    threads.emplace_back([&, rank] {
+      std::vector<float> sums(size_t(columns), 0);
+      int64_t extents[] = {columns};
+      shardrt_tensor output = shardrt::view<float>(sums, extents);
+      try {
+        auto model = create(rank, changed.manifest, registry, SHARDRT_CHECK_MEMORY);
+        model->loadFile(folder.file("w"));
+        model->run("columns", {}, {&output, 1});
+      } catch (const Failure &failure) {
+        messages[size_t(rank)] = failure.message;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_NE(messages[0].find("memory of programs that compute with 1 threads cannot be checked"),
+            std::string::npos)
+      << messages[0];
 }

@@ -10,6 +10,7 @@
 #include "lowering/host/HostCode.h"
 #include "lowering/linalg/Passes.h"
 #include "lowering/target/Backend.h"
+#include "pipeline/Pipeline.h"
 #include "runtime/abi/shardrt_program.h"
 #include "tools/Registration.h"
 
@@ -161,12 +162,13 @@ struct Program {
 constexpr int64_t kRows = 7, kColumns = 37;
 
 /// The square of a softmax by rows: one kernel, unless a row is too long for a temporary.
-constexpr const char *kModel = R"(
+constexpr const char *kModel = R"(module attributes {dist.mesh = #dist.mesh<["tp" = 1]>} {
   func.func @forward(%x: tensor<7x37xf32> {dist.kind = "input", dist.name = "x"})
       -> (tensor<7x37xf32> {dist.name = "y"}) {
     %0 = aten.softmax %x dim 1 : (tensor<7x37xf32>) -> tensor<7x37xf32>
     %1 = aten.mul %0, %0 : (tensor<7x37xf32>, tensor<7x37xf32>) -> tensor<7x37xf32>
     return %1 : tensor<7x37xf32>
+  }
   })";
 
 class ToyTargetTest : public testing::Test {
@@ -185,9 +187,13 @@ protected:
     llvm::SmallString<128> folder;
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("toy-target", folder));
     std::string path = (folder + "/model.so").str();
-    CompileOptions options;
+    PipelineOptions options;
     options.target = target;
-    bool compiled = succeeded(compileToSharedObject(*module, options, path));
+    options.keepCollectives = true;
+    PassManager passes(&context, ModuleOp::getOperationName());
+    buildPipeline(passes, options, Stage::Local, Stage::Lowered);
+    bool compiled = succeeded(passes.run(*module)) &&
+                    succeeded(writeArtifact(*module, ArtifactOptions(), path));
     if (compiled)
       program.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     llvm::sys::fs::remove_directories(folder);

@@ -6,6 +6,7 @@
 #include <sstream>
 
 using namespace shardc::collectives;
+using shardc::CollectiveKind;
 using namespace shardc::collectives::test;
 
 namespace {

@@ -3,6 +3,7 @@
 #include "test/unit/passes/collectives/Builder.h"
 
 using namespace shardc::collectives;
+using shardc::CollectiveKind;
 using shardc::collectives::test::Builder;
 using shardc::collectives::test::nodeNamed;
 

@@ -6,6 +6,7 @@
 #include <random>
 
 using namespace shardc::collectives;
+using shardc::CollectiveKind;
 using shardc::collectives::test::Builder;
 using shardc::collectives::test::nodeNamed;
 using shardc::collectives::test::randomGraph;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 using namespace shardc::cost;
+using shardc::CollectiveKind;
 
 namespace {
 

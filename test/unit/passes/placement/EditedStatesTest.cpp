@@ -139,7 +139,8 @@ TEST(EditedStates, AxesMustMakeALayoutTogether) {
   propagation.states[2 * x + 1].placement.split.blocks = 5;
   std::vector<Refusal> refusals = checkStates(m.graph, propagation);
   ASSERT_EQ(refusals.size(), 1u);
-  EXPECT_EQ(refusals[0].text,
-            "no layout is [S(0), S(0, blocks = 5) level 0]: an axis splits pieces of the blocks of "
-            "another, or is inside one whose shards are uneven");
+  EXPECT_EQ(
+      refusals[0].text,
+      "no layout can have the placements [S(0), S(0, blocks = 5) level 0]: an axis splits pieces "
+      "of the blocks of another, or is inside one whose shards are uneven");
 }

@@ -61,8 +61,8 @@ TEST(RuleCheck, LinearIsShardedAlongOneFactor) {
 TEST(RuleCheck, LinearErrors) {
   EXPECT_EQ(
       checkLinear({"[S(1)]", "[S(1)]", "[R]", "[P]"}),
-      Errors{"axis \"tp\": operand 2 is R, but must be P(sum): it must count once in what the "
-             "op reduces over"});
+      Errors{"axis \"tp\": operand 2 is R, but must be P(sum): it must be added only once to a "
+             "sum over the axis"});
   EXPECT_EQ(checkLinear({"[S(1)]", "[S(1)]", "[P]", "[R]"}),
             Errors{"axis \"tp\": result 0 is R, but must be P(sum): the axis shards what the op "
                    "reduces over"});
@@ -99,8 +99,8 @@ TEST(RuleCheck, ViewsCutAtWholeFactors) {
   EXPECT_EQ(check(rule, tp4, merged, heads, {"[S(1, blocks = 6)]", "[S(2)]"}), Errors());
   EXPECT_EQ(
       check(rule, tp4, merged, heads, {"[S(1)]", "[S(1)]"}),
-      Errors{"axis \"tp\": operand 0 is S(1), which cuts dim 1 of 384 inside what the op takes "
-             "as a whole (its factors are 6 x 64)"});
+      Errors{"axis \"tp\": operand 0 is S(1), which cuts dim 1 of 384 inside a unit that the op "
+             "needs as a whole (its factors are 6 x 64)"});
   EXPECT_NE(check(rule, tp4, merged, heads, {"[S(1, granule = 64)]", "[S(2)]"}), Errors());
 }
 
@@ -136,7 +136,7 @@ TEST(RuleCheck, NeedsReplication) {
                           .operandDimKind(0, 0, FactorKind::NeedReplication)
                           .build();
   EXPECT_EQ(check(rule, tp4, {{8}}, {{8}}, {"[S(0)]", "[S(0)]"}),
-            Errors{"axis \"tp\" shards dim 0 of operand 0, along which the op needs everything"});
+            Errors{"axis \"tp\" shards dim 0 of operand 0, along which the op needs all elements"});
 }
 
 TEST(RuleCheck, SizesThatAreNotStatic) {

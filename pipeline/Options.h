@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every option of the way from a model to a program, declared once: name, default and help. The
+// pipelines of shard-opt (`--shardc-place=mesh=tp=4`) and the flags of shardc (`--mesh tp=4`) are
+// made from these.
+//
+// To add one: declare it in the group of the stage that it changes, and give it to the pass in
+// Pipeline.cpp.
+
+#ifndef SHARDC_PIPELINE_OPTIONS_H
+#define SHARDC_PIPELINE_OPTIONS_H
+
+#include "dialects/interfaces/TextOption.h"
+#include "lowering/memory/Passes.h"
+#include "passes/cost/core/TargetDescription.h"
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace shardc {
+
+/// Options that belong together; an object of a struct that derives from several groups has those
+/// of all.
+struct OptionGroup : virtual mlir::detail::PassOptions {
+  /// All options of the object, by name: for whoever makes flags of them.
+  std::vector<llvm::cl::Option *> all();
+};
+
+/// imported -> placed.
+struct PlacementOptions : virtual OptionGroup {
+  Option<std::string> mesh{
+      *this, "mesh",
+      llvm::cl::desc("mesh axes, outermost first, e.g. dp=2,tp=2; overrides the plan's"),
+      llvm::cl::value_desc("axes")};
+  Option<std::string> plan{*this, "plan", llvm::cl::desc("placement plan (YAML; docs/plans.md)"),
+                           llvm::cl::value_desc("file")};
+  ListOption<TextOption> places{*this, "place",
+                                llvm::cl::desc("one line of a plan, e.g. 'module:*.q_proj=colwise' "
+                                               "or 'param:W=dp:S(0),tp:S(1)'; may be repeated"),
+                                llvm::cl::value_desc("spec")};
+};
+
+/// All stages: what is assumed where something is estimated.
+struct SizeOptions : virtual OptionGroup {
+  ListOption<TextOption> sizes{
+      *this, "size",
+      llvm::cl::desc("what a dynamic size is taken to be where times and memory are predicted, "
+                     "e.g. batch=8 (default: 128, or the nearest in its range); may be repeated"),
+      llvm::cl::value_desc("symbol=value")};
+};
+
+/// All stages: what must hold.
+struct MemoryOptions : virtual OptionGroup {
+  Option<std::string> memoryLimit{
+      *this, "memory-limit",
+      llvm::cl::desc("the most memory that a rank may need; bytes, or with a unit, e.g. 800MiB or "
+                     "2GB. Collectives are scheduled under it, and a program that needs more is "
+                     "refused. Dynamic sizes are as large as they may be, or as --size says"),
+      llvm::cl::value_desc("bytes")};
+};
+
+/// local -> scheduled: what merging and ordering collectives may do, and by what it is judged.
+struct SearchOptions : virtual OptionGroup {
+  Option<std::string> topology{
+      *this, "topology",
+      llvm::cl::desc("cost model of the machine: h100-8, h100-64, h200-8, cpu-local, sim-v1, or "
+                     "the file of a target description (default: cpu-local; for an exported graph "
+                     "that is simulated h100-64, with --durations sim-v1)"),
+      llvm::cl::value_desc("name"), llvm::cl::init(std::string(cost::kDefaultModel))};
+  Option<std::string> bucketCaps{
+      *this, "bucket-caps",
+      llvm::cl::desc("largest sizes of buckets in MiB, e.g. 25; a list gives the first buckets "
+                     "their own, e.g. 1,25; auto: what the cost model says (the default)"),
+      llvm::cl::value_desc("sizes"), llvm::cl::init("auto")};
+  Option<bool> bucket{*this, "bucket",
+                      llvm::cl::desc("merge collectives where it pays (default: true)"),
+                      llvm::cl::init(true)};
+  Option<bool> reorder{
+      *this, "reorder",
+      llvm::cl::desc("start collectives early and wait for them late (default: true)"),
+      llvm::cl::init(true)};
+  Option<bool> mixedDtype{*this, "mixed-dtype",
+                          llvm::cl::desc("gathers of different element types may share a bucket")};
+};
+
+/// local -> scheduled: what else happens to collectives.
+struct CollectiveOptions : SearchOptions {
+  Option<bool> keepCollectives{
+      *this, "keep-collectives",
+      llvm::cl::desc("leave collectives as placement made them: none is merged, moved or removed")};
+  Option<memory::BucketForm> bucketForm{
+      *this, "bucket-form",
+      llvm::cl::desc("how collectives of several tensors are handed to the communicator"),
+      llvm::cl::values(clEnumValN(memory::BucketForm::Auto, "auto", "whichever costs less"),
+                       clEnumValN(memory::BucketForm::Grouped, "grouped", "as a group of tensors"),
+                       clEnumValN(memory::BucketForm::Packed, "packed",
+                                  "as one buffer, wherever that is possible")),
+      llvm::cl::init(memory::BucketForm::Auto)};
+  Option<bool> simplify{*this, "simplify",
+                        llvm::cl::desc("simplify collectives by algebra (default: true)"),
+                        llvm::cl::init(true)};
+  Option<bool> scaleHalf{
+      *this, "scale-half",
+      llvm::cl::desc("averages of f16 become sums between two scalings, for transports that add "
+                     "in f16")};
+  Option<bool> bestEffort{
+      *this, "best-effort",
+      llvm::cl::desc("keep the program's order where no order meets the memory limit, instead of "
+                     "failing; a pipeline that goes on until memory is planned does so in any "
+                     "case, and refuses there what does not fit")};
+};
+
+/// scheduled -> specialized.
+struct SpecializationOptions : virtual OptionGroup {
+  Option<bool> bindSizes{
+      *this, "bind-sizes",
+      llvm::cl::desc("make dynamic sizes constants, of what they are taken to be: for estimates")};
+};
+
+/// specialized -> planned.
+struct TargetOptions : virtual OptionGroup {
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc("what to compile for: cpu (this machine), or cpu:NAME with a processor name "
+                     "of LLVM, e.g. cpu:x86-64-v3"),
+      llvm::cl::value_desc("target"), llvm::cl::init("cpu")};
+};
+
+/// What the pipeline of one stage takes.
+template <typename... Groups>
+struct StageOptions : mlir::PassPipelineOptions<StageOptions<Groups...>>, Groups... {};
+
+/// All of them.
+struct PipelineOptions : StageOptions<PlacementOptions, SizeOptions, MemoryOptions,
+                                      CollectiveOptions, SpecializationOptions, TargetOptions> {};
+
+/// What is wrong with the options by themselves, as "--NAME: ...": found out before anything takes
+/// time. Empty where they are right.
+std::vector<std::string> checkOptions(const PipelineOptions &options);
+
+} // namespace shardc
+
+#endif // SHARDC_PIPELINE_OPTIONS_H

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "pipeline/Pipeline.h"
+
+#include "dialects/aten/passes/Passes.h"
+#include "lowering/artifact/Passes.h"
+#include "lowering/host/Passes.h"
+#include "lowering/linalg/Passes.h"
+#include "lowering/memory/Passes.h"
+#include "lowering/target/Passes.h"
+#include "passes/collectives/Passes.h"
+#include "passes/localize/Passes.h"
+#include "passes/placement/Passes.h"
+#include "passes/redistribute/Passes.h"
+#include "passes/specialize/Passes.h"
+#include "passes/verify/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static void place(OpPassManager &pm, const PipelineOptions &options) {
+  ApplyPlanOptions plan;
+  plan.mesh = options.mesh;
+  plan.plan = options.plan;
+  plan.places.assign(options.places.begin(), options.places.end());
+  pm.addPass(createApplyPlan(plan));
+  // Before views of views become one, which says less about where dims come from.
+  pm.addNestedPass<func::FuncOp>(aten::createAtenUnflattenProducts());
+  // Constants and masks fold before they are placed: what is the same on all ranks needs no plan.
+  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createPropagateShardings());
+  pm.addNestedPass<func::FuncOp>(createPlaceTensors());
+  pm.addPass(createWarnUnsharded());
+}
+
+static void localize(OpPassManager &pm, const PipelineOptions &) {
+  pm.addPass(createPlanRedistributions());
+  pm.addPass(createLocalize());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+static void schedule(OpPassManager &pm, const PipelineOptions &options, bool bestEffort) {
+  if (options.keepCollectives) {
+    pm.addPass(createVerifySchedule());
+    return;
+  }
+  if (options.simplify) {
+    pm.addPass(createSimplifyCollectives({options.topology}));
+    pm.addPass(createCanonicalizerPass());
+    pm.addPass(createCSEPass());
+  }
+  ScheduleCollectivesOptions schedule;
+  schedule.bucket = options.bucket;
+  schedule.reorder = options.reorder;
+  schedule.caps = options.bucketCaps;
+  schedule.topology = options.topology;
+  schedule.memoryLimit = options.memoryLimit;
+  schedule.mixedDtype = options.mixedDtype;
+  schedule.scaleHalf = options.scaleHalf;
+  // Otherwise the runtime takes the tensors of a bucket where they are.
+  schedule.flat = options.bucketForm != memory::BucketForm::Packed;
+  schedule.bestEffort = bestEffort;
+  pm.addPass(createScheduleCollectives(schedule));
+  pm.addPass(createVerifySchedule());
+}
+
+static void specialize(OpPassManager &pm, const PipelineOptions &options) {
+  PredictTimelineOptions predict;
+  predict.topology = options.topology;
+  pm.addPass(createPredictTimeline(predict));
+  SpecializeOptions specialize;
+  if (options.bindSizes)
+    specialize.bind = textsOf(options.sizes);
+  specialize.bindTypical = options.bindSizes;
+  pm.addPass(createSpecialize(specialize));
+  pm.addPass(createVerifySchedule());
+}
+
+static void planMemory(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addPass(target::createSetTarget({options.target}));
+  pm.addPass(artifact::createDescribeProgram());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
+  pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
+  pm.addPass(createFormKernels());
+  pm.addPass(memory::createAssignBuffers());
+  pm.addPass(memory::createVerifyBuffers());
+  memory::PackBucketsOptions buckets;
+  buckets.form = options.bucketForm;
+  pm.addPass(memory::createPackBuckets(buckets));
+  pm.addPass(memory::createMergeKernels());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(memory::createPlanArena());
+  pm.addPass(memory::createVerifyBuffers());
+  pm.addPass(memory::createVerifySequence());
+  pm.addPass(memory::createAccountMemory());
+  pm.addPass(artifact::createCheckMemory({options.memoryLimit}));
+  pm.addPass(createVerifyKernels());
+}
+
+/// The target has its own way from kernels to code; the host program is the same for all.
+static void lowerPlanned(OpPassManager &pm) {
+  pm.addPass(target::createLowerToTarget());
+  pm.addPass(host::createEmitProgram());
+}
+
+static void verify(OpPassManager &pm, Stage stage) { pm.addPass(createVerifyStage({stage})); }
+
+void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Stage from,
+                           Stage to) {
+  // A local program may have collectives in flight already, whoever made them.
+  pm.addPass(createVerifyStage({from, /*orScheduled=*/from == Stage::Local}));
+  if (from == to || from == Stage::Lowered)
+    return;
+  AssumeSizesOptions sizes;
+  sizes.sizes = textsOf(options.sizes);
+  sizes.largest = !options.memoryLimit.empty();
+  pm.addPass(createAssumeSizes(sizes));
+  if (from <= Stage::Imported && to > Stage::Imported) {
+    place(pm, options);
+    verify(pm, Stage::Placed);
+  }
+  if (from <= Stage::Placed && to > Stage::Placed) {
+    localize(pm, options);
+    verify(pm, Stage::Local);
+  }
+  if (from <= Stage::Local && to > Stage::Local) {
+    // Whoever plans memory says what does not fit, and what takes it.
+    schedule(pm, options, options.bestEffort || to > Stage::Specialized);
+    if (!options.keepCollectives)
+      verify(pm, Stage::Scheduled);
+  }
+  if (from <= Stage::Scheduled && to > Stage::Scheduled) {
+    // What nobody scheduled here is still to be the same on all ranks.
+    if (from == Stage::Scheduled)
+      pm.addPass(createVerifySchedule());
+    specialize(pm, options);
+    verify(pm, Stage::Specialized);
+  }
+  if (from <= Stage::Specialized && to > Stage::Specialized) {
+    planMemory(pm, options);
+    verify(pm, Stage::Planned);
+  }
+  if (from <= Stage::Planned && to > Stage::Planned) {
+    lowerPlanned(pm);
+    verify(pm, Stage::Lowered);
+  }
+}
