@@ -37,8 +37,10 @@ public:
         return op.emitOpError("is control flow: the order of collectives is decided in programs "
                               "without it, where it is the same on every rank");
       if (op.hasTrait<OpTrait::IsTerminator>())
-        for (Value value : op.getOperands())
-          program.graph.addOutput(values.lookup(value));
+        for (Value value : op.getOperands()) {
+          if (getDeliveredType(value.getType())) // a number takes no memory to the end
+            program.graph.addOutput(values.lookup(value));
+        }
       else
         add(&op);
     }
