@@ -12,9 +12,9 @@ func.func @f() {
 func.func private @f() attributes {exec.kernel}
 
 // -----
-// expected-error@+1 {{'func.func' has several blocks: an entry is straight-line code}}
-func.func @f() attributes {exec.entry} {
-  // expected-error@+1 {{'cf.br' does not belong in an entry of the stage "planned"}}
+// expected-error@+1 {{'func.func' has several blocks: a kernel is straight-line code}}
+func.func @f() attributes {exec.kernel} {
+  // expected-error@+1 {{'cf.br' does not belong in a kernel of the stage "planned"}}
   cf.br ^next
 ^next:
   return
