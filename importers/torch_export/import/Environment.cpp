@@ -11,7 +11,7 @@ Value Environment::tensor(StringRef name, Location loc) {
   if (std::optional<Storages::Tensor> found = find(name))
     return storages.read(*found, loc);
   if (isPending(name))
-    emitError(loc) << "reads '" << name << "' before its collective is waited for";
+    emitError(loc) << "an operator here reads '" << name << "' before its collective is waited for";
   else
     emitError(loc) << "the tensor '" << name << "' is not available here";
   return {};
