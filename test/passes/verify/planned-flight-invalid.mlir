@@ -195,3 +195,30 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
   %u = arith.select %c, %t, %t : !exec.token
   return
 }
+
+// -----
+// All of a buffer is in flight: a view of a size that is not known meets it.
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+  %0 = bufferization.to_tensor %x restrict : memref<?xf32> to tensor<?xf32>
+  bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?xf32>, memref<?xf32>) -> ()
+  return
+}
+func.func @f(%x: memref<?xf32> {exec.argument = #exec.argument<input>}, %o: memref<16xf32> {exec.argument = #exec.argument<output>})
+    attributes {exec.entry, exec.plan = @p, exec.slots = 0 : i64, dist.symbols = [#dist.symbol<n in [1, 16]>]} {
+  %n = dist.extent #dist.extents<n>
+  %t = exec.start broadcast over #tp (%o : memref<16xf32>) -> (%o : memref<16xf32>)
+      {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 16>],
+       gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
+  %v = memref.reinterpret_cast %o to offset: [0], sizes: [%n], strides: [1] : memref<16xf32> to memref<?xf32, strided<[1]>>
+  // expected-error@+1 {{'exec.launch' writes memory that a collective in flight reads until it is waited for}}
+  exec.launch @k(%x, %v) : memref<?xf32>, memref<?xf32, strided<[1]>>
+  exec.wait %t
+  return
+}
+func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in [1, 16]>]} {
+  %c0 = arith.constant 0 : index
+  exec.set_arena_bytes %c0
+  return
+}
