@@ -218,8 +218,10 @@ FailureOr<ProgramGraph> shardc::buildProgramGraph(func::FuncOp function,
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("has control flow: the order of collectives is decided in programs "
                                 "without it, where it is the same on every rank");
-  LocalCosts costs = LocalCosts::compute(function, model, sizes);
-  return GraphBuilder(function, costs).run();
+  FailureOr<LocalCosts> costs = LocalCosts::compute(function, model, sizes);
+  if (failed(costs))
+    return failure();
+  return GraphBuilder(function, *costs).run();
 }
 
 LogicalResult shardc::checkPrices(const ProgramGraph &program, const cost::CostModel &model) {
