@@ -29,9 +29,8 @@ bool hasUnplacedUser(Value value) {
 
 bool isHalfPlaced(func::FuncOp function) {
   return llvm::any_of(function.getArguments(), isPlacedTensor) ||
-         llvm::any_of(function.getBody().getOps(), [](Operation &op) {
-           return llvm::any_of(op.getResults(), isPlacedTensor);
-         });
+         llvm::any_of(function.getBody().getOps(),
+                      [](Operation &op) { return llvm::any_of(op.getResults(), isPlacedTensor); });
 }
 
 LogicalResult checkPlacedParts(func::FuncOp function, const Mesh &mesh) {

@@ -56,9 +56,9 @@ void leaveOpen(dist::RedistributeOp op) {
   for (unsigned axis : axesMadePartial(op))
     wish->axes[axis] = AxisSharding();
   op.getResult().setType(RankedTensorType::get(type.getShape(), type.getElementType()));
-  op->setDiscardableAttr(dist::kShardingAttr,
-                         ArrayAttr::get(op.getContext(),
-                                        dist::ShardingAttr::get(op.getContext(), *wish)));
+  op->setDiscardableAttr(
+      dist::kShardingAttr,
+      ArrayAttr::get(op.getContext(), dist::ShardingAttr::get(op.getContext(), *wish)));
 }
 
 /// Bytes that a rank sends in all redistributions.
@@ -67,8 +67,8 @@ double bytesOf(func::FuncOp function) {
   for (auto op : function.getOps<dist::RedistributeOp>()) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
     int64_t elementSize = (type.getElementTypeBitWidth() + 7) / 8;
-    RedistributePlan plan = planRedistribution(
-        op.getSourceLayout().getValue(), op.getTargetLayout().getValue(), type.getShape());
+    RedistributePlan plan = planRedistribution(op.getSourceLayout().getValue(),
+                                               op.getTargetLayout().getValue(), type.getShape());
     for (const RedistributeStep &step : plan.steps)
       bytes += bytesMoved(step, type.getShape(), elementSize);
   }

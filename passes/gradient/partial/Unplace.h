@@ -10,8 +10,8 @@
 
 namespace shardc {
 
-/// Takes the layouts off what is computed from `changed`. Stops at `backward` redistributions, whose
-/// results keep their layouts, and at results of the function, which are redistributed to the
+/// Takes the layouts off what is computed from `changed`. Stops at `backward` redistributions,
+/// whose results keep their layouts, and at results of the function, which are redistributed to the
 /// layouts that they had. What was sharded is to be sharded so again if that is cheap.
 /// Redistributions that are there for the ops without layouts alone are taken out.
 void unplaceFollowers(mlir::func::FuncOp function, llvm::ArrayRef<dist::RedistributeOp> changed);
