@@ -66,8 +66,8 @@ func.func @open(%x: tensor<8xf32, #O>) -> tensor<8xf32, #O> {
 
 func.func @steps(%x: tensor<8xf32, #R>, %y: tensor<8xf32, #S0>) -> (tensor<8xf32, #Pprod>, tensor<8xf32, #Pmax>) {
   // expected-error @+1 {{a value cannot be turned into factors of a product}}
-  %0 = dist.redistribute %x : tensor<8xf32, #R> to tensor<8xf32, #Pprod>
-  // expected-error @+1 {{there is no single step between these; run --dist-plan-redistributions first}}
+  %0 = dist.redistribute %x by to_partial : tensor<8xf32, #R> to tensor<8xf32, #Pprod>
+  // expected-error @+1 {{operands [S(0)], results [P(max)]: no step is chosen; run --dist-plan-redistributions first}}
   %1 = dist.redistribute %y : tensor<8xf32, #S0> to tensor<8xf32, #Pmax>
   return %0, %1 : tensor<8xf32, #Pprod>, tensor<8xf32, #Pmax>
 }
