@@ -22,7 +22,7 @@
 
 // All mistakes at once, with the nearest names.
 // WRONG: error: --place module:upp=colwise: 'upp' matches no module of the model; the nearest are up
-// WRONG: error: --place param:up.weight=ep:S(0): mesh has no axis 'ep'; it has dp, tp
+// WRONG: error: --place param:up.weight=ep:S(0): the mesh has no axis 'ep'; it has dp, tp
 // WRONG: error: --place input:x=tp:S(2): tp:S(2) does not fit 'x'
 
 // NOMESH: error: no mesh is given
