@@ -71,3 +71,14 @@ func.func @steps(%x: tensor<8xf32, #R>, %y: tensor<8xf32, #S0>) -> (tensor<8xf32
   %1 = dist.redistribute %y : tensor<8xf32, #S0> to tensor<8xf32, #Pmax>
   return %0, %1 : tensor<8xf32, #Pprod>, tensor<8xf32, #Pmax>
 }
+
+// -----
+
+#R = #dist.layout<#dist.mesh<["tp" = 2]>, [R]>
+#there = #dist.layout<#dist.mesh<["tp" = 2], devices = [1, 0]>, [S(0)]>
+
+func.func @meshes(%x: tensor<8xf32, #R>) -> tensor<8xf32, #there> {
+  // expected-error @+1 {{a local program has one mesh, not both ["tp" = 2] and ["tp" = 2], devices = [1, 0]}}
+  %0 = dist.redistribute %x by exchange : tensor<8xf32, #R> to tensor<8xf32, #there>
+  return %0 : tensor<8xf32, #there>
+}
