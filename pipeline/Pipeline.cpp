@@ -38,8 +38,10 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createWarnUnsharded());
 }
 
-static void localize(OpPassManager &pm, const PipelineOptions &) {
-  pm.addPass(createPlanRedistributions());
+static void localize(OpPassManager &pm, const PipelineOptions &options) {
+  PlanRedistributionsOptions redistributions;
+  redistributions.topology = options.topology;
+  pm.addPass(createPlanRedistributions(redistributions));
   pm.addPass(createLocalize());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

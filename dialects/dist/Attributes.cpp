@@ -244,3 +244,26 @@ Attribute ReductionAttr::parse(AsmParser &parser, Type) {
 void ReductionAttr::print(AsmPrinter &printer) const {
   printer << "<" << reductionName(getValue()) << ">";
 }
+
+Attribute StepKindAttr::parse(AsmParser &parser, Type) {
+  StepKindAttr attr;
+  if (parser.parseLess() || parseStepName(parser, attr) || parser.parseGreater())
+    return {};
+  return attr;
+}
+
+void StepKindAttr::print(AsmPrinter &printer) const {
+  printer << "<" << stepKindName(getValue()) << ">";
+}
+
+ParseResult shardc::dist::parseStepName(AsmParser &parser, StepKindAttr &step) {
+  StringRef name;
+  SMLoc where = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return failure();
+  std::optional<StepKind> kind = parseStepKind({name.data(), name.size()});
+  if (!kind)
+    return parser.emitError(where) << "'" << name << "' is no step of a redistribution";
+  step = StepKindAttr::get(parser.getContext(), *kind);
+  return success();
+}

@@ -114,6 +114,12 @@ def Dist_ReductionAttr : Dist_Attr<"Reduction", "reduction"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Dist_StepKindAttr : Dist_Attr<"StepKind", "step"> {
+  let summary = "Names a step of a redistribution: all_gather, exchange, slice, ...";
+  let parameters = (ins AttrParameter<"::shardc::StepKind", "what ranks do">:$value);
+  let hasCustomAssemblyFormat = 1;
+}
+
 def Dist_SizeAttr : Dist_Attr<"Size", "size"> {
   let summary = "Gives a size as an expression over named symbols, whose values are known when the program runs";
   let description = [{

@@ -10,6 +10,7 @@
 #define SHARDC_DIALECTS_DIST_DIST_H
 
 #include "dialects/sharding/Layout.h"
+#include "dialects/sharding/RedistributeStep.h"
 #include "support/CollectiveKind.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -47,6 +48,7 @@ inline constexpr int64_t maxDevices = int64_t(1) << 20;
 
 class GroupAttrInterface;
 class LayoutAttr;
+class StepKindAttr;
 
 /// Rank lists where known, else the attribute itself; see `GroupAttrInterface::getCanonicalGroup`.
 mlir::Attribute canonicalizeGroup(GroupAttrInterface group);
@@ -72,6 +74,8 @@ mlir::ParseResult parseSplitOption(mlir::AsmParser &parser, SplitOptions &option
 mlir::ParseResult parsePlacement(mlir::AsmParser &parser, Placement &placement);
 /// Parses `sum`, `avg`, `min`, `max` or `prod`.
 mlir::ParseResult parseReductionKeyword(mlir::AsmParser &parser, Reduction &reduction);
+/// Parses `all_gather`, `slice` or another step of a redistribution.
+mlir::ParseResult parseStepName(mlir::AsmParser &parser, StepKindAttr &step);
 
 } // namespace shardc::dist
 

@@ -11,6 +11,10 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
+static void printStepName(OpAsmPrinter &printer, Operation *, StepKindAttr step) {
+  printer << stepKindName(step.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "dialects/dist/Ops.cpp.inc"
 
@@ -50,6 +54,19 @@ LogicalResult RedistributeOp::verify() {
   if (source.getShape() != target.getShape() || source.getElementType() != target.getElementType())
     return emitOpError("changes only the layout, but shape or element type differ: ")
            << source << " and " << target;
+  if (!getStep())
+    return success();
+  if (!getSourceLayout() || !getTargetLayout())
+    return emitOpError("names the step between two layouts, but a side has no layout: ")
+           << source << " and " << target;
+  std::string why;
+  StepKind kind = getStep()->getValue();
+  if (!makeStep(kind, getSourceLayout().getValue(), getTargetLayout().getValue(), source.getShape(),
+                why))
+    return emitOpError("has no step ")
+           << std::string(stepKindName(kind)) << " from " << getSourceLayout().getValue().str()
+           << " to " << getTargetLayout().getValue().str() << ": "
+           << std::string(stepKindName(kind)) << " " << why;
   return success();
 }
 
@@ -64,13 +81,14 @@ namespace {
 /// redistribute(redistribute(x : A) : B) : C -> redistribute(x : A) : C. Exact for all layouts,
 /// since both are the identity on the global value. Only where B has no other use: the first would
 /// stay and its work be done twice. A mixed pair stays, for `backward` speaks about one of the two
-/// alone.
+/// alone; and so does a planned step.
 struct MergeRedistributes : OpRewritePattern<RedistributeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(RedistributeOp op, PatternRewriter &rewriter) const override {
     auto inner = op.getInput().getDefiningOp<RedistributeOp>();
-    if (!inner || !inner->hasOneUse() || inner.getBackward() != op.getBackward())
+    if (!inner || !inner->hasOneUse() || inner.getBackward() != op.getBackward() ||
+        inner.getStep() || op.getStep())
       return failure();
     auto fused = rewriter.getFusedLoc({inner.getLoc(), op.getLoc()});
     auto merged = RedistributeOp::create(rewriter, fused, op.getResult().getType(),

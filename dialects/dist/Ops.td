@@ -36,18 +36,27 @@ def Dist_RedistributeOp : Dist_Op<"redistribute", [Pure]> {
   let description = [{
     The op is the identity on the global value, whatever the two layouts are. It is the only op that may move data before
     collectives exist. `backward` marks the cotangent of another redistribute (G2, G3). In a half-placed function either
-    side may be without a layout: `dist-place` gives it one.
+    side may be without a layout: `dist-place` gives it one. `by` names the one step that leads from the one layout to the
+    other, once `dist-plan-redistributions` has chosen it; the verifier checks that there is such a step
+    (dialects/sharding/RedistributeStep.h), and localisation emits it.
 
     ```mlir
     %r = dist.redistribute %y : tensor<8x32xf32, #Ptp> to tensor<8x32xf32, #R>
     %g = dist.redistribute backward %y : tensor<8x32xf32, #R> to tensor<8x32xf32, #Ptp>
+    %s = dist.redistribute %y by all_reduce : tensor<8x32xf32, #Ptp> to tensor<8x32xf32, #R>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, UnitAttr:$backward);
+  let arguments = (ins AnyRankedTensor:$input, UnitAttr:$backward, OptionalAttr<Dist_StepKindAttr>:$step);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    (`backward` $backward^)? $input attr-dict `:` type($input) `to` type($result)
+    (`backward` $backward^)? $input (`by` custom<StepName>($step)^)? attr-dict `:` type($input) `to` type($result)
   }];
+  let builders = [
+    // Without a step: planning comes later.
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input, "bool":$backward), [{
+      build($_builder, $_state, result, input, backward, StepKindAttr());
+    }]>,
+  ];
   let hasVerifier = 1;
   let hasFolder = 1;
   let hasCanonicalizer = 1;

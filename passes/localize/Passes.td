@@ -27,7 +27,7 @@ def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
     #P = #dist.layout<#mesh, [P(sum)]>
     func.func @forward(%x: tensor<8x64xf32, #S1>, %w: tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #R> {
       %y = aten.linear %x, %w : (tensor<8x64xf32, #S1>, tensor<32x64xf32, #S1>) -> tensor<8x32xf32, #P>
-      %r = dist.redistribute %y : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
+      %r = dist.redistribute %y by all_reduce : tensor<8x32xf32, #P> to tensor<8x32xf32, #R>
       return %r : tensor<8x32xf32, #R>
     }
     ```

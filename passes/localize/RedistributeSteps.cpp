@@ -2,6 +2,7 @@
 
 #include "passes/localize/RedistributeSteps.h"
 
+#include "passes/localize/Exchange.h"
 #include "passes/localize/ExtentLists.h"
 #include "passes/localize/Localizer.h"
 
@@ -269,129 +270,66 @@ Value shardc::emitShard(Localizer &localizer, OpBuilder &builder, Value whole, c
   return emitter.get();
 }
 
-//===------------------------------------------------------------------------------------------===//
-// Which step it is
-//===------------------------------------------------------------------------------------------===//
-
-namespace {
-
-/// The axes that two layouts place differently, and the one kind of change that this is.
-struct Change {
-  SmallVector<unsigned> axes; ///< outer to inner in the layout that shards them, else ascending
-  Placement from, to;         ///< of the first of them
-};
-
-} // namespace
-
-/// Whether placements differ in no more than how they split one dim.
-static bool sameKind(const Placement &a, const Placement &b) {
-  if (a.kind != b.kind)
-    return false;
-  return a.isShard() ? a.dim == b.dim : a == b;
-}
-
-static FailureOr<Change> findChange(const Layout &before, const Layout &after) {
-  Change change;
-  for (unsigned axis = 0; axis < before.placements.size(); ++axis)
-    if (before.placements[axis] != after.placements[axis])
-      change.axes.push_back(axis);
-  if (change.axes.empty() && before != after)
-    return failure();
-  if (change.axes.empty())
-    return change;
-  change.from = before.placements[change.axes.front()];
-  change.to = after.placements[change.axes.front()];
-  for (unsigned axis : change.axes)
-    if (!sameKind(before.placements[axis], change.from) ||
-        !sameKind(after.placements[axis], change.to))
-      return failure();
-  // Nothing else may move: the axes that stay keep their order, and are outside those that change.
-  auto isInnermost = [&](const Layout &layout, const Layout &other, int64_t dim) {
-    std::vector<unsigned> axes = layout.axesOfDim(dim), rest = other.axesOfDim(dim);
-    if (axes.size() < change.axes.size())
-      return false;
-    std::vector<unsigned> inner(axes.end() - static_cast<ptrdiff_t>(change.axes.size()),
-                                axes.end());
-    axes.resize(axes.size() - inner.size());
-    change.axes.assign(inner.begin(), inner.end());
-    return axes == rest && llvm::all_of(inner, [&](unsigned axis) {
-             return before.placements[axis] != after.placements[axis];
-           });
-  };
-  if (change.from.isShard() && change.to.isShard() && change.from.dim == change.to.dim)
-    return failure();
-  if (change.from.isShard() && !isInnermost(before, after, change.from.dim))
-    return failure();
-  if (change.to.isShard() && !isInnermost(after, before, change.to.dim))
-    return failure();
-  return change;
-}
-
-/// Whether one op does the step on several axes: reductions, partial values, and gathers and
-/// reduce-scatters of pieces that are single intervals of a known size.
-static bool canJoin(const Layout &before, const Layout &after, const Change &change,
-                    ArrayRef<int64_t> shape) {
-  if (!change.from.isShard() && !change.to.isShard())
-    return true;
-  bool gathers = change.from.isShard() && change.to.isReplicate();
-  if (!gathers && !(change.from.isPartial() && change.to.isShard()))
-    return false;
-  const Layout &sharded = gathers ? before : after;
-  int64_t dim = gathers ? change.from.dim : change.to.dim;
-  return !ShapedType::isDynamic(shape[dim]) && llvm::all_of(change.axes, [&](unsigned axis) {
-    return sharded.placements[axis].blocks == 1;
-  });
-}
-
 FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, RedistributeOp op,
                                   Value local) {
-  // Canonical, so that one split said in two ways is not a change.
   ArrayRef<int64_t> shape = localizer.globalOperandType(0).getShape();
-  Layout before = localizer.operandLayout(0)->canonicalize(shape);
-  Layout after = localizer.resultLayout(0)->canonicalize(shape);
-  FailureOr<Change> change = failure();
-  if (before.mesh == after.mesh)
-    change = findChange(before, after);
-  if (failed(change)) {
-    localizer.refuse() << "this is more than one step; run --dist-plan-redistributions first";
+  const Layout &from = *localizer.operandLayout(0), &to = *localizer.resultLayout(0);
+  if (!op.getStep()) {
+    if (from.canonicalize(shape) == to.canonicalize(shape)) // one split said in two ways
+      return local;
+    localizer.refuse() << "no step is chosen; run --dist-plan-redistributions first";
     return failure();
   }
-  if (change->axes.empty())
-    return local;
-
+  if (!(from.mesh == to.mesh)) {
+    localizer.refuse() << "a local program has one mesh, not both " << from.mesh.str() << " and "
+                       << to.mesh.str();
+    return failure();
+  }
+  std::string why; // verified with the op
+  std::optional<RedistributeStep> step = makeStep(op.getStep()->getValue(), from, to, shape, why);
+  if (!step)
+    return failure();
   SmallVector<GlobalSize> globals;
   for (size_t dim = 0; dim < shape.size(); ++dim)
     globals.push_back(localizer.operandSize(builder, 0, static_cast<int64_t>(dim)));
-  StepEmitter emitter(localizer, builder, local, localizer.operandSizes(builder, 0), globals);
-  const Placement &from = change->from, &to = change->to;
-  size_t count = change->axes.size();
-  auto refuse = [&](const Twine &why) {
-    localizer.refuse() << why;
-    return failure();
-  };
-  if (count > 1 && !canJoin(before, after, *change, shape))
-    return refuse("this step is done one axis at a time; run --dist-plan-redistributions first");
-  if (from.isPartial() && to.isReplicate()) {
-    emitter.allReduce(change->axes, from.reduction);
-  } else if (from.isShard() && to.isReplicate()) {
-    emitter.gather(from.dim, before.splitOfDim(from.dim), count);
-  } else if (from.isReplicate() && to.isPartial()) {
+  Sizes sizes = localizer.operandSizes(builder, 0);
+  if (step->kind == StepKind::Exchange)
+    return emitExchange(builder, op.getLoc(), makeExchange(*step, shape), local, sizes);
+
+  StepEmitter emitter(localizer, builder, local, sizes, globals);
+  size_t count = step->axes.size();
+  auto before = [&] { return step->before.splitOfDim(step->fromDim); };
+  auto after = [&] { return step->after.splitOfDim(step->dim); };
+  switch (step->kind) {
+  case StepKind::AllReduce:
+    emitter.allReduce(step->axes, step->reduction);
+    break;
+  case StepKind::AllGather:
+    emitter.gather(step->fromDim, before(), count);
+    break;
+  case StepKind::ReduceScatter:
+    emitter.reduceScatter(step->dim, after(), count, step->reduction);
+    break;
+  case StepKind::AllToAll:
+    emitter.allToAll(step->fromDim, before(), step->dim, after());
+    break;
+  case StepKind::Slice:
+    emitter.slice(step->dim, after());
+    break;
+  case StepKind::ZeroFill:
+    emitter.zeroFill(step->fromDim, before());
+    break;
+  case StepKind::ToPartial:
     // For avg, min and max every rank keeps the value.
-    if (to.reduction == Reduction::Prod)
-      return refuse("a value cannot be turned into factors of a product");
-    if (to.reduction == Reduction::Sum)
-      emitter.toPartial(change->axes);
-  } else if (from.isPartial() && to.isShard()) {
-    emitter.reduceScatter(to.dim, after.splitOfDim(to.dim), count, from.reduction);
-  } else if (from.isReplicate() && to.isShard()) {
-    emitter.slice(to.dim, after.splitOfDim(to.dim));
-  } else if (from.isShard() && to.isShard()) {
-    emitter.allToAll(from.dim, before.splitOfDim(from.dim), to.dim, after.splitOfDim(to.dim));
-  } else if (from.isShard() && to.isPartial() && to.reduction == Reduction::Sum) {
-    emitter.zeroFill(from.dim, before.splitOfDim(from.dim));
-  } else {
-    // (R1)
-    return refuse("there is no single step between these; run --dist-plan-redistributions first");
+    if (step->reduction == Reduction::Prod) {
+      localizer.refuse() << "a value cannot be turned into factors of a product";
+      return failure();
+    }
+    if (step->reduction == Reduction::Sum)
+      emitter.toPartial(step->axes);
+    break;
+  case StepKind::Exchange:
+    break;
   }
   return emitter.get();
 }

@@ -24,8 +24,8 @@ mlir::Value emitAllGather(LocalIndices indices, mlir::Value value, const GlobalS
 mlir::Value emitShard(Localizer &localizer, mlir::OpBuilder &builder, mlir::Value whole,
                       const Layout &layout, llvm::SmallVector<GlobalSize> sizes = {});
 
-/// The local form of a redistribute that is a single step (one kind of change, on axes that can be
-/// changed at once). Fails with a diagnostic where it is not.
+/// The local form of a redistribute that is one planned step. Fails with a diagnostic where no step
+/// has been planned.
 mlir::FailureOr<mlir::Value> emitStep(Localizer &localizer, mlir::OpBuilder &builder,
                                       dist::RedistributeOp op, mlir::Value local);
 

@@ -5,11 +5,15 @@
 #define SHARDC_PASSES_REDISTRIBUTE_PASSES_H
 
 #include "dialects/interfaces/PassStatistic.h"
+#include "passes/cost/core/TargetDescription.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace shardc {
+
+/// How redistributions are taken apart.
+enum class PlannerKind { Cheapest, Greedy };
 
 #define GEN_PASS_DECL
 #include "passes/redistribute/Passes.h.inc"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/core/Claims.h"
 
-#include "passes/placement/core/Transition.h"
+#include "passes/placement/core/Costs.h"
 
 #include <algorithm>
 

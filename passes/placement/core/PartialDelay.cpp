@@ -2,7 +2,7 @@
 #include "passes/placement/core/PartialDelay.h"
 
 #include "passes/placement/core/Claims.h"
-#include "passes/placement/core/Transition.h"
+#include "passes/placement/core/Costs.h"
 
 #include <algorithm>
 

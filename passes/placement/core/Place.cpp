@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/core/Place.h"
 
+#include "passes/placement/core/Costs.h"
 #include "passes/placement/core/PartialDelay.h"
 #include "passes/placement/core/TensorStates.h"
-#include "passes/placement/core/Transition.h"
 
 #include <algorithm>
 
@@ -240,7 +240,8 @@ private:
     });
     for (const DimFactors &dim : rule.results[0])
       if (std::find(dim.begin(), dim.end(), s.factor.factor) != dim.end())
-        bytes /= f.size == kDynamic ? 128.0 : static_cast<double>(std::max<int64_t>(f.size, 1));
+        bytes /= static_cast<double>(f.size == kDynamic ? cost::kAssumedDynamicSize
+                                                        : std::max<int64_t>(f.size, 1));
     double n = static_cast<double>(graph.mesh.axes[axis].size);
     return 2 * (n - 1) / n * bytes * static_cast<double>(amount);
   }

@@ -13,7 +13,7 @@
 // Why a step is always found: a dim with a rest has an innermost axis, which may be gathered; when
 // no dim has a rest, every dim is a prefix of its target, and the outermost missing axis of a dim
 // may join; axes that are to be R or P depend on nothing.
-#include "passes/redistribute/core/RedistributeStep.h"
+#include "passes/redistribute/core/Planner.h"
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ namespace {
 class Walk {
 public:
   Walk(const Layout &from, const Layout &to, std::span<const int64_t> shape)
-      : current(from.canonicalize(shape)), target(to.canonicalize(shape)) {}
+      : current(from.canonicalize(shape)), target(to.canonicalize(shape)), shape(shape) {}
 
   /// Nothing where no sequence is found, which the invariant excludes.
   std::optional<std::vector<RedistributeStep>> run() {
@@ -42,7 +42,7 @@ public:
       if (!best || left == 0)
         return std::nullopt;
       current = best->after;
-      append(std::move(*best));
+      steps.push_back(std::move(*best));
     }
     return std::move(steps);
   }
@@ -73,17 +73,10 @@ private:
     size_t position = static_cast<size_t>(std::find(then.begin(), then.end(), axis) - then.begin());
     return now.size() == position && (now.empty() || isSettled(now.back()));
   }
-  RedistributeStep make(StepKind kind, unsigned axis, Placement placement) const {
-    const Placement &p = current.placements[axis];
-    RedistributeStep step;
-    step.kind = kind;
-    step.axes = {axis};
-    step.fromDim = p.isShard() ? p.dim : -1;
-    step.dim = placement.isShard() ? placement.dim : -1;
-    step.reduction = p.isPartial() ? p.reduction : placement.reduction;
-    step.before = current;
-    step.after = current.with(axis, std::move(placement));
-    return step;
+  /// The invariant makes these steps single ones.
+  std::optional<RedistributeStep> make(StepKind kind, unsigned axis, Placement placement) const {
+    std::string why;
+    return makeStep(kind, current, current.with(axis, std::move(placement)), shape, why);
   }
   /// The next step of one axis, and its place in the order of preference: what leaves less data
   /// goes first, gathers that are needed in any case go before gathers that only make way, and what
@@ -97,7 +90,7 @@ private:
       order = then.isPartial() ? 7 : 0;
       if (then.isPartial())
         return make(StepKind::ToPartial, axis, then);
-      return joins ? std::optional(make(StepKind::Slice, axis, then)) : std::nullopt;
+      return joins ? make(StepKind::Slice, axis, then) : std::nullopt;
     }
     if (now.isPartial()) {
       order = joins ? 1 : 3;
@@ -118,39 +111,53 @@ private:
     order = then.isShard() ? 5 : 4;
     return make(StepKind::AllGather, axis, Placement::replicate());
   }
-  /// All-reduces of one reduction in a row are one over the product group.
-  void append(RedistributeStep step) {
-    if (step.kind == StepKind::AllReduce && !steps.empty() &&
-        steps.back().kind == StepKind::AllReduce && steps.back().reduction == step.reduction) {
-      steps.back().axes.push_back(step.axis());
-      std::sort(steps.back().axes.begin(), steps.back().axes.end());
-      steps.back().after = std::move(step.after);
-      return;
-    }
-    steps.push_back(std::move(step));
-  }
-
   Layout current, target;
+  std::span<const int64_t> shape;
   std::vector<RedistributeStep> steps;
 };
 } // namespace
 
-RedistributePlan planRedistribution(const Layout &from, const Layout &to,
-                                    std::span<const int64_t> shape) {
+std::vector<RedistributeStep> mergeSteps(std::vector<RedistributeStep> steps,
+                                         std::span<const int64_t> shape) {
+  std::vector<RedistributeStep> merged;
+  for (RedistributeStep &step : steps) {
+    bool joins = step.kind == StepKind::AllReduce || step.kind == StepKind::ReduceScatter ||
+                 step.kind == StepKind::AllGather;
+    if (joins && !merged.empty() && merged.back().kind == step.kind &&
+        merged.back().reduction == step.reduction) {
+      std::string why;
+      if (auto both = makeStep(step.kind, merged.back().before, step.after, shape, why)) {
+        merged.back() = std::move(*both);
+        continue;
+      }
+    }
+    merged.push_back(std::move(step));
+  }
+  return merged;
+}
+
+std::vector<std::string> checkEnds(const Layout &from, const Layout &to,
+                                   std::span<const int64_t> shape) {
+  std::vector<std::string> errors;
+  for (const Layout *layout : {&from, &to})
+    for (const std::string &error : layout->validate(shape))
+      errors.push_back("cannot redistribute " + from.str() + " to " + to.str() + ": " + error);
+  return errors;
+}
+
+RedistributePlan planGreedily(const Layout &from, const Layout &to,
+                              std::span<const int64_t> shape) {
   RedistributePlan result;
   if (!(from.mesh == to.mesh)) {
-    result.errors.push_back("cannot redistribute between meshes " + from.mesh.str() + " and " +
+    result.errors.push_back("no sequence of steps leads from mesh " + from.mesh.str() + " to " +
                             to.mesh.str());
     return result;
   }
-  for (const Layout *layout : {&from, &to})
-    for (const std::string &error : layout->validate(shape))
-      result.errors.push_back("cannot redistribute " + from.str() + " to " + to.str() + ": " +
-                              error);
+  result.errors = checkEnds(from, to, shape);
   if (!result.errors.empty())
     return result;
   if (std::optional<std::vector<RedistributeStep>> steps = Walk(from, to, shape).run())
-    result.steps = std::move(*steps);
+    result.steps = mergeSteps(std::move(*steps), shape);
   else
     result.errors.push_back("no sequence of steps leads from " + from.str() + " to " + to.str());
   return result;

@@ -66,8 +66,19 @@ func.func @open(%x: tensor<8xf32, #O>) -> tensor<8xf32, #O> {
 
 func.func @steps(%x: tensor<8xf32, #R>, %y: tensor<8xf32, #S0>) -> (tensor<8xf32, #Pprod>, tensor<8xf32, #Pmax>) {
   // expected-error @+1 {{a value cannot be turned into factors of a product}}
-  %0 = dist.redistribute %x : tensor<8xf32, #R> to tensor<8xf32, #Pprod>
-  // expected-error @+1 {{there is no single step between these; run --dist-plan-redistributions first}}
+  %0 = dist.redistribute %x by to_partial : tensor<8xf32, #R> to tensor<8xf32, #Pprod>
+  // expected-error @+1 {{operands [S(0)], results [P(max)]: no step is chosen; run --dist-plan-redistributions first}}
   %1 = dist.redistribute %y : tensor<8xf32, #S0> to tensor<8xf32, #Pmax>
   return %0, %1 : tensor<8xf32, #Pprod>, tensor<8xf32, #Pmax>
+}
+
+// -----
+
+#R = #dist.layout<#dist.mesh<["tp" = 2]>, [R]>
+#there = #dist.layout<#dist.mesh<["tp" = 2], devices = [1, 0]>, [S(0)]>
+
+func.func @meshes(%x: tensor<8xf32, #R>) -> tensor<8xf32, #there> {
+  // expected-error @+1 {{a local program has one mesh, not both ["tp" = 2] and ["tp" = 2], devices = [1, 0]}}
+  %0 = dist.redistribute %x by exchange : tensor<8xf32, #R> to tensor<8xf32, #there>
+  return %0 : tensor<8xf32, #there>
 }

@@ -5,7 +5,7 @@
 // can be planned.
 #include "passes/placement/core/Place.h"
 #include "passes/placement/core/TensorStates.h"
-#include "passes/redistribute/core/RedistributeStep.h"
+#include "passes/redistribute/core/Planner.h"
 #include "passes/verify/core/RuleCheck.h"
 #include "test/unit/passes/placement/Models.h"
 
@@ -158,9 +158,8 @@ static void check(const PropagationGraph &g, const PlacedGraph &placed) {
       EXPECT_TRUE(same) << a.layout.str() << " became " << placed.tensorLayout(a.tensor).str();
     }
   for (const Redistribution &r : placed.redistributions)
-    EXPECT_TRUE(
-        planRedistribution(placed.tensorLayout(r.tensor), placed.layouts[r.to], g.shape(r.tensor))
-            .errors.empty());
+    EXPECT_TRUE(planGreedily(placed.tensorLayout(r.tensor), placed.layouts[r.to], g.shape(r.tensor))
+                    .errors.empty());
 }
 
 /// States that were written into the IR and read back are placed as those that propagation left.

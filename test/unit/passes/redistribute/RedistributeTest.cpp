@@ -102,8 +102,8 @@ static Shards reducePartials(Layout layout, Shards shards) {
   return shards;
 }
 
-static void check(const Layout &from, const Layout &to, const Indices &shape) {
-  RedistributePlan plan = planRedistribution(from, to, shape);
+static void check(const Layout &from, const Layout &to, const Indices &shape,
+                  const RedistributePlan &plan) {
   ASSERT_TRUE(plan.errors.empty()) << plan.errors[0];
   Shards shards;
   for (int64_t position = 0; position < from.mesh.numDevices(); ++position)
@@ -119,7 +119,6 @@ static void check(const Layout &from, const Layout &to, const Indices &shape) {
     at = step.after;
   }
   ASSERT_EQ(at, to.canonicalize(shape)) << from.str() << " -> " << to.str() << "\n" << trace;
-  ASSERT_LE(plan.steps.size(), 2 * from.placements.size()) << trace;
   shards = reducePartials(to, std::move(shards));
   Layout full = to;
   for (Placement &p : full.placements)
@@ -132,6 +131,22 @@ static void check(const Layout &from, const Layout &to, const Indices &shape) {
       ASSERT_NEAR(shards[position].data[k], expected.data[k], 1e-9)
           << from.str() << " -> " << to.str() << " position " << position << "\n"
           << trace;
+  }
+}
+
+/// Both planners, and what the cheapest plan costs beside the greedy one: by bytes, and with a
+/// latency that is worth many of them.
+static void check(const Layout &from, const Layout &to, const Indices &shape) {
+  RedistributePlan greedy = planGreedily(from, to, shape);
+  check(from, to, shape, greedy);
+  ASSERT_LE(greedy.steps.size(), 2 * from.placements.size());
+  std::vector<cost::LinkCost> slow(from.mesh.numAxes(), {100, 1});
+  for (const cost::LinkCosts &links : {cost::LinkCosts(), cost::LinkCosts(slow)}) {
+    PlannerOptions options;
+    options.links = links;
+    RedistributePlan plan = planCheapest(from, to, shape, options);
+    check(from, to, shape, plan);
+    ASSERT_LE(costOf(plan.steps, shape, options), costOf(greedy.steps, shape, options));
   }
 }
 
@@ -207,4 +222,85 @@ TEST(Redistribute, BlocksSizesAndGranules) {
                                  Placement::partial()};
   for (const Indices &shape : {Indices{12, 3}, Indices{6, 3}})
     checkAllPairs(Mesh({{"a", 2}, {"b", 2}}), choices, shape);
+}
+
+/// Between meshes: what ranks hold before and after, each by the definition, and what they send.
+static void checkMeshes(const Layout &from, const Layout &to, const Indices &shape) {
+  RedistributePlan plan = planBetweenMeshes(from, to, shape);
+  ASSERT_TRUE(plan.errors.empty()) << plan.errors[0];
+  Shards shards;
+  for (int64_t position = 0; position < from.mesh.numDevices(); ++position)
+    shards.push_back(expectedShard(from, shape, from.mesh.coordinateOfPosition(position)));
+  std::string trace;
+  for (const RedistributeStep &step : plan.steps) {
+    trace += step.str() + "\n";
+    if (step.before.mesh == step.after.mesh) {
+      runStep(step, shape, shards);
+      continue;
+    }
+    StepExchange exchange = makeExchange(step, shape);
+    ASSERT_EQ(exchange.groups.size(), 1u);
+    Shards all(exchange.mesh.numDevices(), LocalTensor{Indices(shape.size(), 0), {}});
+    for (size_t i = 0; i < all.size(); ++i)
+      if (auto at = step.before.mesh.coordinateOf(exchange.mesh.rankAtPosition(int64_t(i))))
+        all[i] = shards[step.before.mesh.positionOfCoordinate(*at)];
+    all = runExchange(exchange.groups[0].exchange, exchange.dims, all);
+    shards.assign(to.mesh.numDevices(), {});
+    for (size_t i = 0; i < all.size(); ++i)
+      if (auto at = step.after.mesh.coordinateOf(exchange.mesh.rankAtPosition(int64_t(i))))
+        shards[step.after.mesh.positionOfCoordinate(*at)] = all[i];
+      else
+        ASSERT_EQ(all[i].data.size(), 0u) << "a rank outside the mesh holds something"; // (L5)
+  }
+  shards = reducePartials(to, std::move(shards));
+  Layout full = to;
+  for (Placement &p : full.placements)
+    if (p.isPartial())
+      p = Placement::replicate();
+  for (int64_t position = 0; position < to.mesh.numDevices(); ++position) {
+    LocalTensor expected = expectedShard(full, shape, to.mesh.coordinateOfPosition(position));
+    ASSERT_EQ(shards[position].shape, expected.shape) << to.str() << "\n" << trace;
+    for (size_t k = 0; k < expected.data.size(); ++k)
+      ASSERT_NEAR(shards[position].data[k], expected.data[k], 1e-9)
+          << from.str() << " -> " << to.str() << " position " << position << "\n"
+          << trace;
+  }
+}
+
+TEST(Redistribute, BetweenMeshes) { // (R3)
+  Mesh square({{"a", 2}, {"b", 2}}), turned({{"a", 2}, {"b", 2}}, {3, 1, 0, 2}), row({{"x", 3}}),
+      later({{"x", 2}}, {5, 2}), all({{"p", 2}, {"q", 3}});
+  std::vector<Placement> choices = kPlain;
+  choices.push_back(Placement::partial(Reduction::Max));
+  for (const Mesh &one : {square, turned, row, later, all})
+    for (const Mesh &other : {square, turned, row, later, all}) {
+      if (one == other)
+        continue;
+      for (const Indices &shape : {Indices{5, 3}, Indices{1, 4}})
+        for (const Layout &from : layoutsOf(one, choices, shape))
+          for (const Layout &to : layoutsOf(other, choices, shape)) {
+            checkMeshes(from, to, shape);
+            if (testing::Test::HasFatalFailure())
+              return;
+          }
+    }
+}
+
+TEST(Redistribute, BetweenMeshesEachByteMovesOnce) { // (R3)
+  Mesh one({{"a", 4}}), other({{"a", 4}}, {3, 2, 1, 0}), more({{"a", 8}});
+  auto exchange = [&](const Layout &from, const Layout &to) {
+    RedistributePlan plan = planBetweenMeshes(from, to, Indices{16, 2});
+    EXPECT_EQ(plan.steps.size(), 1u);
+    return makeExchange(plan.steps.at(0), Indices{16, 2}).groups.at(0).exchange;
+  };
+  // Shards of 4 rows change places; a copy is where it is to be already.
+  EXPECT_EQ(exchange({one, {Placement::shard(0)}}, {other, {Placement::shard(0)}}).largestTraffic(),
+            4);
+  EXPECT_EQ(
+      exchange({one, {Placement::replicate()}}, {other, {Placement::replicate()}}).largestTraffic(),
+      0);
+  // To four more ranks: each of the first four, which have all, sends one copy.
+  EXPECT_EQ(
+      exchange({one, {Placement::replicate()}}, {more, {Placement::replicate()}}).largestTraffic(),
+      1);
 }

@@ -100,10 +100,10 @@ public:
 private:
   const LocalTensor &in(size_t i) const { return shards[positions[i]]; }
   SplitRange rangeBefore() const {
-    return splitRange(step.before, step.axis(), shape, step.fromDim, coordinate);
+    return splitRange(step.before, step.axes, shape, step.fromDim, coordinate);
   }
   SplitRange rangeAfter() const {
-    return splitRange(step.after, step.axis(), shape, step.dim, coordinate);
+    return splitRange(step.after, step.axes, shape, step.dim, coordinate);
   }
   LocalTensor reduced() const {
     LocalTensor total = in(0);
@@ -144,6 +144,8 @@ private:
         paste(cut(in(r), to, i, step.dim), from, r, step.fromDim, whole);
       return whole;
     }
+    case StepKind::Exchange:
+      break; // carried out on all of its groups at once
     case StepKind::ToPartial: {
       LocalTensor value = in(i);
       bool onOne = step.reduction == Reduction::Sum || step.reduction == Reduction::Prod;
@@ -169,7 +171,88 @@ private:
 };
 } // namespace
 
+/// The elements of the product of intervals, in row-major order: local indices into `shape`.
+static std::vector<int64_t> elementsOf(const std::vector<std::vector<Run>> &box,
+                                       std::span<const int64_t> shape) {
+  std::vector<int64_t> elements{0};
+  for (size_t d = 0; d < box.size(); ++d) {
+    std::vector<int64_t> next;
+    for (int64_t element : elements)
+      for (const Run &run : box[d])
+        for (int64_t i = run.begin; i < run.end; ++i)
+          next.push_back(element * shape[d] + i);
+    elements = std::move(next);
+  }
+  return elements;
+}
+
+/// Intervals for every dim of a tensor: given ones for `dims`, all of the rest.
+static std::vector<std::vector<Run>> boxOf(const std::vector<std::vector<Run>> &given,
+                                           std::span<const int64_t> dims,
+                                           std::span<const int64_t> shape) {
+  std::vector<std::vector<Run>> box;
+  for (int64_t size : shape)
+    box.push_back({{0, size}});
+  for (size_t i = 0; i < dims.size(); ++i)
+    box[dims[i]] = given[i];
+  return box;
+}
+
+Shards runExchange(const BlockExchange &exchange, std::span<const int64_t> dims,
+                   const Shards &shards) {
+  Shards out;
+  std::vector<int64_t> whole; // sizes of the dims that stay
+  for (const LocalTensor &shard : shards)
+    whole.resize(shard.shape.size(), 0);
+  for (size_t p = 0; p < shards.size(); ++p)
+    for (size_t d = 0; d < whole.size(); ++d)
+      whole[d] = std::max(whole[d], exchange.blockBefore(p) ? shards[p].shape[d] : 0);
+  for (size_t to = 0; to < exchange.size(); ++to) {
+    const HeldBlock &after = exchange.blockAfter(to);
+    std::vector<int64_t> shape(whole.size(), 0);
+    if (after)
+      shape = whole;
+    for (size_t i = 0; after && i < dims.size(); ++i)
+      shape[dims[i]] = sizeOf((*after)[i]);
+    LocalTensor tensor = zeros(std::move(shape));
+    std::vector<int> written(tensor.data.size(), 0);
+    for (size_t from = 0; from < exchange.size(); ++from) {
+      std::optional<std::vector<std::vector<Run>>> sent = exchange.message(from, to);
+      if (!sent)
+        continue;
+      // Where it goes is found from the other side.
+      std::vector<std::vector<Run>> place;
+      for (size_t i = 0; i < sent->size(); ++i)
+        place.push_back(localIntersection((*after)[i], (*exchange.blockBefore(from))[i]));
+      const LocalTensor &source = shards[from];
+      std::vector<int64_t> read = elementsOf(boxOf(*sent, dims, source.shape), source.shape),
+                           write = elementsOf(boxOf(place, dims, tensor.shape), tensor.shape);
+      for (size_t k = 0; k < read.size(); ++k) {
+        tensor.data[write[k]] = source.data[read[k]];
+        ++written[write[k]];
+      }
+    }
+    for (size_t k = 0; k < written.size(); ++k)
+      if (written[k] != 1)
+        tensor.data[k] = -1e9;
+    out.push_back(std::move(tensor));
+  }
+  return out;
+}
+
 void runStep(const RedistributeStep &step, std::span<const int64_t> shape, Shards &shards) {
+  if (step.kind == StepKind::Exchange) {
+    StepExchange exchange = makeExchange(step, shape);
+    for (const GroupExchange &group : exchange.groups) {
+      Shards mine;
+      for (int64_t position : group.positions)
+        mine.push_back(shards[position]);
+      mine = runExchange(group.exchange, exchange.dims, mine);
+      for (size_t i = 0; i < mine.size(); ++i)
+        shards[group.positions[i]] = std::move(mine[i]);
+    }
+    return;
+  }
   Mesh byPosition(step.before.mesh.axes); // without device ids, ranks are positions
   for (std::vector<int64_t> &group : byPosition.groups(step.axes))
     GroupStep(step, shape, std::move(group), shards).run();

@@ -6,7 +6,8 @@
 #ifndef SHARDC_TEST_UNIT_PASSES_REDISTRIBUTE_STEPINTERPRETER_H
 #define SHARDC_TEST_UNIT_PASSES_REDISTRIBUTE_STEPINTERPRETER_H
 
-#include "passes/redistribute/core/RedistributeStep.h"
+#include "passes/redistribute/core/BlockExchange.h"
+#include "passes/redistribute/core/Planner.h"
 
 namespace shardc {
 
@@ -24,6 +25,12 @@ Shards shardTensor(const Layout &layout, const LocalTensor &whole);
 
 /// Carries out one step on shards that are in `step.before`; afterwards they are in `step.after`.
 void runStep(const RedistributeStep &step, std::span<const int64_t> shape, Shards &shards);
+
+/// Carries out an exchange on what its participants hold, of whose dims those in `dims` are
+/// exchanged. An element that came never, or twice, is -1e9. A participant that holds nothing
+/// before has a tensor of rank `rank`, all of whose sizes are zero.
+Shards runExchange(const BlockExchange &exchange, std::span<const int64_t> dims,
+                   const Shards &shards);
 
 /// Combines two values as the reduction does; the sum for avg, which divides at the end.
 double combine(Reduction reduction, double a, double b);

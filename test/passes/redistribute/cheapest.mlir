@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt --dist-plan-redistributions --split-input-file --verify-diagnostics %s | FileCheck %s
+// RUN: shard-opt --dist-plan-redistributions=latency=0 --split-input-file %s 2>/dev/null | FileCheck %s --check-prefix=BYTES
+// RUN: shard-opt --dist-plan-redistributions="latency=0 bandwidth=dp=1,tp=100" --split-input-file %s 2>/dev/null | FileCheck %s --check-prefix=SLOW
+// RUN: shard-opt --dist-plan-redistributions --dist-plan-redistributions=planner=greedy --split-input-file %s 2>/dev/null | FileCheck %s
+// RUN: not shard-opt --dist-plan-redistributions="latency=five bandwidth=pp=3 topology=none" --split-input-file %s 2>&1 | FileCheck %s --check-prefix=OPTIONS
+
+// OPTIONS: topology: {{.*}}none
+// OPTIONS: latency: expected a number, or an axis and a number as in tp=5, got 'five'
+// OPTIONS: bandwidth: no mesh has an axis named 'pp'
+
+#mesh = #dist.mesh<["dp" = 4, "tp" = 2]>
+#S00 = #dist.layout<#mesh, [S(0), S(0)]>
+#S00r = #dist.layout<#mesh, [S(0), S(0)], order = ["tp", "dp"]>
+#S11 = #dist.layout<#mesh, [S(1), S(1)]>
+#RS0 = #dist.layout<#mesh, [R, S(0)]>
+#S0R = #dist.layout<#mesh, [S(0), R]>
+#RR = #dist.layout<#mesh, [R, R]>
+#PR = #dist.layout<#mesh, [P(sum), R]>
+#PP = #dist.layout<#mesh, [P(sum), P(sum)]>
+#S0P = #dist.layout<#mesh, [S(0), P(sum)]>
+#blocks = #dist.layout<#mesh, [S(0, blocks = 2), R]>
+
+// Nothing becomes whole that need not be: no remark. The gather for the first is over the four ranks of dp alone, whose links
+// the model rates better than those of all eight.
+// CHECK-LABEL: func.func @exchanges
+// CHECK-NEXT: dist.redistribute %arg0 by exchange
+// CHECK-NEXT: dist.redistribute {{.*}} by all_gather
+// CHECK-NEXT: dist.redistribute %arg0 by exchange
+// CHECK-NEXT: dist.redistribute %arg0 by exchange
+// CHECK-NEXT: dist.redistribute backward %arg1 by exchange
+// CHECK-NEXT: return
+func.func @exchanges(%x: tensor<320x1600xf32, #S00>, %y: tensor<320x1600xf32, #S0R>) -> (tensor<320x1600xf32, #RS0>, tensor<320x1600xf32, #S00r>, tensor<320x1600xf32, #S11>, tensor<320x1600xf32, #blocks>) {
+  %a = dist.redistribute %x : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #RS0>
+  %b = dist.redistribute %x : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #S00r>
+  %c = dist.redistribute %x : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #S11>
+  %d = dist.redistribute backward %y : tensor<320x1600xf32, #S0R> to tensor<320x1600xf32, #blocks>
+  return %a, %b, %c, %d : tensor<320x1600xf32, #RS0>, tensor<320x1600xf32, #S00r>, tensor<320x1600xf32, #S11>, tensor<320x1600xf32, #blocks>
+}
+
+// Bytes that cost less than the latency of another step take fewer steps. By bytes alone each rank of tp reduces a half, in two
+// halves, for that takes less memory.
+// CHECK-LABEL: func.func @reduce
+// CHECK-NEXT: dist.redistribute %arg0 by all_reduce
+// CHECK-NEXT: return
+// BYTES-LABEL: func.func @reduce
+// BYTES-NEXT: dist.redistribute %arg0 by slice
+// BYTES-NOT: all_reduce
+// BYTES: dist.redistribute {{.*}} by all_gather
+// BYTES: return
+func.func @reduce(%x: tensor<32x16xf32, #PR>) -> tensor<32x16xf32, #RR> {
+  %a = dist.redistribute %x : tensor<32x16xf32, #PR> to tensor<32x16xf32, #RR>
+  return %a : tensor<32x16xf32, #RR>
+}
+
+// As little as can be crosses slow links.
+// CHECK-LABEL: func.func @reduce_both
+// CHECK-NEXT: dist.redistribute %arg0 by all_reduce
+// CHECK-NEXT: return
+// SLOW-LABEL: func.func @reduce_both
+// SLOW-NEXT: dist.redistribute %arg0 by reduce_scatter : tensor<32x16xf32, #Pdp_Ptp> to tensor<32x16xf32, #Pdp_S0tp>
+func.func @reduce_both(%x: tensor<32x16xf32, #PP>) -> tensor<32x16xf32, #RR> {
+  %a = dist.redistribute %x : tensor<32x16xf32, #PP> to tensor<32x16xf32, #RR>
+  return %a : tensor<32x16xf32, #RR>
+}
+
+// A step that is there already stays, and one split said in two ways is no step.
+// CHECK-LABEL: func.func @planned
+// CHECK-NEXT: dist.redistribute %arg0 by slice : {{.*}} to tensor<8x4xf32, #[[A:.*]]>
+// CHECK-NEXT: dist.redistribute %{{.*}} : tensor<8x4xf32, #[[A]]> to
+// CHECK-NEXT: return
+func.func @planned(%x: tensor<8x4xf32, #RR>) -> tensor<8x4xf32, #dist.layout<#mesh, [S(0, sizes = [2, 2, 2, 2]), R]>> {
+  %a = dist.redistribute %x by slice : tensor<8x4xf32, #RR> to tensor<8x4xf32, #S0R>
+  %b = dist.redistribute %a : tensor<8x4xf32, #S0R> to tensor<8x4xf32, #dist.layout<#mesh, [S(0, sizes = [2, 2, 2, 2]), R]>>
+  return %b : tensor<8x4xf32, #dist.layout<#mesh, [S(0, sizes = [2, 2, 2, 2]), R]>>
+}
+
+// Steps that need a size are not taken where there is none, and a remark says what that costs.
+// CHECK-LABEL: func.func @symbolic
+// CHECK-NOT: by exchange
+// CHECK: return
+func.func @symbolic(%x: tensor<?x3xf32, #S00> {dist.sizes = [#dist.size<n>, #dist.size<3>]}) -> tensor<?x3xf32, #RS0> attributes {dist.symbols = [#dist.symbol<n in [0, 64]>]} {
+  // expected-remark @+1 {{is redistributed from [S(0), S(0)] to [R, S(0)] by way of [S(0), R]}}
+  %a = dist.redistribute %x : tensor<?x3xf32, #S00> to tensor<?x3xf32, #RS0>
+  return %a : tensor<?x3xf32, #RS0>
+}
