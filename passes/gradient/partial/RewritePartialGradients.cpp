@@ -7,7 +7,7 @@
 #include "passes/placement/PlaceRest.h"
 #include "passes/placement/PlacedParts.h"
 #include "passes/placement/core/TensorStates.h"
-#include "passes/redistribute/core/RedistributeStep.h"
+#include "passes/redistribute/core/Planner.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_REWRITEPARTIALGRADIENTS
@@ -67,8 +67,10 @@ double bytesOf(func::FuncOp function) {
   for (auto op : function.getOps<dist::RedistributeOp>()) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
     int64_t elementSize = (type.getElementTypeBitWidth() + 7) / 8;
-    RedistributePlan plan = planRedistribution(op.getSourceLayout().getValue(),
-                                               op.getTargetLayout().getValue(), type.getShape());
+    PlannerOptions options;
+    options.elementSize = elementSize;
+    RedistributePlan plan = planCheapest(op.getSourceLayout().getValue(),
+                                         op.getTargetLayout().getValue(), type.getShape(), options);
     for (const RedistributeStep &step : plan.steps)
       bytes += bytesMoved(step, type.getShape(), elementSize);
   }

@@ -4,7 +4,7 @@
 // the least possible by hand.
 #include "passes/placement/core/Place.h"
 #include "passes/placement/core/TensorStates.h"
-#include "passes/redistribute/core/RedistributeStep.h"
+#include "passes/redistribute/core/Planner.h"
 #include "test/unit/passes/placement/Models.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ struct Result {
     for (auto &[tensor, layout] : model.graph.finalLayouts)
       EXPECT_EQ(placed.tensorLayout(tensor).str(), layout.str());
     for (const Redistribution &r : placed.redistributions) {
-      RedistributePlan plan = planRedistribution(placed.tensorLayout(r.tensor),
+      RedistributePlan plan = planGreedily(placed.tensorLayout(r.tensor),
                                                  placed.layouts[r.to], model.graph.shape(r.tensor));
       EXPECT_TRUE(plan.errors.empty());
       for (const RedistributeStep &step : plan.steps)
