@@ -8,7 +8,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/interfaces/OpInterfaces.h"
-#include "passes/localize/Emitter.h"
+#include "dialects/aten/Emitter.h"
 #include "passes/localize/GlobalSizes.h"
 #include "passes/localize/LocalIndices.h"
 #include "passes/localize/core/LocalIndexing.h"

@@ -3,7 +3,7 @@
 #include "passes/collectives/simplify/Rules.h"
 
 #include "passes/collectives/analysis/Transfers.h"
-#include "passes/localize/Emitter.h"
+#include "dialects/aten/Emitter.h"
 
 using namespace mlir;
 using namespace shardc;
