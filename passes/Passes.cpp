@@ -5,6 +5,7 @@
 #include "dialects/aten/passes/Passes.h"
 #include "passes/collectives/Passes.h"
 #include "passes/gradient/Passes.h"
+#include "passes/gradient/partial/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
 #include "passes/redistribute/Passes.h"
@@ -18,6 +19,7 @@ void shardc::registerAllPasses() {
   registerVerifyPasses();
   registerRedistributePasses();
   registerGradientPasses();
+  registerPartialGradientPasses();
   registerLocalizePasses();
   registerCollectivesPasses();
 }

@@ -43,8 +43,9 @@ struct PlacementOptions : virtual OptionGroup {
 struct GradientOptions : virtual OptionGroup {
   ListOption<TextOption> gradients{
       *this, "gradients",
-      llvm::cl::desc("add the entry 'gradients': the outputs, and the gradients of this output (its "
-                     "name or number, the loss) for all parameters; may be repeated, for their sum"),
+      llvm::cl::desc(
+          "add the entry 'gradients': the outputs, and the gradients of this output (its "
+          "name or number, the loss) for all parameters; may be repeated, for their sum"),
       llvm::cl::value_desc("loss")};
 };
 

@@ -57,7 +57,7 @@ def Aten_IndexOp : Aten_IndexingOp<"index"> {
 // Writing at positions
 //===--------------------------------------------------------------------------------------------===//
 
-/// Elements are written one after the other, in row-major order of their positions' tensor: what is written twice is the
+/// Elements are added one after the other, in row-major order of their positions' tensor: what several are added to is the
 /// same on every run.
 class Aten_ScatterOp<string mnemonic> : Aten_Op<mnemonic> {
   let results = (outs Aten_Tensor:$result);
@@ -82,14 +82,14 @@ def Aten_ScatterAddOp : Aten_ScatterOp<"scatter_add"> {
 }
 
 def Aten_IndexPutOp : Aten_ScatterOp<"index_put"> {
-  let summary = "self, with values written at, or added to, the elements that aten.index reads";
+  let summary = "self, with values added to the elements that aten.index reads";
   let description = [{
-    `indices` and `indices_at` are those of `aten.index`, and `values` broadcasts to what that reads. With `accumulate`, values
-    are added, and this is the adjoint of index, index_select and embedding. Without it the last value of those that are
-    written to one place stays.
+    `indices` and `indices_at` are those of `aten.index`, and `values` broadcasts to what that reads. This is the adjoint of
+    index, index_select and embedding. Only the form with `accumulate` is supported: without it, of several values that are
+    written to one place any one may stay.
 
-    Where self is sharded along an indexed dim, a rank takes what falls into its part. With `accumulate`, indices and values
-    may be sharded: the result is then a partial sum, and self counts once.
+    Where self is sharded along an indexed dim, a rank adds what falls into its part. Where indices and values are sharded,
+    the result is a partial sum, and self counts once.
 
     ```mlir
     %y = aten.index_put %x[:, %i] of %v accumulate : (tensor<4x5xf32>, tensor<3xi64>, tensor<4x3xf32>) -> tensor<4x5xf32>

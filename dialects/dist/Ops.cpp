@@ -43,8 +43,10 @@ OpFoldResult ConstrainOp::fold(FoldAdaptor) {
 LogicalResult RedistributeOp::verify() {
   auto source = cast<RankedTensorType>(getInput().getType());
   auto target = cast<RankedTensorType>(getResult().getType());
-  if (!getSourceLayout() || !getTargetLayout())
-    return emitOpError("needs a layout on both sides, got ") << source << " and " << target;
+  auto isUnplaced = [](RankedTensorType type) { return !type.getEncoding(); };
+  if ((!getSourceLayout() && !isUnplaced(source)) || (!getTargetLayout() && !isUnplaced(target)))
+    return emitOpError("is for layouts, not for other encodings, got ")
+           << source << " and " << target;
   if (source.getShape() != target.getShape() || source.getElementType() != target.getElementType())
     return emitOpError("changes only the layout, but shape or element type differ: ")
            << source << " and " << target;
@@ -52,7 +54,8 @@ LogicalResult RedistributeOp::verify() {
 }
 
 OpFoldResult RedistributeOp::fold(FoldAdaptor) {
-  if (getInput().getType() == getResult().getType())
+  // Between two that are still to be placed it says that the layout may change here.
+  if (getTargetLayout() && getInput().getType() == getResult().getType())
     return getInput();
   return {};
 }

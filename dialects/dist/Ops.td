@@ -32,10 +32,11 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "resu
 }
 
 def Dist_RedistributeOp : Dist_Op<"redistribute", [Pure]> {
-  let summary = "Changes the layout of a tensor (placed stage)";
+  let summary = "Changes the layout of a tensor (placed stage, and half-placed)";
   let description = [{
     The op is the identity on the global value, whatever the two layouts are. It is the only op that may move data before
-    collectives exist. `backward` marks the cotangent of another redistribute (G2, G3).
+    collectives exist. `backward` marks the cotangent of another redistribute (G2, G3). In a half-placed function either
+    side may be without a layout: `dist-place` gives it one.
 
     ```mlir
     %r = dist.redistribute %y : tensor<8x32xf32, #Ptp> to tensor<8x32xf32, #R>

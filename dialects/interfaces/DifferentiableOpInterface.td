@@ -12,6 +12,8 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
     a parameter to a loss.
   }];
   let methods = [
+    InterfaceMethod<"Whether the derivative of this op is zero wherever there is one: no cotangent goes through it.", "bool",
+                    "hasZeroDerivative", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<[{
         Builds the cotangents of the operands that `context` asks for, out of tensor ops on the forward's own values, and
         hands them to it. An operand may get several, which are added, or none, if its derivative is zero

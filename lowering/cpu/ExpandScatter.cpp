@@ -44,11 +44,11 @@ public:
     if (bounds.begins.empty()) {
       valid = addOne(builder, {}, valid);
     } else {
-      scf::LoopNest nest = scf::buildLoopNest(
-          builder, loc, bounds.begins, bounds.ends, bounds.steps, valid,
-          [&](OpBuilder &b, Location, ValueRange at, ValueRange carried) {
-            return scf::ValueVector{addOne(b, at, carried.front())};
-          });
+      scf::LoopNest nest =
+          scf::buildLoopNest(builder, loc, bounds.begins, bounds.ends, bounds.steps, valid,
+                             [&](OpBuilder &b, Location, ValueRange at, ValueRange carried) {
+                               return scf::ValueVector{addOne(b, at, carried.front())};
+                             });
       valid = nest.results.front();
     }
     Value yes = arith::ConstantIntOp::create(builder, loc, 1, 1);
@@ -87,8 +87,7 @@ private:
     for (int64_t size : type.getShape().drop_front())
       row *= ShapedType::isDynamic(size) ? 1 : std::max<int64_t>(size, 1);
     Value rows = memref::DimOp::create(builder, loc, out(), 0);
-    auto loop =
-        exec::ParallelOp::create(builder, loc, rows, std::max<int64_t>(1, kGrain / row));
+    auto loop = exec::ParallelOp::create(builder, loc, rows, std::max<int64_t>(1, kGrain / row));
     Block *body = builder.createBlock(&loop.getBody(), {}, {builder.getIndexType()}, {loc});
     OpBuilder inner = OpBuilder::atBlockBegin(body);
     Bounds bounds = boundsOf(inner, out(), 1);

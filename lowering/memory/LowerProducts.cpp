@@ -165,10 +165,8 @@ struct Product {
                               {math.product(sizes.take_front(first.size())),
                                math.product(sizes.drop_front(first.size()))});
     };
-    StridedView a =
-        asMatrix(product.getSelf(), product.getFreeDims(0), product.getDimsSelf());
-    StridedView b =
-        asMatrix(product.getOther(), product.getDimsOther(), product.getFreeDims(1));
+    StridedView a = asMatrix(product.getSelf(), product.getFreeDims(0), product.getDimsSelf());
+    StridedView b = asMatrix(product.getOther(), product.getDimsOther(), product.getFreeDims(1));
     return emit(a, b, std::nullopt, {a.sizes[0], b.sizes[1]}, 1, 0, std::nullopt);
   }
 

@@ -25,10 +25,10 @@ struct Scatter {
 
   // What is added, on a domain of loops.
   Sizes domain;
-  StridedView values;                ///< of the domain's sizes
-  SmallVector<StridedView> indices;  ///< likewise
-  SmallVector<int64_t> indexedDims;  ///< of the result, one for each index
-  SmallVector<int64_t> loopOfDim;    ///< of each dim of the result, -1 where it is indexed
+  StridedView values;               ///< of the domain's sizes
+  SmallVector<StridedView> indices; ///< likewise
+  SmallVector<int64_t> indexedDims; ///< of the result, one for each index
+  SmallVector<int64_t> loopOfDim;   ///< of each dim of the result, -1 where it is indexed
   bool countsFromEnd = false;
 
   void describe(aten::ScatterAddOp scatter) {

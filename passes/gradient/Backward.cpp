@@ -24,6 +24,9 @@ Backward::Backward(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<unsig
     forward.insert(&op);
     if (llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
       continue;
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (differentiable && differentiable.hasZeroDerivative())
+      continue;
     for (Value result : op.getResults())
       if (isFloat(result))
         active.insert(result);
@@ -89,7 +92,8 @@ Location Backward::getLoc() const { return makeBackwardLocation(op->getLoc()); }
 
 InFlightDiagnostic Backward::refuse() {
   refused = true;
-  return op->emitOpError("on the way to the loss, in ") << describePlace(op->getLoc()) << ", ";
+  return emitError(op->getLoc()) << "'" << op->getName() << "' op in "
+                                 << describePlace(op->getLoc()) << ", on the way to the loss, ";
 }
 
 void Backward::add(unsigned operand, Value cotangent) {
@@ -113,8 +117,7 @@ Value Backward::fitTo(Value value, Value cotangent) {
   if (extra > 0)
     cotangent = emit.sum(cotangent, llvm::to_vector(llvm::seq<int64_t>(0, extra)), false);
   SmallVector<int64_t> repeated;
-  for (auto [dim, sizes] :
-       llvm::enumerate(llvm::zip(want.getShape(), aten::shapeOf(cotangent))))
+  for (auto [dim, sizes] : llvm::enumerate(llvm::zip(want.getShape(), aten::shapeOf(cotangent))))
     if (std::get<0>(sizes) == 1 && std::get<1>(sizes) != 1)
       repeated.push_back(static_cast<int64_t>(dim));
   if (!repeated.empty())

@@ -64,12 +64,13 @@ struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
     SymbolTable symbols(module);
     auto source = symbols.lookup<func::FuncOp>(function);
     if (!source || source.isDeclaration() || !source.getBody().hasOneBlock()) {
-      module.emitError() << "there is no function '" << function
-                         << "' of one block to differentiate";
+      emitError(module.getLoc()) << "there is no function '" << function
+                                 << "' of one block to differentiate";
       return signalPassFailure();
     }
     if (into != function && symbols.lookup(into)) {
-      module.emitError() << "there is a function '" << into << "' already; name another with 'into'";
+      emitError(module.getLoc()) << "there is a function '" << into
+                                 << "' already; name another with 'into'";
       return signalPassFailure();
     }
     Selection selection{SmallVector<std::string>(losses.begin(), losses.end()),
@@ -154,9 +155,10 @@ private:
       if (!gradient) {
         ++numUnreached;
         SmallVector<StringRef> names = dist::getNames(ofArgument);
-        target.emitRemark() << "the loss does not depend on '"
-                            << (names.empty() ? std::to_string(argument) : names.front().str())
-                            << "': it has no gradient";
+        emitRemark(target.getLoc())
+            << "the loss does not depend on '"
+            << (names.empty() ? std::to_string(argument) : names.front().str())
+            << "': it has no gradient";
         continue;
       }
       ++found;
@@ -169,7 +171,7 @@ private:
     }
     numGradients += found;
     if (found == 0)
-      return target.emitError() << "the loss depends on nothing that is differentiated";
+      return emitError(target.getLoc()) << "the loss depends on nothing that is differentiated";
     for (Value value : values)
       types.push_back(value.getType());
     result.getOperandsMutable().assign(values);

@@ -44,7 +44,7 @@ public:
 private:
   InFlightDiagnostic fail() {
     wrong = true;
-    return function.emitError();
+    return emitError(function.getLoc());
   }
 
   static void addOnce(SmallVectorImpl<unsigned> &list, unsigned number) {
@@ -78,15 +78,20 @@ private:
     return "; there are " + llvm::join(names, ", ") + (isLong ? ", ..." : "");
   }
 
+  /// A new value of a buffer or input has the name of that, and is no output.
+  bool isOutput(unsigned result) { return !kindOf(result).ends_with("_mutation"); }
+
   void addOutput(StringRef wanted, SmallVectorImpl<unsigned> &list) {
     unsigned number = 0;
     std::vector<std::string> names;
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      if (!isOutput(i))
+        continue;
       names.push_back(nameOf(i));
       if (names.back() == wanted)
         return addOnce(list, i);
     }
-    if (!wanted.getAsInteger(10, number) && number < function.getNumResults())
+    if (!wanted.getAsInteger(10, number) && number < function.getNumResults() && isOutput(number))
       return addOnce(list, number);
     fail() << "there is no output '" << wanted << "'" << hint(wanted, names);
   }
@@ -94,13 +99,14 @@ private:
   void addDefaultLosses(SmallVectorImpl<unsigned> &list) {
     std::vector<std::string> names;
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      if (!isOutput(i))
+        continue;
       names.push_back(nameOf(i));
       if (kindOf(i) == "loss")
         list.push_back(i);
     }
     if (list.empty())
-      fail() << "no output is marked as a loss: say which one is, with 'loss'"
-             << hint("", names);
+      fail() << "no output is marked as a loss: say which one is, with 'loss'" << hint("", names);
   }
 
   void checkLoss(unsigned result) {

@@ -151,7 +151,8 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
     auto found =
         aten::IndexOp::create(builder, op.getLoc(), locals[0], ArrayRef(locals).drop_front(), at);
     nameTableSizes(found, wholeSizes);
-    return single(masked(emit, found, alignMask(emit, mask, at, localizer.globalOperandType(0).getRank())));
+    return single(
+        masked(emit, found, alignMask(emit, mask, at, localizer.globalOperandType(0).getRank())));
   }
 };
 

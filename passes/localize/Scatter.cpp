@@ -30,8 +30,8 @@ struct ScatterAddModel : LocalizeModel<ScatterAddModel, aten::ScatterAddOp> {
     Emitter emit = localizer.emitter(builder);
     // Elements of src beyond those of the index are not used.
     Value src = masked(emit, alike(localizer, builder, emit, operands[2]), positions->mask);
-    auto added = aten::ScatterAddOp::create(builder, op.getLoc(), operands[0], dim,
-                                            positions->index, src);
+    auto added =
+        aten::ScatterAddOp::create(builder, op.getLoc(), operands[0], dim, positions->index, src);
     nameTableSizes(added, positions->size);
     return single(added);
   }

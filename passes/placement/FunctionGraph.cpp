@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/FunctionGraph.h"
+#include "passes/placement/PlacedParts.h"
 
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
@@ -113,6 +114,9 @@ public:
       function.emitError("placement needs straight-line code, but the function has several blocks");
       return failure();
     }
+    if (failed(checkPlacedParts(function, result.graph.mesh)))
+      return failure();
+    halfPlaced = isHalfPlaced(function);
     states = dist::findStateArguments(function);
     findInvariantSources();
     for (BlockArgument argument : function.getArguments())
@@ -147,7 +151,8 @@ private:
       unsigned number = argument.getArgNumber();
       auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
       if (kind && (kind.getValue() == "buffer" || kind.getValue() == "constant") &&
-          !function.getArgAttr(number, dist::kAnnotationAttr) && !isSharded(number))
+          isUnplacedTensor(argument) && !function.getArgAttr(number, dist::kAnnotationAttr) &&
+          !isSharded(number))
         invariantSources.insert(argument);
       else
         varying.push_back(argument);
@@ -188,9 +193,9 @@ private:
   }
 
   void addArgument(BlockArgument argument) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type)
+    if (!isUnplacedTensor(argument))
       return;
+    auto type = cast<RankedTensorType>(argument.getType());
     TensorId tensor = result.graph.addInput(shapeOf(type), elementSize(type));
     bind(argument, tensor);
     unsigned number = argument.getArgNumber();
@@ -198,6 +203,21 @@ private:
                                    function.getArgAttr(number, dist::kStrengthAttr),
                                    function.getArgAttr(number, dist::kOriginAttr)))
       result.graph.annotate({tensor, request->layout, request->strengths, request->origins});
+    wish(argument, function.getArgAttrOfType<dist::ShardingAttr>(number, dist::kShardingAttr));
+  }
+
+  /// Beside a placed part, what is written already is where propagation starts from. (In a function
+  /// without one it is what an earlier run found.)
+  void wish(Value value, dist::ShardingAttr sharding) {
+    if (halfPlaced && sharding)
+      result.graph.wish(result.tensorOf.lookup(value), sharding.getValue());
+  }
+
+  bool wishesForShard(Operation *op) const {
+    return halfPlaced && llvm::any_of(wishesOf(op), [](const Sharding &wish) {
+             return llvm::any_of(wish.axes,
+                                 [](const AxisSharding &axis) { return axis.placement.isShard(); });
+           });
   }
 
   /// A source that invariant ops compute with is whole on every rank, whatever others would make of
@@ -220,12 +240,17 @@ private:
            !isa<RankedTensorType>(value.getType());
   }
 
-  /// The tensor of an operand; for an invariant value that another op uses, a replicated input.
-  /// None where the producer was reported.
+  /// The tensor of an operand; for an invariant value that another op uses, a replicated input; for
+  /// one that has a layout, an input that has it. None where the producer was reported.
   std::optional<TensorId> tensorOf(Value value) {
     auto found = result.tensorOf.find(value);
     if (found != result.tensorOf.end())
       return found->second;
+    if (dist::LayoutAttr layout = dist::getLayout(value.getType())) {
+      auto type = cast<RankedTensorType>(value.getType());
+      bind(value, result.graph.addPlacedInput(shapeOf(type), elementSize(type), layout.getValue()));
+      return result.tensorOf.lookup(value);
+    }
     if (!result.invariant.contains(value))
       return std::nullopt;
     auto type = cast<RankedTensorType>(value.getType());
@@ -244,7 +269,9 @@ private:
   }
 
   void addOperation(Operation *op) {
-    if (mayBeInvariant(op) &&
+    if (isPlaced(op))
+      return addPlacedOperation(op);
+    if (mayBeInvariant(op) && !wishesForShard(op) &&
         llvm::all_of(op->getOperands(), [&](Value operand) { return isInvariant(operand); })) {
       result.invariant.insert(op->result_begin(), op->result_end());
       for (Value operand : op->getOperands())
@@ -269,8 +296,11 @@ private:
       bind(constraint.getResult(),
            result.graph.addConstraint(operands.front(), request->layout, request->strengths,
                                       request->origins));
-      return bindOperation(op, kept);
+      bindOperation(op, kept);
+      return wishForResults(op);
     }
+    if (auto redistribute = dyn_cast<dist::RedistributeOp>(op))
+      return addRedistribution(redistribute, operands.front());
     bool hasTensors = llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
     auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
     if (!ruled) {
@@ -288,6 +318,29 @@ private:
     for (auto [i, value] : llvm::enumerate(op->getResults()))
       bind(value, first + i);
     bindOperation(op, kept);
+    wishForResults(op);
+  }
+
+  void wishForResults(Operation *op) {
+    if (halfPlaced)
+      for (auto [number, wish] : llvm::enumerate(wishesOf(op)))
+        result.graph.wish(result.tensorOf.lookup(op->getResult(number)), wish);
+  }
+
+  /// One that makes another layout of what ops still to be placed use is there for them as well.
+  void addPlacedOperation(Operation *op) {
+    auto redistribute = dyn_cast<dist::RedistributeOp>(op);
+    if (redistribute && hasUnplacedUser(redistribute.getInput()))
+      addRedistribution(redistribute, *tensorOf(redistribute.getInput()));
+  }
+
+  void addRedistribution(dist::RedistributeOp op, TensorId input) {
+    dist::LayoutAttr target = op.getTargetLayout();
+    bind(op.getResult(), result.graph.addRedistribution(
+                             input, target ? std::optional(target.getValue()) : std::nullopt));
+    bindOperation(op, {0});
+    if (!target)
+      wishForResults(op);
   }
 
   /// Null where a result is no tensor, which is reported.
@@ -316,7 +369,9 @@ private:
   void addOutputs() {
     for (auto [number, value] :
          llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
-      std::optional<TensorId> tensor = tensorOf(value);
+      bool isDone = dist::getLayout(value.getType()) &&
+                    !function.getResultAttr(number, dist::kAnnotationAttr);
+      std::optional<TensorId> tensor = isDone ? std::nullopt : tensorOf(value);
       if (!tensor) {
         result.outputs.push_back(kNone);
         continue;
@@ -334,6 +389,9 @@ private:
                                                    request->origins);
       if (std::optional<unsigned> state = states[number])
         tie(output, number, *state);
+      if (auto wish = function.getResultAttrOfType<dist::ShardingAttr>(number, dist::kShardingAttr);
+          halfPlaced && wish)
+        result.graph.wish(output, wish.getValue());
       result.values.resize(output + 1);
       result.values[output] = value;
       result.outputs.push_back(output);
@@ -371,6 +429,7 @@ private:
   llvm::MapVector<StringRef, SmallVector<Operation *>> unsupported;
   llvm::DenseMap<Operation *, OpFacts, SameOp> facts; ///< where they follow from types
   OpFacts last;                                       ///< of the last op where they do not
+  bool halfPlaced = false;
   bool failedAlready = false;
 };
 

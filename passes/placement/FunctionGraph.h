@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A function of the imported stage as the IR-free core of placement sees it.
+// A function of the imported stage, or what is left to place of a half-placed one, as the IR-free
+// core of placement sees it.
 #ifndef SHARDC_PASSES_PLACEMENT_FUNCTIONGRAPH_H
 #define SHARDC_PASSES_PLACEMENT_FUNCTIONGRAPH_H
 
@@ -33,6 +34,7 @@ struct FunctionGraph {
   llvm::DenseSet<mlir::Value> wholeSources;
 };
 
+/// Ops that are placed are no part of the graph, but for redistributions of what other ops use.
 /// Fails, after reporting all of them, where an op has no sharding rule or a value is neither a
 /// ranked tensor nor an index. An argument that has a `dist.sharding` with a shard is no source of
 /// invariant values, whatever it is.

@@ -72,7 +72,7 @@ def WarnUnsharded : Pass<"dist-warn-unsharded", "::mlir::ModuleOp"> {
 def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
   let summary = "Propagates annotated shardings over sharding rules, in both directions, to a fixpoint";
   let description = [{
-    Form: imported -> imported. Annotations of arguments, results and `dist.constrain` ops spread to all
+    Form: imported -> imported, half-placed -> half-placed. Annotations of arguments, results and `dist.constrain` ops spread to all
     tensors that share a factor with them. Open extents become as coarse as consumers need (whole heads,
     blocks of a fused weight), and a remark says so. Where an axis is asked for on two factors of one op, the
     stronger annotation wins, then the one that moves fewer bytes, and a remark says that too. The time is linear in the number
@@ -81,6 +81,9 @@ def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
     The outcome is written to every tensor as `dist.sharding` (see `#dist.sharding`): an op has a list with one entry
     for each result, and an argument or result of the function has one entry. `dist-place` reads nothing else, and you may
     edit it by hand in between. Annotations stay as they are; a second run overwrites what the first one wrote.
+
+    In a half-placed function the layouts that are there are what propagation starts from, before all annotations, and a `dist.sharding` that
+    is written already is a wish with its own strength. What is placed gets no `dist.sharding`.
 
     Before:
     ```mlir
@@ -118,11 +121,14 @@ def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
 def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
   let summary = "Gives every tensor a layout and inserts redistributions";
   let description = [{
-    Form: imported -> placed. For each op and mesh axis takes the consistent strategy that moves the fewest
+    Form: imported -> placed, half-placed -> placed. For each op and mesh axis takes the consistent strategy that moves the fewest
     bytes, given what propagation found: the `dist.sharding` of every tensor, which the pass takes off. Partial
     values arise where a contracted factor is sharded, pass through linear ops, and are reduced as late as is
     free (G1). The layout becomes part of each tensor's type; where an op needs another layout than its operand
     has, a `dist.redistribute` is inserted, one for all ops that need the same.
+
+    In a half-placed function a value keeps the layout that it has, and an op that is placed is not touched; redistributions are inserted for the
+    other ops alone, and those that the program has are used where they make what is needed.
 
     An argument gets the layout that its `dist.sharding` says. A result gets what is `given` there, `R` and
     `P(op)`; any other shard of a result is a preference, which is weighed against the bytes that it moves. A

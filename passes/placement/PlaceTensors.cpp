@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/Passes.h"
+#include "passes/placement/PlaceRest.h"
 #include "passes/placement/ShardingAttributes.h"
 #include "passes/placement/core/Place.h"
 
@@ -33,15 +34,22 @@ public:
       value.setType(RankedTensorType::get(type.getShape(), type.getElementType(), replicated));
     }
     for (auto [value, tensor] : source.tensorOf)
-      setLayout(value, placed.tensorLayouts[tensor]);
-    for (auto [id, op] : llvm::enumerate(source.operations))
-      op ? placeOperands(id, op) : placeOutput(id);
+      if (!graph.finalLayout(tensor))
+        setLayout(value, placed.tensorLayouts[tensor]);
+    for (auto [id, op] : llvm::enumerate(source.operations)) {
+      if (auto redistribute = dyn_cast_or_null<dist::RedistributeOp>(op))
+        reuse(id, redistribute);
+      else
+        op ? placeOperands(id, op) : placeOutput(id);
+    }
+    for (dist::RedistributeOp op : replaced)
+      op.erase();
     for (dist::ConstrainOp constraint : constraints) {
       constraint.replaceAllUsesWith(constraint.getInput());
       constraint.erase();
     }
     updateFunction();
-    return redistributed.size();
+    return inserted;
   }
 
 private:
@@ -64,8 +72,24 @@ private:
       copy = dist::RedistributeOp::create(
           builder, builder.getFusedLoc({value.getLoc(), user->getLoc()}),
           withLayout(value.getType(), layout), value, /*backward=*/false);
+      ++inserted;
     }
     return copy;
+  }
+
+  /// A redistribution that the program has already is the copy for all that need its layout. One
+  /// that was still to be placed goes where a user before it needed the same.
+  void reuse(OpId id, dist::RedistributeOp op) {
+    TensorId tensor = graph.operands(id)[0];
+    Value &copy = redistributed[{tensor, placed.operandLayouts[graph.ops[id].firstOperand]}];
+    if (!copy) {
+      copy = op.getResult();
+    } else if (!graph.finalLayout(tensor) || !graph.finalLayout(graph.results(id)[0])) {
+      auto made = copy.getDefiningOp<dist::RedistributeOp>();
+      made.setBackward(made.getBackward() || op.getBackward());
+      op.getResult().replaceAllUsesWith(copy);
+      replaced.push_back(op);
+    }
   }
 
   void placeOperands(OpId id, Operation *op) {
@@ -112,6 +136,8 @@ private:
   std::vector<dist::LayoutAttr> layouts;
   llvm::DenseMap<std::pair<TensorId, LayoutId>, Value> redistributed;
   SmallVector<dist::ConstrainOp> constraints;
+  SmallVector<dist::RedistributeOp> replaced;
+  unsigned inserted = 0;
   unsigned nextOutput = 0;
 };
 
@@ -143,4 +169,17 @@ public:
 };
 
 } // namespace
+
+LogicalResult placeRest(func::FuncOp function, const Mesh &mesh) {
+  FailureOr<FunctionGraph> source = buildFunctionGraph(function, mesh);
+  if (failed(source))
+    return failure();
+  PlacedGraph placed = placeGraph(source->graph);
+  if (failed(report(*source, {}, placed.errors)))
+    return failure();
+  removeShardings(function);
+  Placer(function, *source, placed).run();
+  return success();
+}
+
 } // namespace shardc

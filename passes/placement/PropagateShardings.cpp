@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/Passes.h"
+#include "passes/placement/PlacedParts.h"
 #include "passes/placement/ShardingAttributes.h"
 
 #include "dialects/dist/Dist.h"
@@ -25,8 +26,9 @@ public:
     FailureOr<Mesh> mesh = requireMesh(entry);
     if (failed(mesh))
       return signalPassFailure();
-    // What an earlier run left says nothing: annotations do.
-    removeShardings(entry);
+    // What an earlier run left says nothing: annotations do, and what is placed already.
+    if (!isHalfPlaced(entry))
+      removeShardings(entry);
     FailureOr<FunctionGraph> function = buildFunctionGraph(entry, *mesh);
     if (failed(function))
       return signalPassFailure();
@@ -37,6 +39,7 @@ public:
       errors.push_back({kNone, kNone, error});
     if (failed(report(*function, propagation.remarks, errors)))
       return signalPassFailure();
+    removeShardings(entry);
     writeShardings(*function, propagation);
     numSharded += countSharded(*function, propagation);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/ShardingAttributes.h"
 
+#include "passes/placement/PlacedParts.h"
 #include "passes/placement/core/TensorStates.h"
 
 #include "dialects/dist/FunctionAttributes.h"
@@ -14,9 +15,8 @@ using namespace mlir;
 namespace shardc {
 namespace {
 
-bool hasTensors(Operation &op) {
-  return llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);
-}
+/// Whether there is something to say about the op's results.
+bool isToBePlaced(Operation &op) { return llvm::any_of(op.getResults(), isUnplacedTensor); }
 
 //===-- Writing
 //----------------------------------------------------------------------------------===//
@@ -34,7 +34,8 @@ public:
         op.setDiscardableAttr(name, shardings);
     dist::SignatureAttributes signature(function);
     for (BlockArgument argument : function.getArguments())
-      if (auto tensor = source.tensorOf.find(argument); tensor != source.tensorOf.end())
+      if (auto tensor = source.tensorOf.find(argument);
+          tensor != source.tensorOf.end() && isUnplacedTensor(argument))
         signature.argument(argument.getArgNumber()).set(name, get(tensor->second));
     for (auto [number, tensor] : llvm::enumerate(source.outputs))
       if (tensor != kNone)
@@ -43,9 +44,9 @@ public:
   }
 
 private:
-  /// Null for an op without tensors.
+  /// Null for an op without tensors, or one that is placed.
   ArrayAttr ofResults(Operation &op) {
-    if (!hasTensors(op))
+    if (!isToBePlaced(op))
       return {};
     SmallVector<Attribute> list;
     for (Value value : op.getResults()) {
@@ -111,11 +112,13 @@ public:
 
   FailureOr<Propagation> run() {
     result.states.resize(source.graph.tensors.size() * numAxes);
+    setFinalStates(source.graph, result);
     for (BlockArgument argument : function.getArguments())
-      if (auto tensor = source.tensorOf.find(argument); tensor != source.tensorOf.end())
+      if (auto tensor = source.tensorOf.find(argument);
+          tensor != source.tensorOf.end() && isUnplacedTensor(argument))
         readArgument(argument, tensor->second);
     for (Operation &op : function.getBody().front().without_terminator())
-      if (hasTensors(op))
+      if (isToBePlaced(op))
         readOp(op);
     for (auto [number, tensor] : llvm::enumerate(source.outputs))
       if (tensor != kNone)

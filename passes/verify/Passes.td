@@ -16,6 +16,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | stage | ops | what else must hold |
     |---|---|---|
     | `imported` | `aten`, `dist.constrain`, `arith` | no layouts, no futures |
+    | `half-placed` | as placed, and `dist.constrain` | a tensor has a layout or none. The results of an op have layouts all or none; if they have, so have its operands (but for a `dist.redistribute`), and they satisfy its sharding rule |
     | `placed` | `aten`, `dist.redistribute`, `arith` | every tensor has a layout; the layouts of every op's operands and results satisfy its sharding rule |
     | `local` | `aten`, synchronous collectives, `dist.axis_index`, `dist.extent`, `arith` | no layouts, no futures; an argument has an extent that some rank has in its `dist.layout` |
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
@@ -48,6 +49,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     Option<"stage", "stage", "::shardc::Stage", "::shardc::Stage::Imported", "Which stage",
       [{::llvm::cl::values(
           clEnumValN(::shardc::Stage::Imported, "imported", "Global shapes, single-device semantics"),
+          clEnumValN(::shardc::Stage::HalfPlaced, "half-placed", "Some tensors have layouts; the others are to be placed around them"),
           clEnumValN(::shardc::Stage::Placed, "placed", "Every tensor has a layout"),
           clEnumValN(::shardc::Stage::Local, "local", "One rank's program with collectives"),
           clEnumValN(::shardc::Stage::Scheduled, "scheduled", "Collectives are asynchronous, in one order"),

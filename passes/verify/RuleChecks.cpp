@@ -40,7 +40,7 @@ void RuleChecks::check(Operation *op) {
   auto isPlaced = [](Type type) { return !isa<TensorType>(type) || dist::getLayout(type); };
   if (!llvm::all_of(op->getOperandTypes(), isPlaced) ||
       !llvm::all_of(op->getResultTypes(), isPlaced))
-    return; // reported already
+    return; // reported already, or (half-placed) still to be placed
   // Without a tensor among its results an op asks for a size, which is the global one.
   if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<TensorType>))
     return;

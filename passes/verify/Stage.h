@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-enum class Stage { Imported, Placed, Local, Scheduled, Specialized, Planned, Lowered };
+enum class Stage { Imported, HalfPlaced, Placed, Local, Scheduled, Specialized, Planned, Lowered };
 
 llvm::StringRef stringifyStage(Stage stage);
 

@@ -7,6 +7,7 @@
 #include "passes/verify/StageChecks.h"
 
 #include "dialects/dist/Shardings.h"
+#include "passes/verify/HalfPlaced.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_VERIFYSTAGE
@@ -17,8 +18,8 @@ using namespace mlir;
 using namespace shardc;
 
 StringRef shardc::stringifyStage(Stage stage) {
-  constexpr StringLiteral names[] = {"imported",    "placed",  "local",  "scheduled",
-                                     "specialized", "planned", "lowered"};
+  constexpr StringLiteral names[] = {"imported",  "half-placed", "placed",  "local",
+                                     "scheduled", "specialized", "planned", "lowered"};
   return names[static_cast<size_t>(stage)];
 }
 
@@ -51,6 +52,8 @@ public:
 private:
   static Vocabulary vocabularyOf(Stage stage);
   void check(Operation *op);
+  /// Before dist-place a function says what its tensors are to become.
+  bool mayHaveShardings() const { return stage == Stage::Imported || stage == Stage::HalfPlaced; }
   void checkFunction(FunctionOpInterface function);
   void checkNoShardings(FunctionOpInterface function);
   /// The type of a value; `value` is null for the types of a function without a body.
@@ -67,8 +70,9 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
   static constexpr StringLiteral tensorDialects[] = {"aten", "arith"};
   static constexpr StringLiteral imported[] = {"builtin.module", "func.func", "func.return",
                                                "dist.constrain"};
+  // The last entry is for `half-placed` alone.
   static constexpr StringLiteral placed[] = {"builtin.module", "func.func", "func.return",
-                                             "dist.redistribute"};
+                                             "dist.redistribute", "dist.constrain"};
   // The last entry is for `scheduled` alone.
   static constexpr StringLiteral local[] = {
       "builtin.module",  "func.func",       "func.return",     "dist.axis_index",
@@ -79,8 +83,10 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
   switch (stage) {
   case Stage::Imported:
     return {tensorDialects, imported};
-  case Stage::Placed:
+  case Stage::HalfPlaced:
     return {tensorDialects, placed};
+  case Stage::Placed:
+    return {tensorDialects, ArrayRef(placed).drop_back()};
   case Stage::Local:
     return {tensorDialects, ArrayRef(local).drop_back()};
   case Stage::Scheduled:
@@ -104,8 +110,9 @@ void StageVerifier::checkType(Type type, Location place) {
   RankedTensorType tensor = dist::getDeliveredType(type);
   if (!tensor)
     return;
-  if (stage == Stage::Placed) {
-    if (!dist::getLayout(tensor))
+  if (stage == Stage::Placed || stage == Stage::HalfPlaced) {
+    bool isUnplaced = stage == Stage::HalfPlaced && !tensor.getEncoding();
+    if (!dist::getLayout(tensor) && !isUnplaced)
       violations.add(place, "a tensor without a layout");
   } else if (tensor.getEncoding()) {
     violations.add(place, "a tensor with a layout (or another encoding)");
@@ -129,7 +136,7 @@ void StageVerifier::checkFunction(FunctionOpInterface function) {
     checkLoweredFunction(function, violations);
   else
     checkStates(function, violations);
-  if (stage != Stage::Imported)
+  if (!mayHaveShardings())
     checkNoShardings(function);
 }
 
@@ -148,7 +155,7 @@ void StageVerifier::checkNoShardings(FunctionOpInterface function) {
 void StageVerifier::check(Operation *op) {
   if (!vocabularyOf(stage).contains(op->getName()))
     return violations.add(op, "is no op of the stage \"" + stringifyStage(stage) + "\"");
-  if (stage != Stage::Imported && op->getDiscardableAttr(dist::kShardingAttr))
+  if (!mayHaveShardings() && op->getDiscardableAttr(dist::kShardingAttr))
     violations.add(op, "has a 'dist.sharding' in the stage \"" + stringifyStage(stage) +
                            "\": dist-place removes it");
   for (Value result : op->getResults())
@@ -161,7 +168,11 @@ void StageVerifier::check(Operation *op) {
     checkFunction(function);
   if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
     checkCollective(collective, stage, violations);
-  if (stage == Stage::Placed && op->getName().getDialectNamespace() == "aten")
+  if (stage == Stage::HalfPlaced)
+    if (std::string problem = problemOfHalfPlacedOp(op); !problem.empty())
+      violations.add(op, problem);
+  bool hasLayouts = stage == Stage::Placed || stage == Stage::HalfPlaced;
+  if (hasLayouts && op->getName().getDialectNamespace() == "aten")
     ruleChecks.check(op);
 }
 

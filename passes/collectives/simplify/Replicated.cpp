@@ -2,8 +2,8 @@
 
 #include "passes/collectives/simplify/Rules.h"
 
-#include "passes/collectives/analysis/Transfers.h"
 #include "dialects/aten/Emitter.h"
+#include "passes/collectives/analysis/Transfers.h"
 
 using namespace mlir;
 using namespace shardc;

@@ -11,8 +11,7 @@ using namespace shardc;
 
 namespace {
 
-struct AttentionGradient
-    : GradientModel<AttentionGradient, aten::ScaledDotProductAttentionOp> {
+struct AttentionGradient : GradientModel<AttentionGradient, aten::ScaledDotProductAttentionOp> {
   static LogicalResult run(Derivation &d, aten::ScaledDotProductAttentionOp op) {
     if (!d.grad())
       return success();
@@ -21,8 +20,9 @@ struct AttentionGradient
       return failure();
     }
     if (op.getEnableGqa() && !Heads::areKnown(op)) {
-      d.refuse() << "has grouped queries of an unknown number of heads: export the model with fixed "
-                    "numbers of heads";
+      d.refuse()
+          << "has grouped queries of an unknown number of heads: export the model with fixed "
+             "numbers of heads";
       return failure();
     }
     Heads heads(d, op);
@@ -124,9 +124,7 @@ struct AttentionGradient
       sizes.insert(sizes.begin() + heads, split[0]);
       return view(x, sizes);
     }
-    Expr backToQuery(Expr x) {
-      return isGrouped ? view(x, d.sizes(op.getQuery())) : x;
-    }
+    Expr backToQuery(Expr x) { return isGrouped ? view(x, d.sizes(op.getQuery())) : x; }
     /// The group's queries share the key.
     Expr backToKey(Expr x, Value like) {
       return isGrouped ? view(sum(x, dim + 1, /*keepdim=*/true), d.sizes(like)) : x;

@@ -12,8 +12,8 @@ namespace {
 
 /// x times the transpose of `weight`.
 Expr linear(Expr x, Expr weight) {
-  return x.with(
-      aten::LinearOp::create(x.emit->getBuilder(), x.emit->getLoc(), x.value, weight.value, Value()));
+  return x.with(aten::LinearOp::create(x.emit->getBuilder(), x.emit->getLoc(), x.value,
+                                       weight.value, Value()));
 }
 
 struct LinearGradient : GradientModel<LinearGradient, aten::LinearOp> {

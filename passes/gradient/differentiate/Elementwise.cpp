@@ -102,12 +102,12 @@ struct Terms {
 
   explicit Terms(Derivation &d) : d(d), grad(d.grad()), result(d.result()) {
     const std::pair<StringRef, Expr Terms::*> names[] = {
-        {"self", &Terms::self},           {"other", &Terms::other},
-        {"exponent", &Terms::exponent},   {"condition", &Terms::condition},
-        {"mask", &Terms::mask},           {"value", &Terms::value},
-        {"min", &Terms::min},             {"max", &Terms::max},
-        {"tensor1", &Terms::tensor1},     {"tensor2", &Terms::tensor2},
-        {"weight", &Terms::weight},       {"end", &Terms::end}};
+        {"self", &Terms::self},         {"other", &Terms::other},
+        {"exponent", &Terms::exponent}, {"condition", &Terms::condition},
+        {"mask", &Terms::mask},         {"value", &Terms::value},
+        {"min", &Terms::min},           {"max", &Terms::max},
+        {"tensor1", &Terms::tensor1},   {"tensor2", &Terms::tensor2},
+        {"weight", &Terms::weight},     {"end", &Terms::end}};
     for (auto [name, term] : names)
       if (std::optional<unsigned> number = find(d.op, name))
         this->*term = d.of(d.op->getOperand(*number));
@@ -163,8 +163,16 @@ const llvm::StringMap<SmallVector<Derivative, 2>> &derivatives() {
   return table;
 }
 
-template <typename OpT>
-struct ElementwiseGradient : GradientModel<ElementwiseGradient<OpT>, OpT> {
+/// Where the attributes of an op say that its derivative is zero.
+template <typename OpT> bool isConstant(OpT) { return false; }
+template <> bool isConstant(aten::AliasOp op) { return op.getDetached(); }
+template <> bool isConstant(aten::DivOp op) { return op.getRoundingMode().has_value(); }
+
+template <typename OpT> struct ElementwiseGradient : GradientModel<ElementwiseGradient<OpT>, OpT> {
+  bool hasZeroDerivative(Operation *op) const {
+    return derivatives().lookup(OpT::getOperationName()).empty() || isConstant(cast<OpT>(op));
+  }
+
   static LogicalResult run(Derivation &d, OpT op) {
     if (!d.grad())
       return success();

@@ -23,8 +23,8 @@ struct EmbeddingGradient : GradientModel<EmbeddingGradient, aten::EmbeddingOp> {
       return success();
     // The padding row gets nothing.
     if (auto padding = static_cast<int64_t>(op.getPaddingIdx()); padding >= 0) {
-      Expr isPadding = d.of(d.emit.binary<aten::EqOp>(
-          indices.value, d.emit.integer(padding, indices.elementType())));
+      Expr isPadding = d.of(
+          d.emit.binary<aten::EqOp>(indices.value, d.emit.integer(padding, indices.elementType())));
       grad = where(unsqueeze(isPadding, indices.rank()), 0, grad);
     }
     d.add(0, addedAt(d, op.getWeight(), op.getIndices(), 0, grad));
@@ -42,8 +42,8 @@ struct GatherGradient : GradientModel<GatherGradient, aten::GatherOp> {
     // One position of each row, as a loss reads its labels: by comparison, so that the dim (the
     // vocabulary) may be sharded and nothing of it moves.
     if (readsWholeRows(self, read, dim) && read[dim] == 1) {
-      Expr positions = d.positions(d.size(op.getSelf(), dim), dim, grad.rank(),
-                                   index.elementType());
+      Expr positions =
+          d.positions(d.size(op.getSelf(), dim), dim, grad.rank(), index.elementType());
       d.add(0, where(eq(positions, index), grad, 0));
       return success();
     }
@@ -105,8 +105,8 @@ struct ScatterAddGradient : GradientModel<ScatterAddGradient, aten::ScatterAddOp
     d.add(0, d.grad());
     if (!d.needs(2))
       return success();
-    Expr read = d.of(aten::GatherOp::create(d.builder, d.emit.getLoc(), d.grad().value,
-                                            op.getDim(), op.getIndex()));
+    Expr read = d.of(aten::GatherOp::create(d.builder, d.emit.getLoc(), d.grad().value, op.getDim(),
+                                            op.getIndex()));
     // Elements of src that no index names.
     ArrayRef<int64_t> index = aten::shapeOf(op.getIndex()), src = aten::shapeOf(op.getSrc());
     SmallVector<int64_t> widths;

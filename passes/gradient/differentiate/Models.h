@@ -39,9 +39,7 @@ public:
   Expr zeros(llvm::ArrayRef<mlir::OpFoldResult> sizes, mlir::Type elementType) {
     return of(emit.zeros(sizes, elementType));
   }
-  Expr zerosLike(mlir::Value value) {
-    return zeros(sizes(value), aten::elementTypeOf(value));
-  }
+  Expr zerosLike(mlir::Value value) { return zeros(sizes(value), aten::elementTypeOf(value)); }
   /// 0, 1, 2 ... along `dim` of a tensor of this rank.
   Expr positions(mlir::OpFoldResult length, int64_t dim, int64_t rank, mlir::Type elementType);
   /// Each element of `dim` followed by step - 1 zeros.

@@ -150,9 +150,8 @@ struct BatchNormGradient : GradientModel<BatchNormGradient, aten::BatchNormOp> {
     give(present(op.getWeight()), [&] { return grad * ((input - mean) * scale); });
     give(present(op.getBias()), [&] { return grad; });
     give(present(op.getRunningMean()), [&] { return -(weighted * scale); });
-    give(present(op.getRunningVar()), [&] {
-      return weighted * (input - mean) * (scale * scale * scale * -0.5);
-    });
+    give(present(op.getRunningVar()),
+         [&] { return weighted * (input - mean) * (scale * scale * scale * -0.5); });
     return success();
   }
 };

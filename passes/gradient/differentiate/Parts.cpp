@@ -31,8 +31,8 @@ struct IndexBuilder {
     Value negative = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, value(x),
                                            value(constant(0)));
     Value wrapped = builder.createOrFold<arith::AddIOp>(loc, value(x), value(size));
-    OpFoldResult position = getAsOpFoldResult(
-        builder.createOrFold<arith::SelectOp>(loc, negative, wrapped, value(x)));
+    OpFoldResult position =
+        getAsOpFoldResult(builder.createOrFold<arith::SelectOp>(loc, negative, wrapped, value(x)));
     return min(max(position, constant(0)), size);
   }
 };
@@ -55,8 +55,8 @@ struct SliceGradient : GradientModel<SliceGradient, aten::SliceOp> {
     }
     IndexBuilder index{d.builder, d.emit.getLoc()};
     OpFoldResult whole = d.size(op.getSelf(), dim);
-    OpFoldResult given = op.getStart() ? OpFoldResult(op.getStart())
-                                       : index.constant(op.getStaticStart());
+    OpFoldResult given =
+        op.getStart() ? OpFoldResult(op.getStart()) : index.constant(op.getStaticStart());
     OpFoldResult start = index.bound(given, whole);
     OpFoldResult length = index.mul(d.size(op.getResult(), dim), index.constant(step));
     OpFoldResult room = index.sub(whole, start);
@@ -82,8 +82,8 @@ struct SelectGradient : GradientModel<SelectGradient, aten::SelectOp> {
     auto dim = static_cast<int64_t>(op.getDim());
     OpFoldResult size = d.size(op.getSelf(), dim);
     Type i64 = d.builder.getI64Type();
-    OpFoldResult at = op.getIndex() ? OpFoldResult(op.getIndex())
-                                    : d.builder.getIndexAttr(op.getStaticIndex());
+    OpFoldResult at =
+        op.getIndex() ? OpFoldResult(op.getIndex()) : d.builder.getIndexAttr(op.getStaticIndex());
     Expr selected = d.scalar(at, i64);
     std::optional<int64_t> fixed = getConstantIntValue(at);
     if (!fixed)

@@ -14,7 +14,7 @@ namespace {
 /// The reduced dims, and cotangent and result of a reduction with those dims as size 1.
 template <typename OpT> struct Reduced {
   SmallVector<int64_t> dims;
-  Expr self, grad, result;
+  Expr self, grad;
 
   Reduced(Derivation &d, OpT op) : self(d.of(op.getSelf())) {
     dims = allOrThese(op.getDim(), self.rank());
@@ -22,9 +22,13 @@ template <typename OpT> struct Reduced {
       self = cast(self, *type);
     if (!d.grad())
       return;
-    grad = restoreDims(d.grad(), dims, op.getKeepdim());
-    result = restoreDims(d.result(), dims, op.getKeepdim());
+    grad = restored(d.grad(), op.getKeepdim());
+    kept = op.getKeepdim();
+    reduced = d.result();
   }
+
+  /// The result, made when it is asked for.
+  Expr result() const { return restored(reduced, kept); }
 
   static std::optional<Type> castType(OpT op) {
     if constexpr (requires { op.getDtype(); })
@@ -32,6 +36,15 @@ template <typename OpT> struct Reduced {
     else
       return std::nullopt;
   }
+
+private:
+  /// One element meets all others as it is.
+  Expr restored(Expr x, bool keepdim) const {
+    return x.rank() == 0 ? x : restoreDims(x, dims, keepdim);
+  }
+
+  Expr reduced;
+  bool kept = false;
 };
 
 Expr repeated(Derivation &d, Expr grad, Value like) {
@@ -81,7 +94,7 @@ template <typename OpT> struct ExtremumGradient : GradientModel<ExtremumGradient
     Reduced<OpT> r(d, op);
     if (!r.grad)
       return success();
-    Expr isIt = cast(eq(r.self, r.result), r.self.elementType());
+    Expr isIt = cast(eq(r.self, r.result()), r.self.elementType());
     d.add(0, isIt * (r.grad / sum(isIt, r.dims, /*keepdim=*/true)));
     return success();
   }
@@ -92,7 +105,7 @@ struct LogsumexpGradient : GradientModel<LogsumexpGradient, aten::LogsumexpOp> {
     Reduced r(d, op);
     if (!r.grad)
       return success();
-    d.add(0, r.grad * exp(r.self - r.result));
+    d.add(0, r.grad * exp(r.self - r.result()));
     return success();
   }
 };
@@ -118,16 +131,16 @@ struct VectorNormGradient : GradientModel<VectorNormGradient, aten::VectorNormOp
     if (ord == 1) {
       d.add(0, r.grad * sign(r.self));
     } else if (std::isinf(ord)) {
-      Expr isIt = cast(eq(abs(r.self), r.result), r.self.elementType());
+      Expr isIt = cast(eq(abs(r.self), r.result()), r.self.elementType());
       d.add(0, sign(r.self) * isIt * (r.grad / sum(isIt, r.dims, /*keepdim=*/true)));
     } else if (ord == 2) {
-      d.add(0, where(eq(r.result, 0), 0, r.self * (r.grad / r.result)));
+      d.add(0, where(eq(r.result(), 0), 0, r.self * (r.grad / r.result())));
     } else {
       // sign(x) |x|^(p-1) / norm^(p-1); a power below 0 of an element that is 0 does not count.
       Expr power = sign(r.self) * pow(abs(r.self), ord - 1);
       if (ord < 1)
         power = where(eq(r.self, 0), 0, power);
-      d.add(0, where(eq(r.result, 0), 0, power * (r.grad / pow(r.result, ord - 1))));
+      d.add(0, where(eq(r.result(), 0), 0, power * (r.grad / pow(r.result(), ord - 1))));
     }
     return success();
   }
@@ -143,8 +156,8 @@ struct CumsumGradient : GradientModel<CumsumGradient, aten::CumsumOp> {
       return success();
     }
     auto dim = static_cast<int64_t>(op.getDim());
-    Expr sums = d.of(aten::CumsumOp::create(d.builder, d.emit.getLoc(), flip(grad, dim).value, dim,
-                                            TypeAttr()));
+    Expr sums = d.of(
+        aten::CumsumOp::create(d.builder, d.emit.getLoc(), flip(grad, dim).value, dim, TypeAttr()));
     d.add(0, flip(sums, dim));
     return success();
   }

@@ -22,9 +22,9 @@ Expr windowsOf(Derivation &d, Expr image, const Windows &windows) {
   auto pair = [&](int64_t aten::Window::*entry) {
     return d.builder.getDenseI64ArrayAttr({windows[0].*entry, windows[1].*entry});
   };
-  return d.of(aten::WindowsOp::create(
-      d.builder, d.emit.getLoc(), image.value, pair(&aten::Window::kernel),
-      pair(&aten::Window::stride), pair(&aten::Window::padding), pair(&aten::Window::dilation)));
+  return d.of(aten::WindowsOp::create(d.builder, d.emit.getLoc(), image.value,
+                                      pair(&aten::Window::kernel), pair(&aten::Window::stride),
+                                      pair(&aten::Window::padding), pair(&aten::Window::dilation)));
 }
 
 /// The adjoint of windowsOf: each element back to where it was in the image of these sizes, added
@@ -36,8 +36,8 @@ Expr imageOf(Derivation &d, Expr columns, const Windows &windows, ArrayRef<int64
     Expr total;
     for (int64_t i = 0; i < window.kernel; ++i) {
       // The kernel's height is gone when its width is taken apart.
-      Expr part = d.of(aten::SelectOp::create(d.builder, d.emit.getLoc(), columns.value, kKernel, i,
-                                              Value()));
+      Expr part = d.of(
+          aten::SelectOp::create(d.builder, d.emit.getLoc(), columns.value, kKernel, i, Value()));
       constexpr int64_t dim = kPositions - 1;
       part = d.spread(part, dim, window.stride);
       int64_t start = i * window.dilation - window.padding;
@@ -74,8 +74,8 @@ struct Conv2dGradient : GradientModel<Conv2dGradient, aten::Conv2dOp> {
     Windows windows = op.getWindows();
     auto groups = static_cast<int64_t>(op.getGroups());
     if (d.needs(0)) {
-      Expr columns = groups == 1 ? columnsOf(d, grad, weight)
-                                 : groupedColumnsOf(d, grad, weight, groups);
+      Expr columns =
+          groups == 1 ? columnsOf(d, grad, weight) : groupedColumnsOf(d, grad, weight, groups);
       d.add(0, imageOf(d, columns, windows, aten::shapeOf(op.getInput())));
     }
     if (d.needs(1)) {
@@ -174,19 +174,20 @@ struct MaxPoolGradient : GradientModel<MaxPoolGradient, aten::MaxPool2dOp> {
     Expr elements = windowsOf(d, padded(self), windows);
     Expr largest = unsqueeze(unsqueeze(result, kKernel), kKernel);
     // What is not a number is the largest.
-    Expr isNan = logicalNot(eq(elements, elements)), largestIsNan = logicalNot(eq(largest, largest));
-    Expr isIt = logicalAnd(gt(inside, 0), logicalOr(eq(elements, largest),
-                                                    logicalAnd(isNan, largestIsNan)));
+    Expr isNan = logicalNot(eq(elements, elements)),
+         largestIsNan = logicalNot(eq(largest, largest));
+    Expr isIt = logicalAnd(gt(inside, 0),
+                           logicalOr(eq(elements, largest), logicalAnd(isNan, largestIsNan)));
     // The first one along the window.
     SmallVector<OpFoldResult> whole = d.sizes(isIt.value), flat = whole;
     flat.erase(flat.begin() + kKernel);
     flat[kKernel] = d.builder.getIndexAttr(windows[0].kernel * windows[1].kernel);
     Expr row = view(isIt, flat);
     Type i64 = d.builder.getI64Type();
-    Expr seen = d.of(aten::CumsumOp::create(d.builder, d.emit.getLoc(), row.value, kKernel,
-                                            TypeAttr::get(i64)));
-    Expr first = logicalAnd(row, d.of(d.emit.binary<aten::EqOp>(
-                                     seen.value, d.emit.integer(1, i64))));
+    Expr seen = d.of(
+        aten::CumsumOp::create(d.builder, d.emit.getLoc(), row.value, kKernel, TypeAttr::get(i64)));
+    Expr first =
+        logicalAnd(row, d.of(d.emit.binary<aten::EqOp>(seen.value, d.emit.integer(1, i64))));
     Expr grad = unsqueeze(asBatch(d.grad()), kKernel);
     Expr columns = view(where(first, grad, 0), whole);
     d.add(0, asBefore(d, imageOf(d, columns, windows, image), op.getSelf()));
@@ -217,8 +218,7 @@ struct AvgPoolGradient : GradientModel<AvgPoolGradient, aten::AvgPool2dOp> {
     SmallVector<OpFoldResult> sizes = d.sizes(grad.value);
     for (unsigned axis = 0; axis < 2; ++axis)
       sizes.insert(sizes.begin() + kKernel + axis, d.builder.getIndexAttr(windows[axis].kernel));
-    Expr columns =
-        d.of(d.emit.full(sizes, unsqueeze(unsqueeze(grad, kKernel), kKernel).value));
+    Expr columns = d.of(d.emit.full(sizes, unsqueeze(unsqueeze(grad, kKernel), kKernel).value));
     d.add(0, asBefore(d, imageOf(d, columns, windows, image), op.getSelf()));
     return success();
   }

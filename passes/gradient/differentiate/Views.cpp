@@ -33,8 +33,7 @@ struct PermuteGradient : GradientModel<PermuteGradient, aten::PermuteOp> {
     SmallVector<int64_t> inverse(op.getDims().size());
     for (auto [to, from] : llvm::enumerate(op.getDims()))
       inverse[from] = static_cast<int64_t>(to);
-    d.add(0,
-          d.of(aten::PermuteOp::create(d.builder, d.emit.getLoc(), d.grad().value, inverse)));
+    d.add(0, d.of(aten::PermuteOp::create(d.builder, d.emit.getLoc(), d.grad().value, inverse)));
     return success();
   }
 };

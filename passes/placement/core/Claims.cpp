@@ -18,20 +18,20 @@ std::vector<Claim> &Claims::collect(OpId op, unsigned axis) {
       return;
     if (std::optional<FactorSplit> f =
             projectToFactor(graph.rule(op), dims[s.placement.dim], s.placement.split, sizes))
-      claims.push_back({*f, s.strength, claims.size()});
+      claims.push_back({*f, s.strength, s.isFinal, claims.size()});
   });
   return claims;
 }
 
 unsigned Claims::chooseFactor(OpId op, unsigned axis) const {
-  Strength best = Strength::Weak;
+  std::pair best(true, Strength::Weak);
   for (const Claim &claim : claims)
-    best = std::min(best, claim.strength);
+    best = std::min(best, rank(claim));
   unsigned chosen = kNone;
   std::optional<double> chosenBytes; // needed only where there is a choice
   for (const Claim &claim : claims) {
     unsigned factor = claim.split.factor;
-    if (claim.strength != best || factor == chosen)
+    if (rank(claim) != best || factor == chosen)
       continue;
     if (chosen == kNone) {
       chosen = factor;

@@ -12,6 +12,7 @@ namespace shardc {
 struct Claim {
   FactorSplit split;
   Strength strength;
+  bool isFinal; ///< of a tensor that has a layout already: before all others
   size_t index; ///< among the op's claims, for a stable order
 };
 
@@ -30,6 +31,11 @@ public:
   /// The factor of the op that the axis shards, or kNone.
   unsigned factorOf(OpId op, unsigned axis) {
     return collect(op, axis).empty() ? kNone : chooseFactor(op, axis);
+  }
+
+  /// Smaller is followed first.
+  static std::pair<bool, Strength> rank(const Claim &claim) {
+    return {!claim.isFinal, claim.strength};
   }
 
 private:

@@ -157,6 +157,16 @@ std::vector<AxisPlacement> decompose(const Layout &layout, SizesPool &pool) {
   return result;
 }
 
+std::vector<AxisPlacement> decomposeFinal(const Layout &layout, SizesPool &pool) {
+  std::vector<AxisPlacement> result = decompose(layout, pool);
+  for (unsigned axis = 0; axis < result.size(); ++axis) {
+    AxisPlacement &p = result[axis];
+    if (p.isShard() && p.split.sizes && layout.axesOfDim(p.dim).front() != axis)
+      p.split = Split();
+  }
+  return result;
+}
+
 std::optional<LayoutId> LayoutTable::compose(unsigned shapeId, std::span<const int64_t> shape,
                                              std::span<const AxisPlacement> axes) {
   key.clear();

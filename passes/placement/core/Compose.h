@@ -63,6 +63,10 @@ std::optional<Layout> compose(const Mesh &mesh, std::span<const int64_t> shape,
 /// uneven axis has no such form: composing what is returned then gives another layout, or none.)
 std::vector<AxisPlacement> decompose(const Layout &layout, SizesPool &pool);
 
+/// The same of a layout that a tensor has. Explicit sizes inside another axis are those of the
+/// piece that it leaves, and nothing can be said of the whole dim: what they split is left open.
+std::vector<AxisPlacement> decomposeFinal(const Layout &layout, SizesPool &pool);
+
 using LayoutId = unsigned;
 
 /// Distinct layouts of one mesh by number; composing the same thing twice is a look-up.

@@ -65,17 +65,57 @@ TensorId PropagationGraph::addOp(unsigned rule, std::span<const TensorId> operan
   return resultShapes.empty() ? kNone : resultTensors[op.firstResult];
 }
 
+TensorId PropagationGraph::addIdentity(TensorId tensor, bool isLinear) {
+  std::vector<int64_t> dims = shape(tensor);
+  int64_t elementSize = tensors[tensor].elementSize;
+  RuleBuilder identity = RuleBuilder::ofShapes({dims}, {dims}).pointwise().movesDataOnly();
+  if (isLinear)
+    identity.linear(0);
+  TensorId result =
+      addOp(identity.build(), std::span(&tensor, 1), {dims}, std::span(&elementSize, 1));
+  ops.back().isConstraint = true;
+  return result;
+}
+
+TensorId PropagationGraph::addPlacedInput(std::vector<int64_t> shape, int64_t elementSize,
+                                          Layout layout) {
+  TensorId tensor = addInput(std::move(shape), elementSize);
+  finalLayouts.emplace(tensor, std::move(layout));
+  return tensor;
+}
+
+TensorId PropagationGraph::addRedistribution(TensorId tensor, std::optional<Layout> layout) {
+  TensorId result = addIdentity(tensor, /*isLinear=*/true);
+  if (layout)
+    finalLayouts.emplace(result, std::move(*layout));
+  return result;
+}
+
 TensorId PropagationGraph::addConstraint(TensorId tensor, Layout layout,
                                          std::vector<Strength> strengths,
                                          std::vector<std::string> origins) {
-  std::vector<int64_t> dims = shape(tensor);
-  int64_t elementSize = tensors[tensor].elementSize;
-  ShardingRule identity = RuleBuilder::ofShapes({dims}, {dims}).pointwise().movesDataOnly().build();
-  TensorId result =
-      addOp(std::move(identity), std::span(&tensor, 1), {dims}, std::span(&elementSize, 1));
-  ops.back().isConstraint = true;
+  TensorId result = addIdentity(tensor, /*isLinear=*/false);
   annotate({result, std::move(layout), std::move(strengths), std::move(origins)});
   return result;
+}
+
+void PropagationGraph::validateFinal(std::vector<std::string> &errors) const {
+  for (auto &[tensor, layout] : finalLayouts) {
+    std::string where = "layout " + layout.str() + " of tensor " + std::to_string(tensor);
+    if (!(layout.mesh == mesh))
+      errors.push_back(where + ": its mesh is not that of the graph");
+    for (const std::string &error : layout.validate(shape(tensor)))
+      errors.push_back(where + ": " + error);
+  }
+  for (const Wish &wish : wishes) {
+    std::string where = "wish for tensor " + std::to_string(wish.tensor);
+    if (!(wish.sharding.mesh == mesh))
+      errors.push_back(where + ": its mesh is not that of the graph");
+    if (finalLayout(wish.tensor))
+      errors.push_back(where + ": the tensor has a layout already");
+    for (const std::string &error : wish.sharding.validateShape(shape(wish.tensor)))
+      errors.push_back(where + ": " + error);
+  }
 }
 
 std::vector<std::string> PropagationGraph::validate() const {
@@ -100,10 +140,13 @@ std::vector<std::string> PropagationGraph::validate() const {
     OpId producer = tensors[a.tensor].producer;
     if (producer != kNone && !ops[producer].isConstraint)
       errors.push_back(where + ": the tensor is made by an op; put a constraint on it instead");
+    if (finalLayout(a.tensor))
+      errors.push_back(where + ": the tensor has a layout already");
     if (annotated[a.tensor])
       errors.push_back(where + ": the tensor is annotated twice");
     annotated[a.tensor] = true;
   }
+  validateFinal(errors);
   for (auto [output, input] : ties) {
     auto isInput = [&](TensorId t) { return t < tensors.size() && tensors[t].producer == kNone; };
     bool isOutput =

@@ -25,6 +25,13 @@ struct Annotation {
   std::vector<std::string> origins; ///< one per mesh axis, for messages; or empty
 };
 
+/// What a tensor is to become if that is cheap; `given` axes bind. Propagation starts from wishes
+/// as it does from annotations, which they give way to.
+struct Wish {
+  TensorId tensor = kNone;
+  Sharding sharding;
+};
+
 class PropagationGraph {
 public:
   explicit PropagationGraph(Mesh mesh) : mesh(std::move(mesh)) {}
@@ -60,6 +67,21 @@ public:
   /// (open axes are decided as for any tensor, never partial). Also for outputs of the graph.
   TensorId addConstraint(TensorId tensor, Layout layout, std::vector<Strength> strengths = {},
                          std::vector<std::string> origins = {});
+  /// A tensor that the graph's ops use and that has a layout already, which is final: partial
+  /// placements and extents included.
+  TensorId addPlacedInput(std::vector<int64_t> shape, int64_t elementSize, Layout layout);
+  /// A redistribution that the program has: the identity on a tensor. Where a layout is given, the
+  /// result has exactly that already; else it is decided as any tensor's, partial included.
+  TensorId addRedistribution(TensorId tensor, std::optional<Layout> layout);
+  /// Null where the tensor is still to be placed.
+  const Layout *finalLayout(TensorId tensor) const {
+    auto found = finalLayouts.find(tensor);
+    return found == finalLayouts.end() ? nullptr : &found->second;
+  }
+  /// Whether the op is a redistribution to a layout that is final.
+  bool isFinalRedistribution(OpId op) const {
+    return ops[op].isConstraint && finalLayout(results(op)[0]);
+  }
   /// `output`, made by addConstraint, is the new value of `input`, an input of the same shape: both
   /// get one layout.
   void tie(TensorId output, TensorId input) { ties.emplace(output, input); }
@@ -70,6 +92,7 @@ public:
   }
   /// Asks for the layout of an input of the graph.
   void annotate(Annotation annotation) { annotations.push_back(std::move(annotation)); }
+  void wish(TensorId tensor, Sharding sharding) { wishes.push_back({tensor, std::move(sharding)}); }
 
   std::span<const TensorId> operands(OpId op) const {
     return std::span(operandTensors).subspan(ops[op].firstOperand, ops[op].numOperands);
@@ -99,9 +122,13 @@ public:
   std::vector<ShardingRule> rules;          ///< distinct
   std::vector<std::vector<int64_t>> shapes; ///< distinct
   std::vector<Annotation> annotations;
+  std::vector<Wish> wishes;
+  std::unordered_map<TensorId, Layout> finalLayouts;
   std::unordered_map<TensorId, TensorId> ties; ///< output of a constraint -> input
 
 private:
+  void validateFinal(std::vector<std::string> &errors) const;
+  TensorId addIdentity(TensorId tensor, bool isLinear);
   TensorId addTensor(unsigned shape, int64_t elementSize, OpId producer);
 
   std::unordered_multimap<size_t, unsigned> ruleIds, shapeIds; ///< by hash

@@ -26,6 +26,8 @@ PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagati
 
 void PartialDelay::predictPartials(SizesPool &sizes) {
   Claims claims(graph, propagation.states, sizes);
+  for (size_t i = 0; i < partial.size(); ++i)
+    partial[i] = propagation.states[i].isFinal && propagation.states[i].placement.isPartial();
   for (OpId op = 0; op < graph.ops.size(); ++op)
     for (unsigned axis = 0; axis < graph.numAxes(); ++axis) {
       const ShardingRule &rule = graph.rule(op);
@@ -42,21 +44,41 @@ void PartialDelay::predictPartials(SizesPool &sizes) {
 }
 
 double PartialDelay::reduceNow(TensorId tensor, unsigned axis) const {
+  return reduceTo(tensor, axis, propagation.states[index(tensor, axis)].placement);
+}
+
+double PartialDelay::reduceTo(TensorId tensor, unsigned axis, const AxisPlacement &to) const {
   const AxisState *states = &propagation.states[index(tensor, 0)];
   double bytes = bytesBesideAxis(graph, tensor, axis, [&](unsigned a) -> const AxisPlacement & {
     return states[a].placement;
   });
-  return transitionBytes(AxisPlacement::partial(Reduction::Sum), states[axis].placement, bytes,
+  return transitionBytes(AxisPlacement::partial(Reduction::Sum), to, bytes,
                          graph.mesh.axes[axis].size);
 }
 
+const AxisPlacement *PartialDelay::reducedAnyway(TensorId tensor, unsigned axis) const {
+  static const AxisPlacement whole = AxisPlacement::replicate();
+  const AxisPlacement &wanted = propagation.states[index(tensor, axis)].placement;
+  const AxisPlacement &to = wanted.isShard() ? wanted : whole;
+  return usesDelay[index(tensor, axis)] > reduceTo(tensor, axis, to) ? &to : nullptr;
+}
+
 double PartialDelay::delay(TensorId tensor, unsigned axis) const {
-  return std::min(reduceNow(tensor, axis), usesDelay[index(tensor, axis)]);
+  const AxisState &state = propagation.states[index(tensor, axis)];
+  double now = reduceNow(tensor, axis);
+  if (state.annotated && !state.placement.isPartial())
+    return now; // it may not be partial
+  return std::min(now, usesDelay[index(tensor, axis)]);
 }
 
 void PartialDelay::visit(OpId op, unsigned axis) {
   const ShardingRule &rule = graph.rule(op);
   std::span<const TensorId> operands = graph.operands(op);
+  if (graph.isFinalRedistribution(op)) {
+    const AxisPlacement &to = propagation.states[index(graph.results(op)[0], axis)].placement;
+    usesDelay[index(operands[0], axis)] += reduceTo(operands[0], axis, to);
+    return;
+  }
   double results = 0;
   if (!rule.linearIn.empty())
     for (TensorId result : graph.results(op))

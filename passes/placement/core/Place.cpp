@@ -34,7 +34,11 @@ class Placer {
 public:
   Placer(const PropagationGraph &graph, Propagation &propagation)
       : graph(graph), propagation(propagation), numAxes(graph.numAxes()), layouts(graph.mesh),
-        delays(graph, propagation), actual(graph.tensors.size() * numAxes) {}
+        delays(graph, propagation), actual(graph.tensors.size() * numAxes) {
+    for (auto &[tensor, layout] : graph.finalLayouts)
+      if (OpId made = graph.tensors[tensor].producer; made != kNone)
+        finalTargets[graph.operands(made)[0]].push_back(tensor);
+  }
 
   PlacedGraph run() {
     result.remarks = std::move(propagation.remarks);
@@ -62,11 +66,21 @@ private:
 
   void setLayout(TensorId t, std::span<const AxisPlacement> axes) {
     std::copy(axes.begin(), axes.end(), nowOf(t).begin());
-    if (std::optional<LayoutId> id = layouts.compose(graph.tensors[t].shape, graph.shape(t), axes))
+    if (const Layout *is = graph.finalLayout(t))
+      result.tensorLayouts[t] = layouts.intern(*is);
+    else if (std::optional<LayoutId> id =
+                 layouts.compose(graph.tensors[t].shape, graph.shape(t), axes))
       result.tensorLayouts[t] = *id;
     else
       result.errors.push_back(
           {t, kNone, "the placements found for the tensor do not form a layout"});
+  }
+
+  /// Whether two placements of one tensor give every rank the same, in whatever words.
+  bool isSame(TensorId t, unsigned axis, const AxisPlacement &a, const AxisPlacement &b) const {
+    if (!a.isShard() || !b.isShard() || a.dim != b.dim || a.storage != b.storage)
+      return a.samePlacement(b);
+    return sameShards(a.split, b.split, graph.shape(t)[a.dim], graph.mesh.axes[axis].size);
   }
 
   void placeInput(TensorId t) {
@@ -160,7 +174,8 @@ private:
       std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/false, i);
       if (!then || !nests(operandRows[i], axis, *then, operands[i]))
         return kInfinite;
-      if (now(operands[i], axis).samePlacement(*then) || isAvailable(operands[i], axis, *then))
+      if (isSame(operands[i], axis, now(operands[i], axis), *then) ||
+          isAvailable(operands[i], axis, *then))
         continue;
       if (wanted(operands[i], axis).strength == Strength::Pinned &&
           now(operands[i], axis).isShard())
@@ -168,14 +183,18 @@ private:
       double bytes = bytesBesideAxis(graph, operands[i], axis, [&](unsigned a) -> AxisPlacement & {
         return now(operands[i], a);
       });
-      total += transitionBytes(now(operands[i], axis), *then, bytes, n);
+      const AxisPlacement *from = &now(operands[i], axis);
+      if (const AxisPlacement *reduced =
+              from->isPartial() ? delays.reducedAnyway(operands[i], axis) : nullptr)
+        from = reduced;
+      total += transitionBytes(*from, *then, bytes, n);
     }
     for (size_t i = 0; i < results.size(); ++i) {
       std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/true, i);
       if (!then || !nests(resultRows[i], axis, *then, results[i]))
         return kInfinite;
       const AxisState &w = wanted(results[i], axis);
-      if (w.annotated && !then->samePlacement(w.placement))
+      if (w.annotated && !isSame(results[i], axis, *then, w.placement))
         return kInfinite;
       total += resultCost(results[i], axis, *then);
     }
@@ -186,13 +205,21 @@ private:
     bool summed = made.reduction == Reduction::Sum || made.reduction == Reduction::Avg;
     if (made.isPartial())
       return summed ? delays.delay(t, axis) : delays.reduceNow(t, axis);
-    const AxisPlacement &then = wanted(t, axis).placement;
-    if (!then.isShard())
-      return 0;
     double bytes = bytesBesideAxis(graph, t, axis, [&](unsigned a) -> const AxisPlacement & {
       return wanted(t, a).placement;
     });
-    return transitionBytes(made, then, bytes, graph.mesh.axes[axis].size);
+    auto costTo = [&](const AxisPlacement &then) {
+      return isSame(t, axis, made, then)
+                 ? 0.0
+                 : transitionBytes(made, then, bytes, graph.mesh.axes[axis].size);
+    };
+    const AxisPlacement &then = wanted(t, axis).placement;
+    double total = then.isShard() ? costTo(then) : 0;
+    if (auto targets = finalTargets.find(t); targets != finalTargets.end())
+      for (TensorId target : targets->second)
+        if (const AxisPlacement &p = wanted(target, axis).placement; !isSame(t, axis, p, then))
+          total += costTo(p);
+    return total;
   }
 
   /// What ranks exchange inside the op: an all-reduce of `exchange` elements per point of the
@@ -235,7 +262,7 @@ private:
     auto it = versions.find(t);
     return it != versions.end() &&
            std::any_of(it->second.begin(), it->second.end(),
-                       [&](const Version &v) { return v.axes[axis].samePlacement(then); });
+                       [&](const Version &v) { return isSame(t, axis, v.axes[axis], then); });
   }
 
   /// Among strategies that move equally much.
@@ -306,10 +333,10 @@ private:
       for (unsigned axis = 0; axis < numAxes; ++axis)
         if (!isGiven(axis) && isBound(op, axis) == bound)
           placeAxis(op, axis);
-    for (size_t i = 0; i < operands.size(); ++i)
-      require(op, i);
     for (size_t i = 0; i < results.size(); ++i)
       setLayout(results[i], resultRows[i]);
+    for (size_t i = 0; i < operands.size(); ++i)
+      require(op, i);
   }
 
   void placeAxis(OpId op, unsigned axis) {
@@ -336,7 +363,7 @@ private:
   void remarkUnfollowedWish(OpId op, size_t i, unsigned axis) {
     TensorId t = graph.results(op)[i];
     const AxisPlacement &wish = wanted(t, axis).placement;
-    if (!wish.isShard() || wish.storage || now(t, axis).samePlacement(wish) ||
+    if (!wish.isShard() || wish.storage || isSame(t, axis, now(t, axis), wish) ||
         isAvailable(t, axis, wish))
       return;
     AxisState is{now(t, axis)};
@@ -350,8 +377,10 @@ private:
   /// Notes the layout that an operand is needed in.
   void require(OpId op, size_t i) {
     TensorId t = graph.operands(op)[i];
+    bool isFinal = graph.isFinalRedistribution(op);
     std::optional<LayoutId> id =
-        layouts.compose(graph.tensors[t].shape, graph.shape(t), operandRows[i]);
+        isFinal ? result.tensorLayouts[graph.results(op)[0]]
+                : layouts.compose(graph.tensors[t].shape, graph.shape(t), operandRows[i]);
     if (!id) {
       result.errors.push_back(
           {kNone, op,
@@ -365,7 +394,8 @@ private:
     if (std::any_of(made.begin(), made.end(), [&](const Version &v) { return v.layout == *id; }))
       return;
     made.push_back({*id, operandRows[i]});
-    result.redistributions.push_back({t, *id, op});
+    if (!isFinal || !graph.finalLayout(t)) // else it has been made already
+      result.redistributions.push_back({t, *id, op});
   }
 
   /// An operand that is gathered because the op cannot be sharded as it is, and not by choice.
@@ -434,6 +464,8 @@ private:
   PartialDelay delays;
   std::vector<AxisPlacement> actual; ///< by tensor, then axis
   std::unordered_map<TensorId, std::vector<Version>> versions;
+  /// What the program redistributes tensors to.
+  std::unordered_map<TensorId, std::vector<TensorId>> finalTargets;
   PlacedGraph result;
   std::vector<std::vector<AxisPlacement>> operandRows, resultRows; ///< of the op being placed
   std::vector<AxisPlacement> scratch;

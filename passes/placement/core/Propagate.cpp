@@ -2,6 +2,7 @@
 #include "passes/placement/core/Propagate.h"
 
 #include "passes/placement/core/Claims.h"
+#include "passes/placement/core/TensorStates.h"
 #include "passes/placement/core/Uses.h"
 #include "passes/placement/core/Worklist.h"
 
@@ -53,9 +54,19 @@ public:
     if (!result.errors.empty())
       return std::move(result);
     result.states.resize(graph.tensors.size() * numAxes);
+    setFinalStates(graph, result);
+    for (auto &[tensor, layout] : graph.finalLayouts)
+      markUsesOfOne(tensor);
     for (Strength strength : {Strength::Normal, Strength::Weak}) {
+      round = strength;
+      for (const Wish &wish : graph.wishes)
+        install(wish);
       for (const Annotation &annotation : graph.annotations)
-        install(annotation, strength);
+        install(annotation);
+      if (round == Strength::Weak)
+        for (auto &[tensor, layout] : graph.finalLayouts)
+          if (graph.tensors[tensor].producer != kNone)
+            worklist.add(graph.tensors[tensor].producer);
       for (bool contractions : {false, true})
         propagateRound(contractions);
     }
@@ -74,14 +85,31 @@ private:
     return result.states[size_t(tensor) * numAxes + axis];
   }
 
-  void install(const Annotation &annotation, Strength round) {
+  bool isOfRound(Strength strength) const {
+    return (strength == Strength::Weak) == (round == Strength::Weak);
+  }
+
+  /// A wish holds where nothing that came before it says another thing.
+  void install(const Wish &wish) {
+    std::vector<AxisState> wished = statesOf(wish.sharding, result.sizes);
+    for (unsigned axis = 0; axis < numAxes; ++axis) {
+      AxisState &s = state(wish.tensor, axis);
+      if (s.placement.kind != PlacementKind::Open || !isOfRound(wished[axis].strength) ||
+          wished[axis].placement.kind == PlacementKind::Open ||
+          (!wished[axis].annotated && !composes(wish.tensor, axis, wished[axis].placement)))
+        continue;
+      s = wished[axis];
+      markUses(wish.tensor);
+    }
+  }
+
+  void install(const Annotation &annotation) {
     if (graph.tiedInput(annotation.tensor) != kNone)
       return; // open: the input's annotation is that of both
     std::vector<AxisPlacement> placements = placementsOf(annotation, result.sizes);
     for (unsigned axis = 0; axis < numAxes; ++axis) {
       Strength strength = strengthOf(annotation, axis);
-      if (placements[axis].kind == PlacementKind::Open ||
-          (strength == Strength::Weak) != (round == Strength::Weak))
+      if (placements[axis].kind == PlacementKind::Open || !isOfRound(strength))
         continue;
       // An annotation stays, whatever others made of the axis before.
       state(annotation.tensor, axis) = {placements[axis], strength, /*annotated=*/true, kNone};
@@ -177,6 +205,9 @@ private:
   }
 
   void visit(OpId op, unsigned axis) {
+    bool isFinalRedistribution = graph.isFinalRedistribution(op);
+    if (isFinalRedistribution && round != Strength::Weak)
+      return;
     std::vector<Claim> &claims = claimsOf.collect(op, axis);
     if (claims.empty())
       return;
@@ -185,8 +216,8 @@ private:
     // Join the claims on the factor; one that does not fit the others stays out, and is
     // redistributed.
     std::sort(claims.begin(), claims.end(), [](const Claim &a, const Claim &b) {
-      return std::tuple(a.strength, !a.split.split.fixed, a.index) <
-             std::tuple(b.strength, !b.split.split.fixed, b.index);
+      return std::tuple(Claims::rank(a), !a.split.split.fixed, a.index) <
+             std::tuple(Claims::rank(b), !b.split.split.fixed, b.index);
     });
     std::optional<Claim> joint;
     for (const Claim &claim : claims) {
@@ -198,6 +229,8 @@ private:
                                                          graph.rule(op).factors[factor].size))
         joint->split.split = *merged;
     }
+    if (isFinalRedistribution)
+      joint->strength = Strength::Weak;
     graph.forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
       give(op, axis, tensor, dims, isResult, *joint);
     });
@@ -213,7 +246,7 @@ private:
         static_cast<size_t>(std::find_if(dims.begin(), dims.end(), hasFactor) - dims.begin());
     AxisState &s = state(tensor, axis);
     bool open = s.placement.kind == PlacementKind::Open;
-    if (d == dims.size() || (!open && !s.placement.isShard()))
+    if (d == dims.size() || s.isFinal || (!open && !s.placement.isShard()))
       return;
     std::optional<Split> split = liftToDim(graph.rule(op), dims[d], joint.split, result.sizes);
     if (!split)
@@ -298,6 +331,7 @@ private:
 
   const PropagationGraph &graph;
   unsigned numAxes;
+  Strength round = Strength::Normal;
   Uses uses;
   Worklist worklist;
   LayoutTable layouts;
@@ -308,6 +342,16 @@ private:
   std::vector<bool> ruleContracts;
 };
 } // namespace
+
+void setFinalStates(const PropagationGraph &graph, Propagation &propagation) {
+  for (auto &[tensor, layout] : graph.finalLayouts) {
+    bool isMade = graph.tensors[tensor].producer != kNone;
+    std::vector<AxisPlacement> placements = decomposeFinal(layout, propagation.sizes);
+    for (unsigned axis = 0; axis < placements.size(); ++axis)
+      propagation.states[size_t(tensor) * graph.numAxes() + axis] = {
+          placements[axis], Strength::Normal, /*annotated=*/isMade, kNone, /*isFinal=*/true};
+  }
+}
 
 Propagation propagate(const PropagationGraph &graph) { return Propagator(graph).run(); }
 

@@ -14,8 +14,13 @@
 // in reverse order, so that an op in the middle of a program sees what both sides ask before it
 // decides.
 //
-// Where one axis is asked for on two factors of an op, the factor of a pinned tensor wins, then the
-// stronger annotation, then the one for which the op's tensors move fewer bytes.
+// Tensors that have a layout already are sources of the first round, and wishes of the round of
+// their strength. What a redistribution to a final layout starts from is asked for in the last
+// round only, as a weak wish: it can be had from whatever the ops before make.
+//
+// Where one axis is asked for on two factors of an op, the factor of a tensor that has a layout
+// wins, then that of a pinned one, then the stronger annotation, then the one for which the op's
+// tensors move fewer bytes.
 #ifndef SHARDC_PASSES_PLACEMENT_CORE_PROPAGATE_H
 #define SHARDC_PASSES_PLACEMENT_CORE_PROPAGATE_H
 
@@ -30,6 +35,7 @@ struct AxisState {
   Strength strength = Strength::Normal;
   bool annotated = false;
   OpId coarsenedBy = kNone; ///< the op whose factors made open extents coarser, last
+  bool isFinal = false;     ///< of a tensor that has a layout already; nothing changes it
 };
 
 /// What propagation and placement say about one tensor or op, for people.
@@ -64,6 +70,9 @@ struct Propagation {
 };
 
 Propagation propagate(const PropagationGraph &graph);
+
+/// Writes what tensors with a final layout have into their states.
+void setFinalStates(const PropagationGraph &graph, Propagation &propagation);
 
 /// What each axis of an annotation does by itself. Where no order is given, weak axes chunk what
 /// the others leave: gathering them then restores what ops compute with.

@@ -122,4 +122,21 @@ std::optional<Split> mergeSplits(const Split &a, const Split &b, int64_t n) {
   return fits(merged, n) ? std::optional<Split>(merged) : std::nullopt;
 }
 
+/// What each coordinate has of one block.
+static std::vector<int64_t> shardsOf(const Split &split, int64_t size, int64_t n) {
+  if (split.sizes)
+    return *split.sizes;
+  int64_t units = size / split.blocks / split.granule, chunk = (units + n - 1) / n;
+  std::vector<int64_t> shards;
+  for (int64_t i = 0; i < n; ++i)
+    shards.push_back(std::clamp<int64_t>(units - i * chunk, 0, chunk) * split.granule);
+  return shards;
+}
+
+bool sameShards(const Split &a, const Split &b, int64_t size, int64_t n) {
+  if (a.sameExtents(b))
+    return true;
+  return a.blocks == b.blocks && size != kDynamic && shardsOf(a, size, n) == shardsOf(b, size, n);
+}
+
 } // namespace shardc

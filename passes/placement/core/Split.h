@@ -56,6 +56,10 @@ std::optional<FactorSplit> projectToFactor(const ShardingRule &rule, const DimFa
 std::optional<Split> liftToDim(const ShardingRule &rule, const DimFactors &dim,
                                const FactorSplit &split, SizesPool &pool);
 
+/// Whether two splits of a range of `size` elements over n coordinates give each of them the same
+/// elements, in whatever words. Of a range of unknown size, only those that say the same.
+bool sameShards(const Split &a, const Split &b, int64_t size, int64_t n);
+
 /// The coarsest of two splits of a range of `n` elements (kDynamic: unknown); nothing where they
 /// exclude each other. Fixed splits stay as they are.
 std::optional<Split> mergeSplits(const Split &a, const Split &b, int64_t n);

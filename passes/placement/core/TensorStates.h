@@ -12,6 +12,12 @@ namespace shardc {
 /// extents coarser) is left out; all else comes back from `stateOf` as it was.
 AxisSharding shardingOf(const AxisState &state);
 Sharding shardingOf(const Mesh &mesh, std::span<const AxisState> states);
+/// What a tensor is to become that belongs to one of layout `layout`, as a gradient does: sharded
+/// as it is. Where it is not, nothing is asked.
+Sharding wishFor(const Layout &layout);
+/// The layout as something that is given. Nothing where a sharding cannot say it (extents inside of
+/// uneven pieces).
+std::optional<Sharding> exactlyAs(const Layout &layout, std::span<const int64_t> shape);
 std::vector<AxisState> statesOf(const Sharding &sharding, SizesPool &sizes);
 
 /// The entry of one axis as it is written, e.g. `S(0) given`.

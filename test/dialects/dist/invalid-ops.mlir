@@ -19,9 +19,9 @@ func.func @f(%x: tensor<8xf32>) {
 // -----
 #mesh = #dist.mesh<["tp" = 4]>
 #R = #dist.layout<#mesh, [R]>
-func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{needs a layout on both sides, got 'tensor<8xf32>' and}}
-  %0 = dist.redistribute %x : tensor<8xf32> to tensor<8xf32, #R>
+func.func @f(%x: tensor<8xf32, "other">) {
+  // expected-error@+1 {{is for layouts, not for other encodings, got 'tensor<8xf32, "other">' and}}
+  %0 = dist.redistribute %x : tensor<8xf32, "other"> to tensor<8xf32, #R>
   return
 }
 

@@ -131,8 +131,7 @@ private:
 };
 } // namespace
 
-static void check(const Model &model, const PlacedGraph &placed) {
-  const PropagationGraph &g = model.graph;
+static void check(const PropagationGraph &g, const PlacedGraph &placed) {
   for (OpId op = 0; op < g.ops.size(); ++op) {
     if (g.ops[op].isConstraint) { // the identity, whatever the layout
       EXPECT_EQ(placed.operandLayout(g, op, 0), placed.tensorLayout(g.results(op)[0]));
@@ -202,11 +201,80 @@ TEST(RandomProgram, EveryOpSatisfiesItsRule) {
         continue;
       }
       redistributions += static_cast<int>(placed.redistributions.size());
-      check(model, placed);
+      check(model.graph, placed);
       checkThroughText(model, placed);
       if (testing::Test::HasFailure())
         FAIL() << "seed " << seed << " on " << mesh.str();
     }
   EXPECT_GT(redistributions, 3000);
   EXPECT_LT(refused, 600); // of 3000
+}
+
+/// The program from op `begin` on. What was made before, and used from there on, has the layout
+/// that it was placed in; some results are redistributed to what they were, as the program may say.
+static PropagationGraph restOf(const PropagationGraph &g, const PlacedGraph &placed, OpId begin,
+                               std::mt19937 &random) {
+  PropagationGraph rest(g.mesh);
+  std::map<TensorId, TensorId> renamed;
+  auto tensorOf = [&](TensorId t) {
+    auto [known, isNew] = renamed.try_emplace(t, kNone);
+    if (isNew)
+      known->second =
+          rest.addPlacedInput(g.shape(t), g.tensors[t].elementSize, placed.tensorLayout(t));
+    return known->second;
+  };
+  for (OpId op = begin; op < g.ops.size(); ++op) {
+    std::vector<TensorId> operands;
+    for (TensorId t : g.operands(op))
+      operands.push_back(tensorOf(t));
+    if (g.ops[op].isConstraint) {
+      const Layout &layout = placed.tensorLayout(g.results(op)[0]);
+      renamed[g.results(op)[0]] =
+          rest.addRedistribution(operands[0], random() % 4 ? std::optional(layout) : std::nullopt);
+      continue;
+    }
+    std::vector<Shape> shapes;
+    std::vector<int64_t> sizes;
+    for (TensorId t : g.results(op)) {
+      shapes.push_back(g.shape(t));
+      sizes.push_back(g.tensors[t].elementSize);
+    }
+    TensorId first = rest.addOp(g.rule(op), operands, shapes, sizes);
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      TensorId was = g.results(op)[i], is = first + static_cast<TensorId>(i);
+      renamed[was] = is;
+      if (random() % 3 == 0)
+        rest.wish(is, wishFor(placed.tensorLayout(was)));
+      if (random() % 3 == 0)
+        rest.addRedistribution(is, placed.tensorLayout(was));
+    }
+  }
+  return rest;
+}
+
+TEST(RandomProgram, TheRestIsPlacedAroundWhatIsPlaced) {
+  int partials = 0, redistributions = 0;
+  for (const Mesh &mesh :
+       {Mesh({{"a", 4}}), Mesh({{"a", 2}, {"b", 2}}), Mesh({{"a", 3}, {"b", 2}})})
+    for (unsigned seed = 0; seed < 1000; ++seed) {
+      Model model = RandomModel(mesh, seed).build();
+      PlacedGraph placed = placeGraph(model.graph);
+      if (!placed.errors.empty())
+        continue; // said by the test above
+      std::mt19937 random(seed);
+      PropagationGraph rest =
+          restOf(model.graph, placed, static_cast<OpId>(random() % model.graph.ops.size()), random);
+      PlacedGraph again = placeGraph(rest);
+      ASSERT_TRUE(again.errors.empty()) << again.errors[0].text << " seed " << seed;
+      check(rest, again);
+      for (auto &[tensor, layout] : rest.finalLayouts) {
+        EXPECT_EQ(again.tensorLayout(tensor), layout);
+        partials += layout.hasPartial();
+      }
+      redistributions += static_cast<int>(again.redistributions.size());
+      if (testing::Test::HasFailure())
+        FAIL() << "seed " << seed << " on " << mesh.str();
+    }
+  EXPECT_GT(partials, 1000);
+  EXPECT_GT(redistributions, 3000);
 }
