@@ -138,16 +138,17 @@ ShardingRule ScatterAddOp::getShardingRule() {
   ArrayRef<int64_t> self = shapeOf(getSelf()), index = shapeOf(getIndex()), src = shapeOf(getSrc());
   for (auto [i, size] : llvm::enumerate(index)) {
     int64_t dim = static_cast<int64_t>(i);
-    if (ShapedType::isDynamic(size) || src[i] != size)
-      continue; // the pieces of the two do not line up
+    bool isScattered = dim == static_cast<int64_t>(getDim());
+    if (isScattered)
+      scatterInto(builder, *this, dim);
+    // Elsewhere the pieces of index, src and self do not line up.
+    if (ShapedType::isDynamic(size) || src[i] != size || (!isScattered && self[i] != size))
+      continue;
     DimFactors factors;
-    if (dim == static_cast<int64_t>(getDim())) {
+    if (isScattered) {
       if (size != 1)
         factors.push_back(builder.factor(size, FactorKind::Reducing));
-      scatterInto(builder, *this, dim);
     } else {
-      if (self[i] != size)
-        continue;
       if (size != 1)
         factors.push_back(builder.factor(size));
       builder.operandDim(0, dim, factors).resultDim(0, dim, factors);

@@ -38,7 +38,7 @@ def scatter_add(p):
         factors[name].plain = True  # chunks: one piece on each rank
     at = list(dims)
     at[d] = [] if shape[d] == 1 else ["at"]
-    factors.update({"at": Factor(shape[d], "reduce")} if at[d] else {})
+    factors.update({"at": Factor(shape[d], "whole" if symbol_of(shape[d]) else "reduce")} if at[d] else {})
     return Spec("scatter_add", [(x, dims), (i, at), (src, at)], [(x.shape, x.dtype, dims)], factors, f"dim = {d} : i64",
                 linear=[{0, 2}], additive=[0])
 
