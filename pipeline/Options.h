@@ -114,16 +114,17 @@ struct CollectiveOptions : SearchOptions {
                      "in f16")};
   Option<bool> bestEffort{
       *this, "best-effort",
-      llvm::cl::desc("keep the program's order where no order meets the memory limit, instead of "
-                     "failing; a pipeline that goes on until memory is planned does so in any "
-                     "case, and refuses there what does not fit")};
+      llvm::cl::desc("keep the program's order, instead of failing, where no order is found that "
+                     "meets the memory limit; shardc compile always does so, and checks the "
+                     "limit once memory is planned")};
 };
 
 /// scheduled -> specialized.
 struct SpecializationOptions : virtual OptionGroup {
   Option<bool> bindSizes{
       *this, "bind-sizes",
-      llvm::cl::desc("make dynamic sizes constants, of what they are taken to be: for estimates")};
+      llvm::cl::desc(
+          "replace dynamic sizes by constants, the values that --size gives them, for estimates")};
 };
 
 /// specialized -> planned.

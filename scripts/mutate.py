@@ -75,7 +75,7 @@ def draw(count, seed, only):
     """Mutations in the order in which they are tried: one of each group in turn."""
     files = subprocess.run(["git", "ls-files", "*.cpp"], cwd=ROOT, text=True, capture_output=True, check=True).stdout.split()
     files = [f for f in files if not f.startswith("test/")]
-    generator, taken, queues = random.Random(seed), set(), []
+    generator, taken, queues, drawn = random.Random(seed), set(), [], set()
     for patterns in GROUPS.values():
         # fnmatch's * also matches slashes: compare the number of folders.
         mine = [f for f in files if f not in taken and any(fnmatch.fnmatch(f, p) and f.count("/") == p.count("/") for p in patterns)]
@@ -85,8 +85,9 @@ def draw(count, seed, only):
         queues.append(queue)
     while any(queues):
         for queue in queues:
-            if queue:
-                yield queue.pop()
+            if queue and (mutation := queue.pop()) and str(mutation) not in drawn:  # two operators may make one text
+                drawn.add(str(mutation))
+                yield mutation
 
 
 def run(command, log, seconds=None):

@@ -36,7 +36,6 @@ ModelDiagnostics::~ModelDiagnostics() { context->getDiagEngine().eraseHandler(ha
 LogicalResult ModelDiagnostics::handle(Diagnostic &diagnostic) {
   switch (diagnostic.getSeverity()) {
   case DiagnosticSeverity::Error:
-    ++errors;
     llvm::WithColor::error() << diagnostic.str() << "\n";
     break;
   case DiagnosticSeverity::Warning:

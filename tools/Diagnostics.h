@@ -23,7 +23,6 @@ public:
     std::string message, module, location;
   };
   const std::vector<Remark> &remarks() const { return kept; }
-  unsigned errorCount() const { return errors; }
 
 private:
   mlir::LogicalResult handle(mlir::Diagnostic &diagnostic);
@@ -32,7 +31,6 @@ private:
   bool printRemarks;
   mlir::DiagnosticEngine::HandlerID handler;
   std::vector<Remark> kept;
-  unsigned errors = 0;
 };
 
 } // namespace shardc

@@ -2,8 +2,10 @@
 //
 // Verifies the attributes of FunctionAttributes.h.
 
+#include "dialects/exec/EntryArguments.h"
 #include "dialects/exec/Exec.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -72,6 +74,20 @@ constexpr Known known[] = {
     {kUsesBlasAttr, isModule, "module", isOneOf<UnitAttr>, "unit"},
 };
 
+/// What every pass over entries relies on. (Once it is code, LLVM's dialect has its own rules.)
+LogicalResult verifyEntry(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function)
+    return success();
+  if (op->hasAttr(kKernelAttr))
+    return op->emitOpError("is both an entry and a kernel");
+  if (function.isExternal())
+    return op->emitOpError("is an entry without a body");
+  if (!function.getBody().hasOneBlock())
+    return op->emitOpError("is an entry with several blocks, but entries are straight-line code");
+  return success();
+}
+
 LogicalResult verifyExtents(Operation *op, unsigned argument, Type type, Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   auto shaped = dyn_cast<ShapedType>(type);
@@ -85,6 +101,18 @@ LogicalResult verifyExtents(Operation *op, unsigned argument, Type type, Attribu
 
 } // namespace
 
+LogicalResult exec::verifyEntryArguments(FunctionOpInterface entry) {
+  LogicalResult result = success();
+  for (auto [number, type] : llvm::enumerate(entry.getArgumentTypes()))
+    if (!isa<MemRefType>(type))
+      result = entry.emitOpError("is an entry, but argument ")
+               << number << " is no memory: " << type;
+    else if (!entry.getArgAttr(number, kArgumentAttr))
+      result = entry.emitOpError("is an entry, but does not say with '")
+               << kArgumentAttr << "' what argument " << number << " is";
+  return result;
+}
+
 LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   for (const Known &entry : known) {
     if (attribute.getName() != entry.name)
@@ -94,9 +122,7 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     if (!entry.isValid(op, attribute.getValue()))
       return op->emitOpError("'") << entry.name << "' must be a " << entry.what << ", got "
                                   << attribute.getValue();
-    if (entry.name == kEntryAttr && op->hasAttr(kKernelAttr))
-      return op->emitOpError("is both an entry and a kernel");
-    return success();
+    return entry.name == kEntryAttr ? verifyEntry(op) : success();
   }
   InFlightDiagnostic error = op->emitOpError("unknown attribute ")
                              << attribute.getName() << "; known are ";

@@ -11,7 +11,7 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::shardc";
   let description = [{
     How the dims of an op's operands and results are made of factors, and so how the op may be sharded
-    (dialects/interfaces/ShardingRule.h). `operands[i]` and `results[i]` of the rule are the i-th operand
+    (dialects/sharding/ShardingRule.h). `operands[i]` and `results[i]` of the rule are the i-th operand
     and result of the op; an operand that is no tensor (an index) has no dims. The rule is the same for
     global and for placed types: encodings are ignored.
   }];

@@ -215,7 +215,7 @@ private:
   void apply(const Rule &rule) {
     for (const AxisPlacement &p : rule.placements)
       if (!mesh.axisIndex(p.axis))
-        error(rule, "mesh has no axis '" + Twine(p.axis) + "'; it has " + axisNames());
+        error(rule, "the mesh has no axis '" + Twine(p.axis) + "'; it has " + axisNames());
     if (rule.section == Section::Module)
       return applyToModules(rule);
     const auto &[tensors, target] =

@@ -137,6 +137,11 @@ TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAtt
   if (result.names.empty())
     result.names.push_back(fallback);
   RankedTensorType type = dist::getDeliveredType(local);
+  if (!type) {
+    error(function) << "'" << result.names.front() << "' is " << local
+                    << ", but a program is described before its tensors get memory";
+    return result;
+  }
   if (auto global = dyn_cast_or_null<TypeAttr>(get(dist::kGlobalTypeAttr)))
     type = cast<RankedTensorType>(global.getValue());
   result.type = exec::runtimeType(type.getElementType());

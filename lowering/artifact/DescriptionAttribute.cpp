@@ -220,13 +220,13 @@ DictionaryAttr toAttribute(MLIRContext *context, const ProgramDescription &progr
 FailureOr<ProgramDescription> readDescription(ModuleOp module) {
   auto attributes = module->getAttrOfType<DictionaryAttr>(exec::kProgramAttr);
   if (!attributes)
-    return module.emitError("has no '") << exec::kProgramAttr
-                                        << "': run exec-describe-program before "
-                                           "buffers are assigned";
+    return module.emitError("the module has no '") << exec::kProgramAttr
+                                                   << "': run exec-describe-program before "
+                                                      "buffers are assigned";
   Reader reader;
   ProgramDescription program = reader.read(attributes);
   if (!reader.ok)
-    return module.emitError("has an '")
+    return module.emitError("the module has an '")
            << exec::kProgramAttr << "' that is not what exec-describe-program writes";
   return program;
 }

@@ -15,24 +15,47 @@ def CpuTileKernels : Pass<"cpu-tile-kernels", "::mlir::func::FuncOp"> {
     temporary has a small buffer. A row of softmax or layer norm is thus computed by a few short loops over
     data that stays in the L1 cache.
 
+    The kernel of this example divides each row by its sum.
+
+    Before:
     ```mlir
-    // Before
+    #id = affine_map<(d0, d1) -> (d0, d1)>
+    #row = affine_map<(d0, d1) -> (d0)>
     func.func @k(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.kernel} {
       %0 = bufferization.to_tensor %x restrict : memref<8x64xf32> to tensor<8x64xf32>
-      %1 = linalg.generic ... sum over d1 ... -> tensor<8xf32>
-      %2 = linalg.generic ... ins(%0, %1) ... -> tensor<8x64xf32>
-      bufferization.materialize_in_destination %2 in restrict writable %y
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<8xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+      %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%0 : tensor<8x64xf32>) outs(%z : tensor<8xf32>) {
+      ^bb0(%a: f32, %s: f32):
+        %1 = arith.addf %s, %a : f32
+        linalg.yield %1 : f32
+      } -> tensor<8xf32>
+      %t = tensor.empty() : tensor<8x64xf32>
+      %2 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%0, %sum : tensor<8x64xf32>, tensor<8xf32>) outs(%t : tensor<8x64xf32>) {
+      ^bb0(%a: f32, %s: f32, %out: f32):
+        %1 = arith.divf %a, %s : f32
+        linalg.yield %1 : f32
+      } -> tensor<8x64xf32>
+      bufferization.materialize_in_destination %2 in restrict writable %y : (tensor<8x64xf32>, memref<8x64xf32>) -> ()
       return
     }
-    // After
+    ```
+    After, in part:
+    ```mlir
     func.func @k(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.kernel} {
-      exec.parallel %i to %c8 grain 256 {
+      %c8 = arith.constant 8 : index
+      exec.parallel %i to %c8 grain ... {
         %sum = memref.alloc() : memref<1xf32>
-        linalg.generic ... ins(%row_of_x) outs(%sum)
-        linalg.generic ... ins(%row_of_x, %sum) outs(%row_of_y)
-      }
-      return
-    }
+        linalg.fill ... outs(%sum : memref<1xf32>)
+        %x_row = memref.subview %x[%i, 0] [1, 64] [1, 1] : ...
+        linalg.generic ... ins(%x_row : ...) outs(%sum : memref<1xf32>) {
+        ...
+        %x_again = memref.subview %x[%i, 0] [1, 64] [1, 1] : ...
+        %y_row = memref.subview %y[%i, 0] [1, 64] [1, 1] : ...
+        linalg.generic ... ins(%x_again, %sum : ...) outs(%y_row : ...) {
     ```
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
@@ -113,9 +136,33 @@ def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
     stays exactly as IEEE 754 defines it. `exp`, `tanh`, `erf`, `log` and similar functions become polynomials on f32; on other
     types they stay calls of the C library.
 
+    In this example, the exponential becomes a polynomial of a small number, times a power of two.
+
+    Before:
     ```mlir
-    %y = math.exp %x : f32   // before
-    ...                      // after: range reduction and a polynomial of degree 5
+    func.func @sum_of_exp(%x: memref<64xf32>, %y: memref<f32>) attributes {exec.kernel} {
+      linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+          ins(%x : memref<64xf32>) outs(%y : memref<f32>) {
+      ^bb0(%a: f32, %sum: f32):
+        %e = math.exp %a : f32
+        %s = arith.addf %sum, %e : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+    ```
+    After, in part:
+    ```mlir
+    ^bb0(%a: f32, %sum: f32):
+      ...
+      %p = math.fma %q, %small, %coefficient : f32
+      ...
+      %polynomial = arith.addf ... : f32
+      ...
+      %power = arith.bitcast ... : i32 to f32
+      %e = arith.mulf %polynomial, %power : f32
+      %s = arith.addf %sum, %e fastmath<reassoc,nsz,contract> : f32
+      linalg.yield %s : f32
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -131,12 +178,28 @@ def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
     `exec.parallel_call` becomes a call of the runtime's service of that name through the frame, with a function that
     unpacks the arguments; an `exec.fail_if` becomes a call of the service `fail`.
 
+    Before:
     ```mlir
-    exec.fail_if %bad, "index out of range"                                      // before
-      llvm.cond_br %bad, ^fail, ^go                                              // after
-    ^fail:
-      llvm.call %service(%runtime, %location, %message) : ... -> i32
-      llvm.br ^go
+    func.func @k(%frame: !llvm.ptr, %location: !llvm.ptr, %bad: i1) attributes {exec.kernel} {
+      exec.fail_if %bad, "index out of range"
+      return
+    }
+    ```
+    After, in part:
+    ```mlir
+    llvm.mlir.global internal constant ...("index out of range...
+    llvm.func @k(%frame: !llvm.ptr, %location: !llvm.ptr, %bad: i1) attributes {exec.kernel} {
+      llvm.cond_br %bad, ^bb1, ^bb2
+    ^bb1: ...
+      %message = llvm.mlir.addressof ... : !llvm.ptr
+      ...
+      %runtime = llvm.load ... : !llvm.ptr -> !llvm.ptr
+      ...
+      %fail = llvm.load ... : !llvm.ptr -> !llvm.ptr
+      %status = llvm.call %fail(%runtime, %location, %message) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+      llvm.br ^bb2
+    ^bb2: ...
+      llvm.return
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
@@ -154,27 +217,34 @@ def CpuOutlineParallel : Pass<"cpu-outline-parallel", "::mlir::ModuleOp"> {
     once for the range: on the stack up to `max-stack-bytes` for each function, else as scratch memory that the
     runtime keeps for each thread.
 
+    Before:
     ```mlir
-    // Before
-    func.func @k(%x: memref<?x64xf32>) attributes {exec.kernel} {
+    func.func @k(%x: memref<?x64xf32>) attributes {exec.kernel, exec.writes = array<i64: 0>} {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?x64xf32>
       exec.parallel %i to %n grain 16 {
-        %t = memref.alloc() : memref<64xf32>
-        ...
+        %t = memref.alloc() : memref<1x64xf32>
+        %row = memref.subview %x[%i, 0] [1, 64] [1, 1] : memref<?x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+        linalg.exp ins(%row : memref<1x64xf32, strided<[64, 1], offset: ?>>) outs(%t : memref<1x64xf32>)
+        linalg.add ins(%t, %t : memref<1x64xf32>, memref<1x64xf32>) outs(%row : memref<1x64xf32, strided<[64, 1], offset: ?>>)
       }
       return
     }
-    // After
+    ```
+    After, in part:
+    ```mlir
     func.func @k(%frame: !llvm.ptr, %location: !llvm.ptr, %x: memref<f32> {llvm.noalias}, %x_size: index)
-        attributes {exec.kernel} {
-      exec.parallel_call @k_body(%x, %x_size) to %n grain 16 : memref<f32>, index
+      ...
+      %base, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata ...
+      exec.parallel_call @k_body(%base, %sizes#0) to %n grain 16 : memref<f32>, index
       return
-    }
-    func.func private @k_body(%x: memref<f32> {llvm.noalias}, %x_size: index, %begin: index, %end: index) {
-      %0 = memref.reinterpret_cast %x to offset: [0], sizes: [%x_size, 64], strides: [64, 1] ...
-      %t = memref.alloca() : memref<64xf32>
-      scf.for %i = %begin to %end step %c1 { ... }
-      return
-    }
+    func.func private @k_body(%x_body: memref<f32> {llvm.noalias}, %size_body: index, %begin: index, %end: index) {
+      %rows = memref.reinterpret_cast %x_body to offset: [0], sizes: [%size_body, 64], strides: [64, 1] : ...
+      %t = memref.alloca() {alignment = 64 : i64} : memref<1x64xf32>
+      scf.for %i = %begin to %end step %c1 {
+        %row = memref.subview %rows[%i, 0] [1, 64] [1, 1] : ...
+        linalg.exp ins(%row : ...) outs(%t : memref<1x64xf32>)
+        linalg.add ins(%t, %t : ...) outs(%row : ...)
     ```
   }];
   let options = [Option<"maxStackBytes", "max-stack-bytes", "int64_t", "131072",

@@ -83,7 +83,7 @@ struct Math {
     }
   }
 
-  /// AxisSplit::extent (dialects/interfaces/DimSplit.h) for a coordinate known at run time.
+  /// AxisSplit::extent (dialects/sharding/DimSplit.h) for a coordinate known at run time.
   Value extent(Value n, Value coordinate, const AxisSplit &split) const {
     Value blocks = number(split.blocks);
     Value block = LLVM::SDivOp::create(b, loc, n, blocks);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/exec/EntryArguments.h"
 #include "dialects/exec/Exec.h"
 #include "lowering/host/Emission.h"
 #include "lowering/host/Passes.h"
@@ -110,6 +111,8 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
     bool hasLaunches = false;
     for (auto function : module.getOps<func::FuncOp>())
       if (isHostFunction(function)) {
+        if (failed(exec::verifyEntryArguments(function)))
+          return signalPassFailure();
         replaceArguments(function);
         RewritePatternSet expansions(context);
         arith::populateCeilFloorDivExpandOpsPatterns(expansions);

@@ -48,7 +48,10 @@ Expected<target::ObjectCode> emitObject(Module &module, const target::Processor 
   std::string message;
   raw_string_ostream messageStream(message);
   if (verifyModule(module, &messageStream))
-    return createStringError(inconvertibleErrorCode(), "invalid LLVM IR generated: " + message);
+    return createStringError(
+        inconvertibleErrorCode(),
+        "shardc made LLVM IR that is invalid, which is a mistake of its own, please report it: " +
+            message);
 
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;

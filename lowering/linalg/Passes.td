@@ -13,12 +13,25 @@ def FormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
     attention, collectives, and views of memory stay in the calling function. All ops without a lowering are
     reported before anything is changed.
 
+    Before:
     ```mlir
-    // Before
-    %1 = aten.add %x, %y : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
-    %2 = aten.relu %1 : (tensor<8x64xf32>) -> tensor<8x64xf32>
-    // After
-    %2 = call @add_relu_kernel(%x, %y) {exec.name = "add+relu"} : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+    func.func @f(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
+      %0 = aten.add %x, %y : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+      %1 = aten.relu %0 : (tensor<8x64xf32>) -> tensor<8x64xf32>
+      return %1 : tensor<8x64xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
+      %0 = call @add_relu_kernel(%x, %y) {exec.name = "add+relu"} : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+      return %0 : tensor<8x64xf32>
+    }
+    func.func private @add_relu_kernel(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {exec.kernel} {
+      %0 = aten.add %x, %y : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+      %1 = aten.relu %0 : (tensor<8x64xf32>) -> tensor<8x64xf32>
+      return %1 : tensor<8x64xf32>
+    }
     ```
   }];
   let options = [Option<"maxOps", "max-ops", "unsigned", "48", "Largest number of ops in one kernel">];
@@ -32,13 +45,21 @@ def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::Func
     `group_norm` becomes a layer norm of [batch, groups, channels of a group, positions], times the weight and plus the bias of
     each channel. Operands of `cat` and `stack` are cast to the element type of the result.
 
+    Before:
     ```mlir
-    // Before
-    %1 = aten.group_norm %x groups 2 : (tensor<3x6x5xf32>) -> tensor<3x6x5xf32>
-    // After
-    %0 = aten.view %x [3, 2, 3, 5] : (tensor<3x6x5xf32>) -> tensor<3x2x3x5xf32>
-    %1 = aten.layer_norm %0 [3, 5] : (tensor<3x2x3x5xf32>) -> tensor<3x2x3x5xf32>
-    %2 = aten.view %1 [3, 6, 5] : (tensor<3x2x3x5xf32>) -> tensor<3x6x5xf32>
+    func.func @f(%x: tensor<3x6x5xf32>) -> tensor<3x6x5xf32> {
+      %y = aten.group_norm %x groups 2 : (tensor<3x6x5xf32>) -> tensor<3x6x5xf32>
+      return %y : tensor<3x6x5xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<3x6x5xf32>) -> tensor<3x6x5xf32> {
+      %0 = aten.view %x [3, 2, 3, 5] : (tensor<3x6x5xf32>) -> tensor<3x2x3x5xf32>
+      %1 = aten.layer_norm %0 [3, 5] : (tensor<3x2x3x5xf32>) -> tensor<3x2x3x5xf32>
+      %y = aten.view %1 [3, 6, 5] : (tensor<3x2x3x5xf32>) -> tensor<3x6x5xf32>
+      return %y : tensor<3x6x5xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
@@ -53,17 +74,33 @@ def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {
     Tensors get the element types they have in memory: bool is i8. Ops on 16-bit floats compute in f32 and round at the end
     of each op, as PyTorch does on CPUs. Constants of one value become part of the ops that use them.
 
+    Before:
     ```mlir
-    // Before
-    %1 = aten.relu %0 : (tensor<8x64xf32>) -> tensor<8x64xf32>
-    // After
-    %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-        ins(%0 : tensor<8x64xf32>) outs(%e : tensor<8x64xf32>) {
-    ^bb0(%x: f32, %out: f32):
-      %2 = arith.maximumf %x, %zero : f32
-      linalg.yield %2 : f32
-    } -> tensor<8x64xf32>
+    func.func @k(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.kernel} {
+      %0 = bufferization.to_tensor %x restrict : memref<8x64xf32> to tensor<8x64xf32>
+      %1 = aten.relu %0 : (tensor<8x64xf32>) -> tensor<8x64xf32>
+      bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<8x64xf32>, memref<8x64xf32>) -> ()
+      return
+    }
     ```
+    After:
+    ```mlir
+    #id = affine_map<(d0, d1) -> (d0, d1)>
+    func.func @k(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.kernel} {
+      %0 = bufferization.to_tensor %x restrict : memref<8x64xf32> to tensor<8x64xf32>
+      %e = tensor.empty() : tensor<8x64xf32>
+      %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%0 : tensor<8x64xf32>) outs(%e : tensor<8x64xf32>) {
+      ^bb0(%a: f32, %out: f32):
+        %zero = arith.constant 0.0 : f32
+        %r = arith.maximumf %a, %zero : f32
+        linalg.yield %r : f32
+      } -> tensor<8x64xf32>
+      bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<8x64xf32>, memref<8x64xf32>) -> ()
+      return
+    }
+    ```
+
     All ops that cannot be converted are reported.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
@@ -78,11 +115,41 @@ def FuseKernelOps : Pass<"linalg-fuse-kernel-ops", "::mlir::func::FuncOp"> {
     An op is merged only where it has one user, so that nothing is computed twice. An op whose value several ops use, or which
     is a result of the kernel, stays separate; its tile is kept in memory while its users run.
 
+    Before:
     ```mlir
-    // Before: two loops                       // After: one
-    %1 = linalg.generic ... add %a, %b          %2 = linalg.generic ... ins(%a, %b) {
-    %2 = linalg.generic ... tanh %1               add, tanh
-                                                }
+    #id = affine_map<(d0) -> (d0)>
+    func.func @k(%x: memref<8xf32>, %y: memref<8xf32>) attributes {exec.kernel} {
+      %0 = bufferization.to_tensor %x restrict : memref<8xf32> to tensor<8xf32>
+      %e = tensor.empty() : tensor<8xf32>
+      %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%0 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%a: f32, %out: f32):
+        %s = arith.addf %a, %a : f32
+        linalg.yield %s : f32
+      } -> tensor<8xf32>
+      %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%1 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%a: f32, %out: f32):
+        %t = math.tanh %a : f32
+        linalg.yield %t : f32
+      } -> tensor<8xf32>
+      bufferization.materialize_in_destination %2 in restrict writable %y : (tensor<8xf32>, memref<8xf32>) -> ()
+      return
+    }
+    ```
+    After:
+    ```mlir
+    #id = affine_map<(d0) -> (d0)>
+    func.func @k(%x: memref<8xf32>, %y: memref<8xf32>) attributes {exec.kernel} {
+      %0 = bufferization.to_tensor %x restrict : memref<8xf32> to tensor<8xf32>
+      %e = tensor.empty() : tensor<8xf32>
+      %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%0 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%a: f32, %out: f32):
+        %s = arith.addf %a, %a : f32
+        %t = math.tanh %s : f32
+        linalg.yield %t : f32
+      } -> tensor<8xf32>
+      bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<8xf32>, memref<8xf32>) -> ()
+      return
+    }
     ```
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",

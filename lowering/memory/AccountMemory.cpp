@@ -6,6 +6,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/exec/EntryArguments.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "passes/specialize/AssumedSizes.h"
 
@@ -42,9 +43,13 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
         return signalPassFailure();
       }
     }
-    for (auto entry : getOperation().getOps<func::FuncOp>())
-      if (entry->hasAttr(exec::kEntryAttr))
-        hasSizes(entry) && account(entry) ? ++accounted : ++symbolic;
+    for (auto entry : getOperation().getOps<func::FuncOp>()) {
+      if (!entry->hasAttr(exec::kEntryAttr))
+        continue;
+      if (failed(exec::verifyEntryArguments(entry)))
+        return signalPassFailure();
+      hasSizes(entry) && account(entry) ? ++accounted : ++symbolic;
+    }
   }
 
   bool hasSizes(func::FuncOp entry) {

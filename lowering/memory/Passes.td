@@ -14,19 +14,33 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
     caller's buffers, and operands of a concatenation in their part of its result, unless their place is fixed already.
     Kernels take their arguments' strides from the memory they are launched on.
 
+    Before:
     ```mlir
-    // Before
     func.func @f(%x: tensor<8x64xf32>, %w: tensor<32x64xf32>) -> tensor<8x32xf32> {
       %0 = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
       %1 = call @relu(%0) : (tensor<8x32xf32>) -> tensor<8x32xf32>
       return %1 : tensor<8x32xf32>
     }
-    // After
-    func.func @f(%x: memref<8x64xf32>, %w: memref<32x64xf32>, %out: memref<8x32xf32>) attributes {exec.entry} {
+    func.func private @relu(%x: tensor<8x32xf32>) -> tensor<8x32xf32> attributes {exec.kernel} {
+      %0 = aten.relu %x : (tensor<8x32xf32>) -> tensor<8x32xf32>
+      return %0 : tensor<8x32xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: memref<8x64xf32> {exec.argument = #exec.argument<input>}, %w: memref<32x64xf32> {exec.argument = #exec.argument<input>},
+                 %out: memref<8x32xf32> {exec.argument = #exec.argument<output>}) attributes {exec.entry} {
       %0 = exec.alloc : memref<8x32xf32>
-      %1 = memref.reinterpret_cast %w ... : memref<32x64xf32> to memref<64x32xf32, strided<[1, 64], offset: 0>>
-      exec.gemm %x * %1 -> %0 : ...
-      exec.launch @relu(%0, %out) : memref<8x32xf32>, memref<8x32xf32>
+      %1 = memref.reinterpret_cast %w to offset: [0], sizes: [64, 32], strides: [1, 64]
+          : memref<32x64xf32> to memref<64x32xf32, strided<[1, 64]>>
+      exec.gemm %x * %1 -> %0 name "linear" : memref<8x64xf32> * memref<64x32xf32, strided<[1, 64]>> -> memref<8x32xf32>
+      exec.launch @relu(%0, %out) name "relu" : memref<8x32xf32>, memref<8x32xf32>
+      return
+    }
+    func.func private @relu(%x: memref<8x32xf32>, %y: memref<8x32xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+      %0 = bufferization.to_tensor %x restrict : memref<8x32xf32> to tensor<8x32xf32>
+      %1 = aten.relu %0 : (tensor<8x32xf32>) -> tensor<8x32xf32>
+      bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<8x32xf32>, memref<8x32xf32>) -> ()
       return
     }
     ```
@@ -44,11 +58,33 @@ def MergeKernels : Pass<"exec-merge-kernels", "::mlir::ModuleOp"> {
     Two kernels are equal if they differ in nothing but names and locations. The layers of a model then share their kernels, which are
     compiled once.
 
+    Before:
     ```mlir
-    exec.launch @add_layer_norm(...)      // before
-    exec.launch @add_layer_norm_1(...)
-    exec.launch @add_layer_norm(...)      // after
-    exec.launch @add_layer_norm(...)
+    func.func @f(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>) attributes {exec.entry} {
+      exec.launch @double(%x, %y) name "first" : memref<4xf32>, memref<4xf32>
+      exec.launch @double_1(%y, %z) name "second" : memref<4xf32>, memref<4xf32>
+      return
+    }
+    func.func private @double(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+      linalg.add ins(%x, %x : memref<4xf32>, memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
+    func.func private @double_1(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+      linalg.add ins(%x, %x : memref<4xf32>, memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>) attributes {exec.entry} {
+      exec.launch @double(%x, %y) name "first" : memref<4xf32>, memref<4xf32>
+      exec.launch @double(%y, %z) name "second" : memref<4xf32>, memref<4xf32>
+      return
+    }
+    func.func private @double(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+      linalg.add ins(%x, %x : memref<4xf32>, memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
     ```
   }];
   let statistics = [Statistic<"kernels", "kernels", "Kernels before">,
@@ -68,16 +104,45 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     A bucket stays a group if it has mixed element types or sizes that are known only at the run, if it is an all-to-all or a
     permute, or if the entry returns one of its futures.
 
+    In this example, kernels write parts of one bucket and read parts of the other; nothing is copied.
+
+    Before:
     ```mlir
-    // Before
-    exec.launch @relu(%x, %0)
-    exec.launch @relu(%y, %1)
-    exec.collective all_reduce sum over #tp(%0, %1 : memref<4xf32>, memref<5xf32>) -> (...)
-    // After
-    %b = exec.alloc : memref<9xf32>
-    exec.launch @relu(%x, %b[0 : 4])      // as memref.reinterpret_cast
-    exec.launch @relu(%y, %b[4 : 9])
-    exec.collective all_reduce sum over #tp(%b : memref<9xf32>) -> (...)
+    #mesh = #dist.mesh<["tp" = 2]>
+    #tp = #dist.axes<#mesh, ["tp"]>
+    func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<input>}, %y: memref<4xf32> {exec.argument = #exec.argument<input>},
+                 %u: memref<4xf32> {exec.argument = #exec.argument<output>}, %v: memref<4xf32> {exec.argument = #exec.argument<output>})
+        attributes {exec.entry} {
+      %0 = exec.alloc : memref<4xf32>
+      %1 = exec.alloc : memref<4xf32>
+      exec.launch @relu(%x, %0) name "relu" : memref<4xf32>, memref<4xf32>
+      exec.launch @relu(%y, %1) name "relu" : memref<4xf32>, memref<4xf32>
+      %2 = exec.alloc : memref<4xf32>
+      %3 = exec.alloc : memref<4xf32>
+      exec.collective all_reduce sum over #tp (%0, %1 : memref<4xf32>, memref<4xf32>) -> (%2, %3 : memref<4xf32>, memref<4xf32>)
+          {element_types = [f32, f32], extents = [array<i64: 4>, array<i64: 4>], gather_dims = array<i64: -1, -1>,
+           gather_extents = [array<i64>, array<i64>], pairs = array<i64>, scatter_dims = array<i64: -1, -1>,
+           scatter_extents = [array<i64>, array<i64>]}
+      exec.launch @relu(%2, %u) name "relu" : memref<4xf32>, memref<4xf32>
+      exec.launch @relu(%3, %v) name "relu" : memref<4xf32>, memref<4xf32>
+      return
+    }
+    func.func private @relu(memref<4xf32>, memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>}
+    ```
+    After, in part:
+    ```mlir
+    func.func @f(%x: memref<4xf32> ..., %y: memref<4xf32> ..., %u: memref<4xf32> ..., %v: memref<4xf32> ...) ...
+      %to = exec.alloc : memref<8xf32>
+      %from = exec.alloc : memref<8xf32>
+      %0 = memref.reinterpret_cast %from to offset: [0], sizes: [4], strides: [1] : ...
+      exec.launch @relu(%x, %0) ...
+      %1 = memref.reinterpret_cast %from to offset: [4], sizes: [4], strides: [1] : ...
+      exec.launch @relu(%y, %1) ...
+      exec.collective all_reduce sum over #tp(%from : memref<8xf32>) -> (%to : memref<8xf32>) ...
+      %2 = memref.reinterpret_cast %to to offset: [0], sizes: [4], strides: [1] : ...
+      exec.launch @relu(%2, %u) ...
+      %3 = memref.reinterpret_cast %to to offset: [4], sizes: [4], strides: [1] : ...
+      exec.launch @relu(%3, %v) ...
     ```
   }];
   let options = [
@@ -103,9 +168,33 @@ def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
     function evaluates the offsets for given symbols: each buffer lies above those that live at the same time and
     lie below it for representative sizes.
 
+    Before:
     ```mlir
-    %0 = exec.alloc : memref<8x64xf32>            // before
-    %0 = exec.alloc at 4096 : memref<8x64xf32>    // after
+    func.func @f(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.entry} {
+      %0 = exec.alloc : memref<8x64xf32>
+      %1 = exec.alloc : memref<8x64xf32>
+      %2 = exec.alloc : memref<8x64xf32>
+      exec.launch @relu(%x, %0) : memref<8x64xf32>, memref<8x64xf32>
+      exec.launch @relu(%0, %1) : memref<8x64xf32>, memref<8x64xf32>
+      exec.launch @relu(%1, %2) : memref<8x64xf32>, memref<8x64xf32>
+      exec.launch @relu(%2, %y) : memref<8x64xf32>, memref<8x64xf32>
+      return
+    }
+    func.func private @relu(memref<8x64xf32>, memref<8x64xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>}
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes {exec.arena_bytes = 4096 : i64, exec.entry} {
+      %0 = exec.alloc at 0 : memref<8x64xf32>
+      %1 = exec.alloc at 2048 : memref<8x64xf32>
+      %2 = exec.alloc at 0 : memref<8x64xf32>
+      exec.launch @relu(%x, %0) : memref<8x64xf32>, memref<8x64xf32>
+      exec.launch @relu(%0, %1) : memref<8x64xf32>, memref<8x64xf32>
+      exec.launch @relu(%1, %2) : memref<8x64xf32>, memref<8x64xf32>
+      exec.launch @relu(%2, %y) : memref<8x64xf32>, memref<8x64xf32>
+      return
+    }
+    func.func private @relu(memref<8x64xf32>, memref<8x64xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>}
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::shardc::exec::ExecDialect"];
@@ -121,9 +210,20 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
     that fills them. Symbols have the values of `sizes`, others those that the module notes (`dist-assume-sizes`); entries
     whose sizes depend on any other have no account. `exec-check-memory` reads it.
 
+    Before:
     ```mlir
-    func.func @f(...) attributes {exec.arena_bytes = 4096 : i64, exec.entry, exec.memory = {
-      parameters = array<i64: 2048, 64>, caller = 512 : i64, arena = 4096 : i64, peak = [[4096 : i64, "up (model.py:8)"]]}}
+    func.func @f(%x: memref<8x64xf32> {exec.argument = #exec.argument<input>}, %w: memref<64x64xf32> {exec.argument = #exec.argument<parameter>},
+                 %y: memref<8x64xf32> {exec.argument = #exec.argument<output>}) attributes {exec.arena_bytes = 2048 : i64, exec.entry} {
+      %0 = exec.alloc at 0 : memref<8x64xf32> loc(fused<"up">["model.py":8:0])
+      exec.gemm %x * %w -> %0 name "linear" : memref<8x64xf32> * memref<64x64xf32> -> memref<8x64xf32>
+      exec.launch @relu(%0, %y) name "relu" : memref<8x64xf32>, memref<8x64xf32>
+      return
+    }
+    func.func private @relu(memref<8x64xf32>, memref<8x64xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>}
+    ```
+    After, in part:
+    ```mlir
+    func.func @f(...) attributes {exec.arena_bytes = 2048 : i64, exec.entry, exec.memory = {arena = 2048 : i64, caller = 4096 : i64, parameters = array<i64: 16384>, peak = [[2048, "up (model.py:8)"]]...
     ```
   }];
   let options = [
@@ -146,13 +246,15 @@ def VerifyBuffers : Pass<"exec-verify-buffers", "::mlir::ModuleOp"> {
     - a write to an input, a parameter or a constant;
     - a kernel or product that gets an element to write through one operand, and through another one, too.
 
+    Refused:
     ```mlir
     func.func @f(%y: memref<4xf32> {exec.argument = #exec.argument<output>}) attributes {exec.entry} {
       %0 = exec.alloc : memref<4xf32>
+      // expected-error @+1 {{'exec.launch' reads element 0 of a buffer of type memref<4xf32>, which nothing has written}}
       exec.launch @relu(%0, %y) : memref<4xf32>, memref<4xf32>
       return
     }
-    // error: 'exec.launch' reads element 0 of a buffer of type memref<4xf32>, which nothing has written
+    func.func private @relu(memref<4xf32>, memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>}
     ```
   }];
   let statistics = [Statistic<"entries", "entries-checked", "Entries looked at">];
@@ -167,13 +269,25 @@ def VerifySequence : Pass<"exec-verify-sequence", "::mlir::ModuleOp"> {
     the scheduled stage; here it is said again after buffers are assigned and buckets are packed. A difference
     would be ranks that wait for each other.
 
+    Refused:
     ```mlir
-    // 'f' and 'f_1' are the variants of one function.
-    func.func @f(...) attributes {exec.entry} {
-      exec.collective all_reduce sum over #tp ...
-    func.func @f_1(...) attributes {exec.entry} {
-      exec.collective all_reduce max over #tp ...
-    // error: 'f' and 'f_1', which are one function on different ranks, do not agree about collective 0: the reductions differ
+    #mesh = #dist.mesh<["tp" = 2]>
+    #tp = #dist.axes<#mesh, ["tp"]>
+    module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants<[@f, @f_1], [0, 1]>}} {
+      func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.entry} {
+        exec.collective all_reduce sum over #tp (%x : memref<4xf32>) -> (%y : memref<4xf32>)
+            {element_types = [f32], extents = [array<i64: 4>], gather_dims = array<i64: -1>, gather_extents = [array<i64>],
+             pairs = array<i64>, scatter_dims = array<i64: -1>, scatter_extents = [array<i64>]}
+        return
+      }
+      func.func @f_1(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.entry} {
+        // expected-error @+1 {{'f' and 'f_1', which are one function on different ranks, do not agree about collective 0: the reductions differ}}
+        exec.collective all_reduce max over #tp (%x : memref<4xf32>) -> (%y : memref<4xf32>)
+            {element_types = [f32], extents = [array<i64: 4>], gather_dims = array<i64: -1>, gather_extents = [array<i64>],
+             pairs = array<i64>, scatter_dims = array<i64: -1>, scatter_extents = [array<i64>]}
+        return
+      }
+    }
     ```
   }];
   let statistics = [Statistic<"collectives", "collectives-compared", "Collectives of the first variant of each function">];

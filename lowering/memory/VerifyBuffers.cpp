@@ -99,7 +99,14 @@ void BufferVerifier::addArguments() {
                                          " is");
     Contents &state = contents[argument];
     state.complete = state.isConstant = kind && kind.getValue() != exec::ArgumentKind::Output;
-    auto type = cast<MemRefType>(argument.getType());
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type) {
+      violations.add(entry.getLoc(), "the entry '" + entry.getName() +
+                                         "' has an argument that is "
+                                         "no memory: argument " +
+                                         Twine(number));
+      continue;
+    }
     auto extents = entry.getArgAttrOfType<ArrayAttr>(number, exec::kExtentsAttr);
     if (type.hasStaticShape() || extents)
       state.whole = dense(type, [&](unsigned dim) { return estimator.value(extents[dim]); });

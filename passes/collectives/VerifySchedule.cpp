@@ -49,11 +49,16 @@ private:
     for (NamedAttribute entry : specializations) {
       auto attribute = cast<VariantsAttr>(entry.getValue());
       std::vector<Variant> variants;
-      for (FlatSymbolRefAttr name : attribute.getFunctions())
+      for (FlatSymbolRefAttr name : attribute.getFunctions()) {
         variants.push_back({symbols.lookup<func::FuncOp>(name.getValue()), {}});
+        if (!variants.back().function)
+          return module.emitError() << "'dist.specializations' names " << name
+                                    << ", which is no function of the module: what the ranks "
+                                       "that run it issue cannot be checked";
+      }
       for (auto [device, variant] : llvm::enumerate(attribute.getPositions()))
         variants[variant].devices.push_back(static_cast<int64_t>(device));
-      llvm::erase_if(variants, [](const Variant &v) { return !v.function || v.devices.empty(); });
+      llvm::erase_if(variants, [](const Variant &v) { return v.devices.empty(); });
       if (variants.empty())
         continue;
       ok &= succeeded(compareVariants(variants, devices));

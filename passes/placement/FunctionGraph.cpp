@@ -273,7 +273,9 @@ private:
       return addPlacedOperation(op);
     if (mayBeInvariant(op) && !wishesForShard(op) &&
         llvm::all_of(op->getOperands(), [&](Value operand) { return isInvariant(operand); })) {
-      result.invariant.insert(op->result_begin(), op->result_end());
+      for (Value value : op->getResults())
+        if (isa<RankedTensorType>(value.getType())) // a size is the same on all ranks anyway
+          result.invariant.insert(value);
       for (Value operand : op->getOperands())
         if (invariantSources.contains(operand))
           keepWhole(operand);

@@ -18,15 +18,26 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
     Every mistake of the plan is reported before the pass fails: a pattern that matches nothing (with the
     nearest real names), rules that disagree, an unknown axis, a dim out of range, an unknown style.
 
-    With `mesh=tp=4 place=param:fc.weight=tp:S(0)`:
-
+    Before, with `mesh=tp=4 place=param:fc.weight=tp:S(0)`:
     ```mlir
-    func.func @forward(%x: tensor<8x64xf32> {dist.kind = "input", dist.name = "x"},
-                       %w: tensor<32x64xf32> {dist.kind = "parameter", dist.name = "fc.weight"})
-    // becomes
-    func.func @forward(%x: tensor<8x64xf32> {dist.kind = "input", dist.name = "x"},
-                       %w: tensor<32x64xf32> {dist.annotation = #dist.layout<#mesh, [S(0)]>,
-                                              dist.kind = "parameter", dist.name = "fc.weight"})
+    func.func @f(%x: tensor<8x64xf32> {dist.kind = "input", dist.name = "x"},
+                 %w: tensor<32x64xf32> {dist.kind = "parameter", dist.name = "fc.weight"}) -> tensor<8x32xf32> {
+      %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+      return %y : tensor<8x32xf32>
+    }
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<8x64xf32> {dist.kind = "input", dist.name = "x"},
+                   %w: tensor<32x64xf32> {dist.kind = "parameter", dist.name = "fc.weight",
+                                          dist.annotation = #dist.layout<#mesh, [S(0)]>, dist.strength = ["pinned"],
+                                          dist.origin = ["--place param:fc.weight=tp:S(0)"]}) -> tensor<8x32xf32> {
+        %y = aten.linear %x, %w : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+        return %y : tensor<8x32xf32>
+      }
+    }
     ```
   }];
   let options = [

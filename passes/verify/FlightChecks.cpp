@@ -6,7 +6,6 @@
 
 #include "dialects/interfaces/ModelLocation.h"
 
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -18,34 +17,27 @@ PlannedModule::PlannedModule(ModuleOp module) {
     functions[function.getName()] = function;
 }
 
-/// Whether nothing is written through `memref`, an argument of a kernel or a view of one.
-static bool isOnlyRead(Value memref) {
-  return llvm::all_of(memref.getUsers(), [](Operation *user) {
-    if (auto tensor = dyn_cast<bufferization::ToTensorOp>(user))
-      return !tensor.getWritable();
-    if (isa<ViewLikeOpInterface>(user) && user->getNumResults() == 1)
-      return isOnlyRead(user->getResult(0));
-    return isa<memref::LoadOp, memref::DimOp>(user);
-  });
-}
-
 const llvm::BitVector &PlannedModule::writtenArguments(func::FuncOp kernel) {
   auto [it, inserted] = written.try_emplace(kernel);
   if (!inserted)
     return it->second;
-  it->second.resize(kernel.getNumArguments());
-  for (BlockArgument argument : kernel.getArguments())
-    if (isa<MemRefType>(argument.getType()) && !isOnlyRead(argument))
-      it->second.set(argument.getArgNumber());
+  // A kernel that does not say it is refused on its own; it may write anything.
+  auto writes = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr);
+  it->second.resize(kernel.getNumArguments(), !writes);
+  if (writes)
+    for (int64_t number : writes.asArrayRef())
+      if (number >= 0 && number < kernel.getNumArguments())
+        it->second.set(number);
   return it->second;
 }
 
 llvm::BitVector PlannedModule::writtenOperands(Operation *op) {
   if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
     func::FuncOp kernel = function(launch.getKernel());
-    // What a kernel does that is not here is not known.
-    return kernel && !kernel.isExternal() ? writtenArguments(kernel)
-                                          : llvm::BitVector(op->getNumOperands(), true);
+    // A kernel in another form than that of this stage is refused on its own, too.
+    llvm::BitVector result = kernel ? writtenArguments(kernel) : llvm::BitVector();
+    result.resize(op->getNumOperands(), true);
+    return result;
   }
   llvm::BitVector result(op->getNumOperands());
   auto effects = dyn_cast<MemoryEffectOpInterface>(op);
@@ -244,10 +236,11 @@ void FlightChecker::checkAgainstFlights(Operation *op, const llvm::BitVector &wr
 
 void FlightChecker::checkToken(exec::StartOp start) {
   int64_t waits = 0;
+  llvm::SmallPtrSet<Operation *, 4> others; // an op that uses it twice is one violation
   for (Operation *user : start.getToken().getUsers()) {
     if (isa<exec::WaitOp>(user))
       ++waits;
-    else
+    else if (others.insert(user).second)
       violations.add(user, "uses a token: only exec.wait may");
   }
   if (waits > 1)

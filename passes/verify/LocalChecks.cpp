@@ -69,10 +69,11 @@ void shardc::checkCollective(CollectiveOpInterface op, Stage stage, Violations &
 /// One start, one wait (S1).
 void shardc::checkFuture(Value future, Violations &violations) {
   int64_t waits = 0;
+  llvm::SmallPtrSet<Operation *, 4> others; // an op that uses it twice is one violation
   for (OpOperand &use : future.getUses()) {
     if (isa<WaitOp, func::ReturnOp>(use.getOwner()))
       ++waits;
-    else
+    else if (others.insert(use.getOwner()).second)
       violations.add(use.getOwner(), "uses a future: only dist.wait and return may");
   }
   if (waits > 1)

@@ -84,13 +84,14 @@ def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
 
     That *all* elements of a destination are written is not proved here: `shard-run --check` finds those that are not.
 
+    Refused:
     ```mlir
+    // expected-error @+1 {{kernel 'k' never writes argument 2: every destination is written exactly once}}
     func.func private @k(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>)
         attributes {exec.kernel, exec.writes = array<i64: 1, 2>} {
       linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
       return
     }
-    // error: kernel 'k' never writes argument 2: every destination is written exactly once
     ```
   }];
   let statistics = [Statistic<"kernels", "kernels-checked", "Kernels looked at">];

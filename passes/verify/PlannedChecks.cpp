@@ -125,6 +125,10 @@ void PlannedChecker::checkFunction(func::FuncOp function) {
   bool isStraight = function.getBody().hasOneBlock();
   if (!isStraight)
     violations.add(function, "has several blocks: " + nameOf(*role) + " is straight-line code");
+  if (*role == Role::Kernel && !function->hasAttr(exec::kWritesAttr) &&
+      llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<MemRefType>))
+    violations.add(function, "does not say with '" + exec::kWritesAttr +
+                                 "' which of its arguments the kernel writes");
   bool sound = isStraight;
   function.getBody().walk([&](Operation *op) {
     ++statistics.ops;

@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 4u
+#define SHARDRT_PROGRAM_ABI 5u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -189,9 +189,6 @@ typedef struct shardrt_services {
    * that is computed after a failure leaves the rank: start and collective send nothing any more,
    * and wait and collective return the status, at which the program should return. */
   int32_t (*fail)(void *runtime, const char *location, const char *message);
-  /* The status of the first failure of this call, or 0: for a program that could not go on, because
-   * it would run for long or because it follows what may be a wrong pointer. */
-  int32_t (*failed)(void *runtime);
 
   /* Op number `op` of shardrt_entry.ops begins now (and the one before it ends). Costs a store when
    * nothing is recorded; says in traces, profiles and messages about stuck ranks where a rank is.
@@ -202,7 +199,7 @@ typedef struct shardrt_services {
    * undefined. It is kept from call to call and grows when asked for more, so that a program that
    * runs again allocates nothing; asking for a slot again ends the use of what it gave before. For
    * what a kernel needs per thread and a stack cannot hold. NULL: there is no memory, which is
-   * recorded (see `failed`); leave the kernel. May be called from a parallel_for body. */
+   * recorded (see `fail`); leave the kernel. May be called from a parallel_for body. */
   void *(*scratch)(void *runtime, uint32_t slot, uint64_t bytes);
 } shardrt_services;
 

@@ -156,7 +156,7 @@ const shardrt_collective *CommStream::collectiveOf(uint64_t token) const {
 void CommStream::wait(uint64_t token) {
   uint32_t index = uint32_t(token);
   if (!find(token))
-    throw Failure(SHARDRT_INTERNAL, "wait for a collective that is not in flight");
+    throw Failure(SHARDRT_INTERNAL, "the program waits for a collective that is not in flight");
   finishOperation(index);
   std::optional<Failure> failure = std::move(operations[index]->failure);
   release(index);

@@ -91,10 +91,6 @@ struct CheckingServices {
     WriteCheck &check = self(runtime);
     return check.services->fail(check.runtime, location, message);
   }
-  static int32_t failed(void *runtime) {
-    WriteCheck &check = self(runtime);
-    return check.services->failed(check.runtime);
-  }
   static void mark(void *runtime, uint32_t op) {
     WriteCheck &check = self(runtime);
     check.complete(check.current);
@@ -115,8 +111,7 @@ struct CheckingServices {
 const shardrt_services CheckingServices::table = {
     sizeof(shardrt_services),     CheckingServices::start,       CheckingServices::wait,
     CheckingServices::collective, CheckingServices::parallelFor, CheckingServices::gemm,
-    CheckingServices::fail,       CheckingServices::failed,      CheckingServices::mark,
-    CheckingServices::scratch};
+    CheckingServices::fail,       CheckingServices::mark,        CheckingServices::scratch};
 
 void WriteCheck::fill(void *data, size_t bytes) const {
   auto *out = static_cast<uint8_t *>(data);

@@ -161,11 +161,11 @@ template <typename H> void runHalf(const Blas &blas, const shardrt_gemm &g, cons
 void check(const shardrt_gemm &g) {
   Problems problems;
   if (g.m < 0 || g.n < 0 || g.k < 0 || g.batch < 0)
-    problems.add("negative extent");
+    problems.add("an extent is negative");
   bool known = g.type == SHARDRT_F32 || g.type == SHARDRT_F64 || g.type == SHARDRT_BF16 ||
                g.type == SHARDRT_F16;
   if (!known)
-    problems.add(std::string("element type ") + typeName(g.type));
+    problems.add(std::string("there are no products of element type ") + typeName(g.type));
   auto leading = [&](const char *name, int64_t ld, int64_t rows, int64_t columns) {
     if (rows > 1 && ld < columns)
       problems.add(std::string(name) + " is " + std::to_string(ld) + ", at least " +

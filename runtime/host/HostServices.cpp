@@ -89,8 +89,6 @@ struct HostServices {
     });
   }
 
-  static int32_t failed(void *runtime) { return executor(runtime).failures.status(); }
-
   static void *scratch(void *runtime, uint32_t slot, uint64_t bytes) {
     HostExecutor &x = executor(runtime);
     std::vector<Buffer> &mine = x.scratch[size_t(ThreadPool::thread())];
@@ -127,8 +125,8 @@ void HostExecutor::closeOp(Clock::time_point now) {
 }
 
 const shardrt_services hostServices = {
-    sizeof(shardrt_services),  HostServices::start,  HostServices::wait, HostServices::collective,
-    HostServices::parallelFor, HostServices::gemm,   HostServices::fail, HostServices::failed,
-    HostServices::mark,        HostServices::scratch};
+    sizeof(shardrt_services), HostServices::start,       HostServices::wait,
+    HostServices::collective, HostServices::parallelFor, HostServices::gemm,
+    HostServices::fail,       HostServices::mark,        HostServices::scratch};
 
 } // namespace shardc::rt

@@ -41,9 +41,7 @@ public:
   const EventLog &eventLog() const { return events; }
   void clearEvents() { events.clear(); }
   shardrt_memory memoryUsed() const;
-  const Log &logger() const { return log; }
   uint32_t rank() const { return uint32_t(self); }
-  const Manifest &manifestOf() const { return manifest; }
 
 private:
   /// An entry for one tuple of symbols.

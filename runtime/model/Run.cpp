@@ -213,17 +213,17 @@ void Model::compareRanks() {
 
 void Model::failRun(const Failure &failure) {
   communicator.notePosition(nullptr);
-  if (communicator.worldSize() > 1) {
-    // The others must not wait for this rank; then nothing of it is in flight any more.
+  // The others must not wait for this rank; then nothing of it is in flight any more.
+  bool alone = communicator.worldSize() == 1;
+  if (!alone)
     communicator.abort(failure.status == SHARDRT_TIMEOUT || failure.status == SHARDRT_MISMATCH
                            ? failure.status
                            : SHARDRT_ABORTED,
                        failure.message);
-    std::string record = executor->giveUp();
-    if (!record.empty())
-      log.write(SHARDRT_LOG_ERROR, failure.message + "\n last collectives of rank " +
-                                       std::to_string(self) + ":\n" + record);
-  }
+  std::string record = executor->giveUp();
+  if (!alone && !record.empty())
+    log.write(SHARDRT_LOG_ERROR, failure.message + "\n last collectives of rank " +
+                                     std::to_string(self) + ":\n" + record);
   throw Failure(failure);
 }
 
@@ -301,9 +301,10 @@ void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
   try {
     entry = &entryNamed(entryName);
     if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
-      throw Failure(SHARDRT_INVALID_ARGUMENT, "no parameters have been loaded (" +
-                                                  std::to_string(unset.size()) + ", the first is " +
-                                                  unset.front() + ")");
+      throw Failure(SHARDRT_INVALID_ARGUMENT,
+                    std::to_string(unset.size()) +
+                        " parameters have not been loaded, the first is " + unset.front() +
+                        ": load them before the first run");
     symbols = bindSymbols(manifest, *entry->spec, inputs, coordinate, true);
     plan = &planFor(*entry, symbols);
     checkOutputs(*entry->spec, plan->shapes, outputs);

@@ -70,10 +70,11 @@ std::optional<Pt2Archive> Pt2Archive::read(std::span<const std::byte> bytes, std
     archive.model = rest;
   }
   if (models == 0) {
-    error = zip->find("serialized_exported_program.json")
-                ? "saved by PyTorch before 2.8, whose archives hold pickled weights: export the "
-                  "model again"
-                : "no models/*.json: not an archive of torch.export.save";
+    error =
+        zip->find("serialized_exported_program.json")
+            ? "it was saved by PyTorch before 2.8, whose archives hold pickled weights: export the "
+              "model again"
+            : "it has no models/*.json, so it is no archive of torch.export.save";
     return std::nullopt;
   }
   if (models > 1 && archive.model != "model") {

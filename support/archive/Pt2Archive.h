@@ -21,17 +21,14 @@ public:
   /// The weights and the constants, as their two config records list them.
   std::optional<TensorStore> takeTensors(std::string &error) const;
 
-  /// The name of the model inside the archive, "model" unless it was saved otherwise.
-  std::string_view modelName() const { return model; }
-
 private:
   std::optional<std::string_view> text(const std::string &path, std::string &error) const;
   bool addTensors(const std::string &folder, const std::string &config, TensorStore &store,
                   std::string &error) const;
 
   ZipArchive zip;
-  std::string root; // with its slash
-  std::string model;
+  std::string root;  // with its slash
+  std::string model; // "model" unless it was saved otherwise
 };
 
 } // namespace shardc

@@ -214,7 +214,7 @@ std::optional<TorchScriptArchive> TorchScriptArchive::read(std::span<const std::
   TorchScriptArchive archive;
   archive.root = findRoot(*zip);
   if (archive.root.empty()) {
-    error = "no data.pkl and constants.pkl: not an archive of torch.jit.save";
+    error = "it lacks data.pkl or constants.pkl, so it is no archive of torch.jit.save";
     return std::nullopt;
   }
   uint64_t unpacked = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs the examples of the generated reference of passes: examples.py DOCS [--without FILE] [PASS...].
+"""Runs the examples of the generated reference of passes: examples.py DOCS [PASS...] [--FLAG...].
 
 The description of every pass has at least one example, in one of these forms. The words in front of a block say what it is:
 
@@ -9,8 +9,8 @@ The description of every pass has at least one example, in one of these forms. T
                                same value wherever the name is the same
   Refused:                     a whole program with `// expected-error` comments, which `--verify-diagnostics` checks
 
-FILE lists passes that have no such example yet. A pass that has none and is not listed is an error, and so is one that is listed and
-has one. Prints the number of examples that were run."""
+A pass that has no such example is an error. Prints the number of examples that were run. The flags go to shard-opt: with
+--load-pass-plugin=FILE it has the passes of a plugin, too."""
 
 import pathlib
 import re
@@ -20,10 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 BLOCK = re.compile(
     r"^(Before|After|Refused)(, in part)?(?:, with `([^`]*)`)?:\n+```mlir\n(.*?)^```$", re.M | re.S)
+FLAGS = [argument for argument in sys.argv[2:] if argument.startswith("--")]
 
 
 def shard_opt(program, *flags):
-    run = subprocess.run(["shard-opt", "-", *flags], input=program, text=True, capture_output=True)
+    run = subprocess.run(["shard-opt", "-", *FLAGS, *flags], input=program, text=True, capture_output=True)
     return run.returncode, run.stdout, run.stderr
 
 
@@ -65,10 +66,18 @@ def run_example(name, before, options, after, in_part):
 
 def examples_of(name, body):
     """Functions that run one example each, and what is wrong with their form."""
-    runs, pending = [], None
-    for kind, in_part, options, text in BLOCK.findall(body):
+    runs, before = [], None
+    is_waiting = False
+
+    def wrong(problem):
+        runs.append(lambda: problem)
+
+    for kind, in_part, options, text in [*BLOCK.findall(body), ("End", "", "", "")]:
+        if kind != "After" and is_waiting:
+            wrong("has a program before it, but none after")
+        is_waiting = kind == "Before"
         if kind == "Before":
-            pending = (text, options)
+            before = (text, options)
         elif kind == "Refused":
             def refused(text=text, options=options):
                 flag = f"--{name}={options}" if options else f"--{name}"
@@ -77,18 +86,14 @@ def examples_of(name, body):
                     return "a refused program says which error is expected"
                 return f"refuses its example otherwise:\n{errors}" if status else None
             runs.append(refused)
-        elif pending is None:
-            runs.append(lambda: "has a program after it, but none before")
-        else:
-            runs.append(lambda p=pending, text=text, part=in_part: run_example(name, *p, text, bool(part)))
+        elif kind == "After" and before is None:
+            wrong("has a program after it, but none before")
+        elif kind == "After":
+            runs.append(lambda before=before, text=text, part=in_part: run_example(name, *before, text, bool(part)))
     return runs
 
 
 def main(docs, chosen):
-    without = set()
-    if chosen[:1] == ["--without"]:
-        without = set(pathlib.Path(chosen[1]).read_text().split())
-        chosen = chosen[2:]
     jobs = []
     problems = []
     for page in sorted(docs.rglob("*.md")):
@@ -96,10 +101,8 @@ def main(docs, chosen):
             if chosen and name not in chosen:
                 continue
             runs = examples_of(name, body.split("#### ")[0])
-            if not runs and name not in without:
+            if not runs:
                 problems.append(f"{name}: has no example that can be run")
-            elif runs and name in without:
-                problems.append(f"{name}: has an example, and is still listed as a pass without one")
             jobs += [(name, run) for run in runs]
     with ThreadPoolExecutor(2) as pool:
         for (name, _), problem in zip(jobs, pool.map(lambda job: job[1](), jobs)):
@@ -109,4 +112,4 @@ def main(docs, chosen):
     return bool(problems)
 
 
-sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2:]))
+sys.exit(main(pathlib.Path(sys.argv[1]), [name for name in sys.argv[2:] if name not in FLAGS]))

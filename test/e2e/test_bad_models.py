@@ -50,6 +50,22 @@ torch.export.save(torch.export.export(Model(), (torch.ones(4, 4),)), {str(model)
         "aten.special_i0.default, 2 uses: first (make.py:5), second"])
 
 
+def test_sizes_that_are_read_from_tensors(compile_mlp, tmp_path):
+    script, model = tmp_path / "make.py", tmp_path / "item.pt2"
+    script.write_text(f"""
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, n):
+        length = n.item()
+        torch._check(length >= 0)
+        torch._check(length <= 4)
+        return x[:length].sum(0), x[n]
+torch.export.save(torch.export.export(Model(), (torch.ones(4, 4), torch.tensor(2)), strict=False), {str(model)!r})
+""")
+    run(sys.executable, script)
+    refused(*compile_mlp(source=model), says=["the number 'item' is read from a tensor when the program runs", "make.py:8"])
+
+
 @pytest.mark.parametrize("mesh, says", [
     ("tp", "'tp' is not NAME=SIZE"), ("tp=0", "size of at least 1"), ("tp=-2", "size of at least 1"),
     ("tp=2,tp=2", "axis 'tp' is given twice"), ("", "no mesh is given"), ("tp=65537", "the most that a mesh may have"),

@@ -66,3 +66,15 @@ def test_outputs_that_fold_to_one_value(tmp_path, world):
     x, got = outputs_of(module, ("--mesh", f"tp={world}", "--place", "input:x=tp:S(0)"), tmp_path)
     for (name, value), want in zip(got.items(), module(x), strict=True):
         np.testing.assert_allclose(value, want.numpy(), rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("mesh, options", [("dp=1,tp=2", ()), ("tp=3", ("--place", "param:first.weight=tp:S(0)")),
+                                           ("dp=2,tp=2", ("--place", "param:first.weight=tp:S(1)", "--place", "input:x=dp:S(0)"))])
+def test_every_kind_of_argument_and_output_at_once(model, tmp_path, mesh, options):
+    source, program = model("mixed"), tmp_path / "m.so"
+    run(tool("shardc"), "compile", source.path, "--mesh", mesh, *options, "-o", program)
+    run(tool("shard-run"), program, "--weights", source.path, "--inputs", source.inputs, "--outputs", tmp_path / "out")
+    got, want = load_file(tmp_path / "out"), load_file(source.outputs)
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-5, err_msg=name)

@@ -152,3 +152,11 @@ def test_a_program_is_simulated_by_what_it_is_compiled_by(tmp_path):
     by = lambda *o: json.loads(run(tool("shardc"), "simulate", tmp_path / "p.mlir", *o, "--format", "json").stdout)
     assert by()["topology"] == "cpu-local" == by("--topology", "cpu-local")["topology"]
     assert by()["step_us"] == by("--topology", "cpu-local")["step_us"] != by("--topology", "h100-64")["step_us"]
+
+
+@pytest.mark.parametrize("command", ["compile", "explain", "export", "simulate"])
+def test_help_ends_with_examples_of_the_command(command):
+    _, *parts = run(tool("shardc"), command, "--help").stdout.split("EXAMPLES:\n")
+    assert len(parts) == 1
+    lines = parts[0].strip().splitlines()
+    assert lines and all(line.strip().startswith(f"shardc {command} ") for line in lines)

@@ -92,6 +92,14 @@ class Pieces(nn.Module):
                 F.pad(x, (1, 2, 0, 1)), x.triu(), x.chunk(2, 1)[1], x.unbind(0)[0], x[:, [2, 0, 0]], none @ x.t())
 
 
+class Chosen(nn.Module):
+    """Rows and columns at an index that is the one element of a tensor, which may count from the end."""
+
+    def forward(self, x, row, column):
+        middle = x[row.clamp(-2, 2)]
+        return middle, x[..., column] * 2, x.select(1, row), x[row, column]
+
+
 class Mixture(nn.Module):
     """Experts weighted by a gate, in bfloat16."""
 
@@ -130,6 +138,7 @@ def cases():
         "reductions": (Reductions(), torch.randn(3, 5, 7), torch.randn(4, 7)),
         "integers": (Integers(), torch.randint(-9, 9, (5, 7)), torch.randint(1, 5, (5, 7))),
         "pieces": (Pieces(), torch.randn(5, 3), torch.empty(0, 3)),
+        "chosen": (Chosen(), torch.randn(5, 3), torch.tensor(-1), torch.tensor(2)),
         "mixture": (Mixture(), torch.randn(3, 5, 10).bfloat16()),
         "twice": (Twice(), torch.randn(5, 7)),
     }

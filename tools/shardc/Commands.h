@@ -12,6 +12,8 @@ namespace shardc {
 struct Command {
   llvm::cl::SubCommand *subcommand;
   llvm::cl::OptionCategory *category;
+  /// Command lines for the end of its help, each indented by two.
+  llvm::StringLiteral examples;
   /// Returns the exit status of the process.
   int (*run)(const char *argv0);
   /// It has MLIR's own options then.

@@ -30,13 +30,12 @@ shardc::PipelineOptions options;
 shardc::PipelineFlags flags(options, command, category);
 cl::opt<std::string> output("o", cl::desc("the shared object to write"), cl::value_desc("file"),
                             cl::Required, cl::sub(command), cl::cat(category));
-cl::extrahelp examples(R"(
-EXAMPLES:
-  shardc compile model.pt2 --mesh dp=2,tp=2 --plan plan.yaml -o model.so
-  shardc compile model.pt2 --mesh tp=4 --place 'module:*.q_proj=colwise' -o model.so
+constexpr llvm::StringLiteral examples =
+    R"(  shardc compile model.pt2 --mesh dp=2,tp=2 --plan plan.yaml -o model.so
+  shardc compile model.pt2 --mesh tp=4 --place 'module:*.q_proj=colwise' --place 'module:*.o_proj=rowwise' -o model.so
   shardc compile model.pt2 --mesh tp=4 --plan plan.yaml --save-stages stages -o model.so
   shardc compile model.pt2 --mesh tp=4 --plan plan.yaml --mlir-print-ir-after=dist-place -o model.so
-)");
+)";
 
 /// Why the artifact cannot be written, which is found out before anything takes time; empty if it
 /// can.
@@ -86,4 +85,4 @@ int run(const char *) {
 
 } // namespace
 
-shardc::Command shardc::compileCommand() { return {&command, &category, run}; }
+shardc::Command shardc::compileCommand() { return {&command, &category, examples, run}; }

@@ -48,7 +48,9 @@ LogicalResult EmbeddedConstants::open(StringRef model, ModuleOp module) {
   std::string error;
   std::optional<TensorStore> store = TensorStore::open(model.str(), error);
   if (!store)
-    return module.emitError("has constants, but no file with their data: ") << error;
+    return module.emitError(
+               "the program has constants, but the file with their data cannot be read: ")
+           << error;
   LogicalResult result = success();
   for (auto &[location, names] : needed) {
     const StoredTensor *tensor = nullptr;

@@ -103,4 +103,9 @@ int run(const char *) {
 
 } // namespace
 
-shardc::Command shardc::explainCommand() { return {&command, &category, run}; }
+shardc::Command shardc::explainCommand() {
+  return {&command, &category,
+          R"(  shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
+)",
+          run};
+}

@@ -59,4 +59,9 @@ int run(const char *argv0) {
 
 } // namespace
 
-shardc::Command shardc::exportCommand() { return {&command, &category, run, /*runsPasses=*/false}; }
+shardc::Command shardc::exportCommand() {
+  return {&command, &category,
+          R"(  shardc export mymodel.py:build -o model.pt2
+)",
+          run, /*runsPasses=*/false};
+}

@@ -370,4 +370,12 @@ int run(const char *) {
 
 } // namespace
 
-shardc::Command shardc::simulateCommand() { return {&command, &category, run}; }
+shardc::Command shardc::simulateCommand() {
+  return {
+      &command, &category,
+      R"(  shardc simulate graph.pt2 --groups groups.json --durations us.json --optimize --trace t.json
+  shardc simulate graph.pt2 --groups groups.json --topology h100-64 --optimize --memory-limit 70GiB
+  shardc simulate graph.pt2 --groups groups.json --optimize --bucket-caps 1,25 --emit plan.json --format json
+)",
+      run};
+}

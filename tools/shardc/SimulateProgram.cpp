@@ -35,7 +35,7 @@ static func::FuncOp findFunction(ModuleOp module, StringRef path, StringRef entr
     return found;
   llvm::raw_ostream &error = llvm::WithColor::error() << path << ": ";
   if (!entry.empty())
-    error << "has no function '" << entry << "'\n";
+    error << "the program has no function '" << entry << "'\n";
   else if (count == 0)
     error << "no function has a collective: what `--save-stages` writes as 3-local.mlir and "
              "later has them\n";

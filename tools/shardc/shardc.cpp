@@ -16,19 +16,22 @@
 
 namespace cl = llvm::cl;
 
-static cl::extrahelp examples(R"(
-EXAMPLES:
-  shardc export mymodel.py:build -o model.pt2
+static constexpr llvm::StringLiteral allExamples = R"(  shardc export mymodel.py:build -o model.pt2
   shardc compile model.pt2 --mesh dp=2,tp=2 --plan plan.yaml -o model.so
-  shardc compile model.pt2 --mesh tp=4 --place 'module:*.q_proj=colwise' --place 'module:*.o_proj=rowwise' -o model.so
   shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
-  shardc simulate graph.pt2 --groups groups.json --durations us.json --optimize --trace t.json
   shardc simulate graph.pt2 --groups groups.json --topology h100-64 --optimize --memory-limit 70GiB
-  shardc simulate graph.pt2 --groups groups.json --optimize --bucket-caps 1,25 --emit plan.json --format json
   shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
 
 `shardc COMMAND --help` lists the options of a command.
-)");
+)";
+
+/// The end of the help: examples of the command that was named, or of each.
+static std::string examplesFor(llvm::StringRef name) {
+  for (const shardc::Command &command : shardc::allCommands())
+    if (command.subcommand->getName() == name)
+      return ("\nEXAMPLES:\n" + command.examples).str();
+  return ("\nEXAMPLES:\n" + allExamples).str();
+}
 
 llvm::ArrayRef<shardc::Command> shardc::allCommands() {
   static const Command commands[] = {compileCommand(), explainCommand(), exportCommand(),
@@ -38,6 +41,8 @@ llvm::ArrayRef<shardc::Command> shardc::allCommands() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  std::string examples = examplesFor(argc > 1 ? argv[1] : "");
+  cl::extrahelp help(examples);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "shardc " SHARDC_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
   });

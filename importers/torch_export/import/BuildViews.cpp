@@ -139,6 +139,27 @@ FailureOr<OpFoldResult> position(Call &call, StringRef name, Value tensor, int64
 
 } // namespace
 
+FailureOr<Results> buildSelect(Call &call) {
+  // An index that is the element of a tensor is looked up, as `index` does it.
+  Value element = call.item("index");
+  if (!element)
+    return buildByName(call, "aten.select");
+  FailureOr<Value> self = call.tensor("self");
+  if (failed(self))
+    return failure();
+  FailureOr<int64_t> dim = call.dimArgument("dim", aten::typeOf(*self).getRank());
+  if (failed(dim))
+    return failure();
+  if (aten::typeOf(element).getRank() > 0) {
+    FailureOr<Value> whole = buildView(call.builder, call.loc, element, {});
+    if (failed(whole))
+      return failure();
+    element = *whole;
+  }
+  return one(call.buildOne("aten.index", {{"self", {*self}}, {"indices", {element}}},
+                           {call.integersAttr("indices_at", *dim)}));
+}
+
 FailureOr<Results> buildNarrow(Call &call) {
   FailureOr<Value> self = call.tensor("self");
   if (failed(self))

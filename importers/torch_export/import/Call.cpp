@@ -208,6 +208,11 @@ FailureOr<OpFoldResult> Call::size(StringRef name) {
   return wrongForm<OpFoldResult>(name);
 }
 
+Value Call::item(StringRef name) {
+  auto *value = std::get_if<SymIntArg>(find(name));
+  return value && !value->constant() ? values.item(*value) : Value();
+}
+
 FailureOr<SmallVector<OpFoldResult>> Call::sizes(StringRef name) {
   using List = SmallVector<OpFoldResult>;
   if (isNone(name))

@@ -32,6 +32,8 @@ public:
   /// Null after a diagnostic.
   virtual mlir::Value tensor(llvm::StringRef name, mlir::Location loc) = 0;
   virtual mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) = 0;
+  /// The tensor of one element from which the number is read when the program runs, or null.
+  virtual mlir::Value item(const SymIntArg &value) = 0;
 };
 
 class Call {
@@ -71,6 +73,9 @@ public:
   /// An int or SymInt; null if it is None.
   mlir::FailureOr<mlir::OpFoldResult> size(llvm::StringRef name);
   mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> sizes(llvm::StringRef name);
+  /// The tensor of one element from which the argument is read (`x[t]`, where t has no dims); null
+  /// where the argument is known otherwise.
+  mlir::Value item(llvm::StringRef name);
 
   /// The shape that PyTorch recorded for a result.
   mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> resultSizes(unsigned result = 0);

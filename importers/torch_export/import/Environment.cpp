@@ -11,7 +11,7 @@ Value Environment::tensor(StringRef name, Location loc) {
   if (std::optional<Storages::Tensor> found = find(name))
     return storages.read(*found, loc);
   if (isPending(name))
-    emitError(loc) << "reads '" << name << "' before its collective is waited for";
+    emitError(loc) << "an operator here reads '" << name << "' before its collective is waited for";
   else
     emitError(loc) << "the tensor '" << name << "' is not available here";
   return {};
@@ -21,6 +21,10 @@ FailureOr<OpFoldResult> Environment::size(const SymIntArg &value, Location loc) 
   if (value.constant())
     return OpFoldResult(builder.getIndexAttr(value.value));
   auto found = frame().sizes.find(value.name);
+  if (found == frame().sizes.end() && item(value))
+    return emitError(loc) << "the number '" << StringRef(value.name)
+                          << "' is read from a tensor when the program runs: it may be an index "
+                             "of a dim, but nothing that decides over sizes";
   if (found == frame().sizes.end())
     return emitError(loc) << "the symbolic integer '" << StringRef(value.name)
                           << "' is not available here";
@@ -28,6 +32,8 @@ FailureOr<OpFoldResult> Environment::size(const SymIntArg &value, Location loc) 
     return failure(); // reported where it is made
   return found->second;
 }
+
+Value Environment::item(const SymIntArg &value) { return frame().items.lookup(value.name); }
 
 std::optional<Storages::Tensor> Environment::find(StringRef name) {
   auto found = frame().tensors.find(name);
@@ -79,6 +85,8 @@ LogicalResult Environment::bindNames(ArrayRef<Argument> names, ArrayRef<const Ar
       if (constant || (value && value->constant()))
         to.sizes[sizeName->name] =
             OpFoldResult(builder.getIndexAttr(constant ? *constant : value->value));
+      else if (value && from.items.contains(value->name))
+        to.items[sizeName->name] = from.items.lookup(value->name);
       else if (value)
         to.sizes[sizeName->name] = from.sizes.lookup(value->name);
     }

@@ -24,6 +24,7 @@ struct Frame {
   const Graph *graph;
   llvm::StringMap<Storages::Tensor> tensors = {};
   llvm::StringMap<mlir::OpFoldResult> sizes = {}; // null: could not be built
+  llvm::StringMap<mlir::Value> items = {};        // numbers read from these tensors of one element
   llvm::StringMap<Future> futures = {};           // not waited for yet
   llvm::StringMap<const Node *> postponed = {};   // views of futures, built after the wait
 };
@@ -34,6 +35,7 @@ public:
 
   mlir::Value tensor(llvm::StringRef name, mlir::Location loc) override;
   mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) override;
+  mlir::Value item(const SymIntArg &value) override;
 
   Frame &frame() { return frames.back(); }
   std::optional<Storages::Tensor> find(llvm::StringRef name);

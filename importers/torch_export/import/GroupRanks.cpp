@@ -134,9 +134,10 @@ FailureOr<Groups> Groups::find(const ExportedProgram &program, StringRef source,
         << ". Name them in a JSON file with --groups, {\"name\": [0, 1, ...]} or {\"name\": "
            "size}, or assume ranks 0, 1, ... with --groups=consecutive";
   if (!wrong.empty())
-    emitError(file) << "process groups for which the groups given have no valid list of ranks, or "
-                       "another size than the graph says: "
-                    << wrong;
+    emitError(file)
+        << "--groups gives these process groups no valid list of ranks, or another size "
+           "than the graph says: "
+        << wrong;
   if (!missing.empty() || !wrong.empty())
     return failure();
   return found;

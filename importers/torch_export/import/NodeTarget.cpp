@@ -52,6 +52,12 @@ const TensorMeta *firstMeta(ArrayRef<Argument> arguments, const Graph &graph) {
 
 } // namespace
 
+bool readsElement(const Node &node) {
+  StringRef name = shortTarget(node);
+  return (name == "aten.item.default" || name == "aten._local_scalar_dense.default") &&
+         !node.inputs.empty();
+}
+
 StringRef shortTarget(const Node &node) {
   StringRef target = node.target;
   target.consume_front("torch.ops.");

@@ -33,6 +33,9 @@ mlir::Location locationOf(mlir::MLIRContext *context, const Node &node, bool wit
 /// "torch.ops.aten.add.Tensor" without its prefix.
 llvm::StringRef shortTarget(const Node &node);
 
+/// Whether the node reads a number out of a tensor of one element (`Tensor.item`).
+bool readsElement(const Node &node);
+
 /// Whether a result of the node shares the storage of its first tensor argument, as PyTorch ran it.
 bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph);
 

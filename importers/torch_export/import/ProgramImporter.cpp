@@ -186,6 +186,14 @@ private:
       auto *number = std::get_if<SymIntArg>(&output);
       if (!number || number->constant())
         continue; // bools and floats come from checks that are dropped, or are missed at their use
+      if (readsElement(node)) {
+        auto *tensor = std::get_if<TensorArg>(&node.inputs.front().value);
+        Value element = tensor ? environment.tensor(tensor->name, loc) : Value();
+        if (!element)
+          return failure();
+        frame().items[number->name] = element;
+        continue; // an error where it is used as a size
+      }
       FailureOr<OpFoldResult> value = symbols->get(frame().graph->symInts.at(number->name), loc);
       frame().sizes[number->name] = succeeded(value) ? *value : OpFoldResult();
       built &= succeeded(value);

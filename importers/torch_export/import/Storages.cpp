@@ -79,8 +79,10 @@ Value Storages::read(Tensor tensor, Location loc) {
     return {};
   Entry &entry = tensors[tensor];
   if (!llvm::is_contained(entry.view->getOperands(), entry.sourceValue)) {
-    emitError(loc) << "reads a view, made by '" << entry.view->getName()
-                   << "', of a tensor that has been updated in place; this is not supported";
+    emitError(loc)
+        << "an operator here reads a view, made by '" << entry.view->getName()
+        << "', of a tensor that has been updated in place, which is not supported: export "
+           "the model with `shardc export`, which replaces updates in place";
     return {};
   }
   IRMapping mapping;
@@ -188,8 +190,9 @@ Value Storages::scatter(const Entry &entry, Value source, Value part, Location n
           .Default([](Operation *) { return failure(); });
   if (succeeded(whole))
     return *whole;
-  emitError(nodeLoc) << "updates in place a view made by '" << entry.view->getName()
-                     << "'; this is not supported: export the model with run_decompositions()";
+  emitError(nodeLoc) << "an operator here updates a view, made by '" << entry.view->getName()
+                     << "', in place, which is not supported: export the model with `shardc "
+                        "export`, which replaces updates in place";
   return {};
 }
 

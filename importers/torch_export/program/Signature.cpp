@@ -97,7 +97,7 @@ bool Reader::inputSpec(JsonValue value, InputSpec &out) {
   }
   out.kind = Kind::Token;
   return member.key == "token" ||
-         fail("an input of the unknown kind '" + std::string(member.key) + "'");
+         fail("an input has the unknown kind '" + std::string(member.key) + "'");
 }
 
 bool Reader::outputSpec(JsonValue value, OutputSpec &out) {
@@ -131,7 +131,7 @@ bool Reader::outputSpec(JsonValue value, OutputSpec &out) {
     out.value = tensor;
     return true;
   }
-  return fail("an output of the unknown kind '" + std::string(member.key) + "'");
+  return fail("an output has the unknown kind '" + std::string(member.key) + "'");
 }
 
 } // namespace shardc::torch_export

@@ -37,8 +37,10 @@ public:
         return op.emitOpError("is control flow: the order of collectives is decided in programs "
                               "without it, where it is the same on every rank");
       if (op.hasTrait<OpTrait::IsTerminator>())
-        for (Value value : op.getOperands())
-          program.graph.addOutput(values.lookup(value));
+        for (Value value : op.getOperands()) {
+          if (getDeliveredType(value.getType())) // a number takes no memory to the end
+            program.graph.addOutput(values.lookup(value));
+        }
       else
         add(&op);
     }
@@ -216,8 +218,10 @@ FailureOr<ProgramGraph> shardc::buildProgramGraph(func::FuncOp function,
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("has control flow: the order of collectives is decided in programs "
                                 "without it, where it is the same on every rank");
-  LocalCosts costs = LocalCosts::compute(function, model, sizes);
-  return GraphBuilder(function, costs).run();
+  FailureOr<LocalCosts> costs = LocalCosts::compute(function, model, sizes);
+  if (failed(costs))
+    return failure();
+  return GraphBuilder(function, *costs).run();
 }
 
 LogicalResult shardc::checkPrices(const ProgramGraph &program, const cost::CostModel &model) {

@@ -22,7 +22,8 @@ uint64_t shardc::bytesOf(RankedTensorType type) {
     element = complex.getElementType();
     parts = 2;
   }
-  uint64_t bytes = parts * ((element.getIntOrFloatBitWidth() + 7) / 8);
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64; // index
+  uint64_t bytes = uint64_t(parts) * ((bits + 7) / 8);
   for (int64_t size : type.getShape())
     bytes *= ShapedType::isDynamic(size) ? kTypicalSymbol : size;
   return bytes;
@@ -71,7 +72,8 @@ uint64_t LocalCosts::bytesOf(Value value) const {
 }
 
 /// `instance` is the function, or a clone of it made for some device, op by op.
-void LocalCosts::take(func::FuncOp function, func::FuncOp instance, const cost::CostModel &model) {
+LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
+                               const cost::CostModel &model) {
   auto takeValue = [&](Value value, Value sized) {
     RankedTensorType type = getDeliveredType(sized.getType());
     if (type && !getDeliveredType(value.getType()).hasStaticShape()) {
@@ -81,33 +83,39 @@ void LocalCosts::take(func::FuncOp function, func::FuncOp instance, const cost::
   };
   for (auto [value, sized] : llvm::zip_equal(function.getArguments(), instance.getArguments()))
     takeValue(value, sized);
-  // Index arithmetic may be gone in the clone; everything else is there, in the same order.
-  auto isIndexOp = [](Operation &op) {
-    return op.getNumResults() != 0 &&
-           llvm::all_of(op.getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
+  // Index arithmetic and empty buckets may be gone in the clone, and cost nothing; everything else
+  // is there, in the same order.
+  auto mayBeGone = [](Operation &op) {
+    return llvm::all_of(op.getResultTypes(), [](Type type) { return type.isIntOrIndex(); }) &&
+           (op.getNumResults() != 0 || op.getNumOperands() == 0);
   };
-  auto other = instance.getBody().front().begin();
+  auto other = instance.getBody().front().begin(), end = instance.getBody().front().end();
   for (Operation &op : function.getBody().front()) {
-    if (isIndexOp(op))
+    if (mayBeGone(op))
       continue;
-    while (isIndexOp(*other))
+    while (other != end && mayBeGone(*other))
       ++other;
+    if (other == end || other->getName() != op.getName())
+      return op.emitOpError("has no cost on one rank: costs are those of the stages \"local\" and "
+                            "\"scheduled\", and this op belongs to neither");
     for (auto [value, sized] : llvm::zip_equal(op.getResults(), other->getResults()))
       takeValue(value, sized);
     double &most = us[&op];
     most = std::max(most, kernelUsOf(&*other, model));
     ++other;
   }
+  return success();
 }
 
-LocalCosts LocalCosts::compute(func::FuncOp function, const cost::CostModel &model,
-                               const SymbolValues &sizes) {
+FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::CostModel &model,
+                                          const SymbolValues &sizes) {
   LocalCosts costs;
   std::optional<Mesh> mesh;
   if (!isStatic(function))
     mesh = findMesh(function);
   if (!mesh) {
-    costs.take(function, function, model);
+    if (failed(costs.take(function, function, model)))
+      return failure();
     return costs;
   }
   func::FuncOp bound = function.clone();
@@ -122,8 +130,12 @@ LocalCosts LocalCosts::compute(func::FuncOp function, const cost::CostModel &mod
       ScopedDiagnosticHandler silent(function.getContext(), [](Diagnostic &) {});
       (void)FunctionSpecializer(clone, one, devices).run();
     }
-    costs.take(function, clone, model);
+    bool taken = succeeded(costs.take(function, clone, model));
     clone.erase();
+    if (!taken) {
+      bound.erase();
+      return failure();
+    }
   }
   bound.erase();
   return costs;

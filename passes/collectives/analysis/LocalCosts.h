@@ -18,8 +18,9 @@ class LocalCosts {
 public:
   /// Symbols have the values of `sizes`, others typical ones (TypicalSizes.h). A dim that cannot be
   /// followed counts as dist::kTypicalSymbol elements.
-  static LocalCosts compute(mlir::func::FuncOp function, const cost::CostModel &model,
-                            const SymbolValues &sizes);
+  /// Fails, with a diagnostic, for a function that is neither local nor scheduled.
+  static mlir::FailureOr<LocalCosts>
+  compute(mlir::func::FuncOp function, const cost::CostModel &model, const SymbolValues &sizes);
 
   /// Bytes of a tensor, or of what a future delivers, on the rank where it is largest.
   uint64_t bytesOf(mlir::Value value) const;
@@ -27,7 +28,8 @@ public:
   double kernelUs(mlir::Operation *op) const { return us.lookup(op); }
 
 private:
-  void take(mlir::func::FuncOp function, mlir::func::FuncOp instance, const cost::CostModel &model);
+  mlir::LogicalResult take(mlir::func::FuncOp function, mlir::func::FuncOp instance,
+                           const cost::CostModel &model);
 
   // Of dynamic values, and of all ops.
   llvm::DenseMap<mlir::Value, uint64_t> bytes;

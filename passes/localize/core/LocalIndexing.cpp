@@ -139,16 +139,4 @@ std::vector<DimGroup> groupViewDims(std::span<const int64_t> input,
   return groups;
 }
 
-std::optional<std::vector<int64_t>> contiguousOffsets(const Mesh &mesh, const SplitDim &dim) {
-  std::vector<int64_t> offsets;
-  bool contiguous = everywhere(mesh, [&](const Coordinate &coordinate) {
-    std::vector<Run> runs = runsOf(dim, coordinate);
-    offsets.push_back(runs.empty() ? dim.size : runs.front().begin);
-    return runs.size() <= 1;
-  });
-  if (!contiguous)
-    return std::nullopt;
-  return offsets;
-}
-
 } // namespace shardc

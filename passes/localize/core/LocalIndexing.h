@@ -48,10 +48,6 @@ struct DimGroup {
 std::vector<DimGroup> groupViewDims(std::span<const int64_t> input,
                                     std::span<const int64_t> result);
 
-/// Global index of the first element that each position holds, if what each holds is one interval;
-/// `size` for a position that holds nothing. Nothing where some position holds several intervals.
-std::optional<std::vector<int64_t>> contiguousOffsets(const Mesh &mesh, const SplitDim &dim);
-
 } // namespace shardc
 
 #endif // SHARDC_PASSES_LOCALIZE_CORE_LOCALINDEXING_H

@@ -75,3 +75,14 @@ func.func @convolution(%x: tensor<8x6x9x9xf32>, %w: tensor<4x6x3x3xf32>, %b: ten
   %3 = aten.batch_norm %x mean(%c) variance(%c) eps 1.0e-5 : (tensor<8x6x9x9xf32>, tensor<6xf32>, tensor<6xf32>) -> tensor<8x6x9x9xf32>
   return
 }
+
+// A part of a dim has blocks in common with it only where it begins at one of them.
+func.func @slices(%x: tensor<4x12xf32>) {
+  // expected-remark @below {{(a)(b c) -> (a)(c), a = 4, b = 3 replicated, c = 4}}
+  %0 = aten.slice %x dim 1 [4 : 8 : 1] : (tensor<4x12xf32>) -> tensor<4x4xf32>
+  // expected-remark @below {{(a)(b) -> (a)(c), a = 4, b = 12 replicated, c = 4 replicated}}
+  %1 = aten.slice %x dim 1 [2 : 6 : 1] : (tensor<4x12xf32>) -> tensor<4x4xf32>
+  // expected-remark @below {{(a)(b) -> (a)(b), a = 4, b = 12}}
+  %2 = aten.slice %x dim 1 [-12 : 99 : 1] : (tensor<4x12xf32>) -> tensor<4x12xf32>
+  return
+}

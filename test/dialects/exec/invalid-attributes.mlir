@@ -18,6 +18,18 @@ func.func @f() attributes {exec.entry, exec.kernel} {
 }
 
 // -----
+// expected-error@+1 {{is an entry without a body}}
+func.func private @f() attributes {exec.entry}
+
+// -----
+// expected-error@+1 {{is an entry with several blocks, but entries are straight-line code}}
+func.func @f() attributes {exec.entry} {
+  cf.br ^next
+^next:
+  return
+}
+
+// -----
 // expected-error@+1 {{'exec.arena_bytes' must be a 64-bit integer of at least 0, got -1 : i64}}
 func.func @f() attributes {exec.arena_bytes = -1 : i64} {
   return

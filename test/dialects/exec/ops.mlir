@@ -158,3 +158,19 @@ func.func private @plan(%n: index) attributes {exec.plan} {
   exec.set_arena_bytes %n
   return
 }
+
+// Five elements over four ranks: 2, 2, 1 and 0, whichever rank this is.
+// CHECK-LABEL: func.func @chunks(
+func.func @chunks(%a: memref<2xf32>, %b: memref<1xf32>, %c: memref<0xf32>, %o: memref<5xf32>) {
+  // CHECK-COUNT-3: exec.collective all_gather
+  exec.collective all_gather over #dist.axes<#dist.mesh<["tp" = 4]>, ["tp"]> (%a : memref<2xf32>) -> (%o : memref<5xf32>)
+      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>, extents = [array<i64: 5>],
+       gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
+  exec.collective all_gather over #dist.axes<#dist.mesh<["tp" = 4]>, ["tp"]> (%b : memref<1xf32>) -> (%o : memref<5xf32>)
+      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>, extents = [array<i64: 5>],
+       gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
+  exec.collective all_gather over #dist.axes<#dist.mesh<["tp" = 4]>, ["tp"]> (%c : memref<0xf32>) -> (%o : memref<5xf32>)
+      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: -1>, extents = [array<i64: 5>],
+       gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
+  return
+}

@@ -8,6 +8,7 @@
 // RUN: not shard-opt %t.mlir --exec-check-memory=limit=60B 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: not shard-opt %t.mlir --exec-check-memory=limit=some 2>&1 | FileCheck %s --check-prefix=NUMBER
 // RUN: not shard-opt %s --exec-check-memory=limit=60B 2>&1 | FileCheck %s --check-prefix=ABSENT
+// RUN: not shard-opt %t.mlir --exec-describe-program 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: sed 's/world_size = 2 : i64/world = 2 : i64/' %t.mlir | not shard-opt --exec-check-memory=limit=60B 2>&1 | FileCheck %s --check-prefix=OTHER
 
 // CHECK: module attributes
@@ -24,8 +25,9 @@
 // LIMIT: note: slices of 2 parameters: 32 bytes; the largest are
 // LIMIT: note: inputs and outputs: 32 bytes
 // NUMBER: error: limit: 'some' is not a number of bytes, e.g. 2GiB
-// ABSENT: error: has no 'exec.program': run exec-describe-program before buffers are assigned
-// OTHER: error: has an 'exec.program' that is not what exec-describe-program writes
+// ABSENT: error: the module has no 'exec.program': run exec-describe-program before buffers are assigned
+// LATE: error: {{.*}}'input_0' is 'memref<4xf32>', but a program is described before its tensors get memory
+// OTHER: error: the module has an 'exec.program' that is not what exec-describe-program writes
 #mesh = #dist.mesh<["tp" = 2]>
 #R = #dist.layout<#mesh, [R]>
 #S = #dist.layout<#mesh, [S(0)]>

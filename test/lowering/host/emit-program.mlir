@@ -31,7 +31,7 @@
 // CHECK: %[[ARENA:.*]] = llvm.getelementptr %[[FRAME]][16]
 // CHECK: %[[BASE:.*]] = llvm.load %[[ARENA]]
 // CHECK: %[[C:.*]] = llvm.getelementptr %[[BASE]][4096] {{.*}}, i8
-// CHECK: llvm.getelementptr %{{.*}}[64]
+// CHECK: llvm.getelementptr %{{.*}}[56]
 // shardrt_gemm: a, b, c, bias, m, n, k.
 // CHECK: llvm.store %[[X]], %[[GEMM:.*]] : !llvm.ptr, !llvm.ptr
 // CHECK: %[[B:.*]] = llvm.getelementptr %[[GEMM]][8]

@@ -127,3 +127,10 @@ func.func @unknown(%x: memref<4xf32> {exec.argument = #exec.argument<input>}, %y
   // expected-error@+1 {{the entry 'unknown' returns without having written element 0 of output 0}}
   return
 }
+
+// -----
+// expected-error@below {{the entry 'tensors' has an argument that is no memory: argument 1}}
+func.func @tensors(%x: memref<4xf32> {exec.argument = #exec.argument<input>}, %y: tensor<4xf32> {exec.argument = #exec.argument<input>})
+    attributes {exec.entry} {
+  return
+}

@@ -113,3 +113,33 @@ module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants
     return %a : tensor<5xf32>
   }
 }
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+
+// What rank 1 runs is not there.
+// expected-error @+1 {{'dist.specializations' names @gone, which is no function of the module}}
+module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants<[@f0, @gone], [0, 1]>}} {
+  func.func @f0(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %a = dist.all_reduce sum over #tp %x : tensor<4xf32>
+    return %a : tensor<4xf32>
+  }
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+
+// No rank runs @f1, so nothing waits for what it issues: this is right.
+module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants<[@f0, @f1], [0, 0]>}} {
+  func.func @f0(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %a = dist.all_reduce sum over #tp %x : tensor<4xf32>
+    return %a : tensor<4xf32>
+  }
+  func.func @f1(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+}

@@ -1,7 +1,16 @@
 // RUN: shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=4 place=input:0=dp:S(0) place=module:up=colwise place=module:down=rowwise place=module:mid=tp:S(1) place=output:y=R" | FileCheck %s
+// A plan file says the same as these flags, and a flag adds to it.
+// RUN: printf 'mesh: {dp: 2, tp: 4}\ninputs: {0: {dp: S(0)}}\nmodules: {up: colwise, down: rowwise, mid: {tp: S(1)}}\n' > %t.yaml
+// RUN: shard-opt %s "--dist-apply-plan=plan=%t.yaml place=output:y=R" | FileCheck %s --check-prefix=FILE
 // RUN: not shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=4 place=module:upp=colwise place=param:up.weight=ep:S(0) place=input:x=tp:S(2)" 2>&1 | FileCheck %s --check-prefix=WRONG
 // RUN: not shard-opt %s --dist-apply-plan 2>&1 | FileCheck %s --check-prefix=NOMESH
 // RUN: not shard-opt %s --dist-apply-plan=plan=%t.absent.yaml 2>&1 | FileCheck %s --check-prefix=NOFILE
+
+// FILE: module attributes {dist.mesh = #mesh}
+// FILE: dist.annotation = #dist.layout<#mesh, [S(0), ?]>, dist.kind = "input", dist.name = "x"
+// FILE-SAME: {dist.annotation = #dist.layout<#mesh, [?, S(0)]>, dist.kind = "parameter", dist.name = "up.weight"
+// FILE-SAME: {dist.annotation = #open_dp_S1tp, dist.kind = "parameter", dist.name = "down.weight"
+// FILE-SAME: -> (tensor<8x64xf32> {dist.annotation = #R, dist.name = "y"
 
 // The mesh goes onto the module; axes that nobody mentioned stay open.
 // CHECK: module attributes {dist.mesh = #mesh}
@@ -22,7 +31,7 @@
 
 // All mistakes at once, with the nearest names.
 // WRONG: error: --place module:upp=colwise: 'upp' matches no module of the model; the nearest are up
-// WRONG: error: --place param:up.weight=ep:S(0): mesh has no axis 'ep'; it has dp, tp
+// WRONG: error: --place param:up.weight=ep:S(0): the mesh has no axis 'ep'; it has dp, tp
 // WRONG: error: --place input:x=tp:S(2): tp:S(2) does not fit 'x'
 
 // NOMESH: error: no mesh is given

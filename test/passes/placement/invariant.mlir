@@ -17,3 +17,22 @@ func.func @forward(%x: tensor<2x16x8xf32> {dist.kind = "input", dist.name = "x"}
   %y = aten.add %x, %e : (tensor<2x16x8xf32>, tensor<16x8xf32>) -> tensor<2x16x8xf32>
   return %y, %mask : tensor<2x16x8xf32>, tensor<16x16xi1>
 }
+
+// The size of such a value is no tensor and has no layout.
+// CHECK-LABEL: func.func @sizes
+// CHECK: %[[ZERO:.*]] = aten.expand {{.*}} -> tensor<?x16xf32, #R>
+// CHECK: aten.sym_size %[[ZERO]] dim 0 : (tensor<?x16xf32, #R>) -> index
+// CHECK: aten.add {{.*}} -> tensor<?x16xf32, #S1tp>
+func.func @sizes(%x: tensor<?x16xf32> {dist.kind = "input", dist.name = "x", dist.sizes = [#dist.size<s0>, #dist.size<16>],
+                                       dist.annotation = #dist.layout<#dist.mesh<["tp" = 4]>, [S(1)]>})
+    -> (tensor<?x16xf32> {dist.name = "y", dist.sizes = [#dist.size<s0>, #dist.size<16>]})
+    attributes {dist.symbols = [#dist.symbol<s0 in [2, 64]>]} {
+  %n = aten.sym_size %x dim 0 : (tensor<?x16xf32>) -> index
+  %c = aten.constant dense<0.0> : tensor<f32>
+  %zero = aten.expand %c [%n, 16] : (tensor<f32>) -> tensor<?x16xf32>
+  %m = aten.sym_size %zero dim 0 : (tensor<?x16xf32>) -> index
+  %more = aten.expand %c [%m, 16] : (tensor<f32>) -> tensor<?x16xf32>
+  %sum = aten.add %x, %zero : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %y = aten.add %sum, %more : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}

@@ -3,7 +3,7 @@
 // Places of buffers that are wrong. A buffer here has 64 bytes.
 
 // Two buffers of which the second is written while the first is still needed.
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -21,7 +21,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 
 // -----
 // The later of the two may lie below.
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -39,7 +39,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 
 // -----
 // In use together are buffers that one op has, also where views are what it gets.
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -59,7 +59,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 // A collective in flight uses what it reads until its wait.
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -84,7 +84,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 // And what it writes.
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -109,7 +109,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 // Without a wait, to the end.
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -128,7 +128,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 }
 
 // -----
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -142,7 +142,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 }
 
 // -----
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -156,7 +156,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 }
 
 // -----
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -170,7 +170,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 }
 
 // -----
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()

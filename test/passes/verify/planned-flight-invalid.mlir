@@ -5,7 +5,7 @@
 // Written while it is being sent.
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -28,7 +28,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 // Written, and read, while it is being received; afterwards both is right.
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -55,7 +55,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 // Two collectives at once.
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -97,7 +97,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 // Views are what they are views of: every other element from the second on meets what is in flight, the others are free.
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
-func.func private @k(%x: memref<4xf32>, %y: memref<4xf32, strided<[2]>>) attributes {exec.kernel} {
+func.func private @k(%x: memref<4xf32>, %y: memref<4xf32, strided<[2]>>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<4xf32> to tensor<4xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<4xf32>, memref<4xf32, strided<[2]>>) -> ()
   return
@@ -133,7 +133,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
 }
 
 // -----
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   %1 = aten.relu %0 : (tensor<16xf32>) -> tensor<16xf32>
   bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
@@ -191,8 +191,34 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>}, %o: mem
       {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 16>],
        gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
   %c = arith.constant true
-  // expected-error@+2 {{'arith.select' uses a token: only exec.wait may}}
-  // expected-note@+1 {{also here}}
+  // expected-error@+1 {{'arith.select' uses a token: only exec.wait may}}
   %u = arith.select %c, %t, %t : !exec.token
+  return
+}
+
+// -----
+// All of a buffer is in flight: a view of a size that is not known meets it.
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+  %0 = bufferization.to_tensor %x restrict : memref<?xf32> to tensor<?xf32>
+  bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?xf32>, memref<?xf32>) -> ()
+  return
+}
+func.func @f(%x: memref<?xf32> {exec.argument = #exec.argument<input>}, %o: memref<16xf32> {exec.argument = #exec.argument<output>})
+    attributes {exec.entry, exec.plan = @p, exec.slots = 0 : i64, dist.symbols = [#dist.symbol<n in [1, 16]>]} {
+  %n = dist.extent #dist.extents<n>
+  %t = exec.start broadcast over #tp (%o : memref<16xf32>) -> (%o : memref<16xf32>)
+      {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 16>],
+       gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
+  %v = memref.reinterpret_cast %o to offset: [0], sizes: [%n], strides: [1] : memref<16xf32> to memref<?xf32, strided<[1]>>
+  // expected-error@+1 {{'exec.launch' writes memory that a collective in flight reads until it is waited for}}
+  exec.launch @k(%x, %v) : memref<?xf32>, memref<?xf32, strided<[1]>>
+  exec.wait %t
+  return
+}
+func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in [1, 16]>]} {
+  %c0 = arith.constant 0 : index
+  exec.set_arena_bytes %c0
   return
 }

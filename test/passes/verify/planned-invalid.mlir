@@ -12,9 +12,9 @@ func.func @f() {
 func.func private @f() attributes {exec.kernel}
 
 // -----
-// expected-error@+1 {{'func.func' has several blocks: an entry is straight-line code}}
-func.func @f() attributes {exec.entry} {
-  // expected-error@+1 {{'cf.br' does not belong in an entry of the stage "planned"}}
+// expected-error@+1 {{'func.func' has several blocks: a kernel is straight-line code}}
+func.func @f() attributes {exec.kernel} {
+  // expected-error@+1 {{'cf.br' does not belong in a kernel of the stage "planned"}}
   cf.br ^next
 ^next:
   return
@@ -57,7 +57,7 @@ func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<input>}) attribut
   %2 = memref.alloc() : memref<4xf32>
   return
 }
-func.func private @k(%x: memref<4xf32>, %n: index) attributes {exec.kernel} {
+func.func private @k(%x: memref<4xf32>, %n: index) attributes {exec.kernel, exec.writes = array<i64: 0>} {
   // expected-error@+1 {{'exec.launch' does not belong in a kernel of the stage "planned"}}
   exec.launch @k(%x, %n) : memref<4xf32>, index
   // expected-error@+1 {{'exec.alloc' does not belong in a kernel of the stage "planned"}}
@@ -71,5 +71,19 @@ func.func private @k(%x: memref<4xf32>, %n: index) attributes {exec.kernel} {
 func.func private @p() attributes {exec.plan} {
   // expected-error@+1 {{'exec.alloc' does not belong in a plan function of the stage "planned"}}
   %0 = exec.alloc at 0 : memref<4xf32>
+  return
+}
+
+// -----
+// A launch writes what its kernel says; without that it counts as writing everything.
+// expected-error@+1 {{'func.func' does not say with 'exec.writes' which of its arguments the kernel writes}}
+func.func private @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %x restrict : memref<4xf32> to tensor<4xf32>
+  bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<4xf32>, memref<4xf32>) -> ()
+  return
+}
+func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<input>}, %o: memref<4xf32> {exec.argument = #exec.argument<output>}) attributes {exec.entry, exec.arena_bytes = 0 : i64} {
+  // expected-error@+1 {{'exec.launch' writes operand 1, which shares memory with operand 0}}
+  exec.launch @k(%o, %o) : memref<4xf32>, memref<4xf32>
   return
 }

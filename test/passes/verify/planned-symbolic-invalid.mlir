@@ -3,7 +3,7 @@
 // Plan functions that are wrong. They are refused unless they are right for all sizes.
 
 // What is right, for comparison: the first and the third are never in use together.
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -38,7 +38,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 
 // -----
 // The middle one begins before the first has ended.
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -76,7 +76,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 
 // -----
 // Rows of four do not hold rows of five.
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -114,7 +114,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 
 // -----
 // The arena ends where the second begins.
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -149,7 +149,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 }
 
 // -----
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -185,7 +185,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 }
 
 // -----
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -221,7 +221,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 }
 
 // -----
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -255,7 +255,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 }
 
 // -----
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -291,7 +291,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 }
 
 // -----
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return
@@ -326,7 +326,7 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
 }
 
 // -----
-func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?x5xf32>, %y: memref<?x5xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<?x5xf32> to tensor<?x5xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x5xf32>, memref<?x5xf32>) -> ()
   return

@@ -5,7 +5,7 @@
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
 
-func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
   %0 = bufferization.to_tensor %x restrict : memref<16xf32> to tensor<16xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<16xf32>, memref<16xf32>) -> ()
   return
@@ -51,7 +51,7 @@ func.func @f(%x: memref<16xf32> {exec.argument = #exec.argument<input>},
 
 // -----
 // Offsets are compared for all sizes, also where buffers are empty with few rows: what comes first in the entry here lies above.
-func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf32>) attributes {exec.kernel} {
+func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf32>) attributes {exec.kernel, exec.writes = array<i64: 1, 2>} {
   %0 = bufferization.to_tensor %x restrict : memref<?xf32> to tensor<?xf32>
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?xf32>, memref<?xf32>) -> ()
   bufferization.materialize_in_destination %0 in restrict writable %z : (tensor<?xf32>, memref<?xf32>) -> ()

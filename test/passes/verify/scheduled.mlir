@@ -32,6 +32,6 @@ func.func @f(%x: tensor<4xf32>, %in: !dist.future<tensor<4xf32>>) -> !dist.futur
 func.func @f(%in: !dist.future<tensor<4xf32>>) {
   // expected-error@+2 {{'builtin.unrealized_conversion_cast' uses a future: only dist.wait and return may}}
   // expected-error@+1 {{'builtin.unrealized_conversion_cast' is no op of the stage "scheduled"}}
-  %0 = builtin.unrealized_conversion_cast %in : !dist.future<tensor<4xf32>> to tensor<4xf32>
+  %0 = builtin.unrealized_conversion_cast %in, %in : !dist.future<tensor<4xf32>>, !dist.future<tensor<4xf32>> to tensor<4xf32>
   return
 }

@@ -267,7 +267,7 @@ TEST_F(Checks, CallsThatCannotBe) {
     return outcome([&] { model.run(entry, in, outputs); });
   };
   expectError(run("forward", {input}), SHARDRT_INVALID_ARGUMENT,
-              {"no parameters have been loaded"});
+              {"parameters have not been loaded, the first is "});
   EXPECT_EQ(loadFile(parameterFile()).status, SHARDRT_OK);
   expectError(run("backward", {input}), SHARDRT_NOT_FOUND,
               {"no entry backward", "forward, columns, lookup, slow"});

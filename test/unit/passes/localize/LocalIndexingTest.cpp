@@ -196,13 +196,4 @@ TEST(LocalIndexing, GroupsOfViewDimsHaveEqualProducts) {
       3u);
 }
 
-TEST(LocalIndexing, OffsetsOfOddAndEmptyShards) {
-  Mesh mesh({{"a", 4}});
-  EXPECT_EQ(contiguousOffsets(mesh, {5, {{{0, 4, 1, 1, {}}}}}), (Indices{0, 2, 4, 5}));
-  EXPECT_EQ(contiguousOffsets(mesh, {8, {{{0, 4, 2, 1, {}}}}}), std::nullopt);
-  Mesh square({{"a", 2}, {"b", 2}});
-  EXPECT_EQ(contiguousOffsets(square, {5, {{{0, 2, 1, 1, {}}, {1, 2, 1, 1, {}}}}}),
-            (Indices{0, 2, 3, 4}));
-}
-
 } // namespace

@@ -160,6 +160,17 @@ TEST(RuleCheck, SizesThatAreNotStatic) {
   EXPECT_NE(check(rule, tp4, x, y, {"[S(0)]", "[R]"}), Errors());
 }
 
+// One shard has everything and the others nothing: the other tensors say which factor is split.
+TEST(RuleCheck, OneShardHasEverything) {
+  Shapes x = {{2, 384}}, y = {{2, 6, 64}};
+  ShardingRule rule = RuleBuilder::ofShapes(x, y).view().build();
+  std::string all = "[S(1, sizes = [384, 0, 0, 0])]";
+  EXPECT_EQ(check(rule, tp4, x, y, {all, "[S(1, sizes = [6, 0, 0, 0])]"}), Errors());
+  EXPECT_EQ(check(rule, tp4, x, y, {all, "[S(2, sizes = [64, 0, 0, 0])]"}), Errors());
+  EXPECT_NE(check(rule, tp4, x, y, {all, "[R]"}), Errors());
+  EXPECT_NE(check(rule, tp4, x, y, {all, "[S(1, sizes = [0, 6, 0, 0])]"}), Errors());
+}
+
 TEST(RuleCheck, MeshesMustAgree) {
   Layout a(tp4), b(Mesh({{"tp", 2}}));
   ShardingRule rule = RuleBuilder::ofShapes({{8}}, {{8}}).pointwise().build();
