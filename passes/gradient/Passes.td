@@ -40,12 +40,9 @@ def Differentiate : Pass<"aten-differentiate", "::mlir::ModuleOp"> {
       return %l : tensor<f32>
     }
     ```
-    After, besides @forward:
+    After, in part:
     ```mlir
-    func.func @gradients(%x: tensor<8x4xf32> {dist.kind = "input", dist.name = "x"},
-                         %w: tensor<2x4xf32> {dist.kind = "parameter", dist.name = "w"})
-        -> (tensor<f32> {dist.kind = "output", dist.name = "loss"},
-            tensor<2x4xf32> {dist.kind = "gradient", dist.name = "w"}) {
+    func.func @gradients(...) -> (tensor<f32> {dist.kind = "output", dist.name = "loss"}, tensor<2x4xf32> {dist.kind = "gradient", dist.name = "w"}) {
       %y = aten.linear %x, %w : (tensor<8x4xf32>, tensor<2x4xf32>) -> tensor<8x2xf32>
       %l = aten.sum %y : (tensor<8x2xf32>) -> tensor<f32>
       %gl = aten.constant dense<1.000000e+00> : tensor<f32>
