@@ -49,7 +49,7 @@ def main():
     parser.add_argument("shard_opt", type=pathlib.Path)
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("--tolerance", type=float, default=2e-6)
-    parser.add_argument("passes", nargs="*")
+    parser.add_argument("passes", nargs="+")
     args = parser.parse_args()
     torch.set_num_threads(1)
     compared = failures = 0
