@@ -4,6 +4,7 @@
 
 #include "dialects/aten/passes/Passes.h"
 #include "passes/collectives/Passes.h"
+#include "passes/gradient/Passes.h"
 #include "passes/gradient/partial/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
@@ -17,6 +18,7 @@ void shardc::registerAllPasses() {
   registerSpecializePasses();
   registerVerifyPasses();
   registerRedistributePasses();
+  registerGradientPasses();
   registerPartialGradientPasses();
   registerLocalizePasses();
   registerCollectivesPasses();

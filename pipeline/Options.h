@@ -39,6 +39,16 @@ struct PlacementOptions : virtual OptionGroup {
                                 llvm::cl::value_desc("spec")};
 };
 
+/// imported, and still imported: what else the program computes.
+struct GradientOptions : virtual OptionGroup {
+  ListOption<TextOption> gradients{
+      *this, "gradients",
+      llvm::cl::desc(
+          "add the entry 'gradients': the outputs, and the gradients of this output (its "
+          "name or number, the loss) for all parameters; may be repeated, for their sum"),
+      llvm::cl::value_desc("loss")};
+};
+
 /// All stages: what is assumed where something is estimated.
 struct SizeOptions : virtual OptionGroup {
   ListOption<TextOption> sizes{
@@ -131,7 +141,7 @@ template <typename... Groups>
 struct StageOptions : mlir::PassPipelineOptions<StageOptions<Groups...>>, Groups... {};
 
 /// All of them.
-struct PipelineOptions : StageOptions<PlacementOptions, SizeOptions, MemoryOptions,
+struct PipelineOptions : StageOptions<GradientOptions, PlacementOptions, SizeOptions, MemoryOptions,
                                       CollectiveOptions, SpecializationOptions, TargetOptions> {};
 
 /// What is wrong with the options by themselves, as "--NAME: ...": found out before anything takes

@@ -9,6 +9,7 @@
 #include "lowering/memory/Passes.h"
 #include "lowering/target/Passes.h"
 #include "passes/collectives/Passes.h"
+#include "passes/gradient/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
 #include "passes/redistribute/Passes.h"
@@ -20,6 +21,14 @@
 
 using namespace mlir;
 using namespace shardc;
+
+static void differentiate(OpPassManager &pm, const PipelineOptions &options) {
+  if (options.gradients.empty())
+    return;
+  DifferentiateOptions differentiate;
+  llvm::append_range(differentiate.losses, textsOf(options.gradients));
+  pm.addPass(createDifferentiate(differentiate));
+}
 
 static void place(OpPassManager &pm, const PipelineOptions &options) {
   ApplyPlanOptions plan;
@@ -125,6 +134,7 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
   sizes.largest = !options.memoryLimit.empty();
   pm.addPass(createAssumeSizes(sizes));
   if (from <= Stage::Imported && to > Stage::Imported) {
+    differentiate(pm, options);
     place(pm, options);
     verify(pm, Stage::Placed);
   }

@@ -23,9 +23,10 @@ public:
     std::optional<Stage> stage = stageCheckedBy(*pass);
     if (!module || !stage || !error.empty())
       return;
+    // Half-placed programs are on the way to placed ones, and have no number of their own.
+    unsigned number = unsigned(*stage) + (*stage < Stage::HalfPlaced ? 1 : 0);
     llvm::SmallString<256> path(folder);
-    llvm::sys::path::append(path,
-                            Twine(unsigned(*stage) + 1) + "-" + stringifyStage(*stage) + ".mlir");
+    llvm::sys::path::append(path, Twine(number) + "-" + stringifyStage(*stage) + ".mlir");
     std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(path, &error);
     if (!output)
       return;

@@ -7,6 +7,7 @@
 #include "importers/torch_export/import/TorchExport.h"
 #include "importers/torchscript/TorchScript.h"
 #include "lowering/Passes.h"
+#include "passes/gradient/differentiate/Models.h"
 #include "passes/localize/Models.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -37,6 +38,7 @@ void shardc::registerAllDialects(mlir::DialectRegistry &registry) {
                   mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
   registerLoweringDialects(registry);
   mlir::func::registerAllExtensions(registry);
+  registerDifferentiateModels(registry);
   registerLocalizeModels(registry);
 }
 

@@ -56,4 +56,26 @@ def Aten_BaddbmmOp : Aten_ContractionOp<"baddbmm"> {
   let shardBy = "sumWithProductRule(op)";
 }
 
+def Aten_TensordotOp : Aten_ContractionOp<"tensordot", [LocalizableOpInterface]> {
+  let summary = "Multiplies and sums over dims_self[i] of self and dims_other[i] of other, for all i together";
+  let description = [{
+    The result has the other dims of self, then those of other, each in their order. The gradient of the weight of a linear layer
+    is such a product, over all leading dims of its input: they stay apart here, because a dim that is made of several
+    has no layout where an inner one of them is sharded.
+
+    ```mlir
+    %gw = aten.tensordot %gy, %x dims [0, 1] [0, 1] : (tensor<8x16x32xf32>, tensor<8x16x64xf32>) -> tensor<32x64xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$other, Aten_Dims:$dims_self, Aten_Dims:$dims_other);
+  let assemblyFormat = [{
+    $self `,` $other `dims` $dims_self $dims_other attr-dict `:` functional-type(operands, results)
+  }];
+  let shardBy = "tensordotRule(op)";
+  let moreDeclarations = [{
+    /// The dims of an operand (0 or 1) that are not summed over, in order.
+    ::llvm::SmallVector<int64_t> getFreeDims(unsigned operand);
+  }];
+}
+
 #endif // SHARDC_DIALECTS_ATEN_CONTRACTIONS_TD

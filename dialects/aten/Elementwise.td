@@ -59,7 +59,12 @@ class Aten_IdentityOp<string mnemonic, string formula, string kind>
   let viewKind = kind;
 }
 def Aten_CloneOp : Aten_IdentityOp<"clone", "the same elements", "Copy">;
-def Aten_AliasOp : Aten_IdentityOp<"alias", "the same elements (also detach, lift_fresh_copy)", "Alias">;
+def Aten_AliasOp : Aten_IdentityOp<"alias", "the same elements (also detach, lift_fresh_copy)", "Alias"> {
+  let description = [{
+    With `detached`, no gradient goes through the op, which stands for ATen's detach then.
+  }];
+  let arguments = (ins Aten_Tensor:$self, UnitAttr:$detached);
+}
 
 // Integers and bools become the default float type.
 def Aten_ExpOp : Aten_UnaryOp<"exp", "e to the power of self", "inferPromotedFloat">;

@@ -53,4 +53,54 @@ def Aten_IndexOp : Aten_IndexingOp<"index"> {
   }];
 }
 
+//===--------------------------------------------------------------------------------------------===//
+// Writing at positions
+//===--------------------------------------------------------------------------------------------===//
+
+/// Elements are added one after the other, in row-major order of their positions' tensor: what several are added to is the
+/// same on every run.
+class Aten_ScatterOp<string mnemonic> : Aten_Op<mnemonic> {
+  let results = (outs Aten_Tensor:$result);
+  let runsAs = "KernelForm::Scatter";
+}
+
+def Aten_ScatterAddOp : Aten_ScatterOp<"scatter_add"> {
+  let summary = "self, with src[..., i, ...] added at [..., index[..., i, ...], ...] along dim";
+  let description = [{
+    This is the adjoint of `aten.gather`. The index may have fewer elements than src and self in each dim; the others of src
+    are not used. An index that is not in the dim of self is an error of the run.
+
+    Where self is sharded along `dim`, a rank adds what falls into its part. Where src is, its result is a partial sum, and
+    self counts once.
+
+    ```mlir
+    %y = aten.scatter_add %x dim 1 at %i of %src : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Aten_NumberTensor:$self, Aten_Dim:$dim, Aten_IndexTensor:$index, Aten_NumberTensor:$src);
+  let assemblyFormat = "$self `dim` $dim `at` $index `of` $src attr-dict `:` functional-type(operands, results)";
+}
+
+def Aten_IndexPutOp : Aten_ScatterOp<"index_put"> {
+  let summary = "self, with values added to the elements that aten.index reads";
+  let description = [{
+    `indices` and `indices_at` are those of `aten.index`, and `values` broadcasts to what that reads. This is the adjoint of
+    index, index_select and embedding. Only the form with `accumulate` is supported: without it, of several values that are
+    written to one place any one may stay.
+
+    Where self is sharded along an indexed dim, a rank adds what falls into its part. Where indices and values are sharded,
+    the result is a partial sum, and self counts once.
+
+    ```mlir
+    %y = aten.index_put %x[:, %i] of %v accumulate : (tensor<4x5xf32>, tensor<3xi64>, tensor<4x3xf32>) -> tensor<4x5xf32>
+    ```
+  }];
+  let arguments = (ins Aten_NumberTensor:$self, Variadic<Aten_IndexTensor>:$indices, Aten_NumberTensor:$values,
+                       Aten_Dims:$indices_at, UnitAttr:$accumulate);
+  let assemblyFormat = [{
+    $self `` custom<IndexedDims>($indices, $indices_at) `of` $values (`accumulate` $accumulate^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 #endif // SHARDC_DIALECTS_ATEN_INDEXING_TD

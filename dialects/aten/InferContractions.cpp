@@ -119,6 +119,53 @@ LogicalResult BaddbmmOp::infer(Inference &inference, Adaptor op) {
   return inferSumWithProduct(inference, op.getSelf(), op.getBatch1(), op.getBatch2(), 3);
 }
 
+LogicalResult TensordotOp::infer(Inference &inference, Adaptor op) {
+  Shape left = inference.sizesOf(op.getSelf()), right = inference.sizesOf(op.getOther());
+  FailureOr<Type> type = inference.sameElementType(op.getOperands());
+  if (failed(type))
+    return failure();
+  ArrayRef<int64_t> ofSelf = op.getDimsSelf(), ofOther = op.getDimsOther();
+  auto isDimOf = [](ArrayRef<Dim> shape) {
+    return [&shape](int64_t dim) { return dim < static_cast<int64_t>(shape.size()); };
+  };
+  if (ofSelf.size() != ofOther.size() || !llvm::all_of(ofSelf, isDimOf(left)) ||
+      !llvm::all_of(ofOther, isDimOf(right)) ||
+      failed(inference.checkDims(ofSelf, left.size(), "dims_self")) ||
+      failed(inference.checkDims(ofOther, right.size(), "dims_other")))
+    return inference.error("sums over dims [", ofSelf, "] of a tensor of ", left.size(),
+                           " dims and [", ofOther, "] of one of ", right.size());
+  for (auto [l, r] : llvm::zip_equal(ofSelf, ofOther))
+    if (failed(inference.same(left[l], right[r], "summed dims")))
+      return failure();
+  Shape shape;
+  for (auto [dim, size] : llvm::enumerate(left))
+    if (!llvm::is_contained(ofSelf, static_cast<int64_t>(dim)))
+      shape.push_back(size);
+  for (auto [dim, size] : llvm::enumerate(right))
+    if (!llvm::is_contained(ofOther, static_cast<int64_t>(dim)))
+      shape.push_back(size);
+  return inference.result(shape, *type);
+}
+
+SmallVector<int64_t> TensordotOp::getFreeDims(unsigned operand) {
+  ArrayRef<int64_t> summed = operand == 0 ? getDimsSelf() : getDimsOther();
+  SmallVector<int64_t> free;
+  for (int64_t dim = 0, rank = typeOf(getOperand(operand)).getRank(); dim < rank; ++dim)
+    if (!llvm::is_contained(summed, dim))
+      free.push_back(dim);
+  return free;
+}
+
+std::optional<double> TensordotOp::getFlops() {
+  int64_t summed = 1;
+  for (int64_t dim : getDimsSelf()) {
+    int64_t size = shapeOf(getSelf())[dim];
+    summed = ShapedType::isDynamic(size) || ShapedType::isDynamic(summed) ? ShapedType::kDynamic
+                                                                          : summed * size;
+  }
+  return contractionFlops(getResult(), summed);
+}
+
 std::optional<double> MmOp::getFlops() {
   return contractionFlops(getResult(), shapeOf(getSelf()).back());
 }

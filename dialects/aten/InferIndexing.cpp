@@ -43,29 +43,78 @@ LogicalResult IndexSelectOp::infer(Inference &inference, Adaptor op) {
   return inference.result(shape, self.getElementType());
 }
 
-LogicalResult IndexOp::infer(Inference &inference, Adaptor op) {
-  RankedTensorType self = typeOf(op.getSelf());
-  ArrayRef<int64_t> at = op.getIndicesAt();
-  if (at.size() != op.getIndices().size() || at.empty())
-    return inference.error("has ", op.getIndices().size(), " indices for ", at.size(), " dims");
-  if (!llvm::is_sorted(at) || failed(inference.checkDims(at, self.getRank(), "indices_at")) ||
-      self.getRank() == 0)
+/// The shape that `indices` of dims `at` read from a table.
+static FailureOr<Shape> inferIndexed(Inference &inference, Value self, ValueRange indices,
+                                     ArrayRef<int64_t> at) {
+  if (at.size() != indices.size() || at.empty())
+    return inference.error("has ", indices.size(), " indices for ", at.size(), " dims");
+  int64_t rank = typeOf(self).getRank();
+  if (!llvm::is_sorted(at) || failed(inference.checkDims(at, rank, "indices_at")) || rank == 0)
     return inference.error("indices_at must list dims of self in ascending order");
-  FailureOr<Shape> indices = inference.broadcast(op.getIndices());
-  if (failed(indices))
+  FailureOr<Shape> common = inference.broadcast(indices);
+  if (failed(common))
     return failure();
   bool adjacent = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
   Shape shape;
   if (!adjacent)
-    shape = *indices;
-  for (auto [i, size] : llvm::enumerate(inference.sizesOf(op.getSelf()))) {
+    shape = *common;
+  for (auto [i, size] : llvm::enumerate(inference.sizesOf(self))) {
     int64_t dim = i;
     if (adjacent && dim == at.front())
-      shape.append(*indices);
+      shape.append(*common);
     if (!llvm::is_contained(at, dim))
       shape.push_back(size);
   }
-  return inference.result(shape, self.getElementType());
+  return shape;
+}
+
+LogicalResult IndexOp::infer(Inference &inference, Adaptor op) {
+  FailureOr<Shape> shape =
+      inferIndexed(inference, op.getSelf(), op.getIndices(), op.getIndicesAt());
+  if (failed(shape))
+    return failure();
+  return inference.result(*shape, elementTypeOf(op.getSelf()));
+}
+
+LogicalResult IndexPutOp::infer(Inference &inference, Adaptor op) {
+  if (!op.getAccumulate())
+    return inference.error("adds values only: without 'accumulate', of values that are written to "
+                           "one place it is not known which one stays");
+  FailureOr<Shape> shape =
+      inferIndexed(inference, op.getSelf(), op.getIndices(), op.getIndicesAt());
+  FailureOr<Type> type = inference.sameElementType({op.getSelf(), op.getValues()});
+  if (failed(shape) || failed(type))
+    return failure();
+  FailureOr<Shape> written =
+      inference.broadcast({ArrayRef(*shape), inference.sizesOf(op.getValues())});
+  if (failed(written))
+    return failure();
+  if (!areCompatible(*written, *shape))
+    return inference.error("values do not broadcast to the shape that the indices name");
+  return inference.result(inference.sizesOf(op.getSelf()), *type);
+}
+
+LogicalResult ScatterAddOp::infer(Inference &inference, Adaptor op) {
+  Shape self = inference.sizesOf(op.getSelf()), index = inference.sizesOf(op.getIndex()),
+        src = inference.sizesOf(op.getSrc());
+  FailureOr<Type> type = inference.sameElementType({op.getSelf(), op.getSrc()});
+  if (failed(type))
+    return failure();
+  if (self.empty() || self.size() != index.size() || self.size() != src.size())
+    return inference.error("needs self, index and src of equally many dims, at least one, not of ",
+                           self.size(), ", ", index.size(), " and ", src.size());
+  if (failed(inference.checkDim(op.getDim(), self.size(), "dim")))
+    return failure();
+  if (llvm::none_of(index, [](Dim size) { return size.is(0); }))
+    for (size_t i = 0; i < index.size(); ++i) {
+      std::optional<int64_t> want = index[i].number(), have = src[i].number(),
+                             room = self[i].number();
+      if (want && have && *want > *have)
+        return inference.error("index has size ", *want, " at dim ", i, ", src only ", *have);
+      if (i != op.getDim() && want && room && *want > *room)
+        return inference.error("index has size ", *want, " at dim ", i, ", self only ", *room);
+    }
+  return inference.result(self, *type);
 }
 
 } // namespace shardc::aten

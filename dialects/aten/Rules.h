@@ -56,6 +56,7 @@ ShardingRule matmulRule(mlir::Operation *op);
 /// mm, bmm; and with an operand added.
 ShardingRule productRule(mlir::Operation *op);
 ShardingRule sumWithProductRule(mlir::Operation *op);
+ShardingRule tensordotRule(mlir::Operation *op);
 ShardingRule attentionRule(mlir::Operation *op);
 /// Letters for `count` leading dims: A, B, ... Ops with more dims than letters are not sharded.
 std::optional<std::string> leadingLetters(size_t count);

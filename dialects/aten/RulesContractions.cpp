@@ -59,6 +59,27 @@ ShardingRule sumWithProductRule(Operation *op) {
   return addsTo(builder, 0, 1, 2).build();
 }
 
+ShardingRule tensordotRule(Operation *op) {
+  auto product = cast<TensordotOp>(op);
+  RuleBuilder builder = ruleBuilder(op);
+  size_t summed = product.getDimsSelf().size();
+  std::optional<std::string> letters = leadingLetters(summed);
+  if (!letters || rankOf(product.getResult()) > 26)
+    return builder.replicateAll().build();
+  std::string result;
+  SmallVector<std::string> operands;
+  char next = 'a';
+  for (unsigned i = 0; i < 2; ++i) {
+    std::string &dims = operands.emplace_back(rankOf(op->getOperand(i)), ' ');
+    ArrayRef<int64_t> over = i == 0 ? product.getDimsSelf() : product.getDimsOther();
+    for (auto [letter, dim] : llvm::zip_equal(*letters, over))
+      dims[dim] = letter;
+    for (int64_t dim : product.getFreeDims(i))
+      result.push_back(dims[dim] = next++);
+  }
+  return builder.einsum({operands[0], operands[1]}, {result}).linear(0).linear(1).build();
+}
+
 ShardingRule attentionRule(Operation *op) {
   auto attention = cast<ScaledDotProductAttentionOp>(op);
   RuleBuilder builder = ruleBuilder(op);

@@ -125,4 +125,89 @@ ShardingRule IndexOp::getShardingRule() {
   return builder.build();
 }
 
+/// A dim of self in which each rank takes what falls into its part.
+static void scatterInto(RuleBuilder &builder, Operation *op, int64_t dim) {
+  DimFactors factors;
+  if (int64_t size = shapeOf(op->getOperand(0))[dim]; size != 1)
+    factors.push_back(builder.factor(size));
+  builder.operandDim(0, dim, factors).resultDim(0, dim, factors).operandDimInOnePiece(0, dim);
+}
+
+ShardingRule ScatterAddOp::getShardingRule() {
+  RuleBuilder builder = ruleBuilder(*this);
+  ArrayRef<int64_t> self = shapeOf(getSelf()), index = shapeOf(getIndex()), src = shapeOf(getSrc());
+  for (auto [i, size] : llvm::enumerate(index)) {
+    int64_t dim = static_cast<int64_t>(i);
+    bool isScattered = dim == static_cast<int64_t>(getDim());
+    if (isScattered)
+      scatterInto(builder, *this, dim);
+    // Elsewhere the pieces of index, src and self do not line up.
+    if (ShapedType::isDynamic(size) || src[i] != size || (!isScattered && self[i] != size))
+      continue;
+    DimFactors factors;
+    if (isScattered) {
+      if (size != 1)
+        factors.push_back(builder.factor(size, FactorKind::Reducing));
+    } else {
+      if (size != 1)
+        factors.push_back(builder.factor(size));
+      builder.operandDim(0, dim, factors).resultDim(0, dim, factors);
+    }
+    builder.operandDim(1, dim, factors).operandDim(2, dim, factors);
+  }
+  return builder.linearJointly({0, 2}).additive(0).build();
+}
+
+ShardingRule IndexPutOp::getShardingRule() {
+  RuleBuilder builder = ruleBuilder(*this);
+  ArrayRef<int64_t> at = getIndicesAt(), values = shapeOf(getValues());
+  unsigned valuesAt = static_cast<unsigned>(getIndices().size()) + 1;
+  int64_t rank = static_cast<int64_t>(shapeOf(getSelf()).size()), common = 0;
+  for (Value index : getIndices())
+    common = std::max<int64_t>(common, static_cast<int64_t>(shapeOf(index).size()));
+  int64_t wholeRank = common + rank - static_cast<int64_t>(at.size());
+  // Of values, which line up with what the indices name from the last dim.
+  auto setValues = [&](int64_t dim, const DimFactors &factors) {
+    int64_t own = dim - (wholeRank - static_cast<int64_t>(values.size()));
+    if (own >= 0)
+      builder.operandDim(valuesAt, own, values[own] == 1 ? DimFactors{} : factors);
+  };
+  bool adjacent = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
+  int64_t first = adjacent ? at.front() : 0;
+  for (int64_t i = 0; i < common; ++i) {
+    int64_t size = 1;
+    for (Value index : getIndices()) {
+      int64_t dim = i - (common - static_cast<int64_t>(shapeOf(index).size()));
+      if (dim >= 0 && shapeOf(index)[dim] != 1)
+        size = shapeOf(index)[dim];
+    }
+    DimFactors factors;
+    if (size != 1)
+      factors.push_back(builder.factor(size, FactorKind::Reducing));
+    for (auto [operand, index] : llvm::enumerate(getIndices())) {
+      ArrayRef<int64_t> shape = shapeOf(index);
+      int64_t dim = i - (common - static_cast<int64_t>(shape.size()));
+      if (dim >= 0)
+        builder.operandDim(static_cast<unsigned>(operand) + 1, dim,
+                           shape[dim] == 1 ? DimFactors{} : factors);
+    }
+    setValues(first + i, factors);
+  }
+  int64_t whole = 0;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (whole == first)
+      whole += common;
+    if (llvm::is_contained(at, i)) {
+      scatterInto(builder, *this, i);
+      continue;
+    }
+    DimFactors factors;
+    if (int64_t size = shapeOf(getSelf())[i]; size != 1)
+      factors.push_back(builder.factor(size));
+    builder.operandDim(0, i, factors).resultDim(0, i, factors);
+    setValues(whole++, factors);
+  }
+  return builder.linearJointly({0, valuesAt}).additive(0).build();
+}
+
 } // namespace shardc::aten

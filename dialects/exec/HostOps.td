@@ -117,4 +117,28 @@ def Exec_AttentionOp : Exec_Op<"attention"> {
   let hasVerifier = 1;
 }
 
+def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
+  let summary = "Copies a tensor and adds values at positions that are in memory";
+  let description = [{
+    `values` and each of `indices` are over one domain, with any strides. Element p of the domain is added to the element of `out`
+    whose position in dim d is `p[loops[d]]`, or, where that is -1, what the next one of `indices` says at p. With `wraps`,
+    negative positions count from the end. The sum is rounded after each element, and elements are added in row-major
+    order of the domain, so that every run gives the same bits. Positions out of range are a failure of the run with
+    this message, and nothing is added there.
+
+    ```mlir
+    exec.scatter_add %self, %values at %rows -> %out loops [-1, 1] "index out of range" name "index_put"
+        : memref<100x8xf32>, memref<16x8xf32> at memref<16x8xi64, strided<[1, 0]>> -> memref<100x8xf32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$source, Arg<AnyMemRef, "", [MemRead]>:$values,
+                       Arg<Variadic<AnyMemRef>, "", [MemRead]>:$indices, Arg<AnyMemRef, "", [MemWrite]>:$out,
+                       DenseI64ArrayAttr:$loops, UnitAttr:$wraps, StrAttr:$message, OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = [{
+    $source `,` $values `at` $indices `->` $out `loops` $loops (`wraps` $wraps^)? $message (`name` $name^)? attr-dict
+    `:` type($source) `,` type($values) `at` type($indices) `->` type($out)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // SHARDC_DIALECTS_EXEC_HOSTOPS_TD

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products and attention: which shapes and strides go together.
+// Matrix products, attention and sums at computed positions: which shapes and strides go together.
 
 #include "dialects/exec/Exec.h"
 
@@ -105,5 +105,34 @@ LogicalResult AttentionOp::verify() {
   if (!same(mask, 0, query, 0) || !same(mask, 1, query, 1) || !same(mask, 2, query, 2) ||
       !same(mask, 3, key, 2))
     return emitOpError("has a mask of ") << mask << " for " << query << " and " << key;
+  return success();
+}
+
+LogicalResult ScatterAddOp::verify() {
+  MemRefType out = getOut().getType(), source = getSource().getType(),
+             values = getValues().getType();
+  auto alike = [](MemRefType x, MemRefType y) {
+    return x.getRank() == y.getRank() &&
+           llvm::all_of(llvm::zip(x.getShape(), y.getShape()),
+                        [](auto sizes) { return agree(std::get<0>(sizes), std::get<1>(sizes)); });
+  };
+  if (!alike(source, out) || source.getElementType() != out.getElementType())
+    return emitOpError("copies ") << source << " to " << out;
+  if (values.getElementType() != out.getElementType())
+    return emitOpError("adds elements of ") << values << " to those of " << out;
+  if (out.getRank() == 0)
+    return emitOpError("has no dim with positions");
+  for (Type index : getIndices().getTypes()) {
+    auto type = cast<MemRefType>(index);
+    if (!type.getElementType().isSignlessInteger() || !alike(type, values))
+      return emitOpError("has positions ") << type << " for values " << values;
+  }
+  ArrayRef<int64_t> loops = getLoops();
+  auto isLoop = [&](int64_t loop) { return loop >= -1 && loop < values.getRank(); };
+  if (static_cast<int64_t>(loops.size()) != out.getRank() || !llvm::all_of(loops, isLoop) ||
+      llvm::count(loops, -1) != static_cast<int64_t>(getIndices().size()))
+    return emitOpError("needs for each dim of ")
+           << out << " one of the dims of " << values << ", or -1 for each of the "
+           << getIndices().size() << " indices; got [" << loops << "]";
   return success();
 }

@@ -25,6 +25,7 @@ enum class KernelForm {
   Concatenation,     ///< operands are computed in their place in the result
   Product,           ///< matrix product
   Attention,         ///< softmax of a product, times another
+  Scatter,           ///< operand 0, changed at positions that are computed
   Scalar,            ///< index arithmetic beside the kernels
 };
 

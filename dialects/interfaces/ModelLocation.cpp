@@ -71,6 +71,24 @@ FileLineColLoc getSourceLine(Location location) {
   return found;
 }
 
+static constexpr StringLiteral kBackward = "backward";
+
+Location makeBackwardLocation(Location forward) {
+  if (isBackward(forward))
+    return forward;
+  FileLineColLoc line = getSourceLine(forward);
+  StringRef node = getNodeName(forward);
+  std::string name = node.empty() ? kBackward.str() : (kBackward + " of " + node).str();
+  return makeModelLocation(forward.getContext(), name, getModulePath(forward),
+                           line ? line.getFilename().getValue() : StringRef(),
+                           line ? line.getLine() : 0);
+}
+
+bool isBackward(Location location) {
+  StringRef node = getNodeName(location);
+  return node == kBackward || node.starts_with("backward of ");
+}
+
 std::string describePlace(Location location) {
   std::string text = getModulePath(location).str();
   if (text.empty())

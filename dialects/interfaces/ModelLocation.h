@@ -27,6 +27,13 @@ llvm::StringRef getNodeName(mlir::Location location);
 /// The first line of source; null where unknown.
 mlir::FileLineColLoc getSourceLine(mlir::Location location);
 
+/// Of an op of the backward of the op at `forward`: at the same place in the model, with
+/// "backward of NODE" as the name of its node.
+mlir::Location makeBackwardLocation(mlir::Location forward);
+
+/// Whether the op belongs to a backward.
+bool isBackward(mlir::Location location);
+
 /// For people: `model.layers.0.mlp (modeling_llama.py:160)`; the node's name where no module is
 /// known; never empty.
 std::string describePlace(mlir::Location location);

@@ -182,8 +182,17 @@ unsigned Describer::addParameter(func::FuncOp function, unsigned argument) {
                                             function.getArgumentTypes()[argument],
                                             "parameter_" + std::to_string(argument));
   auto [it, inserted] = parameterIndex.try_emplace(tensor.names.front(), program.parameters.size());
-  if (!inserted)
+  if (!inserted) {
+    const ParameterDescription &known = program.parameters[it->second];
+    if (known.layout != tensor.layout)
+      error(function) << "has the parameter '" << tensor.names.front() << "' in the layout "
+                      << tensor.layout << ", and an entry before it in " << known.layout
+                      << ": annotate it in both alike";
+    else if (known.type != tensor.type || known.shape != tensor.shape)
+      error(function) << "has the parameter '" << tensor.names.front()
+                      << "' in another element type or shape than an entry before it";
     return it->second;
+  }
   ParameterDescription parameter;
   static_cast<TensorDescription &>(parameter) = std::move(tensor);
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);

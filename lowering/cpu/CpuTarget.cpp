@@ -68,6 +68,7 @@ public:
 
   void buildKernelTail(OpPassManager &pm) const override {
     pm.addPass(createCpuExpandAttention());
+    pm.addPass(createCpuExpandScatter());
     OpPassManager &kernels = pm.nest<func::FuncOp>();
     kernels.addPass(createAtenToLinalg());
     kernels.addPass(createFuseKernelOps());

@@ -97,6 +97,37 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
                     Statistic<"kernels", "kernels", "Kernels made for them">];
 }
 
+def CpuExpandScatter : Pass<"cpu-expand-scatter", "::mlir::ModuleOp"> {
+  let summary = "Turns additions at computed positions into launches of kernels";
+  let description = [{
+    The kernel copies the tensor on several threads, by its first dim, and then adds one element after the other on one thread, so
+    that the result is the same on every run.
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: memref<10x8xf32>, %v: memref<4x8xf32>, %i: memref<4x8xi64, strided<[1, 0]>>, %o: memref<10x8xf32>) {
+      exec.scatter_add %x, %v at %i -> %o loops [-1, 1] "index out of range" name "index_put"
+          : memref<10x8xf32>, memref<4x8xf32> at memref<4x8xi64, strided<[1, 0]>> -> memref<10x8xf32>
+      return
+    }
+    ```
+
+    After, in part:
+
+    ```mlir
+    func.func @f(%x: memref<10x8xf32>, %v: memref<4x8xf32>, %i: memref<4x8xi64, strided<[1, 0]>>, %o: memref<10x8xf32>) {
+      exec.launch @scatter_add(%x, %v, %i, %o) name "index_put" : ...
+    func.func private @scatter_add(...) attributes {exec.kernel, exec.writes = array<i64: 3>} {
+      exec.parallel ...
+      scf.for ...
+    ```
+  }];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Ops that became launches">];
+}
+
 def CpuApproximateMath : Pass<"cpu-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "Allows reordering of reductions in kernels, and expands functions into polynomials";
   let description = [{

@@ -57,6 +57,8 @@ OpClass classify(Operation *op) {
     return isFloatProduct(op) ? OpClass::Gemm : OpClass::Unsupported;
   case KernelForm::Attention:
     return OpClass::Attention;
+  case KernelForm::Scatter:
+    return OpClass::Scatter;
   case KernelForm::Scalar:
     return OpClass::Scalar;
   }

@@ -16,6 +16,7 @@ enum class OpClass {
   View,       // only another way to look at memory; some are fusible too, between ops of one kernel
   Gemm,       // matrix product: a service of the runtime
   Attention,  // a kernel that the host program builds
+  Scatter,    // likewise, and a copy
   Concat,     // its operands are computed in place
   Collective, // dist collectives and waits
   Scalar,     // index arithmetic of the host program

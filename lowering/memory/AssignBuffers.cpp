@@ -207,6 +207,8 @@ LogicalResult EntryLowering::lower(Operation *op) {
     return lowerProduct(program, op);
   case OpClass::Attention:
     return lowerAttention(program, op);
+  case OpClass::Scatter:
+    return lowerScatter(program, op);
   case OpClass::Concat:
     return lowerConcat(program, op);
   case OpClass::Collective:

@@ -76,6 +76,7 @@ void planDestinations(HostProgram &program);
 mlir::LogicalResult lowerView(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerProduct(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerAttention(HostProgram &program, mlir::Operation *op);
+mlir::LogicalResult lowerScatter(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerConcat(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerCollective(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerKernelCall(HostProgram &program, mlir::func::CallOp call);

@@ -154,10 +154,27 @@ struct Product {
     return emit(a, b, std::nullopt, {a.sizes[0], a.sizes[1], b.sizes[2]}, 1, 0, std::nullopt);
   }
 
+  /// Free dims of self by summed ones, times summed dims by free ones of other.
+  LogicalResult tensordot(aten::TensordotOp product) {
+    auto asMatrix = [&](Value tensor, ArrayRef<int64_t> first, ArrayRef<int64_t> last) {
+      SmallVector<int64_t> order(first);
+      order.append(last.begin(), last.end());
+      StridedView view = permute(program.view(tensor), order);
+      ArrayRef<Size> sizes = view.sizes;
+      return program.reshaped(op->getLoc(), view,
+                              {math.product(sizes.take_front(first.size())),
+                               math.product(sizes.drop_front(first.size()))});
+    };
+    StridedView a = asMatrix(product.getSelf(), product.getFreeDims(0), product.getDimsSelf());
+    StridedView b = asMatrix(product.getOther(), product.getDimsOther(), product.getFreeDims(1));
+    return emit(a, b, std::nullopt, {a.sizes[0], b.sizes[1]}, 1, 0, std::nullopt);
+  }
+
   LogicalResult run() {
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](aten::LinearOp op) { return linear(op); })
         .Case([&](aten::MatmulOp op) { return matmul(op); })
+        .Case([&](aten::TensordotOp op) { return tensordot(op); })
         .Case<aten::MmOp, aten::BmmOp>([&](auto product) {
           StridedView a = program.view(product.getSelf()), b = program.view(product.getMat2());
           Sizes sizes = a.sizes;

@@ -11,22 +11,6 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Where the product is P(sum), every rank adds the operand: it must be P(sum) as well.
-static LogicalResult checkAddedOnce(Localizer &localizer, Value added, unsigned operand) {
-  const Layout *result = localizer.resultLayout(0);
-  if (!added || !result)
-    return success();
-  for (unsigned axis : result->partialAxes())
-    if (result->placements[axis] == Placement::partial(Reduction::Sum) &&
-        localizer.operandLayout(operand)->placements[axis] != Placement::partial(Reduction::Sum)) {
-      localizer.refuse() << "operand " << operand << " would be added once for each rank of axis \""
-                         << localizer.getMesh().getValue().axes[axis].name
-                         << "\"; redistribute it to P(sum)";
-      return failure();
-    }
-  return success();
-}
-
 namespace {
 
 struct LinearModel : LocalizeModel<LinearModel, aten::LinearOp> {

@@ -6,9 +6,9 @@
 #ifndef SHARDC_PASSES_LOCALIZE_LOCALIZER_H
 #define SHARDC_PASSES_LOCALIZE_LOCALIZER_H
 
+#include "dialects/aten/Emitter.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/interfaces/OpInterfaces.h"
-#include "passes/localize/Emitter.h"
 #include "passes/localize/GlobalSizes.h"
 #include "passes/localize/LocalIndices.h"
 #include "passes/localize/core/LocalIndexing.h"

@@ -4,8 +4,8 @@
 // holds and contributes zero for the rest, so the result is P(sum). Nothing of the table moves.
 // Positions outside the whole table stay outside on every rank: the lookup itself refuses them.
 
-#include "dialects/aten/LookupSizes.h"
 #include "passes/localize/Models.h"
+#include "passes/localize/Positions.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -13,10 +13,8 @@ using namespace shardc;
 namespace {
 
 /// A lookup made local: positions that are valid on this rank, and where they are the right ones.
-struct LocalLookup {
-  Value table, index;
-  Value mask;   ///< shaped as the index
-  int64_t size; ///< of the dim in the whole table; dynamic where symbolic
+struct LocalLookup : LocalPositions {
+  Value table;
 };
 
 } // namespace
@@ -27,45 +25,18 @@ static bool mayBeEmpty(const GlobalSize &size, const DimSplit &split) {
          split.distinctExtents(size.fixed(), split.axes.size()).front() == 0;
 }
 
-/// A position that no table has, counted from its start or from its end.
-static Value outside(Emitter &emit, Type type) {
-  auto integer = cast<IntegerType>(type);
-  APInt value = integer.isUnsigned() ? APInt::getMaxValue(integer.getWidth())
-                                     : APInt::getSignedMinValue(integer.getWidth());
-  return emit.integer(integer.isUnsigned() ? static_cast<int64_t>(value.getZExtValue())
-                                           : value.getSExtValue(),
-                      type);
-}
-
 /// Null parts after a diagnostic. `sizes` are the local sizes of the table. A rank that holds
 /// nothing looks into one row of zeros that is put behind its table.
 static std::optional<LocalLookup> makeLocal(Localizer &localizer, OpBuilder &builder, Value table,
                                             Value index, int64_t dim,
                                             SmallVector<OpFoldResult> sizes) {
+  std::optional<LocalPositions> positions = localPositions(localizer, builder, index, dim);
+  if (!positions)
+    return std::nullopt;
+  LocalLookup lookup{*positions, table};
   Emitter emit = localizer.emitter(builder);
-  LocalIndices indices = localizer.indices(builder);
   GlobalSize size = localizer.operandSize(builder, 0, dim);
   DimSplit split = localizer.operandLayout(0)->splitOfDim(dim);
-  Value offset = indices.offset(size, split);
-  if (!offset) {
-    localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
-    return std::nullopt;
-  }
-  Type type = aten::elementTypeOf(index);
-  Value zero = emit.integer(0, type);
-  Value extent = emit.ofIndex(indices.extent(size, split), type);
-  LocalLookup lookup;
-  Value local = emit.sub(index, emit.ofIndex(offset, type));
-  lookup.mask = emit.binary<aten::BitwiseAndOp>(emit.binary<aten::GeOp>(local, zero),
-                                                emit.binary<aten::LtOp>(local, extent));
-  // What another rank holds is looked up at a place of no matter; what none holds must not pass.
-  Value end = emit.ofIndex(indices.global(size), type);
-  Value found = emit.binary<aten::BitwiseAndOp>(emit.binary<aten::GeOp>(index, zero),
-                                                emit.binary<aten::LtOp>(index, end));
-  Value elsewhere = emit.where(found, zero, outside(emit, type));
-  lookup.index = emit.where(lookup.mask, local, elsewhere);
-  lookup.size = size.fixed();
-  lookup.table = table;
   if (mayBeEmpty(size, split)) {
     sizes[dim] = builder.getIndexAttr(1);
     Value row = emit.zeros(sizes, aten::elementTypeOf(table));
@@ -83,11 +54,6 @@ static LogicalResult checkPartial(Localizer &localizer, ArrayRef<unsigned> axes)
   localizer.refuse() << "each element is found on one rank only, so the result must be "
                      << Placement::partial(reduction).str() << " over the axis of the table";
   return failure();
-}
-
-/// Tells the lookup the sizes of the whole table, for its message.
-static void nameSizes(Operation *op, ArrayRef<int64_t> sizes) {
-  op->setAttr(aten::kLookupSizesAttr, DenseI64ArrayAttr::get(op->getContext(), sizes));
 }
 
 static Value masked(Emitter &emit, Value found, Value mask) {
@@ -110,7 +76,7 @@ lookUp(Localizer &localizer, OpBuilder &builder, ValueRange operands, int64_t di
     return failure();
   Emitter emit = localizer.emitter(builder);
   auto [found, mask] = look(*lookup, emit);
-  nameSizes(found.getDefiningOp(), lookup->size);
+  nameTableSizes(found.getDefiningOp(), lookup->size);
   return single(masked(emit, found, mask));
 }
 
@@ -172,13 +138,7 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
     for (auto [i, dim] : llvm::enumerate(at)) {
       if (localizer.operandAxes(0, dim).empty())
         continue;
-      // Negative positions count from the end of the global dim.
-      Value index = operands[i + 1];
-      Type type = aten::elementTypeOf(index);
-      Value size = emit.ofIndex(
-          localizer.indices(builder).global(localizer.operandSize(builder, 0, dim)), type);
-      Value isNegative = emit.binary<aten::LtOp>(index, emit.integer(0, type));
-      index = emit.where(isNegative, emit.add(index, size), index);
+      Value index = fromStart(localizer, builder, operands[i + 1], dim);
       std::optional<LocalLookup> lookup =
           makeLocal(localizer, builder, locals[0], index, dim, localizer.operandSizes(builder, 0));
       if (!lookup)
@@ -190,23 +150,9 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
     }
     auto found =
         aten::IndexOp::create(builder, op.getLoc(), locals[0], ArrayRef(locals).drop_front(), at);
-    nameSizes(found, wholeSizes);
-    return single(masked(emit, found, alignMask(localizer, builder, emit, op, mask)));
-  }
-
-  /// The mask has the dims of the broadcast indices (or fewer); gives it those of the kept dims
-  /// that come after them in the result.
-  static Value alignMask(Localizer &localizer, OpBuilder &builder, Emitter &emit, aten::IndexOp op,
-                         Value mask) {
-    ArrayRef<int64_t> at = op.getIndicesAt();
-    int64_t rank = localizer.globalOperandType(0).getRank();
-    bool adjacent = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
-    int64_t before = adjacent ? at.front() : 0;
-    int64_t after = rank - static_cast<int64_t>(at.size()) - before;
-    int64_t dims = cast<RankedTensorType>(mask.getType()).getRank();
-    for (int64_t i = 0; i < after; ++i)
-      mask = emit.unsqueeze(mask, dims + i);
-    return mask;
+    nameTableSizes(found, wholeSizes);
+    return single(
+        masked(emit, found, alignMask(emit, mask, at, localizer.globalOperandType(0).getRank())));
   }
 };
 

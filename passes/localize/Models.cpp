@@ -49,6 +49,21 @@ Value shardc::alongDim(Emitter &emit, Value vector, OpFoldResult length, int64_t
   return emit.view(vector, sizes);
 }
 
+LogicalResult shardc::checkAddedOnce(Localizer &localizer, Value added, unsigned operand) {
+  const Layout *result = localizer.resultLayout(0);
+  if (!added || !result)
+    return success();
+  for (unsigned axis : result->partialAxes())
+    if (result->placements[axis] == Placement::partial(Reduction::Sum) &&
+        localizer.operandLayout(operand)->placements[axis] != Placement::partial(Reduction::Sum)) {
+      localizer.refuse() << "operand " << operand << " would be added once for each rank of axis \""
+                         << localizer.getMesh().getValue().axes[axis].name
+                         << "\"; redistribute it to P(sum)";
+      return failure();
+    }
+  return success();
+}
+
 void shardc::registerLocalizeModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, aten::AtenDialect *) {
     attachAttentionModels(context);
@@ -59,6 +74,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachNormalizationModels(context);
     attachPartModels(context);
     attachReductionModels(context);
+    attachScatterModels(context);
     attachSoftmaxModels(context);
     attachViewModels(context);
   });

@@ -51,6 +51,10 @@ llvm::SmallVector<int64_t> reducedDims(std::optional<llvm::ArrayRef<int64_t>> di
 /// Whether result 0 is P(reduction) over every one of these axes.
 bool isPartialOver(const Localizer &localizer, llvm::ArrayRef<unsigned> axes, Reduction reduction);
 
+/// Where the result is P(sum), every rank adds the operand (`added` is null where it is absent): it
+/// must be P(sum) as well, or be refused.
+llvm::LogicalResult checkAddedOnce(Localizer &localizer, mlir::Value added, unsigned operand);
+
 /// The global indices of what this rank holds of a dim, as a vector of i64.
 mlir::Value globalRange(Localizer &localizer, mlir::OpBuilder &builder, const GlobalSize &size,
                         const DimSplit &split);
@@ -67,6 +71,7 @@ void attachLookupModels(mlir::MLIRContext *context);
 void attachNormalizationModels(mlir::MLIRContext *context);
 void attachPartModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
+void attachScatterModels(mlir::MLIRContext *context);
 void attachSoftmaxModels(mlir::MLIRContext *context);
 void attachViewModels(mlir::MLIRContext *context);
 

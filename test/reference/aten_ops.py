@@ -209,6 +209,8 @@ def addmm(o, a, t):
                        alpha=number(a.get("alpha", 1.0)))
 
 
+aten("tensordot", "self", "other")(
+    lambda o, a, t: torch.tensordot(o["self"], o["other"], (a["dims_self"], a["dims_other"])))
 _binary("matmul", torch.matmul)
 aten("mm", "self", "mat2")(lambda o, a, t: torch.mm(o["self"], o["mat2"]))
 aten("bmm", "self", "mat2")(lambda o, a, t: torch.bmm(o["self"], o["mat2"]))

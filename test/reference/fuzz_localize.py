@@ -13,6 +13,7 @@ import torch
 
 import placed_ops
 import placed_reductions  # noqa: F401  (adds templates)
+import placed_scatters  # noqa: F401  (likewise)
 import program
 from interpreter import InterpretationError, run_global, run_local
 from layout import parse_layout

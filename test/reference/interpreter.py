@@ -10,6 +10,7 @@ import torch
 import aten_ops
 import dist_ops
 import index_ops
+import scatter_ops  # noqa: F401, adds to aten_ops.OPS
 
 
 class InterpretationError(Exception):

@@ -40,6 +40,13 @@ FailureOr<Results> buildCopy(Call &call) {
   return one(value);
 }
 
+FailureOr<Results> buildDetach(Call &call) {
+  FailureOr<Results> results = buildByName(call, "aten.alias");
+  if (succeeded(results))
+    results->front().getDefiningOp<aten::AliasOp>().setDetached(true);
+  return results;
+}
+
 FailureOr<Results> buildDropout(Call &call) {
   FailureOr<Value> self = call.tensor("input");
   FailureOr<bool> train = call.boolean("train");

@@ -2,8 +2,8 @@
 
 #include "passes/collectives/simplify/Rules.h"
 
+#include "dialects/aten/Emitter.h"
 #include "passes/collectives/analysis/Transfers.h"
-#include "passes/localize/Emitter.h"
 
 using namespace mlir;
 using namespace shardc;

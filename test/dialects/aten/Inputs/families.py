@@ -3,5 +3,6 @@
 import elementwise_cases
 import image_cases
 import pytorch_cases
+import scatter_cases
 
-FAMILIES = pytorch_cases.FAMILIES + elementwise_cases.FAMILIES + image_cases.FAMILIES
+FAMILIES = pytorch_cases.FAMILIES + elementwise_cases.FAMILIES + image_cases.FAMILIES + scatter_cases.FAMILIES

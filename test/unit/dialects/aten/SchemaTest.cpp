@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops built by the names of ATen's arguments, as importers do: what is not there, or is too much, is
-// named.
-#include "dialects/aten/Aten.h"
+// Ops built by the names of ATen's arguments, as importers do: what is not there, or is too much,
+// is named.
 #include "dialects/aten/Schema.h"
+#include "dialects/aten/Aten.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -49,9 +49,9 @@ protected:
 };
 
 TEST_F(BuildOp, TakesWhatTheOpHas) {
-  EXPECT_EQ(slice({{"self", {x}}},
-                  {{"dim", 1}, {"static_start", 1}, {"static_end", 3}, {"step", 1}}),
-            "");
+  EXPECT_EQ(
+      slice({{"self", {x}}}, {{"dim", 1}, {"static_start", 1}, {"static_end", 3}, {"step", 1}}),
+      "");
 }
 
 TEST_F(BuildOp, NamesWhatTheOpHasNot) {

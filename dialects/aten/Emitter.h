@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A few words for each `aten` op that localisation emits. Result types are inferred.
-#ifndef SHARDC_PASSES_LOCALIZE_EMITTER_H
-#define SHARDC_PASSES_LOCALIZE_EMITTER_H
+// A few words for each `aten` op that passes emit. Result types are inferred.
+#ifndef SHARDC_DIALECTS_ATEN_EMITTER_H
+#define SHARDC_DIALECTS_ATEN_EMITTER_H
 
 #include "dialects/aten/Aten.h"
 
@@ -67,4 +67,4 @@ void splitMixed(llvm::ArrayRef<mlir::OpFoldResult> mixed, llvm::SmallVectorImpl<
 
 } // namespace shardc
 
-#endif // SHARDC_PASSES_LOCALIZE_EMITTER_H
+#endif // SHARDC_DIALECTS_ATEN_EMITTER_H

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef SHARDC_DIALECTS_INTERFACES_DIFFERENTIABLEOPINTERFACE_TD
+#define SHARDC_DIALECTS_INTERFACES_DIFFERENTIABLEOPINTERFACE_TD
+
+include "mlir/IR/OpBase.td"
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::shardc";
+  let description = [{
+    How the cotangents of an op's results become those of its operands (reverse mode). An op attaches an implementation (an
+    external model, one file for each family, in passes/gradient/differentiate); an op that has none cannot be on the way from
+    a parameter to a loss.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether the derivative of this op is zero wherever there is one: no cotangent goes through it.", "bool",
+                    "hasZeroDerivative", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<[{
+        Builds the cotangents of the operands that `context` asks for, out of tensor ops on the forward's own values, and
+        hands them to it. An operand may get several, which are added, or none, if its derivative is zero
+        everywhere. Fails after a diagnostic (`context.refuse()`).
+      }],
+      "::llvm::LogicalResult", "differentiate",
+      (ins "::mlir::OpBuilder &":$builder, "::shardc::GradientContext &":$context)>,
+  ];
+}
+
+#endif // SHARDC_DIALECTS_INTERFACES_DIFFERENTIABLEOPINTERFACE_TD

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/gradient/Backward.h"
+
+#include "dialects/aten/Emitter.h"
+#include "dialects/dist/Dist.h"
+#include "dialects/dist/Shardings.h"
+#include "dialects/interfaces/ModelLocation.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static bool isFloat(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType());
+}
+
+Backward::Backward(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<unsigned> outputs)
+    : function(function), builder(function.getContext()) {
+  Block &block = function.getBody().front();
+  for (unsigned argument : wrt)
+    active.insert(function.getArgument(argument));
+  for (Operation &op : block.without_terminator()) {
+    forward.insert(&op);
+    if (llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+      continue;
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (differentiable && differentiable.hasZeroDerivative())
+      continue;
+    for (Value result : op.getResults())
+      if (isFloat(result))
+        active.insert(result);
+  }
+  for (unsigned output : outputs)
+    useful.insert(block.getTerminator()->getOperand(output));
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    if (llvm::any_of(op.getResults(), [&](Value result) { return isOnPath(result); }))
+      for (Value operand : op.getOperands())
+        useful.insert(operand);
+}
+
+LogicalResult Backward::checkOps() {
+  bool supported = true;
+  for (Operation &next : function.getBody().front().without_terminator()) {
+    if (llvm::none_of(next.getResults(), [&](Value result) { return isOnPath(result); }) ||
+        isa<DifferentiableOpInterface>(next))
+      continue;
+    op = &next;
+    refuse() << "has no derivative; detach its operands, or write it as other ops";
+    supported = false;
+  }
+  return success(supported);
+}
+
+void Backward::seed(unsigned output, Value cotangent) {
+  Operation *terminator = function.getBody().front().getTerminator();
+  builder.setInsertionPoint(terminator);
+  op = terminator;
+  accumulate(terminator->getOperand(output), cotangent);
+}
+
+LogicalResult Backward::build() {
+  Block &block = function.getBody().front();
+  SmallVector<Operation *> ops;
+  for (Operation &next : block.without_terminator())
+    if (forward.contains(&next))
+      ops.push_back(&next);
+  builder.setInsertionPoint(block.getTerminator());
+  for (Operation *next : llvm::reverse(ops)) {
+    bool reached = llvm::any_of(next->getResults(), [&](Value result) {
+      return isOnPath(result) && cotangents.contains(result);
+    });
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(next);
+    if (!reached || !differentiable)
+      continue;
+    op = next;
+    ++numDifferentiated;
+    refused |= failed(differentiable.differentiate(builder, *this));
+  }
+  return failure(refused);
+}
+
+Value Backward::gradientOf(unsigned argument) {
+  return cotangents.lookup(function.getArgument(argument));
+}
+
+Value Backward::cotangent(unsigned result) { return cotangents.lookup(op->getResult(result)); }
+
+bool Backward::isNeeded(unsigned operand) const { return active.contains(op->getOperand(operand)); }
+
+Location Backward::getLoc() const { return makeBackwardLocation(op->getLoc()); }
+
+InFlightDiagnostic Backward::refuse() {
+  refused = true;
+  return emitError(op->getLoc()) << "'" << op->getName() << "' op in "
+                                 << describePlace(op->getLoc()) << ", on the way to the loss, ";
+}
+
+void Backward::add(unsigned operand, Value cotangent) {
+  if (isNeeded(operand))
+    accumulate(op->getOperand(operand), cotangent);
+}
+
+void Backward::accumulate(Value value, Value cotangent) {
+  cotangent = fitTo(value, cotangent);
+  Value &sum = cotangents[value];
+  sum = sum ? fitTo(value, Emitter(builder, getLoc()).add(sum, cotangent)) : cotangent;
+  wish(value, sum);
+}
+
+/// The cotangent in the value's shape and element type: summed over what the value was repeated
+/// along.
+Value Backward::fitTo(Value value, Value cotangent) {
+  Emitter emit(builder, getLoc());
+  auto want = cast<RankedTensorType>(value.getType());
+  int64_t extra = aten::typeOf(cotangent).getRank() - want.getRank();
+  if (extra > 0)
+    cotangent = emit.sum(cotangent, llvm::to_vector(llvm::seq<int64_t>(0, extra)), false);
+  SmallVector<int64_t> repeated;
+  for (auto [dim, sizes] : llvm::enumerate(llvm::zip(want.getShape(), aten::shapeOf(cotangent))))
+    if (std::get<0>(sizes) == 1 && std::get<1>(sizes) != 1)
+      repeated.push_back(static_cast<int64_t>(dim));
+  if (!repeated.empty())
+    cotangent = emit.sum(cotangent, repeated, /*keepdim=*/true);
+  cotangent = emit.cast(cotangent, want.getElementType());
+  // Inference of the backward may know less of the sizes than the forward says.
+  auto type = aten::typeOf(cotangent);
+  auto exact = RankedTensorType::get(want.getShape(), want.getElementType(), type.getEncoding());
+  Operation *definition = cotangent.getDefiningOp();
+  if (type != exact && definition && !forward.contains(definition))
+    cotangent.setType(exact);
+  return cotangent;
+}
+
+/// A cotangent is best sharded as the value that it belongs to.
+void Backward::wish(Value value, Value cotangent) {
+  dist::LayoutAttr layout = dist::getLayout(value.getType());
+  Operation *definition = cotangent.getDefiningOp();
+  if (!layout || !definition || forward.contains(definition) ||
+      dist::getLayout(cotangent.getType()))
+    return;
+  const Layout &have = layout.getValue();
+  Sharding wanted{have.mesh, {}};
+  for (const Placement &placement : have.placements) {
+    AxisSharding &axis = wanted.axes.emplace_back();
+    axis.placement = Placement::open();
+    if (!placement.isShard())
+      continue;
+    // In a layout, extents are of what the axes outside leave of the dim.
+    bool alone = llvm::count_if(have.placements, [&](const Placement &other) {
+                   return other.isShard(placement.dim);
+                 }) == 1;
+    axis.placement = alone ? placement : Placement::shard(placement.dim);
+  }
+  for (auto [level, axis] : llvm::enumerate(have.order))
+    wanted.axes[axis].level = have.placements[axis].isShard() ? level : 0;
+  Attribute attribute = dist::ShardingAttr::get(function.getContext(), wanted);
+  Sharding nothing{have.mesh, {}};
+  for (size_t axis = 0; axis < have.placements.size(); ++axis)
+    nothing.axes.emplace_back().placement = Placement::open();
+  auto list = definition->getAttrOfType<ArrayAttr>(dist::kShardingAttr);
+  SmallVector<Attribute> wishes;
+  if (list)
+    wishes.append(list.begin(), list.end());
+  else
+    wishes.assign(definition->getNumResults(),
+                  dist::ShardingAttr::get(function.getContext(), nothing));
+  Attribute &mine = wishes[cast<OpResult>(cotangent).getResultNumber()];
+  // A value that is the cotangent of several keeps the first wish.
+  if (cast<dist::ShardingAttr>(mine).getValue() != nothing)
+    return;
+  mine = attribute;
+  definition->setAttr(dist::kShardingAttr, builder.getArrayAttr(wishes));
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The backward of a function, op by op from the last to the first.
+#ifndef SHARDC_PASSES_GRADIENT_BACKWARD_H
+#define SHARDC_PASSES_GRADIENT_BACKWARD_H
+
+#include "dialects/interfaces/DifferentiableOpInterface.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace shardc {
+
+class Backward final : private GradientContext {
+public:
+  /// `wrt`: arguments whose gradients are asked for. `outputs`: results of the function that have a
+  /// cotangent.
+  Backward(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> wrt,
+           llvm::ArrayRef<unsigned> outputs);
+
+  /// Whether a value depends on what is differentiated, and the outputs depend on it.
+  bool isOnPath(mlir::Value value) const {
+    return active.contains(value) && useful.contains(value);
+  }
+  /// An error at each op on the way that has no derivative.
+  llvm::LogicalResult checkOps();
+
+  /// Sets the cotangent of an output; several of one value are added.
+  void seed(unsigned output, mlir::Value cotangent);
+  /// Appends the backward to the function, before its return. Fails after all diagnostics.
+  llvm::LogicalResult build();
+
+  /// Null where the outputs do not depend on the argument.
+  mlir::Value gradientOf(unsigned argument);
+  int64_t getNumDifferentiated() const { return numDifferentiated; }
+
+private:
+  // Of the op that is being differentiated.
+  mlir::Value cotangent(unsigned result) override;
+  bool isNeeded(unsigned operand) const override;
+  void add(unsigned operand, mlir::Value cotangent) override;
+  mlir::Location getLoc() const override;
+  mlir::InFlightDiagnostic refuse() override;
+
+  void accumulate(mlir::Value value, mlir::Value cotangent);
+  mlir::Value fitTo(mlir::Value value, mlir::Value cotangent);
+  void wish(mlir::Value value, mlir::Value cotangent);
+
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;
+  llvm::SmallPtrSet<mlir::Operation *, 32> forward;
+  llvm::DenseSet<mlir::Value> active, useful;
+  llvm::DenseMap<mlir::Value, mlir::Value> cotangents;
+  mlir::Operation *op = nullptr;
+  bool refused = false;
+  int64_t numDifferentiated = 0;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_GRADIENT_BACKWARD_H

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/gradient/Backward.h"
+#include "passes/gradient/Passes.h"
+#include "passes/gradient/Selection.h"
+
+#include "dialects/aten/Emitter.h"
+#include "dialects/dist/FunctionAttributes.h"
+#include "dialects/interfaces/ModelLocation.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "passes/gradient/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+/// A mutation is written back whoever asks for gradients.
+static bool isMutation(func::FuncOp function, unsigned result) {
+  auto kind = function.getResultAttrOfType<StringAttr>(result, dist::kKindAttr);
+  return kind && kind.getValue().ends_with("_mutation");
+}
+
+/// Values on the way to the loss, and arguments that are differentiated, that the function writes
+/// back: what the gradient is one of is not there any more when the function has run.
+static LogicalResult checkMutations(func::FuncOp function, const Backward &backward,
+                                    ArrayRef<unsigned> wrt) {
+  bool allowed = true;
+  auto result = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    if (!isMutation(function, i))
+      continue;
+    SmallVector<StringRef> names = dist::getNames(function.getResultAttrDict(i));
+    StringRef name = names.empty() ? StringRef() : names.front();
+    bool isWanted = llvm::any_of(wrt, [&](unsigned argument) {
+      return llvm::is_contained(dist::getNames(function.getArgAttrDict(argument)), name);
+    });
+    Value value = result.getOperand(i);
+    if (!isWanted && !backward.isOnPath(value))
+      continue;
+    allowed = false;
+    InFlightDiagnostic diagnostic = emitError(value.getLoc())
+                                    << "'" << name << "' is written back, in "
+                                    << describePlace(value.getLoc()) << ", ";
+    if (isWanted)
+      diagnostic << "and its gradient is asked for: leave it out of 'wrt'";
+    else
+      diagnostic << "and the loss depends on what is written: compute it from a detached value";
+  }
+  return success(allowed);
+}
+
+namespace {
+
+struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
+  using DifferentiateBase::DifferentiateBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    auto source = symbols.lookup<func::FuncOp>(function);
+    if (!source || source.isDeclaration() || !source.getBody().hasOneBlock()) {
+      emitError(module.getLoc()) << "there is no function '" << function
+                                 << "' of one block to differentiate";
+      return signalPassFailure();
+    }
+    if (into != function && symbols.lookup(into)) {
+      emitError(module.getLoc()) << "there is a function '" << into
+                                 << "' already; name another with 'into'";
+      return signalPassFailure();
+    }
+    Selection selection{SmallVector<std::string>(losses.begin(), losses.end()),
+                        SmallVector<std::string>(cotangents.begin(), cotangents.end()),
+                        SmallVector<std::string>(wrt.begin(), wrt.end())};
+    FailureOr<Selected> selected = select(source, selection);
+    // What else is wrong is worth saying only where it is known what is asked for.
+    if (failed(selected))
+      return signalPassFailure();
+    SmallVector<unsigned> outputs = selected->losses;
+    outputs.append(selected->cotangents);
+    {
+      Backward plan(source, selected->wrt, outputs);
+      bool usable = succeeded(plan.checkOps());
+      usable &= succeeded(checkMutations(source, plan, selected->wrt));
+      if (!usable)
+        return signalPassFailure();
+    }
+    func::FuncOp target = source;
+    if (into != function) {
+      target = cast<func::FuncOp>(source->clone());
+      target.setName(into);
+      symbols.insert(target, std::next(Block::iterator(source)));
+    }
+    if (failed(append(target, *selected, outputs)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult append(func::FuncOp target, const Selected &selected, ArrayRef<unsigned> outputs) {
+    Backward backward(target, selected.wrt, outputs);
+    Block &block = target.getBody().front();
+    OpBuilder builder(block.getTerminator());
+    for (unsigned output : selected.losses) {
+      Value loss = block.getTerminator()->getOperand(output);
+      Emitter emit(builder, makeBackwardLocation(loss.getLoc()));
+      backward.seed(output, emit.scalar(1, aten::elementTypeOf(loss)));
+    }
+    for (unsigned output : selected.cotangents)
+      backward.seed(output, addCotangentArgument(target, output));
+    if (failed(backward.build()))
+      return failure();
+    numDifferentiated += backward.getNumDifferentiated();
+    return returnGradients(target, backward, selected);
+  }
+
+  static Value addCotangentArgument(func::FuncOp target, unsigned output) {
+    DictionaryAttr ofResult = target.getResultAttrDict(output);
+    OpBuilder builder(target.getContext());
+    NamedAttrList attributes;
+    attributes.set(dist::kKindAttr, builder.getStringAttr("input"));
+    SmallVector<StringRef> names = dist::getNames(ofResult);
+    std::string name = names.empty() ? std::to_string(output) : names.front().str();
+    attributes.set(dist::kNameAttr, builder.getStringAttr("cotangent_" + name));
+    if (Attribute sizes = ofResult ? ofResult.get(dist::kSizesAttr) : Attribute())
+      attributes.set(dist::kSizesAttr, sizes);
+    Location loc = target.getBody().front().getTerminator()->getOperand(output).getLoc();
+    unsigned number = target.getNumArguments();
+    if (failed(target.insertArgument(number, target.getResultTypes()[output],
+                                     attributes.getDictionary(target.getContext()), loc)))
+      llvm::report_fatal_error("a function takes an argument more");
+    return target.getArgument(number);
+  }
+
+  LogicalResult returnGradients(func::FuncOp target, Backward &backward, const Selected &selected) {
+    auto result = cast<func::ReturnOp>(target.getBody().front().getTerminator());
+    OpBuilder builder(result);
+    SmallVector<Value> values;
+    SmallVector<Type> types;
+    SmallVector<Attribute> attributes;
+    for (unsigned i = 0; i < target.getNumResults(); ++i) {
+      if (!outputs && !isMutation(target, i))
+        continue;
+      values.push_back(result.getOperand(i));
+      attributes.push_back(target.getResultAttrDict(i) ? target.getResultAttrDict(i)
+                                                       : builder.getDictionaryAttr({}));
+    }
+    unsigned found = 0;
+    for (unsigned argument : selected.wrt) {
+      Value gradient = backward.gradientOf(argument);
+      DictionaryAttr ofArgument = target.getArgAttrDict(argument);
+      if (!gradient) {
+        ++numUnreached;
+        SmallVector<StringRef> names = dist::getNames(ofArgument);
+        emitRemark(target.getLoc())
+            << "the loss does not depend on '"
+            << (names.empty() ? std::to_string(argument) : names.front().str())
+            << "': it has no gradient";
+        continue;
+      }
+      ++found;
+      Type type = target.getArgumentTypes()[argument];
+      if (dist::getLayout(type))
+        gradient = dist::RedistributeOp::create(builder, gradient.getLoc(), type, gradient,
+                                                /*backward=*/false);
+      values.push_back(gradient);
+      attributes.push_back(attributesOf(ofArgument));
+    }
+    numGradients += found;
+    if (found == 0)
+      return emitError(target.getLoc()) << "the loss depends on nothing that is differentiated";
+    for (Value value : values)
+      types.push_back(value.getType());
+    result.getOperandsMutable().assign(values);
+    target.setType(builder.getFunctionType(target.getArgumentTypes(), types));
+    target.setResAttrsAttr(builder.getArrayAttr(attributes));
+    return success();
+  }
+
+  /// Of the gradient of an argument.
+  static DictionaryAttr attributesOf(DictionaryAttr argument) {
+    NamedAttrList attributes;
+    MLIRContext *context = argument.getContext();
+    attributes.set(dist::kKindAttr, StringAttr::get(context, "gradient"));
+    for (StringRef name : {dist::kNameAttr, dist::kSizesAttr})
+      if (Attribute attribute = argument.get(name))
+        attributes.set(name, attribute);
+    return attributes.getDictionary(context);
+  }
+};
+
+} // namespace

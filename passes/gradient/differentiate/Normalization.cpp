@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Norms and softmax. Statistics are computed again from the input, in f32 for shorter floats.
+
+#include "passes/gradient/differentiate/Models.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+Expr wide(Expr x) { return x ? cast(x, Emitter::accumulator(x.elementType())) : x; }
+
+/// (x - mean) / sqrt(variance + eps) over `dims`, and 1 / sqrt(...).
+struct Standardized {
+  Expr value, scale;
+
+  Standardized(Expr x, ArrayRef<int64_t> dims, double eps) {
+    Expr centered = x - mean(x, dims);
+    scale = rsqrt(mean(square(centered), dims) + eps);
+    value = centered * scale;
+  }
+  /// The cotangent of x.
+  Expr backward(Expr grad, ArrayRef<int64_t> dims) const {
+    return scale * (grad - mean(grad, dims) - value * mean(grad * value, dims));
+  }
+};
+
+struct LayerNormGradient : GradientModel<LayerNormGradient, aten::LayerNormOp> {
+  static LogicalResult run(Derivation &d, aten::LayerNormOp op) {
+    Expr grad = wide(d.grad()), input = wide(d.of(op.getInput()));
+    if (!grad)
+      return success();
+    auto normalized = static_cast<int64_t>(op.getNormalizedShape().size());
+    SmallVector<int64_t> dims = dimRange(input.rank() - normalized, input.rank());
+    Standardized x(input, dims, op.getEps().convertToDouble());
+    if (d.needs(0)) {
+      Expr weight = wide(d.of(op.getWeight()));
+      d.add(0, x.backward(weight ? grad * weight : grad, dims));
+    }
+    unsigned next = 1;
+    if (op.getWeight()) {
+      if (d.needs(next))
+        d.add(next, grad * x.value);
+      ++next;
+    }
+    if (op.getBias() && d.needs(next))
+      d.add(next, grad);
+    return success();
+  }
+};
+
+struct RmsNormGradient : GradientModel<RmsNormGradient, aten::RmsNormOp> {
+  static LogicalResult run(Derivation &d, aten::RmsNormOp op) {
+    Expr grad = wide(d.grad()), input = wide(d.of(op.getInput()));
+    if (!grad)
+      return success();
+    auto normalized = static_cast<int64_t>(op.getNormalizedShape().size());
+    SmallVector<int64_t> dims = dimRange(input.rank() - normalized, input.rank());
+    Expr scale = rsqrt(mean(square(input), dims) + epsOf(op)), x = input * scale;
+    if (d.needs(0)) {
+      Expr weight = wide(d.of(op.getWeight()));
+      Expr weighted = weight ? grad * weight : grad;
+      d.add(0, scale * (weighted - x * mean(weighted * x, dims)));
+    }
+    if (op.getWeight() && d.needs(1))
+      d.add(1, grad * x);
+    return success();
+  }
+
+  /// Unless it is given, the smallest step above 1 of the input's element type.
+  static double epsOf(aten::RmsNormOp op) {
+    if (std::optional<APFloat> eps = op.getEps())
+      return eps->convertToDouble();
+    auto type = cast<FloatType>(aten::elementTypeOf(op.getInput()));
+    return std::ldexp(1.0, 1 - static_cast<int>(type.getFPMantissaWidth()));
+  }
+};
+
+/// As [batch, groups, channels of a group, positions ...]: standardised over all but the first two.
+struct GroupNormGradient : GradientModel<GroupNormGradient, aten::GroupNormOp> {
+  static LogicalResult run(Derivation &d, aten::GroupNormOp op) {
+    Expr grad = wide(d.grad()), input = wide(d.of(op.getInput()));
+    if (!grad)
+      return success();
+    int64_t channels = aten::shapeOf(op.getInput())[1],
+            groups = static_cast<int64_t>(op.getNumGroups());
+    if (ShapedType::isDynamic(channels) || groups == 0 || channels % groups != 0) {
+      d.refuse() << "needs a known number of channels that divides into the groups";
+      return failure();
+    }
+    SmallVector<OpFoldResult> whole = d.sizes(op.getInput()), grouped = whole;
+    grouped[1] = d.builder.getIndexAttr(groups);
+    grouped.insert(grouped.begin() + 2, d.builder.getIndexAttr(channels / groups));
+    SmallVector<int64_t> dims = dimRange(2, input.rank() + 1);
+    Standardized x(view(input, grouped), dims, op.getEps().convertToDouble());
+    if (d.needs(0)) {
+      Expr weighted = grad;
+      if (Expr weight = wide(d.of(op.getWeight())))
+        weighted = grad * alongChannels(d, weight, input.rank());
+      d.add(0, view(x.backward(view(weighted, grouped), dims), whole));
+    }
+    SmallVector<int64_t> others = dimRange(2, input.rank());
+    others.insert(others.begin(), 0);
+    unsigned next = 1;
+    if (op.getWeight()) {
+      if (d.needs(next))
+        d.add(next, sum(grad * view(x.value, whole), others, /*keepdim=*/false));
+      ++next;
+    }
+    if (op.getBias() && d.needs(next))
+      d.add(next, sum(grad, others, /*keepdim=*/false));
+    return success();
+  }
+
+  static Expr alongChannels(Derivation &d, Expr vector, int64_t rank) {
+    SmallVector<OpFoldResult> sizes(rank, d.builder.getIndexAttr(1));
+    sizes[1] = d.size(vector.value, 0);
+    return view(vector, sizes);
+  }
+};
+
+/// Of inference: mean and variance are operands.
+struct BatchNormGradient : GradientModel<BatchNormGradient, aten::BatchNormOp> {
+  static LogicalResult run(Derivation &d, aten::BatchNormOp op) {
+    Expr grad = wide(d.grad()), input = wide(d.of(op.getInput()));
+    if (!grad)
+      return success();
+    auto perChannel = [&](Value value) {
+      Expr vector = wide(d.of(value));
+      return vector ? GroupNormGradient::alongChannels(d, vector, input.rank()) : vector;
+    };
+    Expr weight = perChannel(op.getWeight()), mean = perChannel(op.getRunningMean());
+    Expr scale = rsqrt(perChannel(op.getRunningVar()) + op.getEps().convertToDouble());
+    Expr weighted = weight ? grad * weight : grad;
+    SmallVector<int64_t> others = dimRange(2, input.rank());
+    others.insert(others.begin(), 0);
+    if (d.needs(0))
+      d.add(0, weighted * scale);
+    unsigned next = 1;
+    auto present = [&](Value operand) -> std::optional<unsigned> {
+      return operand ? std::optional(next++) : std::nullopt;
+    };
+    auto give = [&](std::optional<unsigned> operand, llvm::function_ref<Expr()> cotangent) {
+      if (operand && d.needs(*operand))
+        d.add(*operand, sum(cotangent(), others, /*keepdim=*/false));
+    };
+    give(present(op.getWeight()), [&] { return grad * ((input - mean) * scale); });
+    give(present(op.getBias()), [&] { return grad; });
+    give(present(op.getRunningMean()), [&] { return -(weighted * scale); });
+    give(present(op.getRunningVar()),
+         [&] { return weighted * (input - mean) * (scale * scale * scale * -0.5); });
+    return success();
+  }
+};
+
+template <typename OpT> struct SoftmaxGradient : GradientModel<SoftmaxGradient<OpT>, OpT> {
+  static LogicalResult run(Derivation &d, OpT op) {
+    Expr grad = d.grad(), result = d.result();
+    if (!grad)
+      return success();
+    SmallVector<int64_t> dims;
+    if (grad.rank() > 0)
+      dims.push_back(op.getDim());
+    if (std::is_same_v<OpT, aten::LogSoftmaxOp>)
+      d.add(0, grad - exp(result) * sum(grad, dims, /*keepdim=*/true));
+    else
+      d.add(0, result * (grad - sum(grad * result, dims, /*keepdim=*/true)));
+    return success();
+  }
+};
+
+} // namespace
+
+void shardc::attachNormalizationGradients(MLIRContext *context) {
+  aten::LayerNormOp::attachInterface<LayerNormGradient>(*context);
+  aten::RmsNormOp::attachInterface<RmsNormGradient>(*context);
+  aten::GroupNormOp::attachInterface<GroupNormGradient>(*context);
+  aten::BatchNormOp::attachInterface<BatchNormGradient>(*context);
+  aten::SoftmaxOp::attachInterface<SoftmaxGradient<aten::SoftmaxOp>>(*context);
+  aten::LogSoftmaxOp::attachInterface<SoftmaxGradient<aten::LogSoftmaxOp>>(*context);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Adding at positions of a sharded dim: every rank adds what falls into its part, and zero at a
+// place of no matter for the rest. Positions outside of the whole dim stay outside on every rank:
+// the op itself refuses them.
+
+#include "passes/localize/Models.h"
+#include "passes/localize/Positions.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static Value masked(Emitter &emit, Value values, Value mask) {
+  return emit.where(mask, values, emit.integer(0, aten::elementTypeOf(values)));
+}
+
+namespace {
+
+struct ScatterAddModel : LocalizeModel<ScatterAddModel, aten::ScatterAddOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::ScatterAddOp op,
+                         ValueRange operands) {
+    if (failed(checkAddedOnce(localizer, op.getSelf(), 0)))
+      return failure();
+    auto dim = static_cast<int64_t>(op.getDim());
+    if (localizer.operandAxes(0, dim).empty())
+      return sameOp(localizer, builder, operands);
+    std::optional<LocalPositions> positions = localPositions(localizer, builder, operands[1], dim);
+    if (!positions)
+      return failure();
+    Emitter emit = localizer.emitter(builder);
+    // Elements of src beyond those of the index are not used.
+    Value src = masked(emit, alike(localizer, builder, emit, operands[2]), positions->mask);
+    auto added =
+        aten::ScatterAddOp::create(builder, op.getLoc(), operands[0], dim, positions->index, src);
+    nameTableSizes(added, positions->size);
+    return single(added);
+  }
+
+  /// The part of src that has the shape of the index.
+  static Value alike(Localizer &localizer, OpBuilder &builder, Emitter &emit, Value src) {
+    ArrayRef<int64_t> index = localizer.globalOperandType(1).getShape(),
+                      whole = localizer.globalOperandType(2).getShape();
+    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 1);
+    for (auto [dim, size] : llvm::enumerate(sizes))
+      if (ShapedType::isDynamic(index[dim]) || index[dim] != whole[dim])
+        src = emit.slice(src, dim, builder.getIndexAttr(0), size);
+    return src;
+  }
+};
+
+struct IndexPutModel : LocalizeModel<IndexPutModel, aten::IndexPutOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::IndexPutOp op,
+                         ValueRange operands) {
+    if (failed(checkAddedOnce(localizer, op.getSelf(), 0)))
+      return failure();
+    SmallVector<int64_t> at(op.getIndicesAt());
+    if (localizer.operandAxes(0, at).empty())
+      return sameOp(localizer, builder, operands);
+    Emitter emit = localizer.emitter(builder);
+    SmallVector<Value> indices(operands.drop_front().drop_back());
+    Value mask;
+    SmallVector<int64_t> wholeSizes(at.size(), ShapedType::kDynamic);
+    for (auto [i, dim] : llvm::enumerate(at)) {
+      if (localizer.operandAxes(0, dim).empty())
+        continue;
+      Value index = fromStart(localizer, builder, indices[i], dim);
+      std::optional<LocalPositions> positions = localPositions(localizer, builder, index, dim);
+      if (!positions)
+        return failure();
+      indices[i] = positions->index;
+      wholeSizes[i] = positions->size;
+      mask = mask ? emit.binary<aten::BitwiseAndOp>(mask, positions->mask) : positions->mask;
+    }
+    mask = alignMask(emit, mask, at, localizer.globalOperandType(0).getRank());
+    Value values = masked(emit, operands.back(), mask);
+    auto added = aten::IndexPutOp::create(builder, op.getLoc(), operands.front(), indices, values,
+                                          at, op.getAccumulate());
+    nameTableSizes(added, wholeSizes);
+    return single(added);
+  }
+};
+
+} // namespace
+
+void shardc::attachScatterModels(MLIRContext *context) {
+  attachModel<aten::ScatterAddOp, ScatterAddModel>(context);
+  attachModel<aten::IndexPutOp, IndexPutModel>(context);
+}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random calls of ops that add at positions, and of products over several dims, as in pytorch_cases.py."""
+import random
+
+import torch
+
+from pytorch_cases import SIZES, A, dim_list, shape
+
+
+def into_part(dims, sizes, call):
+    """What a rank adds to its shard of operand 0 along `dims`: what falls into it."""
+    def local(x, r):
+        starts = getattr(x[0], "starts", {})
+        whole = list(x[0].shape)
+        for d in dims:
+            whole[d] = sizes[d]
+        padded, at = torch.zeros(whole, dtype=x[0].dtype), [slice(None)] * x[0].dim()
+        for d in dims:
+            at[d] = slice(starts.get(d, 0), starts.get(d, 0) + x[0].shape[d])
+        padded[tuple(at)] = x[0]
+        return call(padded, *x[1:])[tuple(at)]
+    return {"local": local}
+
+
+def scatter_add():
+    s = shape(low=1, sizes=[1, 2, 3, 5])
+    d, t = random.randrange(len(s)), random.choice([torch.float32, torch.float64, torch.int64])
+    src = [random.choice([0, 1, 2, 4]) if e == d else n for e, n in enumerate(s)]
+    index = [n if random.random() < 0.7 else random.randint(0, n) for n in src]
+
+    def call(x, i, v):
+        return A.scatter_add(x, d, i, v)
+    return ([(s, t), (index, torch.int64), (src, t)], f"aten.scatter_add {{0}} dim {d} at {{1}} of {{2}}", call,
+            {"bounds": {1: s[d]}} | into_part([d], s, call))
+
+
+def index_put():
+    s = shape(low=1, sizes=[1, 2, 3, 5])
+    at = sorted(random.sample(range(len(s)), random.randint(1, min(3, len(s)))))
+    common = shape(high=2)
+    indices = [([n if random.random() < 0.7 else 1 for n in common], torch.int64) for _ in at]
+    t = random.choice([torch.float32, torch.float64, torch.int64])
+    slots = [f"{{{at.index(e) + 1}}}" if e in at else ":" for e in range(at[-1] + 1)]
+    whole = list(torch.broadcast_shapes(*(i for i, _ in indices)))
+    kept = [n for e, n in enumerate(s) if e not in at]
+    first = at[0] if at[-1] - at[0] + 1 == len(at) else 0
+    read = kept[:first] + whole + kept[first:]
+    values = [n if random.random() < 0.8 else 1 for n in read][random.choice([0, 0, 0, 1]):]
+
+    def call(x, *more):
+        it = iter(more[:-1])
+        return A.index_put(x, [next(it) if e in at else None for e in range(len(s))], more[-1], True)
+    return ([(s, t)] + indices + [(values, t)], f"aten.index_put {{0}}[{', '.join(slots)}] of {{{len(at) + 1}}} accumulate", call,
+            {"bounds": {i + 1: s[e] for i, e in enumerate(at)}} | into_part(at, s, call))
+
+
+def tensordot():
+    left, right = shape(high=3), shape(high=3)
+    count = random.randint(0, min(len(left), len(right)))
+    of_left, of_right = random.sample(range(len(left)), count), random.sample(range(len(right)), count)
+    for l, r in zip(of_left, of_right):
+        # PyTorch sums the other dim where one has size 1; dims here are of one size.
+        right[r] = left[l] + (left[l] > 1 and random.random() < 0.05)
+    t = random.choice([torch.float32, torch.float64])
+    return ([(left, t), (right, t)], f"aten.tensordot {{0}}, {{1}} dims {dim_list(of_left)} {dim_list(of_right)}",
+            lambda x, y: A.tensordot(x, y, of_left, of_right))
+
+
+FAMILIES = [scatter_add, index_put, tensordot]
