@@ -6,7 +6,7 @@
 #ifndef SHARDC_PASSES_LOCALIZE_EXCHANGE_H
 #define SHARDC_PASSES_LOCALIZE_EXCHANGE_H
 
-#include "passes/localize/Emitter.h"
+#include "dialects/aten/Emitter.h"
 #include "passes/localize/LocalIndices.h"
 #include "passes/redistribute/core/BlockExchange.h"
 

@@ -53,12 +53,12 @@ struct Result {
     for (auto &[tensor, layout] : model.graph.finalLayouts)
       EXPECT_EQ(placed.tensorLayout(tensor).str(), layout.str());
     for (const Redistribution &r : placed.redistributions) {
-      RedistributePlan plan = planGreedily(placed.tensorLayout(r.tensor),
-                                                 placed.layouts[r.to], model.graph.shape(r.tensor));
+      RedistributePlan plan = planGreedily(placed.tensorLayout(r.tensor), placed.layouts[r.to],
+                                           model.graph.shape(r.tensor));
       EXPECT_TRUE(plan.errors.empty());
       for (const RedistributeStep &step : plan.steps)
         if (collectiveOf(step.kind)) {
-          kinds += (kinds.empty() ? "" : ", ") + stepKindName(step.kind);
+          kinds += (kinds.empty() ? "" : ", ") + std::string(stepKindName(step.kind));
           bytes += bytesMoved(step, model.graph.shape(r.tensor), 4);
         }
     }
@@ -100,7 +100,7 @@ TEST(HalfPlaced, SiblingsAreSummedBeforeTheyAreReduced) {
     EXPECT_EQ(r.layout(part), "[P(sum)]");
   EXPECT_EQ(r.layout(m.sum), "[P(sum)]");
   EXPECT_EQ(r.layout(m.total), "[R]");
-  EXPECT_EQ(r.kinds, "all-reduce");
+  EXPECT_EQ(r.kinds, "all_reduce");
   EXPECT_EQ(r.bytes, 2 * 3 / 4.0 * (2 * 5 * 96 * 4)); // one all-reduce of x: the least possible
 }
 
@@ -111,7 +111,7 @@ TEST(HalfPlaced, SiblingsAreReducedIntoTheSequence) {
   Result r(m);
   EXPECT_EQ(r.layout(m.sum), "[P(sum)]");
   EXPECT_EQ(r.layout(m.total), "[S(1)]");
-  EXPECT_EQ(r.kinds, "reduce-scatter");
+  EXPECT_EQ(r.kinds, "reduce_scatter");
   EXPECT_EQ(r.bytes, 3 / 4.0 * (2 * 8 * 96 * 4));
 }
 
@@ -120,7 +120,7 @@ TEST(HalfPlaced, UnevenAndEmptyShards) {
   Siblings m({2, 5, 96}, "[S(1)]", "[S(0, sizes = [40, 24, 32, 0])]",
              "[S(2, sizes = [40, 24, 32, 0])]");
   Result r(m);
-  EXPECT_EQ(r.kinds, "reduce-scatter");
+  EXPECT_EQ(r.kinds, "reduce_scatter");
   EXPECT_EQ(r.layout(m.total), "[S(1)]");
 }
 
@@ -131,7 +131,7 @@ TEST(HalfPlaced, AWeightGradientIsScatteredIntoItsParameter) {
   m.redistribute(dw, "[S(0)]");
   Result r(m);
   EXPECT_EQ(r.layout(dw), "[P(sum)]");
-  EXPECT_EQ(r.kinds, "reduce-scatter");
+  EXPECT_EQ(r.kinds, "reduce_scatter");
   EXPECT_EQ(r.bytes, 3 / 4.0 * (64 * 32 * 4));
 }
 
@@ -142,7 +142,7 @@ TEST(HalfPlaced, AWeightGradientUnderBothAxes) {
   m.redistribute(dw, "[S(0), S(0)], order = [1, 0]");
   Result r(m);
   EXPECT_EQ(r.layout(dw), "[P(sum), S(0)]");
-  EXPECT_EQ(r.kinds, "reduce-scatter");
+  EXPECT_EQ(r.kinds, "reduce_scatter");
 }
 
 TEST(HalfPlaced, TiedWeightsAreReducedOnce) {
@@ -154,7 +154,7 @@ TEST(HalfPlaced, TiedWeightsAreReducedOnce) {
   m.redistribute(sum, "[R]");
   Result r(m);
   EXPECT_EQ(r.layout(sum), "[P(sum)]");
-  EXPECT_EQ(r.kinds, "all-reduce");
+  EXPECT_EQ(r.kinds, "all_reduce");
 }
 
 TEST(HalfPlaced, APartialValueIsReducedForOpsThatNeedIt) {
@@ -163,7 +163,7 @@ TEST(HalfPlaced, APartialValueIsReducedForOpsThatNeedIt) {
   TensorId scaled = m.mul(y, m.placed({6}, "[R]")); // linear, but nothing is gained by waiting
   TensorId a = m.gelu(y), b = m.gelu(y), c = m.gelu(most);
   Result r(m);
-  EXPECT_EQ(r.kinds, "all-reduce, all-reduce"); // one for each value
+  EXPECT_EQ(r.kinds, "all_reduce, all_reduce"); // one for each value
   for (TensorId t : {scaled, a, b, c})
     EXPECT_EQ(r.layout(t), "[R]");
   EXPECT_EQ(r.layout(y), "[P(sum)]");
@@ -183,7 +183,7 @@ TEST(HalfPlaced, WhatTheProgramRedistributesAlreadyIsShared) {
   TensorId whole = n.placed({8, 6}, "[R]"), b = n.add(g, whole);
   n.redistribute(b, "[R]");
   Result r(n);
-  EXPECT_EQ(r.kinds, "all-gather");
+  EXPECT_EQ(r.kinds, "all_gather");
 }
 
 TEST(HalfPlaced, WishesAreFollowedWhereThatIsCheap) {
@@ -216,7 +216,7 @@ TEST(HalfPlaced, AGivenWishBinds) {
   Result r(m);
   EXPECT_EQ(r.layout(free), "[P(sum)]");
   EXPECT_EQ(r.layout(y), "[R]");
-  EXPECT_EQ(r.kinds, "all-gather");
+  EXPECT_EQ(r.kinds, "all_gather");
 }
 
 TEST(HalfPlaced, AnOpenRedistributionIsWhatIsFree) {
@@ -239,7 +239,7 @@ TEST(HalfPlaced, SplitsThatSayTheSameInOtherWordsAreFree) {
   // Six heads are 192 elements each, which are three heads of two ranks: gathered.
   HalfPlaced n(kTp);
   n.view(n.placed({2, 384}, "[S(1)]"), {2, 6, 64});
-  EXPECT_EQ(Result(n).kinds, "all-gather");
+  EXPECT_EQ(Result(n).kinds, "all_gather");
 }
 
 TEST(HalfPlaced, LayoutsThatOnlyAProgramHas) {
@@ -263,7 +263,7 @@ TEST(HalfPlaced, UnknownSizes) {
   Result r(m);
   EXPECT_EQ(r.layout(dx), "[S(0), P(sum)]");
   EXPECT_EQ(r.layout(dw), "[P(sum), S(0)]");
-  EXPECT_EQ(r.kinds, "all-reduce, all-reduce");
+  EXPECT_EQ(r.kinds, "all_reduce, all_reduce");
 }
 
 TEST(HalfPlaced, MistakesInTheGraphAreSaid) {
