@@ -13,6 +13,7 @@
 #include "dialects/interfaces/TextOption.h"
 #include "lowering/memory/Passes.h"
 #include "passes/cost/core/TargetDescription.h"
+#include "passes/gradient/partial/Passes.h"
 
 #include "mlir/Pass/PassOptions.h"
 
@@ -39,7 +40,7 @@ struct PlacementOptions : virtual OptionGroup {
                                 llvm::cl::value_desc("spec")};
 };
 
-/// imported, and still imported: what else the program computes.
+/// placed, and still placed: what else the program computes.
 struct GradientOptions : virtual OptionGroup {
   ListOption<TextOption> gradients{
       *this, "gradients",
@@ -47,6 +48,14 @@ struct GradientOptions : virtual OptionGroup {
           "add the entry 'gradients': the outputs, and the gradients of this output (its "
           "name or number, the loss) for all parameters; may be repeated, for their sum"),
       llvm::cl::value_desc("loss")};
+  Option<PartialGradients> partialGradients{
+      *this, "partial-gradients",
+      llvm::cl::desc("what a gradient becomes of which the model made the value partial (G3)"),
+      llvm::cl::values(
+          clEnumValN(PartialGradients::Off, "off", "partial, which is reduced again later"),
+          clEnumValN(PartialGradients::Replicate, "replicate", "replicated"),
+          clEnumValN(PartialGradients::Cheapest, "cheapest", "what moves the fewest bytes")),
+      llvm::cl::init(PartialGradients::Replicate)};
 };
 
 /// All stages: what is assumed where something is estimated.

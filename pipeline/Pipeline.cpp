@@ -10,6 +10,7 @@
 #include "lowering/target/Passes.h"
 #include "passes/collectives/Passes.h"
 #include "passes/gradient/Passes.h"
+#include "passes/gradient/partial/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
 #include "passes/redistribute/Passes.h"
@@ -21,14 +22,6 @@
 
 using namespace mlir;
 using namespace shardc;
-
-static void differentiate(OpPassManager &pm, const PipelineOptions &options) {
-  if (options.gradients.empty())
-    return;
-  DifferentiateOptions differentiate;
-  llvm::append_range(differentiate.losses, textsOf(options.gradients));
-  pm.addPass(createDifferentiate(differentiate));
-}
 
 static void place(OpPassManager &pm, const PipelineOptions &options) {
   ApplyPlanOptions plan;
@@ -45,6 +38,19 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createPropagateShardings());
   pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));
   pm.addPass(createWarnUnsharded());
+}
+
+/// The backward is placed around the forward, whose layouts are final by then.
+static void differentiate(OpPassManager &pm, const PipelineOptions &options) {
+  if (options.gradients.empty())
+    return;
+  DifferentiateOptions differentiate;
+  llvm::append_range(differentiate.losses, textsOf(options.gradients));
+  pm.addPass(createDifferentiate(differentiate));
+  pm.addPass(createVerifyStage({Stage::HalfPlaced}));
+  pm.addNestedPass<func::FuncOp>(createPropagateShardings());
+  pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));
+  pm.addNestedPass<func::FuncOp>(createRewritePartialGradients({options.partialGradients}));
 }
 
 static void localize(OpPassManager &pm, const PipelineOptions &options) {
@@ -134,8 +140,11 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
   sizes.largest = !options.memoryLimit.empty();
   pm.addPass(createAssumeSizes(sizes));
   if (from <= Stage::Imported && to > Stage::Imported) {
-    differentiate(pm, options);
     place(pm, options);
+    differentiate(pm, options);
+    verify(pm, Stage::Placed);
+  } else if (from == Stage::Placed && !options.gradients.empty()) {
+    differentiate(pm, options);
     verify(pm, Stage::Placed);
   }
   if (from <= Stage::Placed && to > Stage::Placed) {

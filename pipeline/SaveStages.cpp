@@ -23,8 +23,8 @@ public:
     std::optional<Stage> stage = stageCheckedBy(*pass);
     if (!module || !stage || !error.empty())
       return;
-    // Half-placed programs are on the way to placed ones, and have no number of their own.
-    unsigned number = unsigned(*stage) + (*stage < Stage::HalfPlaced ? 1 : 0);
+    // Half-placed programs are on the way to placed ones, and share their number.
+    unsigned number = unsigned(*stage) + (*stage <= Stage::HalfPlaced ? 1 : 0);
     llvm::SmallString<256> path(folder);
     llvm::sys::path::append(path, Twine(number) + "-" + stringifyStage(*stage) + ".mlir");
     std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(path, &error);

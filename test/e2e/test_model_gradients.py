@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients of models, from PyTorch's export of a forward with a loss to the entry `gradients` on one rank: each is as
-near to PyTorch's as 1e-5 of the largest of its kind (weights, biases)."""
+"""Gradients of models, from PyTorch's export of a forward with a loss to the entry `gradients`, on one rank and on several:
+each is as near to PyTorch's as 1e-5 of the largest of its kind (weights, biases)."""
+import functools
+import math
 import sys
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from conftest import ROOT, run, tool
+from plans import places
 
 BUILDER = f'''
 import sys
@@ -77,31 +80,100 @@ def folder(tmp_path_factory):
     sys.path.remove(str(target))
 
 
+DATA = ["input:*=dp:S(0)"]
+LLAMA = ["module:*layers.*.self_attn.{q,k,v}_proj=colwise", "module:*layers.*.self_attn.o_proj=rowwise",
+         "module:*layers.*.mlp.{gate,up}_proj=colwise", "module:*layers.*.mlp.down_proj=rowwise"]
+GPT2 = ["module:*.c_attn=colwise", "module:*.attn.c_proj=rowwise", "module:*.c_fc=colwise", "module:*.mlp.c_proj=rowwise"]
+MINILM = ["module:*.attention.self.{query,key,value}=colwise", "module:*.attention.output.dense=rowwise",
+          "module:*.intermediate.dense=colwise", "module:*.layer.*.output.dense=rowwise"]
+SEQUENCE = ["module:*.ln_1=sequence", "module:*.ln_2=sequence", "module:*.ln_f=sequence"]
+# Sizes that the meshes do not divide are among these: 9 rows, 20 features, 5 outputs, 6 heads.
+SHARDED = {
+    "mse-tp3": ("mse", "tp=3", ["module:first=colwise", "module:second=rowwise"]),
+    "mse-dp4": ("mse", "dp=4", [*DATA, "param:*=dp:S(0)"]),
+    "mse-dp2-tp2": ("mse", "dp=2,tp=2", [*DATA, "module:first=colwise", "module:second=rowwise"]),
+    "gpt2-tp4": ("gpt2", "tp=4", GPT2),
+    "gpt2-tp4-sequence": ("gpt2", "tp=4", [*GPT2, *SEQUENCE]),
+    "gpt2-tp4-vocabulary": ("gpt2", "tp=4", [*GPT2, "module:*wte=embedding_rowwise"]),
+    "gpt2-sharded": ("gpt2", "dp=2", [*DATA, "param:*=dp:S(0)"]),
+    "llama-dp2-tp2": ("llama", "dp=2,tp=2", [*DATA, *LLAMA]),
+    "llama-tp4-vocabulary": ("llama", "tp=4", [*LLAMA, "module:*embed_tokens=embedding_rowwise", "module:*lm_head=colwise"]),
+    "minilm-dp2-tp2": ("minilm", "dp=2,tp=2", [*DATA, *MINILM]),
+    "image-tp3": ("image", "tp=3", ["param:*=tp:S(0)"]),
+}
+
+
+class Reference:
+    """A model that is exported once, with its inputs, its loss and PyTorch's gradients."""
+
+    def __init__(self, folder, kind):
+        import gradient_models
+        module, inputs = gradient_models.make(kind)
+        result = module(**inputs)
+        loss = result[0] if isinstance(result, tuple) else result
+        loss.backward()
+        self.loss = loss.detach()
+        self.wants = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+        self.unused = {name for name, p in module.named_parameters() if p.grad is None}
+        self.source, self.inputs = folder / f"{kind}.pt2", folder / f"{kind}.safetensors"
+        save_file({k: v.contiguous() for k, v in inputs.items()}, self.inputs)
+        run(sys.executable, ROOT / "tools/export/shardc_export.py", f"{folder}/gradient_models.py:build_{kind}", "-o", self.source)
+
+    def outputs(self, program, entry, ranks):
+        out = program.with_suffix(".safetensors")
+        run(tool("shard-run"), "-n", ranks, program, "--entry", entry, "--weights", self.source, "--inputs", self.inputs,
+            "--outputs", out)
+        return load_file(out)
+
+    def check(self, got):
+        assert got.keys() - self.wants.keys() and not self.wants.keys() - got.keys() and not got.keys() & self.unused
+        largest = {}
+        for name, want in self.wants.items():
+            of_kind = name.split(".")[-1]
+            largest[of_kind] = max(largest.get(of_kind, 0.0), float(want.abs().max()))
+        for name, want in self.wants.items():
+            error = float((got[name] - want).abs().max()) / largest[name.split(".")[-1]]
+            assert error <= 1e-5, f"{name} differs by {error:.3g} of the largest of its kind"
+
+
+@pytest.fixture(scope="module")
+def reference(folder):
+    return functools.cache(lambda kind: Reference(folder, kind))
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradients(folder, tmp_path, kind):
-    import gradient_models
-    module, inputs = gradient_models.make(kind)
-    result = module(**inputs)
-    loss = result[0] if isinstance(result, tuple) else result
-    loss.backward()
-    wants = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
-    save_file({k: v.contiguous() for k, v in inputs.items()}, tmp_path / "in.safetensors")
-    source, program, out = tmp_path / "m.pt2", tmp_path / "m.so", tmp_path / "out.safetensors"
-    run(sys.executable, ROOT / "tools/export/shardc_export.py", f"{folder}/gradient_models.py:build_{kind}", "-o", source)
-    run(tool("shardc"), "compile", source, "--mesh", "r=1", "--gradients", "0", "-o", program)
-    unused = [name for name, p in module.named_parameters() if p.grad is None]
-    run(tool("shard-run"), program, "--entry", "gradients", "--weights", source, "--inputs", tmp_path / "in.safetensors",
-        "--outputs", out)
-    got = load_file(out)
-    assert got.keys() - wants.keys() and not wants.keys() - got.keys() and not got.keys() & set(unused)
-    largest = {}
-    for name, want in wants.items():
-        of_kind = name.split(".")[-1]
-        largest[of_kind] = max(largest.get(of_kind, 0.0), float(want.abs().max()))
-    for name, want in wants.items():
-        error = float((got[name] - want).abs().max()) / largest[name.split(".")[-1]]
-        assert error <= 1e-5, f"{name} differs by {error:.3g} of the largest of its kind"
+def test_gradients(reference, tmp_path, kind):
+    model, program = reference(kind), tmp_path / "m.so"
+    run(tool("shardc"), "compile", model.source, "--mesh", "r=1", "--gradients", "0", "-o", program)
+    got = model.outputs(program, "gradients", 1)
+    model.check(got)
     # The forward is an entry as before.
-    run(tool("shard-run"), program, "--entry", "forward", "--weights", source, "--inputs", tmp_path / "in.safetensors",
-        "--outputs", out)
-    torch.testing.assert_close(load_file(out)[next(k for k in got if k not in wants)], loss.detach(), rtol=1e-4, atol=1e-5)
+    loss = next(name for name in got if name not in model.wants)
+    torch.testing.assert_close(model.outputs(program, "forward", 1)[loss], model.loss, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", SHARDED)
+def test_sharded_gradients(reference, tmp_path, case):
+    kind, mesh, plan = SHARDED[case]
+    model, program = reference(kind), tmp_path / "m.so"
+    run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--gradients", "0", "-o", program)
+    model.check(model.outputs(program, "gradients", math.prod(int(axis.split("=")[1]) for axis in mesh.split(","))))
+
+
+@pytest.mark.parametrize("partial", ["off", "cheapest"])
+def test_partial_gradients(reference, tmp_path, partial):
+    """What becomes of a gradient whose value was partial changes the bytes, not the gradients."""
+    kind, mesh, plan = SHARDED["llama-dp2-tp2"]
+    model, program = reference(kind), tmp_path / "m.so"
+    run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--gradients", "0", "--partial-gradients", partial,
+        "-o", program)
+    model.check(model.outputs(program, "gradients", 4))
+
+
+def test_a_placed_model(reference, tmp_path):
+    """What --save-stages wrote of the placed forward is differentiated as it is."""
+    kind, mesh, plan = SHARDED["mse-dp2-tp2"]
+    model, program = reference(kind), tmp_path / "m.so"
+    run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--save-stages", tmp_path, "-o", program)
+    run(tool("shardc"), "compile", tmp_path / "2-placed.mlir", "--gradients", "0", "-o", program)
+    model.check(model.outputs(program, "gradients", 4))

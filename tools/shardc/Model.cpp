@@ -79,9 +79,9 @@ OwningOpRef<ModuleOp> loadModel(StringRef path, ArrayRef<std::string> inputs,
 /// What the options say to do that was done before; empty where they say nothing of the kind.
 static std::string whatIsDone(const ModelOptions &model, const PipelineOptions &options,
                               Stage from) {
-  if (from != Stage::Imported && !options.gradients.empty())
-    return "'" + model.model + "' is " + (from == Stage::Placed ? "placed" : "partitioned") +
-           " already: --gradients differentiates models that are not";
+  if (from > Stage::Placed && !options.gradients.empty())
+    return "'" + model.model +
+           "' is partitioned already: --gradients differentiates models that are not";
   bool places = !options.mesh.empty() || !options.plan.empty() || !options.places.empty();
   if (from == Stage::Imported || !places)
     return "";
