@@ -27,7 +27,7 @@ public:
   }
 
   Value run() {
-    if (std::optional<SmallVector<int64_t>> pairs = permutation())
+    if (std::optional<std::vector<int64_t>> pairs = permutationOf(step))
       return PermuteOp::create(builder, loc, TypeRange{resultType()}, ValueRange{local},
                                ValueRange(), group, builder.getDenseI64ArrayAttr(*pairs),
                                builder.getDenseI64ArrayAttr({-1}), ArrayAttr())
@@ -77,38 +77,6 @@ private:
       const HeldBlock &before = exchange.blockBefore(index);
       return before ? sizeOf((*before)[i]) : 0;
     });
-  }
-
-  /// Source and target positions, if in every group the same positions send all that they have to
-  /// the same one other, who needs nothing else, and all shards are equal in size.
-  std::optional<SmallVector<int64_t>> permutation() const {
-    for (size_t i = 0; i < step.dims.size(); ++i)
-      if (!llvm::all_equal(extentsBefore(i)) || extentsBefore(i) != extentsAfter(i))
-        return std::nullopt;
-    SmallVector<int64_t> pairs;
-    for (const GroupExchange &member : step.groups) {
-      const BlockExchange &exchange = member.exchange;
-      SmallVector<int64_t> mine;
-      SmallVector<bool> sends(exchange.size(), false);
-      for (size_t to = 0; to < exchange.size(); ++to) {
-        if (!exchange.blockAfter(to))
-          return std::nullopt;
-        std::optional<size_t> source;
-        for (size_t from = 0; from < exchange.size(); ++from)
-          if (exchange.messageSize(from, to) == numElements(*exchange.blockAfter(to)))
-            source = from;
-        if (!source || sends[*source])
-          return std::nullopt;
-        sends[*source] = true;
-        mine.push_back(static_cast<int64_t>(*source));
-        mine.push_back(static_cast<int64_t>(to));
-      }
-      if (&member == &step.groups.front())
-        pairs = mine;
-      if (pairs != mine)
-        return std::nullopt;
-    }
-    return pairs;
   }
 
   /// Elements of the dims that go along as they are.

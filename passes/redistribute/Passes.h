@@ -6,6 +6,7 @@
 
 #include "dialects/interfaces/PassStatistic.h"
 #include "passes/cost/core/TargetDescription.h"
+#include "passes/redistribute/core/Planner.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

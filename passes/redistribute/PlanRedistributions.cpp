@@ -85,7 +85,8 @@ private:
 /// What one run of the pass knows.
 class Plans {
 public:
-  Plans(PlannerKind planner, ArrayRef<Mesh> meshes) : planner(planner), meshes(meshes) {}
+  Plans(PlannerKind planner, Exchanges exchanges, ArrayRef<Mesh> meshes)
+      : planner(planner), exchanges(exchanges), meshes(meshes) {}
 
   std::vector<cost::LinkCosts> links; ///< of the meshes
 
@@ -103,6 +104,7 @@ private:
     PlannerOptions options;
     options.links = links[llvm::find(meshes, mesh) - meshes.begin()];
     options.elementSize = bytesOf(type.getElementType());
+    options.exchanges = exchanges;
     return options;
   }
 
@@ -116,6 +118,7 @@ private:
   }
 
   PlannerKind planner;
+  Exchanges exchanges;
   ArrayRef<Mesh> meshes;
   DenseMap<std::pair<Type, Type>, RedistributePlan> known;
 };
@@ -168,7 +171,7 @@ void PlanRedistributionsPass::runOnOperation() {
   if (!model || !complete || failed(latencies) || failed(bandwidths))
     return signalPassFailure();
 
-  Plans plans(planner, meshes);
+  Plans plans(planner, exchanges, meshes);
   for (const Mesh &mesh : meshes)
     plans.links.push_back(linksOf(*model, mesh, *latencies, *bandwidths));
   for (RedistributeOp op : all) {

@@ -185,4 +185,50 @@ StepExchange makeExchange(const RedistributeStep &step, std::span<const int64_t>
   return result;
 }
 
+static bool haveOneSize(const StepExchange &exchange) {
+  std::optional<std::vector<int64_t>> first;
+  for (const GroupExchange &group : exchange.groups)
+    for (size_t p = 0; p < group.exchange.size(); ++p)
+      for (const HeldBlock *block :
+           {&group.exchange.blockBefore(p), &group.exchange.blockAfter(p)}) {
+        std::vector<int64_t> sizes;
+        for (size_t i = 0; i < exchange.dims.size(); ++i)
+          sizes.push_back(*block ? sizeOf((**block)[i]) : 0);
+        if (!first)
+          first = sizes;
+        if (*first != sizes)
+          return false;
+      }
+  return true;
+}
+
+std::optional<std::vector<int64_t>> permutationOf(const StepExchange &step) {
+  if (!haveOneSize(step))
+    return std::nullopt;
+  std::vector<int64_t> pairs;
+  for (const GroupExchange &group : step.groups) {
+    const BlockExchange &exchange = group.exchange;
+    std::vector<int64_t> mine;
+    std::vector<bool> sends(exchange.size(), false);
+    for (size_t to = 0; to < exchange.size(); ++to) {
+      if (!exchange.blockAfter(to))
+        return std::nullopt;
+      std::optional<size_t> source;
+      for (size_t from = 0; from < exchange.size(); ++from)
+        if (exchange.messageSize(from, to) == numElements(*exchange.blockAfter(to)))
+          source = from;
+      if (!source || sends[*source])
+        return std::nullopt;
+      sends[*source] = true;
+      mine.push_back(static_cast<int64_t>(*source));
+      mine.push_back(static_cast<int64_t>(to));
+    }
+    if (&group == &step.groups.front())
+      pairs = mine;
+    if (pairs != mine)
+      return std::nullopt;
+  }
+  return pairs;
+}
+
 } // namespace shardc

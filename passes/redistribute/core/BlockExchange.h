@@ -75,6 +75,11 @@ struct StepExchange {
 /// The sizes of the exchanged dims must be known.
 StepExchange makeExchange(const RedistributeStep &step, std::span<const int64_t> shape);
 
+/// Source and target positions of a permute that does the exchange: where in every group the same
+/// positions send all that they have to the same one other, who needs nothing else, and all blocks
+/// have one size. Nothing where messages must be cut.
+std::optional<std::vector<int64_t>> permutationOf(const StepExchange &exchange);
+
 } // namespace shardc
 
 #endif // SHARDC_PASSES_REDISTRIBUTE_CORE_BLOCKEXCHANGE_H
