@@ -87,6 +87,7 @@ private:
   ProgramDescription program;
   Mesh mesh;
   llvm::StringMap<unsigned> parameterIndex;
+  llvm::StringSet<> disagreeing; ///< parameters that entries describe differently
   llvm::StringSet<> knownSymbols;
   llvm::DenseSet<Attribute> knownConstraints;
   bool failed = false;
@@ -184,13 +185,20 @@ unsigned Describer::addParameter(func::FuncOp function, unsigned argument) {
   auto [it, inserted] = parameterIndex.try_emplace(tensor.names.front(), program.parameters.size());
   if (!inserted) {
     const ParameterDescription &known = program.parameters[it->second];
+    bool agrees =
+        known.layout == tensor.layout && known.type == tensor.type && known.shape == tensor.shape;
+    // The variants of an entry differ alike: one of them says so.
+    if (agrees || !disagreeing.insert(tensor.names.front()).second)
+      return it->second;
+    failed = true;
+    InFlightDiagnostic diagnostic = function.emitError()
+                                    << "entry '" << function.getName() << "' has the parameter '"
+                                    << tensor.names.front() << "' ";
     if (known.layout != tensor.layout)
-      error(function) << "has the parameter '" << tensor.names.front() << "' in the layout "
-                      << tensor.layout << ", and an entry before it in " << known.layout
-                      << ": annotate it in both alike";
-    else if (known.type != tensor.type || known.shape != tensor.shape)
-      error(function) << "has the parameter '" << tensor.names.front()
-                      << "' in another element type or shape than an entry before it";
+      diagnostic << "in the layout " << tensor.layout << ", and an entry before it in "
+                 << known.layout << ": annotate it in both alike";
+    else
+      diagnostic << "in another element type or shape than an entry before it";
     return it->second;
   }
   ParameterDescription parameter;
