@@ -71,8 +71,10 @@ def compare(before, after, tolerance):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(description, compare, *more_passes):
+    """The command line of a comparison: `compare(before, after, tolerance)` is called for every function of a file, as it
+    is and after the passes, and prints or returns what it has to say. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shard_opt", type=pathlib.Path)
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("--tolerance", type=float, default=2e-6)
@@ -83,7 +85,7 @@ def main():
     compared = failures = 0
     for source in re.split(r"^// -----.*$", args.file.read_text(), flags=re.M):
         before, why = program.load(args.shard_opt, source)
-        after, why_after = program.load(args.shard_opt, source, *args.passes) if before else (None, why)
+        after, why_after = program.load(args.shard_opt, source, *args.passes, *more_passes) if before else (None, why)
         if after is None:
             print(why_after)
             return 1
@@ -97,4 +99,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, compare))

@@ -6,15 +6,12 @@ ranks after some passes, which place it, and localisation; and holds the results
 
 Each rank's replicas must agree, and what the ranks hold together must be the value of the one device. Prints
 the collectives of each function, by kind."""
-import argparse
 import collections
-import pathlib
-import re
 import sys
 
 import torch
 
-import program
+import compare_local
 from compare_local import random
 from dist_ops import bind_symbols
 from interpreter import InterpretationError, run_global, run_local
@@ -44,34 +41,12 @@ def compare(whole, local, tolerance):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shard_opt", type=pathlib.Path)
-    parser.add_argument("file", type=pathlib.Path)
-    parser.add_argument("--tolerance", type=float, default=2e-6)
-    parser.add_argument("passes", nargs="+")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    compared = failures = 0
-    # A file may be several modules, as for --split-input-file.
-    for source in re.split(r"^// -----.*$", args.file.read_text(), flags=re.M):
-        before, why = program.load(args.shard_opt, source)
-        after, why_after = (program.load(args.shard_opt, source, *args.passes, "--shardc-localize")
-                            if before else (None, why))
-        if after is None:
-            print(why_after)
-            return 1
-        for name, function in before.items():
-            compared += 1
-            kinds = collections.Counter(op.name[5:] for op in after[name].ops if op.name.startswith("dist.") and
-                                        op.name not in ("dist.extent", "dist.axis_index"))
-            print(f"{name}:", ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items())) or "no collectives")
-            if problem := compare(function, after[name], args.tolerance):
-                failures += 1
-                print(f"{name}: {problem}")
-    print(f"{compared} functions, {failures} failures")
-    return 1 if failures or not compared else 0
+def report_and_compare(whole, local, tolerance):
+    kinds = collections.Counter(op.name[5:] for op in local.ops if op.name.startswith("dist.") and
+                                op.name not in ("dist.extent", "dist.axis_index"))
+    print(f"{local.name}:", ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items())) or "no collectives")
+    return compare(whole, local, tolerance)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare_local.main(__doc__, report_and_compare, "--shardc-localize"))

@@ -59,6 +59,23 @@ FailureOr<Results> buildSqueeze(Call &call) {
   return one(call.buildOne("aten.squeeze", {{"self", {*self}}}, {call.integersAttr("dim", dims)}));
 }
 
+namespace {
+/// What most views are made of: a tensor, and a dim of it counted from the front.
+struct SelfAndDim {
+  Value self;
+  int64_t dim;
+};
+FailureOr<SelfAndDim> selfAndDim(Call &call) {
+  FailureOr<Value> self = call.tensor("self");
+  if (failed(self))
+    return failure();
+  FailureOr<int64_t> dim = call.dimArgument("dim", aten::typeOf(*self).getRank());
+  if (failed(dim))
+    return failure();
+  return SelfAndDim{*self, *dim};
+}
+} // namespace
+
 FailureOr<Results> buildTransposeMatrix(Call &call) {
   FailureOr<Value> self = call.tensor("self");
   if (failed(self))
@@ -70,12 +87,10 @@ FailureOr<Results> buildTransposeMatrix(Call &call) {
 }
 
 FailureOr<Results> buildSplit(Call &call) {
-  FailureOr<Value> self = call.tensor("self");
-  if (failed(self))
+  FailureOr<SelfAndDim> along = selfAndDim(call);
+  if (failed(along))
     return failure();
-  FailureOr<int64_t> dim = call.dimArgument("dim", aten::typeOf(*self).getRank());
-  if (failed(dim))
-    return failure();
+  auto [self, dim] = *along;
   // The sizes of all parts are those that PyTorch recorded.
   aten::NamedOperand dynamic{"split_sizes", {}};
   SmallVector<int64_t> fixed;
@@ -83,34 +98,32 @@ FailureOr<Results> buildSplit(Call &call) {
     FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes(part);
     if (failed(sizes))
       return failure();
-    if (uint64_t(*dim) >= sizes->size())
-      return call.error() << "part " << part << " has no dim " << *dim;
-    OpFoldResult size = (*sizes)[*dim];
+    if (uint64_t(dim) >= sizes->size())
+      return call.error() << "part " << part << " has no dim " << dim;
+    OpFoldResult size = (*sizes)[dim];
     std::optional<int64_t> constant = getConstantIntValue(size);
     fixed.push_back(constant.value_or(ShapedType::kDynamic));
     if (!constant)
       dynamic.values.push_back(cast<Value>(size));
   }
   FailureOr<Operation *> op =
-      call.build("aten.split_with_sizes", {{"self", {*self}}, dynamic},
-                 {call.integersAttr("static_split_sizes", fixed), call.integerAttr("dim", *dim)});
+      call.build("aten.split_with_sizes", {{"self", {self}}, dynamic},
+                 {call.integersAttr("static_split_sizes", fixed), call.integerAttr("dim", dim)});
   if (failed(op))
     return failure();
   return Results((*op)->getResults());
 }
 
 FailureOr<Results> buildUnbind(Call &call) {
-  FailureOr<Value> self = call.tensor("self");
-  if (failed(self))
+  FailureOr<SelfAndDim> along = selfAndDim(call);
+  if (failed(along))
     return failure();
-  FailureOr<int64_t> dim = call.dimArgument("dim", aten::typeOf(*self).getRank());
-  if (failed(dim))
-    return failure();
+  auto [self, dim] = *along;
   Results parts;
   for (unsigned i = 0; i < call.results.size(); ++i) {
     FailureOr<Value> part =
-        call.buildOne("aten.select", {{"self", {*self}}},
-                      {call.integerAttr("dim", *dim), call.integerAttr("static_index", i)});
+        call.buildOne("aten.select", {{"self", {self}}},
+                      {call.integerAttr("dim", dim), call.integerAttr("static_index", i)});
     if (failed(part))
       return failure();
     parts.push_back(*part);
@@ -144,20 +157,18 @@ FailureOr<Results> buildSelect(Call &call) {
   Value element = call.item("index");
   if (!element)
     return buildByName(call, "aten.select");
-  FailureOr<Value> self = call.tensor("self");
-  if (failed(self))
+  FailureOr<SelfAndDim> along = selfAndDim(call);
+  if (failed(along))
     return failure();
-  FailureOr<int64_t> dim = call.dimArgument("dim", aten::typeOf(*self).getRank());
-  if (failed(dim))
-    return failure();
+  auto [self, dim] = *along;
   if (aten::typeOf(element).getRank() > 0) {
     FailureOr<Value> whole = buildView(call.builder, call.loc, element, {});
     if (failed(whole))
       return failure();
     element = *whole;
   }
-  return one(call.buildOne("aten.index", {{"self", {*self}}, {"indices", {element}}},
-                           {call.integersAttr("indices_at", *dim)}));
+  return one(call.buildOne("aten.index", {{"self", {self}}, {"indices", {element}}},
+                           {call.integersAttr("indices_at", dim)}));
 }
 
 FailureOr<Results> buildNarrow(Call &call) {

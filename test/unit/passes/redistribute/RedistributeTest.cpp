@@ -102,6 +102,24 @@ static Shards reducePartials(Layout layout, Shards shards) {
   return shards;
 }
 
+/// That the shards, once what is partial is reduced, are those of the whole tensor.
+static void expectTensor(const Layout &to, const Indices &shape, Shards shards,
+                         const std::string &trace) {
+  shards = reducePartials(to, std::move(shards));
+  Layout full = to;
+  for (Placement &p : full.placements)
+    if (p.isPartial())
+      p = Placement::replicate();
+  for (int64_t position = 0; position < to.mesh.numDevices(); ++position) {
+    LocalTensor expected = expectedShard(full, shape, to.mesh.coordinateOfPosition(position));
+    ASSERT_EQ(shards[position].shape, expected.shape) << to.str() << "\n" << trace;
+    for (size_t k = 0; k < expected.data.size(); ++k)
+      ASSERT_NEAR(shards[position].data[k], expected.data[k], 1e-9)
+          << to.str() << " position " << position << "\n"
+          << trace;
+  }
+}
+
 static void check(const Layout &from, const Layout &to, const Indices &shape,
                   const RedistributePlan &plan) {
   ASSERT_TRUE(plan.errors.empty()) << plan.errors[0];
@@ -119,19 +137,7 @@ static void check(const Layout &from, const Layout &to, const Indices &shape,
     at = step.after;
   }
   ASSERT_EQ(at, to.canonicalize(shape)) << from.str() << " -> " << to.str() << "\n" << trace;
-  shards = reducePartials(to, std::move(shards));
-  Layout full = to;
-  for (Placement &p : full.placements)
-    if (p.isPartial())
-      p = Placement::replicate();
-  for (int64_t position = 0; position < from.mesh.numDevices(); ++position) {
-    LocalTensor expected = expectedShard(full, shape, to.mesh.coordinateOfPosition(position));
-    ASSERT_EQ(shards[position].shape, expected.shape) << to.str() << "\n" << trace;
-    for (size_t k = 0; k < expected.data.size(); ++k)
-      ASSERT_NEAR(shards[position].data[k], expected.data[k], 1e-9)
-          << from.str() << " -> " << to.str() << " position " << position << "\n"
-          << trace;
-  }
+  expectTensor(to, shape, std::move(shards), from.str() + " -> " + to.str() + "\n" + trace);
 }
 
 /// Both planners, and what the cheapest plan costs beside the greedy one: by bytes, and with a
@@ -252,19 +258,7 @@ static void checkMeshes(const Layout &from, const Layout &to, const Indices &sha
       else
         ASSERT_EQ(all[i].data.size(), 0u) << "a rank outside the mesh holds something"; // (L5)
   }
-  shards = reducePartials(to, std::move(shards));
-  Layout full = to;
-  for (Placement &p : full.placements)
-    if (p.isPartial())
-      p = Placement::replicate();
-  for (int64_t position = 0; position < to.mesh.numDevices(); ++position) {
-    LocalTensor expected = expectedShard(full, shape, to.mesh.coordinateOfPosition(position));
-    ASSERT_EQ(shards[position].shape, expected.shape) << to.str() << "\n" << trace;
-    for (size_t k = 0; k < expected.data.size(); ++k)
-      ASSERT_NEAR(shards[position].data[k], expected.data[k], 1e-9)
-          << from.str() << " -> " << to.str() << " position " << position << "\n"
-          << trace;
-  }
+  expectTensor(to, shape, std::move(shards), trace);
 }
 
 TEST(Redistribute, BetweenMeshes) { // (R3)
