@@ -19,15 +19,21 @@ TYPES = {torch.float32: "f32", torch.int64: "i64", torch.bfloat16: "bf16"}
 
 
 class Case:
-    """`sizes`: what to call the size of each dim, where a dim has a symbol instead of a number."""
+    """`symbols`: the name of each dim's size, where it is not a number. `step`: what to do it by, if not by what is cheapest."""
 
-    def __init__(self, shape, source, target, dtype=torch.float32, symbols=None):
+    def __init__(self, shape, source, target, dtype=torch.float32, symbols=None, step=""):
         self.shape, self.source, self.target, self.dtype = shape, source, target, dtype
+        self.step = f" by {step}" if step and self.moves() else ""
         self.symbols = symbols or [None] * len(shape)
 
     def type(self, layout):
         sizes = "".join(f"{'?' if symbol else n}x" for n, symbol in zip(self.shape, self.symbols))
         return f"tensor<{sizes}{TYPES[self.dtype]}, {layout.text()}>"
+
+    def moves(self):
+        """Whether some rank is to hold other elements than it does."""
+        return any(self.source.held(d, n, c) != self.target.held(d, n, c)
+                   for c in self.source.mesh.coordinates() for d, n in enumerate(self.shape))
 
     def value(self):
         """No two elements are equal."""
@@ -47,7 +53,7 @@ def write(cases, symbols=()):
         source, target = case.type(case.source), case.type(case.target)
         takes.append(f'%x{i}: {source} {{dist.name = "x{i}", dist.kind = "input"{sizes}}}')
         gives.append(f'{target} {{dist.name = "y{i}"}}')
-        body.append(f"  %y{i} = dist.redistribute %x{i} : {source} to {target}")
+        body.append(f"  %y{i} = dist.redistribute %x{i}{case.step} : {source} to {target}")
     results = ", ".join(f"%y{i}" for i in range(len(cases)))
     types = ", ".join(case.type(case.target) for case in cases)
     declared = ", ".join(f"#dist.symbol<{name} in [{low}, {high}]>" for name, low, high in symbols)
@@ -58,16 +64,17 @@ def write(cases, symbols=()):
             f"{lines}\n  return {results} : {types}\n}}\n}}\n")
 
 
-def execute(folder, cases, path, world):
+def execute(folder, cases):
     """Runs the program on every rank's part of the values; returns what differs."""
     mesh = cases[0].source.mesh
+    world = max(mesh.devices) + 1
     position = {device: p for p, device in enumerate(mesh.devices)}
     generator = torch.Generator().manual_seed(3)
     blocks = [case.source.scatter(case.value(), generator) for case in cases]
     for rank in range(world):
-        save_file({f"x{i}": (blocks[i][position[rank]] if rank in position else case.value()[:0]).contiguous()
+        save_file({f"x{i}": (blocks[i][position[rank]] if rank in position else torch.zeros([0] * len(case.shape), dtype=case.dtype)).contiguous()
                    for i, case in enumerate(cases)}, folder / f"in.{rank}.safetensors")
-    run(tool("shard-run"), "-n", world, path, "--local", "--inputs", folder / "in.%r.safetensors",
+    run(tool("shard-run"), "-n", world, folder / "p.so", "--local", "--inputs", folder / "in.%r.safetensors",
         "--outputs", folder / "out.%r.safetensors", "--timeout", 60, "--threads", 1)
     results = [load_file(folder / f"out.{rank}.safetensors") for rank in range(world)]
     problems = []
@@ -86,10 +93,10 @@ def execute(folder, cases, path, world):
     return problems
 
 
-def check(folder, cases, world=None, symbols=(), options=()):
+def check(folder, cases, symbols=()):
     (folder / "p.mlir").write_text(write(cases, symbols))
-    run(tool("shardc"), "compile", folder / "p.mlir", *options, "-o", folder / "p.so")
-    assert not execute(folder, cases, folder / "p.so", world or max(cases[0].source.mesh.devices) + 1)
+    run(tool("shardc"), "compile", folder / "p.mlir", "-o", folder / "p.so")
+    assert not execute(folder, cases)
 
 
 def shard(dim, **more):
@@ -136,8 +143,10 @@ def layouts(mesh, shape):
 
 
 def sample(mesh, shape, count, seed):
-    chosen, all_layouts = random.Random(seed), layouts(mesh, shape)
-    return [Case(shape, *chosen.sample(all_layouts, 2)) for _ in range(count)]
+    """Every other pair has no partial axis, and half of these are made in one exchange, whatever is cheaper."""
+    chosen, some = random.Random(seed), layouts(mesh, shape)
+    whole = [layout for layout in some if not layout.partial_axes()]
+    return [Case(shape, *chosen.sample(whole if i % 2 else some, 2), step="exchange" if i % 4 == 3 else "") for i in range(count)]
 
 
 SQUARE, WIDE = Mesh([("dp", 2), ("tp", 2)]), Mesh([("dp", 2), ("tp", 4)])
@@ -148,3 +157,18 @@ TABLE = [(SQUARE, (5, 3), 40), (SQUARE, (8, 12), 40), (SQUARE, (1, 3), 20), (WID
 @pytest.mark.parametrize("mesh, shape, count", TABLE, ids=lambda v: v.text() if isinstance(v, Mesh) else None)
 def test_pairs_of_layouts(tmp_path, mesh, shape, count):
     check(tmp_path, sample(mesh, shape, count, seed=sum(shape)))
+
+
+@pytest.mark.parametrize("step", ["", "exchange"])
+def test_known_corruption_and_other_types(tmp_path, step):
+    """`(5,3) [S(0),S(0)] -> [R,S(0)]`: PyTorch issue 194457. Rank 1 has row 2, and is to have rows 3 and 4."""
+    nested, inner = Layout(SQUARE, [shard(0), shard(0)]), Layout(SQUARE, [R, shard(0)])
+    turned, whole = Layout(SQUARE, [shard(0), shard(0)], [1, 0]), Layout(SQUARE, [R, R])
+    pairs = [(nested, inner), (inner, nested), (nested, turned), (turned, inner), (nested, whole)]
+    check(tmp_path, [Case(shape, *pair, dtype, step=step) for dtype in TYPES for shape in ((5, 3), (5,), (0, 3), (1,)) for pair in pairs])
+
+
+@pytest.mark.parametrize("devices", [[3, 0, 2, 1], [4, 1, 0, 6]])
+def test_meshes_that_list_their_devices(tmp_path, devices):
+    """Ranks that are not listed hold an empty tensor and take part in nothing (L5)."""
+    check(tmp_path, sample(Mesh(SQUARE.axes, devices), (5, 3), 40, seed=devices[0]))

@@ -57,7 +57,8 @@ TEST(Exchange, RefusesTablesThatDoNotFit) {
   EXPECT_EQ(e.assign(3, {1, -1, 1}, ones), here + "a member's extent is negative (-1)");
   EXPECT_EQ(e.assign(3, ones, {1, 1, -2}), here + "a member's extent is negative (-2)");
   EXPECT_EQ(e.assign(3, ones, {INT64_MAX, 1, 1}), here + "the members' extents are too large");
-  EXPECT_EQ(e.assign(3, ones, {INT64_MAX / 2, 1, 1}), here + "the pieces that arrive are too large");
+  EXPECT_EQ(e.assign(3, ones, {INT64_MAX / 2, 1, 1}),
+            here + "the pieces that arrive are too large");
   EXPECT_EQ(e.assign(3, &ones, nullptr),
             here + "the extents of pieces that leave are needed with those that arrive");
   EXPECT_EQ(e.assign(4, nullptr, nullptr), here + "a dim of 4 elements has no 3 equal pieces");
