@@ -3,6 +3,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/interfaces/IdentityOpInterface.h"
+#include "dialects/interfaces/OriginMemory.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -51,29 +52,43 @@ static std::optional<DimOrigin> sourceOf(OpResult result, int64_t dim) {
   return origins.get((*sizes)[result.getResultNumber()][dim]);
 }
 
+/// One step towards the origin; none where this is it.
+static std::optional<DimOrigin> stepFrom(const DimOrigin &origin) {
+  if (origin.dim < 0) {
+    auto size = origin.value.getDefiningOp<SymSizeOp>();
+    if (!size)
+      return std::nullopt;
+    return DimOrigin{size.getSelf(), static_cast<int64_t>(size.getDim())};
+  }
+  auto result = dyn_cast<OpResult>(origin.value);
+  if (!result)
+    return std::nullopt;
+  if (auto identity = dyn_cast<IdentityOpInterface>(result.getOwner()))
+    return DimOrigin{identity.getIdentitySource(), origin.dim};
+  return sourceOf(result, origin.dim);
+}
+
 DimOrigin originOf(Value tensor, int64_t dim) {
   constexpr int maxSteps = 64;
+  OriginMemory *memory = OriginMemory::current();
   DimOrigin origin{tensor, dim};
-  for (int step = 0; step < maxSteps; ++step) {
-    if (origin.dim < 0) {
-      auto size = origin.value.getDefiningOp<SymSizeOp>();
-      if (!size)
-        return origin;
-      origin = {size.getSelf(), static_cast<int64_t>(size.getDim())};
-      continue;
-    }
-    auto result = dyn_cast<OpResult>(origin.value);
-    if (!result)
-      return origin;
-    if (auto identity = dyn_cast<IdentityOpInterface>(result.getOwner())) {
-      origin.value = identity.getIdentitySource();
-      continue;
-    }
-    std::optional<DimOrigin> source = sourceOf(result, origin.dim);
-    if (!source)
-      return origin;
-    origin = *source;
+  SmallVector<OriginMemory::Place> passed;
+  for (int step = 0; memory || step < maxSteps; ++step) {
+    OriginMemory::Place place(origin.value, origin.dim);
+    if (memory)
+      if (auto known = memory->origins.find(place); known != memory->origins.end()) {
+        origin = {known->second.first, known->second.second};
+        break;
+      }
+    std::optional<DimOrigin> next = stepFrom(origin);
+    if (!next)
+      break;
+    passed.push_back(place);
+    origin = *next;
   }
+  if (memory)
+    for (const OriginMemory::Place &place : passed)
+      memory->origins.try_emplace(place, origin.value, origin.dim);
   return origin;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where a dynamic size comes from: an index value that some op was given, or a dim of an argument.
-// Sizes with one origin are equal. Found by walking backwards through ops that keep the dim, a
-// bounded number of steps, so that a question costs the same in any function.
+// Sizes with one origin are equal. Found by walking backwards through ops that keep the dim: a
+// bounded number of steps, so that a question costs the same in any function, or, while a
+// shardc::OriginMemory lives, all of them, each once.
 #ifndef SHARDC_DIALECTS_ATEN_DIMORIGINS_H
 #define SHARDC_DIALECTS_ATEN_DIMORIGINS_H
 

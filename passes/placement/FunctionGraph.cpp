@@ -7,6 +7,7 @@
 #include "dialects/dist/StateArguments.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
+#include "dialects/interfaces/OriginMemory.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -116,6 +117,7 @@ public:
     }
     if (failed(checkPlacedParts(function, result.graph.mesh)))
       return failure();
+    OriginMemory origins;
     halfPlaced = isHalfPlaced(function);
     states = dist::findStateArguments(function);
     gradients = dist::findGradientArguments(function);

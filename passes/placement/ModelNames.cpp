@@ -4,6 +4,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
+#include "dialects/interfaces/OriginMemory.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -202,6 +203,7 @@ void findModules(func::FuncOp function, ArrayRef<RolesByModule> roles, ModelInde
 } // namespace
 
 ModelIndex indexModel(func::FuncOp function) {
+  OriginMemory origins;
   ModelIndex index;
   std::vector<RolesByModule> roles;
   for (BlockArgument argument : function.getArguments()) {

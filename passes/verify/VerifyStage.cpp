@@ -7,6 +7,7 @@
 #include "passes/verify/StageChecks.h"
 
 #include "dialects/dist/Shardings.h"
+#include "dialects/interfaces/OriginMemory.h"
 #include "passes/verify/HalfPlaced.h"
 
 namespace shardc {
@@ -177,6 +178,7 @@ void StageVerifier::check(Operation *op) {
 }
 
 LogicalResult StageVerifier::verify(ModuleOp module, StageStatistics &statistics) {
+  OriginMemory origins;
   if (stage == Stage::Specialized) {
     checkSpecialized(module, violations);
     stage = isInFlight(module) ? Stage::Scheduled : Stage::Local;
