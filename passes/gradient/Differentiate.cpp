@@ -76,48 +76,41 @@ struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
     Selection selection{SmallVector<std::string>(losses.begin(), losses.end()),
                         SmallVector<std::string>(cotangents.begin(), cotangents.end()),
                         SmallVector<std::string>(wrt.begin(), wrt.end())};
-    FailureOr<Selected> selected = select(source, selection);
-    // What else is wrong is worth saying only where it is known what is asked for.
-    if (failed(selected))
+    Selected selected;
+    bool usable = succeeded(select(source, selection, selected));
+    // A copy, which is thrown away with whatever is wrong: all of that is said first.
+    OwningOpRef<func::FuncOp> target(source.clone());
+    SmallVector<unsigned> outputs = selected.losses;
+    outputs.append(selected.cotangents);
+    Backward backward(*target, selected.wrt, outputs);
+    usable &= succeeded(append(*target, backward, selected));
+    if (!usable || failed(returnGradients(*target, backward, selected)))
       return signalPassFailure();
-    SmallVector<unsigned> outputs = selected->losses;
-    outputs.append(selected->cotangents);
-    {
-      Backward plan(source, selected->wrt, outputs);
-      bool usable = succeeded(plan.checkOps());
-      usable &= succeeded(checkMutations(source, plan, selected->wrt));
-      if (!usable)
-        return signalPassFailure();
-    }
-    func::FuncOp target = source;
-    if (into != function) {
-      target = cast<func::FuncOp>(source->clone());
-      target.setName(into);
-      symbols.insert(target, std::next(Block::iterator(source)));
-    }
-    if (failed(append(target, *selected, outputs)))
-      signalPassFailure();
+    numDifferentiated += backward.getNumDifferentiated();
+    Block::iterator position = std::next(Block::iterator(source));
+    if (into == function)
+      symbols.erase(source);
+    target->setName(into);
+    symbols.insert(target.release(), position);
   }
 
 private:
-  LogicalResult append(func::FuncOp target, const Selected &selected, ArrayRef<unsigned> outputs) {
-    Backward backward(target, selected.wrt, outputs);
-    Block &block = target.getBody().front();
-    OpBuilder builder(block.getTerminator());
-    for (unsigned output : selected.losses) {
-      Value loss = block.getTerminator()->getOperand(output);
-      Emitter emit(builder, makeBackwardLocation(loss.getLoc()));
-      backward.seed(output, emit.scalar(1, aten::elementTypeOf(loss)));
+  static LogicalResult append(func::FuncOp target, Backward &backward, const Selected &selected) {
+    bool usable = succeeded(backward.checkOps());
+    usable &= succeeded(checkMutations(target, backward, selected.wrt));
+    for (unsigned output : selected.losses)
+      backward.seed(output);
+    for (unsigned output : selected.cotangents) {
+      FailureOr<Value> cotangent = addCotangentArgument(target, output);
+      usable &= succeeded(cotangent);
+      if (succeeded(cotangent))
+        backward.seed(output, *cotangent);
     }
-    for (unsigned output : selected.cotangents)
-      backward.seed(output, addCotangentArgument(target, output));
-    if (failed(backward.build()))
-      return failure();
-    numDifferentiated += backward.getNumDifferentiated();
-    return returnGradients(target, backward, selected);
+    usable &= succeeded(backward.build());
+    return success(usable);
   }
 
-  static Value addCotangentArgument(func::FuncOp target, unsigned output) {
+  static FailureOr<Value> addCotangentArgument(func::FuncOp target, unsigned output) {
     DictionaryAttr ofResult = target.getResultAttrDict(output);
     OpBuilder builder(target.getContext());
     NamedAttrList attributes;
@@ -131,7 +124,8 @@ private:
     unsigned number = target.getNumArguments();
     if (failed(target.insertArgument(number, target.getResultTypes()[output],
                                      attributes.getDictionary(target.getContext()), loc)))
-      llvm::report_fatal_error("a function takes an argument more");
+      return emitError(loc) << "the output '" << name << "', made in " << describePlace(loc)
+                            << ", cannot get a cotangent: its function takes no argument more";
     return target.getArgument(number);
   }
 

@@ -16,7 +16,8 @@ def Differentiate : Pass<"aten-differentiate", "::mlir::ModuleOp"> {
 
     What is differentiated are all floating-point parameters, or what `wrt` names: parameters, buffers and inputs. Each gets a
     result of kind "gradient" with its name, shape and element type. One that the loss does not depend on gets none, and a
-    remark says so. A parameter with several names, or that several ops use, has one gradient: cotangents are added as the
+    remark says so; neither does one that is only read detached, compared, or as integers. One that the loss depends on through
+    ops alone whose derivative is zero everywhere (`floor`, `sign`) has the gradient zero, as PyTorch's autograd has it. A parameter with several names, or that several ops use, has one gradient: cotangents are added as the
     backward meets them, the last use first. The gradients of several losses are those of their sum. With `cotangents`, the
     function gets an argument for each of these outputs instead, its cotangent (a vector-Jacobian product).
 
