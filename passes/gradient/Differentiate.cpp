@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/gradient/Backward.h"
+#include "passes/gradient/CotangentType.h"
 #include "passes/gradient/Passes.h"
 #include "passes/gradient/Selection.h"
 
@@ -10,6 +11,7 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_DIFFERENTIATE
@@ -54,6 +56,17 @@ static LogicalResult checkMutations(func::FuncOp function, const Backward &backw
   return success(allowed);
 }
 
+/// An alias in a graph that PyTorch decomposed may have been a detach: nothing in the graph says
+/// so.
+static void warnOfAliases(func::FuncOp function, const Backward &backward) {
+  for (auto op : function.getOps<aten::AliasOp>())
+    if (!op.getDetached() && backward.isOnPath(op.getResult()))
+      emitWarning(op.getLoc()) << "the gradient passes '" << op->getName() << "' op in "
+                               << describePlace(op.getLoc())
+                               << ", which was a detach if PyTorch's own decompositions were run; "
+                                  "export the model with 'shardc export', which keeps detach";
+}
+
 namespace {
 
 struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
@@ -86,6 +99,7 @@ struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
     usable &= succeeded(append(*target, backward, selected));
     if (!usable || failed(returnGradients(*target, backward, selected)))
       return signalPassFailure();
+    warnOfAliases(*target, backward);
     numDifferentiated += backward.getNumDifferentiated();
     Block::iterator position = std::next(Block::iterator(source));
     if (into == function)
@@ -122,8 +136,9 @@ private:
       attributes.set(dist::kSizesAttr, sizes);
     Location loc = target.getBody().front().getTerminator()->getOperand(output).getLoc();
     unsigned number = target.getNumArguments();
-    if (failed(target.insertArgument(number, target.getResultTypes()[output],
-                                     attributes.getDictionary(target.getContext()), loc)))
+    Type type = cotangentType(cast<RankedTensorType>(target.getResultTypes()[output]));
+    if (failed(target.insertArgument(number, type, attributes.getDictionary(target.getContext()),
+                                     loc)))
       return emitError(loc) << "the output '" << name << "', made in " << describePlace(loc)
                             << ", cannot get a cotangent: its function takes no argument more";
     return target.getArgument(number);
@@ -142,7 +157,8 @@ private:
       attributes.push_back(target.getResultAttrDict(i) ? target.getResultAttrDict(i)
                                                        : builder.getDictionaryAttr({}));
     }
-    unsigned found = 0;
+    const size_t kept = values.size();
+    llvm::StringSet<> gradientNames;
     for (unsigned argument : selected.wrt) {
       Value gradient = backward.gradientOf(argument);
       DictionaryAttr ofArgument = target.getArgAttrDict(argument);
@@ -155,16 +171,22 @@ private:
             << "': it has no gradient";
         continue;
       }
-      ++found;
-      Type type = target.getArgumentTypes()[argument];
-      if (dist::getLayout(type))
+      auto type = cotangentType(cast<RankedTensorType>(target.getArgumentTypes()[argument]));
+      if (dist::LayoutAttr layout = dist::getLayout(type)) {
+        // That of a partial argument is not made partial where it is not (G3).
+        bool isPartial = !layout.getValue().partialAxes().empty();
         gradient = dist::RedistributeOp::create(builder, gradient.getLoc(), type, gradient,
-                                                /*backward=*/false);
+                                                /*backward=*/isPartial);
+      }
       values.push_back(gradient);
       attributes.push_back(attributesOf(ofArgument));
+      for (StringRef name : dist::getNames(ofArgument))
+        gradientNames.insert(name);
     }
-    numGradients += found;
-    if (found == 0)
+    for (Attribute &attribute : llvm::MutableArrayRef(attributes).take_front(kept))
+      attribute = renamedFrom(gradientNames, cast<DictionaryAttr>(attribute), target.getLoc());
+    numGradients += values.size() - kept;
+    if (values.size() == kept)
       return emitError(target.getLoc()) << "the loss depends on nothing that is differentiated";
     for (Value value : values)
       types.push_back(value.getType());
@@ -172,6 +194,22 @@ private:
     target.setType(builder.getFunctionType(target.getArgumentTypes(), types));
     target.setResAttrsAttr(builder.getArrayAttr(attributes));
     return success();
+  }
+
+  /// An output that is a parameter or input as it is has the name of that, which is the gradient's.
+  static DictionaryAttr renamedFrom(const llvm::StringSet<> &gradients, DictionaryAttr output,
+                                    Location loc) {
+    auto kind = output.getAs<StringAttr>(dist::kKindAttr);
+    SmallVector<StringRef> names = dist::getNames(output);
+    if ((kind && kind.getValue().ends_with("_mutation")) ||
+        llvm::none_of(names, [&](StringRef name) { return gradients.contains(name); }))
+      return output;
+    std::string other = ("output_" + names.front()).str();
+    emitRemark(loc) << "the output '" << names.front()
+                    << "' has the name of a gradient: it is called '" << other << "' here";
+    NamedAttrList attributes(output);
+    attributes.set(dist::kNameAttr, StringAttr::get(output.getContext(), other));
+    return attributes.getDictionary(output.getContext());
   }
 
   /// Of the gradient of an argument.

@@ -395,3 +395,12 @@ _pool("max_pool2d", lambda x, a: torch.max_pool2d(x, a["kernel_size"], a["stride
 _pool("avg_pool2d", lambda x, a: F.avg_pool2d(x, a["kernel_size"], a["stride"] or None, a["padding"], "ceil_mode" in a,
                                               "count_include_pad" in a, a.get("divisor_override")))
 _pool("adaptive_avg_pool2d", lambda x, a: F.adaptive_avg_pool2d(x, a["output_size"]))
+
+
+@aten("windows", "self")
+def windows(o, a, t):
+    x, (height, width) = o["self"], a["kernel_size"]
+    shape = [*x.shape[:2], height, width, *t[0].shape[-2:]]
+    if x.numel() == 0:
+        return torch.zeros(shape, dtype=t[0].dtype)
+    return F.unfold(x, a["kernel_size"], a["dilation"], a["padding"], a["stride"]).reshape(shape)
