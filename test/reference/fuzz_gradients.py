@@ -46,7 +46,9 @@ class Call(Program):
         self.name, self.first = name, first
         self.mesh, self.float, self.symbols = Mesh(MESHES[seed % 2]), "f64", {}
         self.case, self.inputs, self.wants = case, inputs, wants
-        factors = {f"f{i}": Factor(f["size"], KINDS.get(f["kind"], "whole"), f["reduction"])
+        # A factor behind another is split in chunks: where one rank has all of it, whole blocks could be what is split.
+        inner = {f for dims in rule["operands"] + rule["results"] for dim in dims for f in dim[1:]}
+        factors = {f"f{i}": Factor(f["size"], KINDS.get(f["kind"], "whole"), f["reduction"], plain=i in inner)
                    for i, f in enumerate(rule["factors"])}
         named = [[[f"f{i}" for i in dim] for dim in dims] for dims in rule["operands"] + rule["results"]]
         operands = [(self.arg(list(x.shape), NAMES[x.dtype], None), dims) for x, dims in zip(inputs, named)]
