@@ -12,8 +12,16 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
     a parameter to a loss.
   }];
   let methods = [
-    InterfaceMethod<"Whether the derivative of this op is zero wherever there is one: no cotangent goes through it.", "bool",
-                    "hasZeroDerivative", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<[{
+        Whether the derivative of this op is zero wherever there is one: nothing is computed for its operands, and a
+        parameter that the loss depends on through such ops alone has the gradient zero.
+      }],
+      "bool", "hasZeroDerivative", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<[{
+        Whether autograd stops here, as at a detached value: a parameter that is read through this op alone has no gradient,
+        which is not zero.
+      }],
+      "bool", "stopsGradient", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<[{
         Builds the cotangents of the operands that `context` asks for, out of tensor ops on the forward's own values, and
         hands them to it. An operand may get several, which are added, or none, if its derivative is zero

@@ -15,17 +15,17 @@ static bool isFloat(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-Backward::Backward(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<unsigned> outputs)
-    : function(function), builder(function.getContext()) {
+Backward::Path::Path(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<unsigned> outputs,
+                     bool throughZeros) {
   Block &block = function.getBody().front();
   for (unsigned argument : wrt)
     active.insert(function.getArgument(argument));
   for (Operation &op : block.without_terminator()) {
-    forward.insert(&op);
     if (llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
       continue;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    if (differentiable && differentiable.hasZeroDerivative())
+    if (differentiable &&
+        (differentiable.stopsGradient() || (!throughZeros && differentiable.hasZeroDerivative())))
       continue;
     for (Value result : op.getResults())
       if (isFloat(result))
@@ -34,9 +34,17 @@ Backward::Backward(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<unsig
   for (unsigned output : outputs)
     useful.insert(block.getTerminator()->getOperand(output));
   for (Operation &op : llvm::reverse(block.without_terminator()))
-    if (llvm::any_of(op.getResults(), [&](Value result) { return isOnPath(result); }))
+    if (llvm::any_of(op.getResults(), [&](Value result) { return contains(result); }))
       for (Value operand : op.getOperands())
         useful.insert(operand);
+}
+
+Backward::Backward(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<unsigned> outputs)
+    : function(function), builder(function.getContext()),
+      path(function, wrt, outputs, /*throughZeros=*/false),
+      pathThroughZeros(function, wrt, outputs, /*throughZeros=*/true) {
+  for (Operation &op : function.getBody().front().without_terminator())
+    forward.insert(&op);
 }
 
 LogicalResult Backward::checkOps() {
@@ -55,8 +63,12 @@ LogicalResult Backward::checkOps() {
 void Backward::seed(unsigned output, Value cotangent) {
   Operation *terminator = function.getBody().front().getTerminator();
   builder.setInsertionPoint(terminator);
-  op = terminator;
-  accumulate(terminator->getOperand(output), cotangent);
+  Value value = terminator->getOperand(output);
+  Operation *definition = value.getDefiningOp();
+  op = definition ? definition : terminator;
+  if (!cotangent)
+    cotangent = filledLike(value, 1);
+  accumulate(value, cotangent);
 }
 
 LogicalResult Backward::build() {
@@ -70,10 +82,17 @@ LogicalResult Backward::build() {
     bool reached = llvm::any_of(next->getResults(), [&](Value result) {
       return isOnPath(result) && cotangents.contains(result);
     });
-    auto differentiable = dyn_cast<DifferentiableOpInterface>(next);
-    if (!reached || !differentiable)
+    if (!reached)
       continue;
     op = next;
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(next);
+    if (!differentiable) {
+      refused = true; // checkOps says so
+      for (OpOperand &operand : next->getOpOperands())
+        if (isNeeded(operand.getOperandNumber()))
+          add(operand.getOperandNumber(), filledLike(operand.get(), 0));
+      continue;
+    }
     ++numDifferentiated;
     refused |= failed(differentiable.differentiate(builder, *this));
   }
@@ -81,12 +100,34 @@ LogicalResult Backward::build() {
 }
 
 Value Backward::gradientOf(unsigned argument) {
-  return cotangents.lookup(function.getArgument(argument));
+  Value value = function.getArgument(argument);
+  if (Value cotangent = cotangents.lookup(value))
+    return cotangent;
+  if (!pathThroughZeros.contains(value))
+    return {};
+  op = function.getBody().front().getTerminator();
+  return filledLike(value, 0);
+}
+
+Value Backward::filledLike(Value value, double number) {
+  SmallVector<OpFoldResult> sizes;
+  for (auto [dim, size] : llvm::enumerate(aten::shapeOf(value)))
+    if (ShapedType::isDynamic(size))
+      sizes.push_back(aten::SymSizeOp::create(builder, getLoc(), builder.getIndexType(), value,
+                                              static_cast<int64_t>(dim))
+                          .getResult());
+    else
+      sizes.push_back(builder.getIndexAttr(size));
+  Emitter emit(builder, getLoc());
+  Value scalar = emit.scalar(number, aten::elementTypeOf(value));
+  return sizes.empty() ? scalar : emit.full(sizes, scalar);
 }
 
 Value Backward::cotangent(unsigned result) { return cotangents.lookup(op->getResult(result)); }
 
-bool Backward::isNeeded(unsigned operand) const { return active.contains(op->getOperand(operand)); }
+bool Backward::isNeeded(unsigned operand) const {
+  return path.active.contains(op->getOperand(operand));
+}
 
 Location Backward::getLoc() const { return makeBackwardLocation(op->getLoc()); }
 

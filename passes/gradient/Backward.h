@@ -18,19 +18,20 @@ public:
   Backward(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> wrt,
            llvm::ArrayRef<unsigned> outputs);
 
-  /// Whether a value depends on what is differentiated, and the outputs depend on it.
-  bool isOnPath(mlir::Value value) const {
-    return active.contains(value) && useful.contains(value);
-  }
+  /// Whether a value depends on what is differentiated, and the outputs depend on it, with a
+  /// derivative that is not zero everywhere.
+  bool isOnPath(mlir::Value value) const { return path.contains(value); }
   /// An error at each op on the way that has no derivative.
   llvm::LogicalResult checkOps();
 
-  /// Sets the cotangent of an output; several of one value are added.
-  void seed(unsigned output, mlir::Value cotangent);
-  /// Appends the backward to the function, before its return. Fails after all diagnostics.
+  /// Sets the cotangent of an output, ones unless given; several of one value are added.
+  void seed(unsigned output, mlir::Value cotangent = {});
+  /// Appends the backward to the function, before its return. Fails after all diagnostics; an op
+  /// without a derivative does not keep those before it from saying what they refuse.
   llvm::LogicalResult build();
 
-  /// Null where the outputs do not depend on the argument.
+  /// Null where the outputs do not depend on the argument; zeros where they do through zero
+  /// derivatives alone, as autograd has it.
   mlir::Value gradientOf(unsigned argument);
   int64_t getNumDifferentiated() const { return numDifferentiated; }
 
@@ -45,11 +46,23 @@ private:
   void accumulate(mlir::Value value, mlir::Value cotangent);
   mlir::Value fitTo(mlir::Value value, mlir::Value cotangent);
   void wish(mlir::Value value, mlir::Value cotangent);
+  mlir::Value filledLike(mlir::Value value, double number);
+
+  /// What depends on the arguments that are differentiated, and what the outputs depend on.
+  struct Path {
+    Path(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> wrt,
+         llvm::ArrayRef<unsigned> outputs, bool throughZeros);
+
+    bool contains(mlir::Value value) const {
+      return active.contains(value) && useful.contains(value);
+    }
+    llvm::DenseSet<mlir::Value> active, useful;
+  };
 
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
   llvm::SmallPtrSet<mlir::Operation *, 32> forward;
-  llvm::DenseSet<mlir::Value> active, useful;
+  Path path, pathThroughZeros;
   llvm::DenseMap<mlir::Value, mlir::Value> cotangents;
   mlir::Operation *op = nullptr;
   bool refused = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/gradient/Backward.h"
+#include "passes/gradient/CotangentType.h"
 #include "passes/gradient/Passes.h"
 #include "passes/gradient/Selection.h"
 
@@ -10,6 +11,7 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_DIFFERENTIATE
@@ -54,6 +56,17 @@ static LogicalResult checkMutations(func::FuncOp function, const Backward &backw
   return success(allowed);
 }
 
+/// An alias in a graph that PyTorch decomposed may have been a detach: nothing in the graph says
+/// so.
+static void warnOfAliases(func::FuncOp function, const Backward &backward) {
+  for (auto op : function.getOps<aten::AliasOp>())
+    if (!op.getDetached() && backward.isOnPath(op.getResult()))
+      emitWarning(op.getLoc()) << "the gradient passes '" << op->getName() << "' op in "
+                               << describePlace(op.getLoc())
+                               << ", which was a detach if PyTorch's own decompositions were run; "
+                                  "export the model with 'shardc export', which keeps detach";
+}
+
 namespace {
 
 struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
@@ -76,48 +89,42 @@ struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
     Selection selection{SmallVector<std::string>(losses.begin(), losses.end()),
                         SmallVector<std::string>(cotangents.begin(), cotangents.end()),
                         SmallVector<std::string>(wrt.begin(), wrt.end())};
-    FailureOr<Selected> selected = select(source, selection);
-    // What else is wrong is worth saying only where it is known what is asked for.
-    if (failed(selected))
+    Selected selected;
+    bool usable = succeeded(select(source, selection, selected));
+    // A copy, which is thrown away with whatever is wrong: all of that is said first.
+    OwningOpRef<func::FuncOp> target(source.clone());
+    SmallVector<unsigned> outputs = selected.losses;
+    outputs.append(selected.cotangents);
+    Backward backward(*target, selected.wrt, outputs);
+    usable &= succeeded(append(*target, backward, selected));
+    if (!usable || failed(returnGradients(*target, backward, selected)))
       return signalPassFailure();
-    SmallVector<unsigned> outputs = selected->losses;
-    outputs.append(selected->cotangents);
-    {
-      Backward plan(source, selected->wrt, outputs);
-      bool usable = succeeded(plan.checkOps());
-      usable &= succeeded(checkMutations(source, plan, selected->wrt));
-      if (!usable)
-        return signalPassFailure();
-    }
-    func::FuncOp target = source;
-    if (into != function) {
-      target = cast<func::FuncOp>(source->clone());
-      target.setName(into);
-      symbols.insert(target, std::next(Block::iterator(source)));
-    }
-    if (failed(append(target, *selected, outputs)))
-      signalPassFailure();
+    warnOfAliases(*target, backward);
+    numDifferentiated += backward.getNumDifferentiated();
+    Block::iterator position = std::next(Block::iterator(source));
+    if (into == function)
+      symbols.erase(source);
+    target->setName(into);
+    symbols.insert(target.release(), position);
   }
 
 private:
-  LogicalResult append(func::FuncOp target, const Selected &selected, ArrayRef<unsigned> outputs) {
-    Backward backward(target, selected.wrt, outputs);
-    Block &block = target.getBody().front();
-    OpBuilder builder(block.getTerminator());
-    for (unsigned output : selected.losses) {
-      Value loss = block.getTerminator()->getOperand(output);
-      Emitter emit(builder, makeBackwardLocation(loss.getLoc()));
-      backward.seed(output, emit.scalar(1, aten::elementTypeOf(loss)));
+  static LogicalResult append(func::FuncOp target, Backward &backward, const Selected &selected) {
+    bool usable = succeeded(backward.checkOps());
+    usable &= succeeded(checkMutations(target, backward, selected.wrt));
+    for (unsigned output : selected.losses)
+      backward.seed(output);
+    for (unsigned output : selected.cotangents) {
+      FailureOr<Value> cotangent = addCotangentArgument(target, output);
+      usable &= succeeded(cotangent);
+      if (succeeded(cotangent))
+        backward.seed(output, *cotangent);
     }
-    for (unsigned output : selected.cotangents)
-      backward.seed(output, addCotangentArgument(target, output));
-    if (failed(backward.build()))
-      return failure();
-    numDifferentiated += backward.getNumDifferentiated();
-    return returnGradients(target, backward, selected);
+    usable &= succeeded(backward.build());
+    return success(usable);
   }
 
-  static Value addCotangentArgument(func::FuncOp target, unsigned output) {
+  static FailureOr<Value> addCotangentArgument(func::FuncOp target, unsigned output) {
     DictionaryAttr ofResult = target.getResultAttrDict(output);
     OpBuilder builder(target.getContext());
     NamedAttrList attributes;
@@ -129,9 +136,11 @@ private:
       attributes.set(dist::kSizesAttr, sizes);
     Location loc = target.getBody().front().getTerminator()->getOperand(output).getLoc();
     unsigned number = target.getNumArguments();
-    if (failed(target.insertArgument(number, target.getResultTypes()[output],
-                                     attributes.getDictionary(target.getContext()), loc)))
-      llvm::report_fatal_error("a function takes an argument more");
+    Type type = cotangentType(cast<RankedTensorType>(target.getResultTypes()[output]));
+    if (failed(target.insertArgument(number, type, attributes.getDictionary(target.getContext()),
+                                     loc)))
+      return emitError(loc) << "the output '" << name << "', made in " << describePlace(loc)
+                            << ", cannot get a cotangent: its function takes no argument more";
     return target.getArgument(number);
   }
 
@@ -148,7 +157,8 @@ private:
       attributes.push_back(target.getResultAttrDict(i) ? target.getResultAttrDict(i)
                                                        : builder.getDictionaryAttr({}));
     }
-    unsigned found = 0;
+    const size_t kept = values.size();
+    llvm::StringSet<> gradientNames;
     for (unsigned argument : selected.wrt) {
       Value gradient = backward.gradientOf(argument);
       DictionaryAttr ofArgument = target.getArgAttrDict(argument);
@@ -161,16 +171,22 @@ private:
             << "': it has no gradient";
         continue;
       }
-      ++found;
-      Type type = target.getArgumentTypes()[argument];
-      if (dist::getLayout(type))
+      auto type = cotangentType(cast<RankedTensorType>(target.getArgumentTypes()[argument]));
+      if (dist::LayoutAttr layout = dist::getLayout(type)) {
+        // That of a partial argument is not made partial where it is not (G3).
+        bool isPartial = !layout.getValue().partialAxes().empty();
         gradient = dist::RedistributeOp::create(builder, gradient.getLoc(), type, gradient,
-                                                /*backward=*/false);
+                                                /*backward=*/isPartial);
+      }
       values.push_back(gradient);
       attributes.push_back(attributesOf(ofArgument));
+      for (StringRef name : dist::getNames(ofArgument))
+        gradientNames.insert(name);
     }
-    numGradients += found;
-    if (found == 0)
+    for (Attribute &attribute : llvm::MutableArrayRef(attributes).take_front(kept))
+      attribute = renamedFrom(gradientNames, cast<DictionaryAttr>(attribute), target.getLoc());
+    numGradients += values.size() - kept;
+    if (values.size() == kept)
       return emitError(target.getLoc()) << "the loss depends on nothing that is differentiated";
     for (Value value : values)
       types.push_back(value.getType());
@@ -178,6 +194,22 @@ private:
     target.setType(builder.getFunctionType(target.getArgumentTypes(), types));
     target.setResAttrsAttr(builder.getArrayAttr(attributes));
     return success();
+  }
+
+  /// An output that is a parameter or input as it is has the name of that, which is the gradient's.
+  static DictionaryAttr renamedFrom(const llvm::StringSet<> &gradients, DictionaryAttr output,
+                                    Location loc) {
+    auto kind = output.getAs<StringAttr>(dist::kKindAttr);
+    SmallVector<StringRef> names = dist::getNames(output);
+    if ((kind && kind.getValue().ends_with("_mutation")) ||
+        llvm::none_of(names, [&](StringRef name) { return gradients.contains(name); }))
+      return output;
+    std::string other = ("output_" + names.front()).str();
+    emitRemark(loc) << "the output '" << names.front()
+                    << "' has the name of a gradient: it is called '" << other << "' here";
+    NamedAttrList attributes(output);
+    attributes.set(dist::kNameAttr, StringAttr::get(output.getContext(), other));
+    return attributes.getDictionary(output.getContext());
   }
 
   /// Of the gradient of an argument.

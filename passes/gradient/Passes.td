@@ -16,8 +16,10 @@ def Differentiate : Pass<"aten-differentiate", "::mlir::ModuleOp"> {
 
     What is differentiated are all floating-point parameters, or what `wrt` names: parameters, buffers and inputs. Each gets a
     result of kind "gradient" with its name, shape and element type. One that the loss does not depend on gets none, and a
-    remark says so. A parameter with several names, or that several ops use, has one gradient: cotangents are added as the
-    backward meets them, the last use first. The gradients of several losses are those of their sum. With `cotangents`, the
+    remark says so; neither does one that is only read detached, compared, or as integers. One that the loss depends on through
+    ops alone whose derivative is zero everywhere (`floor`, `sign`) has the gradient zero, as PyTorch's autograd has it. A parameter with several names, or that several ops use, has one gradient: cotangents are added as the
+    backward meets them, the last use first. An output that is a parameter as it is has the gradient's name; it is
+    called `output_NAME` in this function. The gradients of several losses are those of their sum. With `cotangents`, the
     function gets an argument for each of these outputs instead, its cotangent (a vector-Jacobian product).
 
     In a placed function every value of the forward keeps its layout, and the values of the backward have none: `dist-propagate`

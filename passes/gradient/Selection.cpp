@@ -22,23 +22,20 @@ class Selector {
 public:
   explicit Selector(func::FuncOp function) : function(function) {}
 
-  FailureOr<Selected> run(const Selection &selection) {
-    Selected selected;
+  LogicalResult run(const Selection &selection, Selected &selected) {
     for (const std::string &name : selection.losses)
       addOutput(name, selected.losses);
     for (const std::string &name : selection.cotangents)
       addOutput(name, selected.cotangents);
     if (selection.losses.empty() && selection.cotangents.empty())
       addDefaultLosses(selected.losses);
-    for (unsigned loss : selected.losses)
-      checkLoss(loss);
-    for (unsigned output : selected.cotangents)
-      checkOutput(output);
+    llvm::erase_if(selected.losses, [&](unsigned loss) { return !checkLoss(loss); });
+    llvm::erase_if(selected.cotangents, [&](unsigned output) { return !checkOutput(output); });
     if (selection.wrt.empty())
       addParameters(selected.wrt);
     for (const std::string &pattern : selection.wrt)
       addArguments(pattern, selected.wrt);
-    return wrong ? FailureOr<Selected>(failure()) : selected;
+    return failure(wrong);
   }
 
 private:
@@ -109,25 +106,28 @@ private:
       fail() << "no output is marked as a loss: say which one is, with 'loss'" << hint("", names);
   }
 
-  void checkLoss(unsigned result) {
+  /// Whether it can be differentiated, be it as a sum, so that what it depends on can be looked at.
+  bool checkLoss(unsigned result) {
     auto type = cast<RankedTensorType>(function.getResultTypes()[result]);
     if (type.getRank() == 0 && isFloat(type))
-      return;
+      return true;
     wrong = true;
     emitError(placeOf(result)) << "the loss '" << nameOf(result) << "', made in "
                                << describePlace(placeOf(result))
                                << ", must be a 0-dim tensor of floats, not " << type
                                << "; sum it, or give its cotangent ('cotangents')";
+    return isFloat(type);
   }
 
-  void checkOutput(unsigned result) {
+  bool checkOutput(unsigned result) {
     if (isFloat(function.getResultTypes()[result]))
-      return;
+      return true;
     wrong = true;
     emitError(placeOf(result)) << "the output '" << nameOf(result) << "', made in "
                                << describePlace(placeOf(result))
                                << ", has no cotangent: it is no tensor of floats, but "
                                << function.getResultTypes()[result];
+    return false;
   }
 
   void addParameters(SmallVectorImpl<unsigned> &list) {
@@ -171,6 +171,7 @@ private:
 
 } // namespace
 
-FailureOr<Selected> shardc::select(func::FuncOp function, const Selection &selection) {
-  return Selector(function).run(selection);
+LogicalResult shardc::select(func::FuncOp function, const Selection &selection,
+                             Selected &selected) {
+  return Selector(function).run(selection, selected);
 }

@@ -22,8 +22,9 @@ struct Selected {
 };
 
 /// Fails after an error for each name that does not exist, and for whatever cannot be
-/// differentiated.
-llvm::FailureOr<Selected> select(mlir::func::FuncOp function, const Selection &selection);
+/// differentiated; `selected` then has the others.
+llvm::LogicalResult select(mlir::func::FuncOp function, const Selection &selection,
+                           Selected &selected);
 
 } // namespace shardc
 

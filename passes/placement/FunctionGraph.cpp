@@ -394,8 +394,9 @@ private:
                                                    request->origins);
       if (std::optional<unsigned> state = states[number])
         tie(output, number, *state);
+      // Who left the gradient of a placed argument open wants it where it is cheapest.
       else if (std::optional<unsigned> owner = gradients[number];
-               owner && !function.getResultAttr(number, dist::kAnnotationAttr))
+               !halfPlaced && owner && !function.getResultAttr(number, dist::kAnnotationAttr))
         result.graph.tie(output, result.tensorOf.lookup(function.getArgument(*owner)));
       if (auto wish = function.getResultAttrOfType<dist::ShardingAttr>(number, dist::kShardingAttr);
           halfPlaced && wish)

@@ -73,6 +73,7 @@ def binary():
     yield Case([k(0.0, 0.0, 0.0, 2.0), k(0.0, 2.0, 1.0, 0.0)], "aten.pow {0}, {1}", torch.pow, smooth=False)
     for e in (0.0, 1.0, 2.0, 3.0, -2.0, 0.5, 1.7):
         yield Case([x(9, low=0.2, high=3), k(e)], "aten.pow {0}, {1}", lambda a, b: torch.pow(a, b.item()), constant=(1,))
+    yield Case([1 + ids(9, 7), x(7)], "aten.pow {0}, {1}", torch.pow)
     same = k(1.0, 2.0, 3.0)
     yield Case([same, k(1.0, 3.0, 2.0)], "aten.maximum {0}, {1}", torch.maximum, smooth=False)
     yield Case([same, k(1.0, 3.0, 2.0)], "aten.minimum {0}, {1}", torch.minimum, smooth=False)
@@ -96,6 +97,7 @@ def more_operands():
 
 
 def casts():
+    yield Case([x(4, 5)], "aten.alias {0} {{detached}}", lambda a: a.detach(), smooth=False)
     # The gradient comes back in the type of the operand.
     yield Case([x(4, 5).float()], "aten.to_copy {0} to f64", lambda a: a.double(), smooth=False, tolerance=1e-6)
     yield Case([x(4, 5)], "aten.to_copy {0} to f32", lambda a: a.float(), smooth=False, tolerance=1e-6)

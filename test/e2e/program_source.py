@@ -312,17 +312,17 @@ MANNERS = ([arithmetic] * 5 + [function] * 4 + [reduction] * 4 + [view] * 4 + [p
            + [product] * 3 + [comparison] * 2 + [made] * 2 + [norm, attention, lookup, integers, triangle, again, chain, updated])
 
 
-def write_program(seed):
-    """The program of a seed."""
+def write_program(seed, manners=MANNERS, most=14):
+    """The program of a seed, of at most so many lines (and those of a chain)."""
     w = Writer(seed)
-    wanted = random.randint(3, 14)
+    wanted = random.randint(3, most)
     for _ in range(8 * wanted):
         if len(w.lines) >= wanted:
             break
         state = random.getstate()
         count, weights = len(w.lines), dict(w.weights)
         try:
-            random.choice(MANNERS)(w)
+            random.choice(manners)(w)
         except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, ZeroDivisionError):
             random.setstate(state)
             random.random()
@@ -337,3 +337,26 @@ def write_program(seed):
         returned.append(random.choice(list(w.inputs)))
     random.shuffle(returned)
     return Source(w.inputs, w.weights, w.lines, returned)
+
+
+def rounded(w):
+    """Casts, and what has a derivative that is zero or none."""
+    a = w.pick(FLOAT)
+    w.write(random.choice([f"{a}.double().tanh().float()", f"{a}.detach() * {a}", f"{a} + ({a}.exp() - {a}).detach().tanh()",
+                           f"({a} > 0).float()", f"{a}.floor() * {a}", f"{a}.ceil()", f"torch.round({a} * 2)", f"{a}.trunc() + 0.5",
+                           f"{a}.sign()", f"torch.div({a}, 0.7, rounding_mode='floor')", f"torch.fmod({a}, 1.5)",
+                           f"{a}.masked_fill({a} < 0, 0.1)", f"torch.remainder({a}, 0.7)", f"torch.atan2({a}, {a}.abs() + 1)",
+                           f"{a}.long().float() + {a}", f"{random.choice(list(w.inputs))}.bfloat16().float()",
+                           f"{a}.double().sum().float() * 0.1", f"F.mish({a})", f"{a} ** 3", f"F.softmin({a}, 0)"]))
+
+
+DIFFERENTIATED = MANNERS + [rounded] * 4
+
+
+def with_loss(outputs, kind, weights):
+    """The outputs, and a loss of those that are floats."""
+    outputs = tuple(outputs)
+    floats = [o for o in outputs if o.dtype.is_floating_point]
+    terms = {"product": lambda o, c: (o * c).sum(), "square": lambda o, c: ((o - c) ** 2).sum() * 0.5,
+             "mean": lambda o, c: (o * c).mean() if o.numel() else o.sum()}
+    return (*outputs, sum(terms[kind](o, c) for o, c in zip(floats, weights, strict=True)))

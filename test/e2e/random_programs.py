@@ -5,6 +5,7 @@ programs are one model, so that a program costs a fraction of a second. By hand:
     python test/e2e/random_programs.py --count 2000            # seeds 0 to 1999
     python test/e2e/random_programs.py --seed 1234 --count 1   # one program, alone
     python test/e2e/random_programs.py --seed 1234 --show      # its text, and how it is sharded
+    python test/e2e/random_programs.py --gradients             # gradients as well (random_gradients.py)
 
 A program that differs is made smaller before it is printed.
 """
@@ -45,9 +46,41 @@ class Program:
     shardings: dict  # by input or weight: {axis: dim}
 
     def place(self, prefix):
-        return places(*(f"{'input' if name in self.inputs else 'param'}:{prefix}{name}="
-                        + ",".join(f"{axis}:S({dim})" for axis, dim in axes.items())
-                        for name, axes in self.shardings.items() if axes))
+        kinds = dict.fromkeys(self.given(), "input") | dict.fromkeys(self.parameters(), "param")
+        return places(*(f"{kinds[name]}:{prefix}{name}=" + ",".join(f"{axis}:S({dim})" for axis, dim in axes.items())
+                        for name, axes in self.shardings.items() if axes and name in kinds))
+
+    def parameters(self):
+        return {name: torch.nn.Parameter(value, requires_grad=False) for name, value in self.weights.items()}
+
+    def given(self):
+        """Inputs of the model."""
+        return self.inputs
+
+    def call(self, i):
+        """An expression for the outputs in the batch's forward."""
+        return f"Batch.program{i}({', '.join(['self', *(f'p{i}_{name}' for name in self.inputs)])})"
+
+    @staticmethod
+    def compile(programs, mesh, plan, folder):
+        """Makes model.so of the exported batch, model.pt2."""
+        return run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, *plan, "-o", folder / "model.so", check=False)
+
+    @staticmethod
+    def more_inputs(programs, outputs):
+        """By name, what the compiled batch takes besides `given`. `outputs`: names of its outputs."""
+        return {}
+
+    def computed(self):
+        """With what PyTorch says now."""
+        return dataclasses.replace(self, wants=execute(self.source, self.inputs, self.weights))
+
+    def compare(self, outputs, named):
+        """What is wrong with the values of its outputs, in order, or nothing. `named`: all that the program returned."""
+        for number, (value, want) in enumerate(zip(outputs, self.wants, strict=True)):
+            if value.dtype != want.dtype or not is_close(value, want):
+                return f"output {number} ({self.source.returned[number]}):\n {both(value, want)}"
+        return ""
 
     def text(self, mesh):
         declared = "\n".join(f"# {name}: {list(t.shape)} {t.dtype}  {self.shardings.get(name) or ''}"
@@ -67,24 +100,33 @@ def mesh_of(seed):
 BATCH = 40
 
 
-def execute(source, inputs, weights):
-    """What PyTorch computes, line by line."""
+def values_of(source, inputs, weights):
+    """What PyTorch computes, line by line: all variables."""
     variables = {**inputs, "self": type("Weights", (), weights)}
     for line in source.lines:
         result = evaluate(line.text, variables)
         results = [result] if isinstance(result, torch.Tensor) else list(result)
         for name, value in zip(line.names, results):
             variables[name.rstrip(",")] = value
+    return variables
+
+
+def execute(source, inputs, weights):
+    variables = values_of(source, inputs, weights)
     return [variables[name].detach().clone() for name in source.returned]
 
 
-def is_close(got, want):
+def both(got, want):
+    return f"got  {got.flatten()[:8].tolist()}\n want {want.flatten()[:8].tolist()}"
+
+
+def is_close(got, want, tolerance=TOLERANCE):
     if got.shape != want.shape:
         return False
     if not want.dtype.is_floating_point:
         return bool((got == want).all())
     scale = max(1.0, float(want.abs().max())) if want.numel() else 1.0
-    return bool(((got.double() - want.double()).abs() <= TOLERANCE * scale).all())
+    return bool(((got.double() - want.double()).abs() <= tolerance * scale).all())
 
 
 def is_steady(source, inputs, weights, wants):
@@ -102,9 +144,9 @@ def is_steady(source, inputs, weights, wants):
     return all(is_close(a.to(b.dtype), b) and (a.dtype == b.dtype or b.dtype == FLOAT) for a, b in zip(exact, wants))
 
 
-def make(seed, mesh):
+def make(seed, mesh, **how):
     """The program of a seed, or nothing if its answer is not a steady one."""
-    source = write_program(seed)
+    source = write_program(seed, **how)
     generator = torch.Generator().manual_seed(seed)
     inputs, weights = ({n: tensor(s, t, generator) for n, (s, t) in group.items()} for group in (source.inputs, source.weights))
     used = {name for line in source.lines for name in weights if f"self.{name}" in line.text}
@@ -128,12 +170,11 @@ def module_of(programs):
     """One module whose forward is all programs, each with names of its own."""
     takes, body, returned = [], [], []
     for i, program in enumerate(programs):
-        takes += [f"p{i}_{name}" for name in program.inputs]
-        arguments = ", ".join(["self", *(f"p{i}_{name}" for name in program.inputs)])
-        returned.append(f"*Batch.program{i}({arguments})")
+        takes += [f"p{i}_{name}" for name in program.given()]
+        returned.append(f"*{program.call(i)}")
         text = re.sub(r"\bself\.(w\d+)", rf"self.p{i}_\1", program.source.body())
         body.append(f"    def program{i}({', '.join(['self', *program.inputs])}):\n{text}\n")
-    text = ("import torch\nimport torch.nn.functional as F\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
+    text = ("import torch\nimport torch.nn.functional as F\nfrom program_source import with_loss\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
             + f"\n    def forward({', '.join(['self', *takes])}):\n        return ({', '.join(returned)},)\n")
     return text
 
@@ -146,9 +187,9 @@ def outcome(programs, mesh, folder):
     exec(compile(text, str(folder / "batch.py"), "exec"), space)  # noqa: S102 (our own text)
     module = space["Batch"]()
     for i, program in enumerate(programs):
-        for name, value in program.weights.items():
-            module.register_parameter(f"p{i}_{name}", torch.nn.Parameter(value.clone(), requires_grad=False))
-    inputs = {f"p{i}_{name}": value for i, program in enumerate(programs) for name, value in program.inputs.items()}
+        for name, value in program.parameters().items():
+            module.register_parameter(f"p{i}_{name}", value)
+    inputs = {f"p{i}_{name}": value for i, program in enumerate(programs) for name, value in program.given().items()}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -156,25 +197,26 @@ def outcome(programs, mesh, folder):
     except Exception as error:  # noqa: BLE001 (PyTorch's own, of any kind)
         return {-1: f"export: {str(error)[:400]}"}
     torch.export.save(exported, folder / "model.pt2")
-    save_file({n: t.contiguous() for n, t in inputs.items()}, folder / "in.safetensors")
     plan = [option for i, program in enumerate(programs) for option in program.place(f"p{i}_")]
-    done = run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, *plan, "-o", folder / "model.so", check=False)
+    done = programs[0].compile(programs, mesh, plan, folder)
     if done.returncode:
         return {-1: f"compile: {done.stderr[-2000:]}"}
-    done = run(tool("shard-run"), folder / "model.so", "--weights", folder / "model.pt2", "--inputs", folder / "in.safetensors",
-               "--outputs", folder / "out.safetensors", "--timeout", 60, "--threads", 1, check=False)
+    manifest = json.loads(run(tool("shard-run"), folder / "model.so", "--manifest").stdout)
+    entry = manifest["entries"][-1]
+    names = [o["name"] for o in entry["outputs"] if o["kind"] == "user"]
+    inputs |= programs[0].more_inputs(programs, names)
+    save_file({n: t.contiguous().clone() for n, t in inputs.items()}, folder / "in.safetensors")
+    done = run(tool("shard-run"), folder / "model.so", "--entry", entry["name"], "--weights", folder / "model.pt2",
+               "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors", "--timeout", 60, "--threads", 1,
+               check=False)
     if done.returncode:
         return {-1: f"run: {done.stderr[-2000:]}"}
-    got = load_file(folder / "out.safetensors")
-    manifest = json.loads(run(tool("shard-run"), folder / "model.so", "--manifest").stdout)
-    names = iter([o["name"] for o in manifest["entries"][0]["outputs"] if o["kind"] == "user"])
-    problems = {}
+    got, at, problems = load_file(folder / "out.safetensors"), 0, {}
     for i, program in enumerate(programs):
-        for number, want in enumerate(program.wants):
-            value = got[next(names)]
-            if value.dtype != want.dtype or not is_close(value, want):
-                problems.setdefault(i, f"output {number} ({program.source.returned[number]}):\n got  "
-                                       f"{value.flatten()[:8].tolist()}\n want {want.flatten()[:8].tolist()}")
+        own = [got[name] for name in names[at:at + len(program.wants)]]
+        at += len(program.wants)
+        if problem := program.compare(own, {n.removeprefix(f"p{i}_"): t for n, t in got.items() if n.startswith(f"p{i}_")}):
+            problems[i] = problem
     return problems
 
 
@@ -225,10 +267,10 @@ def without_unused(program):
     text = program.source.body()
     inputs = {n: t for n, t in program.inputs.items() if n in text} or program.inputs
     weights = {n: t for n, t in program.weights.items() if f"self.{n}" in text}
-    wants = execute(program.source, inputs, weights)
-    return dataclasses.replace(program, inputs=inputs, weights=weights, wants=wants,
+    program = dataclasses.replace(program, inputs=inputs, weights=weights,
                                source=dataclasses.replace(program.source, inputs={n: program.source.inputs[n] for n in inputs}),
                                shardings={n: a for n, a in program.shardings.items() if n in inputs or n in weights})
+    return program.computed()
 
 
 def shrink(program, mesh, folder, problem):
@@ -238,6 +280,8 @@ def shrink(program, mesh, folder, problem):
         found = False
         for candidate in smaller(program):
             candidate = without_unused(candidate)
+            if not candidate:
+                continue
             now = outcome([candidate], mesh, folder)
             text = next(iter(now.values()), "")
             if now and not refused(text) and (text.split(":")[0] == kind or kind.startswith("output") and text.startswith("output")):
@@ -260,7 +304,7 @@ def find_refused(programs, mesh, folder, problem):
     return found
 
 
-def check(seeds, folder, log=print):
+def check(seeds, folder, log=print, make=make):
     """Runs the programs of these seeds, batch by batch. Returns how many ran, how many were refused, and the failures."""
     ran, declined, failures = 0, [], []
     batches = {}
@@ -273,6 +317,7 @@ def check(seeds, folder, log=print):
         bad = find_refused(programs, mesh, folder, now[-1]) if -1 in now else [(programs[i], t) for i, t in now.items()]
         ran += len(programs)
         for program, problem in bad:
+            log(f"seed {program.seed}: {problem.strip()[-600:]}")
             if refused(problem):
                 declined.append((program.seed, problem))
                 ran -= 1
@@ -286,22 +331,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000, help="seeds to try (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--gradients", action="store_true", help="differentiate each program as well")
     parser.add_argument("--show", action="store_true", help="print the program of --seed and do nothing else")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the files of the last batch")
     options = parser.parse_args()
+    maker, more = make, ""
+    if options.gradients:
+        from random_gradients import make_differentiated as maker
+        more = " --gradients"
     if options.show:
-        program = make(options.seed, mesh_of(options.seed))
+        program = maker(options.seed, mesh_of(options.seed))
         return print(program.text(mesh_of(options.seed)) if program else "the answer of this program is not a steady one")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or pathlib.Path(temporary)
         folder.mkdir(exist_ok=True)
         ran, declined, failures = check(range(options.seed, options.seed + options.count), folder,
-                                        lambda text: print(text, flush=True))
+                                        lambda text: print(text, flush=True), maker)
         for seed, problem in declined:
             print(f"seed {seed} was refused: {problem.strip()[-300:]}")
         for program, mesh, problem in failures:
             program, problem = shrink(copy.deepcopy(program), mesh, folder, problem)
-            print(f"\n{program.text(mesh)}# {problem}\n# again: python test/e2e/random_programs.py --seed {program.seed} --count 1")
+            print(f"\n{program.text(mesh)}# {problem}\n# again: python test/e2e/random_programs.py --seed {program.seed} --count 1{more}")
     print(f"{ran} programs agree with PyTorch, {len(declined)} were refused, {len(failures)} are wrong"
           if not failures else f"{len(failures)} of {ran} programs are wrong, {len(declined)} were refused")
     return 1 if failures else 0

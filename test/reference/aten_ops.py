@@ -371,27 +371,3 @@ def index(o, a, t):
 def batch_norm(o, a, t):
     return F.batch_norm(o["input"], o["running_mean"], o["running_var"], o["weight"], o["bias"], False, 0.0,
                         number(a["eps"]))
-
-
-# -- images -----------------------------------------------------------------------------------------
-
-@aten("conv2d", "input", "weight", "?bias")
-def conv2d(o, a, t):
-    if o["input"].numel() == 0 or o["weight"].numel() == 0:  # an empty shard; PyTorch refuses some
-        return torch.zeros([o["input"].shape[0], o["weight"].shape[0], *t[0].shape[2:]], dtype=t[0].dtype)
-    return F.conv2d(o["input"], o["weight"], o["bias"], a["stride"], a["padding"], a["dilation"], a.get("groups", 1))
-
-
-def _pool(name, function):
-    def pool(o, a, t):
-        if o["self"].numel() == 0:
-            return torch.zeros([*o["self"].shape[:-2], *t[0].shape[-2:]], dtype=t[0].dtype)
-        return function(o["self"], a)
-    aten(name, "self")(pool)
-
-
-_pool("max_pool2d", lambda x, a: torch.max_pool2d(x, a["kernel_size"], a["stride"], a["padding"], a["dilation"],
-                                                  "ceil_mode" in a))
-_pool("avg_pool2d", lambda x, a: F.avg_pool2d(x, a["kernel_size"], a["stride"] or None, a["padding"], "ceil_mode" in a,
-                                              "count_include_pad" in a, a.get("divisor_override")))
-_pool("adaptive_avg_pool2d", lambda x, a: F.adaptive_avg_pool2d(x, a["output_size"]))

@@ -9,8 +9,9 @@ import torch
 
 import aten_ops
 import dist_ops
+import image_ops  # noqa: F401, adds to aten_ops.OPS
 import index_ops
-import scatter_ops  # noqa: F401, adds to aten_ops.OPS
+import scatter_ops  # noqa: F401, likewise
 
 
 class InterpretationError(Exception):

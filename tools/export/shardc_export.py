@@ -28,6 +28,8 @@ COMPOSITES = (
     "layer_norm.default", "rms_norm.default", "group_norm.default", "silu.default",
     "gelu.default", "embedding.default", "conv2d.default",
     "softmax.int", "log_softmax.int", "transpose.int", "split.Tensor",
+    # It would become an alias, which gradients pass.
+    "detach.default",
 )
 
 

@@ -95,7 +95,6 @@ Expr upperTriangle(Expr x, int64_t diagonal) {
 /// What the formulas name.
 struct Terms {
   Derivation &d;
-  Expr none;
   Expr grad, result;
   Expr self = {}, other = {}, exponent = {}, condition = {}, mask = {}, value = {}, min = {},
        max = {}, tensor1 = {}, tensor2 = {}, weight = {}, end = {};
@@ -163,15 +162,17 @@ const llvm::StringMap<SmallVector<Derivative, 2>> &derivatives() {
   return table;
 }
 
-/// Where the attributes of an op say that its derivative is zero.
+/// Where the attributes of an op say that its derivative is zero, or that there is none.
 template <typename OpT> bool isConstant(OpT) { return false; }
-template <> bool isConstant(aten::AliasOp op) { return op.getDetached(); }
 template <> bool isConstant(aten::DivOp op) { return op.getRoundingMode().has_value(); }
+template <typename OpT> bool isDetached(OpT) { return false; }
+template <> bool isDetached(aten::AliasOp op) { return op.getDetached(); }
 
 template <typename OpT> struct ElementwiseGradient : GradientModel<ElementwiseGradient<OpT>, OpT> {
   bool hasZeroDerivative(Operation *op) const {
     return derivatives().lookup(OpT::getOperationName()).empty() || isConstant(cast<OpT>(op));
   }
+  bool stopsGradient(Operation *op) const { return isDetached(cast<OpT>(op)); }
 
   static LogicalResult run(Derivation &d, OpT op) {
     if (!d.grad())

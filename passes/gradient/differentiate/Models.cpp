@@ -2,6 +2,8 @@
 
 #include "passes/gradient/differentiate/Models.h"
 
+#include "passes/gradient/CotangentType.h"
+
 #include "dialects/dist/Dist.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -95,8 +97,10 @@ struct RedistributeGradient : GradientModel<RedistributeGradient, dist::Redistri
   static LogicalResult run(Derivation &d, dist::RedistributeOp op) {
     if (!d.grad())
       return success();
-    auto back = dist::RedistributeOp::create(d.builder, d.emit.getLoc(), op.getInput().getType(),
-                                             d.grad().value, /*backward=*/true);
+    auto back = dist::RedistributeOp::create(
+        d.builder, d.emit.getLoc(), cotangentType(cast<RankedTensorType>(op.getInput().getType())),
+        d.grad().value,
+        /*backward=*/true);
     d.add(0, d.of(back.getResult()));
     return success();
   }

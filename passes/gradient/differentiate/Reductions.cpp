@@ -123,11 +123,14 @@ struct VarGradient : GradientModel<VarGradient, aten::VarOp> {
 };
 
 struct VectorNormGradient : GradientModel<VectorNormGradient, aten::VectorNormOp> {
+  /// A number of elements that are not 0 has no gradient in PyTorch.
+  bool stopsGradient(Operation *op) const { return cast<aten::VectorNormOp>(op).getOrd().isZero(); }
+
   static LogicalResult run(Derivation &d, aten::VectorNormOp op) {
     Reduced r(d, op);
     double ord = op.getOrd().convertToDouble();
-    if (!r.grad || ord == 0)
-      return success(); // a number of elements
+    if (!r.grad)
+      return success();
     if (ord == 1) {
       d.add(0, r.grad * sign(r.self));
     } else if (std::isinf(ord)) {

@@ -6,6 +6,7 @@
 // RUN: not shard-opt --aten-differentiate="loss=loss into=taken" %s 2>&1 | FileCheck %s --check-prefix=TAKEN
 // RUN: not shard-opt --aten-differentiate="loss=loss wrt=steps" %s 2>&1 | FileCheck %s --check-prefix=WRITTEN
 // RUN: not shard-opt --aten-differentiate="cotangents=2" %s 2>&1 | FileCheck %s --check-prefix=INTEGERS
+// RUN: not shard-opt --aten-differentiate="loss=y,los wrt=weights" %s 2>&1 | FileCheck %s --check-prefix=ALL --implicit-check-not=error:
 // RUN: not shard-opt --aten-differentiate="loss=free" %s 2>&1 | FileCheck %s --check-prefix=NOTHING
 
 // All names that are wrong, and a loss that is no scalar, at once.
@@ -19,7 +20,15 @@
 // OPS: error: 'aten.opaque' op in up (model.py:4), on the way to the loss, has no derivative; detach its operands, or write it as other ops
 // OPS: error: 'aten.opaque' op in down (model.py:5), on the way to the loss, has no derivative
 // OPS: error: 'mean' is written back, in down (model.py:6), and the loss depends on what is written: compute it from a detached value
+// OPS: error: 'aten.scaled_dot_product_attention' op in inner (model.py:2), on the way to the loss, has dropout: export the model in eval mode
 // OPS-NOT: error
+
+// What is wrong with the names, and with the ops that the others lead to, at once. An op without a derivative does not hide
+// what those before it refuse.
+// ALL: error: there is no output 'los'
+// ALL: error: the loss 'y', made in beside (model.py:5), must be a 0-dim tensor of floats
+// ALL: error: 'aten.opaque' op in beside (model.py:5), on the way to the loss, has no derivative
+// ALL: error: 'aten.scaled_dot_product_attention' op in inner (model.py:2), on the way to the loss, has dropout
 
 // NONE: error: no output is marked as a loss: say which one is, with 'loss'; there are loss, y, n, free
 // FUNCTION: error: there is no function 'backward' of one block to differentiate
@@ -39,7 +48,10 @@ func.func @forward(%w: tensor<8xf32> {dist.kind = "parameter", dist.name = "weig
         tensor<8xi64> {dist.kind = "output", dist.name = "n"}, tensor<f32> {dist.kind = "output", dist.name = "free"},
         tensor<8xf32> {dist.kind = "buffer_mutation", dist.name = "steps"},
         tensor<8xf32> {dist.kind = "buffer_mutation", dist.name = "mean"}) {
-  %y = aten.mul %w, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> loc(fused<"up">["mul"("model.py":3:0)])
+  %q = aten.view %w [4, 2] : (tensor<8xf32>) -> tensor<4x2xf32>
+  %k = aten.scaled_dot_product_attention %q, %q, %q {dropout_p = 0.5 : f64} : (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32> loc(fused<"inner">["attention"("model.py":2:0)])
+  %v = aten.view %k [8] : (tensor<4x2xf32>) -> tensor<8xf32>
+  %y = aten.mul %v, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> loc(fused<"up">["mul"("model.py":3:0)])
   %a = aten.opaque "my.op"(%y) : (tensor<8xf32>) -> tensor<8xf32> loc(fused<"up">["op"("model.py":4:0)])
   %b = aten.opaque "my.op"(%a) : (tensor<8xf32>) -> tensor<8xf32> loc(fused<"down">["op"("model.py":5:0)])
   %c = aten.opaque "my.op"(%y) : (tensor<8xf32>) -> tensor<8xf32> loc(fused<"beside">["op"("model.py":5:0)])
