@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One process of the DTensor side: torchrun --nproc-per-node 4 benchmarks/dtensor_step.py STEPS. Rank 0 prints JSON."""
+"""One process of the DTensor side: torchrun --nproc-per-node 4 benchmarks/dtensor_step.py STEPS [gradients]. Rank 0 prints JSON.
+With `gradients`, a step is the forward with a loss, and its backward."""
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ import sides
 
 
 def main():
-    steps = int(sys.argv[1])
+    steps, with_gradients = int(sys.argv[1]), "gradients" in sys.argv[2:]
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
@@ -25,13 +26,20 @@ def main():
             "attn.q": ColwiseParallel(), "attn.k": ColwiseParallel(), "attn.v": ColwiseParallel(),
             "attn.o": RowwiseParallel(), "up": ColwiseParallel(), "down": RowwiseParallel()})
     times = []
-    with torch.inference_mode():
+    loss = models.Loss(model)
+
+    def step():
+        if not with_gradients:
+            return model(**inputs)
+        model.zero_grad(set_to_none=True)
+        return loss(**inputs).backward()
+    with torch.inference_mode(not with_gradients):
         for _ in range(3):
-            model(**inputs)
+            step()
         for _ in range(steps):
             dist.barrier()
             begin = time.perf_counter()
-            model(**inputs)
+            step()
             times.append((time.perf_counter() - begin) * 1e3)
     if dist.get_rank() == 0:
         print(json.dumps({"step_ms": sorted(times), "peak_bytes": sides.peak_bytes(os.getpid())}))

@@ -53,6 +53,19 @@ def gpt(batch=4, sequence=128, seed=0):
     return model, (), {"ids": torch.randint(0, 1024, (batch, sequence))}
 
 
+class Loss(nn.Module):
+    """The loss of a language model on its own inputs."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        logits = self.model(ids)
+        logits = getattr(logits, "logits", logits)
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+
 def plan():
     """The tensor-parallel plan, as `--place` options."""
     specs = ["module:*.attn.{q,k,v}=colwise", "module:*.attn.o=rowwise", "module:h.*.up=colwise", "module:h.*.down=rowwise"]

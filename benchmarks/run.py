@@ -19,7 +19,7 @@ import time
 
 import sides
 
-SECTIONS = ("startup", "import", "compile", "step", "dtensor", "memory")
+SECTIONS = ("startup", "import", "compile", "step", "dtensor", "gradients", "memory")
 
 
 class Report:
@@ -91,16 +91,33 @@ def step(report, tools, rounds, models):
 
 def dtensor(report, tools, rounds, model):
     report.section("A step on 4 ranks, tensor parallel, one thread each")
+    against_dtensor(report, tools, rounds, model)
+
+
+def against_dtensor(report, tools, rounds, model):
     artifact = model.compile(tools, "tp=4", *model.plan)
     times, memory = [], []
     for _ in range(rounds):
-        begin = sides.run_dtensor(20)
+        begin = sides.run_dtensor(20, *(["gradients"] if model.has_loss else []))
         ours = model.run(tools, artifact, 4, 1)
         times.append((ours["step_ms"]["median"], begin["step_ms"][len(begin["step_ms"]) // 2]))
         memory.append((ours["process_bytes"] / 4 / 2**20, begin["peak_bytes"] / 2**20))
     report.pair(f"{model.title}, tp=4", "DTensor, gloo, 4 processes", "ms", times)
     report.note(f"    largest difference of the outputs, of their scale: {model.difference():.1e}")
     report.pair("peak memory of a rank (a quarter of the process)", "a process of DTensor", "MB", memory)
+
+
+def gradients(report, tools, rounds, small, large):
+    report.section("Gradients: forward and backward, one thread for each rank")
+    command = [tools.shardc, "compile", large.path, "-o", large.folder / "compile.so", "--mesh"]
+    for mesh, plan in (("r=1", []), ("tp=4", large.plan)):
+        pairs = [(wall_ms(command + [mesh, *plan, *large.gradients]), wall_ms(command + [mesh, *plan])) for _ in range(rounds)]
+        report.pair(f"shardc compile of GPT-2 124M, {mesh}", "shardc compile of the forward", "ms", pairs)
+    artifact = large.compile(tools, "r=1")
+    pairs = [(large.run(tools, artifact, 1, 1)["step_ms"]["median"], sides.eager_ms(large, 1)) for _ in range(rounds)]
+    report.pair(f"{large.title}, 1 thread", "PyTorch eager", "ms", pairs)
+    report.note(f"    largest difference of the gradients, of their scale: {large.difference():.1e}")
+    against_dtensor(report, tools, rounds, small)
 
 
 def memory(report, tools, rounds, model):
@@ -132,6 +149,7 @@ def main():
     tools = sides.Tools(options.build)
     folder = options.build / "benchmarks"
     gpt, gpt2, minilm = (sides.Model(name, folder) for name in ("gpt", "gpt2_124m", "minilm"))
+    losses = [sides.Model(name + sides.LOSS, folder) for name in ("gpt", "gpt2_124m")]
     report = Report()
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load average {load:.1f} at the start, {options.rounds} rounds")
@@ -143,6 +161,7 @@ def main():
         "compile": lambda: compile_time(report, tools, options.rounds, gpt2),
         "step": lambda: step(report, tools, options.rounds, [minilm, gpt, gpt2]),
         "dtensor": lambda: dtensor(report, tools, options.rounds, gpt),
+        "gradients": lambda: gradients(report, tools, options.rounds, *losses),
         "memory": lambda: memory(report, tools, options.rounds, gpt2),
     }
     for section in SECTIONS:

@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "test/models"), str(ROOT / "tools/export")]
 STEPS = 20
 BUDGET_S = 2  # of one measurement of eager steps, if STEPS take longer
+LOSS = "_loss"  # end of the name of a model that has a loss, of which gradients are taken
 
 # The plan of tensor parallelism for GPT-2 of transformers.
 GPT2_TP = [part for spec in ("module:*.attn.c_attn=colwise", "module:*.mlp.c_fc=colwise", "module:*.attn.c_proj=rowwise",
@@ -77,10 +78,13 @@ def module_and_inputs(name):
     """The PyTorch module in eval mode, and its inputs by name."""
     import torch
 
-    torch.set_grad_enabled(False)
-    if name == "gpt":
-        import models
+    import models
 
+    torch.set_grad_enabled(False)
+    if name.endswith(LOSS):
+        module, inputs = module_and_inputs(name.removesuffix(LOSS))
+        return models.Loss(module).eval(), {"ids": next(iter(inputs.values()))}
+    if name == "gpt":
         module, _, inputs = models.gpt()
         return module, inputs
     import builders
@@ -97,7 +101,9 @@ class Model:
               "minilm": "MiniLM, 6 layers, 8 x 11 tokens"}
 
     def __init__(self, name, folder):
-        self.name, self.folder, self.title = name, folder, self.TITLES[name]
+        self.name, self.folder, self.title = name, folder, self.TITLES[name.removesuffix(LOSS)]
+        self.has_loss = name.endswith(LOSS)
+        self.entry = "gradients" if self.has_loss else "forward"
         self.inputs, self.outputs = folder / f"{name}.inputs.safetensors", folder / f"{name}.outputs.safetensors"
         self.got = folder / f"{name}.got.safetensors"
 
@@ -105,7 +111,9 @@ class Model:
     def plan(self):
         import models
 
-        return models.plan() if self.name == "gpt" else GPT2_TP
+        if self.name.removesuffix(LOSS) == "gpt":
+            return models.plan()
+        return GPT2_TP
 
     @functools.cached_property
     def path(self):
@@ -125,18 +133,26 @@ class Model:
         save_file({k: v.contiguous() for k, v in inputs.items()}, self.inputs)
         leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(module(**inputs)) if isinstance(leaf, torch.Tensor)]
         names = [str(n) for n in program.graph_signature.user_outputs]
-        save_file({n: v.contiguous() for n, v in zip(names, leaves, strict=True)}, self.outputs)
+        outputs = dict(zip(names, leaves, strict=True))
+        if self.has_loss:
+            gradient_step(module, inputs)
+            outputs |= {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+        save_file({n: v.contiguous() for n, v in outputs.items()}, self.outputs)
         stamp.write_text(digest)
         return path
 
     def compile(self, tools, mesh, *options):
         artifact = self.folder / f"{self.name}.{mesh}.so"
-        run([tools.shardc, "compile", self.path, "--mesh", mesh, *options, "-o", artifact])
+        run([tools.shardc, "compile", self.path, "--mesh", mesh, *self.gradients, *options, "-o", artifact])
         return artifact
+
+    @property
+    def gradients(self):
+        return ["--gradients", "0"] if self.has_loss else []
 
     def run(self, tools, artifact, ranks, threads):
         text, process_bytes, _ = run_measured([
-            tools.shard_run, "-n", ranks, artifact, "--weights", self.path, "--inputs", self.inputs, "--outputs", self.got,
+            tools.shard_run, "-n", ranks, artifact, "--entry", self.entry, "--weights", self.path, "--inputs", self.inputs, "--outputs", self.got,
             "--steps", STEPS + 1, "--threads", threads, "--format", "json"])
         return json.loads(text) | {"process_bytes": process_bytes}
 
@@ -149,17 +165,29 @@ class Model:
         return max(float(np.abs(got[n] - w).max() / max(np.abs(w).max(), 1e-30)) for n, w in want.items())
 
 
+def gradient_step(module, inputs):
+    """Forward and backward of a module that returns its loss."""
+    import torch
+
+    module.zero_grad(set_to_none=True)
+    with torch.enable_grad():
+        module(**inputs).backward()
+
+
 def eager_ms(model, threads):
     import torch
 
     module, inputs = module_and_inputs(model.name)
     torch.set_num_threads(threads)
-    with torch.inference_mode():
-        module(**inputs)
+
+    def step():
+        gradient_step(module, inputs) if model.has_loss else module(**inputs)
+    with torch.inference_mode(not model.has_loss):
+        step()
         times, end = [], time.perf_counter() + BUDGET_S
         while len(times) < STEPS and (not times or time.perf_counter() < end):
             begin = time.perf_counter()
-            module(**inputs)
+            step()
             times.append((time.perf_counter() - begin) * 1e3)
     return statistics.median(times)
 
@@ -182,10 +210,10 @@ def eager_process_bytes(name):
     return run_measured([sys.executable, "-c", code])[1]
 
 
-def run_dtensor(steps):
-    """Sorted step times and peak memory of rank 0 of benchmarks/dtensor_step.py."""
+def run_dtensor(steps, *what):
+    """Sorted step times and peak memory of rank 0 of benchmarks/dtensor_step.py; `what`: "gradients", or nothing."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4",
-               ROOT / "benchmarks/dtensor_step.py", steps]
+               ROOT / "benchmarks/dtensor_step.py", steps, *what]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run([str(c) for c in command], text=True, capture_output=True, env=environment)
     if done.returncode:

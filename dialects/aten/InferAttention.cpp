@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Emitter.h"
 
 using namespace mlir;
 
 namespace shardc::aten {
+namespace {
 
-LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor op) {
+struct Attention {
+  Shape batch; ///< dims in front of the last two, heads included
+  Type type;
+};
+
+/// What all forms of attention ask of query, key, value and mask.
+template <typename Adaptor> FailureOr<Attention> inferAttention(Inference &inference, Adaptor op) {
   Shape query = inference.sizesOf(op.getQuery()), key = inference.sizesOf(op.getKey()),
         value = inference.sizesOf(op.getValue());
   Value queryKeyValue[] = {op.getQuery(), op.getKey(), op.getValue()};
@@ -48,23 +56,105 @@ LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor o
     if (!elementTypeOf(mask).isInteger(1) && elementTypeOf(mask) != *type)
       return inference.error("attn_mask must be bool or have the element type of query");
   }
-  shape->push_back(query[query.size() - 2]);
-  shape->push_back(value.back());
-  return inference.result(*shape, *type);
+  return Attention{*shape, *type};
 }
 
-std::optional<double> ScaledDotProductAttentionOp::getFlops() {
-  // Scores and their product with value; the softmax is of lower order.
-  std::optional<double> result = numElements(getResult().getType());
-  ArrayRef<int64_t> query = shapeOf(getQuery()), key = shapeOf(getKey()),
-                    value = shapeOf(getValue());
+/// The batch, then these dims.
+Shape join(ArrayRef<Dim> batch, std::initializer_list<Dim> last) {
+  Shape shape(batch);
+  shape.append(last);
+  return shape;
+}
+
+template <typename Adaptor>
+Shape outputShape(Inference &inference, const Attention &of, Adaptor op) {
+  Shape query = inference.sizesOf(op.getQuery()), value = inference.sizesOf(op.getValue());
+  return join(of.batch, {query[query.size() - 2], value.back()});
+}
+
+template <typename Adaptor>
+Shape logsumexpShape(Inference &inference, const Attention &of, Adaptor op) {
+  Shape query = inference.sizesOf(op.getQuery());
+  return join(of.batch, {query[query.size() - 2]});
+}
+
+/// Both products of a forward with these operands; the softmax is of lower order.
+template <typename OpT> std::optional<double> forwardFlops(OpT op, Value output) {
+  std::optional<double> result = numElements(output.getType());
+  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()),
+                    value = shapeOf(op.getValue());
   int64_t keys = key[key.size() - 2];
   if (!result || ShapedType::isDynamic(keys) || ShapedType::isDynamic(query.back()))
     return std::nullopt;
   double rows = value.back() == 0 ? 0 : *result / static_cast<double>(value.back());
   double full =
       2 * rows * static_cast<double>(keys) * static_cast<double>(query.back() + value.back());
-  return getIsCausal() ? full / 2 : full;
+  return op.getIsCausal() ? full / 2 : full;
+}
+
+} // namespace
+
+LogicalResult ScaledDotProductAttentionOp::infer(Inference &inference, Adaptor op) {
+  FailureOr<Attention> attention = inferAttention(inference, op);
+  if (failed(attention))
+    return failure();
+  return inference.result(outputShape(inference, *attention, op), attention->type);
+}
+
+LogicalResult ScaledDotProductFlashAttentionOp::infer(Inference &inference, Adaptor op) {
+  FailureOr<Attention> attention = inferAttention(inference, op);
+  if (failed(attention))
+    return failure();
+  if (failed(inference.result(outputShape(inference, *attention, op), attention->type)))
+    return failure();
+  return inference.result(logsumexpShape(inference, *attention, op),
+                          Emitter::accumulator(attention->type));
+}
+
+LogicalResult ScaledDotProductFlashAttentionBackwardOp::infer(Inference &inference, Adaptor op) {
+  FailureOr<Attention> attention = inferAttention(inference, op);
+  if (failed(attention))
+    return failure();
+  Shape query = inference.sizesOf(op.getQuery()), key = inference.sizesOf(op.getKey()),
+        value = inference.sizesOf(op.getValue());
+  size_t outer = query.size() - (op.getEnableGqa() ? 3 : 2);
+  for (auto &[name, shape] : {std::pair("key", &key), std::pair("value", &value)})
+    if (shape->size() != query.size() ||
+        !areCompatible(ArrayRef(*shape).take_front(outer), ArrayRef(query).take_front(outer)))
+      return inference.error("needs a ", name, " with the dims of query in front of its ",
+                             op.getEnableGqa() ? "heads" : "last two", ": expand it");
+  if (op.getEnableGqa() &&
+      failed(inference.same(key[outer], value[outer], "heads of key and value")))
+    return failure();
+  Shape output = outputShape(inference, *attention, op);
+  for (auto [name, tensor] :
+       {std::pair("grad_out", op.getGradOut()), std::pair("out", op.getOut())})
+    if (elementTypeOf(tensor) != attention->type ||
+        !areCompatible(inference.sizesOf(tensor), output))
+      return inference.error("needs ", name, " as attention of these operands returns it, not ",
+                             tensor.getType());
+  Type sums = Emitter::accumulator(attention->type);
+  if (elementTypeOf(op.getLogsumexp()) != sums ||
+      !areCompatible(inference.sizesOf(op.getLogsumexp()),
+                     logsumexpShape(inference, *attention, op)))
+    return inference.error("needs the logsumexp of each query, of ", sums, ", not ",
+                           op.getLogsumexp().getType());
+  for (const Shape &shape : {query, key, value})
+    if (failed(inference.result(shape, attention->type)))
+      return failure();
+  return success();
+}
+
+std::optional<double> ScaledDotProductAttentionOp::getFlops() {
+  return forwardFlops(*this, getResult());
+}
+std::optional<double> ScaledDotProductFlashAttentionOp::getFlops() {
+  return forwardFlops(*this, getOutput());
+}
+/// Five products of this kind.
+std::optional<double> ScaledDotProductFlashAttentionBackwardOp::getFlops() {
+  std::optional<double> forward = forwardFlops(*this, getOut());
+  return forward ? std::optional(*forward * 2.5) : std::nullopt;
 }
 
 } // namespace shardc::aten

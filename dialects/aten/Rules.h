@@ -50,18 +50,22 @@ ShardingRule padRule(mlir::Operation *op);
 ShardingRule creationRule(mlir::Operation *op);
 ShardingRule sizeRule(mlir::Operation *op);
 
-// Contractions and attention. RulesContractions.cpp
+// Contractions. RulesContractions.cpp
 ShardingRule linearRule(mlir::Operation *op);
 ShardingRule matmulRule(mlir::Operation *op);
 /// mm, bmm; and with an operand added.
 ShardingRule productRule(mlir::Operation *op);
 ShardingRule sumWithProductRule(mlir::Operation *op);
 ShardingRule tensordotRule(mlir::Operation *op);
-ShardingRule attentionRule(mlir::Operation *op);
 /// Letters for `count` leading dims: A, B, ... Ops with more dims than letters are not sharded.
 std::optional<std::string> leadingLetters(size_t count);
 /// Says that `sum` is added to a product that is linear in operands `lhs` and `rhs` each.
 RuleBuilder &addsTo(RuleBuilder &builder, unsigned sum, unsigned lhs, unsigned rhs);
+
+// Attention. RulesAttention.cpp
+ShardingRule attentionRule(mlir::Operation *op);
+ShardingRule flashAttentionRule(mlir::Operation *op);
+ShardingRule flashAttentionBackwardRule(mlir::Operation *op);
 
 // A lookup at one position. RulesIndexing.cpp
 ShardingRule selectRule(mlir::Operation *op);

@@ -80,38 +80,4 @@ ShardingRule tensordotRule(Operation *op) {
   return builder.einsum({operands[0], operands[1]}, {result}).linear(0).linear(1).build();
 }
 
-ShardingRule attentionRule(Operation *op) {
-  auto attention = cast<ScaledDotProductAttentionOp>(op);
-  RuleBuilder builder = ruleBuilder(op);
-  size_t rank = rankOf(attention.getResult());
-  std::optional<std::string> batch = leadingLetters(rank - 2);
-  if (!batch)
-    return builder.replicateAll().build();
-  // All operands line up from the last dim; those with fewer dims are broadcast.
-  auto last = [](const std::string &dims, Value value) {
-    return dims.substr(dims.size() - rankOf(value));
-  };
-  std::string heads = *batch, keyHeads = *batch;
-  if (attention.getEnableGqa()) {
-    // A query head is (key head, position in its group), in this order.
-    std::string outer = batch->substr(0, batch->size() - 1);
-    heads = outer + "(kg)";
-    keyHeads = outer + "k";
-    if (rankOf(attention.getQuery()) != rank || rankOf(attention.getKey()) != rank ||
-        rankOf(attention.getValue()) != rank || attention.getAttnMask())
-      return builder.replicateAll().build();
-    builder.einsum({heads + "le", keyHeads + "se", keyHeads + "sf"}, {heads + "lf"});
-  } else {
-    std::vector<std::string> operands = {last(heads + "le", attention.getQuery()),
-                                         last(heads + "se", attention.getKey()),
-                                         last(heads + "sf", attention.getValue())};
-    if (Value mask = attention.getAttnMask())
-      operands.push_back(last(heads + "ls", mask));
-    builder.einsum(operands, {heads + "lf"});
-  }
-  // The softmax is over whole rows of scores.
-  builder.letter('e', FactorKind::NeedReplication).letter('s', FactorKind::NeedReplication);
-  return builder.linear(2).build();
-}
-
 } // namespace shardc::aten

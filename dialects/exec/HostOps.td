@@ -87,13 +87,15 @@ def Exec_GemmOp : Exec_Op<"gemm", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
   let hasVerifier = 1;
 }
 
-def Exec_AttentionOp : Exec_Op<"attention"> {
+def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
   let summary = "Computes attention: softmax(Q K^T * scale + mask) V, for each head";
   let description = [{
     `query` is `batch x H x L x E`, `key` is `batch x G x S x E`, `value` is `batch x G x S x F`, `mask` is
     `batch x H x L x S` and `out` is `batch x H x L x F`, with any strides. H is a multiple of G: head h of the query uses
     head h / (H / G) of key and value. A mask of i8 is one of booleans (a key whose entry is 0 takes no part), one of
     numbers is added to the scores. With `causal`, query i sees keys 0 to i. A query that sees no key gets zeros.
+    `logsumexp`, `batch x H x L`, gets the logarithm of what the softmax of each query divides by, and 0 for a query that
+    sees no key.
 
     Scores and sums are f32 (f64 for f64), whatever the element type, and the result is rounded once. How it is computed,
     and whether the scores of a row ever exist as a whole, is the target's decision.
@@ -108,11 +110,41 @@ def Exec_AttentionOp : Exec_Op<"attention"> {
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$query, Arg<AnyMemRef, "", [MemRead]>:$key,
                        Arg<AnyMemRef, "", [MemRead]>:$value, Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask,
-                       Arg<AnyMemRef, "", [MemWrite]>:$out, UnitAttr:$causal, F64Attr:$scale,
-                       OptionalAttr<StrAttr>:$name);
+                       Arg<AnyMemRef, "", [MemWrite]>:$out, Arg<Optional<AnyMemRef>, "", [MemWrite]>:$logsumexp,
+                       UnitAttr:$causal, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` $mask^)? `->` $out (`causal` $causal^)? `scale` $scale (`name` $name^)? attr-dict
-    `:` type($query) `,` type($key) `,` type($value) (`mask` type($mask)^)? `->` type($out)
+    $query `,` $key `,` $value (`mask` $mask^)? `->` $out (`logsumexp` $logsumexp^)? (`causal` $causal^)? `scale` $scale
+    (`name` $name^)? attr-dict `:` type($query) `,` type($key) `,` type($value) (`mask` type($mask)^)? `->` type($out)
+    (`logsumexp` type($logsumexp)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
+  let summary = "Computes the cotangents of query, key and value of an attention from that of its result";
+  let description = [{
+    `query`, `key`, `value`, `mask`, `out` and `logsumexp` are those of the `exec.attention`, and `grad_out` is the cotangent of
+    `out`. With p = exp(scores - logsumexp) and g = p * (grad_out V^T - rowsum(grad_out * out)), which are computed in the type
+    of the logsumexp: `grad_query` = g K * scale, `grad_key` = g^T Q * scale and `grad_value` = p^T grad_out, of which the last
+    two are sums over the heads of queries that share a head of keys. Sums have one order, so that every run gives the same bits.
+
+    ```mlir
+    exec.attention_backward %g, %q, %k, %v, %o, %l -> %dq, %dk, %dv causal scale 1.250000e-01 name "attention_backward"
+        : memref<2x8x16x64xf32>, memref<2x8x16x64xf32>, memref<2x2x16x64xf32>, memref<2x2x16x64xf32>, memref<2x8x16x64xf32>,
+          memref<2x8x16xf32> -> memref<2x8x16x64xf32>, memref<2x2x16x64xf32>, memref<2x2x16x64xf32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$grad_out, Arg<AnyMemRef, "", [MemRead]>:$query,
+                       Arg<AnyMemRef, "", [MemRead]>:$key, Arg<AnyMemRef, "", [MemRead]>:$value,
+                       Arg<AnyMemRef, "", [MemRead]>:$out, Arg<AnyMemRef, "", [MemRead]>:$logsumexp,
+                       Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask, Arg<AnyMemRef, "", [MemWrite]>:$grad_query,
+                       Arg<AnyMemRef, "", [MemWrite]>:$grad_key, Arg<AnyMemRef, "", [MemWrite]>:$grad_value,
+                       UnitAttr:$causal, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = [{
+    $grad_out `,` $query `,` $key `,` $value `,` $out `,` $logsumexp (`mask` $mask^)? `->` $grad_query `,` $grad_key `,` $grad_value
+    (`causal` $causal^)? `scale` $scale (`name` $name^)? attr-dict `:` type($grad_out) `,` type($query) `,` type($key) `,`
+    type($value) `,` type($out) `,` type($logsumexp) (`mask` type($mask)^)? `->` type($grad_query) `,` type($grad_key) `,`
+    type($grad_value)
   }];
   let hasVerifier = 1;
 }

@@ -67,44 +67,80 @@ LogicalResult GemmOp::verify() {
   return success();
 }
 
-LogicalResult AttentionOp::verify() {
-  MemRefType query = getQuery().getType(), key = getKey().getType(), value = getValue().getType(),
-             out = getOut().getType();
-  auto mask = getMask() ? cast<MemRefType>(getMask().getType()) : MemRefType();
+static bool sameDim(MemRefType x, int64_t i, MemRefType y, int64_t j) {
+  return agree(x.getDimSize(i), y.getDimSize(j));
+}
+
+/// What both directions of attention ask of the memory of the forward; `logsumexp` may be null.
+template <typename OpT> static LogicalResult verifyAttention(OpT op, MemRefType logsumexp) {
+  MemRefType query = op.getQuery().getType(), key = op.getKey().getType(),
+             value = op.getValue().getType(), out = op.getOut().getType();
+  auto mask = op.getMask() ? cast<MemRefType>(op.getMask().getType()) : MemRefType();
   for (MemRefType type : {query, key, value, out, mask})
     if (type && type.getRank() != 4)
-      return emitOpError("takes memory of 4 dims (batch, heads, rows, columns), not ") << type;
+      return op.emitOpError("takes memory of 4 dims (batch, heads, rows, columns), not ") << type;
   Type element = query.getElementType();
   if (!isFloat(element))
-    return emitOpError("works on floating-point numbers, not on ") << element;
+    return op.emitOpError("works on floating-point numbers, not on ") << element;
   for (MemRefType type : {key, value, out})
     if (type.getElementType() != element)
-      return emitOpError("mixes the element types ") << element << " and " << type.getElementType();
-  auto same = [&](MemRefType x, int64_t i, MemRefType y, int64_t j) {
-    return agree(x.getDimSize(i), y.getDimSize(j));
-  };
+      return op.emitOpError("mixes the element types ")
+             << element << " and " << type.getElementType();
   for (MemRefType type : {key, value, out})
-    if (!same(query, 0, type, 0))
-      return emitOpError("has different batch sizes: ") << query << " and " << type;
-  if (!same(query, 3, key, 3))
-    return emitOpError("has queries and keys of different depth: ") << query << " and " << key;
-  if (!same(key, 1, value, 1) || !same(key, 2, value, 2))
-    return emitOpError("has another number of keys than of values: ") << key << " and " << value;
-  if (!same(query, 1, out, 1) || !same(query, 2, out, 2) || !same(value, 3, out, 3))
-    return emitOpError("has a result of ") << out << " for " << query << " and " << value;
+    if (!sameDim(query, 0, type, 0))
+      return op.emitOpError("has different batch sizes: ") << query << " and " << type;
+  if (!sameDim(query, 3, key, 3))
+    return op.emitOpError("has queries and keys of different depth: ") << query << " and " << key;
+  if (!sameDim(key, 1, value, 1) || !sameDim(key, 2, value, 2))
+    return op.emitOpError("has another number of keys than of values: ") << key << " and " << value;
+  if (!sameDim(query, 1, out, 1) || !sameDim(query, 2, out, 2) || !sameDim(value, 3, out, 3))
+    return op.emitOpError("has a result of ") << out << " for " << query << " and " << value;
   int64_t heads = query.getDimSize(1), groups = key.getDimSize(1);
   if (!ShapedType::isDynamic(heads) && !ShapedType::isDynamic(groups) &&
       (groups == 0 ? heads != 0 : heads % groups != 0))
-    return emitOpError("has ") << heads << " heads of queries, no multiple of the " << groups
-                               << " heads of keys";
+    return op.emitOpError("has ") << heads << " heads of queries, no multiple of the " << groups
+                                  << " heads of keys";
+  if (logsumexp) {
+    Type sums = element.isF64() ? element : Float32Type::get(op.getContext());
+    bool fits = logsumexp.getRank() == 3 && logsumexp.getElementType() == sums;
+    for (int64_t i = 0; fits && i < 3; ++i)
+      fits = sameDim(logsumexp, i, query, i);
+    if (!fits)
+      return op.emitOpError("has a logsumexp of ")
+             << logsumexp << ", not of " << sums << " for each query of " << query;
+  }
   if (!mask)
     return success();
   Type bit = mask.getElementType();
   if (!bit.isSignlessInteger(8) && !isFloat(bit))
-    return emitOpError("has a mask of ") << bit << ", not of i8 or floating-point numbers";
-  if (!same(mask, 0, query, 0) || !same(mask, 1, query, 1) || !same(mask, 2, query, 2) ||
-      !same(mask, 3, key, 2))
-    return emitOpError("has a mask of ") << mask << " for " << query << " and " << key;
+    return op.emitOpError("has a mask of ") << bit << ", not of i8 or floating-point numbers";
+  if (!sameDim(mask, 0, query, 0) || !sameDim(mask, 1, query, 1) || !sameDim(mask, 2, query, 2) ||
+      !sameDim(mask, 3, key, 2))
+    return op.emitOpError("has a mask of ") << mask << " for " << query << " and " << key;
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  return verifyAttention(*this, getLogsumexp() ? cast<MemRefType>(getLogsumexp().getType())
+                                               : MemRefType());
+}
+
+LogicalResult AttentionBackwardOp::verify() {
+  if (failed(verifyAttention(*this, getLogsumexp().getType())))
+    return failure();
+  auto isAlike = [](MemRefType gradient, MemRefType of) {
+    bool alike = gradient.getRank() == 4 && gradient.getElementType() == of.getElementType();
+    for (int64_t i = 0; alike && i < 4; ++i)
+      alike = sameDim(gradient, i, of, i);
+    return alike;
+  };
+  std::pair<MemRefType, MemRefType> pairs[] = {{getGradOut().getType(), getOut().getType()},
+                                               {getGradQuery().getType(), getQuery().getType()},
+                                               {getGradKey().getType(), getKey().getType()},
+                                               {getGradValue().getType(), getValue().getType()}};
+  for (auto [gradient, of] : pairs)
+    if (!isAlike(gradient, of))
+      return emitOpError("has a cotangent of ") << gradient << " for " << of;
   return success();
 }
 

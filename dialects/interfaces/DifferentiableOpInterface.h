@@ -22,6 +22,10 @@ public:
   /// Adds to the cotangent of an operand. What the operand was broadcast to is summed to its shape,
   /// and cast to its element type.
   virtual void add(unsigned operand, mlir::Value cotangent) = 0;
+  /// Puts another op of the forward in the place of this one, whose first results are this one's
+  /// and have their types, and which keeps more of what the derivative needs. This op is erased;
+  /// results and operands are those of the other from now on.
+  virtual void replace(mlir::Operation *other) = 0;
   /// Where the ops that are built come from: the backward of this op.
   virtual mlir::Location getLoc() const = 0;
   /// An error at the op, which names it and its place in the model. Add why, and what to do.

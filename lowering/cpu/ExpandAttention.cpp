@@ -28,34 +28,40 @@ struct ExpandAttention : cpu::impl::CpuExpandAttentionBase<ExpandAttention> {
     if (failed(limits))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
+    // Attention in all layers is one kernel.
     DenseMap<Attribute, func::FuncOp> known;
-    SmallVector<exec::AttentionOp> ops;
-    getOperation().walk([&](exec::AttentionOp op) { ops.push_back(op); });
-    for (exec::AttentionOp op : ops) {
+    auto expand = [&](auto op, bool hasLogsumexp, auto build) {
       OpBuilder b(op);
-      SmallVector<Value> arguments{op.getQuery(), op.getKey(), op.getValue()};
-      if (op.getMask())
-        arguments.push_back(op.getMask());
-      arguments.push_back(op.getOut());
       SmallVector<Type> types;
-      for (Value argument : arguments)
+      for (Value argument : op->getOperands())
         types.push_back(exec::kernelArgumentType(cast<MemRefType>(argument.getType())));
-      // Attention in all layers is one kernel.
-      Attribute key = b.getArrayAttr(
-          {b.getTypeArrayAttr(types), op.getScaleAttr(), b.getBoolAttr(op.getCausal())});
-      func::FuncOp &kernel = known[key];
+      AttentionOptions options;
+      options.scale = op.getScale().convertToDouble();
+      options.isCausal = op.getCausal();
+      options.hasMask = op.getMask() != nullptr;
+      options.hasLogsumexp = hasLogsumexp;
+      func::FuncOp &kernel = known[b.getArrayAttr(
+          {b.getStringAttr(op->getName().getStringRef()), b.getTypeArrayAttr(types),
+           op.getScaleAttr(), b.getBoolAttr(options.isCausal), b.getBoolAttr(options.hasMask)})];
       if (!kernel) {
-        AttentionOptions options;
-        options.scale = op.getScale().convertToDouble();
-        options.isCausal = op.getCausal();
-        options.hasMask = op.getMask() != nullptr;
-        kernel = buildAttentionKernel(op.getLoc(), types, options, *limits);
+        kernel = build(op.getLoc(), types, options, *limits);
         symbols.insert(kernel);
         ++kernels;
       }
-      exec::LaunchOp::create(b, op.getLoc(), kernel.getName(), arguments, op.getNameAttr());
+      exec::LaunchOp::create(b, op.getLoc(), kernel.getName(), op->getOperands(), op.getNameAttr());
       op.erase();
       ++expanded;
+    };
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<exec::AttentionOp, exec::AttentionBackwardOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto forward = dyn_cast<exec::AttentionOp>(op))
+        expand(forward, forward.getLogsumexp() != nullptr, buildAttentionKernel);
+      else
+        expand(cast<exec::AttentionBackwardOp>(op), true, buildAttentionBackwardKernel);
     }
   }
 };

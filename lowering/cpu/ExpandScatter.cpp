@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Adding at computed positions: a kernel copies the tensor, and then adds one element after the
-// other. The second part runs on one thread: positions may repeat, and sums of floats depend on
-// their order.
+// other. Positions may repeat, and sums of floats depend on their order: threads share the work by
+// a dim of the result that has no computed positions, if there is one, so that each adds to
+// elements of its own, in the order of the domain.
 
 #include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
@@ -22,8 +23,10 @@ using namespace shardc;
 
 namespace {
 
-/// Elements that one thread copies at least.
+/// Elements that one thread copies, or adds, at least.
 constexpr int64_t kGrain = 1 << 14;
+/// Consecutive elements that a thread adds at each position, at least.
+constexpr int64_t kRun = 128;
 
 class KernelBuilder {
 public:
@@ -39,18 +42,8 @@ public:
 
   func::FuncOp build() {
     copy();
-    Bounds bounds = boundsOf(builder, values(), 0);
-    Value valid = arith::ConstantIntOp::create(builder, loc, 1, 1);
-    if (bounds.begins.empty()) {
-      valid = addOne(builder, {}, valid);
-    } else {
-      scf::LoopNest nest =
-          scf::buildLoopNest(builder, loc, bounds.begins, bounds.ends, bounds.steps, valid,
-                             [&](OpBuilder &b, Location, ValueRange at, ValueRange carried) {
-                               return scf::ValueVector{addOne(b, at, carried.front())};
-                             });
-      valid = nest.results.front();
-    }
+    Value valid = check();
+    add();
     Value yes = arith::ConstantIntOp::create(builder, loc, 1, 1);
     Value outside = arith::XOrIOp::create(builder, loc, valid, yes);
     exec::FailIfOp::create(builder, loc, outside, op.getMessageAttr());
@@ -104,18 +97,34 @@ private:
     builder.setInsertionPointAfter(loop);
   }
 
-  /// Whether all positions up to this one were in range, as i1.
-  Value addOne(OpBuilder &b, ValueRange at, Value valid) {
-    SmallVector<Value> position;
-    Value inside = arith::ConstantIntOp::create(b, loc, 1, 1);
+  /// Loops of the domain along which any position changes: the others repeat one.
+  SmallVector<bool> findVarying() {
+    auto domain = cast<MemRefType>(values().getType());
+    SmallVector<bool> varying(domain.getRank(), false);
+    for (unsigned i = 0; i < op.getIndices().size(); ++i) {
+      SmallVector<int64_t> strides;
+      int64_t offset;
+      bool known =
+          succeeded(cast<MemRefType>(index(i).getType()).getStridesAndOffset(strides, offset));
+      for (int64_t loop = 0; loop < domain.getRank(); ++loop)
+        varying[loop] = varying[loop] || !known || strides[loop] != 0;
+    }
+    return varying;
+  }
+
+  struct Places {
+    SmallVector<Value> of; ///< one for each index
+    Value inside;          ///< all of them are, i1
+  };
+  /// Where the element `at` of the domain goes.
+  Places placesAt(OpBuilder &b, ValueRange at) {
+    Places places;
+    places.inside = arith::ConstantIntOp::create(b, loc, 1, 1);
     Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-    unsigned next = 0;
     for (auto [dim, from] : llvm::enumerate(op.getLoops())) {
-      if (from >= 0) {
-        position.push_back(at[from]);
+      if (from >= 0)
         continue;
-      }
-      Value stored = memref::LoadOp::create(b, loc, index(next++), at);
+      Value stored = memref::LoadOp::create(b, loc, index(places.of.size()), at);
       Value place = arith::IndexCastOp::create(b, loc, b.getIndexType(), stored);
       Value size = memref::DimOp::create(b, loc, out(), dim);
       if (op.getWraps()) {
@@ -125,18 +134,128 @@ private:
       }
       // As an unsigned number, a negative one is too large.
       Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, place, size);
-      inside = arith::AndIOp::create(b, loc, inside, below);
-      position.push_back(place);
+      places.inside = arith::AndIOp::create(b, loc, places.inside, below);
+      places.of.push_back(place);
     }
-    auto guard = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
-    OpBuilder then = guard.getThenBodyBuilder();
-    Value value = memref::LoadOp::create(then, loc, values(), at);
-    Value before = memref::LoadOp::create(then, loc, out(), position);
+    return places;
+  }
+
+  /// Whether all positions are in range, as i1; where nothing is added, none is looked at.
+  Value check() {
+    Bounds all = boundsOf(builder, values(), 0), loops;
+    SmallVector<bool> varying = findVarying();
+    Value isEmpty = arith::ConstantIntOp::create(builder, loc, 0, 1);
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    for (auto [loop, end] : llvm::enumerate(all.ends)) {
+      if (varying[loop]) {
+        loops.begins.push_back(all.begins[loop]);
+        loops.ends.push_back(end);
+        loops.steps.push_back(all.steps[loop]);
+        continue;
+      }
+      Value none = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, end, zero);
+      isEmpty = arith::OrIOp::create(builder, loc, isEmpty, none);
+    }
+    auto checkOne = [&](OpBuilder &b, ValueRange at, Value valid) -> Value {
+      SmallVector<Value> whole;
+      for (bool varies : varying) {
+        whole.push_back(varies ? at.front() : zero);
+        at = at.drop_front(varies);
+      }
+      return arith::AndIOp::create(b, loc, valid, placesAt(b, whole).inside);
+    };
+    Value valid = arith::ConstantIntOp::create(builder, loc, 1, 1);
+    if (loops.begins.empty()) {
+      valid = checkOne(builder, {}, valid);
+    } else {
+      auto body = [&](OpBuilder &b, Location, ValueRange at, ValueRange carried) {
+        return scf::ValueVector{checkOne(b, at, carried.front())};
+      };
+      valid = scf::buildLoopNest(builder, loc, loops.begins, loops.ends, loops.steps, valid, body)
+                  .results.front();
+    }
+    return arith::OrIOp::create(builder, loc, valid, isEmpty);
+  }
+
+  /// The loop that threads share: the longest that is a dim of the result; -1 where there is none.
+  int64_t sharedLoop() {
+    ArrayRef<int64_t> sizes = cast<MemRefType>(values().getType()).getShape();
+    auto length = [&](int64_t loop) {
+      return ShapedType::isDynamic(sizes[loop]) ? kRun : sizes[loop];
+    };
+    int64_t shared = -1;
+    for (int64_t loop : op.getLoops())
+      if (loop >= 0 && length(loop) > 1 && (shared < 0 || length(loop) > length(shared)))
+        shared = loop;
+    return shared;
+  }
+
+  /// Adds what is in range.
+  void add() {
+    Bounds bounds = boundsOf(builder, values(), 0);
+    int64_t shared = sharedLoop();
+    if (shared < 0)
+      return addPart(builder, bounds);
+    ArrayRef<int64_t> sizes = cast<MemRefType>(values().getType()).getShape();
+    int64_t run = shared + 1 == static_cast<int64_t>(sizes.size()) ? kRun : 1, work = run;
+    for (auto [loop, size] : llvm::enumerate(sizes))
+      if (static_cast<int64_t>(loop) != shared && !ShapedType::isDynamic(size))
+        work *= std::max<int64_t>(size, 1);
+    Value step = arith::ConstantIndexOp::create(builder, loc, run), whole = bounds.ends[shared];
+    Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, whole, step);
+    auto loop = exec::ParallelOp::create(builder, loc, count, std::max<int64_t>(1, kGrain / work));
+    Block *body = builder.createBlock(&loop.getBody(), {}, {builder.getIndexType()}, {loc});
+    OpBuilder inner = OpBuilder::atBlockBegin(body);
+    Value begin = arith::MulIOp::create(inner, loc, loop.getInductionVariable(), step);
+    Value end = arith::AddIOp::create(inner, loc, begin, step);
+    bounds.begins[shared] = begin;
+    bounds.ends[shared] = arith::MinUIOp::create(inner, loc, end, whole);
+    addPart(inner, bounds);
+    builder.setInsertionPointAfter(loop);
+  }
+
+  /// The loops behind the last along which a position changes have one position: it is looked up in
+  /// front of them.
+  void addPart(OpBuilder &b, const Bounds &bounds) {
+    SmallVector<bool> varying = findVarying();
+    size_t outer = varying.size();
+    while (outer > 0 && !varying[outer - 1])
+      --outer;
+    auto part = [](ArrayRef<Value> list, size_t from, size_t count) {
+      return SmallVector<Value>(list.slice(from, count));
+    };
+    auto nest = [&](OpBuilder &b, size_t from, size_t count, auto body) {
+      if (count == 0)
+        return body(b, loc, ValueRange());
+      scf::buildLoopNest(b, loc, part(bounds.begins, from, count), part(bounds.ends, from, count),
+                         part(bounds.steps, from, count),
+                         [&](OpBuilder &b, Location loc, ValueRange at) { body(b, loc, at); });
+    };
+    nest(b, 0, outer, [&](OpBuilder &b, Location, ValueRange first) {
+      SmallVector<Value> at(first);
+      at.append(bounds.begins.begin() + outer, bounds.begins.end());
+      Places places = placesAt(b, at);
+      auto guard = scf::IfOp::create(b, loc, places.inside, /*withElseRegion=*/false);
+      OpBuilder then = guard.getThenBodyBuilder();
+      nest(then, outer, varying.size() - outer, [&](OpBuilder &b, Location, ValueRange last) {
+        SmallVector<Value> at(first);
+        at.append(last.begin(), last.end());
+        addOne(b, at, places);
+      });
+    });
+  }
+
+  void addOne(OpBuilder &b, ValueRange at, const Places &places) {
+    SmallVector<Value> position;
+    unsigned next = 0;
+    for (int64_t from : op.getLoops())
+      position.push_back(from >= 0 ? at[from] : places.of[next++]);
+    Value value = memref::LoadOp::create(b, loc, values(), at);
+    Value before = memref::LoadOp::create(b, loc, out(), position);
     // Sums of integers are the same with a sign and without.
-    ScalarBuilder s(then, loc, cast<MemRefType>(out().getType()).getElementType());
+    ScalarBuilder s(b, loc, cast<MemRefType>(out().getType()).getElementType());
     Value sum = s.store(s.add(s.load(before), s.load(value)));
-    memref::StoreOp::create(then, loc, sum, out(), position);
-    return arith::AndIOp::create(b, loc, valid, inside);
+    memref::StoreOp::create(b, loc, sum, out(), position);
   }
 
   exec::ScatterAddOp op;

@@ -69,7 +69,8 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
   let description = [{
     Equal ones, as in the layers of a model, share a kernel. A tile is some queries of one head: scores of some keys, their
     softmax relative to the largest score so far, and their part of the result are computed in turn, so that the scores of
-    a row never exist as a whole. Vectors and the number of registers that the inner products fill are the target's.
+    a row never exist as a whole. The backward (`exec.attention_backward`) computes the weights of a tile again from the
+    logsumexp of its queries; its tasks are heads of keys, so that each sum has one order. Vectors and the number of registers that the inner products fill are the target's.
 
     Before:
 
@@ -100,8 +101,10 @@ def CpuExpandAttention : Pass<"cpu-expand-attention", "::mlir::ModuleOp"> {
 def CpuExpandScatter : Pass<"cpu-expand-scatter", "::mlir::ModuleOp"> {
   let summary = "Turns additions at computed positions into launches of kernels";
   let description = [{
-    The kernel copies the tensor on several threads, by its first dim, and then adds one element after the other on one thread, so
-    that the result is the same on every run.
+    The kernel copies the tensor on several threads, by its first dim, looks whether all positions are in range, and adds one
+    element after the other. Threads share the sums by the longest dim of the result that has no computed positions: each
+    adds to elements of its own, in one order, so that the result is the same on every run and any number of threads. Where
+    there is no such dim, one thread adds.
 
     Before:
 
@@ -121,6 +124,8 @@ def CpuExpandScatter : Pass<"cpu-expand-scatter", "::mlir::ModuleOp"> {
     func.func private @scatter_add(...) attributes {exec.kernel, exec.writes = array<i64: 3>} {
       exec.parallel ...
       scf.for ...
+      exec.parallel ...
+        scf.for ...
     ```
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",

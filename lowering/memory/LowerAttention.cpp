@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Attention: operands as strided [batch, heads, rows, columns].
+// Attention and its backward: operands as strided [batch, heads, rows, columns].
 
 #include "lowering/memory/HostProgram.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/exec/Exec.h"
+
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
 
@@ -14,96 +16,167 @@ using namespace mlir;
 namespace shardc::memory {
 namespace {
 
-struct Attention {
+template <typename OpT> struct Attention {
   HostProgram &program;
-  aten::ScaledDotProductAttentionOp op;
+  OpT op;
   IndexMath math;
 
-  /// All dims before the heads as one; a copy where strides cannot express it.
-  StridedView normalize(StridedView view) {
-    while (view.rank() < 4)
-      view = insertDim(math, view, view.rank() == 3 ? 0 : view.rank() - 2);
-    if (view.rank() == 4)
+  Attention(HostProgram &program, OpT op)
+      : program(program), op(op), math(program.math(op.getLoc())) {}
+
+  /// The sizes with all dims before the heads as one; `last`: dims behind the heads.
+  Sizes flatten(ArrayRef<Size> sizes, size_t last) {
+    size_t outer = sizes.size() - last - 1;
+    Sizes flat{math.product(sizes.take_front(outer))};
+    flat.append(sizes.begin() + outer, sizes.end());
+    return flat;
+  }
+
+  /// [batch, heads, ...]; a copy where strides cannot express it.
+  StridedView normalize(StridedView view, size_t last = 2) {
+    while (view.rank() < last + 2)
+      view = insertDim(math, view, 0);
+    if (view.rank() == last + 2)
       return view;
-    size_t outer = view.rank() - 3;
-    Sizes sizes{math.product(ArrayRef<Size>(view.sizes).take_front(outer))};
-    sizes.append(view.sizes.begin() + outer, view.sizes.end());
-    return program.reshaped(op.getLoc(), view, sizes);
+    return program.reshaped(op.getLoc(), view, flatten(view.sizes, last));
+  }
+
+  Value memory(const StridedView &view) { return toMemref(math, view); }
+  Value memoryOf(Value tensor, size_t last = 2) {
+    return memory(normalize(program.view(tensor), last));
   }
 
   /// Key or value with the query's dims in front of its last two; with grouped queries heads are
   /// left alone.
-  StridedView alike(const StridedView &view, const StridedView &query) {
+  Value memoryLikeQuery(Value tensor) {
+    StridedView view = program.view(tensor), query = program.view(op.getQuery());
     Sizes sizes = query.sizes;
     size_t own = op.getEnableGqa() ? 3 : 2;
     if (view.rank() < own || query.rank() < own)
-      return view;
+      return memory(normalize(view));
     for (size_t i = 1; i <= own; ++i)
       sizes[sizes.size() - i] = view.sizes[view.rank() - i];
-    return broadcast(math, view, sizes);
+    return memory(normalize(broadcast(math, view, sizes)));
   }
 
-  LogicalResult run() {
-    if (!op.getDropoutP().isZero())
-      return op.emitOpError("has dropout, which inference does not: export the model in eval mode");
-    StridedView query = program.view(op.getQuery());
-    SmallVector<StridedView> operands{normalize(query),
-                                      normalize(alike(program.view(op.getKey()), query)),
-                                      normalize(alike(program.view(op.getValue()), query))};
-    FailureOr<Sizes> sizes = program.resultSizes(op, 0);
-    if (failed(sizes))
-      return failure();
-    double factor = 1;
-    std::optional<int64_t> depth = getConstantIntValue(query.sizes.back());
-    if (std::optional<llvm::APFloat> scale = op.getScale())
-      factor = scale->convertToDouble();
-    else if (depth)
-      factor = *depth == 0 ? 0 : 1 / std::sqrt(static_cast<double>(*depth));
-    else
-      return op.emitOpError("needs 'scale' where the size of a head is symbolic");
-    if (Value mask = op.getAttnMask()) {
-      Sizes all = query.sizes;
-      all.back() = program.view(op.getKey()).sizes.end()[-2];
-      operands.push_back(normalize(broadcast(math, program.view(mask), all)));
-    }
-    StridedView target = program.destination(op.getResult(), *sizes, /*mustBeDense=*/false);
-    program.views[op.getResult()] = target;
-    if (hasNoElements(*sizes))
-      return success();
-    StridedView place = normalizeTarget(target, *sizes);
-    operands.push_back(place);
+  Value maskMemory() {
+    Value mask = op.getAttnMask();
+    if (!mask)
+      return {};
+    Sizes all = program.view(op.getQuery()).sizes;
+    all.back() = program.view(op.getKey()).sizes.end()[-2];
+    return memory(normalize(broadcast(math, program.view(mask), all)));
+  }
 
-    SmallVector<Value> memory;
-    for (const StridedView &operand : operands)
-      memory.push_back(toMemref(math, operand));
-    Value mask = op.getAttnMask() ? memory[3] : Value();
+  FailureOr<llvm::APFloat> scale() {
+    if (std::optional<llvm::APFloat> scale = op.getScale())
+      return *scale;
+    std::optional<int64_t> depth = getConstantIntValue(program.view(op.getQuery()).sizes.back());
+    if (!depth)
+      return op.emitOpError("needs 'scale' where the size of a head is symbolic");
+    return llvm::APFloat(*depth == 0 ? 0 : 1 / std::sqrt(static_cast<double>(*depth)));
+  }
+
+  /// Where a result goes: its own memory as [batch, heads, ...], or other memory to copy from when
+  /// the op has run.
+  struct Target {
+    StridedView target, place;
+    Sizes sizes;
+  };
+  std::vector<Target> targets;
+
+  /// Fails where the sizes are not known; all results get views.
+  LogicalResult placeResults(ArrayRef<size_t> last) {
+    for (auto [i, dims] : llvm::enumerate(last)) {
+      Value result = op->getResult(i);
+      FailureOr<Sizes> sizes = program.resultSizes(op, i);
+      if (failed(sizes))
+        return failure();
+      Target &made = targets.emplace_back();
+      made.sizes = *sizes;
+      made.target = program.destination(result, *sizes, /*mustBeDense=*/false);
+      program.views[result] = made.target;
+    }
+    return success();
+  }
+  bool hasNothingToDo() const {
+    return llvm::all_of(targets, [](const Target &made) { return hasNoElements(made.sizes); });
+  }
+  Value resultMemory(unsigned result, size_t last = 2) {
+    Target &made = targets[result];
+    made.place = placeOf(made, last);
+    return memory(made.place);
+  }
+  StridedView placeOf(const Target &made, size_t last) {
+    if (made.target.rank() <= last + 2)
+      return normalize(made.target, last);
+    Sizes flat = flatten(made.sizes, last);
+    if (std::optional<StridedView> view = reshape(math, made.target, flat))
+      return *view;
+    return program.allocate(op.getLoc(), made.target.elementType(), flat);
+  }
+  void copyToTargets() {
+    for (const Target &made : targets)
+      if (made.place.base != made.target.base)
+        program.copy(op.getLoc(), denseView(math, made.place.base, made.sizes), made.target);
+  }
+
+  LogicalResult check() {
+    if (op.getDropoutP().isZero())
+      return success();
+    return op.emitOpError("has dropout, which inference does not: export the model in eval mode");
+  }
+
+  LogicalResult runForward() {
+    FailureOr<llvm::APFloat> factor = scale();
+    bool hasSums = op->getNumResults() == 2;
+    if (failed(check()) || failed(factor) ||
+        failed(placeResults(hasSums ? ArrayRef<size_t>{2, 1} : ArrayRef<size_t>{2})))
+      return failure();
+    if (hasNothingToDo())
+      return success();
+    Value query = memoryOf(op.getQuery()), key = memoryLikeQuery(op.getKey()),
+          value = memoryLikeQuery(op.getValue()), mask = maskMemory();
+    Value out = resultMemory(0), sums = hasSums ? resultMemory(1, /*last=*/1) : Value();
     OpBuilder &b = program.builder;
-    exec::AttentionOp::create(b, op.getLoc(), memory[0], memory[1], memory[2], mask, memory.back(),
-                              op.getIsCausal(), llvm::APFloat(factor),
-                              b.getStringAttr("attention"));
-    if (place.base != target.base)
-      program.copy(op.getLoc(), denseView(math, place.base, *sizes), target);
+    exec::AttentionOp::create(b, op.getLoc(), query, key, value, mask, out, sums, op.getIsCausal(),
+                              *factor, b.getStringAttr("attention"));
+    copyToTargets();
     return success();
   }
 
-  /// The result's memory with four dims, or other memory to copy from in the end.
-  StridedView normalizeTarget(const StridedView &target, const Sizes &sizes) {
-    if (target.rank() <= 4)
-      return normalize(target);
-    size_t outer = target.rank() - 3;
-    Sizes flat{math.product(ArrayRef<Size>(sizes).take_front(outer))};
-    flat.append(sizes.begin() + outer, sizes.end());
-    if (std::optional<StridedView> view = reshape(math, target, flat))
-      return *view;
-    return program.allocate(op.getLoc(), target.elementType(), flat);
+  LogicalResult runBackward() {
+    FailureOr<llvm::APFloat> factor = scale();
+    if (failed(check()) || failed(factor) || failed(placeResults({2, 2, 2})))
+      return failure();
+    if (hasNothingToDo())
+      return success();
+    Value operands[] = {memoryOf(op.getGradOut()),    memoryOf(op.getQuery()),
+                        memoryLikeQuery(op.getKey()), memoryLikeQuery(op.getValue()),
+                        memoryOf(op.getOut()),        memoryOf(op.getLogsumexp(), /*last=*/1)};
+    Value mask = maskMemory();
+    Value results[] = {resultMemory(0), resultMemory(1), resultMemory(2)};
+    OpBuilder &b = program.builder;
+    exec::AttentionBackwardOp::create(b, op.getLoc(), operands[0], operands[1], operands[2],
+                                      operands[3], operands[4], operands[5], mask, results[0],
+                                      results[1], results[2], op.getIsCausal(), *factor,
+                                      b.getStringAttr("attention_backward"));
+    copyToTargets();
+    return success();
   }
 };
 
 } // namespace
 
 LogicalResult lowerAttention(HostProgram &program, Operation *op) {
-  return Attention{program, cast<aten::ScaledDotProductAttentionOp>(op), program.math(op->getLoc())}
-      .run();
+  using Forward = aten::ScaledDotProductAttentionOp;
+  using WithSums = aten::ScaledDotProductFlashAttentionOp;
+  using Backward = aten::ScaledDotProductFlashAttentionBackwardOp;
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<Forward>([&](auto op) { return Attention<Forward>(program, op).runForward(); })
+      .Case<WithSums>([&](auto op) { return Attention<WithSums>(program, op).runForward(); })
+      .Case<Backward>([&](auto op) { return Attention<Backward>(program, op).runBackward(); })
+      .Default([](Operation *op) { return op->emitOpError("has no lowering as attention"); });
 }
 
 } // namespace shardc::memory

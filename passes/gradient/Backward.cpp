@@ -142,6 +142,23 @@ void Backward::add(unsigned operand, Value cotangent) {
     accumulate(op->getOperand(operand), cotangent);
 }
 
+void Backward::replace(Operation *other) {
+  for (auto [before, after] : llvm::zip(op->getResults(), other->getResults())) {
+    for (llvm::DenseSet<Value> *values : {&active, &useful})
+      if (values->erase(before))
+        values->insert(after);
+    if (Value cotangent = cotangents.lookup(before)) {
+      cotangents.erase(before);
+      cotangents[after] = cotangent;
+    }
+    before.replaceAllUsesWith(after);
+  }
+  forward.erase(op);
+  forward.insert(other);
+  op->erase();
+  op = other;
+}
+
 void Backward::accumulate(Value value, Value cotangent) {
   cotangent = fitTo(value, cotangent);
   Value &sum = cotangents[value];

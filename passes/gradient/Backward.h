@@ -40,6 +40,7 @@ private:
   mlir::Value cotangent(unsigned result) override;
   bool isNeeded(unsigned operand) const override;
   void add(unsigned operand, mlir::Value cotangent) override;
+  void replace(mlir::Operation *other) override;
   mlir::Location getLoc() const override;
   mlir::InFlightDiagnostic refuse() override;
 

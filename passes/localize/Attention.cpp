@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Attention with sharded batch, heads and queries. Keys stay whole: their softmax would need a
-// combination of partial results, which this op's local form does not have.
+// combination of partial results, which this op's local form does not have. The backward has whole
+// queries, too.
 
 #include "passes/localize/Models.h"
 
@@ -10,21 +11,60 @@ using namespace shardc;
 
 namespace {
 
-struct AttentionModel : LocalizeModel<AttentionModel, aten::ScaledDotProductAttentionOp> {
-  static LocalValues run(Localizer &localizer, OpBuilder &builder,
-                         aten::ScaledDotProductAttentionOp op, ValueRange operands) {
-    if (op.getDropoutP().convertToDouble() != 0.0) {
-      localizer.refuse() << "attention with dropout draws random numbers; export the model in "
-                            "evaluation mode";
+/// With grouped queries, every rank must find the keys of query head i at its own head i / (query
+/// heads / key heads).
+LogicalResult checkHeads(Localizer &localizer, unsigned queryNumber) {
+  int64_t dim = localizer.globalOperandType(queryNumber).getRank() - 3;
+  SplitDim query = localizer.operandDim(queryNumber, dim),
+           key = localizer.operandDim(queryNumber + 1, dim);
+  if (query.split.empty() && key.split.empty())
+    return success();
+  auto refuse = [&] {
+    localizer.refuse() << "a rank has queries without the heads of keys that they attend to";
+    return failure();
+  };
+  if (query.size == 0)
+    return success();
+  if (query.size == kDynamic || key.size == kDynamic || key.size == 0 || query.size % key.size != 0)
+    return refuse();
+  const Mesh &mesh = localizer.getMesh().getValue();
+  for (int64_t p = 0, n = mesh.numDevices(); p < n; ++p) {
+    Coordinate coordinate = mesh.coordinateOfPosition(p);
+    std::vector<Run> queries = query.split.runs(query.size, coordinate);
+    std::vector<Run> keys = key.split.runs(key.size, coordinate);
+    int64_t have = query.split.extent(query.size, coordinate);
+    int64_t heads = key.split.extent(key.size, coordinate);
+    if (have == 0)
+      continue;
+    if (heads == 0 || have % heads != 0)
+      return refuse();
+    for (int64_t i = 0; i < have; ++i)
+      if (globalIndexOf(keys, i / (have / heads)) !=
+          globalIndexOf(queries, i) / (query.size / key.size))
+        return refuse();
+  }
+  return success();
+}
+
+LogicalResult checkDropout(Localizer &localizer, const llvm::APFloat &dropout) {
+  if (dropout.isZero())
+    return success();
+  localizer.refuse() << "attention with dropout draws random numbers; export the model in "
+                        "evaluation mode";
+  return failure();
+}
+
+template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT>, OpT> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, OpT op, ValueRange operands) {
+    if (failed(checkDropout(localizer, op.getDropoutP())))
       return failure();
-    }
     int64_t keys = localizer.globalOperandType(1).getRank() - 2;
     if (!localizer.operandAxes(1, keys).empty() || !localizer.operandAxes(2, keys).empty()) {
       localizer.refuse() << "the sequence of keys and values is sharded; gather it before, and "
                             "shard the queries instead";
       return failure();
     }
-    if (op.getEnableGqa() && failed(checkHeads(localizer)))
+    if (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/0)))
       return failure();
     int64_t queries = localizer.globalOperandType(0).getRank() - 2;
     if (!op.getIsCausal() || localizer.operandAxes(0, queries).empty())
@@ -34,8 +74,8 @@ struct AttentionModel : LocalizeModel<AttentionModel, aten::ScaledDotProductAtte
 
 private:
   /// Query i sees keys j <= i, with i its global position: a mask says so.
-  static LocalValues causalByPosition(Localizer &localizer, OpBuilder &builder,
-                                      aten::ScaledDotProductAttentionOp op, ValueRange operands) {
+  static LocalValues causalByPosition(Localizer &localizer, OpBuilder &builder, OpT op,
+                                      ValueRange operands) {
     Emitter emit = localizer.emitter(builder);
     int64_t rank = localizer.globalOperandType(0).getRank(), queries = rank - 2;
     Value query = globalRange(localizer, builder, localizer.operandSize(builder, 0, queries),
@@ -46,49 +86,33 @@ private:
     OpFoldResult columns = localizer.operandSizes(builder, 1)[queries];
     Value mask = emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
                                          alongDim(emit, query, rows, 0, 2));
-    return single(aten::ScaledDotProductAttentionOp::create(
-        builder, op.getLoc(), localizer.localResultType(0), operands[0], operands[1], operands[2],
-        mask, op.getDropoutPAttr(), /*is_causal=*/UnitAttr(), op.getScaleAttr(),
-        op.getEnableGqaAttr()));
+    SmallVector<Type> types;
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      types.push_back(localizer.localResultType(i));
+    auto local = OpT::create(builder, op.getLoc(), TypeRange(types), operands[0], operands[1],
+                             operands[2], mask, op.getDropoutPAttr(), /*is_causal=*/UnitAttr(),
+                             op.getScaleAttr(), op.getEnableGqaAttr());
+    return SmallVector<Value>(local->getResults());
   }
+};
 
-  /// Every rank must find the keys of query head i at its own head i / (query heads / key heads).
-  static LogicalResult checkHeads(Localizer &localizer) {
-    int64_t dim = localizer.globalOperandType(0).getRank() - 3;
-    SplitDim query = localizer.operandDim(0, dim), key = localizer.operandDim(1, dim);
-    if (query.split.empty() && key.split.empty())
-      return success();
-    auto refuse = [&] {
-      localizer.refuse() << "a rank has queries without the heads of keys that they attend to";
+struct AttentionBackwardModel
+    : LocalizeModel<AttentionBackwardModel, aten::ScaledDotProductFlashAttentionBackwardOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder,
+                         aten::ScaledDotProductFlashAttentionBackwardOp op, ValueRange operands) {
+    if (failed(checkDropout(localizer, op.getDropoutP())) ||
+        (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/1))))
       return failure();
-    };
-    if (query.size == 0)
-      return success();
-    if (query.size == kDynamic || key.size == kDynamic || key.size == 0 ||
-        query.size % key.size != 0)
-      return refuse();
-    const Mesh &mesh = localizer.getMesh().getValue();
-    for (int64_t p = 0, n = mesh.numDevices(); p < n; ++p) {
-      Coordinate coordinate = mesh.coordinateOfPosition(p);
-      std::vector<Run> queries = query.split.runs(query.size, coordinate);
-      std::vector<Run> keys = key.split.runs(key.size, coordinate);
-      int64_t have = query.split.extent(query.size, coordinate);
-      int64_t heads = key.split.extent(key.size, coordinate);
-      if (have == 0)
-        continue;
-      if (heads == 0 || have % heads != 0)
-        return refuse();
-      for (int64_t i = 0; i < have; ++i)
-        if (globalIndexOf(keys, i / (have / heads)) !=
-            globalIndexOf(queries, i) / (query.size / key.size))
-          return refuse();
-    }
-    return success();
+    return sameOp(localizer, builder, operands);
   }
 };
 
 } // namespace
 
 void shardc::attachAttentionModels(MLIRContext *context) {
-  attachModel<aten::ScaledDotProductAttentionOp, AttentionModel>(context);
+  attachModel<aten::ScaledDotProductAttentionOp, AttentionModel<aten::ScaledDotProductAttentionOp>>(
+      context);
+  attachModel<aten::ScaledDotProductFlashAttentionOp,
+              AttentionModel<aten::ScaledDotProductFlashAttentionOp>>(context);
+  attachModel<aten::ScaledDotProductFlashAttentionBackwardOp, AttentionBackwardModel>(context);
 }

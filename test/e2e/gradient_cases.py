@@ -233,6 +233,16 @@ def attention():
     yield Case([x(2, 6, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}} causal gqa",
                lambda a, b, c: sdpa(a, b, c, is_causal=True, enable_gqa=True))
     yield Case([x(5, 4), x(6, 4), x(6, 2)], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
+    # What is repeated, a mask that is not trained, tiles that are not full, and rows that see nothing.
+    yield Case([x(3, 2, 5, 4), x(2, 6, 4), x(1, 2, 6, 2)], f"{name} {{0}}, {{1}}, {{2}} causal",
+               lambda a, b, c: sdpa(a, b, c, is_causal=True))
+    hidden = x(1, 1, 5, 6).masked_fill(torch.rand(1, 1, 5, 6) < 0.3, -torch.inf)
+    hidden[0, 0, 2] = -torch.inf
+    yield Case([x(2, 6, 5, 4), kk, v, hidden], f"{name} {{0}}, {{1}}, {{2}} mask({{3}}) gqa",
+               lambda a, b, c, m: sdpa(a, b, c, m, enable_gqa=True), fixed=(3,))
+    yield Case([x(1, 2, 103, 5), x(1, 1, 261, 5), x(1, 1, 261, 3)], f"{name} {{0}}, {{1}}, {{2}} causal gqa",
+               lambda a, b, c: sdpa(a, b, c, is_causal=True, enable_gqa=True), smooth=False)
+    yield Case([x(1, 1, 261, 5), x(1, 1, 103, 5), x(1, 1, 103, 3)], f"{name} {{0}}, {{1}}, {{2}}", sdpa, smooth=False)
 
 
 def images():
@@ -273,3 +283,5 @@ REASONS = {name: INTEGERS for name in (
     "ge any all argmax argmin").split()}
 REASONS |= {name: "it has no tensor of floats among its operands" for name in ("constant", "arange", "sym_size")}
 REASONS["opaque"] = "it is known by name only"
+REASONS["scaled_dot_product_flash_attention"] = "its logsumexp has none; its output is in test/passes/gradient/attention.mlir"
+REASONS["scaled_dot_product_flash_attention_backward"] = "it is a derivative"

@@ -11,8 +11,9 @@ import time
 
 import torch
 
+import placed_attention  # noqa: F401  (adds templates)
 import placed_ops
-import placed_reductions  # noqa: F401  (adds templates)
+import placed_reductions  # noqa: F401  (likewise)
 import placed_scatters  # noqa: F401  (likewise)
 import program
 from interpreter import InterpretationError, run_global, run_local

@@ -32,6 +32,9 @@ constexpr uint64_t largestLevel = uint64_t(1) << 60;
 /// By how much a schedule must be shorter to be worth more memory than is free.
 constexpr double worthMemory = 0.99;
 
+/// Steps that differ by less are equal: the same kernels, added in another order.
+constexpr double rounding = 1e-9;
+
 /// How often to start again from the order that takes least memory, if the limit is not met.
 constexpr int maxRestarts = 3;
 
@@ -120,12 +123,17 @@ private:
       ++effort;
     std::vector<SchedulePolicy> policies = orders();
     policies.resize(effort->orders);
+    const SchedulePolicy first = policies.front();
+    // Of schedules that take equally long, the one in the order of the program is kept: what is
+    // produced first is sent first, whatever the link turns out to be.
+    std::stable_partition(policies.begin(), policies.end(),
+                          [](const SchedulePolicy &policy) { return policy.deferUs == 0; });
     for (const SchedulePolicy &policy : policies)
       tryPolicy(policy);
     if (!options.bucket || keys.numKeys() == 0)
       return refusals == 0;
     for (const MergeChoice &choice : std::span(mergeChoices).first(effort->merges)) {
-      SchedulePolicy policy = policies.front();
+      SchedulePolicy policy = first;
       if (choice.wide)
         policy.prefetchUs = policy.earlyUs = infinity;
       policy.merge = true;
@@ -189,7 +197,9 @@ private:
       return result.stepUs < worthMemory * than.stepUs;
     if (than.peakBytes > std::max(options.freeBytes, result.peakBytes))
       return than.stepUs >= worthMemory * result.stepUs;
-    return std::pair(result.stepUs, result.peakBytes) < std::pair(than.stepUs, than.peakBytes);
+    if (result.stepUs < than.stepUs * (1 - rounding))
+      return true;
+    return result.stepUs <= than.stepUs && result.peakBytes < than.peakBytes;
   }
 
   /// The mean over collectives, weighted by time: what there is to hide at once.

@@ -100,6 +100,13 @@ inline Expr unsqueeze(Expr x, int64_t dim) { return x.with(x.emit->unsqueeze(x.v
 inline Expr view(Expr x, llvm::ArrayRef<mlir::OpFoldResult> sizes) {
   return x.with(x.emit->view(x.value, sizes));
 }
+inline Expr expand(Expr x, llvm::ArrayRef<mlir::OpFoldResult> sizes) {
+  llvm::SmallVector<int64_t> fixed;
+  llvm::SmallVector<mlir::Value> dynamic;
+  splitMixed(sizes, fixed, dynamic);
+  return x.with(
+      aten::ExpandOp::create(x.emit->getBuilder(), x.emit->getLoc(), x.value, fixed, dynamic));
+}
 inline Expr transpose(Expr x, int64_t a, int64_t b) {
   return x.with(aten::TransposeOp::create(x.emit->getBuilder(), x.emit->getLoc(), x.value, a, b));
 }

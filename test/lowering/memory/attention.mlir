@@ -26,6 +26,24 @@ func.func @mask_and_strides(%x: tensor<3x7x16xf32>, %m: tensor<3x1x1x7xi1>) -> t
 
 // -----
 
+// A head for each query; what the backward reads is where the forward left it.
+// CHECK-LABEL: func.func @backward(
+// CHECK: %[[O:.*]] = exec.alloc : memref<4x7x8xf32>
+// CHECK: %[[L:.*]] = exec.alloc : memref<4x7xf32>
+// CHECK: memref.reinterpret_cast %[[O]] {{.*}} sizes: [1, 4, 7, 8]
+// CHECK: %[[SUMS:.*]] = memref.reinterpret_cast %[[L]] {{.*}} sizes: [1, 4, 7]
+// CHECK: exec.attention {{.*}} logsumexp %[[SUMS]] causal scale 0.35355{{[0-9]+}} name "attention"
+// CHECK: memref.reinterpret_cast %[[O]] {{.*}} sizes: [1, 4, 7, 8]
+// CHECK: %[[AGAIN:.*]] = memref.reinterpret_cast %[[L]] {{.*}} sizes: [1, 4, 7]
+// CHECK: exec.attention_backward {{.*}}, %[[AGAIN]] -> %{{.*}}, %{{.*}}, %{{.*}} causal scale 0.35355{{[0-9]+}} name "attention_backward"
+func.func @backward(%g: tensor<4x7x8xf32>, %q: tensor<4x7x8xf32>) -> (tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7x8xf32>) {
+  %o, %l = aten.scaled_dot_product_flash_attention %q, %q, %q causal : (tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7x8xf32>) -> (tensor<4x7x8xf32>, tensor<4x7xf32>)
+  %d:3 = aten.scaled_dot_product_flash_attention_backward %g, %q, %q, %q, %o, %l causal : (tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7xf32>) -> (tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7x8xf32>)
+  return %d#0, %d#1, %d#2 : tensor<4x7x8xf32>, tensor<4x7x8xf32>, tensor<4x7x8xf32>
+}
+
+// -----
+
 func.func @dropout(%q: tensor<2x7x8xf32>) -> tensor<2x7x8xf32> {
   // expected-error @+1 {{has dropout, which inference does not: export the model in eval mode}}
   %0 = aten.scaled_dot_product_attention %q, %q, %q {dropout_p = 0.1 : f64} : (tensor<2x7x8xf32>, tensor<2x7x8xf32>, tensor<2x7x8xf32>) -> tensor<2x7x8xf32>

@@ -35,6 +35,17 @@ func.func @causal_over_sharded_queries(%q: tensor<2x6x7x16xf32, #seq>, %k: tenso
   return %y : tensor<2x6x7x16xf32, #seq>
 }
 
+// Both results of what keeps its logsumexp; the backward has queries and keys whole.
+// CHECK-LABEL: func.func @backward
+// CHECK-NEXT: aten.scaled_dot_product_flash_attention %arg1, %arg2, %arg2 gqa : {{.*}} -> (tensor<2x2x7x16xf32>, tensor<2x2x7xf32>)
+// CHECK-NEXT: aten.scaled_dot_product_flash_attention_backward %arg0, %arg1, %arg2, %arg2, %{{.*}}, %{{.*}} gqa :
+// CHECK-SAME: -> (tensor<2x2x7x16xf32>, tensor<2x1x7x16xf32>, tensor<2x1x7x16xf32>)
+func.func @backward(%g: tensor<2x8x7x16xf32, #heads>, %q: tensor<2x8x7x16xf32, #heads>, %k: tensor<2x4x7x16xf32, #heads>) -> tensor<2x4x7x16xf32, #heads> {
+  %o, %l = aten.scaled_dot_product_flash_attention %q, %k, %k gqa : (tensor<2x8x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>) -> (tensor<2x8x7x16xf32, #heads>, tensor<2x8x7xf32, #heads>)
+  %d:3 = aten.scaled_dot_product_flash_attention_backward %g, %q, %k, %k, %o, %l gqa : (tensor<2x8x7x16xf32, #heads>, tensor<2x8x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>, tensor<2x8x7x16xf32, #heads>, tensor<2x8x7xf32, #heads>) -> (tensor<2x8x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>, tensor<2x4x7x16xf32, #heads>)
+  return %d#1 : tensor<2x4x7x16xf32, #heads>
+}
+
 // -----
 
 #mesh = #dist.mesh<["tp" = 4]>
@@ -49,5 +60,8 @@ func.func @refused(%q: tensor<2x8x7x16xf32, #heads>, %r: tensor<2x8x7x16xf32, #R
   %1 = aten.scaled_dot_product_attention %q, %k, %k gqa : (tensor<2x8x7x16xf32, #heads>, tensor<2x2x7x16xf32, #R>, tensor<2x2x7x16xf32, #R>) -> tensor<2x8x7x16xf32, #heads>
   // expected-error @+1 {{attention with dropout draws random numbers; export the model in evaluation mode}}
   %2 = aten.scaled_dot_product_attention %r, %r, %r {dropout_p = 0.1 : f64} : (tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>) -> tensor<2x8x7x16xf32, #R>
+  %l = aten.sum %r dim [3] : (tensor<2x8x7x16xf32, #R>) -> tensor<2x8x7xf32, #R>
+  // expected-error @+1 {{attention with dropout draws random numbers; export the model in evaluation mode}}
+  %3:3 = aten.scaled_dot_product_flash_attention_backward %r, %r, %r, %r, %r, %l {dropout_p = 0.1 : f64} : (tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>, tensor<2x8x7xf32, #R>) -> (tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>, tensor<2x8x7x16xf32, #R>)
   return
 }
