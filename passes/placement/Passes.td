@@ -135,7 +135,7 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
     Form: imported -> placed, half-placed -> placed. For each op and mesh axis takes the consistent strategy that moves the fewest
     bytes, given what propagation found: the `dist.sharding` of every tensor, which the pass takes off. Partial
     values arise where a contracted factor is sharded, pass through linear ops, and are reduced as late as is
-    free (G1). The layout becomes part of each tensor's type; where an op needs another layout than its operand
+    free (G1): after they are added to others, and once before several ops that need the total between them (G5). The layout becomes part of each tensor's type; where an op needs another layout than its operand
     has, a `dist.redistribute` is inserted, one for all ops that need the same.
 
     In a half-placed function a value keeps the layout that it has, and an op that is placed is not touched; redistributions are inserted for the
@@ -181,6 +181,7 @@ def PlaceTensors : Pass<"dist-place", "::mlir::func::FuncOp"> {
   ];
   let statistics = [
     Statistic<"numRedistributions", "redistributions", "Redistributions inserted">,
+    Statistic<"numRounds", "rounds", "Rounds until it is known where partial values are reduced, each linear in the ops; at most 4 for a function">,
   ];
   let dependentDialects = ["::shardc::dist::DistDialect"];
 }

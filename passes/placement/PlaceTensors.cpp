@@ -164,6 +164,7 @@ public:
     if (failed(report(*function, placed.remarks, placed.errors)))
       return signalPassFailure();
     removeShardings(getOperation());
+    numRounds += placed.delayRounds;
     numRedistributions += Placer(getOperation(), *function, placed).run();
   }
 };

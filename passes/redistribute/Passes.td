@@ -40,6 +40,9 @@ def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> 
     cost the same are ordered by the memory of a rank, then by their number of steps. With `planner=greedy` steps take dims apart
     from the inner axis to the outer, put them together from the outer to the inner, and leave the least data first.
 
+    Where the program redistributes one value several times, a later one with `planner=cheapest` starts from any layout that an earlier
+    one made, on the way or at its end, if that is cheaper than to start from the value.
+
     Between meshes (R3) one exchange brings every rank the elements that it needs and lacks, once.
 
     A remark names every gather on the way that the target does not ask for, with its bytes. Steps carry
@@ -64,6 +67,7 @@ def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> 
     Statistic<"numPlanned", "planned", "Redistributions that became several steps">,
     Statistic<"numSteps", "steps", "Single steps after the pass">,
     Statistic<"numExchanges", "exchanges", "Steps that exchange blocks">,
+    Statistic<"numShared", "shared", "Redistributions that start from a layout that another one made">,
   ];
   let dependentDialects = ["::shardc::dist::DistDialect"];
 }

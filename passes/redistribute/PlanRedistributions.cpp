@@ -89,16 +89,49 @@ public:
 
   std::vector<cost::LinkCosts> links; ///< of the meshes
 
-  /// Models redistribute many tensors in the same way.
-  const RedistributePlan &of(RedistributeOp op) {
-    auto type = cast<RankedTensorType>(op.getInput().getType());
-    auto [entry, isNew] = known.try_emplace({type, op.getResult().getType()});
+  /// Models redistribute many tensors in the same way. Both types have layouts.
+  const RedistributePlan &of(Type from, Type to) {
+    auto [entry, isNew] = known.try_emplace({from, to});
     if (isNew)
-      entry->second = make(op.getSourceLayout().getValue(), op.getTargetLayout().getValue(), type);
+      entry->second =
+          make(getLayout(from).getValue(), getLayout(to).getValue(), cast<RankedTensorType>(from));
     return entry->second;
   }
 
+  /// What the program has already of the value that `op` redistributes, in a layout from which it
+  /// is cheaper to get on; else the value itself. Nothing where the planner does not go by costs.
+  Value startOf(RedistributeOp op) {
+    Value best = op.getInput();
+    if (planner != PlannerKind::Cheapest)
+      return best;
+    int64_t bestTime = timeOf(best, op);
+    for (Value version : versions.lookup(op.getInput())) {
+      Operation *made = version.getDefiningOp();
+      if (made->getBlock() != op->getBlock() || !made->isBeforeInBlock(op))
+        continue;
+      if (int64_t time = timeOf(version, op); time < bestTime) {
+        best = version;
+        bestTime = time;
+      }
+    }
+    return best;
+  }
+  /// `version` is `value` in another layout.
+  void addVersion(Value value, Value version) { versions[value].push_back(version); }
+
 private:
+  /// Of getting from a version to the target of `op`.
+  int64_t timeOf(Value from, RedistributeOp op) {
+    auto type = cast<RankedTensorType>(from.getType());
+    const Mesh &mesh = getLayout(type).getValue().mesh;
+    if (type == op.getResult().getType())
+      return 0;
+    const RedistributePlan &plan = of(type, op.getResult().getType());
+    if (!plan.errors.empty() || !(mesh == op.getTargetLayout().getValue().mesh))
+      return std::numeric_limits<int64_t>::max();
+    return costOf(plan.steps, type.getShape(), optionsFor(mesh, type)).time;
+  }
+
   PlannerOptions optionsFor(const Mesh &mesh, RankedTensorType type) const {
     PlannerOptions options;
     options.links = links[llvm::find(meshes, mesh) - meshes.begin()];
@@ -118,17 +151,19 @@ private:
   PlannerKind planner;
   ArrayRef<Mesh> meshes;
   DenseMap<std::pair<Type, Type>, RedistributePlan> known;
+  DenseMap<Value, SmallVector<Value>> versions;
 };
 
 } // namespace
 
-/// Puts an op for each step.
-static void applyPlan(RedistributeOp op, ArrayRef<RedistributeStep> steps) {
+/// Puts an op for each step, from `value` on, which is what the op redistributes in some layout.
+static void applyPlan(RedistributeOp op, Value value, ArrayRef<RedistributeStep> steps,
+                      Plans &plans) {
   auto type = cast<RankedTensorType>(op.getInput().getType());
   OpBuilder builder(op);
   Location loc = fuseEnds(op);
   op->setLoc(loc);
-  Value value = op.getInput();
+  Value source = op.getInput();
   for (auto [i, step] : llvm::enumerate(steps)) {
     auto kind = StepKindAttr::get(builder.getContext(), step.kind);
     if (i + 1 == steps.size()) { // the op itself goes to its own target
@@ -138,8 +173,10 @@ static void applyPlan(RedistributeOp op, ArrayRef<RedistributeStep> steps) {
     auto layout = LayoutAttr::get(builder.getContext(), step.after);
     auto next = RankedTensorType::get(type.getShape(), type.getElementType(), layout);
     value = RedistributeOp::create(builder, loc, next, value, op.getBackwardAttr(), kind);
+    plans.addVersion(source, value);
   }
   op.getInputMutable().assign(value);
+  plans.addVersion(source, op.getResult());
 }
 
 void PlanRedistributionsPass::runOnOperation() {
@@ -172,7 +209,14 @@ void PlanRedistributionsPass::runOnOperation() {
   for (const Mesh &mesh : meshes)
     plans.links.push_back(linksOf(*model, mesh, *latencies, *bandwidths));
   for (RedistributeOp op : all) {
-    const RedistributePlan &plan = plans.of(op);
+    Value start = plans.startOf(op);
+    numShared += start != op.getInput();
+    if (start.getType() == op.getResult().getType() && start != op.getInput()) {
+      op.replaceAllUsesWith(start);
+      op.erase();
+      continue;
+    }
+    const RedistributePlan &plan = plans.of(start.getType(), op.getResult().getType());
     for (const std::string &error : plan.errors)
       op.emitOpError() << error;
     if (!plan.errors.empty()) {
@@ -185,6 +229,6 @@ void PlanRedistributionsPass::runOnOperation() {
     numPlanned += plan.steps.size() > 1;
     numExchanges += llvm::count_if(
         plan.steps, [](const RedistributeStep &step) { return step.kind == StepKind::Exchange; });
-    applyPlan(op, plan.steps);
+    applyPlan(op, start, plan.steps, plans);
   }
 }

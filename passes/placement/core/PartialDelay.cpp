@@ -28,7 +28,7 @@ PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagati
                                         : Claimed::Shard);
     }
   std::vector<bool> reduced;
-  while (predictPartials(reduced) && rounds++ < kRounds) {
+  for (; rounds < kRounds && predictPartials(reduced); ++rounds) {
     usesDelay.assign(origins.size(), 0);
     for (OpId op = static_cast<OpId>(graph.ops.size()); op-- > 0;)
       for (unsigned axis = 0; axis < graph.numAxes(); ++axis)

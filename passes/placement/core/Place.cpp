@@ -42,6 +42,7 @@ public:
 
   PlacedGraph run() {
     result.remarks = std::move(propagation.remarks);
+    result.delayRounds = delays.numRounds();
     result.tensorLayouts.assign(graph.tensors.size(), 0);
     result.operandLayouts.assign(graph.operandTensors.size(), 0);
     for (TensorId t = 0; t < graph.tensors.size(); ++t)

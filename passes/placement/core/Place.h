@@ -31,6 +31,7 @@ struct PlacedGraph {
   std::vector<LayoutId> operandLayouts; ///< parallel to PropagationGraph::operandTensors
   std::vector<Redistribution> redistributions; ///< each (tensor, to) once, by first user
   std::vector<Remark> remarks;
+  unsigned delayRounds = 0;    ///< of PartialDelay
   std::vector<Refusal> errors; ///< not empty: nothing else is set
 
   const Layout &tensorLayout(TensorId tensor) const { return layouts[tensorLayouts[tensor]]; }

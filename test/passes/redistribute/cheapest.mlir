@@ -26,14 +26,14 @@
 // CHECK-LABEL: func.func @exchanges
 // CHECK-NEXT: dist.redistribute %arg0 by exchange
 // CHECK-NEXT: dist.redistribute {{.*}} by all_gather
-// CHECK-NEXT: dist.redistribute %arg0 by exchange
-// CHECK-NEXT: dist.redistribute %arg0 by exchange
-// CHECK-NEXT: dist.redistribute backward %arg1 by exchange
+// CHECK-NEXT: dist.redistribute %arg1 by exchange
+// CHECK-NEXT: dist.redistribute %arg2 by exchange
+// CHECK-NEXT: dist.redistribute backward %arg3 by exchange
 // CHECK-NEXT: return
-func.func @exchanges(%x: tensor<320x1600xf32, #S00>, %y: tensor<320x1600xf32, #S0R>) -> (tensor<320x1600xf32, #RS0>, tensor<320x1600xf32, #S00r>, tensor<320x1600xf32, #S11>, tensor<320x1600xf32, #blocks>) {
+func.func @exchanges(%x: tensor<320x1600xf32, #S00>, %x1: tensor<320x1600xf32, #S00>, %x2: tensor<320x1600xf32, #S00>, %y: tensor<320x1600xf32, #S0R>) -> (tensor<320x1600xf32, #RS0>, tensor<320x1600xf32, #S00r>, tensor<320x1600xf32, #S11>, tensor<320x1600xf32, #blocks>) {
   %a = dist.redistribute %x : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #RS0>
-  %b = dist.redistribute %x : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #S00r>
-  %c = dist.redistribute %x : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #S11>
+  %b = dist.redistribute %x1 : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #S00r>
+  %c = dist.redistribute %x2 : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #S11>
   %d = dist.redistribute backward %y : tensor<320x1600xf32, #S0R> to tensor<320x1600xf32, #blocks>
   return %a, %b, %c, %d : tensor<320x1600xf32, #RS0>, tensor<320x1600xf32, #S00r>, tensor<320x1600xf32, #S11>, tensor<320x1600xf32, #blocks>
 }
