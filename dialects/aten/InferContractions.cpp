@@ -126,7 +126,7 @@ LogicalResult TensordotOp::infer(Inference &inference, Adaptor op) {
     return failure();
   ArrayRef<int64_t> ofSelf = op.getDimsSelf(), ofOther = op.getDimsOther();
   auto isDimOf = [](ArrayRef<Dim> shape) {
-    return [&shape](int64_t dim) { return dim < static_cast<int64_t>(shape.size()); };
+    return [rank = static_cast<int64_t>(shape.size())](int64_t dim) { return dim < rank; };
   };
   if (ofSelf.size() != ofOther.size() || !llvm::all_of(ofSelf, isDimOf(left)) ||
       !llvm::all_of(ofOther, isDimOf(right)) ||

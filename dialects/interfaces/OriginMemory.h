@@ -9,8 +9,8 @@
 
 namespace shardc {
 
-/// As long as one lives, its thread remembers where dynamic sizes come from, so that rules of a deep
-/// function cost no more to build than those of a shallow one. For code that changes no IR
+/// As long as one lives, its thread remembers where dynamic sizes come from, so that rules of a
+/// deep function cost no more to build than those of a shallow one. For code that changes no IR
 /// meanwhile. One inside of another adds nothing.
 class OriginMemory {
 public:

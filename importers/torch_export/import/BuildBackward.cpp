@@ -119,8 +119,8 @@ FailureOr<Results> buildSoftmaxBackward(Call &call) {
 
 namespace {
 
-/// The op that the forward and the backward overload are about.
-FailureOr<Operation *> attention(Call &call) {
+/// The op `name` that the forward and the backward overload are about.
+FailureOr<Operation *> attention(Call &call, StringRef name) {
   FailureOr<std::optional<double>> dropout = call.real("dropout_p"), scale = call.real("scale");
   FailureOr<bool> causal = call.boolean("is_causal");
   if (failed(dropout) || failed(scale) || failed(causal))
@@ -128,36 +128,39 @@ FailureOr<Operation *> attention(Call &call) {
   if (dropout->value_or(0.0) != 0.0)
     return call.error() << "dropout in training is not supported: export the model in eval mode";
   SmallVector<aten::NamedOperand> operands;
-  for (StringRef name : {"query", "key", "value", "attn_mask"}) {
-    FailureOr<Value> value = call.tensor(name);
+  for (StringRef operand : {"query", "key", "value", "attn_mask"}) {
+    FailureOr<Value> value = call.tensor(operand);
     if (failed(value))
       return failure();
     if (*value)
-      operands.push_back({name, {*value}});
+      operands.push_back({operand, {*value}});
   }
   SmallVector<NamedAttribute> attributes;
   if (*causal)
     attributes.push_back(call.builder.getNamedAttr("is_causal", call.builder.getUnitAttr()));
   if (*scale)
     attributes.push_back(call.builder.getNamedAttr("scale", call.builder.getF64FloatAttr(**scale)));
-  return call.build("aten.scaled_dot_product_attention", operands, attributes);
+  return call.build(name, operands, attributes);
 }
 
 } // namespace
 
-// The log-sum-exp of the scores is for the backward alone, which makes its own.
+// Where a backward reads the log-sum-exp of the scores, the derivative below makes this very op
+// again, and one of both remains.
 FailureOr<Results> buildFlashAttention(Call &call) {
-  FailureOr<Operation *> op = attention(call);
+  FailureOr<Operation *> op =
+      attention(call, call.isUsed(1) ? "aten.scaled_dot_product_flash_attention"
+                                     : "aten.scaled_dot_product_attention");
   if (failed(op))
     return failure();
-  Results results{(*op)->getResult(0)};
+  Results results((*op)->getResults());
   results.resize(std::max<size_t>(call.results.size(), 1));
   return results;
 }
 
 FailureOr<Results> buildFlashAttentionBackward(Call &call) {
   FailureOr<Value> grad = call.tensor("grad_out");
-  FailureOr<Operation *> op = attention(call);
+  FailureOr<Operation *> op = attention(call, "aten.scaled_dot_product_attention");
   if (failed(grad) || failed(op))
     return failure();
   return adjointOf(call, *op, *grad, {0, 1, 2});
