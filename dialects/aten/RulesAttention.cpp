@@ -11,8 +11,8 @@ namespace {
 
 size_t rankOf(Value value) { return shapeOf(value).size(); }
 
-/// The dims in front of the last two, one word each. With grouped queries a query head is (key head,
-/// position in its group), in this order.
+/// The dims in front of the last two, one word each. With grouped queries a query head is (key
+/// head, position in its group), in this order.
 struct Heads {
   SmallVector<std::string> query, key;
 
@@ -77,7 +77,8 @@ ShardingRule attentionRule(Operation *op) {
   return builder ? builder->linear(2).build() : ruleBuilder(op).replicateAll().build();
 }
 
-/// Not linear in the value, and the value's columns are whole: the logsumexp does not depend on them.
+/// Not linear in the value, and the value's columns are whole: the logsumexp does not depend on
+/// them.
 ShardingRule flashAttentionRule(Operation *op) {
   std::optional<RuleBuilder> builder = forwardRule(cast<ScaledDotProductFlashAttentionOp>(op));
   return builder ? builder->letter('f', FactorKind::NeedReplication).build()
@@ -101,9 +102,9 @@ ShardingRule flashAttentionBackwardRule(Operation *op) {
       ofQuery(backward.getOut(), "lf"),     ofQuery(backward.getLogsumexp(), "l")};
   if (Value mask = backward.getAttnMask())
     operands.push_back(ofQuery(mask, "ls"));
-  builder.einsum(operands, {ofQuery(backward.getGradQuery(), "le"),
-                            ofKey(backward.getGradKey(), "se"),
-                            ofKey(backward.getGradValue(), "sf")});
+  builder.einsum(operands,
+                 {ofQuery(backward.getGradQuery(), "le"), ofKey(backward.getGradKey(), "se"),
+                  ofKey(backward.getGradValue(), "sf")});
   for (char letter : {'e', 'f', 'l', 's', 'g'})
     builder.letter(letter, FactorKind::NeedReplication);
   return builder.linear(0).build();

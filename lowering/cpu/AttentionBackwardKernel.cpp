@@ -91,8 +91,8 @@ private:
     forEach(index(0), rows, 1, [&](Value r) {
       Value row = add(firstRow, r);
       Value sum = carry(index(0), width, 1, number(0), [&](Value f, ValueRange so) {
-                    Value product = fmul(load(cotangents, {r, f}),
-                                         loadWide(out, {batch, head, row, f}));
+                    Value product =
+                        fmul(load(cotangents, {r, f}), loadWide(out, {batch, head, row, f}));
                     return Values{fadd(so[0], product)};
                   }).front();
       store(sum, inner, {r});
@@ -173,8 +173,7 @@ private:
     Value sum = splat(load(logsumexp, {batch, head, add(firstRow, r)}));
     Value ofRow = splat(load(inner, {r}));
     forEach(index(0), paddedKeys, lanes, [&](Value j) {
-      Value weight =
-          math::ExpOp::create(builder, loc, fsub(loadVector(weights, {r, j}), sum));
+      Value weight = math::ExpOp::create(builder, loc, fsub(loadVector(weights, {r, j}), sum));
       storeVector(weight, weights, {r, j});
       storeVector(fmul(weight, fsub(loadVector(slopes, {r, j}), ofRow)), slopes, {r, j});
     });
@@ -189,9 +188,8 @@ private:
     if (isEmpty(target))
       return;
     forEach(index(0), rowsOfTarget, 1, [&](Value j) {
-      forEach(index(0), columns, 1, [&](Value c) {
-        storeNarrow(load(sums, {j, c}), target, {batch, keyHead, j, c});
-      });
+      forEach(index(0), columns, 1,
+              [&](Value c) { storeNarrow(load(sums, {j, c}), target, {batch, keyHead, j, c}); });
     });
   }
 

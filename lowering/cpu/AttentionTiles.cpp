@@ -215,8 +215,7 @@ void AttentionTiles::packTransposed(Value source, Value target, Value columns) {
 void AttentionTiles::transposeSquare(Value source, Value target, Value j, Value c) {
   Values rowsOf;
   for (int64_t i = 0; i < lanes; ++i)
-    rowsOf.push_back(
-        loadWideVector(source, {batch, keyHead, add(firstKey, add(j, index(i))), c}));
+    rowsOf.push_back(loadWideVector(source, {batch, keyHead, add(firstKey, add(j, index(i))), c}));
   for (int64_t half = lanes / 2; half > 0; half /= 2) {
     SmallVector<int64_t> low, high; // of the concatenation of two rows
     for (int64_t i = 0; i < lanes; ++i) {
@@ -278,8 +277,8 @@ void AttentionTiles::multiply(const Product &product) {
         accumulators[i] =
             product.accumulate ? loadVector(product.into, {r, column}) : splat(number(0));
       });
-      accumulators = carry(
-          index(0), product.inner, 1, accumulators, [&](Value k, ValueRange carried) {
+      accumulators =
+          carry(index(0), product.inner, 1, accumulators, [&](Value k, ValueRange carried) {
             Values next(carried), right;
             for (int64_t v = 0; v < vectors; ++v)
               right.push_back(product.right(k, add(c0, index(v * lanes))));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the kernels of attention, forward and backward, are made of: tiles of the queries and keys of
-// one head in buffers, packed and padded to whole vectors, and products of such tiles in registers.
+// What the kernels of attention, forward and backward, are made of: tiles of the queries and keys
+// of one head in buffers, packed and padded to whole vectors, and products of such tiles in
+// registers.
 #ifndef SHARDC_LOWERING_CPU_ATTENTIONTILES_H
 #define SHARDC_LOWERING_CPU_ATTENTIONTILES_H
 

@@ -8,9 +8,10 @@ against its type: a wrong static extent is an error here, not a wrong number lat
 import torch
 
 import aten_ops
+import attention_ops  # noqa: F401, adds to aten_ops.OPS
 import dist_ops
 import index_ops
-import scatter_ops  # noqa: F401, adds to aten_ops.OPS
+import scatter_ops  # noqa: F401, likewise
 
 
 class InterpretationError(Exception):
