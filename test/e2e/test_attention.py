@@ -13,6 +13,7 @@ from kernels import Case, check
 from kernel_cases import BF16, F16, F32, F64, values
 
 sys.path.insert(0, str(ROOT / "test/reference"))
+import attention_ops  # noqa: E402, F401, adds to OPS
 from aten_ops import OPS  # noqa: E402
 
 LENGTHS = [1, 2, 3, 7, 15, 17, 31, 33, 63, 64, 65, 100, 127, 129, 255, 257, 300]

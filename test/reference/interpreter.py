@@ -8,6 +8,7 @@ against its type: a wrong static extent is an error here, not a wrong number lat
 import torch
 
 import aten_ops
+import attention_ops  # noqa: F401, adds to aten_ops.OPS
 import dist_ops
 import image_ops  # noqa: F401, adds to aten_ops.OPS
 import index_ops

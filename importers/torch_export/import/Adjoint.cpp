@@ -30,6 +30,12 @@ public:
     Value &sum = cotangents[operand];
     sum = sum ? emit.add(sum, cotangent) : cotangent;
   }
+  void replace(Operation *other) override {
+    for (auto [before, after] : llvm::zip(forward->getResults(), other->getResults()))
+      before.replaceAllUsesWith(after);
+    forward->erase();
+    forward = other;
+  }
   Location getLoc() const override { return call.loc; }
   InFlightDiagnostic refuse() override {
     InFlightDiagnostic error = call.error();
@@ -54,8 +60,9 @@ FailureOr<SmallVector<Value>> buildAdjoint(Call &call, Operation *forward, Value
   OneOp context(call, forward, cotangent, wanted);
   if (failed(differentiable.differentiate(call.builder, context)))
     return failure();
-  if (forward->use_empty())
-    forward->erase();
+  // The derivative may have put another op in its place.
+  if (context.forward->use_empty())
+    context.forward->erase();
   return std::move(context.cotangents);
 }
 

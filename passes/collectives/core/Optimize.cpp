@@ -3,6 +3,7 @@
 #include "passes/collectives/core/Optimize.h"
 
 #include "passes/collectives/core/CheckPlan.h"
+#include "passes/collectives/core/DelayWaits.h"
 #include "passes/collectives/core/MemoryTracker.h"
 #include "passes/collectives/core/ScheduleSearch.h"
 
@@ -66,6 +67,23 @@ static void record(const Graph &graph, const cost::CostModel &model, const Decis
       result.alone.push_back({node, decision.alone[node], before[node], after[node]});
 }
 
+/// Waits for results as late as `freeBytes`, or what the plan takes anyway, allow.
+static void waitLate(const Graph &graph, const cost::CostModel &model, const CheckOptions &check,
+                     bool flat, uint64_t freeBytes, Plan &plan, Figures &figures) {
+  constexpr size_t distances[] = {SIZE_MAX, 32, 8, 2, 1};
+  for (size_t distance : distances) {
+    Plan later = delayWaits(graph, plan, distance);
+    Figures of = simulate(graph, later, model, {flat});
+    if (of.stepUs > figures.stepUs ||
+        of.peakHoldBytes > std::max(freeBytes, figures.peakHoldBytes) ||
+        !checkPlan(graph, later, check).empty())
+      continue;
+    plan = std::move(later);
+    figures = of;
+    return;
+  }
+}
+
 OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::CostModel &model,
                                              const OptimizeOptions &options) {
   OptimizeResult result;
@@ -95,8 +113,8 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
     result.error = describeMisfit(result.memoryLimit, peak, leastPeak);
     return result;
   }
-  result.error =
-      checkPlan(graph, decision->plan, {options.buckets.mixedDtype, options.buckets.groupsByName});
+  CheckOptions check{options.buckets.mixedDtype, options.buckets.groupsByName};
+  result.error = checkPlan(graph, decision->plan, check);
   if (!result.error.empty()) {
     result.error = "the optimiser made an invalid plan (please report this): " + result.error;
     return result;
@@ -110,6 +128,9 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
     decision->capBytes.clear();
     result.after = simulate(graph, decision->plan, model, {options.flat});
   }
+  if (options.schedule)
+    waitLate(graph, model, check, options.flat, options.memoryLimit.value_or(ample), decision->plan,
+             result.after);
   result.afterFlat = simulate(graph, decision->plan, model, {true});
   record(graph, model, *decision, options.flat, result);
   result.plan = std::move(decision->plan);

@@ -8,6 +8,7 @@ import sys
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "reference"))
+import attention_ops  # noqa: E402, F401, adds to OPS
 from aten_ops import OPS  # noqa: E402
 
 FORWARD, BACKWARD = "aten.scaled_dot_product_flash_attention", "aten.scaled_dot_product_flash_attention_backward"
