@@ -46,13 +46,17 @@ struct Attention {
   LogicalResult run() {
     if (!op.getDropoutP().isZero())
       return op.emitOpError("has dropout, which inference does not: export the model in eval mode");
-    StridedView query = program.view(op.getQuery());
-    SmallVector<StridedView> operands{normalize(query),
-                                      normalize(alike(program.view(op.getKey()), query)),
-                                      normalize(alike(program.view(op.getValue()), query))};
     FailureOr<Sizes> sizes = program.resultSizes(op, 0);
     if (failed(sizes))
       return failure();
+    // Dims that only key and value have in front are those of the result.
+    StridedView query = program.view(op.getQuery());
+    Sizes whole = *sizes;
+    whole.back() = query.sizes.back();
+    query = broadcast(math, query, whole);
+    SmallVector<StridedView> operands{normalize(query),
+                                      normalize(alike(program.view(op.getKey()), query)),
+                                      normalize(alike(program.view(op.getValue()), query))};
     double factor = 1;
     std::optional<int64_t> depth = getConstantIntValue(query.sizes.back());
     if (std::optional<llvm::APFloat> scale = op.getScale())
