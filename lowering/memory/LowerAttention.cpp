@@ -46,10 +46,19 @@ template <typename OpT> struct Attention {
     return memory(normalize(program.view(tensor), last));
   }
 
+  /// The query with all dims that the first result has in front of its last two: key and value may
+  /// have more of them.
+  StridedView wholeQuery() {
+    StridedView query = program.view(op.getQuery());
+    Sizes whole = targets.front().sizes;
+    whole.back() = query.sizes.back();
+    return broadcast(math, query, whole);
+  }
+
   /// Key or value with the query's dims in front of its last two; with grouped queries heads are
   /// left alone.
   Value memoryLikeQuery(Value tensor) {
-    StridedView view = program.view(tensor), query = program.view(op.getQuery());
+    StridedView view = program.view(tensor), query = wholeQuery();
     Sizes sizes = query.sizes;
     size_t own = op.getEnableGqa() ? 3 : 2;
     if (view.rank() < own || query.rank() < own)
@@ -63,7 +72,7 @@ template <typename OpT> struct Attention {
     Value mask = op.getAttnMask();
     if (!mask)
       return {};
-    Sizes all = program.view(op.getQuery()).sizes;
+    Sizes all = wholeQuery().sizes;
     all.back() = program.view(op.getKey()).sizes.end()[-2];
     return memory(normalize(broadcast(math, program.view(mask), all)));
   }
@@ -135,7 +144,7 @@ template <typename OpT> struct Attention {
       return failure();
     if (hasNothingToDo())
       return success();
-    Value query = memoryOf(op.getQuery()), key = memoryLikeQuery(op.getKey()),
+    Value query = memory(normalize(wholeQuery())), key = memoryLikeQuery(op.getKey()),
           value = memoryLikeQuery(op.getValue()), mask = maskMemory();
     Value out = resultMemory(0), sums = hasSums ? resultMemory(1, /*last=*/1) : Value();
     OpBuilder &b = program.builder;

@@ -232,6 +232,8 @@ def attention():
     yield Case([q, kk, v, torch.rand(2, 1, 5, 6) < 0.7], f"{name} {{0}}, {{1}}, {{2}} mask({{3}})", sdpa)
     yield Case([x(2, 6, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}} causal gqa",
                lambda a, b, c: sdpa(a, b, c, is_causal=True, enable_gqa=True))
+    yield Case([x(3, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
+    yield Case([x(1, 3, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
     yield Case([x(5, 4), x(6, 4), x(6, 2)], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
     # What is repeated, a mask that is not trained, tiles that are not full, and rows that see nothing.
     yield Case([x(3, 2, 5, 4), x(2, 6, 4), x(1, 2, 6, 2)], f"{name} {{0}}, {{1}}, {{2}} causal",

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from conftest import run, tool
 from kernels import dense, mlir_type
+from plans import places
 
 F64 = torch.float64
 STEP = 1e-6
@@ -64,12 +65,19 @@ class Program:
         self.text = (f"func.func @forward({arguments}) -> ({results}) {{\n  {body}\n  "
                      f"return {values} : {types}\n}}\n")
 
-    def differentiate(self, folder):
+    def sharded(self, mesh):
+        """A plan in which every axis shards some dim of every input."""
+        axes = [axis.split("=")[0] for axis in mesh.split(",")]
+        return places(*(f"input:{name}=" + ",".join(f"{axis}:S({(n + k) % x.dim()})" for k, axis in enumerate(axes))
+                        for n, (name, x) in enumerate(self.inputs.items()) if x.dim()))
+
+    def differentiate(self, folder, mesh="r=1"):
         (folder / "forward.mlir").write_text(self.text)
         asked = [str(i) for i, (_, t) in enumerate(self.results) if t.dtype.is_floating_point]
         run(tool("shard-opt"), folder / "forward.mlir",
             f"--aten-differentiate=into=forward cotangents={','.join(asked)} wrt=x*", "-o", folder / "backward.mlir")
-        run(tool("shardc"), "compile", folder / "backward.mlir", "--mesh", "r=1", "-o", folder / "backward.so")
+        plan = self.sharded(mesh) if mesh != "r=1" else []
+        run(tool("shardc"), "compile", folder / "backward.mlir", "--mesh", mesh, *plan, "-o", folder / "backward.so")
         self.cotangents = {f"cotangent_y{i}": torch.randn(self.results[int(i)][1].shape).to(self.results[int(i)][1].dtype) for i in asked}
 
     def run(self, folder, inputs):
@@ -90,10 +98,10 @@ def differs(got, want, limit):
     return "" if error <= limit * scale else f"differs by {error:.3g} of {scale:.3g}"
 
 
-def check(cases, folder):
-    """Fails with a list of all gradients that are wrong."""
+def check(cases, folder, mesh="r=1"):
+    """A list of all gradients that are wrong. Finite differences are taken on one rank only."""
     program = Program(cases)
-    program.differentiate(folder)
+    program.differentiate(folder, mesh)
     outputs = program.run(folder, program.inputs)
     problems = []
     for n, case in enumerate(cases):
@@ -116,7 +124,7 @@ def check(cases, folder):
                 problems.append(f"{case.text}: gradient {i} is {mlir_type(got)}, not {mlir_type(want)}")
             elif wrong := differs(got, want, case.tolerance):
                 problems.append(f"{case.text} of {[list(x.shape) for x in case.operands]}: gradient {i} {wrong}")
-    return problems + finite_differences(program, outputs, folder)
+    return problems + (finite_differences(program, outputs, folder) if mesh == "r=1" else [])
 
 
 def finite_differences(program, outputs, folder):

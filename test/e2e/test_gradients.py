@@ -28,6 +28,14 @@ def test_family(family, tmp_path):
     assert not problems, f"{len(problems)} are wrong:\n" + "\n".join(problems)
 
 
+@pytest.mark.parametrize("number", range(len(FAMILIES) + 1), ids=[f.__name__ for f in (all_unary, *FAMILIES)])
+def test_sharded_family(number, tmp_path):
+    """The same, with all inputs sharded over three ranks, or over 2 x 2."""
+    family = (all_unary, *FAMILIES)[number]
+    problems = check(list(family()), tmp_path, ("tp=3", "dp=2,tp=2")[number % 2])
+    assert not problems, f"{len(problems)} are wrong:\n" + "\n".join(problems)
+
+
 def test_every_op_is_differentiated_or_has_a_reason():
     text = "".join(path.read_text() for path in (ROOT / "dialects/aten").glob("*.td"))
     names = set(re.findall(r'def Aten_\w+Op\b[^"]*"(\w+)"', text))
