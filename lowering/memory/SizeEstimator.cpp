@@ -37,14 +37,19 @@ int64_t SizeEstimator::compute(Operation *op) {
     return 0;
   SmallVector<Attribute> operands;
   for (Value operand : op->getOperands()) {
-    if (!operand.getType().isIndex())
+    Type type = operand.getType();
+    if (!type.isIntOrIndex())
       return dist::kTypicalSymbol;
-    operands.push_back(IntegerAttr::get(operand.getType(), value(operand)));
+    int64_t known = value(operand);
+    operands.push_back(IntegerAttr::get(type, type.isInteger(1) ? known & 1 : known));
   }
   SmallVector<OpFoldResult> results;
-  if (succeeded(op->fold(operands, results)) && results.size() == 1)
+  if (succeeded(op->fold(operands, results)) && results.size() == 1) {
     if (std::optional<int64_t> folded = getConstantIntValue(results[0]))
       return *folded;
+    if (auto operand = dyn_cast<Value>(results[0])) // x + 0
+      return value(operand);
+  }
   return dist::kTypicalSymbol;
 }
 
