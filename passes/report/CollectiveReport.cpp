@@ -117,6 +117,7 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
       size_t position = first;
       func::FuncOp(function).walk([&](dist::CollectiveOpInterface op) {
         CollectiveRecord next = record(op, runBy, devices);
+        next.entry = entry.name;
         if (variant == 0)
           report.collectives.push_back(std::move(next));
         else if (position < report.collectives.size())

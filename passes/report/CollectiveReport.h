@@ -16,6 +16,7 @@ namespace shardc {
 /// the full tensor for an all-gather or reduce-scatter, twice that for an all-reduce, (n-1)/n of
 /// the local one for an all-to-all, the local one for a permute and a broadcast.
 struct CollectiveRecord {
+  std::string entry; ///< the function that it is in
   CollectiveKind kind;
   std::string group; ///< axes, e.g. `tp`, or rank lists
   int64_t groupSize = 1;

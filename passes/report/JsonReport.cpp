@@ -58,7 +58,8 @@ llvm::json::Object toJson(const EntryReport &entry) {
 }
 
 llvm::json::Object toJson(const CollectiveRecord &r) {
-  llvm::json::Object json{{"kind", StringRef(nameOf(r.kind))},
+  llvm::json::Object json{{"entry", r.entry},
+                          {"kind", StringRef(nameOf(r.kind))},
                           {"group", r.group},
                           {"group_size", r.groupSize},
                           {"count", 1},
