@@ -137,7 +137,40 @@ constexpr bool takesSeveralAxes(StepKind kind) {
          kind == StepKind::AllGather || kind == StepKind::Exchange || kind == StepKind::ToPartial;
 }
 
-/// Fills in the axes of an exchange: those that change, and those behind them on their dims, for
+/// Whether axes split a dim into plain shards of one size.
+bool isEven(const Layout &layout, std::span<const unsigned> axes, int64_t size) {
+  int64_t shards = 1;
+  for (unsigned axis : axes) {
+    const Placement &p = layout.placements[axis];
+    if (p.blocks != 1 || p.granule != 1 || !p.sizes.empty())
+      return false;
+    shards *= layout.mesh.axes[axis].size;
+  }
+  return size % shards == 0;
+}
+
+/// How many of the innermost axes of a dim split it as before although those outside of them are
+/// others: where these are as many shards, and all shards are even, every part of a shard has its
+/// counterpart at the same coordinate.
+size_t sameInside(const RedistributeStep &step, std::span<const unsigned> now,
+                  std::span<const unsigned> then, int64_t size) {
+  if (!isEven(step.before, now, size) || !isEven(step.after, then, size))
+    return 0;
+  auto shards = [&](std::span<const unsigned> axes) {
+    int64_t count = 1;
+    for (unsigned axis : axes)
+      count *= step.before.mesh.axes[axis].size;
+    return count;
+  };
+  size_t same = 0;
+  if (shards(now) == shards(then))
+    while (same < std::min(now.size(), then.size()) &&
+           now[now.size() - 1 - same] == then[then.size() - 1 - same])
+      ++same;
+  return same;
+}
+
+/// Fills in the axes of an exchange: those that change, and those behind them on their dims where
 /// what such an axis holds changes with them.
 bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::string &why) {
   std::vector<bool> member(step.before.placements.size(), false);
@@ -154,8 +187,9 @@ bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::s
       why = "needs the size of dim " + std::to_string(d);
       return false;
     }
+    size_t inside = isChanged ? sameInside(step, now, then, shape[d]) : 0;
     for (const std::vector<unsigned> *axes : {&now, &then})
-      for (size_t i = same; i < axes->size(); ++i)
+      for (size_t i = same; i + inside < axes->size(); ++i)
         member[(*axes)[i]] = true;
   }
   step.axes.clear();

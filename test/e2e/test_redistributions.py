@@ -155,7 +155,7 @@ def sample(mesh, shape, count, seed):
 
 SQUARE, WIDE = Mesh([("dp", 2), ("tp", 2)]), Mesh([("dp", 2), ("tp", 4)])
 CUBE = Mesh([("dp", 2), ("cp", 2), ("tp", 2)])
-TABLE = [(SQUARE, (5, 3), 40), (SQUARE, (8, 12), 40), (SQUARE, (1, 3), 20), (WIDE, (7, 6), 40), (CUBE, (5, 3), 40)]
+TABLE = [(SQUARE, (5, 3), 40), (SQUARE, (8, 12), 40), (SQUARE, (1, 3), 20), (WIDE, (7, 6), 40), (CUBE, (5, 3), 40), (CUBE, (8, 12), 40)]
 
 
 @pytest.mark.parametrize("mesh, shape, count", TABLE, ids=lambda v: v.text() if isinstance(v, Mesh) else None)

@@ -72,6 +72,21 @@ TEST(Cheapest, SeveralAxesMoveAtOnce) {
             Text{"all_to_all dim 0 to dim 1 over b: [S(0), S(0)] -> [S(0), S(1)]"});
 }
 
+TEST(Cheapest, AnExchangeIsAmongThoseWhoHaveWhatOthersNeed) {
+  Mesh mesh({{"a", 2}, {"b", 2}, {"c", 2}});
+  // Rows are cut by a instead of b, and then by c as before: who differ in c have nothing for each
+  // other, unless shards are uneven.
+  EXPECT_EQ(cheapest(mesh, "[S(1), S(0), S(0)]", "[S(0), S(1), S(0)]", {8, 8}),
+            Text{"exchange over a, b: [S(1), S(0), S(0)] -> [S(0), S(1), S(0)]"});
+  EXPECT_EQ(
+      cheapest(mesh, "[S(0), S(0), S(0)]", "[S(0), S(0), S(0)], order = [1, 0, 2]", {8, 8}),
+      Text{"exchange over a, b: [S(0), S(0), S(0)] -> [S(0), S(0), S(0)], order = [1, 0, 2]"});
+  // Twenty rows are five on each rank of a, and these are three and two on c.
+  Mesh uneven({{"a", 4}, {"b", 4}, {"c", 2}});
+  EXPECT_EQ(cheapest(uneven, "[S(1), S(0), S(0)]", "[S(0), S(1), S(0)]", {20, 8}),
+            Text{"exchange over a, b, c: [S(1), S(0), S(0)] -> [S(0), S(1), S(0)]"});
+}
+
 TEST(Cheapest, CopiesShareTheReduction) {
   // Each rank of b reduces a part over a, and all gather the parts. As many bytes with two ranks on
   // a, where one all-reduce takes less memory; fewer with four.
