@@ -123,17 +123,16 @@ def parse_layout(text, mesh):
 
 
 def exchanged_axes(mesh, before, after):
-    """Those that change, and those behind them on their dims, unless they split the same number of even shards as before."""
+    """Those that change, and those behind them on their dims, unless they split the same number of (even) shards as before."""
     member = {a for a in range(len(mesh)) if before[0][a] != after[0][a]}
     for dim in ("S0", "S1"):
         now, then = ([a for a in order if placements[a] == dim] for placements, order in (before, after))
         same = 0
         while same < min(len(now), len(then)) and now[same] == then[same] and now[same] not in member:
             same += 1
-        inside, count = 0, lambda axes: math.prod(mesh[a] for a in axes)
-        while count(now) == count(then) and inside < min(len(now), len(then)) - same and now[-1 - inside] == then[-1 - inside]:
-            inside += 1
-        member |= {*now[same:len(now) - inside], *then[same:len(then) - inside]}
+        outside = lambda axes, axis: math.prod(mesh[a] for a in axes[:axes.index(axis)])
+        stays = {a for a in {*now} & {*then} if outside(now, a) == outside(then, a)}
+        member |= {*now[same:], *then[same:]} - stays
     return member
 
 

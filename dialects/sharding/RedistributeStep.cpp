@@ -149,25 +149,23 @@ bool isEven(const Layout &layout, std::span<const unsigned> axes, int64_t size) 
   return size % shards == 0;
 }
 
-/// How many of the innermost axes of a dim split it as before although those outside of them are
-/// others: where these are as many shards, and all shards are even, every part of a shard has its
-/// counterpart at the same coordinate.
-size_t sameInside(const RedistributeStep &step, std::span<const unsigned> now,
+/// Whether an axis splits a dim as before although other axes do not: where those outside of it are
+/// as many shards, and all shards are even, each of its shards has its counterpart at the same
+/// coordinate. `now` and `then` are the dim's axes.
+bool staysInPlace(const RedistributeStep &step, unsigned axis, std::span<const unsigned> now,
                   std::span<const unsigned> then, int64_t size) {
-  if (!isEven(step.before, now, size) || !isEven(step.after, then, size))
-    return 0;
-  auto shards = [&](std::span<const unsigned> axes) {
+  auto shardsOutside = [&](std::span<const unsigned> axes) {
     int64_t count = 1;
-    for (unsigned axis : axes)
-      count *= step.before.mesh.axes[axis].size;
-    return count;
+    for (unsigned other : axes) {
+      if (other == axis)
+        return count;
+      count *= step.before.mesh.axes[other].size;
+    }
+    return int64_t(0); // it is not among them
   };
-  size_t same = 0;
-  if (shards(now) == shards(then))
-    while (same < std::min(now.size(), then.size()) &&
-           now[now.size() - 1 - same] == then[then.size() - 1 - same])
-      ++same;
-  return same;
+  int64_t outside = shardsOutside(now);
+  return outside != 0 && outside == shardsOutside(then) && isEven(step.before, now, size) &&
+         isEven(step.after, then, size);
 }
 
 /// Fills in the axes of an exchange: those that change, and those behind them on their dims where
@@ -187,10 +185,10 @@ bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::s
       why = "needs the size of dim " + std::to_string(d);
       return false;
     }
-    size_t inside = isChanged ? sameInside(step, now, then, shape[d]) : 0;
     for (const std::vector<unsigned> *axes : {&now, &then})
-      for (size_t i = same; i + inside < axes->size(); ++i)
-        member[(*axes)[i]] = true;
+      for (size_t i = same; i < axes->size(); ++i)
+        if (!staysInPlace(step, (*axes)[i], now, then, shape[d]))
+          member[(*axes)[i]] = true;
   }
   step.axes.clear();
   for (unsigned axis = 0; axis < member.size(); ++axis) {

@@ -81,6 +81,9 @@ TEST(Cheapest, AnExchangeIsAmongThoseWhoHaveWhatOthersNeed) {
   EXPECT_EQ(
       cheapest(mesh, "[S(0), S(0), S(0)]", "[S(0), S(0), S(0)], order = [1, 0, 2]", {8, 8}),
       Text{"exchange over a, b: [S(0), S(0), S(0)] -> [S(0), S(0), S(0)], order = [1, 0, 2]"});
+  EXPECT_EQ(
+      cheapest(mesh, "[S(0), S(0), S(0)]", "[S(0), S(0), S(0)], order = [2, 1, 0]", {8, 8}),
+      Text{"exchange over a, c: [S(0), S(0), S(0)] -> [S(0), S(0), S(0)], order = [2, 1, 0]"});
   // Twenty rows are five on each rank of a, and these are three and two on c.
   Mesh uneven({{"a", 4}, {"b", 4}, {"c", 2}});
   EXPECT_EQ(cheapest(uneven, "[S(1), S(0), S(0)]", "[S(0), S(1), S(0)]", {20, 8}),
