@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Bytes that redistributions move, for every pair of layouts of some meshes: our planner beside our greedy one, PyTorch's
-greedy and graph-based planners, and Shardy.
+"""Bytes that redistributions move, and how long they take by the cost model, for every pair of layouts of some meshes: our
+planner beside our greedy one, PyTorch's greedy and graph-based planners, and Shardy.
 
   python benchmarks/redistribution.py                                  ours and PyTorch's (the installed torch plans)
   python benchmarks/redistribution.py --jax /path/to/python            an interpreter that has jax: Shardy partitions too
@@ -10,7 +10,12 @@ Layouts are those of R, S(0), S(1) and P(sum) on each axis, in all orders of axe
 at most, by the ring algorithms; an exchange counts the elements that a rank needs and lacks, or gives away. Peers' uneven shards are
 not looked at: the tensor divides evenly. PyTorch's all-reduces in a row count as one over all their axes, as it merges them.
 Shardy knows no partial values at the ends, so it is compared where there are none; its bytes are those of the collectives in
-the compiled program. The exit status is 1 if any of our plans moves more than any other.
+the compiled program.
+
+Bytes are compared for the plans that are made by bytes alone (latency=0). Times are those of the plans that are made with --latency
+(microseconds for each axis of a group) and --bandwidth (10^9 bytes a second), the same for all planners: a collective takes the latency
+of every axis of its group and the time of its bytes. A group of Shardy's is taken to be over the fewest axes that have so many ranks.
+The exit status is 1 if any of our plans moves more than any other, or takes longer.
 """
 import argparse
 import itertools
@@ -34,6 +39,20 @@ def ring(kind, size, n):
     factor = {"all_reduce": 2 * (n - 1) / n, "all_gather": (n - 1) / n, "reduce_scatter": (n - 1) / n,
               "all_to_all": (n - 1) / n ** 2}
     return factor[kind] * size
+
+
+class Plan:
+    """What a rank sends, and over how many mesh axes each collective is."""
+
+    def __init__(self):
+        self.bytes, self.axes = 0, []
+
+    def add(self, size, axes):
+        self.bytes += size
+        self.axes.append(axes)
+
+    def time(self, latency, bandwidth):
+        return latency * sum(self.axes) + self.bytes / (bandwidth * 1e3)
 
 
 def layouts(mesh):
@@ -103,38 +122,50 @@ def parse_layout(text, mesh):
     return placements, order
 
 
-def step_bytes(mesh, shape, kind, before, after):
+def exchanged_axes(mesh, before, after):
+    """Those that change, and those behind them on their dims, unless they split the same number of (even) shards as before."""
+    member = {a for a in range(len(mesh)) if before[0][a] != after[0][a]}
+    for dim in ("S0", "S1"):
+        now, then = ([a for a in order if placements[a] == dim] for placements, order in (before, after))
+        same = 0
+        while same < min(len(now), len(then)) and now[same] == then[same] and now[same] not in member:
+            same += 1
+        outside = lambda axes, axis: math.prod(mesh[a] for a in axes[:axes.index(axis)])
+        stays = {a for a in {*now} & {*then} if outside(now, a) == outside(then, a)}
+        member |= {*now[same:], *then[same:]} - stays
+    return member
+
+
+def add_step(plan, mesh, shape, kind, before, after):
     changed = [a for a in range(len(mesh)) if before[0][a] != after[0][a]]
     n = math.prod(mesh[a] for a in changed)
     if kind == "exchange":
-        return exchange_bytes(mesh, shape, before, after)
+        plan.add(exchange_bytes(mesh, shape, before, after), len(exchanged_axes(mesh, before, after)))
     if kind in ("all_reduce", "reduce_scatter", "all_gather", "all_to_all"):
-        return ring(kind, local_size(mesh, shape, after[0], changed), n)
-    return 0
+        plan.add(ring(kind, local_size(mesh, shape, after[0], changed), n), len(changed))
 
 
-def ours(shard_opt, mesh, shape, pairs, planner):
+def ours(shard_opt, mesh, shape, pairs, planner, latency=0, bandwidth=1):
     axes = ", ".join(f'"{AXES[i]}" = {n}' for i, n in enumerate(mesh))
     tensor = lambda layout: f"tensor<{shape[0]}x{shape[1]}xf32, {attribute(mesh, layout)}>"
     text = [f"#mesh = #dist.mesh<[{axes}]>"]
     for i, (before, after) in enumerate(pairs):
         text.append(f"func.func @f{i}(%x: {tensor(before)}) -> {tensor(after)} {{\n"
                     f"  %y = dist.redistribute %x : {tensor(before)} to {tensor(after)}\n  return %y : {tensor(after)}\n}}")
-    run = subprocess.run([shard_opt, "-", f"--dist-plan-redistributions=planner={planner} latency=0 bandwidth=1"],
+    run = subprocess.run([shard_opt, "-", f"--dist-plan-redistributions=planner={planner} latency={latency} bandwidth={bandwidth}"],
                          input="\n".join(text), text=True, capture_output=True)
     if run.returncode:
         sys.exit(run.stderr[-2000:])
     names = dict(re.findall(r"^(#\w+) = #dist\.layout<#mesh, (.*)>$", run.stdout, re.M))
-    totals, steps, current = [], 0, None
+    plans = []
     for line in run.stdout.splitlines():
         if "func.func" in line:
-            totals.append(0)
+            plans.append(Plan())
         found = re.search(r"dist\.redistribute .* by (\w+) : tensor<\w+, (#\w+)> to tensor<\w+, (#\w+)>", line)
         if found:
-            steps += 1
             before, after = (parse_layout(names[name], mesh) for name in found.group(2, 3))
-            totals[-1] += step_bytes(mesh, shape, found.group(1), before, after)
-    return totals
+            add_step(plans[-1], mesh, shape, found.group(1), before, after)
+    return plans
 
 
 # ---- PyTorch ----
@@ -159,25 +190,26 @@ def pytorch(mesh, shape, pairs, graph):
                         for d in (0, 1) if f"S{d}" in placements)
         return DTensorSpec(devices, tuple(kinds[p] for p in placements), tensor_meta=meta, shard_order=entries)
 
-    totals = []
+    plans = []
     for before, after in pairs:
         orders_default = all(list(o) == sorted(o) for _, o in (before, after))
         if not graph and not orders_default:
-            totals.append(None)  # the greedy planner takes the default order only
+            plans.append(None)  # the greedy planner takes the default order only
             continue
-        total, reduced, reduced_size = 0, 1, 0
+        plan, reduced, reduced_size = Plan(), 1, 0
         for info in _redistribute._gen_transform_infos_non_cached(spec(before), spec(after), graph):
             n, size = mesh[info.mesh_dim], math.prod(info.logical_shape) * ELEMENT
             kind = info._comm_type_key()
             if kind == "all_reduce" and reduced > 1 and size == reduced_size:
-                total -= ring(kind, size, reduced)
+                plan.bytes += ring(kind, size, reduced * n) - ring(kind, size, reduced)
+                plan.axes[-1] += 1
                 reduced *= n
-                total += ring(kind, size, reduced)
                 continue
             reduced, reduced_size = (n, size) if kind == "all_reduce" else (1, 0)
-            total += ring(kind, size, n) if kind else 0
-        totals.append(total)
-    return totals
+            if kind:
+                plan.add(ring(kind, size, n), 1)
+        plans.append(plan)
+    return plans
 
 
 # ---- Shardy ----
@@ -198,8 +230,14 @@ def group_size(line):
     return math.prod(int(part or sizes[axis]) for axis, part in re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", named.group(2)))
 
 
-def collective_bytes(hlo):
-    total = 0
+def fewest_axes(mesh, ranks):
+    return next(count for count in range(len(mesh) + 1)
+                if any(math.prod(axes) >= ranks for axes in itertools.combinations(mesh, count)))
+
+
+def collectives(hlo, mesh):
+    """Bytes and axes of each."""
+    found_all = []
     sizes = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "f64": 8}
     for line in hlo.splitlines():
         found = re.search(r"= (.*?) (all-gather|all-to-all|collective-permute|all-reduce|reduce-scatter)(?:-start)?\(", line)
@@ -210,17 +248,19 @@ def collective_bytes(hlo):
         kind = found.group(2)
         if kind == "collective-permute":
             pairs = re.search(r"source_target_pairs=\{(.*?)\}\}", line).group(1)
-            moves = any(a != b for a, b in re.findall(r"(\d+),(\d+)", pairs))
-            total += result if moves else 0
+            moves = [[numpy.unravel_index(int(rank), mesh) for rank in pair] for pair in re.findall(r"(\d+),(\d+)", pairs)]
+            axes = sum(any(a[axis] != b[axis] for a, b in moves) for axis in range(len(mesh)))
+            if axes:
+                found_all.append((result, axes))
             continue
         n = group_size(line)
-        total += {"all-gather": (n - 1) / n, "all-to-all": (n - 1) / n, "all-reduce": 2 * (n - 1) / n,
-                  "reduce-scatter": n - 1}[kind] * result
-    return total
+        factor = {"all-gather": (n - 1) / n, "all-to-all": (n - 1) / n, "all-reduce": 2 * (n - 1) / n, "reduce-scatter": n - 1}[kind]
+        found_all.append((factor * result, fewest_axes(mesh, n)))
+    return found_all
 
 
 def shardy_worker():
-    """Reads [mesh, shape, pairs], writes the bytes of each; runs where jax is."""
+    """Reads [mesh, shape, pairs], writes the collectives of each; runs where jax is."""
     mesh, shape, pairs = json.load(sys.stdin)
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={math.prod(mesh)}"
     import jax
@@ -237,7 +277,7 @@ def shardy_worker():
     x, totals = jax.ShapeDtypeStruct(tuple(shape), "float32"), []
     for before, after in pairs:
         program = jax.jit(lambda x: x, in_shardings=sharding(before), out_shardings=sharding(after))
-        totals.append(collective_bytes(program.lower(x).compile().as_text()))
+        totals.append(collectives(program.lower(x).compile().as_text(), mesh))
     json.dump([jax.__version__, totals], sys.stdout)
 
 
@@ -248,9 +288,30 @@ def shardy(python, mesh, shape, pairs):
                          capture_output=True)
     if run.returncode:
         sys.exit("jax: " + run.stderr[-2000:])
-    version, totals = json.loads(run.stdout)
-    totals = iter(totals)
-    return version, [next(totals) if w else None for w in whole]
+    version, programs = json.loads(run.stdout)
+    plans = []
+    for program in programs:
+        plans.append(Plan())
+        for size, axes in program:
+            plans[-1].add(size, axes)
+    plans = iter(plans)
+    return version, [next(plans) if w else None for w in whole]
+
+
+def compare(mesh, name, pairs, what, mine, others):
+    """Prints a row for each peer; `mine` and `others` are numbers. How often ours is more."""
+    more = 0
+    for peer, theirs in others.items():
+        both = [(m, t, p) for m, t, p in zip(mine, theirs, pairs) if t is not None]
+        ratio = sum(m for m, _, _ in both) / max(1e-9, sum(t for _, t, _ in both))
+        worst = max((m / t if t else float(m > 0)) for m, t, _ in both)
+        fewer = sum(m < t - 1e-6 for m, t, _ in both)
+        worse = [(m, t, p) for m, t, p in both if m > t + 1e-6]
+        more += len(worse)
+        print(f"{name:7} | {what:5} | {peer:16} | {len(both):5} | {ratio:13.3f} | {worst:10.3f} | {fewer:10} | {len(worse)}")
+        for m, t, (before, after) in worse[:5]:
+            print(f"    {attribute(mesh, before)} -> {attribute(mesh, after)}: {m:.3f}, not {t:.3f}")
+    return more
 
 
 def main():
@@ -261,27 +322,25 @@ def main():
     parser.add_argument("--mesh", action="append", help="axis sizes, e.g. 2,4 (default: 2,2 2,4 and 2,2,2)")
     parser.add_argument("--every", type=int, default=1, help="take one pair in so many")
     parser.add_argument("--jax", help="a Python interpreter that has jax")
+    parser.add_argument("--latency", type=float, default=10, help="microseconds of each axis (default: 10)")
+    parser.add_argument("--bandwidth", type=float, default=1, help="10^9 bytes a second (default: 1)")
     args = parser.parse_args()
     more = 0
-    print("mesh    | planner          | pairs | bytes of ours / theirs | worst pair | pairs with fewer | pairs with more")
+    print("mesh    | what  | planner          | pairs | ours / theirs | worst pair | ours fewer | ours more")
     for text in args.mesh or ["2,2", "2,4", "2,2,2"]:
         mesh, shape = [int(n) for n in text.split(",")], (64, 64)
         pairs = [(a, b) for a in layouts(mesh) for b in layouts(mesh) if a != b][::args.every]
-        mine = ours(args.shard_opt, mesh, shape, pairs, "cheapest")
-        others = {"greedy": ours(args.shard_opt, mesh, shape, pairs, "greedy"),
-                  "pytorch greedy": pytorch(mesh, shape, pairs, False), "pytorch graph": pytorch(mesh, shape, pairs, True)}
+        plan = lambda planner, *costs: ours(args.shard_opt, mesh, shape, pairs, planner, *costs)
+        costs = args.latency, args.bandwidth
+        others = {"greedy": plan("greedy"), "pytorch greedy": pytorch(mesh, shape, pairs, False),
+                  "pytorch graph": pytorch(mesh, shape, pairs, True)}
         if args.jax:
             version, others["shardy"] = shardy(args.jax, mesh, shape, pairs)
-        for name, theirs in others.items():
-            both = [(m, t, p) for m, t, p in zip(mine, theirs, pairs) if t is not None]
-            ratio = sum(m for m, _, _ in both) / max(1, sum(t for _, t, _ in both))
-            worst = max((m / t if t else float(m > 0)) for m, t, _ in both)
-            fewer = sum(m < t - 1e-6 for m, t, _ in both)
-            worse = [(m, t, p) for m, t, p in both if m > t + 1e-6]
-            more += len(worse)
-            print(f"{'x'.join(map(str, mesh)):7} | {name:16} | {len(both):5} | {ratio:22.3f} | {worst:10.3f} | {fewer:16} | {len(worse)}")
-            for m, t, (before, after) in worse[:5]:
-                print(f"    {attribute(mesh, before)} -> {attribute(mesh, after)}: {m:.0f} bytes, not {t:.0f}")
+        name = "x".join(map(str, mesh))
+        number = lambda plans, of: [p and of(p) for p in plans]
+        size, time = (lambda p: p.bytes), (lambda p: p.time(*costs))
+        more += compare(mesh, name, pairs, "bytes", number(plan("cheapest"), size), {n: number(p, size) for n, p in others.items()})
+        more += compare(mesh, name, pairs, "time", number(plan("cheapest", *costs), time), {n: number(p, time) for n, p in others.items()})
     return 1 if more else 0
 
 

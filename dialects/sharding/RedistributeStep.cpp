@@ -137,7 +137,38 @@ constexpr bool takesSeveralAxes(StepKind kind) {
          kind == StepKind::AllGather || kind == StepKind::Exchange || kind == StepKind::ToPartial;
 }
 
-/// Fills in the axes of an exchange: those that change, and those behind them on their dims, for
+/// Whether axes split a dim into plain shards of one size.
+bool isEven(const Layout &layout, std::span<const unsigned> axes, int64_t size) {
+  int64_t shards = 1;
+  for (unsigned axis : axes) {
+    const Placement &p = layout.placements[axis];
+    if (p.blocks != 1 || p.granule != 1 || !p.sizes.empty())
+      return false;
+    shards *= layout.mesh.axes[axis].size;
+  }
+  return size % shards == 0;
+}
+
+/// Whether an axis splits a dim as before although other axes do not: where those outside of it are
+/// as many shards, and all shards are even, each of its shards has its counterpart at the same
+/// coordinate. `now` and `then` are the dim's axes.
+bool staysInPlace(const RedistributeStep &step, unsigned axis, std::span<const unsigned> now,
+                  std::span<const unsigned> then, int64_t size) {
+  auto shardsOutside = [&](std::span<const unsigned> axes) {
+    int64_t count = 1;
+    for (unsigned other : axes) {
+      if (other == axis)
+        return count;
+      count *= step.before.mesh.axes[other].size;
+    }
+    return int64_t(0); // it is not among them
+  };
+  int64_t outside = shardsOutside(now);
+  return outside != 0 && outside == shardsOutside(then) && isEven(step.before, now, size) &&
+         isEven(step.after, then, size);
+}
+
+/// Fills in the axes of an exchange: those that change, and those behind them on their dims where
 /// what such an axis holds changes with them.
 bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::string &why) {
   std::vector<bool> member(step.before.placements.size(), false);
@@ -156,7 +187,8 @@ bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::s
     }
     for (const std::vector<unsigned> *axes : {&now, &then})
       for (size_t i = same; i < axes->size(); ++i)
-        member[(*axes)[i]] = true;
+        if (!staysInPlace(step, (*axes)[i], now, then, shape[d]))
+          member[(*axes)[i]] = true;
   }
   step.axes.clear();
   for (unsigned axis = 0; axis < member.size(); ++axis) {

@@ -38,18 +38,17 @@ int64_t SizeEstimator::compute(Operation *op) {
   SmallVector<Attribute> operands;
   for (Value operand : op->getOperands()) {
     Type type = operand.getType();
-    if (!type.isIndex() && !type.isInteger(1))
+    if (!type.isIntOrIndex())
       return dist::kTypicalSymbol;
     // What a bound is depends on a comparison: without it, equal sizes would be estimated as
     // different.
     int64_t number = value(operand);
-    operands.push_back(type.isIndex() ? Attribute(IntegerAttr::get(type, number))
-                                      : BoolAttr::get(type.getContext(), number != 0));
+    operands.push_back(IntegerAttr::get(type, type.isInteger(1) ? number & 1 : number));
   }
   SmallVector<OpFoldResult> results;
   if (failed(op->fold(operands, results)) || results.size() != 1)
     return dist::kTypicalSymbol;
-  // One of the operands, as of a selection.
+  // One of the operands: a selection, or x + 0.
   if (auto operand = dyn_cast<Value>(results[0]); operand && operand != op->getResult(0))
     return value(operand);
   if (std::optional<int64_t> folded = getConstantIntValue(results[0]))

@@ -6,6 +6,7 @@
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "passes/collectives/DecisionAttributes.h"
+#include "passes/collectives/analysis/ExchangeBytes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -18,14 +19,17 @@ namespace {
 
 double bytesOf(RankedTensorType type) { return numBytes(type).value_or(0); }
 
-CollectiveRecord record(dist::CollectiveOpInterface op) {
+/// `runBy`: the devices that run the function.
+CollectiveRecord record(dist::CollectiveOpInterface op, ArrayRef<int64_t> runBy, Devices &devices) {
   CollectiveRecord r;
   r.kind = op.getCollectiveKind();
   r.group = dist::describeGroup(op.getGroup());
   r.groupSize = op.getGroup().getGroupSize();
   r.tensors = op.getTensors().size();
   double n = r.groupSize, ring = (n - 1) / n;
-  for (unsigned t = 0; t < r.tensors; ++t) {
+  std::optional<uint64_t> exchanged = exchangedBytes(op, runBy, devices);
+  r.bytesPerRank = static_cast<double>(exchanged.value_or(0));
+  for (unsigned t = 0; t < r.tensors && !exchanged; ++t) {
     double sent = bytesOf(op.getOperandType(t));
     switch (r.kind) {
     case CollectiveKind::AllReduce:
@@ -132,13 +136,15 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
   std::vector<int64_t> ranks;
   for (int64_t device = 0; device < report.mesh.numDevices(); ++device)
     ranks.push_back(report.mesh.rankAtPosition(device));
+  Devices devices(report.mesh);
   for (const Entry &entry : findEntries(module, ranks.size())) {
     size_t first = report.collectives.size();
     for (auto [variant, function] : llvm::enumerate(entry.variants)) {
+      SmallVector<int64_t> runBy = devicesThatRun(function, devices);
       // All clones of one function have the same collectives in the same order.
       size_t position = first;
       func::FuncOp(function).walk([&](dist::CollectiveOpInterface op) {
-        CollectiveRecord next = record(op);
+        CollectiveRecord next = record(op, runBy, devices);
         next.entry = entry.name;
         if (variant == 0)
           report.collectives.push_back(std::move(next));

@@ -52,7 +52,7 @@ def write(cases, symbols=()):
             sizes = ", dist.sizes = [" + ", ".join(f"#dist.size<{s or n}>" for s, n in zip(case.symbols, case.shape)) + "]"
         source, target = case.type(case.source), case.type(case.target)
         takes.append(f'%x{i}: {source} {{dist.name = "x{i}", dist.kind = "input"{sizes}}}')
-        gives.append(f'{target} {{dist.name = "y{i}"}}')
+        gives.append(f'{target} {{dist.name = "y{i}"{sizes}}}')
         body.append(f"  %y{i} = dist.redistribute %x{i}{case.step} : {source} to {target}")
     results = ", ".join(f"%y{i}" for i in range(len(cases)))
     types = ", ".join(case.type(case.target) for case in cases)
@@ -93,9 +93,13 @@ def execute(folder, cases):
     return problems
 
 
-def check(folder, cases, symbols=()):
+def compile_cases(folder, cases, symbols=()):
     (folder / "p.mlir").write_text(write(cases, symbols))
     run(tool("shardc"), "compile", folder / "p.mlir", "-o", folder / "p.so")
+
+
+def check(folder, cases):
+    compile_cases(folder, cases)
     assert not execute(folder, cases)
 
 
@@ -151,12 +155,30 @@ def sample(mesh, shape, count, seed):
 
 SQUARE, WIDE = Mesh([("dp", 2), ("tp", 2)]), Mesh([("dp", 2), ("tp", 4)])
 CUBE = Mesh([("dp", 2), ("cp", 2), ("tp", 2)])
-TABLE = [(SQUARE, (5, 3), 40), (SQUARE, (8, 12), 40), (SQUARE, (1, 3), 20), (WIDE, (7, 6), 40), (CUBE, (5, 3), 40)]
+TABLE = [(SQUARE, (5, 3), 40), (SQUARE, (8, 12), 40), (SQUARE, (1, 3), 20), (WIDE, (7, 6), 40), (CUBE, (5, 3), 40), (CUBE, (8, 12), 40)]
 
 
 @pytest.mark.parametrize("mesh, shape, count", TABLE, ids=lambda v: v.text() if isinstance(v, Mesh) else None)
 def test_pairs_of_layouts(tmp_path, mesh, shape, count):
     check(tmp_path, sample(mesh, shape, count, seed=sum(shape)))
+
+
+@pytest.mark.parametrize("mesh", [SQUARE, CUBE], ids=["square", "cube"])
+def test_symbolic_sizes(tmp_path, mesh):
+    """Rows are as many as the caller passes: what is compiled once is right for all, and along columns blocks are exchanged."""
+    def is_open(layout):
+        return all(p.kind != "S" or p.dim == 1 or p.blocks == 1 and not p.sizes for p in layout.placements)
+
+    chosen, some = random.Random(7), [layout for layout in layouts(mesh, (5, 6)) if is_open(layout)]
+    whole = [layout for layout in some if not layout.partial_axes()]
+    pairs = [chosen.sample(whole if i % 3 else some, 2) for i in range(40)]
+
+    def cases(rows):
+        return [Case((rows, 6), *pair, symbols=["n", None]) for pair in pairs]
+
+    compile_cases(tmp_path, cases(5), [("n", 0, 64)])
+    for rows in (5, 8, 1, 0):
+        assert not execute(tmp_path, cases(rows))
 
 
 @pytest.mark.parametrize("step", ["", "exchange"])

@@ -163,6 +163,10 @@ private:
     info.group = groupOf(op.getGroup());
     if (std::optional<Reduction> reduction = op.getReductionOrNone())
       info.reduction = reductionName(*reduction);
+    // As an even all-to-all, of whose operand a rank keeps its part.
+    uint64_t size = op.getGroup().getGroupSize();
+    if (std::optional<uint64_t> moved = costs.exchangedBytes(op); moved && size > 1)
+      info.fullBytes = (*moved * size + size - 2) / (size - 1);
     record(program.graph.addCollective(info, nameOf(op), operands, futures), op);
     if (!op.isAsync())
       addNode(NodeClass::Wait, op, futures, defineAll(op->getResults()));

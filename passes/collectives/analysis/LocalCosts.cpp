@@ -6,6 +6,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/TypicalSizes.h"
 #include "dialects/interfaces/OpInterfaces.h"
+#include "passes/collectives/analysis/ExchangeBytes.h"
 #include "passes/collectives/analysis/RankValues.h"
 #include "passes/specialize/FunctionSpecializer.h"
 
@@ -71,9 +72,14 @@ uint64_t LocalCosts::bytesOf(Value value) const {
   return it != bytes.end() ? it->second : shardc::bytesOf(getDeliveredType(value.getType()));
 }
 
+std::optional<uint64_t> LocalCosts::exchangedBytes(Operation *op) const {
+  auto it = exchanged.find(op);
+  return it == exchanged.end() ? std::nullopt : std::optional(it->second);
+}
+
 /// `instance` is the function, or a clone of it made for some device, op by op.
 LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
-                               const cost::CostModel &model) {
+                               const cost::CostModel &model, std::optional<RunBy> runBy) {
   auto takeValue = [&](Value value, Value sized) {
     RankedTensorType type = getDeliveredType(sized.getType());
     if (type && !getDeliveredType(value.getType()).hasStaticShape()) {
@@ -102,6 +108,9 @@ LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
       takeValue(value, sized);
     double &most = us[&op];
     most = std::max(most, kernelUsOf(&*other, model));
+    if (auto collective = dyn_cast<CollectiveOpInterface>(*other); collective && runBy)
+      if (auto moved = shardc::exchangedBytes(collective, runBy->which, runBy->all))
+        exchanged[&op] = std::max(exchanged[&op], *moved);
     ++other;
   }
   return success();
@@ -110,18 +119,22 @@ LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
 FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::CostModel &model,
                                           const SymbolValues &sizes) {
   LocalCosts costs;
-  std::optional<Mesh> mesh;
-  if (!isStatic(function))
-    mesh = findMesh(function);
+  std::optional<Mesh> mesh = findMesh(function);
   if (!mesh) {
-    if (failed(costs.take(function, function, model)))
+    if (failed(costs.take(function, function, model, std::nullopt)))
+      return failure();
+    return costs;
+  }
+  Devices devices(*mesh);
+  if (isStatic(function)) {
+    SmallVector<int64_t> runBy = devicesThatRun(function, devices);
+    if (failed(costs.take(function, function, model, RunBy{runBy, devices})))
       return failure();
     return costs;
   }
   func::FuncOp bound = function.clone();
   bindSymbols(bound, sizes, /*typical=*/true, MeshAttr::get(function.getContext(), *mesh));
   // One device of each kind stands for all: there are few kinds.
-  Devices devices(*mesh);
   for (const DeviceClass &alike : classifyDevices(varyingExtents(bound), devices)) {
     func::FuncOp clone = bound.clone();
     DeviceClass one{alike.front()};
@@ -130,7 +143,7 @@ FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::Cos
       ScopedDiagnosticHandler silent(function.getContext(), [](Diagnostic &) {});
       (void)FunctionSpecializer(clone, one, devices).run();
     }
-    bool taken = succeeded(costs.take(function, clone, model));
+    bool taken = succeeded(costs.take(function, clone, model, RunBy{alike, devices}));
     clone.erase();
     if (!taken) {
       bound.erase();

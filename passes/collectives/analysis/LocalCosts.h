@@ -8,6 +8,7 @@
 
 #include "passes/cost/core/CostModel.h"
 #include "passes/specialize/BindSymbols.h"
+#include "passes/specialize/Devices.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -26,14 +27,22 @@ public:
   uint64_t bytesOf(mlir::Value value) const;
   /// Microseconds of an op as a kernel, without its launch, on the rank where it takes longest.
   double kernelUs(mlir::Operation *op) const { return us.lookup(op); }
+  /// Bytes that an exchange moves (ExchangeBytes.h), the most of any rank.
+  std::optional<uint64_t> exchangedBytes(mlir::Operation *op) const;
 
 private:
+  /// Which devices run what is measured.
+  struct RunBy {
+    llvm::ArrayRef<int64_t> which;
+    Devices &all;
+  };
   mlir::LogicalResult take(mlir::func::FuncOp function, mlir::func::FuncOp instance,
-                           const cost::CostModel &model);
+                           const cost::CostModel &model, std::optional<RunBy> runBy);
 
   // Of dynamic values, and of all ops.
   llvm::DenseMap<mlir::Value, uint64_t> bytes;
   llvm::DenseMap<mlir::Operation *, double> us;
+  llvm::DenseMap<mlir::Operation *, uint64_t> exchanged;
 };
 
 /// Bytes of a tensor type; dynamic dims as above.

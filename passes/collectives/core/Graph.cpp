@@ -64,6 +64,7 @@ NodeId Graph::addCollective(const CollectiveInfo &info, std::string name,
   node.kind = info.kind;
   node.group = info.group;
   node.outBuffers = info.outBuffers;
+  node.fullBytes = info.fullBytes;
   auto it = std::find(reductions.begin(), reductions.end(), info.reduction);
   node.reduction = it - reductions.begin();
   if (it == reductions.end())
@@ -104,6 +105,8 @@ uint64_t Graph::resultBytes(NodeId node) const {
 }
 
 uint64_t Graph::fullBytes(NodeId node) const {
+  if (nodes[node].fullBytes)
+    return *nodes[node].fullBytes;
   return kindOf(node) == CollectiveKind::AllGather ? resultBytes(node) : operandBytes(node);
 }
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,6 +70,9 @@ struct CollectiveInfo {
   /// How many of the last tensor operands are buffers that the collective writes instead of
   /// allocating its results; result i then lives in buffer i. 0, or the number of results.
   uint32_t outBuffers = 0;
+  /// What `fullBytes` says, for a collective that moves something else than its operands: an
+  /// all-to-all in which each pair of ranks has a count of its own.
+  std::optional<uint64_t> fullBytes = {};
 };
 
 class Graph {
@@ -127,7 +131,8 @@ public:
   uint32_t outBuffers(NodeId node) const { return nodes[node].outBuffers; }
   const std::string &reductionOf(NodeId node) const { return reductions[nodes[node].reduction]; }
   uint32_t reductionId(NodeId node) const { return nodes[node].reduction; }
-  /// Full bytes S: results of an all-gather, operands (without buffers) of every other kind.
+  /// Full bytes S: results of an all-gather, operands (without buffers) of every other kind, or
+  /// what the caller says.
   uint64_t fullBytes(NodeId node) const;
   uint64_t operandBytes(NodeId node) const;
   uint64_t resultBytes(NodeId node) const;
@@ -158,6 +163,7 @@ private:
     GroupId group = none;
     uint32_t reduction = 0;
     uint32_t outBuffers = 0;
+    std::optional<uint64_t> fullBytes;
     NodeClass nodeClass = NodeClass::Compute;
     CollectiveKind kind = CollectiveKind::AllGather;
   };

@@ -2,6 +2,7 @@
 
 #include "passes/collectives/verify/Checks.h"
 
+#include "passes/collectives/analysis/ExchangeBytes.h"
 #include "passes/collectives/analysis/Transfers.h"
 
 #include <set>
@@ -28,7 +29,7 @@ public:
       if (failed(compareOrder(other)))
         return failure();
     for (size_t at = 0; at < sequences.front().size(); ++at)
-      if (failed(compareCounts(at)))
+      if (failed(compareCounts(at)) || failed(compareExchanges(at)))
         return failure();
     return success();
   }
@@ -92,6 +93,35 @@ private:
           return differ(a, b, met[i], at, a.counts + " elements", b.counts + " elements",
                         met.front());
       }
+    return success();
+  }
+
+  /// In an exchange, what a device gives to another one is what that one expects of it.
+  LogicalResult compareExchanges(size_t at) {
+    CollectiveOpInterface first = sequences.front()[at].op;
+    auto lists = first.getGroup().getRankLists();
+    if (!lists)
+      return success();
+    llvm::DenseMap<int64_t, CollectiveOpInterface> opOf; // by rank
+    for (int64_t device = 0; device < devices.size(); ++device)
+      opOf[devices.rank(device)] = sequences[variantOf[device]][at].op;
+    for (unsigned i = 0; i < first->getNumResults(); ++i)
+      for (const std::vector<int64_t> &list : *lists)
+        for (auto [from, giver] : llvm::enumerate(list))
+          for (auto [to, taker] : llvm::enumerate(list)) {
+            CollectiveOpInterface a = opOf.lookup(giver), b = opOf.lookup(taker);
+            if (!a || !b || !isExchange(a, i) || !isExchange(b, i))
+              continue;
+            int64_t given = a.getSplitExtents(i)[to], expected = b.getConcatExtents(i)[from];
+            if (given == expected || ShapedType::isDynamic(given) ||
+                ShapedType::isDynamic(expected))
+              continue;
+            InFlightDiagnostic diagnostic = a->emitOpError("tensor ")
+                                            << i << ": rank " << giver << " gives rank " << taker
+                                            << " " << given << " elements along the dim";
+            diagnostic.attachNote(b->getLoc()) << "rank " << taker << " expects " << expected;
+            return diagnostic;
+          }
     return success();
   }
 

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --exec-verify-buffers -o /dev/null
 // RUN: shard-opt %s --exec-verify-buffers --pass-statistics -o /dev/null 2>&1 | FileCheck %s
 // CHECK: exec-verify-buffers
-// CHECK: 4 entries-checked
+// CHECK: 5 entries-checked
 
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
@@ -74,5 +74,19 @@ func.func @bounds(%x: memref<?x2xf32> {exec.argument = #exec.argument<input>, ex
   %a = memref.reinterpret_cast %0 to offset: [0], sizes: [%bound, 2], strides: [2, 1] : memref<?x2xf32> to memref<?x2xf32, strided<[2, 1]>>
   exec.launch @some(%x, %a) : memref<?x2xf32>, memref<?x2xf32, strided<[2, 1]>>
   exec.launch @some(%0, %y) : memref<?x2xf32>, memref<?x2xf32>
+  return
+}
+
+// Sizes are followed through x + 0 and comparisons: a rank's rows of a slice whose bounds are clamped.
+func.func @clamped(%x: memref<?xf32> {exec.argument = #exec.argument<input>, exec.extents = [#dist.extents<n over #mesh ["tp"]>]},
+                   %y: memref<?xf32> {exec.argument = #exec.argument<output>, exec.extents = [#dist.extents<n over #mesh ["tp"]>]})
+    attributes {dist.symbols = [#dist.symbol<n in [4096, 8192]>], exec.entry} {
+  %n = dist.extent #dist.extents<n over #mesh ["tp"]>
+  %zero = arith.constant 0 : index
+  %same = arith.addi %n, %zero : index
+  %negative = arith.cmpi slt, %same, %zero : index
+  %rows = arith.select %negative, %zero, %same : index
+  %0 = memref.reinterpret_cast %y to offset: [0], sizes: [%rows], strides: [1] : memref<?xf32> to memref<?xf32>
+  exec.launch @copy(%x, %0) : memref<?xf32>, memref<?xf32>
   return
 }

@@ -143,3 +143,24 @@ module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants
     return %x : tensor<4xf32>
   }
 }
+
+// -----
+
+// Each pair has a count of its own in an all-to-all within one dim: here rank 0 sends two rows that rank 1 does not expect.
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+
+module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants<[@f0, @f1], [0, 1]>}} {
+  func.func @f0(%x: tensor<3x4xf32>) -> tensor<5x4xf32> {
+    %a = dist.all_to_all over #tp %x split 0 extents [1, 2] concat 0 extents [1, 4] : (tensor<3x4xf32>) -> tensor<5x4xf32>
+    // expected-error @+1 {{tensor 0: rank 0 gives rank 1 2 elements along the dim}}
+    %b = dist.all_to_all over #tp %x split 0 extents [1, 2] concat 0 extents [1, 4] : (tensor<3x4xf32>) -> tensor<5x4xf32>
+    return %b : tensor<5x4xf32>
+  }
+  func.func @f1(%x: tensor<4x4xf32>) -> tensor<3x4xf32> {
+    %a = dist.all_to_all over #tp %x split 0 extents [4, 0] concat 0 extents [2, 0] : (tensor<4x4xf32>) -> tensor<2x4xf32>
+    // expected-note @+1 {{rank 1 expects 3}}
+    %b = dist.all_to_all over #tp %x split 0 extents [4, 0] concat 0 extents [3, 0] : (tensor<4x4xf32>) -> tensor<3x4xf32>
+    return %b : tensor<3x4xf32>
+  }
+}

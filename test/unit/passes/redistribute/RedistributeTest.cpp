@@ -2,12 +2,14 @@
 //
 // Every pair of layouts on small meshes, data in, data out (R1). What a layout means is said here a
 // second time, by cutting lists of indices, independently of the library.
+#include "passes/cost/core/TargetDescription.h"
 #include "test/unit/passes/redistribute/StepInterpreter.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <set>
 
@@ -140,14 +142,16 @@ static void check(const Layout &from, const Layout &to, const Indices &shape,
   expectTensor(to, shape, std::move(shards), from.str() + " -> " + to.str() + "\n" + trace);
 }
 
-/// Both planners, and what the cheapest plan costs beside the greedy one: by bytes, and with a
-/// latency that is worth many of them.
+/// Both planners, and what the cheapest plan costs beside the greedy one: by bytes, with a latency
+/// that is worth many of them, and by the model that programs are compiled with.
 static void check(const Layout &from, const Layout &to, const Indices &shape) {
   RedistributePlan greedy = planGreedily(from, to, shape);
   check(from, to, shape, greedy);
   ASSERT_LE(greedy.steps.size(), 2 * from.placements.size());
   std::vector<cost::LinkCost> slow(from.mesh.numAxes(), {100, 1});
-  for (const cost::LinkCosts &links : {cost::LinkCosts(), cost::LinkCosts(slow)}) {
+  static const std::unique_ptr<cost::CostModel> model = cost::makeBuiltinModel(cost::kDefaultModel);
+  for (const cost::LinkCosts &links :
+       {cost::LinkCosts(), cost::LinkCosts(slow), cost::LinkCosts(*model, from.mesh)}) {
     PlannerOptions options;
     options.links = links;
     RedistributePlan plan = planCheapest(from, to, shape, options);
@@ -228,6 +232,36 @@ TEST(Redistribute, BlocksSizesAndGranules) {
                                  Placement::partial()};
   for (const Indices &shape : {Indices{12, 3}, Indices{6, 3}})
     checkAllPairs(Mesh({{"a", 2}, {"b", 2}}), choices, shape);
+}
+
+/// About `wanted` pairs, which meet every layout on both sides; with SHARDC_EVERY_PAIR in the
+/// environment all of them, which takes hours.
+static void checkSomePairs(const Mesh &mesh, const std::vector<Placement> &choices,
+                           const Indices &shape, size_t wanted) {
+  std::vector<Layout> layouts = layoutsOf(mesh, choices, shape);
+  size_t n = layouts.size(), every = std::getenv("SHARDC_EVERY_PAIR") ? 1 : n * n / wanted + 1;
+  while (std::gcd(every, n) != 1)
+    ++every;
+  for (size_t i = 0; i < n * n; i += every) {
+    check(layouts[i / n], layouts[i % n], shape);
+    if (testing::Test::HasFatalFailure())
+      return;
+  }
+}
+
+TEST(Redistribute, EveryPlacementOnSmallMeshes) { // (L3, L3a, L3b, L3c, L4, R1)
+  std::vector<Placement> choices = kPlain;
+  for (Reduction reduction : {Reduction::Avg, Reduction::Min, Reduction::Max})
+    choices.push_back(Placement::partial(reduction));
+  for (const Placement &shard :
+       {Placement::shard(0, 3), Placement::shard(0, 2), Placement::shardGranule(0, 2),
+        Placement::shard(0, 1, {5, 1}), Placement::shard(0, 1, {0, 6}),
+        Placement::shard(0, 1, {2, 1}), Placement::shard(0, 1, {1, 0, 2, 3}),
+        Placement::shard(1, 1, {1, 2}), Placement::shard(1, 1, {0, 3, 0, 0})})
+    choices.push_back(shard);
+  for (const Mesh &mesh : {Mesh({{"a", 2}, {"b", 2}}), Mesh({{"a", 2}, {"b", 4}}),
+                           Mesh({{"a", 2}, {"b", 2}, {"c", 2}})})
+    checkSomePairs(mesh, choices, {6, 3}, 1200);
 }
 
 /// Between meshes: what ranks hold before and after, each by the definition, and what they send.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/analysis/ExchangeBytes.h"
+
+#include "dialects/dist/FunctionAttributes.h"
+#include "passes/collectives/analysis/LocalCosts.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+bool shardc::isExchange(CollectiveOpInterface op, unsigned tensor) {
+  return op.getSplitDim(tensor) >= 0 && op.getSplitDim(tensor) == op.getConcatDim(tensor) &&
+         !op.getSplitExtents(tensor).empty();
+}
+
+SmallVector<int64_t> shardc::devicesThatRun(func::FuncOp function, const Devices &devices) {
+  SmallVector<int64_t> result;
+  auto module = function->getParentOfType<ModuleOp>();
+  auto all = module ? module->getAttrOfType<DictionaryAttr>(kSpecializationsAttr) : nullptr;
+  if (all)
+    for (NamedAttribute entry : all) {
+      auto variants = cast<VariantsAttr>(entry.getValue());
+      for (auto [device, variant] : llvm::enumerate(variants.getPositions()))
+        if (variants.getFunctions()[variant].getValue() == function.getName())
+          result.push_back(static_cast<int64_t>(device));
+    }
+  if (result.empty())
+    llvm::append_range(result, llvm::seq<int64_t>(0, devices.size()));
+  return result;
+}
+
+/// What leaves or arrives, but for what stays where it is.
+static int64_t moved(ArrayRef<int64_t> counts, int64_t position) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t(0)) - counts[position];
+}
+
+std::optional<uint64_t> shardc::exchangedBytes(CollectiveOpInterface op, ArrayRef<int64_t> runBy,
+                                               Devices &devices) {
+  bool exchanges = false;
+  uint64_t most = 0;
+  for (int64_t device : runBy) {
+    std::optional<int64_t> position = devices.position(op.getGroup(), device);
+    if (!position)
+      continue;
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < op->getNumResults(); ++i) {
+      RankedTensorType type = op.getOperandType(i);
+      if (!isExchange(op, i)) {
+        uint64_t n = op.getGroup().getGroupSize();
+        bytes += bytesOf(type) * (n - 1) / n;
+        continue;
+      }
+      exchanges = true;
+      ArrayRef<int64_t> leaving = op.getSplitExtents(i), arriving = op.getConcatExtents(i);
+      if (llvm::any_of(leaving, ShapedType::isDynamic) ||
+          llvm::any_of(arriving, ShapedType::isDynamic))
+        return std::nullopt;
+      SmallVector<int64_t> shape(type.getShape());
+      shape[op.getSplitDim(i)] = std::max(moved(leaving, *position), moved(arriving, *position));
+      bytes += bytesOf(type.clone(shape));
+    }
+    most = std::max(most, bytes);
+  }
+  return exchanges ? std::optional(most) : std::nullopt;
+}
