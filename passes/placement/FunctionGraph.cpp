@@ -7,6 +7,7 @@
 #include "dialects/dist/StateArguments.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
+#include "dialects/sharding/RuleBuilder.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -116,7 +117,7 @@ public:
     }
     if (failed(checkPlacedParts(function, result.graph.mesh)))
       return failure();
-    halfPlaced = isHalfPlaced(function);
+    halfPlaced = isHalfPlaced(function, result.graph.mesh);
     states = dist::findStateArguments(function);
     findInvariantSources();
     for (BlockArgument argument : function.getArguments())
@@ -271,6 +272,12 @@ private:
   void addOperation(Operation *op) {
     if (isPlaced(op))
       return addPlacedOperation(op);
+    if (auto redistribute = dyn_cast<dist::RedistributeOp>(op)) {
+      if (isElsewhere(redistribute.getInput(), result.graph.mesh))
+        return addArrival(redistribute);
+      if (isElsewhere(redistribute.getResult(), result.graph.mesh))
+        return; // it goes from wherever the value is
+    }
     if (mayBeInvariant(op) && !wishesForShard(op) &&
         llvm::all_of(op->getOperands(), [&](Value operand) { return isInvariant(operand); })) {
       for (Value value : op->getResults())
@@ -332,8 +339,22 @@ private:
   /// One that makes another layout of what ops still to be placed use is there for them as well.
   void addPlacedOperation(Operation *op) {
     auto redistribute = dyn_cast<dist::RedistributeOp>(op);
-    if (redistribute && hasUnplacedUser(redistribute.getInput()))
+    if (redistribute && !isElsewhere(redistribute.getInput(), result.graph.mesh) &&
+        !isElsewhere(redistribute.getResult(), result.graph.mesh) &&
+        hasUnplacedUser(redistribute.getInput()))
       addRedistribution(redistribute, *tensorOf(redistribute.getInput()));
+  }
+
+  /// What comes from another mesh is there, in any layout, as if it were made from nothing.
+  void addArrival(dist::RedistributeOp op) {
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    unsigned rule = result.graph.internRule(
+        RuleBuilder::ofShapes({}, {shapeOf(type)}).create().build());
+    unsigned shape = result.graph.internShape(shapeOf(type));
+    int64_t size = elementSize(type);
+    bind(op.getResult(), result.graph.addOp(rule, {}, ArrayRef(shape), ArrayRef(size)));
+    bindOperation(op, {});
+    wishForResults(op);
   }
 
   void addRedistribution(dist::RedistributeOp op, TensorId input) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/report/CollectiveReport.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/GroupText.h"
 #include "dialects/interfaces/ModelLocation.h"
@@ -10,6 +11,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <map>
+#include <numeric>
+
 using namespace mlir;
 
 namespace shardc {
@@ -17,7 +21,23 @@ namespace {
 
 double bytesOf(RankedTensorType type) { return numBytes(type).value_or(0); }
 
-CollectiveRecord record(dist::CollectiveOpInterface op) {
+/// Of what a rank has for an all-to-all, the part that it sends to others: the most of these ranks.
+double shareSent(dist::CollectiveOpInterface op, unsigned tensor, ArrayRef<int64_t> ranks) {
+  double n = op.getGroup().getGroupSize();
+  ArrayRef<int64_t> extents = op.getSplitExtents(tensor);
+  auto lists = op.getGroup().getRankLists();
+  if (extents.empty() || !lists || llvm::any_of(extents, ShapedType::isDynamic))
+    return (n - 1) / n;
+  int64_t total = std::accumulate(extents.begin(), extents.end(), int64_t(0)), most = 0;
+  for (const std::vector<int64_t> &list : *lists)
+    for (auto [position, rank] : llvm::enumerate(list))
+      if (llvm::is_contained(ranks, rank))
+        most = std::max(most, total - extents[position]);
+  return total == 0 ? 0 : static_cast<double>(most) / static_cast<double>(total);
+}
+
+/// As these ranks run it.
+CollectiveRecord record(dist::CollectiveOpInterface op, ArrayRef<int64_t> ranks) {
   CollectiveRecord r;
   r.kind = op.getCollectiveKind();
   r.group = dist::describeGroup(op.getGroup());
@@ -34,8 +54,10 @@ CollectiveRecord record(dist::CollectiveOpInterface op) {
       r.bytesPerRank += ring * bytesOf(op.getResultTensorType(t));
       break;
     case CollectiveKind::ReduceScatter:
-    case CollectiveKind::AllToAll:
       r.bytesPerRank += ring * sent;
+      break;
+    case CollectiveKind::AllToAll:
+      r.bytesPerRank += shareSent(op, t, ranks) * sent;
       break;
     case CollectiveKind::Broadcast:
     case CollectiveKind::Permute:
@@ -101,22 +123,26 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
   CollectiveReport report;
   if (auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
     report.mesh = mesh.getValue();
-  std::vector<int64_t> ranks;
-  for (int64_t device = 0; device < report.mesh.numDevices(); ++device)
-    ranks.push_back(report.mesh.rankAtPosition(device));
+  if (auto others = module->getAttrOfType<DictionaryAttr>(dist::kMeshesAttr))
+    for (NamedAttribute other : others)
+      report.meshes.emplace_back(other.getName().str(),
+                                 cast<dist::MeshAttr>(other.getValue()).getValue());
+  std::vector<int64_t> ranks = dist::findWorld(module).value_or(report.mesh).ranks();
+  report.world = static_cast<int64_t>(ranks.size());
   for (const Entry &entry : findEntries(module, ranks.size())) {
-    size_t first = report.collectives.size();
+    // Clones of one function have the same collectives in the same order, or some of them.
+    std::map<int64_t, CollectiveRecord> records;
     for (auto [variant, function] : llvm::enumerate(entry.variants)) {
-      // All clones of one function have the same collectives in the same order.
-      size_t position = first;
+      int64_t place = 0;
+      SmallVector<int64_t> ranksOfVariant;
+      for (auto [device, rank] : llvm::enumerate(ranks))
+        if (entry.variantOfDevice[device] == static_cast<int64_t>(variant))
+          ranksOfVariant.push_back(rank);
       func::FuncOp(function).walk([&](dist::CollectiveOpInterface op) {
-        CollectiveRecord next = record(op);
-        if (variant == 0)
-          report.collectives.push_back(std::move(next));
-        else if (position < report.collectives.size())
-          report.collectives[position].bytesPerRank =
-              std::max(report.collectives[position].bytesPerRank, next.bytesPerRank);
-        ++position;
+        CollectiveRecord next = record(op, ranksOfVariant);
+        double bytes = next.bytesPerRank;
+        auto [known, isNew] = records.try_emplace(dist::getOrdinal(op, place++), std::move(next));
+        known->second.bytesPerRank = std::max(known->second.bytesPerRank, bytes);
       });
     }
     std::vector<CollectivePrediction> predicted;
@@ -124,8 +150,11 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
         predictEntry(entry.variants, entry.variantOfDevice, ranks, model, predicted);
     if (failed(prediction))
       return failure();
-    for (size_t i = 0; i < predicted.size() && first + i < report.collectives.size(); ++i)
-      report.collectives[first + i].predicted = predicted[i];
+    for (const CollectivePrediction &one : predicted)
+      if (auto known = records.find(one.ordinal); known != records.end())
+        known->second.predicted = one;
+    for (auto &[ordinal, next] : records)
+      report.collectives.push_back(std::move(next));
     report.entries.push_back(
         {entry.name, std::move(*prediction),
          entry.variants.front()->getAttrOfType<DictionaryAttr>(kPredictedAttr)});
