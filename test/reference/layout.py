@@ -103,8 +103,8 @@ class Mesh:
 
     def text(self):
         axes = ", ".join(f'"{name}" = {n}' for name, n in self.axes)
-        devices = f", devices = {self.devices}" if self.devices != list(range(self.size)) else ""
-        return f"#dist.mesh<[{axes}]{devices}>"
+        listed = "" if self.devices == list(range(self.size)) else f", devices = {self.devices}"
+        return f"#dist.mesh<[{axes}]{listed}>"
 
 
 def parse_mesh(cursor):
