@@ -302,7 +302,7 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
 static std::string verifiedSequences(ModuleOp module) {
   std::set<std::string> hashes;
   for (auto function : module.getOps<func::FuncOp>())
-    if (auto hash = function->getAttrOfType<StringAttr>(kSequenceHashAttr))
+    if (auto hash = function->getAttrOfType<StringAttr>(dist::kSequenceHashAttr))
       hashes.insert(hash.str());
   return llvm::join(hashes, " ");
 }

@@ -57,7 +57,8 @@ struct VerifySequence : memory::impl::VerifySequenceBase<VerifySequence> {
   /// which: `dist-verify-schedule` has checked that the rest does not concern it.
   void compare(ArrayRef<func::FuncOp> entries, Violations &violations) {
     std::map<int64_t, std::pair<func::FuncOp, Collective>> known;
-    size_t whole = collectivesOf(entries.front()).size();
+    func::FuncOp firstEntry = entries.front();
+    size_t whole = collectivesOf(firstEntry).size();
     collectives += whole;
     bool areParts = llvm::any_of(entries, [](func::FuncOp entry) {
       return llvm::any_of(collectivesOf(entry), [](const auto &collective) {
@@ -65,18 +66,20 @@ struct VerifySequence : memory::impl::VerifySequenceBase<VerifySequence> {
       });
     });
     for (func::FuncOp entry : entries) {
-      std::string pair = ("'" + entries.front().getName() + "' and '" + entry.getName() +
-                          "', which are one function on different ranks,")
-                             .str();
+      auto pairWith = [&](func::FuncOp other) {
+        return ("'" + other.getName() + "' and '" + entry.getName() +
+                "', which are one function on different ranks,")
+            .str();
+      };
       auto mine = collectivesOf(entry);
       for (auto [ordinal, collective] : mine) {
         auto [first, added] = known.try_emplace(ordinal, entry, collective);
         if (StringRef what = difference(first->second.second, collective); !what.empty())
-          violations.add(collective->getLoc(), pair + " do not agree about collective " +
+          violations.add(collective->getLoc(), pairWith(first->second.first) + " do not agree about collective " +
                                                    Twine(ordinal) + ": " + what);
       }
       if (mine.size() != whole && !areParts)
-        violations.add(entry.getLoc(), pair + " have " + Twine(whole) + " and " +
+        violations.add(entry.getLoc(), pairWith(firstEntry) + " have " + Twine(whole) + " and " +
                                            Twine(mine.size()) + " collectives");
     }
   }

@@ -20,13 +20,13 @@ public:
 
   Value run() {
     if (!step.crosses())
-      return receive(send(), /*exchange=*/false);
+      return keep();
     if (std::optional<std::vector<int64_t>> pairs = permutationOf(step))
       return PermuteOp::create(builder, loc, TypeRange{resultType()}, ValueRange{local},
                                ValueRange(), groupOf(all), builder.getDenseI64ArrayAttr(*pairs),
                                builder.getDenseI64ArrayAttr({-1}), ArrayAttr())
           .getResult(0);
-    return receive(send(), /*exchange=*/true);
+    return receive(send());
   }
 
 private:
@@ -172,12 +172,15 @@ private:
     // ranks.
     Value whole = step.dims.empty() ? emit.view(local, {getAsOpFoldResult(unit)}) : Value();
     SmallVector<Value> messages;
+    Table total(from.size(), 0);
     for (size_t target = 0; target < groupSize(); ++target) {
       Table count = tableOf(from, [&](const BlockExchange &exchange, size_t index) {
         return exchange.messageSize(index, target);
       });
       if (llvm::all_of(count, [](int64_t n) { return n == 0; }))
         continue;
+      for (auto [sum, n] : llvm::zip(total, count))
+        sum += n;
       if (whole) {
         Value length = elements(from, count);
         Value message = emit.slice(whole, 0, builder.getIndexAttr(0), getAsOpFoldResult(length));
@@ -199,7 +202,11 @@ private:
     }
     if (messages.empty()) // nobody needs anything
       messages.push_back(emit.zeros({builder.getIndexAttr(0)}, aten::elementTypeOf(local)));
-    return messages.size() == 1 ? messages.front() : emit.cat(messages, 0);
+    if (messages.size() == 1)
+      return messages.front();
+    Value all = emit.cat(messages, 0);
+    all.setType(flatType(elements(from, total)));
+    return all;
   }
 
   /// The `extents` of a collective on a flat tensor.
@@ -253,7 +260,73 @@ private:
     return sideOf(Mesh::ofRanks(std::move(ranks)));
   }
 
-  Value receive(Value flat, bool exchange) {
+  /// What a rank has of what it is to have along the i-th exchanged dim.
+  static std::vector<Run> common(const Member &member, size_t i) {
+    const HeldBlock &before = member.exchange->blockBefore(member.index),
+                    &after = member.exchange->blockAfter(member.index);
+    return localIntersection((*before)[i], (*after)[i]);
+  }
+  /// An empty shard may be longer along a dim than what the rank has.
+  bool hasExtentsAfter() const {
+    return llvm::all_of(llvm::seq<size_t>(0, step.dims.size()), [&](size_t i) {
+      return llvm::all_of(to.members, [&](const Member &member) {
+        const HeldBlock &after = member.exchange->blockAfter(member.index);
+        return sizeOf(common(member, i)) == sizeOf((*after)[i]);
+      });
+    });
+  }
+
+  /// Where nothing moves, every rank has all that it is to have, in order.
+  Value keep() {
+    unit = unitSize();
+    bool isDirect = covers(from, to) && covers(to, from) && hasExtentsAfter();
+    Value kept = local;
+    for (auto [i, dim] : llvm::enumerate(step.dims)) {
+      SmallVector<std::vector<Run>> runs;
+      for (const Member &member : from.members) {
+        auto box = member.exchange->message(member.index, member.index);
+        if (isDirect)
+          runs.push_back(common(member, i));
+        else
+          runs.push_back(box ? (*box)[i] : std::vector<Run>());
+      }
+      if (!isAll(runs, extentsBefore(i)))
+        kept = pick(from, kept, dim, runs);
+    }
+    if (isDirect) {
+      if (kept != local)
+        kept.setType(resultType());
+      return kept;
+    }
+    auto count = [](const BlockExchange &exchange, size_t index) {
+      return exchange.messageSize(index, index);
+    };
+    Value length = step.dims.empty() ? unit : elements(from, tableOf(from, count));
+    Value flat = cross(emit.view(kept, {getAsOpFoldResult(length)}), all,
+                       elements(to, tableOf(to, count)), /*exchange=*/nullptr);
+    Sizes shape(sizes);
+    for (auto [i, dim] : llvm::enumerate(step.dims))
+      shape[dim] = asSize(to, extentsAfter(i));
+    Value block = emit.view(flat, shape);
+    block.setType(resultType());
+    return block;
+  }
+
+  /// From the ranks of one side to those of the other, by way of the ranks of `group`.
+  Value cross(Value flat, Side &group, Value arriving, function_ref<Value(Value)> exchange) {
+    if (!covers(from, group))
+      flat = LeaveMeshOp::create(
+          builder, loc,
+          RankedTensorType::get({ShapedType::kDynamic}, aten::elementTypeOf(local)), flat,
+          from.indices.getMesh());
+    if (exchange)
+      flat = exchange(flat);
+    if (!covers(to, group))
+      flat = EnterMeshOp::create(builder, loc, flatType(arriving), flat, to.indices.getMesh());
+    return flat;
+  }
+
+  Value receive(Value flat) {
     auto sent = [](const BlockExchange &blocks, size_t index, size_t target) {
       return blocks.messageSize(index, target);
     };
@@ -263,12 +336,8 @@ private:
     SmallVector<size_t> everybody = llvm::to_vector(llvm::seq<size_t>(0, groupSize()));
     Value arrivingHere = elements(to, sumOf(to, everybody, got));
     SmallVector<size_t> positions;
-    Side group = exchange ? participants(positions) : all;
-    bool leaves = !covers(from, group), enters = !covers(to, group);
-    if (leaves)
-      flat = LeaveMeshOp::create(builder, loc, flatType(elements(group, sumOf(group, everybody, sent))),
-                                 flat, from.indices.getMesh());
-    if (exchange) {
+    Side group = participants(positions);
+    arrived = cross(flat, group, arrivingHere, [&](Value sends) -> Value {
       SmallVector<Table> leaving, arriving;
       for (size_t peer : positions) {
         leaving.push_back(sumOf(group, peer, sent));
@@ -277,15 +346,15 @@ private:
       SmallVector<Value> operands;
       ArrayAttr splits = extentsOf(group, leaving, operands),
                 concats = extentsOf(group, arriving, operands);
-      Value length = elements(group, sumOf(group, everybody, got));
-      flat = AllToAllOp::create(builder, loc, TypeRange{flatType(length)}, ValueRange{flat},
-                                operands, groupOf(group), builder.getDenseI64ArrayAttr({0}),
+      // To a rank that takes no part, because its shard is empty, nothing comes.
+      auto type = RankedTensorType::get({ShapedType::kDynamic}, aten::elementTypeOf(local));
+      if (covers(group, to))
+        type = flatType(elements(group, sumOf(group, everybody, got)));
+      return AllToAllOp::create(builder, loc, TypeRange{type}, ValueRange{sends}, operands,
+                                groupOf(group), builder.getDenseI64ArrayAttr({0}),
                                 builder.getDenseI64ArrayAttr({0}), splits, concats)
-                 .getResult(0);
-    }
-    if (enters)
-      flat = EnterMeshOp::create(builder, loc, flatType(arrivingHere), flat, to.indices.getMesh());
-    arrived = flat;
+          .getResult(0);
+    });
     SmallVector<size_t> cell;
     Value whole = assemble(cell);
     whole.setType(resultType());

@@ -112,8 +112,16 @@ private:
     } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
       if (!isOutside(meshOf(collective)))
         return;
-      for (Value result : op->getResults())
-        result.replaceAllUsesWith(absent(builder, result));
+      bool isExchange = isa<AllToAllOp>(op);
+      for (Value result : op->getResults()) {
+        Value none = isExchange && !collective.isAsync() ? nothing(builder, result) : Value();
+        if (!none) {
+          none = absent(builder, result);
+          if (isExchange)
+            exchanged.insert(none);
+        }
+        result.replaceAllUsesWith(none);
+      }
       op->erase();
     } else if (auto wait = dyn_cast<WaitOp>(op)) {
       waitForRest(builder, wait);
@@ -136,6 +144,19 @@ private:
     return op && placeholders.contains(op);
   }
 
+  /// To a rank that takes no part in an exchange of blocks nothing comes: it may be one that is to
+  /// have an empty shard. Null for what is no flat tensor.
+  Value nothing(OpBuilder &builder, Value result) {
+    RankedTensorType type = getDeliveredType(result.getType());
+    if (type.getRank() != 1)
+      return Value();
+    return Emitter(builder, result.getLoc()).zeros({builder.getIndexAttr(0)}, type.getElementType());
+  }
+  Value undelivered(OpBuilder &builder, Value future, Value result) {
+    Value none = exchanged.contains(future) ? nothing(builder, result) : Value();
+    return none ? none : absent(builder, result);
+  }
+
   /// What a collective of another mesh delivers is absent, the rest is waited for.
   void waitForRest(OpBuilder &builder, WaitOp wait) {
     if (llvm::none_of(wait.getFutures(), [&](Value future) { return isAbsent(future); }))
@@ -149,7 +170,8 @@ private:
       llvm::append_range(delivered, WaitOp::create(builder, wait.getLoc(), rest).getResults());
     size_t next = 0;
     for (auto [future, result] : llvm::zip_equal(wait.getFutures(), wait.getResults()))
-      result.replaceAllUsesWith(isAbsent(future) ? absent(builder, result) : delivered[next++]);
+      result.replaceAllUsesWith(isAbsent(future) ? undelivered(builder, future, result)
+                                                 : delivered[next++]);
     wait.erase();
   }
 
@@ -189,12 +211,17 @@ private:
   int64_t device;
   Devices &all;
   llvm::SmallPtrSet<Operation *, 8> placeholders;
+  llvm::DenseSet<Value> exchanged; ///< placeholders of what an exchange delivers
 };
 
 } // namespace
 
 LogicalResult shardc::keepPart(func::FuncOp function, ArrayRef<MeshAttr> meshes,
                                const DeviceClass &devices, Devices &all) {
+  bool crosses = false;
+  function.walk([&](Operation *op) { crosses |= isa<LeaveMeshOp, EnterMeshOp>(op); });
+  if (meshes.empty() && !crosses)
+    return success();
   PartKeeper keeper(function, devices.front(), all);
   if (!meshes.empty())
     keeper.numberCollectives();

@@ -244,6 +244,9 @@ def all_to_all(op, operands, mesh, symbols):
         needs = arriving is None and split != concat and op.types[i].shape[concat] is None
         full = rest.pop(0) if needs else None
         result = [None] * mesh.size
+        if split == concat == 0 and len(op.types[i].shape) == 1:
+            # To a rank that takes no part in an exchange of blocks nothing comes.
+            result = [torch.zeros([0], dtype=op.types[i].dtype) for _ in result]
         for group in groups_of(op, mesh):
             cut = {}
             for p in group:

@@ -28,32 +28,29 @@ static std::vector<Layout> wholeLayouts(const Layout &layout, std::span<const in
   return result;
 }
 
-/// Global indices of every static dim on a rank, and whether the others are split; nothing outside
-/// of the mesh.
-static std::optional<std::vector<std::vector<Run>>> blockOf(const Layout &layout, int64_t rank,
-                                                            std::span<const int64_t> shape) {
-  std::optional<Coordinate> at = layout.mesh.coordinateOf(rank);
-  if (!at)
-    return std::nullopt;
+/// Global indices of every static dim at a position, and whether the others are split.
+static std::vector<std::vector<Run>> blockOf(const Layout &layout, int64_t position,
+                                             std::span<const int64_t> shape) {
+  Coordinate at = layout.mesh.coordinateOfPosition(position);
   std::vector<std::vector<Run>> block;
   for (size_t d = 0; d < shape.size(); ++d) {
     DimSplit split = layout.splitOfDim(static_cast<int64_t>(d));
     if (shape[d] == kDynamic)
       block.push_back({Run{0, split.empty() ? 0 : -1}});
     else
-      block.push_back(split.runs(shape[d], *at));
+      block.push_back(split.runs(shape[d], at));
   }
   return block;
 }
 
 /// Layouts on `mesh` in which every rank has what it has in `wanted`: between the two nothing moves.
-/// There are some where both meshes have the same ranks, and the axes of one are those of the other
-/// cut or joined.
+/// There are some where both meshes have the same ranks in the same order, and the axes of one are
+/// those of the other cut or joined.
 static std::vector<Layout> layoutsLike(const Layout &wanted, const Mesh &mesh,
                                        std::span<const int64_t> shape) {
   constexpr int64_t mostWork = 1 << 14; // placements times ranks
   std::vector<int64_t> ranks = mesh.ranks();
-  if (mesh.numDevices() != wanted.mesh.numDevices())
+  if (ranks != wanted.mesh.ranks())
     return {};
   int64_t choices = static_cast<int64_t>(shape.size()) + 1, total = mesh.numDevices();
   for (unsigned axis = 0; axis < mesh.numAxes() && total <= mostWork; ++axis)
@@ -61,12 +58,8 @@ static std::vector<Layout> layoutsLike(const Layout &wanted, const Mesh &mesh,
   if (total > mostWork)
     return {};
   std::vector<std::vector<std::vector<Run>>> blocks;
-  for (int64_t rank : ranks) {
-    auto block = blockOf(wanted, rank, shape);
-    if (!block)
-      return {};
-    blocks.push_back(std::move(*block));
-  }
+  for (int64_t position = 0; position < mesh.numDevices(); ++position)
+    blocks.push_back(blockOf(wanted, position, shape));
   std::vector<Layout> result;
   for (int64_t number = 0, count = total / mesh.numDevices(); number < count; ++number) {
     Layout layout(mesh);
@@ -78,7 +71,7 @@ static std::vector<Layout> layoutsLike(const Layout &wanted, const Mesh &mesh,
     }
     bool isLike = true;
     for (size_t i = 0; i < ranks.size() && isLike; ++i)
-      isLike = blockOf(layout, ranks[i], shape) == blocks[i];
+      isLike = blockOf(layout, static_cast<int64_t>(i), shape) == blocks[i];
     if (isLike)
       result.push_back(layout.canonicalize(shape));
   }

@@ -143,7 +143,7 @@ module attributes {dist.mesh = #dist.mesh<["tp" = 2]>, dist.meshes = 3} {}
 
 // -----
 
-// expected-error@+1 {{'dist.meshes' must be a dictionary of #dist.mesh by name, on a module with a 'dist.mesh', got {a = 3}}}
+// expected-error@+1 {{'dist.meshes' must be a dictionary of #dist.mesh by name, on a module with a 'dist.mesh', got {a = 3 : i64}}}
 module attributes {dist.mesh = #dist.mesh<["tp" = 2]>, dist.meshes = {a = 3}} {}
 
 // -----

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=2 other-mesh={readers:io=2,devices=[4,5]} place={input:x=mesh:readers,io:S(0)} place=output:y=mesh:readers place=param:w=tp:S(0)" | FileCheck %s --check-prefix=APPLIED
+// RUN: shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=2 other-mesh={{readers:io=2,devices=[4,5]}} place={{input:x=mesh:readers,io:S(0)},{output:y=mesh:readers},{param:w=tp:S(0)}}" | FileCheck %s --check-prefix=APPLIED
 // A plan file says the same.
 // RUN: printf 'mesh: {dp: 2, tp: 2}\nmeshes:\n  readers: {io: 2, devices: [4, 5]}\ninputs:\n  x: {mesh: readers, io: S(0)}\noutputs: {y: {mesh: readers}}\nparameters: {w: {tp: S(0)}}\n' > %t.yaml
 // RUN: shard-opt %s --dist-apply-plan=plan=%t.yaml | FileCheck %s --check-prefix=APPLIED

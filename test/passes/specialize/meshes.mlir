@@ -13,29 +13,30 @@
 #last = #dist.layout<#one, [R]>
 
 // All ranks of all meshes, ascending.
-// CHECK: dist.specializations = {forward = #dist.variants<[@forward_v0, @forward_v1, @forward_v2], [0, 0, 1, 2]>}
+// CHECK: dist.specializations = {forward = #dist.variants<[@forward_v0, @forward_v1, @forward_v2, @forward_v3], [0, 1, 2, 3]>}
 module attributes {dist.mesh = #mesh, dist.meshes = {io = #io, last = #one}} {
   // A rank of the mesh runs all that is on it, and has nothing of what comes and goes.
   // CHECK-LABEL: func.func @forward_v0(
   // CHECK-SAME: %[[X:.*]]: tensor<0x0xf32> {{.*}}, %[[W:.*]]: tensor<4xf32> {{.*}}, %{{.*}}: tensor<f32>
   // CHECK-SAME: -> (tensor<0x0xf32> {{.*}}, tensor<4xf32>
   // CHECK: %[[NONE:.*]] = aten.{{.*}} -> tensor<0xf32>
-  // CHECK: %[[GOT:.*]] = dist.all_to_all over #ranks {{.*}} extents [0, 0, 0, 0] concat 0 extents [0, 0, 2, 2] {{.*}}dist.ordinal = 0{{.*}} -> !dist.future<tensor<4xf32>>
-  // CHECK: %[[HERE:.*]] = dist.wait
+  // CHECK: %[[F:.*]] = dist.all_to_all over #ranks %[[NONE]] split 0 extents [0, 0, 0, 0] concat 0 extents [0, 0, 2, 2] {dist.ordinal = 0 : i64}
+  // CHECK: %[[HERE:.*]] = dist.wait %[[F]] : !dist.future<tensor<4xf32>>
   // CHECK: %[[SUM:.*]] = aten.add %[[HERE]], %[[W]]
   // CHECK: dist.all_reduce sum over #tp %[[SUM]] {dist.ordinal = 1 : i64}
-  // CHECK: dist.all_to_all over #ranks %{{.*}} {{.*}}dist.ordinal = 2
+  // CHECK: dist.all_to_all over #ranks %{{.*}} split 0 extents [0, 0, 2, 0] {{.*}}dist.ordinal = 2
+  // CHECK-LABEL: func.func @forward_v1(
 
   // The others run neither its ops nor its collectives.
-  // CHECK-LABEL: func.func @forward_v1(
+  // CHECK-LABEL: func.func @forward_v2(
   // CHECK-SAME: tensor<2x1xf32> {{.*}}, %{{.*}}: tensor<0xf32>
   // CHECK-SAME: -> (tensor<2x1xf32> {{.*}}, tensor<0xf32>
-  // CHECK: dist.all_to_all {{.*}} extents [2, 2, 0, 0] {{.*}}dist.ordinal = 0
+  // CHECK: dist.all_to_all {{.*}} extents [2, 2, 0, 0] concat 0 extents [0, 0, 0, 0] {dist.ordinal = 0
   // CHECK-NOT: aten.add
   // CHECK-NOT: dist.all_reduce
   // CHECK: dist.all_to_all {{.*}}dist.ordinal = 2
   // CHECK-NOT: unrealized
-  // CHECK-LABEL: func.func @forward_v2(
+  // CHECK-LABEL: func.func @forward_v3(
   func.func @forward(%x: tensor<2x1xf32> {dist.layout = #there, dist.global_type = tensor<4x1xf32>},
                      %w: tensor<4xf32> {dist.layout = #here, dist.global_type = tensor<4xf32>},
                      %s: tensor<f32> {dist.layout = #last, dist.global_type = tensor<f32>})
