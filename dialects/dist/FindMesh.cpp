@@ -45,9 +45,8 @@ bool shardc::dist::isNamedMesh(Operation *op, MeshAttr mesh) {
     return false;
   auto others = module->getAttrOfType<DictionaryAttr>(kMeshesAttr);
   return module->getAttr(kMeshAttr) == mesh ||
-         (others && llvm::any_of(others, [&](NamedAttribute other) {
-            return other.getValue() == mesh;
-          }));
+         (others &&
+          llvm::any_of(others, [&](NamedAttribute other) { return other.getValue() == mesh; }));
 }
 
 std::optional<Mesh> shardc::dist::findWorld(ModuleOp module) {

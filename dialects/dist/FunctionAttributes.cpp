@@ -280,8 +280,8 @@ static LogicalResult verifySpecializations(Operation *op, Attribute value) {
              << entry.getName() << ", got " << entry.getValue();
     if (static_cast<int64_t>(variants.getPositions().size()) != world->numDevices())
       return op->emitOpError("'dist.specializations': expected one position for each of ")
-             << world->numDevices() << " devices, got " << variants.getPositions().size()
-             << " for " << entry.getName();
+             << world->numDevices() << " devices, got " << variants.getPositions().size() << " for "
+             << entry.getName();
   }
   return success();
 }

@@ -49,7 +49,7 @@ struct NamedMesh {
 struct Plan {
   Mesh mesh; ///< without axes where the plan names none
   std::vector<NamedMesh> meshes;
-  std::string tpAxis;         ///< axis that styles act on; empty: `tp`, or the only axis
+  std::string tpAxis; ///< axis that styles act on; empty: `tp`, or the only axis
   std::vector<Rule> rules;
 };
 
@@ -71,8 +71,8 @@ void parseMesh(llvm::StringRef text, llvm::StringRef origin, Mesh &mesh,
 void parseNamedMesh(llvm::StringRef text, llvm::StringRef origin, Plan &plan,
                     std::vector<std::string> &errors);
 
-/// Reads the right-hand side of a rule: a style, `R`, or `dp:S(0),tp:S(1)`, the latter also with the
-/// mesh that the axes are of: `mesh:readers,io:S(0)`.
+/// Reads the right-hand side of a rule: a style, `R`, or `dp:S(0),tp:S(1)`, the latter also with
+/// the mesh that the axes are of: `mesh:readers,io:S(0)`.
 void parseRuleValue(llvm::StringRef value, Rule &rule, std::vector<std::string> &errors);
 
 /// Whether `name` matches `pattern`: `*` stands for any characters, dots included; `{a,b}` for one

@@ -85,14 +85,19 @@ private:
 
   void annotate(const Key &key, const std::vector<AxisState> &state,
                 const std::vector<bool> &isDataAxis) {
-    Annotation annotation{std::get<0>(key),       std::get<1>(key), std::get<2>(key),
-                          meshNameOf(key).str(), Layout(meshOf(key)), {}, {}};
+    Annotation annotation{std::get<0>(key),
+                          std::get<1>(key),
+                          std::get<2>(key),
+                          meshNameOf(key).str(),
+                          Layout(meshOf(key)),
+                          {},
+                          {}};
     for (unsigned a = 0; a < state.size(); ++a) {
       bool isOpen = !state[a].rule && !annotation.mesh.empty();
       annotation.layout.placements[a] = isOpen ? Placement::replicate() : state[a].placement;
       annotation.origins.push_back(state[a].rule ? state[a].rule->origin : "");
-      annotation.strengths.push_back(strengthOf(
-          annotation.target, state[a], annotation.mesh.empty() && isDataAxis[a]));
+      annotation.strengths.push_back(
+          strengthOf(annotation.target, state[a], annotation.mesh.empty() && isDataAxis[a]));
     }
     if (!annotation.mesh.empty())
       for (const std::string &problem : annotation.layout.validate(shapes.at(key)))
@@ -224,8 +229,8 @@ private:
     Layout alone(mesh);
     alone.placements[axis] = placement;
     for (const std::string &problem : alone.validate(subject.shape, /*allowOpen=*/true))
-      return error(rule,
-                   request(subject.key, axis, placement) + " does not fit '" + subject.name + "': " + problem);
+      return error(rule, request(subject.key, axis, placement) + " does not fit '" + subject.name +
+                             "': " + problem);
     AxisState &old = states.try_emplace(subject.key, mesh.numAxes()).first->second[axis];
     AxisState asked{placement, &rule, subject.via};
     if (!old.rule) {
@@ -245,8 +250,8 @@ private:
   void settle(const Subject &subject, unsigned axis, AxisState &old, AxisState asked) {
     std::string former = "'" + old.rule->pattern + "' (" + old.rule->origin + ") asks for " +
                          request(subject.key, axis, old.placement);
-    std::string latter =
-        "'" + asked.rule->pattern + "' asks for " + request(subject.key, axis, asked.placement) + " on '";
+    std::string latter = "'" + asked.rule->pattern + "' asks for " +
+                         request(subject.key, axis, asked.placement) + " on '";
     bool differentNames = !asked.via.empty() && llvm::none_of(asked.via, [&](StringRef name) {
       return llvm::is_contained(old.via, name);
     });
@@ -261,10 +266,11 @@ private:
     // `old` holds what stays, `asked` what it replaces.
     for (StringRef name : asked.via)
       if (!llvm::is_contained(old.via, name))
-        result.remarks.push_back(
-            old.rule->origin + ": '" + old.via.front().str() + "' is tied to '" + name.str() +
-            "': " + request(subject.key, axis, old.placement) + " replaces " + request(subject.key, axis, asked.placement) +
-            " of '" + asked.rule->pattern + "' (" + asked.rule->origin + ") there too");
+        result.remarks.push_back(old.rule->origin + ": '" + old.via.front().str() +
+                                 "' is tied to '" + name.str() +
+                                 "': " + request(subject.key, axis, old.placement) + " replaces " +
+                                 request(subject.key, axis, asked.placement) + " of '" +
+                                 asked.rule->pattern + "' (" + asked.rule->origin + ") there too");
   }
 
   void placeAll(const Rule &rule, const Subject &subject) {

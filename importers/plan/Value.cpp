@@ -190,8 +190,7 @@ void parseMesh(StringRef text, StringRef origin, Mesh &mesh, std::vector<std::st
       continue;
     }
     if (extent > mostRanks / ranks) {
-      error("it has more than " + llvm::Twine(mostRanks) +
-            " ranks, the most that a mesh may have");
+      error("it has more than " + llvm::Twine(mostRanks) + " ranks, the most that a mesh may have");
       break;
     }
     ranks *= extent;

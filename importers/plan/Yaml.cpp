@@ -100,9 +100,9 @@ private:
                        .Cases({"modules", "tp_plan", "base_model_tp_plan"}, Section::Module)
                        .Default(std::nullopt);
     if (!section) {
-      std::vector<std::string> known = {"mesh",       "meshes",  "inputs",  "outputs",
-                                        "parameters", "modules", "tp_plan", "tp_axis",
-                                        "base_model_tp_plan"};
+      std::vector<std::string> known = {"mesh",    "meshes",     "inputs",
+                                        "outputs", "parameters", "modules",
+                                        "tp_plan", "tp_axis",    "base_model_tp_plan"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");
     }
@@ -137,9 +137,8 @@ private:
     bool complete = true;
     for (yaml::KeyValueNode &axis : *map) {
       std::optional<std::string> name = scalar(axis.getKey(), "the name of an axis");
-      auto *list = name == "devices"
-                       ? llvm::dyn_cast_or_null<yaml::SequenceNode>(axis.getValue())
-                       : nullptr;
+      auto *list =
+          name == "devices" ? llvm::dyn_cast_or_null<yaml::SequenceNode>(axis.getValue()) : nullptr;
       std::optional<std::string> size =
           list ? listText(list) : scalar(axis.getValue(), "the size of an axis");
       complete &= name && size;

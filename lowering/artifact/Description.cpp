@@ -87,7 +87,7 @@ private:
   ModuleOp module;
   ProgramDescription program;
   Mesh mesh;
-  Mesh world; ///< the ranks that `dist.specializations` count
+  Mesh world;                                      ///< the ranks that `dist.specializations` count
   llvm::DenseMap<Attribute, StringRef> nameOfMesh; ///< of the others
   llvm::StringMap<unsigned> parameterIndex;
   llvm::StringSet<> disagreeing; ///< parameters that entries describe differently

@@ -167,12 +167,12 @@ struct Lowering {
       elements.push_back(aten::elementTypeOf(tensor));
     auto make = [&]<typename Op>(Op *, auto... result) {
       auto made = Op::create(b, op.getLoc(), result...,
-                        exec::CollectiveKindAttr::get(b.getContext(), op.getCollectiveKind()),
-                        reduction, op.getGroup(), inputs, outputs, lists.dynamic,
-                        b.getTypeArrayAttr(elements), b.getDenseI64ArrayAttr(gatherDims),
-                        b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
-                        b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
-                        b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
+                             exec::CollectiveKindAttr::get(b.getContext(), op.getCollectiveKind()),
+                             reduction, op.getGroup(), inputs, outputs, lists.dynamic,
+                             b.getTypeArrayAttr(elements), b.getDenseI64ArrayAttr(gatherDims),
+                             b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
+                             b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
+                             b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
       if (Attribute ordinal = op->getAttr(dist::kOrdinalAttr))
         made->setAttr(dist::kOrdinalAttr, ordinal);
       return made;

@@ -53,8 +53,8 @@ struct VerifySequence : memory::impl::VerifySequenceBase<VerifySequence> {
     markAllAnalysesPreserved();
   }
 
-  /// Variants agree about what both of them run. One that runs only a part of the sequence (L5) says
-  /// which: `dist-verify-schedule` has checked that the rest does not concern it.
+  /// Variants agree about what both of them run. One that runs only a part of the sequence (L5)
+  /// says which: `dist-verify-schedule` has checked that the rest does not concern it.
   void compare(ArrayRef<func::FuncOp> entries, Violations &violations) {
     std::map<int64_t, std::pair<func::FuncOp, Collective>> known;
     func::FuncOp firstEntry = entries.front();
@@ -75,7 +75,8 @@ struct VerifySequence : memory::impl::VerifySequenceBase<VerifySequence> {
       for (auto [ordinal, collective] : mine) {
         auto [first, added] = known.try_emplace(ordinal, entry, collective);
         if (StringRef what = difference(first->second.second, collective); !what.empty())
-          violations.add(collective->getLoc(), pairWith(first->second.first) + " do not agree about collective " +
+          violations.add(collective->getLoc(), pairWith(first->second.first) +
+                                                   " do not agree about collective " +
                                                    Twine(ordinal) + ": " + what);
       }
       if (mine.size() != whole && !areParts)

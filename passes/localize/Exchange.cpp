@@ -316,9 +316,8 @@ private:
   Value cross(Value flat, Side &group, Value arriving, function_ref<Value(Value)> exchange) {
     if (!covers(from, group))
       flat = LeaveMeshOp::create(
-          builder, loc,
-          RankedTensorType::get({ShapedType::kDynamic}, aten::elementTypeOf(local)), flat,
-          from.indices.getMesh());
+          builder, loc, RankedTensorType::get({ShapedType::kDynamic}, aten::elementTypeOf(local)),
+          flat, from.indices.getMesh());
     if (exchange)
       flat = exchange(flat);
     if (!covers(to, group))

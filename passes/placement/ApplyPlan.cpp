@@ -95,8 +95,8 @@ private:
           return given.name == other.getName().getValue();
         });
         if (!isGiven)
-          read.meshes.push_back({other.getName().str(),
-                                 cast<dist::MeshAttr>(other.getValue()).getValue()});
+          read.meshes.push_back(
+              {other.getName().str(), cast<dist::MeshAttr>(other.getValue()).getValue()});
       }
     for (const plan::NamedMesh &other : read.meshes) {
       if (other.mesh.axes.empty()) // reported

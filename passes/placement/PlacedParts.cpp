@@ -54,8 +54,8 @@ LogicalResult checkPlacedParts(func::FuncOp function, const Mesh &mesh) {
   llvm::for_each(function.getArguments(), checkMesh);
   for (Operation &op : function.getBody().getOps()) {
     llvm::for_each(op.getResults(), checkMesh);
-    auto elsewhere = llvm::find_if(op.getOperands(),
-                                   [&](Value operand) { return isElsewhere(operand, mesh); });
+    auto elsewhere =
+        llvm::find_if(op.getOperands(), [&](Value operand) { return isElsewhere(operand, mesh); });
     if (elsewhere != op.operand_end() && !isa<dist::RedistributeOp, func::ReturnOp>(op) &&
         !isPlaced(&op)) {
       op.emitOpError("is placed on the module's 'dist.mesh', but operand ")

@@ -27,8 +27,8 @@ bool isElsewhere(mlir::Value value, const Mesh &mesh);
 /// Whether some tensor of the function has a layout on the mesh, so that placement starts from it.
 bool isHalfPlaced(mlir::func::FuncOp function, const Mesh &mesh);
 
-/// Reports each op that the form `half-placed` does not allow, each layout on a mesh that the module
-/// does not name, and each op that is still to be placed and has a tensor on another mesh.
+/// Reports each op that the form `half-placed` does not allow, each layout on a mesh that the
+/// module does not name, and each op that is still to be placed and has a tensor on another mesh.
 mlir::LogicalResult checkPlacedParts(mlir::func::FuncOp function, const Mesh &mesh);
 
 /// The wishes for the results of an op, one per result; empty where it has none.

@@ -9,6 +9,7 @@
 #include "passes/collectives/DecisionAttributes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
@@ -72,6 +73,7 @@ CollectiveRecord record(dist::CollectiveOpInterface op, ArrayRef<int64_t> ranks)
     r.reduction = reductionName(*reduction);
   r.module = getModulePath(op->getLoc()).str();
   r.location = describePlace(op->getLoc());
+  r.backward = isBackward(op->getLoc());
   r.why = explainCollective(op);
   r.bucket = op->getAttrOfType<DictionaryAttr>(kBucketAttr);
   r.alone = op->getAttrOfType<DictionaryAttr>(kAloneAttr);
@@ -117,6 +119,32 @@ std::vector<Entry> findEntries(ModuleOp module, int64_t devices) {
   return entries;
 }
 
+/// A collective counts for each module whose tensors it moves; its bytes and times are shared by
+/// the sizes of these tensors.
+void addToModules(const CollectiveRecord &r, ModuleTable &modules) {
+  llvm::MapVector<std::pair<StringRef, unsigned>, double> shares;
+  double total = 0;
+  if (auto members = r.bucket ? r.bucket.getAs<ArrayAttr>("members") : ArrayAttr())
+    for (auto member : members.getAsRange<DictionaryAttr>()) {
+      auto module = member.getAs<StringAttr>("module");
+      auto size = member.getAs<IntegerAttr>("bytes");
+      double bytes = size ? static_cast<double>(size.getInt()) : 0;
+      shares[{module ? module.getValue() : StringRef(), member.contains("backward")}] += bytes;
+      total += bytes;
+    }
+  if (total == 0) {
+    shares.clear();
+    shares[{r.module, r.backward}] = total = 1;
+  }
+  for (auto &[place, bytes] : shares) {
+    ModuleRecord &module = modules.of(place.first, place.second != 0);
+    module.collectives += 1;
+    module.bytesPerRank += r.bytesPerRank * bytes / total;
+    module.collectiveUs += r.predicted.us * bytes / total;
+    module.exposedUs += r.predicted.exposedUs * bytes / total;
+  }
+}
+
 } // namespace
 
 FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostModel &model) {
@@ -140,6 +168,7 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
           ranksOfVariant.push_back(rank);
       func::FuncOp(function).walk([&](dist::CollectiveOpInterface op) {
         CollectiveRecord next = record(op, ranksOfVariant);
+        next.entry = entry.name;
         double bytes = next.bytesPerRank;
         auto [known, isNew] = records.try_emplace(dist::getOrdinal(op, place++), std::move(next));
         known->second.bytesPerRank = std::max(known->second.bytesPerRank, bytes);
@@ -153,13 +182,29 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
     for (const CollectivePrediction &one : predicted)
       if (auto known = records.find(one.ordinal); known != records.end())
         known->second.predicted = one;
-    for (auto &[ordinal, next] : records)
+    for (auto &[ordinal, next] : records) {
+      addToModules(next, prediction->modules);
       report.collectives.push_back(std::move(next));
+    }
+    std::vector<ModuleRecord> modules = prediction->modules.take();
     report.entries.push_back(
-        {entry.name, std::move(*prediction),
+        {entry.name, std::move(*prediction), std::move(modules),
          entry.variants.front()->getAttrOfType<DictionaryAttr>(kPredictedAttr)});
   }
   return report;
+}
+
+LogicalResult keepEntry(CollectiveReport &report, StringRef name, std::string &message) {
+  auto isOther = [&](const EntryReport &entry) { return entry.name != name; };
+  if (llvm::all_of(report.entries, isOther)) {
+    message = "there is no entry '" + name.str() + "'; entries are ";
+    llvm::raw_string_ostream os(message);
+    llvm::interleaveComma(report.entries, os, [&](const EntryReport &entry) { os << entry.name; });
+    return failure();
+  }
+  llvm::erase_if(report.entries, isOther);
+  llvm::erase_if(report.collectives, [&](const CollectiveRecord &r) { return r.entry != name; });
+  return success();
 }
 
 std::vector<ReportRemark> remarksOf(const CollectiveReport &report) {

@@ -134,8 +134,8 @@ private:
 
   /// Stands for a value that the device does not have.
   Value absent(OpBuilder &builder, Value value) {
-    auto none = UnrealizedConversionCastOp::create(builder, value.getLoc(), value.getType(),
-                                                   ValueRange());
+    auto none =
+        UnrealizedConversionCastOp::create(builder, value.getLoc(), value.getType(), ValueRange());
     placeholders.insert(none);
     return none.getResult(0);
   }
@@ -150,7 +150,8 @@ private:
     RankedTensorType type = getDeliveredType(result.getType());
     if (type.getRank() != 1)
       return Value();
-    return Emitter(builder, result.getLoc()).zeros({builder.getIndexAttr(0)}, type.getElementType());
+    return Emitter(builder, result.getLoc())
+        .zeros({builder.getIndexAttr(0)}, type.getElementType());
   }
   Value undelivered(OpBuilder &builder, Value future, Value result) {
     Value none = exchanged.contains(future) ? nothing(builder, result) : Value();

@@ -167,8 +167,8 @@ bool usesSymbol(const EntrySpec &entry, size_t symbol) {
 } // namespace
 
 SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
-                         std::span<const shardrt_tensor> inputs,
-                         const Coordinates &coordinates, bool withData) {
+                         std::span<const shardrt_tensor> inputs, const Coordinates &coordinates,
+                         bool withData) {
   Problems problems;
   const std::string headline = "inputs of " + entry.name;
   if (inputs.size() != entry.inputs.size()) {
@@ -247,9 +247,11 @@ Shapes evaluateShapes(const EntrySpec &entry, const SymbolValues &symbols,
                       const Coordinates &coordinates) {
   Shapes shapes;
   for (const TensorSpec &spec : entry.inputs)
-    shapes.inputs.push_back(Slice::make(spec.layout, evaluateShape(spec, symbols), coordinates[spec.mesh]));
+    shapes.inputs.push_back(
+        Slice::make(spec.layout, evaluateShape(spec, symbols), coordinates[spec.mesh]));
   for (const OutputSpec &spec : entry.outputs)
-    shapes.outputs.push_back(Slice::make(spec.layout, evaluateShape(spec, symbols), coordinates[spec.mesh]));
+    shapes.outputs.push_back(
+        Slice::make(spec.layout, evaluateShape(spec, symbols), coordinates[spec.mesh]));
   return shapes;
 }
 

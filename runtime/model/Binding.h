@@ -15,8 +15,8 @@ using SymbolValues = std::vector<int64_t>;
 /// scope, ranges and constraints of symbols) and returns the symbols' values. Throws Failure with
 /// all that is wrong. Data pointers are checked only if `withData`.
 SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
-                         std::span<const shardrt_tensor> inputs,
-                         const Coordinates &coordinates, bool withData);
+                         std::span<const shardrt_tensor> inputs, const Coordinates &coordinates,
+                         bool withData);
 
 /// Shapes of an entry for one tuple of symbols on one rank.
 struct Shapes {

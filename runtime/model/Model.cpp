@@ -95,7 +95,8 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config,
       state.variant = &state.program->variants[variant];
   }
   executor = kind.create({manifest, program, config, communicator, groups, events, log});
-  adoptParameters(ParameterSet::fromConstants(manifest, program, coordinates[0], executor->memory()));
+  adoptParameters(
+      ParameterSet::fromConstants(manifest, program, coordinates[0], executor->memory()));
   endpoint->bound = true;
   log.write(SHARDRT_LOG_INFO,
             manifest.name + " (" + manifest.tool + "), rank " + std::to_string(self) + " of " +
@@ -140,15 +141,16 @@ Model::EntryState &Model::entryNamed(const char *name) {
 }
 
 void Model::loadFile(const std::string &path) {
-  adoptParameters(ParameterSet::fromFile(manifest, program, coordinates[0], executor->memory(), path));
+  adoptParameters(
+      ParameterSet::fromFile(manifest, program, coordinates[0], executor->memory(), path));
   log.write(SHARDRT_LOG_INFO, "loaded " + path + ": " + std::to_string(parameters.bytes()) +
                                   " bytes of parameters, " +
                                   std::to_string(parameters.copiedBytes()) + " of them copied");
 }
 
 void Model::loadCallback(shardrt_find_parameter_fn find, void *context) {
-  adoptParameters(
-      ParameterSet::fromCallback(manifest, program, coordinates[0], executor->memory(), find, context));
+  adoptParameters(ParameterSet::fromCallback(manifest, program, coordinates[0], executor->memory(),
+                                             find, context));
 }
 
 void Model::adoptParameters(ParameterSet fresh) {

@@ -82,7 +82,8 @@ static std::string whatIsDone(const ModelOptions &model, const PipelineOptions &
   if (from > Stage::Placed && !options.gradients.empty())
     return "'" + model.model +
            "' is partitioned already: --gradients differentiates models that are not";
-  bool places = !options.mesh.empty() || !options.otherMeshes.empty() || !options.plan.empty() || !options.places.empty();
+  bool places = !options.mesh.empty() || !options.otherMeshes.empty() || !options.plan.empty() ||
+                !options.places.empty();
   if (from == Stage::Imported || !places)
     return "";
   return "'" + model.model + "' is " + (from == Stage::Placed ? "placed" : "partitioned") +

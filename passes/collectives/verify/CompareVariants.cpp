@@ -75,9 +75,8 @@ private:
   LogicalResult checkMissing(const SequenceEntry &entry, size_t has, size_t lacks) {
     CollectiveOpInterface op = entry.op;
     auto axes = dyn_cast<AxesAttr>(op.getGroup());
-    if (axes && llvm::none_of(variants[lacks].devices, [&](int64_t device) {
-          return devices.isIn(axes.getMesh(), device);
-        }))
+    if (axes && llvm::none_of(variants[lacks].devices,
+                              [&](int64_t device) { return devices.isIn(axes.getMesh(), device); }))
       return success();
     bool isLast = sequences[lacks].empty() || sequences[lacks].back().ordinal < entry.ordinal;
     return op->emitOpError("is collective ")
@@ -131,8 +130,7 @@ private:
     CollectiveOpInterface op = entry.op;
     for (const std::vector<size_t> &met : meetingsOf(op.getGroup()))
       for (size_t i = 1; i < met.size(); ++i) {
-        const SequenceEntry *a = find(met.front(), entry.ordinal),
-                            *b = find(met[i], entry.ordinal);
+        const SequenceEntry *a = find(met.front(), entry.ordinal), *b = find(met[i], entry.ordinal);
         if (a && b && a->counts != b->counts)
           return differ(*a, *b, met[i], a->counts + " elements", b->counts + " elements",
                         met.front());

@@ -43,9 +43,9 @@ static std::vector<std::vector<Run>> blockOf(const Layout &layout, int64_t posit
   return block;
 }
 
-/// Layouts on `mesh` in which every rank has what it has in `wanted`: between the two nothing moves.
-/// There are some where both meshes have the same ranks in the same order, and the axes of one are
-/// those of the other cut or joined.
+/// Layouts on `mesh` in which every rank has what it has in `wanted`: between the two nothing
+/// moves. There are some where both meshes have the same ranks in the same order, and the axes of
+/// one are those of the other cut or joined.
 static std::vector<Layout> layoutsLike(const Layout &wanted, const Mesh &mesh,
                                        std::span<const int64_t> shape) {
   constexpr int64_t mostWork = 1 << 14; // placements times ranks

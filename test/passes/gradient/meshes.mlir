@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=2 other-mesh={{readers:io=2,devices=[4,1]}} place={{input:x=mesh:readers,io:S(0)},{param:w=tp:S(0)},{output:loss=mesh:readers}}" --dist-propagate --dist-place "--aten-differentiate=loss=loss wrt=input:x,param:w" -o %t.mlir
+// RUN: shard-opt %s "--dist-apply-plan=mesh=dp=2,tp=2 other-mesh={{readers:io=2,devices=[4,1]}} place={{input:x=mesh:readers,io:S(0)},{param:w=tp:S(0)},{output:loss=mesh:readers}}" --dist-propagate --dist-place "--aten-differentiate=loss=loss wrt=x,w" -o %t.mlir
 // RUN: FileCheck %s < %t.mlir
 // RUN: shard-opt %t.mlir --dist-propagate --dist-place --dist-rewrite-partial-gradients --dist-verify-stage=placed | FileCheck %s --check-prefix=PLACED
 // RUN: %if torch %{ %python -W ignore %root/test/reference/compare_placed.py %build/bin/shard-opt %t.mlir -- --dist-propagate --dist-place --dist-rewrite-partial-gradients | FileCheck %s --check-prefix=RAN %}

@@ -66,8 +66,7 @@ TEST(Manifest, InputsAndOutputsMayBeOnAnotherMesh) {
     return copy;
   };
   std::string input = "\"layout\": \"[S(0), R]\"}]";
-  Manifest m = Manifest::parse(
-      replaced(input, "\"layout\": \"[S(0)]\", \"mesh\": \"io\"}]"));
+  Manifest m = Manifest::parse(replaced(input, "\"layout\": \"[S(0)]\", \"mesh\": \"io\"}]"));
   ASSERT_EQ(m.meshes.size(), 1u);
   EXPECT_EQ(m.entries[0].inputs[0].mesh, 1u);
   EXPECT_EQ(m.entries[0].inputs[0].layout.mesh, m.meshes[0].mesh);
@@ -79,10 +78,10 @@ TEST(Manifest, InputsAndOutputsMayBeOnAnotherMesh) {
                 .find("entries[0].inputs[0].mesh: expected the name of one of meshes, but oi is "
                       "none"),
             std::string::npos);
-  EXPECT_NE(errorOf(replaced("\"layout\": \"[R, S(0)]\"",
-                             "\"layout\": \"[R]\", \"mesh\": \"io\""))
-                .find("parameters[0].mesh: expected none: parameters are on the program's own mesh"),
-            std::string::npos);
+  EXPECT_NE(
+      errorOf(replaced("\"layout\": \"[R, S(0)]\"", "\"layout\": \"[R]\", \"mesh\": \"io\""))
+          .find("parameters[0].mesh: expected none: parameters are on the program's own mesh"),
+      std::string::npos);
   EXPECT_NE(errorOf(replaced("[1, 3]", "[1, 4]")).find("meshes[0].devices: rank 4 is outside"),
             std::string::npos);
 }
