@@ -30,23 +30,11 @@ public:
 
   Resolution run() {
     chooseStyleAxis();
-    std::vector<std::vector<Subject>> subjects;
-    for (const Rule &rule : plan.rules) {
-      checkAxes(rule);
-      subjects.emplace_back();
-      if (rule.section == Section::Module)
-        applyToModules(rule);
-      else
-        subjects.back() = subjectsOf(rule);
-    }
     // A tensor is on one mesh: rules about axes of another have no effect on it.
-    for (auto [rule, found] : llvm::zip_equal(plan.rules, subjects))
-      for (const Subject &subject : found)
-        chooseMesh(rule, subject);
-    for (auto [rule, found] : llvm::zip_equal(plan.rules, subjects))
-      for (const Subject &subject : found)
-        if (findMesh(rule.mesh) && meshNameOf(subject.key) == rule.mesh)
-          placeAll(rule, subject);
+    if (llvm::any_of(plan.rules, [](const Rule &rule) { return !rule.mesh.empty(); }))
+      chooseMeshes();
+    for (const Rule &rule : plan.rules)
+      apply(rule);
     std::vector<bool> isDataAxis(mesh.numAxes());
     for (auto &[key, state] : states)
       for (unsigned a = 0; a < mesh.numAxes(); ++a)
@@ -121,6 +109,27 @@ private:
     return found == plan.meshes.end() ? nullptr : &found->mesh;
   }
 
+  void chooseMeshes() {
+    for (const Rule &rule : plan.rules) {
+      if (rule.section != Section::Input && rule.section != Section::Output)
+        continue;
+      isSilent = true; // what matches nothing is reported when the rule is applied
+      std::vector<Subject> subjects = subjectsOf(rule);
+      isSilent = false;
+      for (const Subject &subject : subjects)
+        chooseMesh(rule, subject);
+    }
+  }
+
+  void apply(const Rule &rule) {
+    checkAxes(rule);
+    if (rule.section == Section::Module)
+      return applyToModules(rule);
+    for (const Subject &subject : subjectsOf(rule))
+      if (findMesh(rule.mesh) && meshNameOf(subject.key) == rule.mesh)
+        placeAll(rule, subject);
+  }
+
   /// A rule on an exact name decides before a pattern, as about an axis.
   void chooseMesh(const Rule &rule, const Subject &subject) {
     if (!findMesh(rule.mesh))
@@ -143,7 +152,8 @@ private:
   }
 
   void error(const Rule &rule, const Twine &what) {
-    result.errors.push_back(rule.origin + ": " + what.str());
+    if (!isSilent)
+      result.errors.push_back(rule.origin + ": " + what.str());
   }
 
   std::string axisNames() const { return axisNames(mesh); }
@@ -424,6 +434,7 @@ private:
   const Mesh &mesh;
   const ModelNames &model;
   std::optional<unsigned> styleAxis;
+  bool isSilent = false;
   std::map<Key, std::vector<AxisState>> states;
   std::map<Key, const Rule *> meshRules; ///< who says on which mesh a tensor is
   std::map<Key, std::vector<int64_t>> shapes;

@@ -5,7 +5,6 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/dist/StateArguments.h"
-#include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "dialects/sharding/RuleBuilder.h"
 
@@ -461,24 +460,6 @@ private:
   bool failedAlready = false;
 };
 
-Location locationOf(const FunctionGraph &function, OpId op, TensorId tensor) {
-  if (op != kNone && function.operations[op])
-    return function.operations[op]->getLoc();
-  if (tensor != kNone && function.values[tensor])
-    return function.values[tensor].getLoc();
-  return func::FuncOp(function.function).getLoc();
-}
-
-/// What people call a tensor: the parameter's or input's name, else where it is made.
-std::string describeValue(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
-      if (DictionaryAttr attributes = function.getArgAttrDict(argument.getArgNumber()))
-        for (StringRef name : dist::getNames(attributes))
-          return ("'" + name + "'").str();
-  return "the value of " + describePlace(value.getLoc());
-}
-
 } // namespace
 
 FailureOr<FunctionGraph> buildFunctionGraph(func::FuncOp function, const Mesh &mesh) {
@@ -492,27 +473,6 @@ FailureOr<Mesh> requireMesh(func::FuncOp function) {
     return mesh.getValue();
   function.emitError("the module has no 'dist.mesh'; run dist-apply-plan with a mesh first");
   return failure();
-}
-
-LogicalResult report(const FunctionGraph &function, ArrayRef<Remark> remarks,
-                     ArrayRef<Refusal> errors) {
-  auto subjectOf = [&](TensorId tensor) {
-    bool known = tensor != kNone && function.values[tensor];
-    return known ? describeValue(function.values[tensor]) + ": " : "";
-  };
-  for (const Remark &remark : remarks)
-    emitRemark(locationOf(function, remark.op, remark.tensor))
-        << subjectOf(remark.tensor) << remark.text;
-  for (const Refusal &error : errors) {
-    auto output = llvm::find(function.outputs, error.tensor);
-    if (error.tensor != kNone && output != function.outputs.end())
-      emitError(func::FuncOp(function.function).getLoc())
-          << "result " << output - function.outputs.begin() << ": " << error.text;
-    else
-      emitError(locationOf(function, error.op, error.tensor))
-          << subjectOf(error.tensor) << error.text;
-  }
-  return success(errors.empty());
 }
 
 } // namespace shardc
