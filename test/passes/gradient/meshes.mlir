@@ -10,7 +10,8 @@
 // CHECK-SAME: tensor<5x6xf32, #S0io> {dist.kind = "input", dist.name = "x"}
 // CHECK: %[[X:.*]] = dist.redistribute %arg0 : tensor<5x6xf32, #S0io> to tensor<5x6xf32, #R{{.*}}>
 // CHECK: %[[BACK:.*]] = dist.redistribute backward %{{.*}} : tensor<5x6xf32> to tensor<5x6xf32, #S0io>
-// CHECK: return %{{.*}}, %[[BACK]], %{{.*}} : tensor<f32, #{{.*}}>, tensor<5x6xf32, #S0io>,
+// CHECK: %[[GRADIENT:.*]] = dist.redistribute %[[BACK]] : tensor<5x6xf32, #S0io> to tensor<5x6xf32, #S0io>
+// CHECK: return %{{.*}}, %[[GRADIENT]], %{{.*}} : tensor<f32, #{{.*}}>, tensor<5x6xf32, #S0io>,
 
 // PLACED-LABEL: func.func @gradients(
 // PLACED: dist.redistribute backward %{{.*}} : tensor<5x6xf32, #{{.*}}> to tensor<5x6xf32, #S0io>
