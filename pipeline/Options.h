@@ -30,8 +30,14 @@ struct OptionGroup : virtual mlir::detail::PassOptions {
 struct PlacementOptions : virtual OptionGroup {
   Option<std::string> mesh{
       *this, "mesh",
-      llvm::cl::desc("mesh axes, outermost first, e.g. dp=2,tp=2; overrides the plan's"),
+      llvm::cl::desc("mesh axes, outermost first, e.g. dp=2,tp=2, or with a list of ranks "
+                     "dp=2,tp=2,devices=[3,2,1,0]; overrides the plan's"),
       llvm::cl::value_desc("axes")};
+  ListOption<TextOption> otherMeshes{
+      *this, "other-mesh",
+      llvm::cl::desc("a further mesh, which inputs and outputs may be on, e.g. "
+                     "'readers:io=2,devices=[4,5]'; may be repeated"),
+      llvm::cl::value_desc("mesh")};
   Option<std::string> plan{*this, "plan", llvm::cl::desc("placement plan (YAML; docs/plans.md)"),
                            llvm::cl::value_desc("file")};
   ListOption<TextOption> places{*this, "place",

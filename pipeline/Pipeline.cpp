@@ -26,6 +26,7 @@ using namespace shardc;
 static void place(OpPassManager &pm, const PipelineOptions &options) {
   ApplyPlanOptions plan;
   plan.mesh = options.mesh;
+  plan.meshes.assign(options.otherMeshes.begin(), options.otherMeshes.end());
   plan.plan = options.plan;
   plan.places.assign(options.places.begin(), options.places.end());
   pm.addPass(createApplyPlan(plan));

@@ -4,6 +4,8 @@
 
 #include "dialects/dist/FunctionAttributes.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
@@ -35,4 +37,34 @@ std::optional<Mesh> shardc::dist::findMesh(FunctionOpInterface function) {
   if (!found && ranks > 0 && ranks <= maxDevices)
     found = Mesh({{"rank", ranks}});
   return found;
+}
+
+bool shardc::dist::isNamedMesh(Operation *op, MeshAttr mesh) {
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!module)
+    return false;
+  auto others = module->getAttrOfType<DictionaryAttr>(kMeshesAttr);
+  return module->getAttr(kMeshAttr) == mesh ||
+         (others &&
+          llvm::any_of(others, [&](NamedAttribute other) { return other.getValue() == mesh; }));
+}
+
+std::optional<Mesh> shardc::dist::findWorld(ModuleOp module) {
+  auto main = module->getAttrOfType<MeshAttr>(kMeshAttr);
+  if (!main)
+    return std::nullopt;
+  std::set<int64_t> ranks;
+  auto add = [&](const Mesh &mesh) {
+    for (int64_t position = 0; position < mesh.numDevices(); ++position)
+      ranks.insert(mesh.rankAtPosition(position));
+  };
+  add(main.getValue());
+  size_t ofMain = ranks.size();
+  if (auto others = module->getAttrOfType<DictionaryAttr>(kMeshesAttr))
+    for (NamedAttribute other : others)
+      if (auto mesh = dyn_cast<MeshAttr>(other.getValue()))
+        add(mesh.getValue());
+  if (ranks.size() == ofMain)
+    return main.getValue();
+  return Mesh::ofRanks({ranks.begin(), ranks.end()});
 }

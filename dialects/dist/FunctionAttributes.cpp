@@ -3,6 +3,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 
 #include "dialects/dist/Constraints.h"
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/dist/TypicalSizes.h"
 
@@ -32,6 +33,11 @@ SmallVector<StringRef> shardc::dist::getNames(DictionaryAttr attributes) {
     for (Attribute name : list)
       names.push_back(cast<StringAttr>(name).getValue());
   return names;
+}
+
+int64_t shardc::dist::getOrdinal(Operation *op, int64_t place) {
+  auto number = op->getAttrOfType<IntegerAttr>(kOrdinalAttr);
+  return number ? number.getInt() : place;
 }
 
 SymbolAttr shardc::dist::findSymbol(FunctionOpInterface function, StringRef name) {
@@ -242,10 +248,28 @@ static LogicalResult verifySymbols(Operation *op, Attribute value) {
   return success();
 }
 
+static LogicalResult verifyMeshes(Operation *op, Attribute value) {
+  auto meshes = dyn_cast<DictionaryAttr>(value);
+  if (!isa<ModuleOp>(op) || !meshes || !op->hasAttr(kMeshAttr) ||
+      !llvm::all_of(meshes, [](NamedAttribute mesh) { return isa<MeshAttr>(mesh.getValue()); }))
+    return op->emitOpError("'dist.meshes' must be a dictionary of #dist.mesh by name, on a module "
+                           "with a 'dist.mesh', got ")
+           << value;
+  return success();
+}
+
+static LogicalResult verifyOrdinal(Operation *op, Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  if (number && number.getType().isInteger(64) && number.getInt() >= 0)
+    return success();
+  return op->emitOpError("'dist.ordinal' must be a number (i64) that is not negative, got ")
+         << value;
+}
+
 static LogicalResult verifySpecializations(Operation *op, Attribute value) {
   auto entries = dyn_cast<DictionaryAttr>(value);
-  auto mesh = op->getAttrOfType<MeshAttr>(kMeshAttr);
-  if (!isa<ModuleOp>(op) || !entries || !mesh)
+  std::optional<Mesh> world = isa<ModuleOp>(op) ? findWorld(cast<ModuleOp>(op)) : std::nullopt;
+  if (!entries || !world)
     return op->emitOpError("'dist.specializations' must be a dictionary, on a module with a "
                            "'dist.mesh', got ")
            << value;
@@ -254,10 +278,10 @@ static LogicalResult verifySpecializations(Operation *op, Attribute value) {
     if (!variants)
       return op->emitOpError("'dist.specializations': expected #dist.variants for ")
              << entry.getName() << ", got " << entry.getValue();
-    if (static_cast<int64_t>(variants.getPositions().size()) != mesh.getValue().numDevices())
+    if (static_cast<int64_t>(variants.getPositions().size()) != world->numDevices())
       return op->emitOpError("'dist.specializations': expected one position for each of ")
-             << mesh.getValue().numDevices() << " devices, got " << variants.getPositions().size()
-             << " for " << entry.getName();
+             << world->numDevices() << " devices, got " << variants.getPositions().size() << " for "
+             << entry.getName();
   }
   return success();
 }
@@ -285,6 +309,10 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifySpecializations(op, attribute.getValue());
   if (name == kAssumedSizesAttr)
     return verifyAssumedSizes(op, attribute.getValue());
+  if (name == kMeshesAttr)
+    return verifyMeshes(op, attribute.getValue());
+  if (name == kOrdinalAttr)
+    return verifyOrdinal(op, attribute.getValue());
   if (name == kShardingAttr)
     return verifyShardings(op, attribute.getValue());
   if (name == kMeshAttr && (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue())))

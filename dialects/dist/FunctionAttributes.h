@@ -19,11 +19,17 @@
 //   dist.global_type  local stage: type of the whole tensor, without a layout
 //   dist.sizes        array of #dist.size, one per dim of the whole tensor: names its dynamic dims
 // Functions:
+//   dist.sequence_hash  string: hash of the sequence of collectives, 16 hexadecimal digits
 //   dist.symbols      array of #dist.symbol: the symbols that sizes and extents may use, and their
 //                     ranges
 // Modules:
 //   dist.mesh         the mesh that the program is for
+//   dist.meshes       dictionary: name -> #dist.mesh, further meshes that inputs, outputs and
+//                     values may be on
 //   dist.specializations  dictionary: name of a function that was specialised -> #dist.variants
+//// Collectives of functions that dist-specialize made:
+//   dist.ordinal      number of the collective in the sequence that all ranks share, where some
+//                     ranks have a part of it only
 //
 // All are verified by the dialect; an unknown `dist.` attribute of an argument or result is an
 // error.
@@ -48,6 +54,9 @@ inline constexpr llvm::StringLiteral kGlobalTypeAttr = "dist.global_type";
 inline constexpr llvm::StringLiteral kSizesAttr = "dist.sizes";
 inline constexpr llvm::StringLiteral kSymbolsAttr = "dist.symbols";
 inline constexpr llvm::StringLiteral kMeshAttr = "dist.mesh";
+inline constexpr llvm::StringLiteral kMeshesAttr = "dist.meshes";
+inline constexpr llvm::StringLiteral kSequenceHashAttr = "dist.sequence_hash";
+inline constexpr llvm::StringLiteral kOrdinalAttr = "dist.ordinal";
 inline constexpr llvm::StringLiteral kSpecializationsAttr = "dist.specializations";
 
 /// "parameter", "buffer", "constant", "input".
@@ -57,6 +66,10 @@ llvm::ArrayRef<llvm::StringLiteral> resultKinds();
 
 /// The names in `dist.name`, in order; none where it is absent.
 llvm::SmallVector<llvm::StringRef> getNames(mlir::DictionaryAttr attributes);
+
+/// The number of a collective in the sequence that all ranks share: `dist.ordinal`, or its place in
+/// the function.
+int64_t getOrdinal(mlir::Operation *op, int64_t place);
 
 /// The symbol of that name in the function's `dist.symbols`; null where there is none.
 SymbolAttr findSymbol(mlir::FunctionOpInterface function, llvm::StringRef name);

@@ -154,3 +154,24 @@ OpFoldResult ExtentOp::fold(FoldAdaptor) {
     return IntegerAttr::get(IndexType::get(getContext()), *constant);
   return {};
 }
+
+//===------------------------------------------------------------------------------------------===//
+// leave_mesh, enter_mesh
+//===------------------------------------------------------------------------------------------===//
+
+/// Only the extent may differ: it is known on the ranks of the mesh, and not on others.
+template <typename Op> static LogicalResult verifyCrossing(Op op) {
+  auto from = cast<RankedTensorType>(op.getInput().getType());
+  auto to = cast<RankedTensorType>(op.getResult().getType());
+  if (getLayout(from) || getLayout(to))
+    return op.emitOpError("is for local tensors, but a type has a layout: ")
+           << from << " and " << to;
+  if (from.getElementType() != to.getElementType())
+    return op.emitOpError("changes no data, but element types differ: ") << from << " and " << to;
+  if (!from.isDynamicDim(0) && !to.isDynamicDim(0) && from != to)
+    return op.emitOpError("changes no data, but extents differ: ") << from << " and " << to;
+  return success();
+}
+
+LogicalResult LeaveMeshOp::verify() { return verifyCrossing(*this); }
+LogicalResult EnterMeshOp::verify() { return verifyCrossing(*this); }

@@ -115,4 +115,38 @@ def Dist_ExtentOp : Dist_Op<"extent", [Pure]> {
   let hasFolder = 1;
 }
 
+def Dist_LeaveMeshOp : Dist_Op<"leave_mesh", [Pure]> {
+  let summary = "Hands what ranks of a mesh have to a collective that other ranks take part in";
+  let description = [{
+    On a rank of the mesh the result is the operand. Another rank does not have the operand, for it does not run the ops
+    that make it (L5): its result is empty. Localisation puts this op before the exchange of a redistribution between
+    meshes (R3), where some rank of the exchange is outside of the mesh that the tensor comes from.
+
+    ```mlir
+    %m = dist.leave_mesh on #mesh %x : tensor<16xf32> to tensor<?xf32>
+    ```
+  }];
+  let arguments = (ins 1DTensorOf<[AnyType]>:$input, Dist_MeshAttr:$mesh);
+  let results = (outs 1DTensorOf<[AnyType]>:$result);
+  let assemblyFormat = "`on` qualified($mesh) $input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Dist_EnterMeshOp : Dist_Op<"enter_mesh", [Pure]> {
+  let summary = "Takes what a collective delivered to the ranks of a mesh";
+  let description = [{
+    On a rank of the mesh the result is the operand. On another rank nobody has the result: the rank runs no op that uses
+    it (L5). Localisation puts this op behind the exchange of a redistribution between meshes (R3), where some rank of the
+    exchange is outside of the mesh that the tensor goes to. The type of the result is that on the ranks of the mesh.
+
+    ```mlir
+    %y = dist.enter_mesh on #mesh %m : tensor<?xf32> to tensor<16xf32>
+    ```
+  }];
+  let arguments = (ins 1DTensorOf<[AnyType]>:$input, Dist_MeshAttr:$mesh);
+  let results = (outs 1DTensorOf<[AnyType]>:$result);
+  let assemblyFormat = "`on` qualified($mesh) $input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 #endif // SHARDC_DIALECTS_DIST_OPS_TD

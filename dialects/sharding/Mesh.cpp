@@ -7,6 +7,14 @@
 
 namespace shardc {
 
+Mesh Mesh::ofRanks(std::vector<int64_t> ranks) {
+  bool isDefault = true;
+  for (size_t i = 0; i < ranks.size(); ++i)
+    isDefault &= ranks[i] == static_cast<int64_t>(i);
+  std::vector<MeshAxis> axes{{"ranks", static_cast<int64_t>(ranks.size())}};
+  return isDefault ? Mesh(std::move(axes)) : Mesh(std::move(axes), std::move(ranks));
+}
+
 int64_t Mesh::numDevices() const {
   int64_t count = 1;
   for (const MeshAxis &axis : axes)
@@ -39,6 +47,13 @@ int64_t Mesh::positionOfCoordinate(std::span<const int64_t> coordinate) const {
 
 int64_t Mesh::rankAtPosition(int64_t position) const {
   return deviceIds.empty() ? position : deviceIds[position];
+}
+
+std::vector<int64_t> Mesh::ranks() const {
+  std::vector<int64_t> list;
+  for (int64_t position = 0, n = numDevices(); position < n; ++position)
+    list.push_back(rankAtPosition(position));
+  return list;
 }
 
 int64_t Mesh::rankOf(std::span<const int64_t> coordinate) const {

@@ -36,6 +36,9 @@ struct Mesh {
   Mesh(std::vector<MeshAxis> axes, std::vector<int64_t> deviceIds = {})
       : axes(std::move(axes)), deviceIds(std::move(deviceIds)) {}
 
+  /// A line of these ranks, one axis "ranks".
+  static Mesh ofRanks(std::vector<int64_t> ranks);
+
   bool operator==(const Mesh &) const = default;
 
   unsigned numAxes() const { return static_cast<unsigned>(axes.size()); }
@@ -48,6 +51,8 @@ struct Mesh {
   int64_t positionOfCoordinate(std::span<const int64_t> coordinate) const;
 
   int64_t rankAtPosition(int64_t position) const;
+  /// Of all positions, in order.
+  std::vector<int64_t> ranks() const;
   int64_t rankOf(std::span<const int64_t> coordinate) const;
   /// Nothing for a rank that is not in the mesh (L5). Linear in the number of devices where ids are
   /// listed, constant otherwise.

@@ -36,11 +36,20 @@ struct Rule {
   bool replicateAll = false;
   /// Where the rule was written, for messages: `plan.yaml:7` or `--place param:W=tp:S(1)`.
   std::string origin;
+  /// The mesh that the tensor is on, by its name; empty for that of the program.
+  std::string mesh = {};
+};
+
+/// A mesh besides the program's, which inputs and outputs may be on.
+struct NamedMesh {
+  std::string name;
+  Mesh mesh;
 };
 
 struct Plan {
-  std::vector<MeshAxis> mesh; ///< empty where the plan names none
-  std::string tpAxis;         ///< axis that styles act on; empty: `tp`, or the only axis
+  Mesh mesh; ///< without axes where the plan names none
+  std::vector<NamedMesh> meshes;
+  std::string tpAxis; ///< axis that styles act on; empty: `tp`, or the only axis
   std::vector<Rule> rules;
 };
 
@@ -49,14 +58,21 @@ void parseYaml(llvm::StringRef text, llvm::StringRef file, Plan &plan,
                std::vector<std::string> &errors);
 
 /// Reads one `--place` spec: `input:NAME=dp:S(0)`, `param:GLOB=dp:S(0),tp:S(1)`,
-/// `module:GLOB=colwise`, `output:NAME=R`.
+/// `module:GLOB=colwise`, `output:NAME=R`, `input:NAME=mesh:readers,io:S(0)`.
 void parsePlaceSpec(llvm::StringRef spec, Plan &plan, std::vector<std::string> &errors);
 
-/// Reads `dp=2,tp=4`, at most 65,536 ranks. No axes after an error.
-void parseMesh(llvm::StringRef text, llvm::StringRef origin, std::vector<MeshAxis> &axes,
+/// Reads `dp=2,tp=4`, or with a list of ranks `dp=2,tp=2,devices=[3,2,1,0]`; at most 65,536 ranks.
+/// No axes after an error.
+void parseMesh(llvm::StringRef text, llvm::StringRef origin, Mesh &mesh,
                std::vector<std::string> &errors);
 
-/// Reads the right-hand side of a rule: a style, `R`, or `dp:S(0),tp:S(1)`.
+/// Reads `readers:io=2,devices=[4,5]` and adds it to the plan's meshes, or takes the place of the
+/// one with this name.
+void parseNamedMesh(llvm::StringRef text, llvm::StringRef origin, Plan &plan,
+                    std::vector<std::string> &errors);
+
+/// Reads the right-hand side of a rule: a style, `R`, or `dp:S(0),tp:S(1)`, the latter also with
+/// the mesh that the axes are of: `mesh:readers,io:S(0)`.
 void parseRuleValue(llvm::StringRef value, Rule &rule, std::vector<std::string> &errors);
 
 /// Whether `name` matches `pattern`: `*` stands for any characters, dots included; `{a,b}` for one

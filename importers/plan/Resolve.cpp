@@ -30,23 +30,19 @@ public:
 
   Resolution run() {
     chooseStyleAxis();
+    // A tensor is on one mesh: rules about axes of another have no effect on it.
+    if (llvm::any_of(plan.rules, [](const Rule &rule) { return !rule.mesh.empty(); }))
+      chooseMeshes();
     for (const Rule &rule : plan.rules)
       apply(rule);
     std::vector<bool> isDataAxis(mesh.numAxes());
     for (auto &[key, state] : states)
       for (unsigned a = 0; a < mesh.numAxes(); ++a)
-        if (std::get<0>(key) == Target::Input && state[a].placement.isShard())
+        if (std::get<0>(key) == Target::Input && meshNameOf(key).empty() &&
+            state[a].placement.isShard())
           isDataAxis[a] = true;
-    for (auto &[key, state] : states) {
-      Annotation annotation{
-          std::get<0>(key), std::get<1>(key), std::get<2>(key), Layout(mesh), {}, {}};
-      for (unsigned a = 0; a < mesh.numAxes(); ++a) {
-        annotation.layout.placements[a] = state[a].placement;
-        annotation.origins.push_back(state[a].rule ? state[a].rule->origin : "");
-        annotation.strengths.push_back(strengthOf(annotation.target, state[a], isDataAxis[a]));
-      }
-      result.annotations.push_back(std::move(annotation));
-    }
+    for (auto &[key, state] : states)
+      annotate(key, state, isDataAxis);
     return std::move(result);
   }
 
@@ -75,11 +71,93 @@ private:
                                             : Annotation::Strength::Pinned;
   }
 
-  void error(const Rule &rule, const Twine &what) {
-    result.errors.push_back(rule.origin + ": " + what.str());
+  void annotate(const Key &key, const std::vector<AxisState> &state,
+                const std::vector<bool> &isDataAxis) {
+    Annotation annotation{std::get<0>(key),
+                          std::get<1>(key),
+                          std::get<2>(key),
+                          meshNameOf(key).str(),
+                          Layout(meshOf(key)),
+                          {},
+                          {}};
+    for (unsigned a = 0; a < state.size(); ++a) {
+      bool isOpen = !state[a].rule && !annotation.mesh.empty();
+      annotation.layout.placements[a] = isOpen ? Placement::replicate() : state[a].placement;
+      annotation.origins.push_back(state[a].rule ? state[a].rule->origin : "");
+      annotation.strengths.push_back(
+          strengthOf(annotation.target, state[a], annotation.mesh.empty() && isDataAxis[a]));
+    }
+    if (!annotation.mesh.empty())
+      for (const std::string &problem : annotation.layout.validate(shapes.at(key)))
+        error(*meshRules.at(key), annotation.layout.str() + " on the mesh '" + annotation.mesh +
+                                      "' does not fit: " + problem);
+    result.annotations.push_back(std::move(annotation));
   }
 
-  std::string axisNames() const {
+  /// The mesh of a tensor by its name; empty for that of the program.
+  StringRef meshNameOf(const Key &key) const {
+    auto found = meshRules.find(key);
+    return found == meshRules.end() ? StringRef() : StringRef(found->second->mesh);
+  }
+  const Mesh &meshOf(const Key &key) const { return *findMesh(meshNameOf(key)); }
+  /// Null where there is no such mesh.
+  const Mesh *findMesh(StringRef name) const {
+    if (name.empty())
+      return &mesh;
+    auto found =
+        llvm::find_if(plan.meshes, [&](const NamedMesh &other) { return other.name == name; });
+    return found == plan.meshes.end() ? nullptr : &found->mesh;
+  }
+
+  void chooseMeshes() {
+    for (const Rule &rule : plan.rules) {
+      if (rule.section != Section::Input && rule.section != Section::Output)
+        continue;
+      isSilent = true; // what matches nothing is reported when the rule is applied
+      std::vector<Subject> subjects = subjectsOf(rule);
+      isSilent = false;
+      for (const Subject &subject : subjects)
+        chooseMesh(rule, subject);
+    }
+  }
+
+  void apply(const Rule &rule) {
+    checkAxes(rule);
+    if (rule.section == Section::Module)
+      return applyToModules(rule);
+    for (const Subject &subject : subjectsOf(rule))
+      if (findMesh(rule.mesh) && meshNameOf(subject.key) == rule.mesh)
+        placeAll(rule, subject);
+  }
+
+  /// A rule on an exact name decides before a pattern, as about an axis.
+  void chooseMesh(const Rule &rule, const Subject &subject) {
+    if (!findMesh(rule.mesh))
+      return;
+    shapes.try_emplace(subject.key, subject.shape);
+    auto [entry, isNew] = meshRules.try_emplace(subject.key, &rule);
+    const Rule *old = entry->second;
+    if (isNew || old->mesh == rule.mesh)
+      return;
+    if (precedence(*old) < precedence(rule))
+      entry->second = &rule;
+    else if (precedence(*old) == precedence(rule)) {
+      auto name = [](const Rule &rule) {
+        return rule.mesh.empty() ? std::string("the mesh of the program")
+                                 : "the mesh '" + rule.mesh + "'";
+      };
+      error(rule, "'" + Twine(rule.pattern) + "' puts '" + subject.name + "' on " + name(rule) +
+                      ", but '" + old->pattern + "' (" + old->origin + ") on " + name(*old));
+    }
+  }
+
+  void error(const Rule &rule, const Twine &what) {
+    if (!isSilent)
+      result.errors.push_back(rule.origin + ": " + what.str());
+  }
+
+  std::string axisNames() const { return axisNames(mesh); }
+  static std::string axisNames(const Mesh &mesh) {
     std::vector<std::string> names;
     for (const MeshAxis &axis : mesh.axes)
       names.push_back(axis.name);
@@ -146,22 +224,23 @@ private:
     return via;
   }
 
-  std::string request(unsigned axis, const Placement &placement) const {
-    return mesh.axes[axis].name + ":" + placement.str();
+  std::string request(const Key &key, unsigned axis, const Placement &placement) const {
+    return meshOf(key).axes[axis].name + ":" + placement.str();
   }
 
   void place(const Rule &rule, const Subject &subject, unsigned axis, const Placement &placement) {
     if (placement.isPartial() && std::get<0>(subject.key) == Target::Parameter)
-      return error(rule, request(axis, placement) + " does not fit '" + subject.name +
+      return error(rule, request(subject.key, axis, placement) + " does not fit '" + subject.name +
                              "': every rank loads a parameter or buffer from the file, so none has "
                              "a partial value; write " +
                              mesh.axes[axis].name + ":R for a whole copy on every rank, or " +
                              mesh.axes[axis].name + ":S(d) for a shard of dim d");
+    const Mesh &mesh = meshOf(subject.key);
     Layout alone(mesh);
     alone.placements[axis] = placement;
     for (const std::string &problem : alone.validate(subject.shape, /*allowOpen=*/true))
-      return error(rule,
-                   request(axis, placement) + " does not fit '" + subject.name + "': " + problem);
+      return error(rule, request(subject.key, axis, placement) + " does not fit '" + subject.name +
+                             "': " + problem);
     AxisState &old = states.try_emplace(subject.key, mesh.numAxes()).first->second[axis];
     AxisState asked{placement, &rule, subject.via};
     if (!old.rule) {
@@ -180,9 +259,9 @@ private:
   /// Two rules ask for different placements.
   void settle(const Subject &subject, unsigned axis, AxisState &old, AxisState asked) {
     std::string former = "'" + old.rule->pattern + "' (" + old.rule->origin + ") asks for " +
-                         request(axis, old.placement);
-    std::string latter =
-        "'" + asked.rule->pattern + "' asks for " + request(axis, asked.placement) + " on '";
+                         request(subject.key, axis, old.placement);
+    std::string latter = "'" + asked.rule->pattern + "' asks for " +
+                         request(subject.key, axis, asked.placement) + " on '";
     bool differentNames = !asked.via.empty() && llvm::none_of(asked.via, [&](StringRef name) {
       return llvm::is_contained(old.via, name);
     });
@@ -197,13 +276,17 @@ private:
     // `old` holds what stays, `asked` what it replaces.
     for (StringRef name : asked.via)
       if (!llvm::is_contained(old.via, name))
-        result.remarks.push_back(
-            old.rule->origin + ": '" + old.via.front().str() + "' is tied to '" + name.str() +
-            "': " + request(axis, old.placement) + " replaces " + request(axis, asked.placement) +
-            " of '" + asked.rule->pattern + "' (" + asked.rule->origin + ") there too");
+        result.remarks.push_back(old.rule->origin + ": '" + old.via.front().str() +
+                                 "' is tied to '" + name.str() +
+                                 "': " + request(subject.key, axis, old.placement) + " replaces " +
+                                 request(subject.key, axis, asked.placement) + " of '" +
+                                 asked.rule->pattern + "' (" + asked.rule->origin + ") there too");
   }
 
   void placeAll(const Rule &rule, const Subject &subject) {
+    const Mesh &mesh = meshOf(subject.key);
+    if (!rule.mesh.empty()) // without an axis it replicates
+      states.try_emplace(subject.key, mesh.numAxes());
     if (rule.replicateAll)
       for (unsigned a = 0; a < mesh.numAxes(); ++a)
         place(rule, subject, a, Placement::replicate());
@@ -212,12 +295,27 @@ private:
         place(rule, subject, *axis, p.placement);
   }
 
-  void apply(const Rule &rule) {
+  void checkAxes(const Rule &rule) {
+    const Mesh *own = findMesh(rule.mesh);
+    if (!own) {
+      std::vector<std::string> names;
+      for (const NamedMesh &other : plan.meshes)
+        names.push_back(other.name);
+      return error(rule, "there is no mesh '" + Twine(rule.mesh) + "'" +
+                             (names.empty() ? "; name it in the plan (meshes: {" + rule.mesh +
+                                                  ": {io: 2, devices: [4, 5]}}) or on the command "
+                                                  "line (--other-mesh " +
+                                                  rule.mesh + ":io=2,devices=[4,5])"
+                                            : "; the meshes are " + llvm::join(names, ", ")));
+    }
     for (const AxisPlacement &p : rule.placements)
-      if (!mesh.axisIndex(p.axis))
-        error(rule, "the mesh has no axis '" + Twine(p.axis) + "'; it has " + axisNames());
-    if (rule.section == Section::Module)
-      return applyToModules(rule);
+      if (!own->axisIndex(p.axis))
+        error(rule, "the mesh" + (rule.mesh.empty() ? Twine() : " '" + Twine(rule.mesh) + "'") +
+                        " has no axis '" + p.axis + "'; it has " + axisNames(*own));
+  }
+
+  /// The tensors that a rule speaks of.
+  std::vector<Subject> subjectsOf(const Rule &rule) {
     const auto &[tensors, target] =
         rule.section == Section::Parameter ? std::pair(&model.parameters, Target::Parameter)
         : rule.section == Section::Input   ? std::pair(&model.inputs, Target::Input)
@@ -227,21 +325,24 @@ private:
     unsigned position = 0;
     if (rule.section != Section::Parameter && !StringRef(rule.pattern).getAsInteger(10, position)) {
       size_t count = rule.section == Section::Output ? model.numReturned : list.size();
-      if (position >= count)
-        return error(rule, "there is no " + sectionName(rule.section) + " " + Twine(position) +
-                               "; the model has " + Twine(count));
-      return placeAll(
-          rule, {{target, position, 0}, list[position].names.front(), list[position].shape, {}});
+      if (position >= count) {
+        error(rule, "there is no " + sectionName(rule.section) + " " + Twine(position) +
+                        "; the model has " + Twine(count));
+        return {};
+      }
+      return {{{target, position, 0}, list[position].names.front(), list[position].shape, {}}};
     }
+    std::vector<Subject> subjects;
     Matches found = match(rule, list.size(), [&](unsigned i) -> auto & { return list[i].names; });
     for (unsigned i : found.entries)
       if (!list[i].isBuffer || !hasWildcard(rule.pattern)) {
         auto isMeant = [&](StringRef name) { return matchesPattern(found.pattern, name); };
-        placeAll(rule, {{target, i, 0},
-                        list[i].names.front(),
-                        list[i].shape,
-                        target == Target::Parameter ? tiedNames(list[i], isMeant) : Via()});
+        subjects.push_back({{target, i, 0},
+                            list[i].names.front(),
+                            list[i].shape,
+                            target == Target::Parameter ? tiedNames(list[i], isMeant) : Via()});
       }
+    return subjects;
   }
 
   void applyToModules(const Rule &rule) {
@@ -333,7 +434,10 @@ private:
   const Mesh &mesh;
   const ModelNames &model;
   std::optional<unsigned> styleAxis;
+  bool isSilent = false;
   std::map<Key, std::vector<AxisState>> states;
+  std::map<Key, const Rule *> meshRules; ///< who says on which mesh a tensor is
+  std::map<Key, std::vector<int64_t>> shapes;
   Resolution result;
 };
 

@@ -61,6 +61,9 @@ struct Annotation {
   Target target;
   unsigned index;     ///< into ModelNames::parameters, inputs, outputs or modules
   unsigned value = 0; ///< ModuleInput, ModuleOutput: which of the module's boundary values
+  /// The mesh of the layout by its name; empty for that of the program. On another mesh nothing is
+  /// open: an axis that the plan does not mention replicates.
+  std::string mesh;
   Layout layout;
   std::vector<std::string> origins; ///< one per mesh axis; empty where open
   /// One per mesh axis: how far the request goes where others disagree about the axis. Styles say

@@ -105,11 +105,20 @@ void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &error
       error("'" + part + "' for '" + rule.pattern + "' is not axis:placement; e.g. tp:S(0)");
       continue;
     }
+    Parsed<Placement> placement = parsePlacement({placementText.data(), placementText.size()});
+    // An axis may be called so too: then a placement follows.
+    if (axis == "mesh" && !placement && isIdentifier(placementText.trim())) {
+      if (rule.section == Section::Module || rule.section == Section::Parameter)
+        error("'" + part + "' for '" + rule.pattern +
+              "': only inputs and outputs may be on another mesh; modules compute, and their "
+              "parameters are, on the mesh of the program");
+      rule.mesh = placementText.trim().str();
+      continue;
+    }
     if (llvm::any_of(rule.placements, [&](const AxisPlacement &p) { return p.axis == axis; })) {
       error("axis '" + axis + "' is given twice for '" + rule.pattern + "'");
       continue;
     }
-    Parsed<Placement> placement = parsePlacement({placementText.data(), placementText.size()});
     if (!placement) {
       error("'" + placementText.trim() + "' for axis '" + axis + "' of '" + rule.pattern +
             "': " + placement.error);
@@ -140,37 +149,81 @@ void parsePlaceSpec(StringRef spec, Plan &plan, std::vector<std::string> &errors
   plan.rules.push_back(std::move(rule));
 }
 
-void parseMesh(StringRef text, StringRef origin, std::vector<MeshAxis> &axes,
-               std::vector<std::string> &errors) {
-  // Plans and tables have an entry for each rank: a slip of the finger must not fill memory.
-  constexpr int64_t mostRanks = 65536;
+// Plans and tables have an entry for each rank: a slip of the finger must not fill memory.
+static constexpr int64_t mostRanks = 65536;
+
+/// `[3, 2, 1, 0]`.
+static bool parseRanks(StringRef text, std::vector<int64_t> &ranks) {
+  if (!text.consume_front("[") || !text.consume_back("]"))
+    return false;
+  for (StringRef part : splitTopLevel(text)) {
+    int64_t rank = 0;
+    if (part.getAsInteger(10, rank))
+      return false;
+    ranks.push_back(rank);
+  }
+  return true;
+}
+
+void parseMesh(StringRef text, StringRef origin, Mesh &mesh, std::vector<std::string> &errors) {
   int64_t ranks = 1;
-  axes.clear();
+  mesh = Mesh();
   size_t before = errors.size();
+  auto error = [&](const llvm::Twine &what) { errors.push_back((origin + ": " + what).str()); };
+  bool listsDevices = false;
   for (StringRef part : splitTopLevel(text)) {
     auto [name, size] = part.split('=');
     name = name.trim();
-    int64_t extent = 0;
-    if (!isIdentifier(name) || size.trim().getAsInteger(10, extent) || extent < 1) {
-      errors.push_back(
-          (origin + ": '" + part + "' is not NAME=SIZE with a size of at least 1; e.g. dp=2,tp=4")
-              .str());
+    if (name == "devices" && size.trim().starts_with("[")) {
+      listsDevices = true;
+      if (!parseRanks(size.trim(), mesh.deviceIds))
+        error("'" + part + "' is no list of ranks; e.g. devices=[3,2,1,0]");
       continue;
     }
-    if (llvm::any_of(axes, [&](const MeshAxis &a) { return a.name == name; })) {
-      errors.push_back((origin + ": axis '" + name + "' is given twice").str());
+    int64_t extent = 0;
+    if (!isIdentifier(name) || size.trim().getAsInteger(10, extent) || extent < 1) {
+      error("'" + part + "' is not NAME=SIZE with a size of at least 1; e.g. dp=2,tp=4");
+      continue;
+    }
+    if (llvm::any_of(mesh.axes, [&](const MeshAxis &a) { return a.name == name; })) {
+      error("axis '" + name + "' is given twice");
       continue;
     }
     if (extent > mostRanks / ranks) {
-      errors.push_back(origin.str() + ": it has more than " + std::to_string(mostRanks) +
-                       " ranks, the most that a mesh may have");
+      error("it has more than " + llvm::Twine(mostRanks) + " ranks, the most that a mesh may have");
       break;
     }
     ranks *= extent;
-    axes.push_back({name.str(), extent});
+    mesh.axes.push_back({name.str(), extent});
+  }
+  if (errors.size() == before && listsDevices) {
+    for (const std::string &problem : mesh.validate())
+      error(problem);
+    for (int64_t rank : mesh.deviceIds)
+      if (rank >= mostRanks)
+        error("rank " + llvm::Twine(rank) + " is outside of every world: ranks are 0 to " +
+              llvm::Twine(mostRanks - 1));
   }
   if (errors.size() != before)
-    axes.clear();
+    mesh = Mesh();
+}
+
+void parseNamedMesh(StringRef text, StringRef origin, Plan &plan,
+                    std::vector<std::string> &errors) {
+  auto [name, axes] = text.split(':');
+  name = name.trim();
+  auto error = [&](const llvm::Twine &what) { errors.push_back((origin + ": " + what).str()); };
+  if (!text.contains(':') || !isIdentifier(name))
+    return error("'" + text + "' is not NAME:AXIS=SIZE; e.g. readers:io=2,devices=[4,5]");
+  if (parsePlacement({name.data(), name.size()}))
+    return error("a mesh cannot be called '" + name + "', which is a placement");
+  NamedMesh named{name.str(), {}};
+  parseMesh(axes, (origin + ": mesh '" + name + "'").str(), named.mesh, errors);
+  auto known = llvm::find_if(plan.meshes, [&](const NamedMesh &m) { return m.name == named.name; });
+  if (known != plan.meshes.end())
+    *known = std::move(named);
+  else
+    plan.meshes.push_back(std::move(named));
 }
 
 } // namespace shardc::plan

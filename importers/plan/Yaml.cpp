@@ -87,6 +87,8 @@ private:
     yaml::Node *value = entry.getValue();
     if (*key == "mesh")
       return readMesh(value);
+    if (*key == "meshes")
+      return readMeshes(value);
     if (*key == "tp_axis") {
       plan.tpAxis = scalar(value, "the name of a mesh axis").value_or("");
       return;
@@ -98,8 +100,9 @@ private:
                        .Cases({"modules", "tp_plan", "base_model_tp_plan"}, Section::Module)
                        .Default(std::nullopt);
     if (!section) {
-      std::vector<std::string> known = {"mesh",    "inputs",  "outputs", "parameters",
-                                        "modules", "tp_plan", "tp_axis", "base_model_tp_plan"};
+      std::vector<std::string> known = {"mesh",    "meshes",     "inputs",
+                                        "outputs", "parameters", "modules",
+                                        "tp_plan", "tp_axis",    "base_model_tp_plan"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");
     }
@@ -113,23 +116,58 @@ private:
       readRule(*section, rule);
   }
 
+  /// `[4, 5]` of a list as it is written; nothing after an error.
+  std::optional<std::string> listText(yaml::SequenceNode *list) {
+    std::string text;
+    bool complete = true;
+    for (yaml::Node &item : *list) {
+      std::optional<std::string> rank = scalar(&item, "a rank");
+      complete &= rank.has_value();
+      text += (text.empty() ? "" : ",") + rank.value_or("");
+    }
+    return complete ? std::optional("[" + text + "]") : std::nullopt;
+  }
+
+  /// `dp=2,tp=2,devices=[3,2,1,0]` of a mapping, or the text that is there.
+  std::optional<std::string> meshText(yaml::Node *value) {
+    auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(value);
+    if (!map)
+      return scalar(value, "a mesh, e.g. {dp: 2, tp: 4}");
+    std::string text;
+    bool complete = true;
+    for (yaml::KeyValueNode &axis : *map) {
+      std::optional<std::string> name = scalar(axis.getKey(), "the name of an axis");
+      auto *list =
+          name == "devices" ? llvm::dyn_cast_or_null<yaml::SequenceNode>(axis.getValue()) : nullptr;
+      std::optional<std::string> size =
+          list ? listText(list) : scalar(axis.getValue(), "the size of an axis");
+      complete &= name && size;
+      if (name && size)
+        text += (text.empty() ? "" : ",") + *name + "=" + *size;
+    }
+    return complete ? std::optional(text) : std::nullopt;
+  }
+
   void readMesh(yaml::Node *value) {
-    if (auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(value)) {
-      std::string text;
-      bool complete = true;
-      for (yaml::KeyValueNode &axis : *map) {
-        std::optional<std::string> name = scalar(axis.getKey(), "the name of an axis");
-        std::optional<std::string> size = scalar(axis.getValue(), "the size of an axis");
-        complete &= name && size;
-        if (name && size)
-          text += (text.empty() ? "" : ",") + *name + "=" + *size;
-      }
-      if (complete)
-        parseMesh(text, place(value), plan.mesh, errors);
+    if (std::optional<std::string> text = meshText(value))
+      parseMesh(*text, place(value), plan.mesh, errors);
+  }
+
+  void readMeshes(yaml::Node *value) {
+    auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(value);
+    if (!map) {
+      if (value && !llvm::isa<yaml::NullNode>(value))
+        error(value, "section 'meshes' is a mapping from names to meshes, e.g. readers: {io: 2, "
+                     "devices: [4, 5]}");
       return;
     }
-    if (std::optional<std::string> text = scalar(value, "a mesh, e.g. {dp: 2, tp: 4}"))
-      parseMesh(*text, place(value), plan.mesh, errors);
+    for (yaml::KeyValueNode &entry : *map) {
+      std::optional<std::string> name = scalar(entry.getKey(), "the name of a mesh");
+      std::string where = place(entry.getKey());
+      std::optional<std::string> text = meshText(entry.getValue());
+      if (name && text)
+        parseNamedMesh(*name + ":" + *text, where, plan, errors);
+    }
   }
 
   void readRule(Section section, yaml::KeyValueNode &entry) {

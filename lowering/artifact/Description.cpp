@@ -7,6 +7,7 @@
 
 #include "dialects/dist/Constraints.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
 #include "passes/collectives/verify/Sequence.h"
@@ -86,6 +87,8 @@ private:
   ModuleOp module;
   ProgramDescription program;
   Mesh mesh;
+  Mesh world;                                      ///< the ranks that `dist.specializations` count
+  llvm::DenseMap<Attribute, StringRef> nameOfMesh; ///< of the others
   llvm::StringMap<unsigned> parameterIndex;
   llvm::StringSet<> disagreeing; ///< parameters that entries describe differently
   llvm::StringSet<> knownSymbols;
@@ -93,17 +96,29 @@ private:
   bool failed = false;
 };
 
-void Describer::describeMesh() {
-  if (auto attribute = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
-    mesh = attribute.getValue();
+static llvm::json::Object meshJson(StringRef name, const Mesh &mesh) {
   llvm::json::Array axes;
   for (const MeshAxis &axis : mesh.axes)
     axes.push_back(llvm::json::Object{{"name", axis.name}, {"size", axis.size}});
-  program.mesh = llvm::json::Object{{"name", "mesh"}, {"axes", std::move(axes)}};
+  llvm::json::Object json{{"name", name}, {"axes", std::move(axes)}};
   if (!mesh.deviceIds.empty())
-    program.mesh["devices"] = llvm::json::Array(mesh.deviceIds);
-  for (int64_t position = 0; position < mesh.numDevices(); ++position)
-    program.worldSize = std::max(program.worldSize, mesh.rankAtPosition(position) + 1);
+    json["devices"] = llvm::json::Array(mesh.deviceIds);
+  return json;
+}
+
+void Describer::describeMesh() {
+  if (auto attribute = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
+    mesh = attribute.getValue();
+  world = dist::findWorld(module).value_or(mesh);
+  program.mesh = meshJson("mesh", mesh);
+  if (auto others = module->getAttrOfType<DictionaryAttr>(dist::kMeshesAttr))
+    for (NamedAttribute other : others) {
+      auto attribute = cast<dist::MeshAttr>(other.getValue());
+      program.meshes.push_back(meshJson(other.getName().getValue(), attribute.getValue()));
+      nameOfMesh.try_emplace(attribute, other.getName().getValue());
+    }
+  for (int64_t rank : world.ranks())
+    program.worldSize = std::max(program.worldSize, rank + 1);
 }
 
 void Describer::addSymbols(func::FuncOp function) {
@@ -167,6 +182,14 @@ TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAtt
   else
     layout = Layout(mesh);
   result.layout = layout.str();
+  if (!(layout.mesh == mesh)) {
+    auto name = nameOfMesh.find(dist::MeshAttr::get(module.getContext(), layout.mesh));
+    if (name == nameOfMesh.end())
+      error(function) << "'" << result.names.front() << "' is on the mesh " << layout.mesh.str()
+                      << ", which '" << dist::kMeshesAttr << "' of the module does not name";
+    else
+      result.mesh = name->second.str();
+  }
   auto kind = dyn_cast_or_null<StringAttr>(get(dist::kKindAttr));
   result.kind = kind && kind.getValue() == "buffer_mutation" ? "state" : "user";
   return result;
@@ -205,6 +228,10 @@ unsigned Describer::addParameter(func::FuncOp function, unsigned argument) {
   static_cast<TensorDescription &>(parameter) = std::move(tensor);
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
   parameter.isConstant = kind && kind.getValue() == "constant";
+  if (!parameter.mesh.empty())
+    error(function) << "has the parameter '" << parameter.names.front() << "' on the mesh '"
+                    << parameter.mesh
+                    << "', but parameters are on the mesh of the program: redistribute it";
   program.parameters.push_back(std::move(parameter));
   return it->second;
 }
@@ -254,9 +281,8 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
         program.parameters[it->second].isMutable = true;
     }
   entry.variantOfRank.assign(program.worldSize, SHARDRT_NO_VARIANT);
-  for (int64_t position = 0; position < mesh.numDevices(); ++position)
-    entry.variantOfRank[mesh.rankAtPosition(position)] =
-        variants ? variants.getPositions()[position] : 0;
+  for (auto [position, rank] : llvm::enumerate(world.ranks()))
+    entry.variantOfRank[rank] = variants ? variants.getPositions()[position] : 0;
   if (!variants) {
     entry.variants.push_back(function.getName().str());
   } else {
@@ -276,7 +302,7 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
 static std::string verifiedSequences(ModuleOp module) {
   std::set<std::string> hashes;
   for (auto function : module.getOps<func::FuncOp>())
-    if (auto hash = function->getAttrOfType<StringAttr>(kSequenceHashAttr))
+    if (auto hash = function->getAttrOfType<StringAttr>(dist::kSequenceHashAttr))
       hashes.insert(hash.str());
   return llvm::join(hashes, " ");
 }
@@ -313,10 +339,13 @@ FailureOr<ProgramDescription> Describer::run() {
 }
 
 llvm::json::Object tensorJson(const TensorDescription &tensor) {
-  return llvm::json::Object{{"name", tensor.names.front()},
-                            {"type", exec::typeName(tensor.type)},
-                            {"shape", llvm::json::Array(tensor.shape)},
-                            {"layout", tensor.layout}};
+  llvm::json::Object json{{"name", tensor.names.front()},
+                          {"type", exec::typeName(tensor.type)},
+                          {"shape", llvm::json::Array(tensor.shape)},
+                          {"layout", tensor.layout}};
+  if (!tensor.mesh.empty())
+    json["mesh"] = tensor.mesh;
+  return json;
 }
 
 } // namespace
@@ -373,6 +402,8 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
                           {"parameters", std::move(parameters)},
                           {"libraries", std::move(libraries)},
                           {"entries", std::move(entries)}};
+  if (!program.meshes.empty())
+    json["meshes"] = llvm::json::Array(program.meshes);
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << llvm::json::Value(std::move(json));

@@ -27,6 +27,7 @@ struct TensorDescription {
   int32_t type = 0;               // shardrt_type
   llvm::json::Array shape;        // numbers and expressions of the manifest
   std::string layout;
+  std::string mesh; // of an input or output on another mesh than the program's: its name
   std::string kind; // of an output: "user" or "state"
 };
 
@@ -52,6 +53,7 @@ struct ProgramDescription {
   std::string sequenceHashes;
   int64_t worldSize = 1;
   llvm::json::Object mesh;
+  llvm::json::Array meshes; // further ones, that inputs and outputs are on
   llvm::json::Array symbols, constraints;
   std::vector<ParameterDescription> parameters;
   std::vector<EntryDescription> entries;

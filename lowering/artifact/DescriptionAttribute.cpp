@@ -23,6 +23,9 @@ public:
         {{"constraints", json(llvm::json::Value(llvm::json::Array(program.constraints)))},
          {"entries", list(program.entries)},
          {"mesh", json(llvm::json::Value(llvm::json::Object(program.mesh)))},
+         {"meshes", program.meshes.empty()
+                        ? Attribute()
+                        : json(llvm::json::Value(llvm::json::Array(program.meshes)))},
          {"parameters", list(program.parameters)},
          {"sequences", b.getStringAttr(program.sequenceHashes)},
          {"symbols", json(llvm::json::Value(llvm::json::Array(program.symbols)))},
@@ -47,6 +50,7 @@ private:
   Attribute write(const TensorDescription &tensor) {
     return dictionary({{"kind", tensor.kind.empty() ? Attribute() : b.getStringAttr(tensor.kind)},
                        {"layout", b.getStringAttr(tensor.layout)},
+                       {"mesh", tensor.mesh.empty() ? Attribute() : b.getStringAttr(tensor.mesh)},
                        {"names", list(tensor.names)},
                        {"shape", json(llvm::json::Value(llvm::json::Array(tensor.shape)))},
                        {"type", b.getI32IntegerAttr(tensor.type)}});
@@ -103,6 +107,8 @@ public:
     llvm::json::Value mesh = json(get<DictionaryAttr>(attributes, "mesh"));
     if (llvm::json::Object *object = mesh.getAsObject())
       program.mesh = std::move(*object);
+    if (attributes.contains("meshes"))
+      program.meshes = array(attributes, "meshes");
     program.sequenceHashes = text(attributes, "sequences");
     if (auto worldSize = get<IntegerAttr>(attributes, "world_size"))
       program.worldSize = worldSize.getInt();
@@ -181,6 +187,8 @@ private:
       tensor.type = int32_t(type.getInt());
     tensor.shape = array(attributes, "shape");
     tensor.layout = text(attributes, "layout");
+    if (attributes.contains("mesh"))
+      tensor.mesh = text(attributes, "mesh");
     if (attributes.contains("kind"))
       tensor.kind = text(attributes, "kind");
     return tensor;

@@ -54,8 +54,11 @@ ProgramTables::ProgramTables(ModuleOp module) {
     entry.walk([&](Operation *op) {
       if (!isa<exec::LaunchOp, exec::GemmOp, exec::CollectiveOp, exec::StartOp>(op))
         return;
-      if (auto collective = dyn_cast<exec::CollectiveCallInterface>(op))
+      if (auto collective = dyn_cast<exec::CollectiveCallInterface>(op)) {
+        // Ranks that run a part of the sequence have gaps in it.
+        ordinal = static_cast<unsigned>(dist::getOrdinal(op, ordinal));
         addCollective(collective, ordinal++);
+      }
       usesBlas |= isa<exec::GemmOp>(op);
       opIndex[op] = ops.size();
       ops.push_back(b.getStrArrayAttr({nameOf(op), describePlace(op->getLoc())}));

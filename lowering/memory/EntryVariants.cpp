@@ -4,7 +4,6 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
-#include "dialects/exec/Exec.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -27,4 +26,13 @@ SmallVector<SmallVector<func::FuncOp>> shardc::memory::groupVariants(ModuleOp mo
   for (auto &[name, list] : groups)
     lists.push_back(std::move(list));
   return lists;
+}
+
+std::vector<std::pair<int64_t, exec::CollectiveCallInterface>>
+shardc::memory::collectivesOf(func::FuncOp entry) {
+  std::vector<std::pair<int64_t, exec::CollectiveCallInterface>> list;
+  for (Operation &op : entry.getBody().front())
+    if (auto collective = dyn_cast<exec::CollectiveCallInterface>(op))
+      list.emplace_back(dist::getOrdinal(&op, static_cast<int64_t>(list.size())), collective);
+  return list;
 }

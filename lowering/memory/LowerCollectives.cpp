@@ -6,6 +6,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
 #include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -165,13 +166,16 @@ struct Lowering {
     for (Value tensor : op.getTensors())
       elements.push_back(aten::elementTypeOf(tensor));
     auto make = [&]<typename Op>(Op *, auto... result) {
-      return Op::create(b, op.getLoc(), result...,
-                        exec::CollectiveKindAttr::get(b.getContext(), op.getCollectiveKind()),
-                        reduction, op.getGroup(), inputs, outputs, lists.dynamic,
-                        b.getTypeArrayAttr(elements), b.getDenseI64ArrayAttr(gatherDims),
-                        b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
-                        b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
-                        b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
+      auto made = Op::create(b, op.getLoc(), result...,
+                             exec::CollectiveKindAttr::get(b.getContext(), op.getCollectiveKind()),
+                             reduction, op.getGroup(), inputs, outputs, lists.dynamic,
+                             b.getTypeArrayAttr(elements), b.getDenseI64ArrayAttr(gatherDims),
+                             b.getDenseI64ArrayAttr(scatterDims), b.getArrayAttr(lists.extents),
+                             b.getArrayAttr(lists.gather), b.getArrayAttr(lists.scatter),
+                             b.getI64IntegerAttr(root), b.getDenseI64ArrayAttr(pairs));
+      if (Attribute ordinal = op->getAttr(dist::kOrdinalAttr))
+        made->setAttr(dist::kOrdinalAttr, ordinal);
+      return made;
     };
     if (!op.isAsync()) {
       make(static_cast<exec::CollectiveOp *>(nullptr));

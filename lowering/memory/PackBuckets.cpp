@@ -314,28 +314,25 @@ struct PackBuckets : memory::impl::PackBucketsBase<PackBuckets> {
     for (ArrayRef<func::FuncOp> entries : groupVariants(getOperation())) {
       // Ranks with programs of their own have the same collectives in the same order; they must
       // agree on the form of each.
-      SmallVector<SmallVector<std::unique_ptr<Bucket>>> buckets;
+      llvm::MapVector<int64_t, SmallVector<std::unique_ptr<Bucket>>> buckets;
       for (func::FuncOp entry : entries)
-        buckets.push_back(bucketsOf(entry, symbols));
-      for (size_t i = 0; i < buckets.front().size(); ++i) {
-        SmallVector<Bucket *> variants;
-        for (auto &list : buckets)
-          if (i < list.size())
-            variants.push_back(list[i].get());
-        handle(variants);
-      }
+        for (const auto &[ordinal, collective] : collectivesOf(entry))
+          if (std::unique_ptr<Bucket> bucket = bucketOf(collective, symbols))
+            buckets[ordinal].push_back(std::move(bucket));
+      for (auto &[ordinal, list] : buckets)
+        handle(llvm::to_vector(
+            llvm::map_range(list, [](std::unique_ptr<Bucket> &bucket) { return bucket.get(); })));
     }
   }
 
-  static SmallVector<std::unique_ptr<Bucket>> bucketsOf(func::FuncOp entry, SymbolTable &symbols) {
-    SmallVector<std::unique_ptr<Bucket>> buckets;
-    for (Operation &op : entry.getOps()) {
-      if (auto start = dyn_cast<exec::StartOp>(op); start && start.getInputs().size() > 1)
-        buckets.push_back(std::make_unique<BucketOf<exec::StartOp>>(start, symbols));
-      if (auto now = dyn_cast<exec::CollectiveOp>(op); now && now.getInputs().size() > 1)
-        buckets.push_back(std::make_unique<BucketOf<exec::CollectiveOp>>(now, symbols));
-    }
-    return buckets;
+  /// Null for a collective of one tensor.
+  static std::unique_ptr<Bucket> bucketOf(exec::CollectiveCallInterface op, SymbolTable &symbols) {
+    if (op.getInputs().size() < 2)
+      return nullptr;
+    if (auto start = dyn_cast<exec::StartOp>(op.getOperation()))
+      return std::make_unique<BucketOf<exec::StartOp>>(start, symbols);
+    return std::make_unique<BucketOf<exec::CollectiveOp>>(
+        cast<exec::CollectiveOp>(op.getOperation()), symbols);
   }
 
   void handle(ArrayRef<Bucket *> variants) {

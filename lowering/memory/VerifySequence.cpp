@@ -5,8 +5,11 @@
 #include "lowering/memory/EntryVariants.h"
 #include "lowering/memory/Passes.h"
 
+#include "dialects/dist/FunctionAttributes.h"
 #include "dialects/exec/Exec.h"
 #include "passes/verify/Violations.h"
+
+#include <map>
 
 namespace shardc::memory {
 #define GEN_PASS_DEF_VERIFYSEQUENCE
@@ -20,14 +23,6 @@ using namespace shardc::memory;
 namespace {
 
 using Collective = exec::CollectiveCallInterface;
-
-SmallVector<Collective> collectivesOf(func::FuncOp entry) {
-  SmallVector<Collective> list;
-  for (Operation &op : entry.getBody().front())
-    if (auto collective = dyn_cast<Collective>(op))
-      list.push_back(collective);
-  return list;
-}
 
 /// What is not the same, or nothing.
 StringRef difference(Collective a, Collective b) {
@@ -51,30 +46,43 @@ StringRef difference(Collective a, Collective b) {
 struct VerifySequence : memory::impl::VerifySequenceBase<VerifySequence> {
   void runOnOperation() override {
     Violations violations;
-    for (ArrayRef<func::FuncOp> entries : groupVariants(getOperation())) {
-      SmallVector<Collective> first = collectivesOf(entries.front());
-      collectives += first.size();
-      for (func::FuncOp other : entries.drop_front())
-        compare(entries.front(), first, other, violations);
-    }
+    for (ArrayRef<func::FuncOp> entries : groupVariants(getOperation()))
+      compare(entries, violations);
     if (failed(violations.report()))
       signalPassFailure();
     markAllAnalysesPreserved();
   }
 
-  static void compare(func::FuncOp firstEntry, ArrayRef<Collective> first, func::FuncOp other,
-                      Violations &violations) {
-    SmallVector<Collective> mine = collectivesOf(other);
-    std::string pair = ("'" + firstEntry.getName() + "' and '" + other.getName() +
-                        "', which are one function on different ranks,")
-                           .str();
-    for (size_t number = 0; number < std::min(first.size(), mine.size()); ++number)
-      if (StringRef what = difference(first[number], mine[number]); !what.empty())
-        return violations.add(mine[number]->getLoc(), pair + " do not agree about collective " +
-                                                          Twine(number) + ": " + what);
-    if (first.size() != mine.size())
-      violations.add(other.getLoc(), pair + " have " + Twine(first.size()) + " and " +
-                                         Twine(mine.size()) + " collectives");
+  /// Variants agree about what both of them run. One that runs only a part of the sequence (L5)
+  /// says which: `dist-verify-schedule` has checked that the rest does not concern it.
+  void compare(ArrayRef<func::FuncOp> entries, Violations &violations) {
+    std::map<int64_t, std::pair<func::FuncOp, Collective>> known;
+    func::FuncOp firstEntry = entries.front();
+    size_t whole = collectivesOf(firstEntry).size();
+    collectives += whole;
+    bool areParts = llvm::any_of(entries, [](func::FuncOp entry) {
+      return llvm::any_of(collectivesOf(entry), [](const auto &collective) {
+        return collective.second->hasAttr(dist::kOrdinalAttr);
+      });
+    });
+    for (func::FuncOp entry : entries) {
+      auto pairWith = [&](func::FuncOp other) {
+        return ("'" + other.getName() + "' and '" + entry.getName() +
+                "', which are one function on different ranks,")
+            .str();
+      };
+      auto mine = collectivesOf(entry);
+      for (auto [ordinal, collective] : mine) {
+        auto [first, added] = known.try_emplace(ordinal, entry, collective);
+        if (StringRef what = difference(first->second.second, collective); !what.empty())
+          violations.add(collective->getLoc(), pairWith(first->second.first) +
+                                                   " do not agree about collective " +
+                                                   Twine(ordinal) + ": " + what);
+      }
+      if (mine.size() != whole && !areParts)
+        violations.add(entry.getLoc(), pairWith(firstEntry) + " have " + Twine(whole) + " and " +
+                                           Twine(mine.size()) + " collectives");
+    }
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "passes/collectives/Passes.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "passes/collectives/verify/Checks.h"
 
@@ -39,11 +40,11 @@ struct VerifySchedule : shardc::impl::VerifyScheduleBase<VerifySchedule> {
 private:
   /// The functions that ranks run, by the one that they were made of.
   LogicalResult compareRanks(ModuleOp module) {
-    auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+    std::optional<Mesh> world = findWorld(module);
     auto specializations = module->getAttrOfType<DictionaryAttr>(kSpecializationsAttr);
-    if (!mesh || !specializations)
+    if (!world || !specializations)
       return success();
-    Devices devices(mesh.getValue());
+    Devices devices(*world);
     SymbolTable symbols(module);
     bool ok = true;
     for (NamedAttribute entry : specializations) {

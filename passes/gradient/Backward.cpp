@@ -4,6 +4,7 @@
 
 #include "dialects/aten/SumTo.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/interfaces/ModelLocation.h"
 
@@ -187,6 +188,11 @@ void Backward::wish(Value value, Value cotangent) {
   Operation *definition = cotangent.getDefiningOp();
   if (!layout || !definition || forward.contains(definition) ||
       dist::getLayout(cotangent.getType()))
+    return;
+  // A value on another mesh says nothing about what is placed on that of the program.
+  auto module = function->getParentOfType<ModuleOp>();
+  auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr) : dist::MeshAttr();
+  if (mesh && layout.getMesh() != mesh)
     return;
   const Layout &have = layout.getValue();
   Sharding wanted{have.mesh, {}};

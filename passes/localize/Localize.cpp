@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
 #include "passes/localize/Localizer.h"
@@ -51,20 +52,26 @@ private:
 } // namespace
 
 /// A ranked tensor type with a layout that says where everything is, or no tensor at all.
-static LogicalResult checkPlaced(Type type, function_ref<InFlightDiagnostic()> error) {
+static LogicalResult checkPlaced(Operation *function, Type type,
+                                 function_ref<InFlightDiagnostic()> error) {
   if (!isa<TensorType>(type))
     return success();
   LayoutAttr layout = isa<RankedTensorType>(type) ? getLayout(type) : LayoutAttr();
   if (!layout)
     return error() << "has a tensor without layout, " << type
                    << "; place the program first (--shardc-place)";
+  // Whoever runs the program has to know of all of its ranks.
+  auto module = function->getParentOfType<ModuleOp>();
+  if (module && module->hasAttr(kMeshAttr) && !isNamedMesh(function, layout.getMesh()))
+    return error() << "has a tensor on the mesh " << layout.getValue().mesh.str()
+                   << ", which is not the module's 'dist.mesh', nor one of its 'dist.meshes'";
   return success();
 }
 
 LogicalResult FunctionLocalizer::checkTypes() {
   bool placed = true;
   auto check = [&](Type type, function_ref<InFlightDiagnostic()> error) {
-    placed &= succeeded(checkPlaced(type, error));
+    placed &= succeeded(checkPlaced(function, type, error));
   };
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("has control flow, which has no local form");

@@ -280,11 +280,6 @@ FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, Redi
     localizer.refuse() << "no step is chosen; run --dist-plan-redistributions first";
     return failure();
   }
-  if (!(from.mesh == to.mesh)) {
-    localizer.refuse() << "a local program has one mesh, not both " << from.mesh.str() << " and "
-                       << to.mesh.str();
-    return failure();
-  }
   std::string why; // verified with the op
   std::optional<RedistributeStep> step = makeStep(op.getStep()->getValue(), from, to, shape, why);
   if (!step)

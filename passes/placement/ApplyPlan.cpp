@@ -38,7 +38,7 @@ public:
     constrained.clear();
     std::vector<std::string> errors;
     plan::Plan read = readPlan(errors);
-    Mesh meshValue(read.mesh);
+    Mesh meshValue = read.mesh;
     if (meshValue.axes.empty())
       if (auto given = getOperation()->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
         meshValue = given.getValue();
@@ -55,6 +55,7 @@ public:
     // knows what an axis is.
     if (isUsable) {
       getOperation()->setAttr(dist::kMeshAttr, dist::MeshAttr::get(&getContext(), meshValue));
+      nameMeshes(read, errors);
       for (auto function : getOperation().getOps<func::FuncOp>())
         if (!function.isExternal() && function.isPublic())
           apply(function, read, meshValue, errors);
@@ -79,7 +80,33 @@ private:
       plan::parsePlaceSpec(place.text, read, errors);
     if (!mesh.empty())
       plan::parseMesh(mesh, "mesh", read.mesh, errors);
+    for (const TextOption &other : meshes)
+      plan::parseNamedMesh(other.text, "--other-mesh " + other.text, read, errors);
     return read;
+  }
+
+  /// The plan may use those that the module names already.
+  void nameMeshes(plan::Plan &read, std::vector<std::string> &errors) {
+    NamedAttrList names;
+    if (auto known = getOperation()->getAttrOfType<DictionaryAttr>(dist::kMeshesAttr))
+      for (NamedAttribute other : known) {
+        names.set(other.getName(), other.getValue());
+        bool isGiven = llvm::any_of(read.meshes, [&](const plan::NamedMesh &given) {
+          return given.name == other.getName().getValue();
+        });
+        if (!isGiven)
+          read.meshes.push_back(
+              {other.getName().str(), cast<dist::MeshAttr>(other.getValue()).getValue()});
+      }
+    for (const plan::NamedMesh &other : read.meshes) {
+      if (other.mesh.axes.empty()) // reported
+        continue;
+      for (const std::string &problem : other.mesh.validate())
+        errors.push_back("mesh '" + other.name + "': " + problem);
+      names.set(other.name, dist::MeshAttr::get(&getContext(), other.mesh));
+    }
+    if (!names.empty() && errors.empty())
+      getOperation()->setAttr(dist::kMeshesAttr, names.getDictionary(&getContext()));
   }
 
   void apply(func::FuncOp function, const plan::Plan &read, const Mesh &meshValue,
@@ -93,8 +120,43 @@ private:
       emitRemark(function.getLoc()) << remark;
     dist::SignatureAttributes signature(function);
     for (const plan::Annotation &annotation : resolution.annotations)
-      write(signature, index, annotation);
+      if (annotation.mesh.empty())
+        write(signature, index, annotation);
     signature.store();
+    for (const plan::Annotation &annotation : resolution.annotations)
+      if (!annotation.mesh.empty())
+        cross(function, index, annotation);
+    function.setType(
+        FunctionType::get(&getContext(), function.getBody().getArgumentTypes(),
+                          function.getBody().front().getTerminator()->getOperandTypes()));
+  }
+
+  /// An input or output on another mesh has its layout at once. What comes from there, or goes
+  /// there, is placed with the program.
+  void cross(func::FuncOp function, const ModelIndex &index, const plan::Annotation &annotation) {
+    auto layout = dist::LayoutAttr::get(&getContext(), annotation.layout);
+    auto placed = [&](Value value) {
+      auto type = cast<RankedTensorType>(value.getType());
+      return RankedTensorType::get(type.getShape(), type.getElementType(), layout);
+    };
+    ++numAnnotated;
+    if (annotation.target == plan::Annotation::Target::Input) {
+      BlockArgument argument = function.getArgument(index.inputArguments[annotation.index]);
+      Type here = argument.getType();
+      argument.setType(placed(argument));
+      if (argument.use_empty())
+        return;
+      OpBuilder builder = OpBuilder::atBlockBegin(argument.getOwner());
+      auto come = dist::RedistributeOp::create(builder, argument.getLoc(), here, argument,
+                                               /*backward=*/false);
+      argument.replaceAllUsesExcept(come.getResult(), come);
+      return;
+    }
+    Operation *end = function.getBody().front().getTerminator();
+    OpOperand &output = end->getOpOperand(index.outputResults[annotation.index]);
+    OpBuilder builder(end);
+    output.set(dist::RedistributeOp::create(builder, output.get().getLoc(), placed(output.get()),
+                                            output.get(), /*backward=*/false));
   }
 
   void write(dist::SignatureAttributes &signature, ModelIndex &index,

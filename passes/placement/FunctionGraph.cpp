@@ -5,9 +5,9 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/dist/StateArguments.h"
-#include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "dialects/interfaces/OriginMemory.h"
+#include "dialects/sharding/RuleBuilder.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -118,7 +118,7 @@ public:
     if (failed(checkPlacedParts(function, result.graph.mesh)))
       return failure();
     OriginMemory origins;
-    halfPlaced = isHalfPlaced(function);
+    halfPlaced = isHalfPlaced(function, result.graph.mesh);
     states = dist::findStateArguments(function);
     gradients = dist::findGradientArguments(function);
     findInvariantSources();
@@ -274,6 +274,12 @@ private:
   void addOperation(Operation *op) {
     if (isPlaced(op))
       return addPlacedOperation(op);
+    if (auto redistribute = dyn_cast<dist::RedistributeOp>(op)) {
+      if (isElsewhere(redistribute.getInput(), result.graph.mesh))
+        return addArrival(redistribute);
+      if (isElsewhere(redistribute.getResult(), result.graph.mesh))
+        return; // it goes from wherever the value is
+    }
     if (mayBeInvariant(op) && !wishesForShard(op) &&
         llvm::all_of(op->getOperands(), [&](Value operand) { return isInvariant(operand); })) {
       for (Value value : op->getResults())
@@ -335,8 +341,22 @@ private:
   /// One that makes another layout of what ops still to be placed use is there for them as well.
   void addPlacedOperation(Operation *op) {
     auto redistribute = dyn_cast<dist::RedistributeOp>(op);
-    if (redistribute && hasUnplacedUser(redistribute.getInput()))
+    if (redistribute && !isElsewhere(redistribute.getInput(), result.graph.mesh) &&
+        !isElsewhere(redistribute.getResult(), result.graph.mesh) &&
+        hasUnplacedUser(redistribute.getInput()))
       addRedistribution(redistribute, *tensorOf(redistribute.getInput()));
+  }
+
+  /// What comes from another mesh is there, in any layout, as if it were made from nothing.
+  void addArrival(dist::RedistributeOp op) {
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    unsigned rule =
+        result.graph.internRule(RuleBuilder::ofShapes({}, {shapeOf(type)}).create().build());
+    unsigned shape = result.graph.internShape(shapeOf(type));
+    int64_t size = elementSize(type);
+    bind(op.getResult(), result.graph.addOp(rule, {}, ArrayRef(shape), ArrayRef(size)));
+    bindOperation(op, {});
+    wishForResults(op);
   }
 
   void addRedistribution(dist::RedistributeOp op, TensorId input) {
@@ -443,24 +463,6 @@ private:
   bool failedAlready = false;
 };
 
-Location locationOf(const FunctionGraph &function, OpId op, TensorId tensor) {
-  if (op != kNone && function.operations[op])
-    return function.operations[op]->getLoc();
-  if (tensor != kNone && function.values[tensor])
-    return function.values[tensor].getLoc();
-  return func::FuncOp(function.function).getLoc();
-}
-
-/// What people call a tensor: the parameter's or input's name, else where it is made.
-std::string describeValue(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
-      if (DictionaryAttr attributes = function.getArgAttrDict(argument.getArgNumber()))
-        for (StringRef name : dist::getNames(attributes))
-          return ("'" + name + "'").str();
-  return "the value of " + describePlace(value.getLoc());
-}
-
 } // namespace
 
 FailureOr<FunctionGraph> buildFunctionGraph(func::FuncOp function, const Mesh &mesh) {
@@ -474,27 +476,6 @@ FailureOr<Mesh> requireMesh(func::FuncOp function) {
     return mesh.getValue();
   function.emitError("the module has no 'dist.mesh'; run dist-apply-plan with a mesh first");
   return failure();
-}
-
-LogicalResult report(const FunctionGraph &function, ArrayRef<Remark> remarks,
-                     ArrayRef<Refusal> errors) {
-  auto subjectOf = [&](TensorId tensor) {
-    bool known = tensor != kNone && function.values[tensor];
-    return known ? describeValue(function.values[tensor]) + ": " : "";
-  };
-  for (const Remark &remark : remarks)
-    emitRemark(locationOf(function, remark.op, remark.tensor))
-        << subjectOf(remark.tensor) << remark.text;
-  for (const Refusal &error : errors) {
-    auto output = llvm::find(function.outputs, error.tensor);
-    if (error.tensor != kNone && output != function.outputs.end())
-      emitError(func::FuncOp(function.function).getLoc())
-          << "result " << output - function.outputs.begin() << ": " << error.text;
-    else
-      emitError(locationOf(function, error.op, error.tensor))
-          << subjectOf(error.tensor) << error.text;
-  }
-  return success(errors.empty());
 }
 
 } // namespace shardc

@@ -10,10 +10,12 @@ include "mlir/Pass/PassBase.td"
 def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
   let summary = "Annotates parameters, inputs, outputs and module boundaries as a placement plan says";
   let description = [{
-    Form: imported -> imported. The pass reads a plan file and `--place` specs, matches them with the names of the
+    Form: imported -> imported (half-placed where an input or output is on another mesh). The pass reads a plan file and `--place` specs, matches them with the names of the
     model, and adds `dist.annotation` attributes to arguments and results of the entry function and
     `dist.constrain` ops to the boundaries of modules. Axes that the plan does not mention stay open (`?`),
-    and propagation decides them. The module gets the mesh as `dist.mesh`.
+    and propagation decides them. The module gets the mesh as `dist.mesh`. An input or output that the plan puts on another mesh
+    gets its layout at once, and a `dist.redistribute` takes it to the mesh of the program, or from there; the module gets these
+    meshes by name as `dist.meshes`.
 
     Every mistake of the plan is reported before the pass fails: a pattern that matches nothing (with the
     nearest real names), rules that disagree, an unknown axis, a dim out of range, an unknown style.
@@ -42,6 +44,8 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "", "Mesh axes, outermost first, e.g. dp=2,tp=4; overrides the mesh of the plan">,
+    ListOption<"meshes", "other-mesh", "::shardc::TextOption",
+               "Further meshes that inputs and outputs may be on, e.g. {readers:io=2,devices=[4,5]}">,
     Option<"plan", "plan", "std::string", "", "Path of a YAML plan">,
     ListOption<"places", "place", "::shardc::TextOption",
                "Lines of a plan, e.g. param:*.weight=tp:S(0); one with commas stands in braces">,

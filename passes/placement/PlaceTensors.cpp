@@ -37,7 +37,8 @@ public:
       if (!graph.finalLayout(tensor))
         setLayout(value, placed.tensorLayouts[tensor]);
     for (auto [id, op] : llvm::enumerate(source.operations)) {
-      if (auto redistribute = dyn_cast_or_null<dist::RedistributeOp>(op))
+      auto redistribute = dyn_cast_or_null<dist::RedistributeOp>(op);
+      if (redistribute && !graph.operands(id).empty()) // else it comes from another mesh
         reuse(id, redistribute);
       else
         op ? placeOperands(id, op) : placeOutput(id);

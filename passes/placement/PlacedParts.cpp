@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/PlacedParts.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/Shardings.h"
 #include "passes/verify/HalfPlaced.h"
 
@@ -27,25 +28,42 @@ bool hasUnplacedUser(Value value) {
   });
 }
 
-bool isHalfPlaced(func::FuncOp function) {
-  return llvm::any_of(function.getArguments(), isPlacedTensor) ||
+bool isElsewhere(Value value, const Mesh &mesh) {
+  dist::LayoutAttr layout = dist::getLayout(value.getType());
+  return layout && !(layout.getValue().mesh == mesh);
+}
+
+bool isHalfPlaced(func::FuncOp function, const Mesh &mesh) {
+  auto isHere = [&](Value value) { return isPlacedTensor(value) && !isElsewhere(value, mesh); };
+  return llvm::any_of(function.getArguments(), isHere) ||
          llvm::any_of(function.getBody().getOps(),
-                      [](Operation &op) { return llvm::any_of(op.getResults(), isPlacedTensor); });
+                      [&](Operation &op) { return llvm::any_of(op.getResults(), isHere); });
 }
 
 LogicalResult checkPlacedParts(func::FuncOp function, const Mesh &mesh) {
   bool ok = true;
   auto checkMesh = [&](Value value) {
     dist::LayoutAttr layout = dist::getLayout(value.getType());
-    if (!layout || layout.getValue().mesh == mesh)
+    if (!layout || layout.getValue().mesh == mesh || dist::isNamedMesh(function, layout.getMesh()))
       return;
     emitError(value.getLoc()) << "has a layout on the mesh " << layout.getValue().mesh.str()
-                              << ", which is not the module's 'dist.mesh'";
+                              << ", which is not the module's 'dist.mesh', nor one of its "
+                                 "'dist.meshes'";
     ok = false;
   };
   llvm::for_each(function.getArguments(), checkMesh);
   for (Operation &op : function.getBody().getOps()) {
     llvm::for_each(op.getResults(), checkMesh);
+    auto elsewhere =
+        llvm::find_if(op.getOperands(), [&](Value operand) { return isElsewhere(operand, mesh); });
+    if (elsewhere != op.operand_end() && !isa<dist::RedistributeOp, func::ReturnOp>(op) &&
+        !isPlaced(&op)) {
+      op.emitOpError("is placed on the module's 'dist.mesh', but operand ")
+          << elsewhere.getIndex() << " is on the mesh "
+          << dist::getLayout((*elsewhere).getType()).getValue().mesh.str()
+          << "; redistribute it first";
+      ok = false;
+    }
     if (std::string problem = problemOfHalfPlacedOp(&op); !problem.empty()) {
       op.emitOpError(problem);
       ok = false;

@@ -20,10 +20,15 @@ bool isPlaced(mlir::Operation *op);
 /// Whether an op that placement is to decide about uses the value. The terminator is none.
 bool hasUnplacedUser(mlir::Value value);
 
-/// Whether some tensor of the function has a layout, so that placement starts from it.
-bool isHalfPlaced(mlir::func::FuncOp function);
+/// Whether a tensor has a layout on another mesh. Such tensors come and go by `dist.redistribute`,
+/// and are none of placement's business.
+bool isElsewhere(mlir::Value value, const Mesh &mesh);
 
-/// Reports each op that the form `half-placed` does not allow, and each layout on another mesh.
+/// Whether some tensor of the function has a layout on the mesh, so that placement starts from it.
+bool isHalfPlaced(mlir::func::FuncOp function, const Mesh &mesh);
+
+/// Reports each op that the form `half-placed` does not allow, each layout on a mesh that the
+/// module does not name, and each op that is still to be placed and has a tensor on another mesh.
 mlir::LogicalResult checkPlacedParts(mlir::func::FuncOp function, const Mesh &mesh);
 
 /// The wishes for the results of an op, one per result; empty where it has none.

@@ -27,7 +27,7 @@ public:
     if (failed(mesh))
       return signalPassFailure();
     // What an earlier run left says nothing: annotations do, and what is placed already.
-    if (!isHalfPlaced(entry))
+    if (!isHalfPlaced(entry, *mesh))
       removeShardings(entry);
     FailureOr<FunctionGraph> function = buildFunctionGraph(entry, *mesh);
     if (failed(function))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/report/CollectiveReport.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/GroupText.h"
 #include "dialects/interfaces/ModelLocation.h"
@@ -11,6 +12,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -39,6 +42,8 @@ CollectiveRecord record(dist::CollectiveOpInterface op, ArrayRef<int64_t> runBy,
       r.bytesPerRank += ring * bytesOf(op.getResultTensorType(t));
       break;
     case CollectiveKind::ReduceScatter:
+      r.bytesPerRank += ring * sent;
+      break;
     case CollectiveKind::AllToAll:
       r.bytesPerRank += ring * sent;
       break;
@@ -133,25 +138,25 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
   CollectiveReport report;
   if (auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr))
     report.mesh = mesh.getValue();
-  std::vector<int64_t> ranks;
-  for (int64_t device = 0; device < report.mesh.numDevices(); ++device)
-    ranks.push_back(report.mesh.rankAtPosition(device));
-  Devices devices(report.mesh);
+  if (auto others = module->getAttrOfType<DictionaryAttr>(dist::kMeshesAttr))
+    for (NamedAttribute other : others)
+      report.meshes.emplace_back(other.getName().str(),
+                                 cast<dist::MeshAttr>(other.getValue()).getValue());
+  std::vector<int64_t> ranks = dist::findWorld(module).value_or(report.mesh).ranks();
+  report.world = static_cast<int64_t>(ranks.size());
+  Devices devices(dist::findWorld(module).value_or(report.mesh));
   for (const Entry &entry : findEntries(module, ranks.size())) {
-    size_t first = report.collectives.size();
+    // Clones of one function have the same collectives in the same order, or some of them.
+    std::map<int64_t, CollectiveRecord> records;
     for (auto [variant, function] : llvm::enumerate(entry.variants)) {
+      int64_t place = 0;
       SmallVector<int64_t> runBy = devicesThatRun(function, devices);
-      // All clones of one function have the same collectives in the same order.
-      size_t position = first;
       func::FuncOp(function).walk([&](dist::CollectiveOpInterface op) {
         CollectiveRecord next = record(op, runBy, devices);
         next.entry = entry.name;
-        if (variant == 0)
-          report.collectives.push_back(std::move(next));
-        else if (position < report.collectives.size())
-          report.collectives[position].bytesPerRank =
-              std::max(report.collectives[position].bytesPerRank, next.bytesPerRank);
-        ++position;
+        double bytes = next.bytesPerRank;
+        auto [known, isNew] = records.try_emplace(dist::getOrdinal(op, place++), std::move(next));
+        known->second.bytesPerRank = std::max(known->second.bytesPerRank, bytes);
       });
     }
     std::vector<CollectivePrediction> predicted;
@@ -159,10 +164,13 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
         predictEntry(entry.variants, entry.variantOfDevice, ranks, model, predicted);
     if (failed(prediction))
       return failure();
-    for (size_t i = 0; i < predicted.size() && first + i < report.collectives.size(); ++i)
-      report.collectives[first + i].predicted = predicted[i];
-    for (const CollectiveRecord &r : ArrayRef(report.collectives).drop_front(first))
-      addToModules(r, prediction->modules);
+    for (const CollectivePrediction &one : predicted)
+      if (auto known = records.find(one.ordinal); known != records.end())
+        known->second.predicted = one;
+    for (auto &[ordinal, next] : records) {
+      addToModules(next, prediction->modules);
+      report.collectives.push_back(std::move(next));
+    }
     std::vector<ModuleRecord> modules = prediction->modules.take();
     report.entries.push_back(
         {entry.name, std::move(*prediction), std::move(modules),

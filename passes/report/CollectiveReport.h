@@ -50,6 +50,8 @@ struct EntryReport {
 
 struct CollectiveReport {
   Mesh mesh;
+  std::vector<std::pair<std::string, Mesh>> meshes; ///< further ones, by name
+  int64_t world = 1;                                ///< ranks of all meshes
   std::vector<AssumedSize> sizes;
   std::vector<CollectiveRecord> collectives; ///< in program order
   std::vector<EntryReport> entries;          ///< in program order

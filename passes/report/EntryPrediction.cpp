@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/report/EntryPrediction.h"
 
+#include "dialects/dist/FunctionAttributes.h"
 #include "passes/collectives/analysis/ProgramGraph.h"
 #include "passes/collectives/core/Simulate.h"
 
@@ -45,8 +46,11 @@ FailureOr<Simulated> simulateOne(func::FuncOp function, const cost::CostModel &m
                                      graph.fullBytes(node)),
                   exposed[node]};
   // One without tensors is no node.
-  function.walk(
-      [&](dist::CollectiveOpInterface op) { result.collectives.push_back(byOp.lookup(op)); });
+  function.walk([&](dist::CollectiveOpInterface op) {
+    auto place = static_cast<int64_t>(result.collectives.size());
+    result.collectives.push_back(byOp.lookup(op));
+    result.collectives.back().ordinal = dist::getOrdinal(op, place);
+  });
   return result;
 }
 

@@ -35,12 +35,13 @@ struct EntryPrediction {
 /// Time of one collective, and what of it the slowest rank waits for.
 struct CollectivePrediction {
   double us = 0, exposedUs = 0;
+  int64_t ordinal = 0; ///< of the collective (dist::getOrdinal)
 };
 
 /// Predicts the entry whose variants are `functions` (specialised, all shapes static); device d
 /// runs variant `variantOfDevice[d]` and has the rank `rankOfDevice[d]`. Ranks of one variant are
 /// taken to be alike, and to start every collective together. `collectives` gets one entry for
-/// each, in program order.
+/// each that the slowest rank runs, in program order.
 mlir::FailureOr<EntryPrediction> predictEntry(llvm::ArrayRef<mlir::func::FuncOp> functions,
                                               llvm::ArrayRef<int64_t> variantOfDevice,
                                               llvm::ArrayRef<int64_t> rankOfDevice,

@@ -132,10 +132,19 @@ llvm::json::Object toJson(const CollectiveReport &report) {
   llvm::json::Array collectives;
   for (const CollectiveRecord &r : report.collectives)
     collectives.push_back(toJson(r));
-  llvm::json::Object json{
-      {"world", report.mesh.numDevices()}, {"mesh", std::move(mesh)},
-      {"sizes", std::move(sizes)},         {"collectives", std::move(collectives)},
-      {"totals", totalsOf(report)},        {"modules", modulesOf(report)}};
+  llvm::json::Object json{{"world", report.world},      {"mesh", std::move(mesh)},
+                          {"sizes", std::move(sizes)},  {"collectives", std::move(collectives)},
+                          {"totals", totalsOf(report)}, {"modules", modulesOf(report)}};
+  llvm::json::Object meshes;
+  for (const auto &[name, other] : report.meshes) {
+    llvm::json::Object axes;
+    for (const MeshAxis &axis : other.axes)
+      axes[axis.name] = axis.size;
+    meshes[name] =
+        llvm::json::Object{{"axes", std::move(axes)}, {"ranks", llvm::json::Array(other.ranks())}};
+  }
+  if (!meshes.empty())
+    json["meshes"] = std::move(meshes);
   if (report.entries.size() == 1) {
     json["predicted"] = toJson(report.entries.front());
     return json;

@@ -265,11 +265,22 @@ void printModules(const EntryReport &entry, llvm::raw_ostream &os) {
 //===----------------------------------------------------------------------===//
 
 void printHead(const CollectiveReport &report, llvm::raw_ostream &os) {
+  auto printAxes = [&](const Mesh &mesh) {
+    llvm::interleave(
+        mesh.axes, os, [&](const MeshAxis &axis) { os << axis.name << "=" << axis.size; }, ",");
+  };
   os << "mesh ";
-  llvm::interleave(
-      report.mesh.axes, os, [&](const MeshAxis &axis) { os << axis.name << "=" << axis.size; },
-      ",");
+  printAxes(report.mesh);
   os << ": " << report.mesh.numDevices() << " ranks\n";
+  for (const auto &[name, mesh] : report.meshes) {
+    os << "mesh " << name << " ";
+    printAxes(mesh);
+    os << ": ranks ";
+    llvm::interleaveComma(mesh.ranks(), os);
+    os << "\n";
+  }
+  if (report.world != report.mesh.numDevices())
+    os << report.world << " ranks in all meshes\n";
   if (report.sizes.empty())
     return;
   os << "for ";

@@ -11,7 +11,7 @@
 
 namespace shardc {
 
-/// A device is named by its position in the program's mesh.
+/// A device is named by its position in the mesh of all ranks of the program (findWorld).
 class Devices {
 public:
   explicit Devices(const Mesh &mesh);
@@ -19,6 +19,7 @@ public:
   int64_t size() const { return static_cast<int64_t>(ranks.size()); }
   int64_t rank(int64_t device) const { return ranks[device]; }
 
+  bool isIn(dist::MeshAttr mesh, int64_t device) { return !!coordinatesIn(mesh)[device]; }
   /// Value of extents that depend on no symbol; 0 outside of their mesh (L5).
   int64_t extent(dist::ExtentsAttr extents, int64_t device);
   /// Position in the group; nothing where the device is in none, or the ranks are not known.

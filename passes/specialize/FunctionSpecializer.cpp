@@ -128,6 +128,15 @@ bool FunctionSpecializer::refine(CollectiveOpInterface op) {
 // The whole function
 //===------------------------------------------------------------------------------------------===//
 
+/// Outside of the mesh what leaves it is empty, and what enters it is not used.
+void FunctionSpecializer::setCrossing(Value result, Value input, MeshAttr mesh) {
+  auto type = cast<RankedTensorType>(result.getType());
+  if (all.isIn(mesh, devices.front()))
+    result.setType(input.getType());
+  else if (type.isDynamicDim(0))
+    result.setType(RankedTensorType::get({0}, type.getElementType()));
+}
+
 LogicalResult FunctionSpecializer::specialize(Operation *op) {
   if (auto extent = dyn_cast<ExtentOp>(op)) {
     foldExtent(extent);
@@ -138,6 +147,14 @@ LogicalResult FunctionSpecializer::specialize(Operation *op) {
   if (auto wait = dyn_cast<WaitOp>(op)) {
     for (auto [result, future] : llvm::zip_equal(wait.getResults(), wait.getFutures()))
       result.setType(getDeliveredType(future.getType()));
+    return success();
+  }
+  if (auto leave = dyn_cast<LeaveMeshOp>(op)) {
+    setCrossing(leave.getResult(), leave.getInput(), leave.getMesh());
+    return success();
+  }
+  if (auto enter = dyn_cast<EnterMeshOp>(op)) {
+    setCrossing(enter.getResult(), enter.getInput(), enter.getMesh());
     return success();
   }
   bool isIndexOp = op->getNumResults() != 0 && llvm::all_of(op->getResultTypes(), [](Type type) {

@@ -43,6 +43,7 @@ private:
   void specializeArguments();
   mlir::LogicalResult specialize(mlir::Operation *op);
   void foldExtent(dist::ExtentOp op);
+  void setCrossing(mlir::Value result, mlir::Value input, dist::MeshAttr mesh);
   /// False where the class must be split.
   bool refine(dist::CollectiveOpInterface op);
   mlir::LogicalResult checkStatic();

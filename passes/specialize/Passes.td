@@ -48,10 +48,14 @@ def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
     sizes that follow from these are attributes, and all types are inferred again, so that kernels and arena are
     static. Sizes that depend on a symbol stay dynamic; any other size that stays dynamic is an error.
 
+    Where tensors are on several meshes (`dist.meshes`), the devices are the ranks of all of them, and a clone is what a rank
+    runs: outside of a mesh its arguments and results are empty, and neither its ops nor its collectives are run (L5). The
+    collectives that are left keep their number in the sequence that all ranks share, as `dist.ordinal`.
+
     `bind` replaces symbols by constants first: the program is then for these sizes only.
 
     The module's `dist.specializations` says which device runs which clone. The clones issue the same
-    collectives in the same order. Run `dist-verify-schedule` before this pass, on the one function that all ranks
+    collectives in the same order (those of the meshes that the device is in). Run `dist-verify-schedule` before this pass, on the one function that all ranks
     share; no pass after it adds, removes or moves a collective.
 
     Before:

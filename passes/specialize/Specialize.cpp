@@ -2,9 +2,11 @@
 
 #include "passes/specialize/Passes.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "passes/specialize/AssumedSizes.h"
 #include "passes/specialize/FunctionSpecializer.h"
+#include "passes/specialize/MeshParts.h"
 
 #include "mlir/IR/SymbolTable.h"
 
@@ -38,14 +40,17 @@ private:
 FailureOr<std::vector<Specialize::Variant>> Specialize::makeVariants(func::FuncOp function,
                                                                      Devices &devices) {
   std::vector<Variant> variants;
-  std::deque<DeviceClass> classes = classifyDevices(varyingExtents(function), devices);
+  std::vector<MeshAttr> partial = partialMeshes(function, devices);
+  std::deque<DeviceClass> classes =
+      splitByMeshes(classifyDevices(varyingExtents(function), devices), partial, devices);
   bool ok = true;
   while (!classes.empty()) {
     DeviceClass devicesOfClass = std::move(classes.front());
     classes.pop_front();
     func::FuncOp clone = function.clone();
     FunctionSpecializer specializer(clone, devicesOfClass, devices);
-    ok &= succeeded(specializer.run());
+    ok &= succeeded(keepPart(clone, partial, devicesOfClass, devices)) &&
+          succeeded(specializer.run());
     numExtents += specializer.getNumFolded();
     if (specializer.split().empty()) {
       variants.push_back({clone, std::move(devicesOfClass)});
@@ -93,8 +98,8 @@ LogicalResult Specialize::specialize(func::FuncOp function, Devices &devices, Sy
 
 void Specialize::runOnOperation() {
   ModuleOp module = getOperation();
-  auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
-  if (!mesh) {
+  std::optional<Mesh> world = findWorld(module);
+  if (!world) {
     module.emitOpError("has no 'dist.mesh': which devices run the program is not known");
     return signalPassFailure();
   }
@@ -105,8 +110,8 @@ void Specialize::runOnOperation() {
     for (const auto &noted : assumedSizes(module))
       values->try_emplace(noted.getKey(), noted.getValue());
   for (auto function : module.getOps<func::FuncOp>())
-    bindSymbols(function, *values, bindTypical, mesh);
-  Devices devices(mesh.getValue());
+    bindSymbols(function, *values, bindTypical, MeshAttr::get(&getContext(), *world));
+  Devices devices(*world);
   SymbolTable symbols(module);
   NamedAttrList specializations;
   bool ok = true;

@@ -2,6 +2,7 @@
 
 #include "passes/verify/StageChecks.h"
 
+#include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,8 +21,20 @@ static bool isLocalExtent(const Layout &layout, int64_t dim, int64_t size, int64
   return llvm::is_contained(split.distinctExtents(size, split.axes.size()), extent);
 }
 
-static void checkLocalType(Type type, DictionaryAttr attributes, Location place, const Twine &name,
-                           Violations &violations) {
+/// Whether some rank of the program has nothing of a tensor because it is outside of its mesh (L5).
+static bool hasRanksOutside(FunctionOpInterface function, const Mesh &mesh) {
+  auto module = function->getParentOfType<ModuleOp>();
+  std::optional<Mesh> world = module ? findWorld(module) : std::nullopt;
+  if (!world)
+    return false;
+  std::vector<int64_t> ranks = mesh.ranks();
+  llvm::DenseSet<int64_t> inside(ranks.begin(), ranks.end());
+  return llvm::any_of(world->ranks(), [&](int64_t rank) { return !inside.contains(rank); });
+}
+
+static void checkLocalType(FunctionOpInterface function, Type type, DictionaryAttr attributes,
+                           const Twine &name, Violations &violations) {
+  Location place = function.getLoc();
   auto layout = attributes ? attributes.getAs<LayoutAttr>(kLayoutAttr) : LayoutAttr();
   auto global = attributes ? attributes.getAs<TypeAttr>(kGlobalTypeAttr) : TypeAttr();
   RankedTensorType local = getDeliveredType(type);
@@ -36,6 +49,9 @@ static void checkLocalType(Type type, DictionaryAttr attributes, Location place,
     return;
   }
   auto whole = cast<RankedTensorType>(global.getValue());
+  if (llvm::all_of(local.getShape(), [](int64_t size) { return size == 0; }) &&
+      hasRanksOutside(function, layout.getValue().mesh))
+    return;
   for (int64_t dim = 0; dim < local.getRank(); ++dim)
     if (!local.isDynamicDim(dim) &&
         !isLocalExtent(layout.getValue(), dim, whole.getDimSize(dim), local.getDimSize(dim)))
@@ -45,12 +61,11 @@ static void checkLocalType(Type type, DictionaryAttr attributes, Location place,
 
 void shardc::checkLocalSignature(FunctionOpInterface function, Violations &violations) {
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    checkLocalType(type, function.getArgAttrDict(i), function.getLoc(), "argument " + Twine(i),
-                   violations);
+    checkLocalType(function, type, function.getArgAttrDict(i), "argument " + Twine(i), violations);
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
     if (DictionaryAttr attributes = function.getResultAttrDict(i);
         attributes && attributes.contains(kLayoutAttr))
-      checkLocalType(type, attributes, function.getLoc(), "result " + Twine(i), violations);
+      checkLocalType(function, type, attributes, "result " + Twine(i), violations);
 }
 
 void shardc::checkCollective(CollectiveOpInterface op, Stage stage, Violations &violations) {

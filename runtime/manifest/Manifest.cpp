@@ -62,7 +62,8 @@ public:
     return out;
   }
 
-  void mesh(JsonValue root, Manifest &m);
+  shardc::Mesh mesh(JsonValue value, const std::string &path, const Manifest &m);
+  void meshes(JsonValue root, Manifest &m);
   void symbols(JsonValue root, Manifest &m);
   Expression expression(JsonValue value, const std::string &path, const Manifest &m);
   void tensor(JsonValue value, const std::string &path, const Manifest &m, TensorSpec &spec);
@@ -70,29 +71,38 @@ public:
   void entries(JsonValue root, Manifest &m);
 };
 
-void Reader::mesh(JsonValue root, Manifest &m) {
-  JsonValue mesh = root["mesh"];
-  if (!mesh.isObject())
-    return wrong("mesh", "an object");
-  array(mesh, "mesh", "axes", true, [&](JsonValue axis, const std::string &path) {
-    m.mesh.axes.push_back({text(axis, path, "name"), integer(axis, path, "size")});
+shardc::Mesh Reader::mesh(JsonValue value, const std::string &path, const Manifest &m) {
+  shardc::Mesh mesh;
+  array(value, path, "axes", true, [&](JsonValue axis, const std::string &here) {
+    mesh.axes.push_back({text(axis, here, "name"), integer(axis, here, "size")});
   });
-  array(mesh, "mesh", "devices", false, [&](JsonValue device, const std::string &path) {
-    if (auto value = device.integer())
-      m.mesh.deviceIds.push_back(*value);
+  array(value, path, "devices", false, [&](JsonValue device, const std::string &here) {
+    if (auto id = device.integer())
+      mesh.deviceIds.push_back(*id);
     else
-      wrong(path, "an integer");
+      wrong(here, "an integer");
   });
-  std::vector<std::string> invalid = m.mesh.validate();
-  problems.add(invalid, "mesh: ");
+  std::vector<std::string> invalid = mesh.validate();
+  problems.add(invalid, path + ": ");
   if (!invalid.empty())
-    return;
-  if (m.mesh.numDevices() > m.worldSize)
+    return mesh;
+  if (mesh.numDevices() > m.worldSize)
     problems.add("world_size: " + std::to_string(m.worldSize) +
-                 " ranks are too few for a mesh of " + std::to_string(m.mesh.numDevices()));
-  for (int64_t device : m.mesh.deviceIds)
+                 " ranks are too few for a mesh of " + std::to_string(mesh.numDevices()));
+  for (int64_t device : mesh.deviceIds)
     if (device < 0 || device >= m.worldSize)
-      problems.add("mesh.devices: rank " + std::to_string(device) + " is outside the world");
+      problems.add(path + ".devices: rank " + std::to_string(device) + " is outside the world");
+  return mesh;
+}
+
+void Reader::meshes(JsonValue root, Manifest &m) {
+  if (root["mesh"].isObject())
+    m.mesh = mesh(root["mesh"], "mesh", m);
+  else
+    wrong("mesh", "an object");
+  array(root, "", "meshes", false, [&](JsonValue value, const std::string &path) {
+    m.meshes.push_back({text(value, path, "name"), mesh(value, path, m)});
+  });
 }
 
 void Reader::symbols(JsonValue root, Manifest &m) {
@@ -167,7 +177,17 @@ void Reader::tensor(JsonValue value, const std::string &path, const Manifest &m,
   });
   if (spec.rank() > SHARDRT_MAX_RANK)
     wrong(path + ".shape", "at most " + std::to_string(SHARDRT_MAX_RANK) + " dims");
-  shardc::Parsed<shardc::Layout> layout = shardc::parseLayout(m.mesh, text(value, path, "layout"));
+  const shardc::Mesh *mesh = &m.mesh;
+  if (value["mesh"].exists()) {
+    std::string name = text(value, path, "mesh");
+    auto known = std::find_if(m.meshes.begin(), m.meshes.end(),
+                              [&](const MeshSpec &other) { return other.name == name; });
+    if (known == m.meshes.end())
+      return wrong(path + ".mesh", "the name of one of meshes, but " + name + " is none");
+    spec.mesh = size_t(known - m.meshes.begin()) + 1;
+    mesh = &known->mesh;
+  }
+  shardc::Parsed<shardc::Layout> layout = shardc::parseLayout(*mesh, text(value, path, "layout"));
   if (!layout) {
     problems.add(path + ".layout: " + layout.error);
     return;
@@ -194,6 +214,8 @@ void Reader::parameters(JsonValue root, Manifest &m) {
     for (const Expression &dim : spec.shape)
       if (!dim.isConstant())
         wrong(path + ".shape", "integers");
+    if (spec.mesh != 0)
+      wrong(path + ".mesh", "none: parameters are on the program's own mesh");
     if (spec.layout.hasPartial())
       problems.add(path + ".layout: " + spec.layout.str() +
                    " is partial, but every rank loads a parameter from the file: it is whole or a "
@@ -290,7 +312,7 @@ Manifest Manifest::parse(std::string_view json) {
     reader.wrong("world_size", "a positive integer");
   m.ignoredParameters = reader.strings(root, "", "ignored_parameters", false);
   m.libraries = reader.strings(root, "", "libraries", false);
-  reader.mesh(root, m);
+  reader.meshes(root, m);
   reader.symbols(root, m);
   // Layouts are checked against the mesh: with a bad one their messages would be noise.
   if (reader.problems.empty()) {
@@ -299,6 +321,13 @@ Manifest Manifest::parse(std::string_view json) {
   }
   reader.problems.raise(SHARDRT_BAD_FILE, "the artifact's manifest");
   return m;
+}
+
+Coordinates Manifest::coordinatesOf(int64_t rank) const {
+  Coordinates coordinates{mesh.coordinateOf(rank)};
+  for (const MeshSpec &other : meshes)
+    coordinates.push_back(other.mesh.coordinateOf(rank));
+  return coordinates;
 }
 
 std::vector<int64_t> ParameterSpec::extents() const {

@@ -19,6 +19,7 @@ struct TensorSpec {
   shardrt_type type = 0;
   std::vector<Expression> shape;
   shardc::Layout layout;
+  size_t mesh = 0; ///< of the layout: 0 is the program's, others count from 1 in Manifest::meshes
 
   size_t rank() const { return shape.size(); }
 };
@@ -57,12 +58,22 @@ struct ConstraintSpec {
   bool holds(int64_t left, int64_t right) const;
 };
 
+/// A mesh besides the program's, which inputs and outputs may be on.
+struct MeshSpec {
+  std::string name;
+  shardc::Mesh mesh;
+};
+
+/// Where a rank is in each mesh, by TensorSpec::mesh; nothing in those that it is outside of.
+using Coordinates = std::vector<std::optional<shardc::Coordinate>>;
+
 struct Manifest {
   std::string tool, name, artifactHash, sequenceHash;
   std::string targetKind, triple, cpu;
   std::vector<std::string> features;
   int64_t worldSize = 1;
   shardc::Mesh mesh;
+  std::vector<MeshSpec> meshes;
   std::vector<SymbolSpec> symbols;
   std::vector<std::string> symbolNames; ///< of `symbols`
   std::vector<ConstraintSpec> constraints;
@@ -74,6 +85,7 @@ struct Manifest {
   /// Throws Failure (SHARDRT_BAD_FILE) with everything that is wrong, each with the path of its
   /// key.
   static Manifest parse(std::string_view json);
+  Coordinates coordinatesOf(int64_t rank) const;
   /// Whether the tables of the artifact fit this manifest; throws with everything that does not.
   void checkProgram(const shardrt_program &program) const;
 };

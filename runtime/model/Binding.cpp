@@ -54,14 +54,14 @@ void checkData(const std::string &here, const shardrt_tensor &tensor, Problems &
 /// The global extents as far as they can be told from what the caller gave; nothing for a dim of
 /// a local tensor that does not tell.
 std::vector<std::optional<int64_t>> globalExtents(const TensorSpec &spec,
-                                                  const shardrt_tensor &tensor) {
+                                                  const shardrt_tensor &tensor, bool isInMesh) {
   std::vector<std::optional<int64_t>> out(spec.rank());
   for (size_t d = 0; d < spec.rank(); ++d) {
     if (tensor.scope == SHARDRT_GLOBAL)
       out[d] = tensor.extents[d];
     else if (tensor.global_extents)
       out[d] = tensor.global_extents[d];
-    else if (spec.layout.splitOfDim(int64_t(d)).empty())
+    else if (isInMesh && spec.layout.splitOfDim(int64_t(d)).empty())
       out[d] = tensor.extents[d];
   }
   return out;
@@ -167,8 +167,8 @@ bool usesSymbol(const EntrySpec &entry, size_t symbol) {
 } // namespace
 
 SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
-                         std::span<const shardrt_tensor> inputs,
-                         const std::optional<shardc::Coordinate> &coordinate, bool withData) {
+                         std::span<const shardrt_tensor> inputs, const Coordinates &coordinates,
+                         bool withData) {
   Problems problems;
   const std::string headline = "inputs of " + entry.name;
   if (inputs.size() != entry.inputs.size()) {
@@ -200,7 +200,7 @@ SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
                    "): pass each rank's part, a local tensor (shard-run --local)");
       continue;
     }
-    extents[i] = globalExtents(spec, inputs[i]);
+    extents[i] = globalExtents(spec, inputs[i], coordinates[spec.mesh].has_value());
   }
   binder.solve(extents);
   binder.checkDims(extents, problems);
@@ -216,7 +216,7 @@ SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
     if (inputs[i].scope != SHARDRT_LOCAL)
       continue;
     const TensorSpec &spec = entry.inputs[i];
-    Slice slice = Slice::make(spec.layout, evaluateShape(spec, symbols), coordinate);
+    Slice slice = Slice::make(spec.layout, evaluateShape(spec, symbols), coordinates[spec.mesh]);
     if (!std::equal(slice.local.begin(), slice.local.end(), inputs[i].extents))
       problems.add("input " + spec.name + ": it is " +
                    describe(inputs[i].type, inputs[i].extents, spec.rank()) +
@@ -244,12 +244,14 @@ std::vector<int64_t> evaluateShape(const TensorSpec &spec, const SymbolValues &s
 }
 
 Shapes evaluateShapes(const EntrySpec &entry, const SymbolValues &symbols,
-                      const std::optional<shardc::Coordinate> &coordinate) {
+                      const Coordinates &coordinates) {
   Shapes shapes;
   for (const TensorSpec &spec : entry.inputs)
-    shapes.inputs.push_back(Slice::make(spec.layout, evaluateShape(spec, symbols), coordinate));
+    shapes.inputs.push_back(
+        Slice::make(spec.layout, evaluateShape(spec, symbols), coordinates[spec.mesh]));
   for (const OutputSpec &spec : entry.outputs)
-    shapes.outputs.push_back(Slice::make(spec.layout, evaluateShape(spec, symbols), coordinate));
+    shapes.outputs.push_back(
+        Slice::make(spec.layout, evaluateShape(spec, symbols), coordinates[spec.mesh]));
   return shapes;
 }
 

@@ -15,8 +15,8 @@ using SymbolValues = std::vector<int64_t>;
 /// scope, ranges and constraints of symbols) and returns the symbols' values. Throws Failure with
 /// all that is wrong. Data pointers are checked only if `withData`.
 SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
-                         std::span<const shardrt_tensor> inputs,
-                         const std::optional<shardc::Coordinate> &coordinate, bool withData);
+                         std::span<const shardrt_tensor> inputs, const Coordinates &coordinates,
+                         bool withData);
 
 /// Shapes of an entry for one tuple of symbols on one rank.
 struct Shapes {
@@ -24,7 +24,7 @@ struct Shapes {
   std::vector<Slice> outputs;
 };
 Shapes evaluateShapes(const EntrySpec &entry, const SymbolValues &symbols,
-                      const std::optional<shardc::Coordinate> &coordinate);
+                      const Coordinates &coordinates);
 
 /// Extents of one tensor. Throws Failure if they are negative.
 std::vector<int64_t> evaluateShape(const TensorSpec &spec, const SymbolValues &symbols);

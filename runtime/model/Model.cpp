@@ -69,7 +69,7 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config,
       endpoint(config.communicator
                    ? config.communicator->endpoint
                    : std::make_shared<Endpoint>(std::move(makeLocalWorld(1).front()))),
-      communicator(*endpoint->communicator), coordinate(manifest.mesh.coordinateOf(config.rank)),
+      communicator(*endpoint->communicator), coordinates(manifest.coordinatesOf(config.rank)),
       events(config.flags & SHARDRT_RECORD_EVENTS, config.rank) {
   const ExecutorKind &kind = checkArtifact(config, executors);
   std::vector<uint32_t> all(size_t(config.world_size));
@@ -95,7 +95,8 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config,
       state.variant = &state.program->variants[variant];
   }
   executor = kind.create({manifest, program, config, communicator, groups, events, log});
-  adoptParameters(ParameterSet::fromConstants(manifest, program, coordinate, executor->memory()));
+  adoptParameters(
+      ParameterSet::fromConstants(manifest, program, coordinates[0], executor->memory()));
   endpoint->bound = true;
   log.write(SHARDRT_LOG_INFO,
             manifest.name + " (" + manifest.tool + "), rank " + std::to_string(self) + " of " +
@@ -140,15 +141,16 @@ Model::EntryState &Model::entryNamed(const char *name) {
 }
 
 void Model::loadFile(const std::string &path) {
-  adoptParameters(ParameterSet::fromFile(manifest, program, coordinate, executor->memory(), path));
+  adoptParameters(
+      ParameterSet::fromFile(manifest, program, coordinates[0], executor->memory(), path));
   log.write(SHARDRT_LOG_INFO, "loaded " + path + ": " + std::to_string(parameters.bytes()) +
                                   " bytes of parameters, " +
                                   std::to_string(parameters.copiedBytes()) + " of them copied");
 }
 
 void Model::loadCallback(shardrt_find_parameter_fn find, void *context) {
-  adoptParameters(
-      ParameterSet::fromCallback(manifest, program, coordinate, executor->memory(), find, context));
+  adoptParameters(ParameterSet::fromCallback(manifest, program, coordinates[0], executor->memory(),
+                                             find, context));
 }
 
 void Model::adoptParameters(ParameterSet fresh) {
@@ -194,7 +196,7 @@ void Model::inputShard(const char *entryName, size_t input, const int64_t *exten
       throw Failure(SHARDRT_INVALID_ARGUMENT,
                     "dim " + std::to_string(d) + " of input " + spec.name + " is " +
                         std::to_string(spec.shape[d].value) + ", not " + std::to_string(global[d]));
-  Slice slice = Slice::make(spec.layout, std::move(global), coordinate);
+  Slice slice = Slice::make(spec.layout, std::move(global), coordinates[spec.mesh]);
   local.type = spec.type;
   local.rank = rank;
   std::copy(slice.local.begin(), slice.local.end(), local.extents);

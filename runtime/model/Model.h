@@ -95,7 +95,7 @@ private:
   const bool checksMemory;                  ///< SHARDRT_CHECK_MEMORY
   const std::shared_ptr<Endpoint> endpoint; ///< of an own world of one, if none was given
   Communicator &communicator;
-  const std::optional<shardc::Coordinate> coordinate;
+  const Coordinates coordinates; ///< parameters are on the program's own mesh, the first
   EventLog events;
   std::vector<Group *> groups; ///< this rank's set of each group of the program; null: in none
   Group *everybody = nullptr;

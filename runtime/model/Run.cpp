@@ -97,7 +97,7 @@ Model::Plan &Model::planFor(EntryState &entry, const SymbolValues &symbols) {
   if (entry.plans.size() >= maxPlans)
     entry.plans.clear();
   Plan plan;
-  plan.shapes = evaluateShapes(*entry.spec, symbols, coordinate);
+  plan.shapes = evaluateShapes(*entry.spec, symbols, coordinates);
   if (const shardrt_variant *variant = entry.variant) {
     plan.offsets.resize(variant->n_offsets);
     plan.arenaBytes = variant->arena_bytes;
@@ -117,7 +117,7 @@ shardrt_frame Model::frameFor(EntryState &entry, const SymbolValues &symbols) {
   frame.persistent = entry.persistent.data();
   frame.parameters = parameters.pointers();
   frame.symbols = symbols.data();
-  frame.coordinates = coordinate ? coordinate->data() : nullptr;
+  frame.coordinates = coordinates[0] ? coordinates[0]->data() : nullptr;
   frame.rank = self;
   frame.world = manifest.worldSize;
   return frame;
@@ -144,7 +144,7 @@ Model::Passed Model::passOutput(size_t slot, const TensorSpec &spec, const Slice
   if (tensor.scope == SHARDRT_LOCAL) {
     if (void *data = inPlace(executor->memory(), whole(slice.local), tensor, bytes))
       return {data, false};
-  } else if (tensor.scope == SHARDRT_SHARED && writesPart(spec.layout, coordinate)) {
+  } else if (tensor.scope == SHARDRT_SHARED && writesPart(spec.layout, coordinates[spec.mesh])) {
     if (void *data = inPlace(executor->memory(), slice, tensor, bytes))
       return {data, false};
   }
@@ -163,7 +163,7 @@ void Model::returnOutput(const TensorSpec &spec, const Slice &slice, const Passe
   std::vector<int64_t> strides = stridesOf(tensor);
   if (tensor.scope == SHARDRT_LOCAL)
     executor->memory().give(tensor.data, strides.data(), whole(slice.local), passed.data, bytes);
-  else if (writesPart(spec.layout, coordinate))
+  else if (writesPart(spec.layout, coordinates[spec.mesh]))
     executor->memory().give(tensor.data, strides.data(), slice, passed.data, bytes);
 }
 
@@ -176,7 +176,7 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
   std::vector<int64_t> sizes;
   int64_t total = 0;
   for (size_t rank = 0; rank < world; ++rank) {
-    auto where = manifest.mesh.coordinateOf(int64_t(rank));
+    auto where = spec.layout.mesh.coordinateOf(int64_t(rank));
     if (!writesPart(spec.layout, where))
       where.reset();
     parts.push_back(Slice::make(spec.layout, slice.global, where));
@@ -305,7 +305,7 @@ void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
                     std::to_string(unset.size()) +
                         " parameters have not been loaded, the first is " + unset.front() +
                         ": load them before the first run");
-    symbols = bindSymbols(manifest, *entry->spec, inputs, coordinate, true);
+    symbols = bindSymbols(manifest, *entry->spec, inputs, coordinates, true);
     plan = &planFor(*entry, symbols);
     checkOutputs(*entry->spec, plan->shapes, outputs);
   } catch (const Failure &failure) {
@@ -330,7 +330,7 @@ void Model::outputShapes(const char *entryName, std::span<const shardrt_tensor> 
     throw Failure(SHARDRT_INVALID_ARGUMENT,
                   "entry " + spec.name + " has " + std::to_string(spec.userOutputs.size()) +
                       " outputs, room was given for " + std::to_string(count));
-  SymbolValues symbols = bindSymbols(manifest, spec, inputs, coordinate, false);
+  SymbolValues symbols = bindSymbols(manifest, spec, inputs, coordinates, false);
   Plan &plan = planFor(entry, symbols);
   for (size_t u = 0; u < count; ++u) {
     const Slice &slice = plan.shapes.outputs[spec.userOutputs[u]];

@@ -4,6 +4,7 @@ ranks after some passes, which place it, and localisation; and holds the results
 
     compare_placed.py SHARD_OPT FILE.mlir [--tolerance T] -- PASS...
 
+With several meshes, ranks are those of all of them, and a rank has nothing of a tensor on a mesh that it is outside of.
 Each rank's replicas must agree, and what the ranks hold together must be the value of the one device. Prints
 the collectives of each function, by kind."""
 import collections
@@ -14,7 +15,7 @@ import torch
 import compare_local
 from compare_local import random
 from dist_ops import bind_symbols
-from interpreter import InterpretationError, run_global, run_local
+from interpreter import Absent, InterpretationError, run_global, run_local, world_of
 from layout import difference, parse_layout
 
 
@@ -25,15 +26,21 @@ def compare(whole, local, tolerance):
     inputs = [random([5 if n is None else n for n in type_.shape], type_.dtype, generator)
               for type_ in whole.arg_types]
     layouts = [parse_layout(attrs["dist.layout"]["attr"]) for attrs in local.arg_attrs]
-    shards = [layout.scatter(value, generator) for layout, value in zip(layouts, inputs, strict=True)]
+    world = world_of(local)
+    several = any(layout.mesh != world for layout in layouts)
+    shards = [layout.spread(layout.scatter(value, generator), world)
+              for layout, value in zip(layouts, inputs, strict=True)]
     try:
         expected = run_global(whole, inputs)
-        results = run_local(local, layouts[0].mesh, shards, bind_symbols(local, inputs))
+        results = run_local(local, world, shards, bind_symbols(local, inputs), several)
     except InterpretationError as error:
         return str(error)
     for i, (want, got) in enumerate(zip(expected, results, strict=True)):
         layout = parse_layout(local.result_attrs[i]["dist.layout"]["attr"])
-        value, spread = layout.gather(got, list(want.shape))
+        held = layout.collect(got, world)
+        if absent := next((v for v in held if isinstance(v, Absent)), None):
+            return f"a rank does not have result {i}: {absent.why}"
+        value, spread = layout.gather(held, list(want.shape))
         scale = max(1.0, float(want.double().abs().max())) if want.numel() else 1.0
         error = max(difference(value, want), spread) / scale
         if not error <= (tolerance if want.dtype.is_floating_point else 0):

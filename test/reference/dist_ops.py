@@ -50,9 +50,10 @@ def _read_groups(cursor):
 
 def groups_of(op, mesh):
     of, groups = _parsed(op.attrs["group"], _read_groups)
-    if of is not None and not of == mesh:
-        raise ValueError("the group is of another mesh")
-    return groups
+    if of is None or of == mesh:
+        return groups
+    # Of another mesh (L5): positions there are ranks, which have positions here.
+    return [[mesh.devices.index(of.devices[p]) for p in group] for group in groups]
 
 
 def _read_reduction(cursor):
@@ -68,8 +69,9 @@ def _read_extents(cursor):
     if cursor.accept("table"):
         table = cursor.ints()
         cursor.next("over")
-        position = {c: p for p, c in enumerate(parse_mesh(cursor).coordinates())}
-        return lambda coordinate, symbols: table[position[tuple(coordinate)]]
+        mesh = parse_mesh(cursor)
+        position = {c: p for p, c in enumerate(mesh.coordinates())}
+        return mesh, lambda coordinate, symbols: table[position[tuple(coordinate)]]
     expression = []
     while cursor.peek() not in ("over", ">"):
         expression.append(cursor.next())
@@ -93,7 +95,7 @@ def _read_extents(cursor):
         for axis, placement in splits:
             held = pieces(held, placement, mesh.axes[axis][1], coordinate[axis])
         return len(held)
-    return evaluate
+    return mesh, evaluate
 
 
 def _size(tokens, symbols):
@@ -105,14 +107,18 @@ def _size(tokens, symbols):
 
 
 def extent(attrs, coordinate, symbols):
-    return _parsed(attrs["extents"], _read_extents)(coordinate, symbols)
+    return _parsed(attrs["extents"], _read_extents)[1](coordinate, symbols)
 
 
 # -- ranks ------------------------------------------------------------------------------------------
 
 @dist("extent")
 def extent_op(op, operands, mesh, symbols):
-    return [[extent(op.attrs, c, symbols) for c in mesh.coordinates()]]
+    of, evaluate = _parsed(op.attrs["extents"], _read_extents)
+    if of is None or of == mesh:
+        return [[evaluate(c, symbols) for c in mesh.coordinates()]]
+    places = [of.coordinate_of(rank) for rank in mesh.devices]
+    return [[0 if c is None else evaluate(c, symbols) for c in places]]
 
 
 @dist("axis_index")
@@ -122,6 +128,24 @@ def axis_index(op, operands, mesh, symbols):
         for i, p in enumerate(group):
             result[p] = i
     return [result]
+
+
+def _in_mesh(op, mesh):
+    """By position: whether the rank is in the op's mesh."""
+    cursor = Cursor(op.attrs["mesh"]["attr"])
+    devices = parse_mesh(cursor).devices
+    return [rank in devices for rank in mesh.devices]
+
+
+@dist("leave_mesh")
+def leave_mesh(op, operands, mesh, symbols):
+    none = torch.zeros([0], dtype=op.types[0].dtype)
+    return [[value if here else none for value, here in zip(operands[0], _in_mesh(op, mesh))]]
+
+
+@dist("enter_mesh")
+def enter_mesh(op, operands, mesh, symbols):
+    return [[value if here else None for value, here in zip(operands[0], _in_mesh(op, mesh))]]
 
 
 # -- collectives ------------------------------------------------------------------------------------
@@ -220,6 +244,9 @@ def all_to_all(op, operands, mesh, symbols):
         needs = arriving is None and split != concat and op.types[i].shape[concat] is None
         full = rest.pop(0) if needs else None
         result = [None] * mesh.size
+        if split == concat == 0 and len(op.types[i].shape) == 1:
+            # To a rank that takes no part in an exchange of blocks nothing comes.
+            result = [torch.zeros([0], dtype=op.types[i].dtype) for _ in result]
         for group in groups_of(op, mesh):
             cut = {}
             for p in group:

@@ -13,6 +13,7 @@ import dist_ops
 import image_ops  # noqa: F401, adds to aten_ops.OPS
 import index_ops
 import scatter_ops  # noqa: F401, likewise
+from layout import Mesh, parse_layout
 
 
 class InterpretationError(Exception):
@@ -64,13 +65,51 @@ def run_global(function, inputs):
     raise InterpretationError(f"{function.name} does not return")
 
 
-def run_local(function, mesh, inputs, symbols=None):
-    """`inputs[i][p]` is argument i at position p; the results come in the same form."""
-    values = dict(zip(function.args, inputs))
+class Absent:
+    """What a rank does not have: a tensor on a mesh that it is outside of (L5), and what is made of it."""
+
+    def __init__(self, why):
+        self.why = why
+
+
+def world_of(function):
+    """The mesh of all layouts of a function, or a line of the ranks of all of their meshes."""
+    meshes = []
+    for attrs in [*function.arg_attrs, *function.result_attrs]:
+        if "dist.layout" in attrs:
+            mesh = parse_layout(attrs["dist.layout"]["attr"]).mesh
+            if mesh not in meshes:
+                meshes.append(mesh)
+    if len(meshes) == 1:
+        return meshes[0]
+    return Mesh.of_ranks({rank for mesh in meshes for rank in mesh.devices})
+
+
+def _each(op, operands, positions, several):
+    """One execution for each rank. With several meshes, a rank does not have what its ops cannot make."""
+    results = []
+    for p in positions:
+        held = [v[p] for v in operands]
+        absent = next((v for v in held if isinstance(v, Absent)), None)
+        try:
+            made = [absent] * len(op.types) if absent else _one(op, held)
+        except (RuntimeError, IndexError, ValueError, KeyError) as error:
+            if not several:
+                raise
+            made = [Absent(f"{op.name} at {op.loc}: {error!r}")] * len(op.types)
+        results.append(made)
+    return [list(v) for v in zip(*results)]
+
+
+def run_local(function, mesh, inputs, symbols=None, several=False):
+    """`inputs[i][p]` is argument i at position p; the results come in the same form. With `several` meshes, `mesh` is
+    that of all ranks (world_of); None is what a rank outside of a tensor's mesh has, and such results are `Absent`."""
+    values = {}
     positions = range(mesh.size)
     for arg, type_, held in zip(function.args, function.arg_types, inputs):
+        values[arg] = [Absent(f"argument {arg}") if v is None and several else v for v in held]
         for p in positions:
-            if why := type_.mismatch(held[p]):
+            if not isinstance(values[arg][p], Absent) and (why := type_.mismatch(held[p])):
                 raise InterpretationError(f"argument {arg} of {function.name} at position {p}: {why}")
     for op in function.ops:
         operands = [values[i] for i in op.operands]
@@ -80,12 +119,18 @@ def run_local(function, mesh, inputs, symbols=None):
             if op.name in dist_ops.OPS:
                 results = dist_ops.OPS[op.name](op, operands, mesh, symbols or {})
             else:
-                each = [_one(op, [v[p] for v in operands]) for p in positions]
-                results = [list(v) for v in zip(*each)]
-        except (RuntimeError, IndexError, ValueError, KeyError) as error:
+                results = _each(op, operands, positions, several)
+        except (RuntimeError, IndexError, ValueError, KeyError, AttributeError) as error:
             _fail(op, repr(error))
-        for p in positions:
-            _check(op, [v[p] for v in results])
+        for result, type_ in zip(results, op.types):
+            for p in positions:
+                if several and result[p] is None:
+                    result[p] = Absent(f"{op.name} at {op.loc}")
+                elif several and not isinstance(result[p], Absent) and (why := type_.mismatch(result[p])):
+                    result[p] = Absent(f"{op.name} at {op.loc}: {why}")
+        if not several:
+            for p in positions:
+                _check(op, [v[p] for v in results])
         values.update(zip(op.results, results))
     raise InterpretationError(f"{function.name} does not return")
 

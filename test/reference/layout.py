@@ -71,6 +71,15 @@ class Mesh:
     def __eq__(self, other):
         return self.axes == other.axes and self.devices == other.devices
 
+    @staticmethod
+    def of_ranks(ranks):
+        """A line of these ranks."""
+        return Mesh([("ranks", len(ranks))], sorted(ranks))
+
+    def coordinate_of(self, rank):
+        """None for a rank that is not in the mesh (L5)."""
+        return self.coordinates()[self.devices.index(rank)] if rank in self.devices else None
+
     def coordinates(self):
         """Coordinates in order of position."""
         return list(itertools.product(*(range(n) for _, n in self.axes)))
@@ -253,6 +262,15 @@ class Layout:
         for c, block in zip(self.mesh.coordinates(), blocks):
             spread = max(spread, difference(self.shard(whole, c), block))
         return whole, spread
+
+    def spread(self, blocks, world):
+        """The blocks by position of `world`; None for a rank that is not in the mesh."""
+        by_rank = dict(zip(self.mesh.devices, blocks))
+        return [by_rank.get(rank) for rank in world.devices]
+
+    def collect(self, values, world):
+        """The other way: of values by position of `world`, those of the ranks in the mesh."""
+        return [values[world.devices.index(rank)] for rank in self.mesh.devices]
 
     def text(self):
         inner = ", ".join(p.text() for p in self.placements)

@@ -80,14 +80,14 @@ struct SetMeshPass : PassWrapper<SetMeshPass, OperationPass<ModuleOp>> {
   }
   void runOnOperation() override {
     std::vector<std::string> errors;
-    std::vector<shardc::MeshAxis> axes;
-    shardc::plan::parseMesh(mesh, "--mesh", axes, errors);
+    shardc::Mesh value;
+    shardc::plan::parseMesh(mesh, "--mesh", value, errors);
     for (const std::string &error : errors)
       emitError(UnknownLoc::get(&getContext())) << error;
     if (!errors.empty())
       return signalPassFailure();
     getOperation()->setAttr(shardc::dist::kMeshAttr,
-                            shardc::dist::MeshAttr::get(&getContext(), shardc::Mesh(axes)));
+                            shardc::dist::MeshAttr::get(&getContext(), value));
     if (failed(runPipeline(asked, getOperation())))
       signalPassFailure();
   }

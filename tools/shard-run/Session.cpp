@@ -203,7 +203,7 @@ void Session::inferGlobalExtents() {
     const rt::TensorSpec &input = spec->inputs[i];
     std::vector<int64_t> global(input.rank(), 0);
     for (int rank = 0; rank < world; ++rank) {
-      std::optional<Coordinate> coordinate = manifest.mesh.coordinateOf(rank);
+      std::optional<Coordinate> coordinate = input.layout.mesh.coordinateOf(rank);
       if (!coordinate || files[size_t(rank)][i].extents.size() != input.rank())
         continue; // the runtime says what is wrong with the rank's tensor
       for (size_t d = 0; d < input.rank(); ++d) {

@@ -82,7 +82,8 @@ static std::string whatIsDone(const ModelOptions &model, const PipelineOptions &
   if (from > Stage::Placed && !options.gradients.empty())
     return "'" + model.model +
            "' is partitioned already: --gradients differentiates models that are not";
-  bool places = !options.mesh.empty() || !options.plan.empty() || !options.places.empty();
+  bool places = !options.mesh.empty() || !options.otherMeshes.empty() || !options.plan.empty() ||
+                !options.places.empty();
   if (from == Stage::Imported || !places)
     return "";
   return "'" + model.model + "' is " + (from == Stage::Placed ? "placed" : "partitioned") +
@@ -112,9 +113,11 @@ LogicalResult checkOptions(const ModelOptions &model, const PipelineOptions &opt
   if (problems.empty())
     return success();
   // Else the plan's own errors come with these.
-  std::vector<MeshAxis> axes;
+  plan::Plan read;
   if (!options.mesh.empty())
-    plan::parseMesh(options.mesh, "--mesh", axes, problems);
+    plan::parseMesh(options.mesh, "--mesh", read.mesh, problems);
+  for (const std::string &other : textsOf(options.otherMeshes))
+    plan::parseNamedMesh(other, "--other-mesh " + other, read, problems);
   for (const std::string &problem : problems)
     llvm::WithColor::error() << problem << "\n";
   return failure();

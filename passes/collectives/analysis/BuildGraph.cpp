@@ -19,6 +19,8 @@ using namespace shardc::collectives;
 
 /// Has no memory of its own.
 static bool isView(Operation *op) {
+  if (isa<LeaveMeshOp, EnterMeshOp>(op))
+    return true;
   std::optional<ViewKind> kind = viewKindOf(op);
   return kind && *kind != ViewKind::Copy;
 }

@@ -21,7 +21,9 @@ static bool dependsOnSymbol(ExtentsAttr extents) {
 
 std::vector<int64_t> RankValues::evaluate(Operation *op, unsigned result) {
   if (auto extent = dyn_cast<ExtentOp>(op)) {
-    if (dependsOnSymbol(extent.getExtents()))
+    // Of another mesh this one may know some ranks only.
+    MeshAttr other = extent.getExtents().getMesh();
+    if (dependsOnSymbol(extent.getExtents()) || (other && other != mesh))
       return {};
     std::vector<int64_t> values;
     for (int64_t device = 0; device < devices.size(); ++device)

@@ -5,6 +5,7 @@
 #include "passes/collectives/analysis/ExchangeBytes.h"
 #include "passes/collectives/analysis/Transfers.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -25,38 +26,71 @@ public:
   }
 
   LogicalResult run() {
-    for (size_t other = 1; other < variants.size(); ++other)
-      if (failed(compareOrder(other)))
+    for (size_t variant = 0; variant < variants.size(); ++variant)
+      if (failed(checkOrdinals(variant)))
         return failure();
-    for (size_t at = 0; at < sequences.front().size(); ++at)
-      if (failed(compareCounts(at)) || failed(compareExchanges(at)))
-        return failure();
+    if (failed(compareOrder()))
+      return failure();
+    for (const std::vector<SequenceEntry> &sequence : sequences)
+      for (const SequenceEntry &entry : sequence)
+        if (compared.insert(entry.ordinal).second &&
+            (failed(compareCounts(entry)) || failed(compareExchanges(entry))))
+          return failure();
     return success();
   }
 
 private:
   int64_t rankOf(size_t variant) const { return variants[variant].devices.front(); }
 
-  /// All ranks run all collectives in one order (S1), whichever groups they are in.
-  LogicalResult compareOrder(size_t other) {
-    const std::vector<SequenceEntry> &a = sequences.front(), &b = sequences[other];
-    for (size_t at = 0; at < std::min(a.size(), b.size()); ++at)
-      if (a[at].what != b[at].what)
-        return differ(a[at], b[at], other, at, a[at].what, b[at].what);
-    if (a.size() == b.size())
-      return success();
-    bool more = a.size() > b.size();
-    SequenceEntry extra = more ? a[b.size()] : b[a.size()];
-    return extra.op->emitOpError("is collective ")
-           << std::min(a.size(), b.size()) << " of rank " << rankOf(more ? 0 : other)
-           << ", but rank " << rankOf(more ? other : 0) << " has no more: it would wait forever";
+  LogicalResult checkOrdinals(size_t variant) {
+    int64_t last = -1;
+    for (const SequenceEntry &entry : sequences[variant]) {
+      CollectiveOpInterface op = entry.op;
+      if (entry.ordinal <= last)
+        return op->emitOpError("has the number ")
+               << entry.ordinal << " in the sequence that all ranks share, but comes after number "
+               << last << " on rank " << rankOf(variant);
+      last = entry.ordinal;
+    }
+    return success();
   }
 
-  LogicalResult differ(const SequenceEntry &a, const SequenceEntry &b, size_t other, size_t at,
-                       StringRef first, StringRef second, size_t base = 0) {
+  /// All ranks run all collectives in one order (S1), whichever groups they are in; only those of a
+  /// mesh that a rank is outside of may be missing there (L5).
+  LogicalResult compareOrder() {
+    std::map<int64_t, std::pair<size_t, const SequenceEntry *>> first; // by ordinal
+    for (auto [variant, sequence] : llvm::enumerate(sequences))
+      for (const SequenceEntry &entry : sequence) {
+        auto [known, added] = first.try_emplace(entry.ordinal, variant, &entry);
+        const auto &[base, other] = known->second;
+        if (!added && other->what != entry.what)
+          return differ(*other, entry, variant, other->what, entry.what, base);
+      }
+    for (const auto &[ordinal, known] : first)
+      for (size_t variant = 0; variant < variants.size(); ++variant)
+        if (!find(variant, ordinal) && failed(checkMissing(*known.second, known.first, variant)))
+          return failure();
+    return success();
+  }
+
+  /// One that a variant has and another has not.
+  LogicalResult checkMissing(const SequenceEntry &entry, size_t has, size_t lacks) {
+    CollectiveOpInterface op = entry.op;
+    auto axes = dyn_cast<AxesAttr>(op.getGroup());
+    if (axes && llvm::none_of(variants[lacks].devices,
+                              [&](int64_t device) { return devices.isIn(axes.getMesh(), device); }))
+      return success();
+    bool isLast = sequences[lacks].empty() || sequences[lacks].back().ordinal < entry.ordinal;
+    return op->emitOpError("is collective ")
+           << entry.ordinal << " of rank " << rankOf(has) << ", but rank " << rankOf(lacks)
+           << (isLast ? " has no more" : " does not run it") << ": it would wait forever";
+  }
+
+  LogicalResult differ(const SequenceEntry &a, const SequenceEntry &b, size_t other,
+                       StringRef first, StringRef second, size_t base) {
     CollectiveOpInterface op = a.op, otherOp = b.op;
     InFlightDiagnostic diagnostic = op->emitOpError("is collective ")
-                                    << at << " of rank " << rankOf(base) << ": " << first;
+                                    << a.ordinal << " of rank " << rankOf(base) << ": " << first;
     diagnostic.attachNote(otherOp->getLoc())
         << "rank " << rankOf(other) << " has there: " << second;
     return diagnostic;
@@ -84,27 +118,36 @@ private:
     return entry->second;
   }
 
-  LogicalResult compareCounts(size_t at) {
-    CollectiveOpInterface op = sequences.front()[at].op;
+  const SequenceEntry *find(size_t variant, int64_t ordinal) const {
+    const std::vector<SequenceEntry> &sequence = sequences[variant];
+    auto found = llvm::lower_bound(sequence, ordinal, [](const SequenceEntry &e, int64_t number) {
+      return e.ordinal < number;
+    });
+    return found != sequence.end() && found->ordinal == ordinal ? &*found : nullptr;
+  }
+
+  LogicalResult compareCounts(const SequenceEntry &entry) {
+    CollectiveOpInterface op = entry.op;
     for (const std::vector<size_t> &met : meetingsOf(op.getGroup()))
       for (size_t i = 1; i < met.size(); ++i) {
-        const SequenceEntry &a = sequences[met.front()][at], &b = sequences[met[i]][at];
-        if (a.counts != b.counts)
-          return differ(a, b, met[i], at, a.counts + " elements", b.counts + " elements",
+        const SequenceEntry *a = find(met.front(), entry.ordinal), *b = find(met[i], entry.ordinal);
+        if (a && b && a->counts != b->counts)
+          return differ(*a, *b, met[i], a->counts + " elements", b->counts + " elements",
                         met.front());
       }
     return success();
   }
 
   /// In an exchange, what a device gives to another one is what that one expects of it.
-  LogicalResult compareExchanges(size_t at) {
-    CollectiveOpInterface first = sequences.front()[at].op;
+  LogicalResult compareExchanges(const SequenceEntry &entry) {
+    CollectiveOpInterface first = entry.op;
     auto lists = first.getGroup().getRankLists();
     if (!lists)
       return success();
     llvm::DenseMap<int64_t, CollectiveOpInterface> opOf; // by rank
     for (int64_t device = 0; device < devices.size(); ++device)
-      opOf[devices.rank(device)] = sequences[variantOf[device]][at].op;
+      if (const SequenceEntry *own = find(variantOf[device], entry.ordinal))
+        opOf[devices.rank(device)] = own->op;
     for (unsigned i = 0; i < first->getNumResults(); ++i)
       for (const std::vector<int64_t> &list : *lists)
         for (auto [from, giver] : llvm::enumerate(list))
@@ -129,6 +172,7 @@ private:
   Devices &devices;
   std::vector<size_t> variantOf;
   std::vector<std::vector<SequenceEntry>> sequences;
+  llvm::DenseSet<int64_t> compared;
   llvm::DenseMap<Attribute, std::set<std::vector<size_t>>> meetings;
 };
 

@@ -2,6 +2,8 @@
 
 #include "passes/collectives/verify/Sequence.h"
 
+#include "dialects/dist/FunctionAttributes.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA1.h"
 
@@ -65,7 +67,7 @@ std::vector<SequenceEntry> shardc::getSequence(func::FuncOp function) {
   function.walk([&](CollectiveOpInterface op) {
     if (op->getNumResults() == 0) // sends nothing
       return;
-    SequenceEntry entry{op, "", ""};
+    SequenceEntry entry{op, getOrdinal(op, static_cast<int64_t>(sequence.size())), "", ""};
     llvm::raw_string_ostream what(entry.what), counts(entry.counts);
     what << StringRef(nameOf(op.getCollectiveKind()));
     if (std::optional<Reduction> reduction = op.getReductionOrNone())

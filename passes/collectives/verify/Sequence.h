@@ -12,11 +12,10 @@
 
 namespace shardc {
 
-/// On a function: the hash of its sequence, 16 hexadecimal digits.
-inline constexpr llvm::StringLiteral kSequenceHashAttr = "dist.sequence_hash";
-
 struct SequenceEntry {
   dist::CollectiveOpInterface op;
+  /// Its number in the sequence that all ranks share: `dist.ordinal`, or its place here.
+  int64_t ordinal;
   /// Kind, group, reduction, root, pairs, dims and element types: the same on every rank.
   std::string what;
   /// Elements that all ranks of one group agree on, tensor by tensor (the whole for gathers, what

@@ -25,8 +25,10 @@ SmallVector<unsigned> axesMadePartial(dist::RedistributeOp op) {
   dist::LayoutAttr source = op.getSourceLayout(), target = op.getTargetLayout();
   if (!op.getBackward() || !source || !target)
     return axes;
+  // What comes from another mesh is partial on no axis of this one.
+  bool oneMesh = source.getMesh() == target.getMesh();
   for (unsigned axis : target.getValue().partialAxes())
-    if (!source.getValue().placements[axis].isPartial())
+    if (!oneMesh || !source.getValue().placements[axis].isPartial())
       axes.push_back(axis);
   return axes;
 }
@@ -69,8 +71,10 @@ double bytesOf(func::FuncOp function) {
     int64_t elementSize = (type.getElementTypeBitWidth() + 7) / 8;
     PlannerOptions options;
     options.elementSize = elementSize;
-    RedistributePlan plan = planCheapest(op.getSourceLayout().getValue(),
-                                         op.getTargetLayout().getValue(), type.getShape(), options);
+    const Layout &from = op.getSourceLayout().getValue(), &to = op.getTargetLayout().getValue();
+    RedistributePlan plan = from.mesh == to.mesh
+                                ? planCheapest(from, to, type.getShape(), options)
+                                : planBetweenMeshes(from, to, type.getShape(), options, options);
     for (const RedistributeStep &step : plan.steps)
       bytes += bytesMoved(step, type.getShape(), elementSize);
   }

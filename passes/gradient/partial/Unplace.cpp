@@ -36,7 +36,8 @@ private:
     if (isa<func::ReturnOp>(user))
       return;
     auto redistribute = dyn_cast<dist::RedistributeOp>(user);
-    if (redistribute && (redistribute.getBackward() || isReturned(redistribute.getResult())))
+    if (redistribute && (redistribute.getBackward() || isReturned(redistribute.getResult()) ||
+                         changesMesh(redistribute)))
       return;
     if (redistribute)
       dissolved.insert(redistribute);
@@ -45,6 +46,12 @@ private:
     else
       followers.insert(user);
     reached.insert(user->result_begin(), user->result_end());
+  }
+
+  /// Ops are placed on one mesh: what comes from another is there by this redistribution alone.
+  static bool changesMesh(dist::RedistributeOp op) {
+    dist::LayoutAttr source = op.getSourceLayout(), target = op.getTargetLayout();
+    return source && target && source.getMesh() != target.getMesh();
   }
 
   static bool isReturned(Value value) {
@@ -56,7 +63,7 @@ private:
   void dissolveOperands(Operation *op) {
     for (OpOperand &operand : op->getOpOperands()) {
       auto made = operand.get().getDefiningOp<dist::RedistributeOp>();
-      if (!made || made.getBackward())
+      if (!made || made.getBackward() || changesMesh(made))
         continue;
       operand.set(made.getInput());
       if (made->use_empty())

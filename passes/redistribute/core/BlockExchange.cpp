@@ -164,13 +164,14 @@ StepExchange makeExchange(const RedistributeStep &step, std::span<const int64_t>
   result.dims = exchangedDims(step, shape.size());
   result.mesh = step.before.mesh;
   result.axes = step.axes;
-  if (!(step.before.mesh == step.after.mesh)) {
+  result.from = step.before.mesh;
+  result.to = step.after.mesh;
+  if (!(result.from == result.to)) {
     std::set<int64_t> ranks;
-    for (const Mesh *mesh : {&step.before.mesh, &step.after.mesh})
-      for (int64_t p = 0, n = mesh->numDevices(); p < n; ++p)
-        ranks.insert(mesh->rankAtPosition(p));
-    result.mesh = Mesh({{"ranks", static_cast<int64_t>(ranks.size())}},
-                       std::vector<int64_t>(ranks.begin(), ranks.end()));
+    for (const Mesh *mesh : {&result.from, &result.to})
+      for (int64_t rank : mesh->ranks())
+        ranks.insert(rank);
+    result.mesh = Mesh::ofRanks({ranks.begin(), ranks.end()});
     result.axes = {0};
   }
   Mesh byPosition(result.mesh.axes); // without device ids, ranks are positions
@@ -183,6 +184,12 @@ StepExchange makeExchange(const RedistributeStep &step, std::span<const int64_t>
     result.groups.push_back({std::move(group), BlockExchange(std::move(before), std::move(after))});
   }
   return result;
+}
+
+bool StepExchange::crosses() const {
+  return std::any_of(groups.begin(), groups.end(), [](const GroupExchange &group) {
+    return group.exchange.largestTraffic() > 0;
+  });
 }
 
 static bool haveOneSize(const StepExchange &exchange) {

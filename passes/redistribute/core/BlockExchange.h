@@ -66,11 +66,15 @@ struct GroupExchange {
   BlockExchange exchange;
 };
 struct StepExchange {
+  Mesh from, to; ///< of the layouts before and after
   /// The step's own mesh; between two meshes, all ranks of either in a row.
   Mesh mesh;
   std::vector<unsigned> axes; ///< of `mesh`, over which groups are formed
   std::vector<int64_t> dims;
   std::vector<GroupExchange> groups;
+
+  /// Whether any element goes from one rank to another.
+  bool crosses() const;
 };
 /// The sizes of the exchanged dims must be known.
 StepExchange makeExchange(const RedistributeStep &step, std::span<const int64_t> shape);

@@ -135,3 +135,26 @@ func.func private @f() attributes {dist.symbols = [#dist.symbol<n in [1, 9]>], d
 
 // expected-error@+1 {{'dist.constraints': expected a relation and two expressions of integers and declared symbols, got ["<=", "m", 8]}}
 func.func private @f() attributes {dist.symbols = [#dist.symbol<n in [1, 9]>], dist.constraints = [["<=", "m", 8]]}
+
+// -----
+
+// expected-error@+1 {{'dist.meshes' must be a dictionary of #dist.mesh by name, on a module with a 'dist.mesh', got 3}}
+module attributes {dist.mesh = #dist.mesh<["tp" = 2]>, dist.meshes = 3} {}
+
+// -----
+
+// expected-error@+1 {{'dist.meshes' must be a dictionary of #dist.mesh by name, on a module with a 'dist.mesh', got {a = 3 : i64}}}
+module attributes {dist.mesh = #dist.mesh<["tp" = 2]>, dist.meshes = {a = 3}} {}
+
+// -----
+
+// expected-error@+1 {{'dist.meshes' must be a dictionary of #dist.mesh by name, on a module with a 'dist.mesh', got}}
+module attributes {dist.meshes = {a = #dist.mesh<["tp" = 2]>}} {}
+
+// -----
+
+func.func @ordinal(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'dist.ordinal' must be a number (i64) that is not negative, got -1}}
+  %0 = dist.all_reduce sum over #dist.axes<#dist.mesh<["tp" = 2]>, ["tp"]> %x {dist.ordinal = -1} : tensor<8xf32>
+  return
+}

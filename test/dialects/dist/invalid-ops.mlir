@@ -73,3 +73,28 @@ func.func @f(%x: tensor<?xf32>, %n: index) {
       : (tensor<?xf32>, index, index) -> tensor<?xf32>
   return
 }
+
+// -----
+#mesh = #dist.mesh<["tp" = 4]>
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{changes no data, but element types differ: 'tensor<8xf32>' and 'tensor<?xf64>'}}
+  %0 = dist.leave_mesh on #mesh %x : tensor<8xf32> to tensor<?xf64>
+  return
+}
+
+// -----
+#mesh = #dist.mesh<["tp" = 4]>
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{changes no data, but extents differ: 'tensor<8xf32>' and 'tensor<4xf32>'}}
+  %0 = dist.enter_mesh on #mesh %x : tensor<8xf32> to tensor<4xf32>
+  return
+}
+
+// -----
+#mesh = #dist.mesh<["tp" = 4]>
+#R = #dist.layout<#mesh, [R]>
+func.func @f(%x: tensor<8xf32, #R>) {
+  // expected-error@+1 {{is for local tensors, but a type has a layout: }}
+  %0 = dist.enter_mesh on #mesh %x : tensor<8xf32, #R> to tensor<8xf32>
+  return
+}

@@ -83,3 +83,12 @@ func.func @exchange(%x: tensor<8x4xf32>, %y: tensor<?x4xf32>, %n: index, %m: ind
       -> (tensor<8x4xf32>, tensor<?x4xf32>, tensor<8x?xf32>)
   return
 }
+
+// CHECK-LABEL: func.func @crossing(
+func.func @crossing(%x: tensor<8xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, tensor<4xf32>) {
+  // CHECK: dist.leave_mesh on #mesh %{{.*}} : tensor<8xf32> to tensor<?xf32>
+  %0 = dist.leave_mesh on #mesh %x : tensor<8xf32> to tensor<?xf32>
+  // CHECK: dist.enter_mesh on #mesh %{{.*}} : tensor<?xf32> to tensor<4xf32>
+  %1 = dist.enter_mesh on #mesh %y : tensor<?xf32> to tensor<4xf32>
+  return %0, %1 : tensor<?xf32>, tensor<4xf32>
+}

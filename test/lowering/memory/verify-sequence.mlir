@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --exec-verify-sequence --split-input-file --verify-diagnostics
 // RUN: shard-opt %s --exec-verify-sequence --split-input-file --verify-diagnostics --pass-statistics -o /dev/null 2>&1 | FileCheck %s
 // CHECK: exec-verify-sequence
-// CHECK: 4 collectives-compared
+// CHECK: 7 collectives-compared
 
 // Extents may differ.
 #mesh = #dist.mesh<["tp" = 2]>
@@ -108,6 +108,38 @@ module attributes {dist.mesh = #mesh, dist.specializations = {f = #dist.variants
     exec.collective broadcast over #tp (%x : memref<4xf32>) -> (%y : memref<4xf32>)
         {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 4>],
          gather_extents = [array<i64>], scatter_extents = [array<i64>], root = 1 : i64, pairs = array<i64>}
+    return
+  }
+}
+
+// -----
+
+// Ranks that run a part of the sequence are compared by its numbers.
+#mesh = #dist.mesh<["tp" = 2]>
+#io = #dist.mesh<["io" = 1], devices = [2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+#all = #dist.axes<#dist.mesh<["ranks" = 3]>, ["ranks"]>
+module attributes {dist.mesh = #mesh, dist.meshes = {io = #io}, dist.specializations = {f = #dist.variants<[@f0, @f1], [0, 0, 1]>}} {
+  func.func @f0(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.entry} {
+    exec.collective all_reduce sum over #tp (%x : memref<4xf32>) -> (%y : memref<4xf32>)
+        {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 4>],
+         gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>, dist.ordinal = 0 : i64}
+    exec.collective all_reduce max over #all (%x : memref<4xf32>) -> (%y : memref<4xf32>)
+        {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 4>],
+         gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>, dist.ordinal = 1 : i64}
+    exec.collective all_reduce max over #all (%x : memref<4xf32>) -> (%y : memref<4xf32>)
+        {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 4>],
+         gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>, dist.ordinal = 2 : i64}
+    return
+  }
+  func.func @f1(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.entry} {
+    exec.collective all_reduce max over #all (%x : memref<4xf32>) -> (%y : memref<4xf32>)
+        {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 4>],
+         gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>, dist.ordinal = 1 : i64}
+    // expected-error@+1 {{do not agree about collective 2: the reductions differ}}
+    exec.collective all_reduce sum over #all (%x : memref<4xf32>) -> (%y : memref<4xf32>)
+        {element_types = [f32], gather_dims = array<i64: -1>, scatter_dims = array<i64: -1>, extents = [array<i64: 4>],
+         gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>, dist.ordinal = 2 : i64}
     return
   }
 }

@@ -74,11 +74,12 @@ func.func @steps(%x: tensor<8xf32, #R>, %y: tensor<8xf32, #S0>) -> (tensor<8xf32
 
 // -----
 
-#R = #dist.layout<#dist.mesh<["tp" = 2]>, [R]>
-#there = #dist.layout<#dist.mesh<["tp" = 2], devices = [1, 0]>, [S(0)]>
+#mesh = #dist.mesh<["tp" = 2]>
+#other = #dist.layout<#dist.mesh<["io" = 2], devices = [2, 3]>, [R]>
 
-func.func @meshes(%x: tensor<8xf32, #R>) -> tensor<8xf32, #there> {
-  // expected-error @+1 {{a local program has one mesh, not both ["tp" = 2] and ["tp" = 2], devices = [1, 0]}}
-  %0 = dist.redistribute %x by exchange : tensor<8xf32, #R> to tensor<8xf32, #there>
-  return %0 : tensor<8xf32, #there>
+module attributes {dist.mesh = #mesh} {
+  // expected-error @+1 {{argument 0 has a tensor on the mesh ["io" = 2], devices = [2, 3], which is not the module's 'dist.mesh', nor one of its 'dist.meshes'}}
+  func.func @unknown_mesh(%x: tensor<8xf32, #other>) -> tensor<8xf32, #other> {
+    return %x : tensor<8xf32, #other>
+  }
 }

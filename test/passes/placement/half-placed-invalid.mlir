@@ -26,3 +26,17 @@ module attributes {dist.mesh = #mesh} {
     return %0 : tensor<8xf32>
   }
 }
+
+// -----
+
+// What is to be placed is on the mesh of the program.
+#mesh = #dist.mesh<["tp" = 2]>
+#readers = #dist.mesh<["io" = 2], devices = [4, 5]>
+#R = #dist.layout<#readers, [R]>
+module attributes {dist.mesh = #mesh, dist.meshes = {readers = #readers}} {
+  func.func @elsewhere(%x: tensor<8xf32, #R>) -> tensor<8xf32> {
+    // expected-error @+1 {{'aten.relu' op is placed on the module's 'dist.mesh', but operand 0 is on the mesh ["io" = 2], devices = [4, 5]; redistribute it first}}
+    %y = aten.relu %x : (tensor<8xf32, #R>) -> tensor<8xf32>
+    return %y : tensor<8xf32>
+  }
+}

@@ -56,6 +56,36 @@ TEST(Manifest, Parses) {
   EXPECT_EQ(m.constraints[0].text, "(s0 % 4) == 0");
 }
 
+TEST(Manifest, InputsAndOutputsMayBeOnAnotherMesh) {
+  std::string text = manifest("\"symbols\": [", "\"meshes\": [{\"name\": \"io\", \"axes\": "
+                                                "[{\"name\": \"a\", \"size\": 2}], \"devices\": "
+                                                "[1, 3]}], \"symbols\": [");
+  auto replaced = [&](const std::string &from, const std::string &to) {
+    std::string copy = text;
+    copy.replace(copy.find(from), from.size(), to);
+    return copy;
+  };
+  std::string input = "\"layout\": \"[S(0), R]\"}]";
+  Manifest m = Manifest::parse(replaced(input, "\"layout\": \"[S(0)]\", \"mesh\": \"io\"}]"));
+  ASSERT_EQ(m.meshes.size(), 1u);
+  EXPECT_EQ(m.entries[0].inputs[0].mesh, 1u);
+  EXPECT_EQ(m.entries[0].inputs[0].layout.mesh, m.meshes[0].mesh);
+  EXPECT_EQ(m.entries[0].outputs[0].mesh, 0u);
+  EXPECT_FALSE(m.coordinatesOf(2)[1].has_value());
+  EXPECT_EQ(m.coordinatesOf(3)[1], (shardc::Coordinate{1}));
+  EXPECT_EQ(m.coordinatesOf(3)[0], (shardc::Coordinate{1, 1}));
+  EXPECT_NE(errorOf(replaced(input, "\"layout\": \"[S(0)]\", \"mesh\": \"oi\"}]"))
+                .find("entries[0].inputs[0].mesh: expected the name of one of meshes, but oi is "
+                      "none"),
+            std::string::npos);
+  EXPECT_NE(
+      errorOf(replaced("\"layout\": \"[R, S(0)]\"", "\"layout\": \"[R]\", \"mesh\": \"io\""))
+          .find("parameters[0].mesh: expected none: parameters are on the program's own mesh"),
+      std::string::npos);
+  EXPECT_NE(errorOf(replaced("[1, 3]", "[1, 4]")).find("meshes[0].devices: rank 4 is outside"),
+            std::string::npos);
+}
+
 TEST(Manifest, SymbolsMayHaveNoUpperBound) {
   Manifest m = Manifest::parse(manifest(", \"max\": 512", ""));
   ASSERT_EQ(m.symbols.size(), 1u);

@@ -52,7 +52,30 @@ TEST(YamlMessages, WhatIsExpectedWhere) {
             Errors{"plan.yaml:2: expected the name of a mesh axis here"});
 }
 
+TEST(YamlMessages, Meshes) {
+  EXPECT_EQ(yaml("meshes: [a]\n"),
+            Errors{"plan.yaml:1: section 'meshes' is a mapping from names to meshes, e.g. readers: "
+                   "{io: 2, devices: [4, 5]}"});
+  EXPECT_EQ(yaml("meshes: {a: {io: two}}\n"),
+            Errors{"plan.yaml:1: mesh 'a': 'io=two' is not NAME=SIZE with a size of at least 1; "
+                   "e.g. dp=2,tp=4"});
+  EXPECT_EQ(yaml("meshes: {a: {io: 2, devices: [x, 1]}}\n"),
+            Errors{"plan.yaml:1: mesh 'a': 'devices=[x,1]' is no list of ranks; e.g. "
+                   "devices=[3,2,1,0]"});
+  EXPECT_EQ(yaml("meshes: {a: {io: 1, devices: [65536]}}\n"),
+            Errors{"plan.yaml:1: mesh 'a': rank 65536 is outside of every world: ranks are 0 to "
+                   "65535"});
+  EXPECT_EQ(yaml("meshes: {R: {io: 2}}\n"),
+            Errors{"plan.yaml:1: a mesh cannot be called 'R', which is a placement"});
+  EXPECT_EQ(yaml("meshes: {a: {io: 2, devices: [1]}}\n").size(), 1u);
+  EXPECT_EQ(yaml("meshes:\n"), Errors{});
+}
+
 TEST(RuleMessages, Values) {
+  EXPECT_EQ(spec("param:w=mesh:there,io:R"),
+            Errors{"--place param:w=mesh:there,io:R: 'mesh:there' for 'w': only inputs and outputs "
+                   "may be on another mesh; modules compute, and their parameters are, on the mesh "
+                   "of the program"});
   EXPECT_EQ(
       yaml("modules: {a: colwize}\n"),
       Errors{"plan.yaml:1: unknown style 'colwize' for 'a'; styles are colwise, rowwise, "

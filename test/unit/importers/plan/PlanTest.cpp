@@ -57,9 +57,9 @@ TEST(Yaml, ReadsEverySection) {
                    "  \"*\": {dp: \"S(0, blocks = 3)\", tp: R}\n"
                    "outputs: {\"*\": R}\n");
   ASSERT_TRUE(read.errors.empty()) << read.errors.front();
-  ASSERT_EQ(read.plan.mesh.size(), 2u);
-  EXPECT_EQ(read.plan.mesh[1].name, "tp");
-  EXPECT_EQ(read.plan.mesh[1].size, 4);
+  ASSERT_EQ(read.plan.mesh.axes.size(), 2u);
+  EXPECT_EQ(read.plan.mesh.axes[1].name, "tp");
+  EXPECT_EQ(read.plan.mesh.axes[1].size, 4);
   ASSERT_EQ(read.plan.rules.size(), 5u);
   EXPECT_EQ(read.plan.rules[0].section, Section::Input);
   EXPECT_EQ(read.plan.rules[0].origin, "plan.yaml:2");
@@ -128,7 +128,7 @@ TEST(Yaml, PlacementsWithCommasMustBeQuoted) {
 }
 
 TEST(Mesh, HasAtMost65536Ranks) {
-  std::vector<MeshAxis> axes;
+  Mesh axes;
   std::vector<std::string> errors;
   parseMesh("dp=256,tp=256", "mesh", axes, errors);
   EXPECT_TRUE(errors.empty());
@@ -139,6 +139,36 @@ TEST(Mesh, HasAtMost65536Ranks) {
     ASSERT_EQ(errors.size(), 1u) << text;
     EXPECT_EQ(errors[0], "mesh: it has more than 65536 ranks, the most that a mesh may have");
   }
+}
+
+TEST(Yaml, ReadsMeshesThatListRanks) {
+  Read read = yaml("mesh: {dp: 2, tp: 2, devices: [3, 2, 1, 0]}\n"
+                   "meshes:\n"
+                   "  readers: {io: 2, devices: [4, 5]}\n"
+                   "  line: \"r=4\"\n"
+                   "inputs: {x: {mesh: readers, io: S(0)}, y: {mesh: line}}\n"
+                   "outputs: {z: \"mesh:readers,io:R\"}\n");
+  ASSERT_TRUE(read.errors.empty()) << read.errors.front();
+  EXPECT_EQ(read.plan.mesh.str(), "[\"dp\" = 2, \"tp\" = 2], devices = [3, 2, 1, 0]");
+  ASSERT_EQ(read.plan.meshes.size(), 2u);
+  EXPECT_EQ(read.plan.meshes[0].name, "readers");
+  EXPECT_EQ(read.plan.meshes[0].mesh.str(), "[\"io\" = 2], devices = [4, 5]");
+  EXPECT_EQ(read.plan.meshes[1].mesh.str(), "[\"r\" = 4]");
+  ASSERT_EQ(read.plan.rules.size(), 3u);
+  EXPECT_EQ(read.plan.rules[0].mesh, "readers");
+  ASSERT_EQ(read.plan.rules[0].placements.size(), 1u);
+  EXPECT_EQ(read.plan.rules[0].placements[0].axis, "io");
+  EXPECT_EQ(read.plan.rules[1].mesh, "line");
+  EXPECT_TRUE(read.plan.rules[1].placements.empty());
+  EXPECT_EQ(read.plan.rules[2].mesh, "readers");
+}
+
+TEST(Yaml, AnAxisMayBeCalledMeshOrDevices) {
+  Read read = yaml("mesh: {mesh: 2, devices: 2}\ninputs: {x: {mesh: S(0), devices: R}}\n");
+  ASSERT_TRUE(read.errors.empty()) << read.errors.front();
+  EXPECT_EQ(read.plan.mesh.numDevices(), 4);
+  EXPECT_EQ(read.plan.rules[0].mesh, "");
+  EXPECT_EQ(read.plan.rules[0].placements.size(), 2u);
 }
 
 TEST(Yaml, BrokenSyntaxIsAnError) {

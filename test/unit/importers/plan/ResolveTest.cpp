@@ -102,6 +102,47 @@ TEST(Resolve, ParametersShardedOverADataAxisAreOnlyStoredSo) {
   EXPECT_EQ(r.annotations.front().strengths.front(), Annotation::Strength::Pinned);
 }
 
+TEST(Resolve, InputsAndOutputsMayBeOnAnotherMesh) {
+  Plan plan;
+  std::vector<std::string> errors;
+  parseNamedMesh("io:a=2,b=2,devices=[4,5,6,7]", "--other-mesh", plan, errors);
+  for (const char *spec : {"input:*=dp:S(0)", "input:input_ids=mesh:io,b:S(1)",
+                           "output:logits=mesh:io", "output:*=dp:S(1)"})
+    parsePlaceSpec(spec, plan, errors);
+  ASSERT_TRUE(errors.empty()) << errors.front();
+  Resolution r = resolvePlan(plan, mesh, model());
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  // The exact name decides on which mesh it is; an axis that is not named replicates.
+  EXPECT_EQ(layoutOf(r, Target::Input, 0), "[R, S(1)]");
+  EXPECT_EQ(layoutOf(r, Target::Output, 0), "[R, R]");
+  ASSERT_EQ(r.annotations.size(), 2u);
+  EXPECT_EQ(r.annotations[0].mesh, "io");
+  EXPECT_EQ(r.annotations[0].layout.mesh, plan.meshes[0].mesh);
+}
+
+TEST(Resolve, MistakesAboutOtherMeshes) {
+  auto errorsOf = [](std::initializer_list<const char *> specs) {
+    Plan plan;
+    std::vector<std::string> errors;
+    parseNamedMesh("io:a=2", "--other-mesh", plan, errors);
+    for (const char *spec : specs)
+      parsePlaceSpec(spec, plan, errors);
+    EXPECT_TRUE(errors.empty());
+    return resolvePlan(plan, mesh, model()).errors;
+  };
+  EXPECT_EQ(errorsOf({"input:0=mesh:oi"}),
+            (std::vector<std::string>{
+                "--place input:0=mesh:oi: there is no mesh 'oi'; the meshes are io"}));
+  EXPECT_EQ(errorsOf({"input:0=mesh:io,dp:R"}),
+            (std::vector<std::string>{
+                "--place input:0=mesh:io,dp:R: the mesh 'io' has no axis 'dp'; it has a"}));
+  ASSERT_EQ(errorsOf({"input:0=mesh:io,a:S(2)"}).size(), 1u);
+  EXPECT_EQ(errorsOf({"input:0=mesh:io", "input:input_ids=tp:R"}),
+            (std::vector<std::string>{
+                "--place input:input_ids=tp:R: 'input_ids' puts 'input_ids' on the mesh of the "
+                "program, but '0' (--place input:0=mesh:io) on the mesh 'io'"}));
+}
+
 TEST(Resolve, AnExactNameBeatsAPattern) {
   Resolution r = resolve({"param:model.layers.0.norm.weight=dp:R", "param:*=dp:S(0)"});
   ASSERT_TRUE(r.errors.empty()) << r.errors.front();
