@@ -3,6 +3,7 @@
 
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/GroupText.h"
+#include "dialects/dist/RecomputeAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "passes/collectives/DecisionAttributes.h"
@@ -105,10 +106,10 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
   for (int64_t device = 0; device < report.mesh.numDevices(); ++device)
     ranks.push_back(report.mesh.rankAtPosition(device));
   for (const Entry &entry : findEntries(module, ranks.size())) {
-    size_t first = report.collectives.size();
+    size_t begin = report.collectives.size();
     for (auto [variant, function] : llvm::enumerate(entry.variants)) {
       // All clones of one function have the same collectives in the same order.
-      size_t position = first;
+      size_t position = begin;
       func::FuncOp(function).walk([&](dist::CollectiveOpInterface op) {
         CollectiveRecord next = record(op);
         if (variant == 0)
@@ -124,11 +125,14 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
         predictEntry(entry.variants, entry.variantOfDevice, ranks, model, predicted);
     if (failed(prediction))
       return failure();
-    for (size_t i = 0; i < predicted.size() && first + i < report.collectives.size(); ++i)
-      report.collectives[first + i].predicted = predicted[i];
-    report.entries.push_back(
-        {entry.name, std::move(*prediction),
-         entry.variants.front()->getAttrOfType<DictionaryAttr>(kPredictedAttr)});
+    for (size_t i = 0; i < predicted.size() && begin + i < report.collectives.size(); ++i)
+      report.collectives[begin + i].predicted = predicted[i];
+    func::FuncOp first = entry.variants.front();
+    auto recomputed = first->getAttrOfType<DictionaryAttr>(dist::kRecomputedAttr);
+    if (recomputed && recomputed.getAs<ArrayAttr>("choices").empty())
+      recomputed = nullptr;
+    report.entries.push_back({entry.name, std::move(*prediction),
+                              first->getAttrOfType<DictionaryAttr>(kPredictedAttr), recomputed});
   }
   return report;
 }

@@ -77,7 +77,8 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
   static constexpr StringLiteral local[] = {
       "builtin.module",  "func.func",       "func.return",     "dist.axis_index",
       "dist.extent",     "dist.all_gather", "dist.all_reduce", "dist.reduce_scatter",
-      "dist.all_to_all", "dist.broadcast",  "dist.permute",    "dist.wait"};
+      "dist.all_to_all", "dist.broadcast",  "dist.permute",    "dist.after",
+      "dist.wait"};
   static constexpr StringLiteral llvmDialects[] = {"llvm"};
   static constexpr StringLiteral lowered[] = {"builtin.module"};
   switch (stage) {
