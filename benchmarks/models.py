@@ -57,3 +57,83 @@ def plan():
     """The tensor-parallel plan, as `--place` options."""
     specs = ["module:*.attn.{q,k,v}=colwise", "module:*.attn.o=rowwise", "module:h.*.up=colwise", "module:h.*.down=rowwise"]
     return [part for spec in specs for part in ("--place", spec)]
+
+
+def rotate(x):
+    """Rotary position embedding of [batch, heads, sequence, head_dim], two halves of each head."""
+    half = x.shape[-1] // 2
+    frequency = 10000.0 ** (-torch.arange(half, dtype=torch.float32) / half)
+    angle = torch.arange(x.shape[2], dtype=torch.float32)[:, None] * frequency
+    cos, sin = angle.cos(), angle.sin()
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+class GroupedAttention(nn.Module):
+    def __init__(self, width, heads, kv_heads):
+        super().__init__()
+        self.head_dim, kv_width = width // heads, kv_heads * (width // heads)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, n, bias=False) for n in (width, kv_width, kv_width, width))
+
+    def forward(self, x):
+        batch, sequence, _ = x.shape
+        q, k, v = (f(x).view(batch, sequence, -1, self.head_dim).transpose(1, 2) for f in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(rotate(q), rotate(k), v, is_causal=True, enable_gqa=True)
+        return self.o(y.transpose(1, 2).reshape(batch, sequence, -1))
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, width, hidden, heads, kv_heads):
+        super().__init__()
+        self.norm_1, self.norm_2 = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.attn = GroupedAttention(width, heads, kv_heads)
+        self.gate, self.up = nn.Linear(width, hidden, bias=False), nn.Linear(width, hidden, bias=False)
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x):
+        x = x + self.attn(self.norm_1(x))
+        y = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+class Llama(nn.Module):
+    """RMSNorm, rotary positions, grouped queries and SwiGLU, at the sizes of Gpt."""
+
+    def __init__(self, layers=4, width=256, hidden=768, heads=8, kv_heads=4, vocabulary=1024):
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, width)
+        self.layers = nn.ModuleList(LlamaBlock(width, hidden, heads, kv_heads) for _ in range(layers))
+        self.norm = nn.RMSNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        for block in self.layers:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Training(nn.Module):
+    """The mean cross-entropy of a model's logits."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, labels):
+        return F.cross_entropy(self.model(ids).flatten(0, 1), labels.flatten())
+
+
+def training(kind, batch=4, sequence=128, seed=0):
+    torch.manual_seed(seed)
+    model = Gpt(sequence=sequence) if kind == "gpt" else Llama()
+    ids = torch.randint(0, 1024, (batch, sequence + 1))
+    return Training(model).eval(), (), {"ids": ids[:, :-1].contiguous(), "labels": ids[:, 1:].contiguous()}
+
+
+def training_gpt():
+    return training("gpt")
+
+
+def training_llama():
+    return training("llama")

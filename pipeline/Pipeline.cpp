@@ -59,7 +59,6 @@ static void differentiate(OpPassManager &pm, const PipelineOptions &options) {
 static void localize(OpPassManager &pm, const PipelineOptions &options) {
   PlanRedistributionsOptions redistributions;
   redistributions.topology = options.topology;
-  redistributions.exchanges = Exchanges::Permutes;
   pm.addPass(createPlanRedistributions(redistributions));
   pm.addPass(createLocalize());
   pm.addPass(createCanonicalizerPass());

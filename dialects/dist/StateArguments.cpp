@@ -10,23 +10,42 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-SmallVector<std::optional<unsigned>>
-shardc::dist::findStateArguments(FunctionOpInterface function) {
+/// By result of this kind: the first argument that has its name and is `accepted`.
+static SmallVector<std::optional<unsigned>>
+findArguments(FunctionOpInterface function, StringRef kind,
+              function_ref<bool(unsigned argument)> accepted) {
   SmallVector<std::optional<unsigned>> arguments(function.getNumResults());
   llvm::StringMap<unsigned> argumentOf;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    auto kind = function.getResultAttrOfType<StringAttr>(i, kKindAttr);
-    if (!kind || kind.getValue() != "buffer_mutation")
+    auto own = function.getResultAttrOfType<StringAttr>(i, kKindAttr);
+    if (!own || own.getValue() != kind)
       continue;
     if (argumentOf.empty())
       for (unsigned a = 0; a < function.getNumArguments(); ++a)
-        if (auto of = function.getArgAttrOfType<StringAttr>(a, kKindAttr);
-            of && of.getValue() != "input")
+        if (accepted(a))
           for (StringRef name : getNames(function.getArgAttrDict(a)))
             argumentOf.try_emplace(name, a);
     for (StringRef name : getNames(function.getResultAttrDict(i)))
       if (auto found = argumentOf.find(name); found != argumentOf.end())
         arguments[i] = found->second;
   }
+  return arguments;
+}
+
+SmallVector<std::optional<unsigned>>
+shardc::dist::findStateArguments(FunctionOpInterface function) {
+  return findArguments(function, "buffer_mutation", [&](unsigned argument) {
+    auto kind = function.getArgAttrOfType<StringAttr>(argument, kKindAttr);
+    return kind && kind.getValue() != "input";
+  });
+}
+
+SmallVector<std::optional<unsigned>>
+shardc::dist::findGradientArguments(FunctionOpInterface function) {
+  SmallVector<std::optional<unsigned>> arguments =
+      findArguments(function, "gradient", [](unsigned) { return true; });
+  for (auto [result, argument] : llvm::enumerate(arguments))
+    if (argument && function.getArgumentTypes()[*argument] != function.getResultTypes()[result])
+      argument.reset();
   return arguments;
 }

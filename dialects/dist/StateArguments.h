@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which results of a function are new values of its buffers.
+// Which results of a function belong to its arguments: new values of buffers, and gradients.
 
 #ifndef SHARDC_DIALECTS_DIST_STATEARGUMENTS_H
 #define SHARDC_DIALECTS_DIST_STATEARGUMENTS_H
@@ -12,6 +12,11 @@ namespace shardc::dist {
 /// By result: the number of the argument whose new value it is (kind "buffer_mutation": the
 /// parameter or buffer of that name). None for other results, and where no argument has the name.
 llvm::SmallVector<std::optional<unsigned>> findStateArguments(mlir::FunctionOpInterface function);
+
+/// By result: the number of the argument that it is the gradient of (kind "gradient": any argument
+/// of that name and type). None for other results.
+llvm::SmallVector<std::optional<unsigned>>
+findGradientArguments(mlir::FunctionOpInterface function);
 
 } // namespace shardc::dist
 

@@ -59,8 +59,14 @@ private:
   LogicalResult verifyTypes(unsigned tensor);
   LogicalResult verifyDim(unsigned tensor, StringRef name, int64_t dim, Along along);
   LogicalResult verifyList(unsigned tensor, StringRef name, int64_t dim, ArrayRef<int64_t> list);
+  LogicalResult verifyExchange(unsigned tensor);
   LogicalResult verifySide(unsigned tensor, bool isInput);
   LogicalResult verifySizes();
+  /// Whether a tensor is cut and concatenated along one dim.
+  bool isExchange(unsigned tensor) {
+    return op.getGatherDims()[tensor] >= 0 &&
+           op.getGatherDims()[tensor] == op.getScatterDims()[tensor];
+  }
   bool isSomebodysExtent(int64_t extent, int64_t full, ArrayRef<int64_t> list);
 
   MemRefType memory(unsigned tensor, bool isInput) {
@@ -197,10 +203,41 @@ LogicalResult Verifier::verifyList(unsigned tensor, StringRef name, int64_t dim,
   for (int64_t extent : list)
     if (extent < 0)
       return error(tensor) << "has the negative extent " << extent;
+  if (isExchange(tensor))
+    return success();
   int64_t full = listAt(op.getExtents(), tensor)[dim];
   int64_t sum = std::accumulate(list.begin(), list.end(), int64_t(0));
   if (op.getKind() != CollectiveKind::Permute && !ShapedType::isDynamic(full) && sum != full)
     return error(tensor) << name << " extents sum to " << sum << ", expected " << full;
+  return success();
+}
+
+/// The sum of a list; kDynamic where it is not known.
+int64_t sumOf(ArrayRef<int64_t> list) {
+  if (llvm::any_of(list, ShapedType::isDynamic))
+    return ShapedType::kDynamic;
+  return std::accumulate(list.begin(), list.end(), int64_t(0));
+}
+
+/// Of an exchange the full extent is what this rank has, the pieces that leave may be less, and
+/// those that arrive are the output.
+LogicalResult Verifier::verifyExchange(unsigned tensor) {
+  int64_t dim = op.getGatherDims()[tensor], full = listAt(op.getExtents(), tensor)[dim];
+  ArrayRef<int64_t> arriving = listAt(op.getGatherExtents(), tensor),
+                    leaving = listAt(op.getScatterExtents(), tensor);
+  if (arriving.empty() != leaving.empty())
+    return error(tensor) << "gathers and scatters dim " << dim
+                         << ", so it needs the extents of both or of neither";
+  if (leaving.empty()) {
+    if (!ShapedType::isDynamic(full) && full % groupSize)
+      return error(tensor) << "without extents, a dim that is both gathered and scattered must be "
+                              "a multiple of the group's size "
+                           << groupSize << ", got " << full;
+    return success();
+  }
+  int64_t sum = sumOf(leaving);
+  if (!ShapedType::isDynamic(sum) && !ShapedType::isDynamic(full) && sum > full)
+    return error(tensor) << "scatter extents sum to " << sum << ", more than " << full;
   return success();
 }
 
@@ -227,8 +264,12 @@ LogicalResult Verifier::verifySide(unsigned tensor, bool isInput) {
   int64_t gather = op.getGatherDims()[tensor], scatter = op.getScatterDims()[tensor];
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     int64_t size = type.getDimSize(dim), full = listAt(op.getExtents(), tensor)[dim];
-    bool isPart = (dim == gather && (isInput ? rule.gathersInput : rule.gathersOutput)) ||
-                  (dim == scatter && !isInput);
+    if (dim == gather && isExchange(tensor) && !isInput &&
+        !listAt(op.getGatherExtents(), tensor).empty())
+      full = sumOf(listAt(op.getGatherExtents(), tensor));
+    bool isPart = !isExchange(tensor) &&
+                  ((dim == gather && (isInput ? rule.gathersInput : rule.gathersOutput)) ||
+                   (dim == scatter && !isInput));
     if (isPart) {
       ArrayRef<int64_t> list =
           listAt(dim == gather ? op.getGatherExtents() : op.getScatterExtents(), tensor);
@@ -264,11 +305,10 @@ LogicalResult Verifier::verify() {
     if (failed(verifyTypes(i)) || failed(verifyDim(i, "gather", gather, rule.gather)) ||
         failed(verifyDim(i, "scatter", scatter, rule.scatter)))
       return failure();
-    if (gather >= 0 && gather == scatter)
-      return error(i) << "gathers and scatters dim " << gather;
     if (failed(verifyList(i, "gather", gather, listAt(op.getGatherExtents(), i))) ||
         failed(verifyList(i, "scatter", scatter, listAt(op.getScatterExtents(), i))) ||
-        failed(verifySide(i, /*isInput=*/true)) || failed(verifySide(i, /*isInput=*/false)))
+        (isExchange(i) && failed(verifyExchange(i))) || failed(verifySide(i, /*isInput=*/true)) ||
+        failed(verifySide(i, /*isInput=*/false)))
       return failure();
   }
   return verifySizes();

@@ -39,7 +39,9 @@ def Exec_CollectiveOp : Exec_CollectiveOpBase<"collective"> {
   let description = [{
     Any number of tensors take part; each is read from a dense input and delivered to a dense output. Each tensor has its
     *full* extents, with the gather and the scatter dim whole, and may have a list of extents by position along these
-    dims; an empty list stands for PyTorch's chunks (L3). An entry that is not known is one of `sizes`, in order: extents,
+    dims; an empty list stands for PyTorch's chunks (L3). Where an `all_to_all` gathers and scatters one dim, the extent of that
+    dim is the input's, and the lists are this rank's own: what it gives to each position and what it gets of each (equal
+    pieces where there are none). An entry that is not known is one of `sizes`, in order: extents,
     gather extents and scatter extents of the first tensor, then of the second, and so on. `element_types` are those of
     the tensors, since memory has i8 for booleans. This is `shardrt_collective` of the runtime, which says what the shapes of
     inputs and outputs are for each kind.

@@ -225,9 +225,10 @@ struct LowerGemm : Pattern<exec::GemmOp> {
     size_t row = shape.sizes.size() - 2, column = row + 1;
     auto contiguous = [&](size_t outer, size_t inner) {
       int64_t extent = shape.sizes[inner], step = shape.strides[outer];
-      if (shape.strides[inner] != 1 && extent > 1)
+      auto isOne = [](int64_t size) { return !ShapedType::isDynamic(size) && size <= 1; };
+      if (shape.strides[inner] != 1 && !isOne(extent))
         return false;
-      return shape.sizes[outer] <= 1 || ShapedType::isDynamic(step) ||
+      return isOne(shape.sizes[outer]) || ShapedType::isDynamic(step) ||
              ShapedType::isDynamic(extent) || step >= extent;
     };
     bool transposed = !contiguous(row, column) && contiguous(column, row);

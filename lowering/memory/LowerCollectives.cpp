@@ -106,20 +106,21 @@ struct Lowering {
       StridedView input = program.dense(op.getLoc(), program.view(tensor));
       inputs.push_back(toMemref(math, input));
       int64_t gather = op.getConcatDim(i), scatter = op.getSplitDim(i);
-      if (gather >= 0 && gather == scatter)
-        return op.emitOpError("splits and concatenates the same dim, which the runtime cannot do");
       Sizes gatherTable = mixed(op.getConcatExtents(i), given[i].concatExtents);
       Sizes scatterTable = mixed(op.getSplitExtents(i), given[i].splitExtents);
       RankedTensorType type = op.getResultTensorType(i);
       Sizes full = input.sizes, result = input.sizes;
-      if (gather >= 0) {
+      if (gather >= 0 && gather == scatter) {
+        // Within one dim, the runtime wants what this rank has, and counts for each pair of ranks.
+        result[gather] = fullExtent(gatherTable, Value(), input.sizes[gather]);
+      } else if (gather >= 0) {
         Size whole = ShapedType::isDynamic(type.getDimSize(gather))
                          ? input.sizes[gather]
                          : math.constant(type.getDimSize(gather));
         full[gather] = fullExtent(gatherTable, given[i].full, whole);
         result[gather] = full[gather];
       }
-      if (scatter >= 0)
+      if (scatter >= 0 && scatter != gather)
         result[scatter] =
             resultExtent(type.getDimSize(scatter), scatterTable, input.sizes[scatter]);
       if (kind == CollectiveKind::Permute && gather >= 0 &&

@@ -37,14 +37,23 @@ int64_t SizeEstimator::compute(Operation *op) {
     return 0;
   SmallVector<Attribute> operands;
   for (Value operand : op->getOperands()) {
-    if (!operand.getType().isIndex())
+    Type type = operand.getType();
+    if (!type.isIndex() && !type.isInteger(1))
       return dist::kTypicalSymbol;
-    operands.push_back(IntegerAttr::get(operand.getType(), value(operand)));
+    // What a bound is depends on a comparison: without it, equal sizes would be estimated as
+    // different.
+    int64_t number = value(operand);
+    operands.push_back(type.isIndex() ? Attribute(IntegerAttr::get(type, number))
+                                      : BoolAttr::get(type.getContext(), number != 0));
   }
   SmallVector<OpFoldResult> results;
-  if (succeeded(op->fold(operands, results)) && results.size() == 1)
-    if (std::optional<int64_t> folded = getConstantIntValue(results[0]))
-      return *folded;
+  if (failed(op->fold(operands, results)) || results.size() != 1)
+    return dist::kTypicalSymbol;
+  // One of the operands, as of a selection.
+  if (auto operand = dyn_cast<Value>(results[0]); operand && operand != op->getResult(0))
+    return value(operand);
+  if (std::optional<int64_t> folded = getConstantIntValue(results[0]))
+    return *folded;
   return dist::kTypicalSymbol;
 }
 

@@ -12,7 +12,8 @@ namespace shardc {
 
 /// On a collective made of several: {members, bytes, cap_bytes (absent where the cost model alone
 /// decides), closed, exposed_before_us, exposed_after_us}. A member is {bytes, location, module,
-/// tensor} without what is not known; tensor is an argument of the function.
+/// tensor, backward} without what is not known; tensor is an argument of the function, backward is
+/// true in the backward of the module.
 inline constexpr llvm::StringLiteral kBucketAttr = "dist.bucket";
 /// On one that was left alone: {reason, exposed_before_us, exposed_after_us}.
 inline constexpr llvm::StringLiteral kAloneAttr = "dist.alone";

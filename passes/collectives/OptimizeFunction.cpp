@@ -97,6 +97,8 @@ private:
     text("location", describePlace(op->getLoc()));
     if (StringRef module = getModulePath(op->getLoc()); !module.empty())
       text("module", module);
+    if (isBackward(op->getLoc()))
+      entries.set("backward", builder.getBoolAttr(true));
     if (StringRef tensor = nameOfSource(op->getOperand(0)); !tensor.empty())
       text("tensor", tensor);
     return take();

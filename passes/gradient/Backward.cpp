@@ -2,7 +2,7 @@
 
 #include "passes/gradient/Backward.h"
 
-#include "dialects/aten/Emitter.h"
+#include "dialects/aten/SumTo.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/interfaces/ModelLocation.h"
@@ -113,16 +113,7 @@ void Backward::accumulate(Value value, Value cotangent) {
 Value Backward::fitTo(Value value, Value cotangent) {
   Emitter emit(builder, getLoc());
   auto want = cast<RankedTensorType>(value.getType());
-  int64_t extra = aten::typeOf(cotangent).getRank() - want.getRank();
-  if (extra > 0)
-    cotangent = emit.sum(cotangent, llvm::to_vector(llvm::seq<int64_t>(0, extra)), false);
-  SmallVector<int64_t> repeated;
-  for (auto [dim, sizes] : llvm::enumerate(llvm::zip(want.getShape(), aten::shapeOf(cotangent))))
-    if (std::get<0>(sizes) == 1 && std::get<1>(sizes) != 1)
-      repeated.push_back(static_cast<int64_t>(dim));
-  if (!repeated.empty())
-    cotangent = emit.sum(cotangent, repeated, /*keepdim=*/true);
-  cotangent = emit.cast(cotangent, want.getElementType());
+  cotangent = sumTo(emit, cotangent, want);
   // Inference of the backward may know less of the sizes than the forward says.
   auto type = aten::typeOf(cotangent);
   auto exact = RankedTensorType::get(want.getShape(), want.getElementType(), type.getEncoding());

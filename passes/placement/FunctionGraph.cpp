@@ -118,6 +118,7 @@ public:
       return failure();
     halfPlaced = isHalfPlaced(function);
     states = dist::findStateArguments(function);
+    gradients = dist::findGradientArguments(function);
     findInvariantSources();
     for (BlockArgument argument : function.getArguments())
       addArgument(argument);
@@ -391,6 +392,9 @@ private:
                                                    request->origins);
       if (std::optional<unsigned> state = states[number])
         tie(output, number, *state);
+      else if (std::optional<unsigned> owner = gradients[number];
+               owner && !function.getResultAttr(number, dist::kAnnotationAttr))
+        result.graph.tie(output, result.tensorOf.lookup(function.getArgument(*owner)));
       if (auto wish = function.getResultAttrOfType<dist::ShardingAttr>(number, dist::kShardingAttr);
           halfPlaced && wish)
         result.graph.wish(output, wish.getValue());
@@ -427,7 +431,8 @@ private:
   func::FuncOp function;
   FunctionGraph result;
   llvm::DenseSet<Value> invariantSources;
-  SmallVector<std::optional<unsigned>> states; ///< by result: the argument that it updates
+  SmallVector<std::optional<unsigned>> gradients; ///< by result: the argument that it is one of
+  SmallVector<std::optional<unsigned>> states;    ///< by result: the argument that it updates
   llvm::MapVector<StringRef, SmallVector<Operation *>> unsupported;
   llvm::DenseMap<Operation *, OpFacts, SameOp> facts; ///< where they follow from types
   OpFacts last;                                       ///< of the last op where they do not

@@ -99,8 +99,12 @@ private:
           path = path.contains('.') ? path.rsplit('.').first : "";
       }
     }
-    if (paths.empty())
-      return success(); // nobody knows the modules, or there is no backward
+    if (paths.empty()) { // nobody knows the modules, or there is no backward
+      if (!modules.empty())
+        getOperation().emitWarning()
+            << "recompute: no function has a backward of known modules: nothing is computed again";
+      return success();
+    }
     bool found = true;
     for (std::string &pattern : patterns) {
       auto matches = [&](StringRef text) {

@@ -54,12 +54,6 @@ def PlanRedistributions : Pass<"dist-plan-redistributions", "::mlir::ModuleOp"> 
     Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
            "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local, sim-v1) or the file of a target "
            "description">,
-    Option<"exchanges", "exchanges", "::shardc::Exchanges", "::shardc::Exchanges::All",
-           "Exchanges of blocks that the sequence may have",
-           [{::llvm::cl::values(
-          clEnumValN(::shardc::Exchanges::All, "all", "all"),
-          clEnumValN(::shardc::Exchanges::Permutes, "permutes",
-                     "permutes of whole shards: the others need a collective that libshardrt does not have"))}]>,
     ListOption<"latency", "latency", "std::string",
                "Microseconds before the first byte, for all axes or by axis, e.g. latency=dp=20,tp=5 (others: by the "
                "cost model). With latency=0 bytes alone decide">,

@@ -85,8 +85,7 @@ private:
 /// What one run of the pass knows.
 class Plans {
 public:
-  Plans(PlannerKind planner, Exchanges exchanges, ArrayRef<Mesh> meshes)
-      : planner(planner), exchanges(exchanges), meshes(meshes) {}
+  Plans(PlannerKind planner, ArrayRef<Mesh> meshes) : planner(planner), meshes(meshes) {}
 
   std::vector<cost::LinkCosts> links; ///< of the meshes
 
@@ -104,7 +103,6 @@ private:
     PlannerOptions options;
     options.links = links[llvm::find(meshes, mesh) - meshes.begin()];
     options.elementSize = bytesOf(type.getElementType());
-    options.exchanges = exchanges;
     return options;
   }
 
@@ -118,7 +116,6 @@ private:
   }
 
   PlannerKind planner;
-  Exchanges exchanges;
   ArrayRef<Mesh> meshes;
   DenseMap<std::pair<Type, Type>, RedistributePlan> known;
 };
@@ -171,7 +168,7 @@ void PlanRedistributionsPass::runOnOperation() {
   if (!model || !complete || failed(latencies) || failed(bandwidths))
     return signalPassFailure();
 
-  Plans plans(planner, exchanges, meshes);
+  Plans plans(planner, meshes);
   for (const Mesh &mesh : meshes)
     plans.links.push_back(linksOf(*model, mesh, *latencies, *bandwidths));
   for (RedistributeOp op : all) {

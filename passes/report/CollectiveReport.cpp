@@ -9,6 +9,7 @@
 #include "passes/collectives/DecisionAttributes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -51,6 +52,7 @@ CollectiveRecord record(dist::CollectiveOpInterface op) {
     r.reduction = reductionName(*reduction);
   r.module = getModulePath(op->getLoc()).str();
   r.location = describePlace(op->getLoc());
+  r.backward = isBackward(op->getLoc());
   r.why = explainCollective(op);
   r.bucket = op->getAttrOfType<DictionaryAttr>(kBucketAttr);
   r.alone = op->getAttrOfType<DictionaryAttr>(kAloneAttr);
@@ -96,6 +98,32 @@ std::vector<Entry> findEntries(ModuleOp module, int64_t devices) {
   return entries;
 }
 
+/// A collective counts for each module whose tensors it moves; its bytes and times are shared by
+/// the sizes of these tensors.
+void addToModules(const CollectiveRecord &r, ModuleTable &modules) {
+  llvm::MapVector<std::pair<StringRef, unsigned>, double> shares;
+  double total = 0;
+  if (auto members = r.bucket ? r.bucket.getAs<ArrayAttr>("members") : ArrayAttr())
+    for (auto member : members.getAsRange<DictionaryAttr>()) {
+      auto module = member.getAs<StringAttr>("module");
+      auto size = member.getAs<IntegerAttr>("bytes");
+      double bytes = size ? static_cast<double>(size.getInt()) : 0;
+      shares[{module ? module.getValue() : StringRef(), member.contains("backward")}] += bytes;
+      total += bytes;
+    }
+  if (total == 0) {
+    shares.clear();
+    shares[{r.module, r.backward}] = total = 1;
+  }
+  for (auto &[place, bytes] : shares) {
+    ModuleRecord &module = modules.of(place.first, place.second != 0);
+    module.collectives += 1;
+    module.bytesPerRank += r.bytesPerRank * bytes / total;
+    module.collectiveUs += r.predicted.us * bytes / total;
+    module.exposedUs += r.predicted.exposedUs * bytes / total;
+  }
+}
+
 } // namespace
 
 FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostModel &model) {
@@ -112,6 +140,7 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
       size_t position = begin;
       func::FuncOp(function).walk([&](dist::CollectiveOpInterface op) {
         CollectiveRecord next = record(op);
+        next.entry = entry.name;
         if (variant == 0)
           report.collectives.push_back(std::move(next));
         else if (position < report.collectives.size())
@@ -127,14 +156,30 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
       return failure();
     for (size_t i = 0; i < predicted.size() && begin + i < report.collectives.size(); ++i)
       report.collectives[begin + i].predicted = predicted[i];
+    for (const CollectiveRecord &r : ArrayRef(report.collectives).drop_front(begin))
+      addToModules(r, prediction->modules);
+    std::vector<ModuleRecord> modules = prediction->modules.take();
     func::FuncOp first = entry.variants.front();
     auto recomputed = first->getAttrOfType<DictionaryAttr>(dist::kRecomputedAttr);
     if (recomputed && recomputed.getAs<ArrayAttr>("choices").empty())
       recomputed = nullptr;
-    report.entries.push_back({entry.name, std::move(*prediction),
+    report.entries.push_back({entry.name, std::move(*prediction), std::move(modules),
                               first->getAttrOfType<DictionaryAttr>(kPredictedAttr), recomputed});
   }
   return report;
+}
+
+LogicalResult keepEntry(CollectiveReport &report, StringRef name, std::string &message) {
+  auto isOther = [&](const EntryReport &entry) { return entry.name != name; };
+  if (llvm::all_of(report.entries, isOther)) {
+    message = "there is no entry '" + name.str() + "'; entries are ";
+    llvm::raw_string_ostream os(message);
+    llvm::interleaveComma(report.entries, os, [&](const EntryReport &entry) { os << entry.name; });
+    return failure();
+  }
+  llvm::erase_if(report.entries, isOther);
+  llvm::erase_if(report.collectives, [&](const CollectiveRecord &r) { return r.entry != name; });
+  return success();
 }
 
 std::vector<ReportRemark> remarksOf(const CollectiveReport &report) {

@@ -16,12 +16,14 @@ namespace shardc {
 /// the full tensor for an all-gather or reduce-scatter, twice that for an all-reduce, (n-1)/n of
 /// the local one for an all-to-all, the local one for a permute and a broadcast.
 struct CollectiveRecord {
+  std::string entry; ///< the function that it is in
   CollectiveKind kind;
   std::string group; ///< axes, e.g. `tp`, or rank lists
   int64_t groupSize = 1;
   unsigned tensors = 0;
   double bytesPerRank = 0; ///< the largest of all ranks
   std::string elementType, reduction, module, location;
+  bool backward = false; ///< of what the backward of the module computes
   std::string why; ///< what it is made for: `partial sums of aten.linear; aten.add needs the total`
   CollectivePrediction predicted;
   /// What the optimiser of collectives has decided about it (DecisionAttributes.h); null if
@@ -40,6 +42,7 @@ struct AssumedSize {
 struct EntryReport {
   std::string name;
   EntryPrediction prediction;
+  std::vector<ModuleRecord> modules;
   /// Of the optimiser, with its figures for the program before (DecisionAttributes.h); null if the
   /// collectives are as placement made them.
   mlir::DictionaryAttr optimized;
@@ -54,14 +57,19 @@ struct CollectiveReport {
   std::vector<EntryReport> entries;          ///< in program order
 };
 
+/// Leaves the entry of this name alone in the report. Fails, with a message that names them all,
+/// where there is none.
+mlir::LogicalResult keepEntry(CollectiveReport &report, llvm::StringRef name, std::string &message);
+
 /// Reads the specialised local or scheduled stage, with all shapes static. A collective's bytes are
 /// the largest over the clones of a function. Linear in the number of ops.
 mlir::FailureOr<CollectiveReport> reportCollectives(mlir::ModuleOp module,
                                                     const cost::CostModel &model);
 
-/// `{"world", "mesh", "sizes", "collectives": [...], "totals": {...}, "predicted": {...}}`, without
-/// remarks. A collective has "bucket" or "alone" where the optimiser has decided about it. With
-/// several entries, "predicted" has one object for each.
+/// `{"world", "mesh", "sizes", "collectives": [...], "totals": {...}, "modules": [...],
+/// "predicted": {...}}`, without remarks. A collective has "bucket" or "alone" where the optimiser
+/// has decided about it. With several entries, "totals" are those of all, and "predicted" has one
+/// object for each.
 llvm::json::Object toJson(const CollectiveReport &report);
 
 /// What moved one collective's data to be communicated, from the ops around it.
@@ -74,8 +82,10 @@ struct ReportRemark {
 /// For each collective that was left alone, why.
 std::vector<ReportRemark> remarksOf(const CollectiveReport &report);
 
-/// Tables: one line for each group of collectives that differ in their layer only, with their
-/// buckets; totals; what is predicted; remarks, those of repeated layers as one.
+/// Tables, for each entry: one line for each group of collectives that differ in their layer only,
+/// with their buckets; totals; where there is a backward, one line for the forward and one for the
+/// backward of each module, those of repeated layers as one; what is predicted. Then remarks, those
+/// of repeated layers as one.
 void printText(const CollectiveReport &report, llvm::ArrayRef<ReportRemark> remarks,
                llvm::raw_ostream &os);
 

@@ -26,6 +26,7 @@ namespace {
 struct Simulated {
   collectives::Figures figures;
   std::vector<CollectivePrediction> collectives;
+  ModuleTable modules;
 };
 
 FailureOr<Simulated> simulateOne(func::FuncOp function, const cost::CostModel &model) {
@@ -35,6 +36,7 @@ FailureOr<Simulated> simulateOne(func::FuncOp function, const cost::CostModel &m
   const collectives::Graph &graph = program->graph;
   std::vector<double> exposed(graph.numNodes());
   Simulated result;
+  result.modules = tabulateModules(*program);
   result.figures = collectives::simulate(graph, model, {.exposedOf = &exposed});
   llvm::DenseMap<Operation *, CollectivePrediction> byOp;
   for (auto [node, op] : llvm::enumerate(program->opOf))
@@ -72,8 +74,10 @@ FailureOr<EntryPrediction> predictEntry(ArrayRef<func::FuncOp> functions,
     if (!slowest || one.figures.stepUs > slowest->figures.stepUs)
       slowest = &one;
   }
-  if (slowest)
+  if (slowest) {
     collectives = slowest->collectives;
+    prediction.modules = slowest->modules;
+  }
   return prediction;
 }
 

@@ -5,6 +5,7 @@
 #define SHARDC_PASSES_REPORT_ENTRYPREDICTION_H
 
 #include "passes/cost/core/CostModel.h"
+#include "passes/report/ModuleReport.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -25,6 +26,7 @@ struct RankPrediction {
 
 struct EntryPrediction {
   std::string topology;
+  ModuleTable modules;               ///< of the slowest rank, without collectives
   std::vector<RankPrediction> ranks; ///< by position in the mesh
   const RankPrediction &slowest() const;
   uint64_t peakBytes() const;

@@ -62,7 +62,8 @@ llvm::json::Object toJson(const EntryReport &entry) {
 }
 
 llvm::json::Object toJson(const CollectiveRecord &r) {
-  llvm::json::Object json{{"kind", StringRef(nameOf(r.kind))},
+  llvm::json::Object json{{"entry", r.entry},
+                          {"kind", StringRef(nameOf(r.kind))},
                           {"group", r.group},
                           {"group_size", r.groupSize},
                           {"count", 1},
@@ -70,6 +71,7 @@ llvm::json::Object toJson(const CollectiveRecord &r) {
                           {"bytes_per_rank", roundedBytes(r.bytesPerRank)},
                           {"element_type", r.elementType},
                           {"module", r.module},
+                          {"backward", r.backward},
                           {"location", r.location},
                           {"why", r.why},
                           {"predicted_us", roundedUs(r.predicted.us)},
@@ -81,6 +83,22 @@ llvm::json::Object toJson(const CollectiveRecord &r) {
   if (r.alone)
     json["alone"] = toJson(Attribute(r.alone));
   return json;
+}
+
+llvm::json::Array modulesOf(const CollectiveReport &report) {
+  llvm::json::Array modules;
+  for (const EntryReport &entry : report.entries)
+    for (const ModuleRecord &module : entry.modules)
+      modules.push_back(llvm::json::Object{{"entry", entry.name},
+                                           {"module", module.module},
+                                           {"backward", module.backward},
+                                           {"collectives", module.collectives},
+                                           {"bytes_per_rank", roundedBytes(module.bytesPerRank)},
+                                           {"predicted_us", roundedUs(module.collectiveUs)},
+                                           {"exposed_us", roundedUs(module.exposedUs)},
+                                           {"compute_us", roundedUs(module.computeUs)},
+                                           {"kept_bytes", roundedBytes(module.keptBytes)}});
+  return modules;
 }
 
 llvm::json::Object totalsOf(const CollectiveReport &report) {
@@ -116,11 +134,10 @@ llvm::json::Object toJson(const CollectiveReport &report) {
   llvm::json::Array collectives;
   for (const CollectiveRecord &r : report.collectives)
     collectives.push_back(toJson(r));
-  llvm::json::Object json{{"world", report.mesh.numDevices()},
-                          {"mesh", std::move(mesh)},
-                          {"sizes", std::move(sizes)},
-                          {"collectives", std::move(collectives)},
-                          {"totals", totalsOf(report)}};
+  llvm::json::Object json{
+      {"world", report.mesh.numDevices()}, {"mesh", std::move(mesh)},
+      {"sizes", std::move(sizes)},         {"collectives", std::move(collectives)},
+      {"totals", totalsOf(report)},        {"modules", modulesOf(report)}};
   if (report.entries.size() == 1) {
     json["predicted"] = toJson(report.entries.front());
     return json;

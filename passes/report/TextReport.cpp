@@ -74,6 +74,11 @@ public:
     os << StringRef(line).rtrim() << "\n";
   }
 
+  void printAll(llvm::raw_ostream &os) const {
+    for (size_t row = 0; row < rows.size(); ++row)
+      print(row, os);
+  }
+
 private:
   unsigned firstLeft, numLeft;
   std::vector<size_t> widths;
@@ -101,9 +106,10 @@ std::string groupOf(const CollectiveRecord &r, const Mesh &mesh) {
   return r.group;
 }
 
-Grouped<Line> groupByLayer(const CollectiveReport &report) {
+Grouped<Line> groupByLayer(ArrayRef<const CollectiveRecord *> collectives) {
   Grouped<Line> lines;
-  for (auto [i, r] : llvm::enumerate(report.collectives)) {
+  for (auto [i, record] : llvm::enumerate(collectives)) {
+    const CollectiveRecord &r = *record;
     LayerPattern location(r.location), why(r.why);
     // Each bucket is told on its own.
     std::string key =
@@ -172,11 +178,21 @@ void printBucket(DictionaryAttr bucket, llvm::raw_ostream &os) {
   printMembers(members, os);
 }
 
-void printCollectives(const CollectiveReport &report, llvm::raw_ostream &os) {
+void printCollectives(const CollectiveReport &report, StringRef entry, llvm::raw_ostream &os) {
+  std::vector<const CollectiveRecord *> collectives;
+  for (const CollectiveRecord &r : report.collectives)
+    if (r.entry == entry)
+      collectives.push_back(&r);
+  if (report.entries.size() > 1)
+    os << "\nentry " << entry << (collectives.empty() ? ": no communication" : "") << "\n";
+  else if (collectives.empty())
+    os << "no communication\n";
+  if (collectives.empty())
+    return;
   Table table(
       {"count", "collective", "over", "bytes each", "in all", "type", "predicted", "exposed"},
       /*numLeft=*/2, /*firstLeft=*/1);
-  Grouped<Line> lines = groupByLayer(report);
+  Grouped<Line> lines = groupByLayer(collectives);
   double bytes = 0;
   for (auto &[key, line] : lines) {
     const CollectiveRecord &r = line.first;
@@ -197,8 +213,51 @@ void printCollectives(const CollectiveReport &report, llvm::raw_ostream &os) {
     if (line.first.bucket)
       printBucket(line.first.bucket, os);
   }
-  os << llvm::formatv("\n{0} collectives, {1} sent per rank in one step\n",
-                      report.collectives.size(), formatBytes(bytes));
+  os << llvm::formatv("\n{0} collectives, {1} sent per rank in one step\n", collectives.size(),
+                      formatBytes(bytes));
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+/// The same module of several layers.
+struct ModuleLine {
+  LayerGroup name;
+  ModuleRecord sum;
+};
+
+/// Nothing without a backward: the table of collectives has all there is to say.
+void printModules(const EntryReport &entry, llvm::raw_ostream &os) {
+  if (llvm::none_of(entry.modules, [](const ModuleRecord &module) { return module.backward; }))
+    return;
+  Table table({"module", "", "collectives", "sent", "predicted", "exposed", "compute",
+               "kept for the backward"},
+              /*numLeft=*/2);
+  Grouped<std::array<std::optional<ModuleLine>, 2>> groups;
+  for (const ModuleRecord &module : entry.modules) {
+    LayerPattern pattern(module.module.empty() ? "(no module)" : module.module);
+    std::optional<ModuleLine> &line = groups[pattern.key()][module.backward];
+    if (!line)
+      line.emplace(ModuleLine{LayerGroup(pattern), {module.module, module.backward}});
+    line->name.add(pattern);
+    line->sum.collectives += module.collectives;
+    line->sum.bytesPerRank += module.bytesPerRank;
+    line->sum.collectiveUs += module.collectiveUs;
+    line->sum.exposedUs += module.exposedUs;
+    line->sum.computeUs += module.computeUs;
+    line->sum.keptBytes += module.keptBytes;
+  }
+  for (auto &[key, directions] : groups)
+    for (const std::optional<ModuleLine> &line : directions)
+      if (line)
+        table.add({line->name.str(), line->sum.backward ? "backward" : "forward",
+                   std::to_string(line->sum.collectives), formatBytes(line->sum.bytesPerRank),
+                   formatUs(line->sum.collectiveUs), formatUs(line->sum.exposedUs),
+                   formatUs(line->sum.computeUs),
+                   line->sum.backward ? "" : formatBytes(line->sum.keptBytes)});
+  os << "\n";
+  table.printAll(os);
 }
 
 //===----------------------------------------------------------------------===//
@@ -266,10 +325,10 @@ void printRemarks(ArrayRef<ReportRemark> remarks, llvm::raw_ostream &os) {
 void printText(const CollectiveReport &report, ArrayRef<ReportRemark> remarks,
                llvm::raw_ostream &os) {
   printHead(report, os);
-  if (report.collectives.empty())
-    os << "no communication\n";
-  else
-    printCollectives(report, os);
+  for (const EntryReport &entry : report.entries) {
+    printCollectives(report, entry.name, os);
+    printModules(entry, os);
+  }
   for (const EntryReport &entry : report.entries)
     printPrediction(entry, os);
   printRemarks(remarks, os);

@@ -26,8 +26,16 @@ ArrayRef<MemoryAccess> KernelAccesses::of(Value memory) const {
   return it == accesses.end() ? ArrayRef<MemoryAccess>() : ArrayRef<MemoryAccess>(it->second);
 }
 
+/// Whether a value of this type may stand for memory: a size that is read off a descriptor does
+/// not.
+static bool standsForMemory(Type type) {
+  if (auto record = dyn_cast<LLVM::LLVMStructType>(type))
+    return llvm::any_of(record.getBody(), standsForMemory);
+  return isa<MemRefType, LLVM::LLVMPointerType>(type);
+}
+
 void KernelAccesses::alias(Value value, Value memory) {
-  if (memory)
+  if (memory && standsForMemory(value.getType()))
     memoryOf[value] = memory;
 }
 

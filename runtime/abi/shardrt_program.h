@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 5u
+#define SHARDRT_PROGRAM_ABI 6u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -67,7 +67,9 @@ typedef struct shardrt_collective_operand {
   int32_t rank;        /* dimensions of the tensor, 0 .. SHARDRT_MAX_RANK */
   int32_t gather_dim;  /* all_gather, all_to_all: the dim that is concatenated. permute: the dim
                         * whose extent differs between  members, or -1. Otherwise -1. */
-  int32_t scatter_dim; /* reduce_scatter, all_to_all: the dim that is split. Otherwise -1. */
+  int32_t scatter_dim; /* reduce_scatter, all_to_all: the dim that is split. Otherwise -1. For an
+                        * all_to_all it may be gather_dim: then pairs of members have counts of
+                        * their own */
 } shardrt_collective_operand;
 
 /* One collective of the program: a constant of the artifact. */
@@ -102,16 +104,22 @@ typedef struct shardrt_collective {
  *   permute         gather_dim: gather[p]     gather_dim: gather[source of p], or gather[p] and zeros if
  *                                             p has no source
  *
- * `gather` and `scatter` have n entries, which sum to the full extent of their dim (not for permute); NULL
+ * An all_to_all whose gather_dim is its scatter_dim d: extents[d] is what this rank has of `in` along d, of
+ * which the first scatter[0] elements go to member 0, the next scatter[1] to member 1, and so on; what is behind
+ * them all stays where it is. `out` has, one after the other, gather[q] elements of each member q: scatter[p] of
+ * member q. Each rank passes its own two tables, or NULL for both, where every piece is extents[d] / n.
+ *
+ * Of the others, `gather` and `scatter` have n entries, which sum to the full extent of their dim (not for permute); NULL
  * stands for the rule "chunk" of the full extent N: with c = ceil(N/n), member r has
  * max(0, min(N, (r+1)c) - rc) (permute: NULL means that all members have the full extent). A dim of k blocks
  * (S(d, blocks = k)) is passed as two dims [k, N/k], of which the second is gathered or scattered.
  *
  * `in` and `out` must not overlap, but may be the same pointer for all_reduce and broadcast, and `in` may be
  * exactly its own place inside `out` for an all_gather whose shard is contiguous there. Either may be NULL
- * where its shape has no element. Every member of a set must pass the same full extents and tables. The
- * runtime reads these structs, `extents`, `gather` and `scatter` only during the call of start or collective
- * (they may lie on the stack); it reads `in` and writes `out` until the wait.
+ * where its shape has no element. Every member of a set must pass the same full extents and tables, but for
+ * those of a dim that is both cut and concatenated. The runtime reads these structs, `extents`, `gather` and
+ * `scatter` only during the call of start or collective (they may lie on the stack); it reads `in` and writes
+ * `out` until the wait.
  */
 /* clang-format on */
 typedef struct shardrt_collective_tensor {

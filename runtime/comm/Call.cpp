@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace shardc::rt {
 
@@ -20,6 +21,17 @@ bool hasScatter(uint32_t kind) {
 }
 bool reduces(uint32_t kind) { return kind == SHARDRT_ALL_REDUCE || kind == SHARDRT_REDUCE_SCATTER; }
 
+std::string sumsTo(const std::vector<int64_t> &extents, int64_t &total) {
+  total = 0;
+  for (int64_t extent : extents) {
+    if (extent < 0)
+      return "a member's extent is negative (" + std::to_string(extent) + ")";
+    if (__builtin_add_overflow(total, extent, &total))
+      return "the members' extents are too large";
+  }
+  return "";
+}
+
 /// Fills the members' extents on one dim from a table or the chunk rule.
 std::string splitDim(const int64_t *table, int64_t full, size_t members, bool sums,
                      std::vector<int64_t> &out) {
@@ -31,15 +43,49 @@ std::string splitDim(const int64_t *table, int64_t full, size_t members, bool su
     return "";
   }
   out.assign(table, table + members);
-  int64_t total = 0;
-  for (int64_t extent : out) {
-    if (extent < 0)
-      return "a member's extent is negative (" + std::to_string(extent) + ")";
-    total += extent;
-  }
+  int64_t total;
+  if (std::string problem = sumsTo(out, total); !problem.empty())
+    return problem;
   if (sums && total != full)
     return "the members' extents sum to " + std::to_string(total) + ", the dim has " +
            std::to_string(full);
+  return "";
+}
+
+/// Fills what this rank gives to and gets from each member of an exchange: from tables, or equal
+/// pieces of the dim.
+std::string splitExchange(const shardrt_collective_tensor &tensor, const Group &group,
+                          CallOperand &operand) {
+  size_t members = group.size();
+  int64_t full = operand.extents[size_t(operand.facts->gather_dim)];
+  if (!tensor.gather != !tensor.scatter)
+    return "the extents of pieces that leave are needed with those that arrive";
+  if (!tensor.gather) {
+    if (full % int64_t(members) != 0)
+      return "a dim of " + std::to_string(full) + " elements has no " + std::to_string(members) +
+             " equal pieces";
+    operand.gather.assign(members, full / int64_t(members));
+    operand.scatter = operand.gather;
+    return "";
+  }
+  operand.gather.assign(tensor.gather, tensor.gather + members);
+  operand.scatter.assign(tensor.scatter, tensor.scatter + members);
+  int64_t leaving, arriving;
+  if (std::string problem = sumsTo(operand.scatter, leaving); !problem.empty())
+    return problem;
+  if (std::string problem = sumsTo(operand.gather, arriving); !problem.empty())
+    return problem;
+  if (leaving > full)
+    return "the pieces that leave sum to " + std::to_string(leaving) + ", the dim has " +
+           std::to_string(full);
+  Extents out = operand.extents;
+  out[size_t(operand.facts->gather_dim)] = arriving;
+  if (checkedBytes(out.data(), size_t(operand.facts->rank), operand.elementBytes) < 0)
+    return "the pieces that arrive are too large";
+  int64_t given = operand.scatter[group.position], expected = operand.gather[group.position];
+  if (given != expected)
+    return "the rank keeps " + std::to_string(given) + " elements and expects " +
+           std::to_string(expected) + " of itself";
   return "";
 }
 
@@ -61,13 +107,17 @@ int64_t permuteSource(const shardrt_collective &collective, uint32_t target) {
 
 Extents CallOperand::inShape(uint32_t position) const {
   Extents shape = extents;
-  if (!gather.empty())
+  if (!gather.empty() && !isExchange())
     shape[size_t(facts->gather_dim)] = gather[position];
   return shape;
 }
 
 Extents CallOperand::outShape(uint32_t position, const shardrt_collective &collective) const {
   Extents shape = extents;
+  if (isExchange()) {
+    shape[size_t(facts->gather_dim)] = std::accumulate(gather.begin(), gather.end(), int64_t(0));
+    return shape;
+  }
   if (!scatter.empty())
     shape[size_t(facts->scatter_dim)] = scatter[position];
   if (collective.kind == SHARDRT_PERMUTE && !gather.empty()) {
@@ -107,13 +157,16 @@ std::string CollectiveCall::assign(const shardrt_collective &desc, Group &where,
              " are negative or too large";
     operand.gather.clear();
     operand.scatter.clear();
-    if (int32_t dim = operand.facts->gather_dim; dim >= 0) {
+    if (operand.isExchange()) {
+      if (std::string problem = splitExchange(tensor, where, operand); !problem.empty())
+        return here + "dim " + std::to_string(operand.facts->gather_dim) + ": " + problem;
+    } else if (int32_t dim = operand.facts->gather_dim; dim >= 0) {
       std::string problem = splitDim(tensor.gather, tensor.extents[dim], where.size(),
                                      desc.kind != SHARDRT_PERMUTE, operand.gather);
       if (!problem.empty())
         return here + "gather dim " + std::to_string(dim) + ": " + problem;
     }
-    if (int32_t dim = operand.facts->scatter_dim; dim >= 0) {
+    if (int32_t dim = operand.facts->scatter_dim; dim >= 0 && !operand.isExchange()) {
       std::string problem =
           splitDim(tensor.scatter, tensor.extents[dim], where.size(), true, operand.scatter);
       if (!problem.empty())
@@ -127,9 +180,21 @@ std::string CollectiveCall::assign(const shardrt_collective &desc, Group &where,
   return "";
 }
 
+/// What a rank gives to the others, or gets of them: the larger of both.
+static int64_t exchangedElements(const CallOperand &operand, uint32_t self) {
+  Extents others = operand.extents;
+  int64_t most = 0;
+  for (const std::vector<int64_t> *counts : {&operand.gather, &operand.scatter})
+    most = std::max(most,
+                    std::accumulate(counts->begin(), counts->end(), int64_t(0)) - (*counts)[self]);
+  others[size_t(operand.facts->gather_dim)] = most;
+  return countElements(others.data(), size_t(operand.facts->rank));
+}
+
 int64_t CollectiveCall::wireBytes() const {
   // Ring volumes: (n-1)/n of the full tensor for a gather or scatter, twice that for an all-reduce,
-  // (n-1)/n of the local tensor for an all-to-all, the local buffer for a permute or broadcast.
+  // (n-1)/n of the local tensor for an all-to-all, the local buffer for a permute or broadcast; of
+  // an exchange what its counts say.
   int64_t n = group->size();
   if (n < 2)
     return 0;
@@ -139,6 +204,10 @@ int64_t CollectiveCall::wireBytes() const {
                   double(operand.elementBytes);
     double local = double(operand.inElements(group->position)) * double(operand.elementBytes);
     double share = double(n - 1) / double(n);
+    if (operand.isExchange()) {
+      bytes += double(exchangedElements(operand, group->position) * operand.elementBytes);
+      continue;
+    }
     switch (collective->kind) {
     case SHARDRT_ALL_REDUCE:
       bytes += 2 * share * full;
@@ -251,8 +320,6 @@ void checkDescriptor(const shardrt_collective &c, std::span<const shardrt_group>
     if (o.scatter_dim < (hasScatter(c.kind) ? 0 : -1) || o.scatter_dim >= o.rank ||
         (o.scatter_dim >= 0 && !hasScatter(c.kind)))
       problem(operand + "scatter dim " + std::to_string(o.scatter_dim));
-    if (c.kind == SHARDRT_ALL_TO_ALL && o.gather_dim == o.scatter_dim)
-      problem(operand + "gather and scatter dim are the same");
     if (reduces(c.kind) && o.type == SHARDRT_BOOL && c.reduction == SHARDRT_AVG)
       problem(operand + "avg is not defined for bool");
   }
@@ -275,13 +342,39 @@ std::string difference(const CollectiveCall &a, const CollectiveCall &b) {
     std::string here = "operand " + std::to_string(i) + ": ";
     if (p.facts != q.facts && std::memcmp(p.facts, q.facts, sizeof(*p.facts)) != 0)
       return here + "different element types, ranks or dims";
-    if (!std::equal(p.shape().begin(), p.shape().end(), q.shape().begin()))
+    Extents shape = p.extents;
+    if (p.isExchange()) // everybody has a number of elements of their own along the dim
+      shape[size_t(p.facts->gather_dim)] = q.extents[size_t(p.facts->gather_dim)];
+    if (!std::equal(q.shape().begin(), q.shape().end(), shape.begin()))
       return here + "extents " + describe(p.facts->type, p.extents.data(), p.shape().size()) +
              " and " + describe(q.facts->type, q.extents.data(), q.shape().size());
-    if (p.gather != q.gather || p.scatter != q.scatter)
-      return here + "different extents of members";
+    if (!p.isExchange()) {
+      if (p.gather != q.gather || p.scatter != q.scatter)
+        return here + "different extents of members";
+      continue;
+    }
+    uint32_t at = a.group->position, there = b.group->position;
+    uint32_t rankA = a.group->members[at], rankB = b.group->members[there];
+    for (std::string problem : {countDifference(i, rankA, p.scatter[there], rankB, q.gather[at]),
+                                countDifference(i, rankB, q.scatter[at], rankA, p.gather[there])})
+      if (!problem.empty())
+        return problem;
   }
   return "";
+}
+
+bool hasExchange(const CollectiveCall &call) {
+  return std::any_of(call.operands.begin(), call.operands.end(),
+                     [](const CallOperand &operand) { return operand.isExchange(); });
+}
+
+std::string countDifference(size_t operand, uint32_t from, int64_t given, uint32_t to,
+                            int64_t expected) {
+  if (given == expected)
+    return "";
+  return "operand " + std::to_string(operand) + ": rank " + std::to_string(from) + " gives rank " +
+         std::to_string(to) + " " + std::to_string(given) + " elements of the dim, which expects " +
+         std::to_string(expected);
 }
 
 } // namespace shardc::rt

@@ -23,14 +23,20 @@ struct CallOperand {
   int64_t elementBytes = 0;
   /// The full extents (shardrt_program.h).
   Extents extents{};
-  /// Extents of the members on gather_dim and scatter_dim; empty where there is no such dim.
+  /// Extents of the members on gather_dim and scatter_dim; empty where there is no such dim. Of an
+  /// exchange: what this rank gets from each member, and what it gives to each.
   std::vector<int64_t> gather;
   std::vector<int64_t> scatter;
   const void *in = nullptr;
   void *out = nullptr;
 
   std::span<const int64_t> shape() const { return {extents.data(), size_t(facts->rank)}; }
-  /// Shape of what member `position` gives and gets.
+  /// Whether pieces are cut and concatenated along one dim (an all_to_all): extents are this rank's
+  /// own then, and every pair of members has a count of its own.
+  bool isExchange() const {
+    return facts->gather_dim >= 0 && facts->gather_dim == facts->scatter_dim;
+  }
+  /// Shape of what member `position` gives and gets; of an exchange only this rank's own is known.
   Extents inShape(uint32_t position) const;
   Extents outShape(uint32_t position, const shardrt_collective &collective) const;
   int64_t inElements(uint32_t position) const;
@@ -84,7 +90,16 @@ void checkDescriptor(const shardrt_collective &collective, std::span<const shard
                      std::vector<std::string> &problems);
 
 /// Where two ranks' calls, which meet in one group, differ; empty if they are the same collective.
+/// What two members of an exchange give each other is compared as well: all pairs must be asked.
 std::string difference(const CollectiveCall &a, const CollectiveCall &b);
+
+/// Whether some operand is an exchange.
+bool hasExchange(const CollectiveCall &call);
+
+/// In an exchange, where what `from` gives differs from what `to` expects; empty if it does not.
+/// Both are ranks, for the message.
+std::string countDifference(size_t operand, uint32_t from, int64_t given, uint32_t to,
+                            int64_t expected);
 
 /// Source position of a permute's target, or -1.
 int64_t permuteSource(const shardrt_collective &collective, uint32_t target);

@@ -29,11 +29,14 @@ public:
       const shardrt_collective_operand &facts = *operand.facts;
       for (int32_t value : {facts.type, facts.rank, facts.gather_dim, facts.scatter_dim})
         add(uint64_t(value));
-      for (int64_t extent : operand.shape())
-        add(uint64_t(extent));
-      for (const std::vector<int64_t> *table : {&operand.gather, &operand.scatter})
-        for (int64_t extent : *table)
-          add(uint64_t(extent));
+      for (int32_t dim = 0; dim < facts.rank; ++dim) // of an exchange, one is each member's own
+        add(operand.isExchange() && dim == facts.gather_dim
+                ? 0
+                : uint64_t(operand.extents[size_t(dim)]));
+      if (!operand.isExchange())
+        for (const std::vector<int64_t> *table : {&operand.gather, &operand.scatter})
+          for (int64_t extent : *table)
+            add(uint64_t(extent));
     }
   }
   void add(uint64_t value) {
@@ -48,14 +51,33 @@ private:
 
 } // namespace
 
+/// A transfer of a call with everything that is the same for all of them.
+shardrt_transfer FlatTransport::begin(const CollectiveCall &call, uint32_t kind, shardrt_type type,
+                                      uint64_t signature) {
+  const shardrt_collective &c = *call.collective;
+  members.assign(call.group->members.begin(), call.group->members.end());
+  shardrt_transfer t{};
+  t.name = c.name ? c.name : kindName(c.kind);
+  t.location = c.location ? c.location : "";
+  t.run = call.run;
+  t.signature = signature;
+  t.members = members.data();
+  t.n_members = int32_t(call.group->size());
+  t.position = int32_t(call.group->position);
+  t.kind = int32_t(kind);
+  t.type = type;
+  t.reduction = SHARDRT_REDUCE_NONE;
+  return t;
+}
+
 /// One operand of one call.
 class FlatTransport::Operand {
 public:
   Operand(FlatTransport &flat, const CollectiveCall &call, size_t index, Signature &signature,
           Clock::time_point deadline)
-      : flat(flat), c(*call.collective), group(*call.group), o(call.operands[index]),
+      : flat(flat), call(call), c(*call.collective), group(*call.group), o(call.operands[index]),
         n(group.size()), p(group.position), rank(size_t(o.facts->rank)), bytes(o.elementBytes),
-        run(call.run), signature(signature), deadline(deadline) {}
+        signature(signature), deadline(deadline) {}
 
   void perform() {
     switch (c.kind) {
@@ -76,13 +98,13 @@ public:
 
 private:
   FlatTransport &flat;
+  const CollectiveCall &call;
   const shardrt_collective &c;
   const Group &group;
   const CallOperand &o;
   const uint32_t n, p;
   const size_t rank;
   const int64_t bytes;
-  const uint64_t run;
   Signature &signature;
   const Clock::time_point deadline;
 
@@ -97,18 +119,7 @@ private:
   /// A transfer of this kind with everything that is the same for all of this operand's.
   shardrt_transfer begin(uint32_t kind, const void *send, void *receive) {
     signature.add(kind);
-    flat.members.assign(group.members.begin(), group.members.end());
-    shardrt_transfer t{};
-    t.name = c.name ? c.name : kindName(c.kind);
-    t.location = c.location ? c.location : "";
-    t.run = run;
-    t.signature = signature.value();
-    t.members = flat.members.data();
-    t.n_members = int32_t(n);
-    t.position = int32_t(p);
-    t.kind = int32_t(kind);
-    t.type = o.facts->type;
-    t.reduction = SHARDRT_REDUCE_NONE;
+    shardrt_transfer t = flat.begin(call, kind, o.facts->type, signature.value());
     t.send = send;
     t.receive = receive;
     return t;
@@ -331,6 +342,61 @@ private:
   }
 };
 
+/// Before the data of exchanges moves, members tell each other how much is to come: no library
+/// finds out what does not fit, and some hang.
+class FlatTransport::CountCheck {
+public:
+  CountCheck(FlatTransport &flat, const CollectiveCall &call, Signature &signature)
+      : flat(flat), call(call), group(*call.group), n(group.size()), p(group.position) {
+    for (size_t i = 0; i < call.operands.size(); ++i)
+      if (call.operands[i].isExchange())
+        exchanges.push_back(i);
+    signature.add(exchanges.size());
+    hash = signature.value();
+  }
+
+  void run(Clock::time_point deadline) {
+    // For each member: what it gets of me and what I expect of it, of all operands.
+    size_t width = 2 * exchanges.size();
+    std::vector<int64_t> said(n * width), heard(n * width);
+    for (uint32_t q = 0; q < n; ++q)
+      for (size_t k = 0; k < exchanges.size(); ++k) {
+        const CallOperand &o = call.operands[exchanges[k]];
+        said[q * width + 2 * k] = o.scatter[q];
+        said[q * width + 2 * k + 1] = o.gather[q];
+      }
+    std::vector<int64_t> counts(n, int64_t(width)), offsets(n);
+    counts[p] = 0;
+    for (uint32_t q = 0; q < n; ++q)
+      offsets[q] = int64_t(q * width);
+    shardrt_transfer t = flat.begin(call, SHARDRT_ALL_TO_ALL, SHARDRT_I64, hash);
+    t.send = said.data();
+    t.receive = heard.data();
+    t.send_counts = t.receive_counts = counts.data();
+    t.send_offsets = t.receive_offsets = offsets.data();
+    flat.transfer(t, deadline);
+    for (uint32_t q = 0; q < n; ++q)
+      for (size_t k = 0; q != p && k < exchanges.size(); ++k)
+        compare(exchanges[k], q, &said[q * width + 2 * k], &heard[q * width + 2 * k]);
+  }
+
+private:
+  void compare(size_t operand, uint32_t q, const int64_t *mine, const int64_t *theirs) {
+    uint32_t self = group.members[p], other = group.members[q];
+    for (const std::string &problem : {countDifference(operand, self, mine[0], other, theirs[1]),
+                                       countDifference(operand, other, theirs[0], self, mine[1])})
+      if (!problem.empty())
+        flat.disagree(*call.collective, problem);
+  }
+
+  FlatTransport &flat;
+  const CollectiveCall &call;
+  const Group &group;
+  const uint32_t n, p;
+  std::vector<size_t> exchanges;
+  uint64_t hash;
+};
+
 Clock::time_point FlatTransport::run(const CollectiveCall &call, Clock::time_point deadline) {
   if (call.group->size() == 1) {
     const CollectiveCall *alone = &call;
@@ -338,6 +404,8 @@ Clock::time_point FlatTransport::run(const CollectiveCall &call, Clock::time_poi
     return Clock::now();
   }
   Signature signature(call);
+  if (hasExchange(call))
+    CountCheck(*this, call, signature).run(deadline);
   for (size_t i = 0; i < call.operands.size(); ++i)
     Operand(*this, call, i, signature, deadline).perform();
   return Clock::now();

@@ -22,9 +22,16 @@ protected:
   virtual bool offers(uint32_t kind, shardrt_type type, uint32_t reduction) = 0;
   /// Throws Failure as HostTransport::run.
   virtual void transfer(const shardrt_transfer &transfer, Clock::time_point deadline) = 0;
+  /// Ends the world because members disagree about a collective, and throws Failure.
+  [[noreturn]] virtual void disagree(const shardrt_collective &collective,
+                                     const std::string &how) = 0;
 
 private:
   class Operand;
+  class CountCheck;
+
+  shardrt_transfer begin(const CollectiveCall &call, uint32_t kind, shardrt_type type,
+                         uint64_t signature);
 
   struct Blocks { ///< in elements, by position
     std::vector<int64_t> counts, offsets;

@@ -94,6 +94,8 @@ private:
     if (!group.channel.done)
       finish(group, activity, deadline, [&] {
         std::string problem = collectCalls(group);
+        if (problem.empty() && hasExchange(call))
+          problem = compareWith(group, group.position);
         if (problem.empty())
           performShare(group.calls, group.position);
         return problem;
@@ -128,7 +130,7 @@ private:
   void doAllParts(LocalGroup &group, const Activity &activity) {
     Touching touching(*this, group, activity);
     if (checkPurposes(group).empty() && collectCalls(group).empty() &&
-        lastDoesAll(*group.calls[0])) {
+        lastDoesAll(*group.calls[0]) && allCountsFit(group)) {
       for (uint32_t member = 0; member < group.size(); ++member)
         performShare(group.calls, member);
       group.channel.done = true;
@@ -175,11 +177,24 @@ private:
   std::string collectCalls(LocalGroup &group) const {
     for (size_t i = 0; i < group.calls.size(); ++i)
       group.calls[i] = static_cast<const CollectiveCall *>(group.channel.slots[i].payload);
-    for (size_t i = 1; i < group.calls.size(); ++i)
-      if (std::string how = difference(*group.calls[0], *group.calls[i]); !how.empty())
-        return "ranks disagree: " + callText(group, 0) + ", " + callText(group, i) + " (" + how +
-               ")";
+    return compareWith(group, 0);
+  }
+  /// How a member's call differs from those of others, if it does.
+  static std::string compareWith(const LocalGroup &group, size_t member) {
+    for (size_t i = 0; i < group.calls.size(); ++i)
+      if (i != member)
+        if (std::string how = difference(*group.calls[member], *group.calls[i]); !how.empty())
+          return "ranks disagree: " + callText(group, member) + ", " + callText(group, i) + " (" +
+                 how + ")";
     return "";
+  }
+  /// In an exchange each pair of members has counts of its own. A member compares those that it
+  /// reads by; who does the parts of all compares all.
+  static bool allCountsFit(const LocalGroup &group) {
+    for (size_t member = 1; hasExchange(*group.calls[0]) && member < group.calls.size(); ++member)
+      if (!compareWith(group, member).empty())
+        return false;
+    return true;
   }
 
   std::shared_ptr<LocalWorld> world;

@@ -77,6 +77,23 @@ void gather(const Part &part) {
   }
 }
 
+/// An all-to-all within one dim: from each member what it gives to me.
+void exchange(const Part &part) {
+  const CallOperand &mine = part.mine();
+  int32_t dim = mine.facts->gather_dim;
+  Extents outShape = mine.outShape(part.position, part.collective());
+  for (size_t i = 0; i < part.members(); ++i) {
+    size_t member = (part.position + i) % part.members();
+    const CallOperand &theirs = part.of(member);
+    Extents box = outShape;
+    box[size_t(dim)] = mine.gather[member];
+    Side to{static_cast<char *>(mine.out), outShape, dim, sumBefore(mine.gather, member)};
+    Side from{static_cast<char *>(const_cast<void *>(theirs.in)), theirs.extents, dim,
+              sumBefore(theirs.scatter, part.position)};
+    copyPart(to, from, box, part.rank(), mine.elementBytes);
+  }
+}
+
 void allReduce(const Part &part) {
   const CallOperand &mine = part.mine();
   size_t count = size_t(mine.inElements(part.position));
@@ -137,8 +154,10 @@ void performShare(std::span<const CollectiveCall *const> calls, uint32_t positio
     Part part{calls, position, i};
     switch (collective.kind) {
     case SHARDRT_ALL_GATHER:
-    case SHARDRT_ALL_TO_ALL:
       gather(part);
+      break;
+    case SHARDRT_ALL_TO_ALL:
+      part.mine().isExchange() ? exchange(part) : gather(part);
       break;
     case SHARDRT_ALL_REDUCE:
       allReduce(part);

@@ -109,6 +109,12 @@ private:
     call(where, [&](char *message) { return functions.transfer(context, &timed, message); });
   }
 
+  void disagree(const shardrt_collective &collective, const std::string &how) override {
+    failed.emplace(SHARDRT_MISMATCH, describe(collective) + ": ranks disagree: " + how);
+    abort(SHARDRT_MISMATCH, failed->message);
+    throw Failure(*failed);
+  }
+
   void exchangeBytes(const Topic &topic, const void *mine, void *all, uint64_t bytes,
                      Clock::time_point deadline) {
     shardrt_exchange exchange{topic.name, topic.run, mine, all, bytes, secondsUntil(deadline)};

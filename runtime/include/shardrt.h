@@ -234,11 +234,12 @@ typedef struct shardrt_exchange {
  * may be NULL or 0. */
 /* clang-format on */
 typedef struct shardrt_transfer {
-  const char *name;     /* the collective, e.g. "all_reduce.17", for messages */
-  const char *location; /* its module path and source line, may be "" */
-  uint64_t run;         /* number of the run that it belongs to, for `refuse` */
-  uint64_t signature; /* hash of kind, types, extents and place in the sequence. A communicator can
-                         compare it: it differs between members that are in different operations */
+  const char *name;       /* the collective, e.g. "all_reduce.17", for messages */
+  const char *location;   /* its module path and source line, may be "" */
+  uint64_t run;           /* number of the run that it belongs to, for `refuse` */
+  uint64_t signature;     /* hash of kind, types, common extents and place in the sequence. A
+                             communicator can compare it: it differs between members that are in
+                             different operations */
   const int32_t *members; /* ranks by position */
   int32_t n_members;
   int32_t position; /* of this rank */

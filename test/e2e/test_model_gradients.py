@@ -7,9 +7,9 @@ import sys
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from conftest import ROOT, run, tool
+from model_gradients import Reference
 from plans import places
 
 BUILDER = f'''
@@ -103,42 +103,13 @@ SHARDED = {
 }
 
 
-class Reference:
-    """A model that is exported once, with its inputs, its loss and PyTorch's gradients."""
-
-    def __init__(self, folder, kind):
-        import gradient_models
-        module, inputs = gradient_models.make(kind)
-        result = module(**inputs)
-        loss = result[0] if isinstance(result, tuple) else result
-        loss.backward()
-        self.loss = loss.detach()
-        self.wants = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
-        self.unused = {name for name, p in module.named_parameters() if p.grad is None}
-        self.source, self.inputs = folder / f"{kind}.pt2", folder / f"{kind}.safetensors"
-        save_file({k: v.contiguous() for k, v in inputs.items()}, self.inputs)
-        run(sys.executable, ROOT / "tools/export/shardc_export.py", f"{folder}/gradient_models.py:build_{kind}", "-o", self.source)
-
-    def outputs(self, program, entry, ranks):
-        out = program.with_suffix(".safetensors")
-        run(tool("shard-run"), "-n", ranks, program, "--entry", entry, "--weights", self.source, "--inputs", self.inputs,
-            "--outputs", out)
-        return load_file(out)
-
-    def check(self, got):
-        assert got.keys() - self.wants.keys() and not self.wants.keys() - got.keys() and not got.keys() & self.unused
-        largest = {}
-        for name, want in self.wants.items():
-            of_kind = name.split(".")[-1]
-            largest[of_kind] = max(largest.get(of_kind, 0.0), float(want.abs().max()))
-        for name, want in self.wants.items():
-            error = float((got[name] - want).abs().max()) / largest[name.split(".")[-1]]
-            assert error <= 1e-5, f"{name} differs by {error:.3g} of the largest of its kind"
-
-
 @pytest.fixture(scope="module")
 def reference(folder):
-    return functools.cache(lambda kind: Reference(folder, kind))
+    def make(kind):
+        import gradient_models
+        return Reference(folder, kind, f"{folder}/gradient_models.py:build_{kind}", *gradient_models.make(kind))
+
+    return functools.cache(make)
 
 
 @pytest.mark.parametrize("kind", KINDS)

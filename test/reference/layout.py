@@ -94,7 +94,8 @@ class Mesh:
 
     def text(self):
         axes = ", ".join(f'"{name}" = {n}' for name, n in self.axes)
-        return f"#dist.mesh<[{axes}]>"
+        listed = "" if self.devices == list(range(self.size)) else f", devices = {self.devices}"
+        return f"#dist.mesh<[{axes}]{listed}>"
 
 
 def parse_mesh(cursor):

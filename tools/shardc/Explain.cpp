@@ -31,6 +31,8 @@ cl::opt<Format> format("format", cl::desc("form of the report"), cl::init(Format
                        cl::values(clEnumValN(Format::Text, "text", "a table for people"),
                                   clEnumValN(Format::Json, "json", "for scripts")),
                        cl::sub(command), cl::cat(category));
+cl::opt<std::string> entryName("entry", cl::desc("report this entry only (default: all)"),
+                               cl::value_desc("name"), cl::sub(command), cl::cat(category));
 cl::opt<std::string> output("o", cl::desc("where to write the report (default: standard output)"),
                             cl::value_desc("file"), cl::init("-"), cl::sub(command),
                             cl::cat(category));
@@ -90,6 +92,10 @@ int run(const char *) {
   FailureOr<shardc::CollectiveReport> made = report(*module, *cost);
   if (failed(made))
     return 1;
+  if (!entryName.empty() && failed(shardc::keepEntry(*made, entryName, message))) {
+    llvm::WithColor::error() << message << "\n";
+    return 1;
+  }
   std::vector<shardc::ReportRemark> remarks;
   for (const auto &remark : diagnostics.remarks())
     remarks.push_back({remark.message, remark.module, remark.location});
@@ -109,6 +115,7 @@ int run(const char *) {
 shardc::Command shardc::explainCommand() {
   return {&command, &category,
           R"(  shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
+  shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --gradients loss --entry gradients
 )",
           run};
 }

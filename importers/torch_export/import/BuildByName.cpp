@@ -34,10 +34,12 @@ bool sameNumber(const Argument &lhs, const Argument &rhs) {
 }
 
 // Arguments without a place in the op must be what the op means anyhow.
-LogicalResult checkLeftOver(Call &call, ArrayRef<aten::SchemaArgument> places) {
+LogicalResult checkLeftOver(Call &call, ArrayRef<aten::SchemaArgument> places,
+                            ArrayRef<llvm::StringLiteral> unread) {
   for (const NamedArgument &input : call.node.inputs) {
     StringRef name = input.name;
-    if (isHint(name) || llvm::any_of(places, [&](const aten::SchemaArgument &place) {
+    if (isHint(name) || llvm::is_contained(unread, name) ||
+        llvm::any_of(places, [&](const aten::SchemaArgument &place) {
           StringRef known = place.name;
           return known == name || (known.consume_front("static_") && known == name);
         }))
@@ -101,11 +103,12 @@ FailureOr<Type> promotedType(Call &call, StringRef name, ArrayRef<aten::SchemaAr
 
 class ByName {
 public:
-  ByName(Call &call, StringRef name, ArrayRef<aten::SchemaArgument> places)
-      : call(call), name(name), places(places) {}
+  ByName(Call &call, StringRef name, ArrayRef<aten::SchemaArgument> places,
+         const OtherOperands &others)
+      : call(call), name(name), places(places), others(others) {}
 
   FailureOr<Results> run() {
-    if (failed(checkLeftOver(call, places)))
+    if (failed(checkLeftOver(call, places, others.unread)))
       return failure();
     for (const aten::SchemaArgument &place : places)
       if (place.isOperand() && failed(addOperand(place)))
@@ -127,6 +130,13 @@ private:
   }
 
   LogicalResult addOperand(const aten::SchemaArgument &place) {
+    for (const aten::NamedOperand &operand : others.given)
+      if (operand.name == place.name) {
+        if (rank < 0)
+          rank = aten::typeOf(operand.values.front()).getRank();
+        operands.push_back(operand);
+        return success();
+      }
     if (hasPlace("static_" + place.name))
       return addSizes(place);
     if (place.kind == aten::SchemaArgument::Variadic)
@@ -221,6 +231,7 @@ private:
   Call &call;
   StringRef name;
   ArrayRef<aten::SchemaArgument> places;
+  const OtherOperands &others;
   SmallVector<aten::NamedOperand> operands;
   SmallVector<NamedAttribute> attributes;
   int64_t rank = -1;
@@ -278,12 +289,12 @@ FailureOr<Attribute> buildAttribute(Call &call, StringRef argument, StringRef st
                       << storage;
 }
 
-FailureOr<Results> buildByName(Call &call, StringRef name) {
+FailureOr<Results> buildByName(Call &call, StringRef name, const OtherOperands &others) {
   OperationName op(name, call.builder.getContext());
   auto *schema = op.getInterface<aten::SchemaOpInterface>();
   if (!schema)
     return call.error() << "there is no op '" << name << "'";
-  return ByName(call, name, schema->getSchemaArguments()).run();
+  return ByName(call, name, schema->getSchemaArguments(), others).run();
 }
 
 } // namespace shardc::torch_export

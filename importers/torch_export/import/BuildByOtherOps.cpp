@@ -143,6 +143,22 @@ FailureOr<Results> buildVariance(Call &call) {
   return one(call.buildOne("aten.var", {{"self", {*self}}}, attributes));
 }
 
+FailureOr<Results> buildDeviation(Call &call) {
+  FailureOr<Results> variance = buildVariance(call);
+  if (failed(variance))
+    return failure();
+  return one(call.buildOne("aten.sqrt", {{"self", {variance->front()}}}));
+}
+
+// dot and mv: products with a vector.
+FailureOr<Results> buildVectorProduct(Call &call) {
+  FailureOr<Value> self = call.tensor("self");
+  FailureOr<Value> other = call.tensor(call.schema.find("vec") ? "vec" : "tensor");
+  if (failed(self) || failed(other))
+    return failure();
+  return one(call.buildOne("aten.matmul", {{"self", {*self}}, {"other", {*other}}}));
+}
+
 FailureOr<Results> buildInternalSoftmax(Call &call) {
   FailureOr<Value> self = call.tensor("self");
   FailureOr<bool> toFloat = call.boolean("half_to_float");
@@ -158,14 +174,6 @@ FailureOr<Results> buildInternalSoftmax(Call &call) {
   bool isLog = StringRef(call.schema.overload).starts_with("_log");
   return one(
       call.buildOne(isLog ? "aten.log_softmax" : "aten.softmax", {{"self", {*self}}}, attributes));
-}
-
-FailureOr<Results> buildNativeLayerNorm(Call &call) {
-  FailureOr<Results> results = buildByName(call, "aten.layer_norm");
-  if (failed(results))
-    return failure();
-  results->resize(3); // mean and reciprocal deviation are for the backward alone
-  return results;
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,7 @@ namespace shardc::torch_export {
 llvm::ArrayRef<Overload> allOverloads() {
   static constexpr Overload overloads[] = {
 #define ATEN(overload, op) {#overload, Overload::ByName, "aten." #op},
+#define ATEN_BACKWARD(overload, op) {#overload, Overload::Backward, "aten." #op},
 #define ATEN_SPECIAL(overload, f) {#overload, Overload::Special, "", build##f},
 #define ATEN_DROPPED(overload) {#overload, Overload::Dropped},
 #define ATEN_VIEW(overload) {#overload, Overload::View},
@@ -16,6 +17,7 @@ llvm::ArrayRef<Overload> allOverloads() {
 #define C10D_WAIT(overload) {"_c10d_functional." #overload, Overload::Wait},
 #include "importers/torch_export/schema/Overloads.def"
 #undef ATEN
+#undef ATEN_BACKWARD
 #undef ATEN_SPECIAL
 #undef ATEN_DROPPED
 #undef ATEN_VIEW

@@ -16,6 +16,7 @@ using BuildFunction = mlir::FailureOr<Results> (*)(Call &call);
 struct Overload {
   enum Kind {
     ByName,     // becomes `op`
+    Backward,   // becomes the derivative of `op`
     Special,    // `build` makes it
     Dropped,    // has no effect on values
     View,       // known to be a view, not supported otherwise
@@ -32,8 +33,20 @@ struct Overload {
 const Overload *findOverload(llvm::StringRef name);
 llvm::ArrayRef<Overload> allOverloads();
 
+/// Where operands of an op are not the call's arguments of the same names.
+struct OtherOperands {
+  llvm::ArrayRef<aten::NamedOperand> given;   ///< in the place of the argument of that name
+  llvm::ArrayRef<llvm::StringLiteral> unread; ///< arguments that the op does not have
+};
+
 /// Builds op `name` with operands and attributes of the call's arguments of the same names.
-mlir::FailureOr<Results> buildByName(Call &call, llvm::StringRef name);
+mlir::FailureOr<Results> buildByName(Call &call, llvm::StringRef name,
+                                     const OtherOperands &others = {});
+
+/// Builds the derivative of op `name`: the call has the arguments of that op, and the cotangent of
+/// its result as `grad_output` or `grad`. Results are the cotangents of the op's tensors, or of
+/// those in the call's `output_mask`.
+mlir::FailureOr<Results> buildBackward(Call &call, llvm::StringRef name);
 
 /// Attribute `argument` of the C++ class `storage` for a call's argument; null where it is None or,
 /// for a unit attribute, false. `rank` is that of the tensor whose dims arguments such as `dim`

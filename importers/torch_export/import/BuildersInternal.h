@@ -9,6 +9,7 @@
 namespace shardc::torch_export {
 
 #define ATEN(overload, op)
+#define ATEN_BACKWARD(overload, op)
 #define ATEN_DROPPED(overload)
 #define ATEN_VIEW(overload)
 #define C10D_WAIT(overload)
@@ -17,6 +18,7 @@ namespace shardc::torch_export {
 #define C10D(overload, f) mlir::FailureOr<Results> build##f(Call &call);
 #include "importers/torch_export/schema/Overloads.def"
 #undef ATEN
+#undef ATEN_BACKWARD
 #undef ATEN_DROPPED
 #undef ATEN_VIEW
 #undef C10D_WAIT

@@ -164,6 +164,15 @@ FailureOr<bool> Call::boolean(StringRef name) {
   return wrongForm<bool>(name);
 }
 
+FailureOr<SmallVector<bool>> Call::booleans(StringRef name) {
+  using List = SmallVector<bool>;
+  if (isNone(name))
+    return List();
+  if (auto *list = std::get_if<std::vector<bool>>(find(name)))
+    return List(list->begin(), list->end());
+  return wrongForm<List>(name);
+}
+
 FailureOr<std::optional<SmallVector<int64_t>>> Call::integers(StringRef name) {
   using List = std::optional<SmallVector<int64_t>>;
   if (isNone(name))

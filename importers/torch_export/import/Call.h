@@ -34,15 +34,17 @@ public:
   virtual mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) = 0;
   /// The tensor of one element from which the number is read when the program runs, or null.
   virtual mlir::Value item(const SymIntArg &value) = 0;
+  /// Whether a node of the graph reads the tensor, or the graph returns it.
+  virtual bool isUsed(llvm::StringRef name) = 0;
 };
 
 class Call {
 public:
   Call(mlir::OpBuilder &builder, mlir::Location loc, const Node &node, const Schema &schema,
-       llvm::SmallVector<const TensorMeta *> results, ValueSource &values, Symbols &symbols,
-       const Groups *groups = nullptr)
+       llvm::SmallVector<const TensorMeta *> results, llvm::SmallVector<llvm::StringRef> names,
+       ValueSource &values, Symbols &symbols, const Groups *groups = nullptr)
       : builder(builder), loc(loc), node(node), schema(schema), results(std::move(results)),
-        groups(groups), values(values), symbols(symbols) {}
+        groups(groups), names(std::move(names)), values(values), symbols(symbols) {}
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
@@ -67,6 +69,8 @@ public:
   mlir::FailureOr<std::optional<int64_t>> integer(llvm::StringRef name);
   mlir::FailureOr<std::optional<double>> real(llvm::StringRef name);
   mlir::FailureOr<bool> boolean(llvm::StringRef name);
+  /// Empty if it is None.
+  mlir::FailureOr<llvm::SmallVector<bool>> booleans(llvm::StringRef name);
   mlir::FailureOr<std::optional<llvm::SmallVector<int64_t>>> integers(llvm::StringRef name);
   /// Null if it is None.
   mlir::FailureOr<mlir::Type> elementType(llvm::StringRef name);
@@ -77,6 +81,8 @@ public:
   /// where the argument is known otherwise.
   mlir::Value item(llvm::StringRef name);
 
+  /// Whether the graph reads a result: statistics for a backward are made only for one.
+  bool isUsed(unsigned result) { return result < names.size() && values.isUsed(names[result]); }
   /// The shape that PyTorch recorded for a result.
   mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> resultSizes(unsigned result = 0);
   mlir::Type resultElementType(unsigned result = 0);
@@ -107,6 +113,7 @@ private:
   bool isComputable(mlir::Value tensor);
   template <typename T> mlir::FailureOr<T> wrongForm(llvm::StringRef name);
 
+  llvm::SmallVector<llvm::StringRef> names; // of the results
   ValueSource &values;
   Symbols &symbols;
   llvm::SmallVector<std::pair<llvm::StringRef, std::unique_ptr<Argument>>, 4> defaults;

@@ -35,6 +35,25 @@ FailureOr<OpFoldResult> Environment::size(const SymIntArg &value, Location loc) 
 
 Value Environment::item(const SymIntArg &value) { return frame().items.lookup(value.name); }
 
+bool Environment::isUsed(StringRef name) {
+  std::optional<llvm::StringSet<>> &used = frame().used;
+  if (!used) {
+    used.emplace();
+    auto add = [&](const Argument &argument) {
+      if (auto *tensor = std::get_if<TensorArg>(&argument))
+        used->insert(tensor->name);
+      else if (auto *list = std::get_if<TensorListArg>(&argument))
+        for (const TensorArg &element : list->tensors)
+          used->insert(element.name);
+    };
+    for (const Node &node : frame().graph->nodes)
+      for (const NamedArgument &input : node.inputs)
+        add(input.value);
+    llvm::for_each(frame().graph->outputs, add);
+  }
+  return used->contains(name);
+}
+
 std::optional<Storages::Tensor> Environment::find(StringRef name) {
   auto found = frame().tensors.find(name);
   if (found == frame().tensors.end())

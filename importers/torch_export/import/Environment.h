@@ -9,6 +9,7 @@
 #include "importers/torch_export/import/Storages.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace shardc::torch_export {
 
@@ -27,6 +28,7 @@ struct Frame {
   llvm::StringMap<mlir::Value> items = {};        // numbers read from these tensors of one element
   llvm::StringMap<Future> futures = {};           // not waited for yet
   llvm::StringMap<const Node *> postponed = {};   // views of futures, built after the wait
+  std::optional<llvm::StringSet<>> used = {};     // by nodes or as outputs, once asked for
 };
 
 class Environment final : public ValueSource {
@@ -36,6 +38,7 @@ public:
   mlir::Value tensor(llvm::StringRef name, mlir::Location loc) override;
   mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) override;
   mlir::Value item(const SymIntArg &value) override;
+  bool isUsed(llvm::StringRef name) override;
 
   Frame &frame() { return frames.back(); }
   std::optional<Storages::Tensor> find(llvm::StringRef name);

@@ -85,6 +85,7 @@ Target classify(const Node &node, MLIRContext *context) {
     return {};
   switch (target.overload->kind) {
   case Overload::ByName:
+  case Overload::Backward:
     if (!RegisteredOperationName::lookup(target.overload->op, context))
       return {};
     target.kind = inPlace ? Target::InPlace : Target::Plain;

@@ -203,9 +203,13 @@ private:
 
   FailureOr<Results> build(const Node &node, const Target &target, Location loc) {
     SmallVector<const TensorMeta *> metas;
-    forEachTensor(node, *frame().graph,
-                  [&](unsigned, StringRef, const TensorMeta &meta) { metas.push_back(&meta); });
-    Call call(builder, loc, node, *target.schema, std::move(metas), environment, *symbols, &groups);
+    SmallVector<StringRef> names;
+    forEachTensor(node, *frame().graph, [&](unsigned, StringRef name, const TensorMeta &meta) {
+      metas.push_back(&meta);
+      names.push_back(name);
+    });
+    Call call(builder, loc, node, *target.schema, std::move(metas), std::move(names), environment,
+              *symbols, &groups);
     for (const TensorMeta *meta : call.results)
       if (!isSupported(meta->type))
         return call.error() << "tensors of element type " << StringRef(elementTypeName(meta->type))
@@ -215,8 +219,11 @@ private:
           llvm::none_of(node.inputs,
                         [&](const NamedArgument &input) { return input.name == argument.name; }))
         return call.error() << "the argument '" << StringRef(argument.name) << "' is missing";
-    FailureOr<Results> results = target.overload->build ? target.overload->build(call)
-                                                        : buildByName(call, target.overload->op);
+    const Overload &overload = *target.overload;
+    FailureOr<Results> results = overload.build ? overload.build(call)
+                                 : overload.kind == Overload::Backward
+                                     ? buildBackward(call, overload.op)
+                                     : buildByName(call, overload.op);
     if (failed(results) || failed(refineTypes(call, *results)))
       return failure();
     return results;

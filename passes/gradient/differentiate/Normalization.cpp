@@ -2,7 +2,10 @@
 //
 // Norms and softmax. Statistics are computed again from the input, in f32 for shorter floats.
 
+#include "dialects/interfaces/ModelLocation.h"
 #include "passes/gradient/differentiate/Models.h"
+
+#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -156,6 +159,24 @@ struct BatchNormGradient : GradientModel<BatchNormGradient, aten::BatchNormOp> {
   }
 };
 
+/// What a gather's derivative put into one position of each row along `dim`, where that is all of
+/// the cotangent; else null.
+Expr onlyPosition(Expr grad, Value read, int64_t dim) {
+  auto where = grad.value.getDefiningOp<aten::WhereOp>();
+  auto equal = where ? where.getCondition().getDefiningOp<aten::EqOp>() : aten::EqOp();
+  auto other = where ? where.getOther().getDefiningOp<aten::ConstantOp>() : aten::ConstantOp();
+  if (!equal || !other || !isBackward(where.getLoc()) ||
+      !matchPattern(other.getResult(), m_AnyZeroFloat()) ||
+      aten::shapeOf(where.getSelf())[dim] != 1)
+    return {};
+  for (Operation *user : read.getUsers())
+    if (auto gather = dyn_cast<aten::GatherOp>(user); gather && gather.getSelf() == read &&
+                                                      gather.getIndex() == equal.getOther() &&
+                                                      static_cast<int64_t>(gather.getDim()) == dim)
+      return grad.with(where.getSelf()); // the forward read there: the position exists
+  return {};
+}
+
 template <typename OpT> struct SoftmaxGradient : GradientModel<SoftmaxGradient<OpT>, OpT> {
   static LogicalResult run(Derivation &d, OpT op) {
     Expr grad = d.grad(), result = d.result();
@@ -164,10 +185,13 @@ template <typename OpT> struct SoftmaxGradient : GradientModel<SoftmaxGradient<O
     SmallVector<int64_t> dims;
     if (grad.rank() > 0)
       dims.push_back(op.getDim());
-    if (std::is_same_v<OpT, aten::LogSoftmaxOp>)
-      d.add(0, grad - exp(result) * sum(grad, dims, /*keepdim=*/true));
-    else
+    if (std::is_same_v<OpT, aten::LogSoftmaxOp>) {
+      // A loss reads its labels: nothing of the vocabulary, which may be sharded, is summed.
+      Expr total = dims.empty() ? Expr() : onlyPosition(grad, op.getResult(), dims.front());
+      d.add(0, grad - exp(result) * (total ? total : sum(grad, dims, /*keepdim=*/true)));
+    } else {
       d.add(0, result * (grad - sum(grad * result, dims, /*keepdim=*/true)));
+    }
     return success();
   }
 };

@@ -16,31 +16,71 @@ static bool contains(const std::vector<unsigned> &set, size_t operand) {
 
 PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagation)
     : graph(graph), propagation(propagation),
-      partial(graph.tensors.size() * graph.numAxes(), false),
-      usesDelay(graph.tensors.size() * graph.numAxes(), 0) {
-  predictPartials(propagation.sizes);
-  for (OpId op = static_cast<OpId>(graph.ops.size()); op-- > 0;)
-    for (unsigned axis = 0; axis < graph.numAxes(); ++axis)
-      visit(op, axis);
-}
-
-void PartialDelay::predictPartials(SizesPool &sizes) {
-  Claims claims(graph, propagation.states, sizes);
-  for (size_t i = 0; i < partial.size(); ++i)
-    partial[i] = propagation.states[i].isFinal && propagation.states[i].placement.isPartial();
+      origins(graph.tensors.size() * graph.numAxes(), kNone) {
+  Claims claims(graph, propagation.states, propagation.sizes);
+  claimOf.reserve(graph.ops.size() * graph.numAxes());
   for (OpId op = 0; op < graph.ops.size(); ++op)
     for (unsigned axis = 0; axis < graph.numAxes(); ++axis) {
-      const ShardingRule &rule = graph.rule(op);
       unsigned factor = claims.factorOf(op, axis);
-      bool is = factor != kNone && rule.factors[factor].kind == FactorKind::Reducing;
-      if (factor == kNone)
-        for (const std::vector<unsigned> &set : rule.linearIn)
-          for (unsigned operand : set)
-            is |= partial[index(graph.operands(op)[operand], axis)];
-      if (is)
-        for (TensorId result : graph.results(op))
-          partial[index(result, axis)] = true;
+      bool reduces = factor != kNone && graph.rule(op).factors[factor].kind == FactorKind::Reducing;
+      claimOf.push_back(factor == kNone ? Claimed::Nothing
+                        : reduces       ? Claimed::Reducing
+                                        : Claimed::Shard);
     }
+  std::vector<bool> reduced;
+  while (predictPartials(reduced) && rounds++ < kRounds) {
+    usesDelay.assign(origins.size(), 0);
+    for (OpId op = static_cast<OpId>(graph.ops.size()); op-- > 0;)
+      for (unsigned axis = 0; axis < graph.numAxes(); ++axis)
+        visit(op, axis);
+    reduced.assign(origins.size(), false);
+    for (TensorId tensor = 0; tensor < graph.tensors.size(); ++tensor)
+      for (unsigned axis = 0; axis < graph.numAxes(); ++axis)
+        reduced[index(tensor, axis)] = reducedAnyway(tensor, axis);
+  }
+}
+
+bool PartialDelay::predictPartials(const std::vector<bool> &reduced) {
+  std::vector<TensorId> before = std::move(origins);
+  origins.assign(before.size(), kNone);
+  auto set = [&](TensorId tensor, unsigned axis, TensorId origin) {
+    if (reduced.empty() || !reduced[index(tensor, axis)])
+      origins[index(tensor, axis)] = origin;
+  };
+  for (TensorId tensor = 0; tensor < graph.tensors.size(); ++tensor)
+    for (unsigned axis = 0; axis < graph.numAxes(); ++axis) {
+      const AxisState &state = propagation.states[index(tensor, axis)];
+      if (state.isFinal && state.placement.isPartial())
+        set(tensor, axis, tensor);
+    }
+  for (OpId op = 0; op < graph.ops.size(); ++op)
+    for (unsigned axis = 0; axis < graph.numAxes(); ++axis) {
+      Claimed claim = claimOf[size_t(op) * graph.numAxes() + axis];
+      if (claim != Claimed::Reducing && graph.rule(op).linearIn.empty())
+        continue;
+      for (TensorId result : graph.results(op))
+        if (TensorId origin = claim == Claimed::Reducing
+                                  ? result
+                                  : originOf(op, axis, result, claim == Claimed::Shard);
+            origin != kNone)
+          set(result, axis, origin);
+    }
+  return origins != before || rounds == 0;
+}
+
+TensorId PartialDelay::originOf(OpId op, unsigned axis, TensorId result, bool isSharded) const {
+  std::span<const TensorId> operands = graph.operands(op);
+  TensorId origin = kNone;
+  for (const std::vector<unsigned> &set : graph.rule(op).linearIn) {
+    auto isPartial = [&](unsigned i) { return origins[index(operands[i], axis)] != kNone; };
+    // Where the op is asked to shard the axis, nothing but a sum of partial values stays one.
+    if (isSharded && (set.size() < 2 || !std::all_of(set.begin(), set.end(), isPartial)))
+      continue;
+    for (unsigned i : set)
+      if (TensorId next = origins[index(operands[i], axis)]; next != kNone)
+        origin = origin == kNone || origin == next ? next : result;
+  }
+  return origin;
 }
 
 double PartialDelay::reduceNow(TensorId tensor, unsigned axis) const {
@@ -71,12 +111,24 @@ double PartialDelay::delay(TensorId tensor, unsigned axis) const {
   return std::min(now, usesDelay[index(tensor, axis)]);
 }
 
+/// Whether operand `other` is partial also if `operand` is reduced.
+bool PartialDelay::staysPartial(OpId op, unsigned axis, size_t operand, size_t other) const {
+  TensorId mine = origins[index(graph.operands(op)[operand], axis)];
+  TensorId theirs = origins[index(graph.operands(op)[other], axis)];
+  return theirs != kNone && theirs != mine;
+}
+
 void PartialDelay::visit(OpId op, unsigned axis) {
   const ShardingRule &rule = graph.rule(op);
   std::span<const TensorId> operands = graph.operands(op);
   if (graph.isFinalRedistribution(op)) {
-    const AxisPlacement &to = propagation.states[index(graph.results(op)[0], axis)].placement;
-    usesDelay[index(operands[0], axis)] += reduceTo(operands[0], axis, to);
+    TensorId result = graph.results(op)[0];
+    const AxisPlacement &to = propagation.states[index(result, axis)].placement;
+    double cost = reduceTo(operands[0], axis, to);
+    if (to.isPartial()) // what needs the total of the result reduces it
+      cost += std::min(reduceTo(result, axis, AxisPlacement::replicate()),
+                       usesDelay[index(result, axis)]);
+    usesDelay[index(operands[0], axis)] += cost;
     return;
   }
   double results = 0;
@@ -93,7 +145,7 @@ void PartialDelay::visit(OpId op, unsigned axis) {
         if (operands[j] == operands[i])
           continue;
         bool joint = contains(set, j);
-        if (joint && partial[index(operands[j], axis)])
+        if (joint && staysPartial(op, axis, i, j))
           cost = std::min(cost, 0.0);
         // A factor of a product must be whole; gathering it is never free.
         if (!joint && propagation.states[index(operands[j], axis)].placement.isShard())

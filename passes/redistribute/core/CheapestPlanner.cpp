@@ -11,7 +11,6 @@
 //
 // The bound on what is left is the bytes that some rank needs and lacks, over the fastest link: a
 // step never brings a rank more than it costs.
-#include "passes/redistribute/core/BlockExchange.h"
 #include "passes/redistribute/core/Planner.h"
 
 #include <algorithm>
@@ -341,17 +340,9 @@ private:
         joins |= node.layout.placements[axis].isShard() && after.placements[axis].isReplicate();
       }
       // What is only gathered, or only cut, needs no exchange.
-      if ((moves || (slices && joins)) && isAllowed(node.layout, after))
+      if (moves || (slices && joins))
         offer(node, StepKind::Exchange, after);
     }
-  }
-
-  bool isAllowed(const Layout &before, const Layout &after) const {
-    if (options.exchanges == Exchanges::All)
-      return true;
-    std::string why;
-    std::optional<RedistributeStep> step = makeStep(StepKind::Exchange, before, after, shape, why);
-    return step && permutationOf(makeExchange(*step, shape));
   }
 
   Layout source, target;

@@ -20,19 +20,10 @@ struct RedistributePlan {
 /// It never re-splits a dim, and knows no exchanges.
 RedistributePlan planGreedily(const Layout &from, const Layout &to, std::span<const int64_t> shape);
 
-/// Exchanges of blocks that a sequence may have.
-enum class Exchanges {
-  All,
-  /// Those that are a permute of whole shards. libshardrt has no collective in which ranks cut what
-  /// they send along the dim that they receive.
-  Permutes,
-};
-
 struct PlannerOptions {
   cost::LinkCosts links;   ///< of the layouts' mesh
   int64_t elementSize = 4; ///< bytes
   CostOptions sizes;
-  Exchanges exchanges = Exchanges::All;
   /// Layouts that the search looks at before it takes the best sequence that it has: a bound on its
   /// work. Exhausted only on meshes with many axes.
   size_t maxExpanded = 4096;

@@ -83,6 +83,14 @@ func.func @entry(%n: index) attributes {exec.entry} {
       {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: 1>, extents = [array<i64: 4, 5>],
        gather_extents = [array<i64>], scatter_extents = [array<i64: 3, 2>], pairs = array<i64>}
 
+  // Within one dim: two of the three elements go to position 0, none to position 1, and five arrive.
+  // CHECK: exec.collective all_to_all over #tp(%{{.*}} : memref<3xf32>) -> (%{{.*}} : memref<5xf32>)
+  %e0 = exec.alloc : memref<3xf32>
+  %e1 = exec.alloc : memref<5xf32>
+  exec.collective all_to_all over #tp (%e0 : memref<3xf32>) -> (%e1 : memref<5xf32>)
+      {element_types = [f32], gather_dims = array<i64: 0>, scatter_dims = array<i64: 0>, extents = [array<i64: 3>],
+       gather_extents = [array<i64: 2, 3>], scatter_extents = [array<i64: 2, 0>], pairs = array<i64>}
+
   // Nothing is passed, nothing is sent.
   // CHECK: exec.launch @nothing()
   exec.launch @nothing()

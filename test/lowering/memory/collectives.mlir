@@ -50,6 +50,27 @@ func.func @exchange(%x: tensor<4x6xf32>) -> tensor<8x3xf32> {
   return %0 : tensor<8x3xf32>
 }
 
+// Within one dim, `extents` has what this rank has, and the lists are its own. The last row stays where it is.
+// CHECK-LABEL: func.func @within(
+// CHECK: exec.collective all_to_all over #tp(%arg0 : memref<5x3xf32>) -> (%arg1 : memref<7x3xf32>)
+// CHECK-SAME: extents = [array<i64: 5, 3>], gather_dims = array<i64: 0>, gather_extents = [array<i64: 1, 6>]
+// CHECK-SAME: scatter_dims = array<i64: 0>, scatter_extents = [array<i64: 1, 3>]
+// CHECK-DAG: %[[N:.*]] = dist.extent #dist.extents<table [1, 2, 1, 2]
+// CHECK-DAG: %[[M:.*]] = dist.extent #dist.extents<table [3, 0, 4, 1]
+// CHECK: %[[ROWS:.*]] = arith.addi %[[M]], %{{.*}}
+// CHECK: %[[OUT:.*]] = memref.reinterpret_cast %arg2 to offset: [0], sizes: [%[[ROWS]], 3]
+// CHECK: exec.collective all_to_all over #tp(%arg0 : memref<5x3xf32>) -> (%[[OUT]] : {{.*}}) sizes(%[[M]], %[[N]])
+// CHECK-SAME: extents = [array<i64: 5, 3>]
+// CHECK-SAME: gather_extents = [array<i64: {{-[0-9]+}}, 2>]
+// CHECK-SAME: scatter_extents = [array<i64: {{-[0-9]+}}, 0>]
+func.func @within(%x: tensor<5x3xf32>) -> (tensor<7x3xf32>, tensor<?x3xf32>) {
+  %0 = dist.all_to_all over #tp %x split 0 extents [1, 3] concat 0 extents [1, 6] : (tensor<5x3xf32>) -> tensor<7x3xf32>
+  %n = dist.extent #dist.extents<table [1, 2, 1, 2] over #mesh>
+  %m = dist.extent #dist.extents<table [3, 0, 4, 1] over #mesh>
+  %1 = dist.all_to_all over #tp %x split 0 extents [%n, 0] concat 0 extents [%m, 2] : (tensor<5x3xf32>) -> tensor<?x3xf32>
+  return %0, %1 : tensor<7x3xf32>, tensor<?x3xf32>
+}
+
 // A bucket is one collective, waited for once, before the first of its results is read. bool is i8 in memory only.
 // CHECK-LABEL: func.func @bucket(
 // CHECK: %[[T:.*]] = exec.start all_reduce max over #tp(%arg0, %arg1 : memref<4xf32>, memref<5xi8>) -> (%[[X:.*]], %arg3 :

@@ -43,12 +43,3 @@ func.func @f(%x: tensor<?xf32> {dist.sizes = [#dist.size<n>]}, %n: tensor<?xf32>
   %0 = dist.permute over #tp pairs [[0, 1]] %x dim 0 extents [2, 2, 1, 0] : (tensor<?xf32>) -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
-
-// -----
-#mesh = #dist.mesh<["tp" = 2]>
-#tp = #dist.axes<#mesh, ["tp"]>
-func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{splits and concatenates the same dim, which the runtime cannot do}}
-  %0 = dist.all_to_all over #tp %x split 0 concat 0 : tensor<4xf32>
-  return %0 : tensor<4xf32>
-}

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --exec-verify-buffers -o /dev/null
 // RUN: shard-opt %s --exec-verify-buffers --pass-statistics -o /dev/null 2>&1 | FileCheck %s
 // CHECK: exec-verify-buffers
-// CHECK: 3 entries-checked
+// CHECK: 4 entries-checked
 
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
@@ -54,5 +54,25 @@ func.func @symbolic(%x: memref<?xf32> {exec.argument = #exec.argument<input>, ex
       : memref<?xf32> to memref<?xf32, strided<[1], offset: ?>>
   exec.launch @copy(%x, %0) : memref<?xf32>, memref<?xf32>
   exec.launch @copy(%x, %1) : memref<?xf32>, memref<?xf32, strided<[1], offset: ?>>
+  return
+}
+
+func.func private @some(%x: memref<?x2xf32>, %y: memref<?x2xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>} {
+  return
+}
+
+// A size that a comparison decides is the same size: what a bound counts from the end where it is negative.
+func.func @bounds(%x: memref<?x2xf32> {exec.argument = #exec.argument<input>, exec.extents = [#dist.extents<n>, #dist.extents<2>]},
+                  %y: memref<?x2xf32> {exec.argument = #exec.argument<output>, exec.extents = [#dist.extents<n>, #dist.extents<2>]})
+    attributes {exec.entry, dist.symbols = [#dist.symbol<n in [1, 64]>]} {
+  %c0 = arith.constant 0 : index
+  %n = dist.extent #dist.extents<n>
+  %negative = arith.cmpi slt, %n, %c0 : index
+  %wrapped = arith.addi %n, %n : index
+  %bound = arith.select %negative, %wrapped, %n : index
+  %0 = exec.alloc(%n) : memref<?x2xf32>
+  %a = memref.reinterpret_cast %0 to offset: [0], sizes: [%bound, 2], strides: [2, 1] : memref<?x2xf32> to memref<?x2xf32, strided<[2, 1]>>
+  exec.launch @some(%x, %a) : memref<?x2xf32>, memref<?x2xf32, strided<[2, 1]>>
+  exec.launch @some(%0, %y) : memref<?x2xf32>, memref<?x2xf32>
   return
 }

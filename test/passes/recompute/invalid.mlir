@@ -2,6 +2,8 @@
 // RUN: not shard-opt --dist-recompute="modules=layer.* modules=nowhere" %s 2>&1 | FileCheck --check-prefix=MODULE %s
 // RUN: not shard-opt --dist-recompute="memory-limit=lots topology=nowhere" %s 2>&1 | FileCheck --check-prefix=OPTIONS %s
 // RUN: not shard-opt --dist-recompute %s 2>&1 | FileCheck --check-prefix=FLIGHT %s
+// RUN: sed 's/backward of exp/exp/' %s | shard-opt --dist-recompute="modules=layers.*" -o /dev/null 2>&1 | FileCheck --check-prefix=FORWARD %s
+// FORWARD: warning: recompute: no function has a backward of known modules: nothing is computed again
 // Wrong patterns are all reported.
 // MODULE: error: recompute: 'layer.*' matches no module of the model; the nearest are layers.0 or layers
 // MODULE: error: recompute: 'nowhere' matches no module of the model

@@ -21,6 +21,11 @@ struct OperandCase {
   Table extents;
   int32_t gatherDim = -1, scatterDim = -1;
   Table gather = {}, scatter = {}; ///< empty: the chunk rule
+  /// An all_to_all within one dim: row by row what each member gives to each, and how many elements
+  /// stay behind these in every member's input. No rows: equal pieces of the dim.
+  Table counts = {};
+  int64_t unused = 0;
+  bool isExchange() const { return gatherDim >= 0 && gatherDim == scatterDim; }
 };
 struct Case {
   uint32_t kind, reduction;
@@ -65,8 +70,32 @@ struct Reference {
   Table gather = membersExtents(o.gather, o, o.gatherDim, n, c.kind == SHARDRT_PERMUTE);
   Table scatter = membersExtents(o.scatter, o, o.scatterDim, n, false);
 
+  int64_t given(size_t from, size_t to) const {
+    return o.counts.empty() ? o.extents[size_t(o.gatherDim)] / int64_t(n) : o.counts[from * n + to];
+  }
+  /// What a member passes of an exchange.
+  Table leaving(size_t p) const {
+    Table table;
+    for (size_t q = 0; q < n; ++q)
+      table.push_back(given(p, q));
+    return table;
+  }
+  Table arriving(size_t p) const {
+    Table table;
+    for (size_t q = 0; q < n; ++q)
+      table.push_back(given(q, p));
+    return table;
+  }
+  static int64_t sum(const Table &table) {
+    return std::accumulate(table.begin(), table.end(), int64_t(0));
+  }
+
   Table inShape(size_t p) const {
     Table shape = o.extents;
+    if (o.isExchange()) {
+      shape[size_t(o.gatherDim)] = sum(leaving(p)) + o.unused;
+      return shape;
+    }
     if (o.gatherDim >= 0)
       shape[size_t(o.gatherDim)] = gather[p];
     return shape;
@@ -79,6 +108,10 @@ struct Reference {
   }
   Table outShape(size_t p) const {
     Table shape = o.extents;
+    if (o.isExchange()) {
+      shape[size_t(o.gatherDim)] = sum(arriving(p));
+      return shape;
+    }
     if (o.scatterDim >= 0)
       shape[size_t(o.scatterDim)] = scatter[p];
     if (c.kind == SHARDRT_PERMUTE && o.gatherDim >= 0)
@@ -114,6 +147,15 @@ struct Reference {
                                                           : double(float(acc) / float(n));
   }
   double expected(const std::vector<std::vector<uint8_t>> &in, size_t p, Table index) const {
+    if (o.isExchange()) {
+      int64_t &at = index[size_t(o.gatherDim)];
+      size_t q = 0;
+      for (; at >= given(q, p); ++q)
+        at -= given(q, p);
+      for (size_t before = 0; before < p; ++before)
+        at += given(q, before);
+      return input(in, q, index);
+    }
     if (o.scatterDim >= 0)
       index[size_t(o.scatterDim)] +=
           std::accumulate(scatter.begin(), scatter.begin() + ptrdiff_t(p), int64_t(0));

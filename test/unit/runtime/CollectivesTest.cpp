@@ -41,12 +41,22 @@ void runCases(const WorldKind &kind, uint32_t world, const std::vector<std::vect
       Group &group = end.group(sets[s]);
       for (size_t c = 0; c < cases.size(); ++c) {
         std::vector<shardrt_collective_tensor> tensors;
+        std::vector<std::array<Table, 3>> own(cases[c].operands.size()); // of exchanges
         for (size_t o = 0; o < cases[c].operands.size(); ++o) {
           const OperandCase &operand = cases[c].operands[o];
           Memory &m = memory[c][s][o];
           void *out = m.out[p].data();
           if (cases[c].inPlace) {
             out = m.in[p].data();
+          }
+          if (operand.isExchange()) {
+            Reference reference{cases[c], operand, sets[s].size()};
+            own[o] = {reference.inShape(p), reference.arriving(p), reference.leaving(p)};
+            bool equal = operand.counts.empty();
+            tensors.push_back({m.in[p].data(), out, own[o][0].data(),
+                               equal ? nullptr : own[o][1].data(),
+                               equal ? nullptr : own[o][2].data()});
+            continue;
           }
           tensors.push_back({m.in[p].data(), out, operand.extents.data(),
                              operand.gather.empty() ? nullptr : operand.gather.data(),
@@ -103,6 +113,21 @@ std::vector<Case> movingCases(shardrt_type type, size_t n) {
     cases.push_back({SHARDRT_ALL_TO_ALL, 0, type, {{extents, g, s, {}, {}}}});
   cases.push_back(
       {SHARDRT_ALL_TO_ALL, 0, type, {{{total, 3, total}, 2, 0, sizes, unevenTable(sizes)}}});
+  // Within one dim: equal pieces, pieces of every size, nothing at all, some of which stay behind.
+  Table counts, none(n * n, 0);
+  for (size_t i = 0; i < n * n; ++i)
+    counts.push_back(int64_t(i * 5 % 4));
+  int64_t even = int64_t(n) * 2;
+  cases.push_back({SHARDRT_ALL_TO_ALL, 0, type, {{{even}, 0, 0}, {{2, even, 3}, 1, 1}}});
+  cases.push_back({SHARDRT_ALL_TO_ALL, 0, type, {{{0}, 0, 0, {}, {}, counts}}});
+  cases.push_back({SHARDRT_ALL_TO_ALL,
+                   0,
+                   type,
+                   {{{3, 0, 2}, 1, 1, {}, {}, counts, 2},
+                    {{5, 2, 7}, 0, 2, {}, {}},
+                    {{0, 4}, 0, 0, {}, {}, counts, 1},
+                    {{0, 4}, 0, 0, {}, {}, none, 1},
+                    {{2, 0}, 1, 1, {}, {}, none}}});
   cases.push_back({SHARDRT_BROADCAST, 0, type, {{{3, 5}}, {{}}}, uint32_t(n - 1)});
   cases.push_back({SHARDRT_BROADCAST, 0, type, {{{0}}}, 0});
   std::vector<uint32_t> ring;

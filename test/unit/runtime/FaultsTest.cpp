@@ -117,6 +117,55 @@ TEST_P(Faults, DifferentExtentsAreAMismatch) {
   }
 }
 
+namespace {
+
+/// Within one dim, of the shape [any, columns]; what a rank gives to each and gets of each.
+void exchange(Communicator &end, std::vector<int64_t> gives, std::vector<int64_t> gets,
+              int64_t columns = 2) {
+  test::Collective collective(SHARDRT_ALL_TO_ALL, SHARDRT_REDUCE_NONE, {{SHARDRT_F32, 2, 0, 0}},
+                              "all_to_all.3", "experts (moe.py:7)");
+  int64_t extents[2] = {0, columns};
+  for (int64_t count : gives)
+    extents[0] += count;
+  std::vector<float> in(64), out(64);
+  shardrt_collective_tensor tensor{in.data(), out.data(), extents, gets.data(), gives.data()};
+  CollectiveCall call;
+  std::vector<uint32_t> ranks(everybody.begin(), everybody.begin() + ptrdiff_t(gives.size()));
+  ASSERT_EQ(call.assign(collective.desc, end.group(ranks), 1, &tensor), "");
+  test::runCollective(end, call, 60);
+}
+
+} // namespace
+
+// A rank whose own counts fit must not go on either.
+TEST_P(Faults, CountsThatPeersDisagreeAboutAreAMismatch) {
+  Clock::time_point begin = Clock::now();
+  auto outcomes = runRanks(4, [&](Communicator &end) {
+    std::vector<int64_t> gives(4, 1), gets(4, 1);
+    if (end.rank() == 2)
+      gives[1] = 3; // rank 1 expects one
+    exchange(end, gives, gets);
+  });
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  for (const Outcome &outcome : outcomes) {
+    EXPECT_EQ(outcome.status, SHARDRT_MISMATCH) << outcome.message;
+    expectContains(outcome, {"all_to_all.3", "experts (moe.py:7)",
+                             "rank 2 gives rank 1 3 elements of the dim, which expects 1"});
+  }
+}
+
+TEST_P(Faults, WhatIsNotCutMustBeEqualInAnExchange) {
+  auto outcomes = runRanks(
+      2, [&](Communicator &end) { exchange(end, {1, 1}, {1, 1}, end.rank() == 0 ? 2 : 3); });
+  for (const Outcome &outcome : outcomes) {
+    EXPECT_EQ(outcome.status, SHARDRT_MISMATCH);
+    if (GetParam().namesExtents)
+      expectContains(outcome, {"f32[2, 2] and f32[2, 3]"});
+    else
+      expectContains(outcome, {"all_to_all.3"});
+  }
+}
+
 TEST_P(Faults, DifferentRunsAreAMismatch) {
   AllReduce reduce;
   auto outcomes =

@@ -74,9 +74,10 @@ protected:
     std::vector<const CollectiveCall *> calls;
     for (const void *payload : payloads)
       calls.push_back(static_cast<const CollectiveCall *>(payload));
-    for (const CollectiveCall *call : calls)
-      if (std::string how = difference(*calls[0], *call); !how.empty())
-        return how;
+    for (const CollectiveCall *one : calls)
+      for (const CollectiveCall *other : calls)
+        if (std::string how = difference(*one, *other); !how.empty())
+          return how;
     for (uint32_t p = 0; p < calls.size(); ++p)
       performShare(calls, p);
     return "";

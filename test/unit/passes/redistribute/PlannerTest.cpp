@@ -61,20 +61,6 @@ TEST(Cheapest, OneDimIsSplitAnewInOneExchange) { // (L3b, L4)
   EXPECT_EQ(bytes(mesh, "[S(0)]", "[S(0, sizes = [5, 3, 0, 2])]", {10, 2}), 3 * 2 * 4);
 }
 
-// What libshardrt can do: whole shards go to other ranks, or collectives with cut dims.
-TEST(Cheapest, ExchangesMayBePermutesOnly) {
-  PlannerOptions permutes;
-  permutes.exchanges = Exchanges::Permutes;
-  EXPECT_EQ(cheapest(kMesh, "[S(0), S(0)]", "[S(0), S(0)], order = [1, 0]", {8, 4}, permutes),
-            Text{"exchange over a, b: [S(0), S(0)] -> [S(0), S(0)], order = [1, 0]"});
-  // Shards of 2, 1, 1 and 1 rows are no permute of 2, 1, 1 and 1 in another order.
-  for (auto [from, to] : {std::pair("[S(0), S(0)]", "[S(0), S(0)], order = [1, 0]"),
-                          std::pair("[S(0), S(0)]", "[R, S(0)]")})
-    for (const std::string &step : cheapest(kMesh, from, to, {5, 3}, permutes))
-      EXPECT_EQ(step.find("exchange"), std::string::npos) << step;
-  EXPECT_EQ(cheapest(kMesh, "[S(0), S(0)]", "[R, S(0)]", {5, 3}, permutes).size(), 2u);
-}
-
 TEST(Cheapest, SeveralAxesMoveAtOnce) {
   Mesh mesh({{"a", 2}, {"b", 4}});
   EXPECT_EQ(cheapest(mesh, "[S(0), S(0)]", "[S(1), S(1)]", {16, 16}),
