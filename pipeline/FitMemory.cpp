@@ -45,8 +45,7 @@ bool hasBackward(func::FuncOp function) {
 }
 
 uint64_t totalBytes(DictionaryAttr memory) {
-  ArrayRef<int64_t> parameters =
-      memory.getAs<DenseI64ArrayAttr>("parameters").asArrayRef();
+  ArrayRef<int64_t> parameters = memory.getAs<DenseI64ArrayAttr>("parameters").asArrayRef();
   return std::accumulate(parameters.begin(), parameters.end(), uint64_t(0)) +
          memory.getAs<IntegerAttr>("caller").getInt() + memory.getAs<IntegerAttr>("arena").getInt();
 }
@@ -130,8 +129,7 @@ private:
       if (!memory)
         return std::nullopt;
       trial.planned = std::max(trial.planned, totalBytes(memory));
-      trial.caller =
-          std::max<uint64_t>(trial.caller, memory.getAs<IntegerAttr>("caller").getInt());
+      trial.caller = std::max<uint64_t>(trial.caller, memory.getAs<IntegerAttr>("caller").getInt());
     }
     return trial;
   }
@@ -205,10 +203,9 @@ private:
         function->setAttr(dist::kRecomputedAttr, list.getDictionary(&getContext()));
       }
     if (chosen.planned > limit)
-      getOperation()->setAttr(
-          dist::kLeastMemoryAttr,
-          b.getDictionaryAttr({integer("without_bytes", first.planned),
-                               integer("least_bytes", chosen.planned)}));
+      getOperation()->setAttr(dist::kLeastMemoryAttr,
+                              b.getDictionaryAttr({integer("without_bytes", first.planned),
+                                                   integer("least_bytes", chosen.planned)}));
   }
 
   uint64_t limit;

@@ -20,8 +20,8 @@ namespace shardc {
 /// Adds the passes from the local to the scheduled stage, with a memory limit for the scheduler;
 /// without one the program's order is kept. With `bestEffort` it is kept too where no other meets
 /// the limit.
-using AddSchedule = std::function<void(mlir::OpPassManager &, std::optional<uint64_t> limit,
-                                       bool bestEffort)>;
+using AddSchedule =
+    std::function<void(mlir::OpPassManager &, std::optional<uint64_t> limit, bool bestEffort)>;
 /// Adds the passes from the scheduled to the planned stage.
 using AddPlan = std::function<void(mlir::OpPassManager &)>;
 
@@ -30,8 +30,8 @@ using AddPlan = std::function<void(mlir::OpPassManager &)>;
 /// pass finds the limit that they are given for it: it plans copies of the module, compares their
 /// arenas, parameters, inputs and outputs with the limit, and moves the estimate's limit by the
 /// difference, a few times. Where no choice fits, it fails, or with `bestEffort` makes the one that
-/// takes least, and says so at the module for `exec-check-memory`. The function attribute dist.recomputed gets the planned
-/// bytes too.
+/// takes least, and says so at the module for `exec-check-memory`. The function attribute
+/// dist.recomputed gets the planned bytes too.
 std::unique_ptr<mlir::Pass> createFitMemory(uint64_t limit, bool bestEffort,
                                             const RecomputeOptions &options, AddSchedule schedule,
                                             AddPlan plan);

@@ -14,9 +14,10 @@ namespace shardc::dist {
 inline constexpr llvm::StringLiteral kRecomputeAttr = "dist.recompute";
 /// On a module, from the plan: bool; absent: as the compiler finds best.
 inline constexpr llvm::StringLiteral kReshardAfterForwardAttr = "dist.reshard_after_forward";
-/// On a function, from dist-recompute: {peak_before_bytes, peak_bytes, added_us, choices = [{module,
-/// location, what, bytes, us, required}, ...]}, one entry for each op whose results the backward
-/// computes again. Where memory was planned to choose: planned_before_bytes and planned_bytes too.
+/// On a function, from dist-recompute: {peak_before_bytes, peak_bytes, added_us, choices =
+/// [{module, location, what, bytes, us, required}, ...]}, one entry for each op whose results the
+/// backward computes again. Where memory was planned to choose: planned_before_bytes and
+/// planned_bytes too.
 inline constexpr llvm::StringLiteral kRecomputedAttr = "dist.recomputed";
 /// On a module: {without_bytes, least_bytes} where no recomputation that was found meets the memory
 /// limit: what a rank needs without any, and with the one that the program has, which takes least.

@@ -17,7 +17,9 @@ using namespace shardc;
 using namespace shardc::dist;
 using namespace shardc::recompute;
 
-static bool hasTensors(TypeRange types) { return llvm::any_of(types, llvm::IsaPred<RankedTensorType>); }
+static bool hasTensors(TypeRange types) {
+  return llvm::any_of(types, llvm::IsaPred<RankedTensorType>);
+}
 
 std::optional<size_t> shardc::findBackward(func::FuncOp function) {
   for (auto [i, op] : llvm::enumerate(function.getBody().front().without_terminator()))
@@ -84,8 +86,8 @@ private:
     }
     for (BlockArgument argument : function.getArguments()) {
       DictionaryAttr attributes = function.getArgAttrDict(argument.getArgNumber());
-      if (attributes && llvm::any_of(getNames(attributes),
-                                     [&](StringRef name) { return names.contains(name); }))
+      if (attributes &&
+          llvm::any_of(getNames(attributes), [&](StringRef name) { return names.contains(name); }))
         mutated.insert(argument);
     }
   }
@@ -151,9 +153,9 @@ private:
   }
 
   Choice choiceOf(Operation *op, uint32_t &region) {
-    bool mayRepeat = isMemoryEffectFree(op) && !isa<aten::OpaqueOp>(op) &&
-                     llvm::none_of(op->getOperands(),
-                                   [&](Value operand) { return mutated.contains(operand); });
+    bool mayRepeat =
+        isMemoryEffectFree(op) && !isa<aten::OpaqueOp>(op) &&
+        llvm::none_of(op->getOperands(), [&](Value operand) { return mutated.contains(operand); });
     if (!mayRepeat)
       return Choice::Never;
     if (isWeightGather(op)) {
@@ -171,7 +173,8 @@ private:
     if (!added)
       return known->second;
     uint32_t region = none;
-    for (size_t end = path.find('.'); region == none && !path.empty(); end = path.find('.', end + 1)) {
+    for (size_t end = path.find('.'); region == none && !path.empty();
+         end = path.find('.', end + 1)) {
       StringRef module = path.take_front(end);
       if (llvm::any_of(choices.modules, [&](const std::string &pattern) {
             return plan::matchesPattern(pattern, module);

@@ -108,9 +108,8 @@ private:
     bool found = true;
     for (std::string &pattern : patterns) {
       auto matches = [&](StringRef text) {
-        return llvm::any_of(paths, [&](const std::string &path) {
-          return plan::matchesPattern(text, path);
-        });
+        return llvm::any_of(
+            paths, [&](const std::string &path) { return plan::matchesPattern(text, path); });
       };
       if (matches(pattern))
         continue;

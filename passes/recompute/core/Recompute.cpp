@@ -383,7 +383,7 @@ private:
 
   const Program &program;
   const Options &options;
-  std::vector<Uses> uses; // by storage
+  std::vector<Uses> uses;  // by storage
   std::vector<bool> again; // by op; parts of chains are not
   /// Of those that have one.
   std::unordered_map<OpId, std::vector<OpId>> chains;

@@ -10,10 +10,10 @@
 //
 // Without a limit only what is required is computed again. Under a limit, the op with the most
 // bytes * steps saved for each microsecond of its chain is chosen, among those that hold memory at
-// the step where the peak is, until the peak is below the limit or nothing is left that lowers it (then
-// steps that are nearly as high are lowered too, because what is measured later may differ a little).
-// What was chosen changes the chains of the others and where the peak is: both are looked at
-// again for each choice. A choice that makes the peak higher (elsewhere) is not made.
+// the step where the peak is, until the peak is below the limit or nothing is left that lowers it
+// (then steps that are nearly as high are lowered too, because what is measured later may differ a
+// little). What was chosen changes the chains of the others and where the peak is: both are looked
+// at again for each choice. A choice that makes the peak higher (elsewhere) is not made.
 //
 // The result depends on nothing but the arguments. Near-linear: O((n + c) log n) for n ops and c
 // choices, as long as the intervals in which results are held are nested, as those of a backward

@@ -31,8 +31,9 @@ public:
                         ? std::min<size_t>(early.size() - 1,
                                            (numForward + numLate - i) * early.size() / numLate)
                         : upTo(all.size());
-        StorageId storage = late && upTo(2) != 0 && !early.empty() ? early[std::min(at, early.size() - 1)]
-                                                                   : all[upTo(all.size())];
+        StorageId storage = late && upTo(2) != 0 && !early.empty()
+                                ? early[std::min(at, early.size() - 1)]
+                                : all[upTo(all.size())];
         if (std::ranges::find(reads, storage) == reads.end())
           reads.push_back(storage);
       }

@@ -17,8 +17,7 @@ namespace shardc::recompute {
 /// Runs the program: `error` says what is read before it is made.
 class ReferenceMemory {
 public:
-  ReferenceMemory(const Program &program, const Result &result)
-      : program(program) {
+  ReferenceMemory(const Program &program, const Result &result) : program(program) {
     for (const Again &again : result.again)
       (again.op == again.owner ? shared[again.op] : chain[{again.owner, again.op}]) = again.before;
     for (OpId op = 0; op != program.numOps(); ++op) {
