@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from conftest import ROOT, run, tool
+from model_gradients import Reference
 from plans import places
-from test_model_gradients import DATA, GPT2, LLAMA, Reference, folder, reference  # noqa: F401
+from test_model_gradients import DATA, GPT2, LLAMA, folder, reference  # noqa: F401
 
 PEER = f'''
 import sys
@@ -28,13 +29,9 @@ class Language(nn.Module):
     def forward(self, ids):
         return F.cross_entropy(self.model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
-def make(kind):
-    model, _, inputs = models.gpt()
-    return Language(model), inputs
-
 def build_peer():
-    module, inputs = make("peer")
-    return module, (), inputs
+    model, _, inputs = models.gpt()
+    return Language(model), (), inputs
 '''
 SHARDED = ["--mesh", "dp=4", *places(*DATA, "param:*=dp:S(0)")]
 
@@ -119,8 +116,7 @@ def test_modules(reference, tmp_path, kind, mesh, plan, pattern):  # noqa: F811
 
 def test_attention_alone_gives_the_same_bits(reference, tmp_path):  # noqa: F811
     """The kernels are those of the forward: nothing is fused with what is computed again."""
-    model = Reference.__new__(Reference)
-    model.__dict__.update(reference("gpt2").__dict__)
+    model = reference("gpt2")
     plain = Compiled(model, tmp_path / "plain.so", [])
     program = Compiled(model, tmp_path / "attention.so", ["--recompute", "transformer.h.1.attn"])
     assert all(torch.equal(program.outputs[name], value) for name, value in plain.outputs.items())
@@ -129,17 +125,14 @@ def test_attention_alone_gives_the_same_bits(reference, tmp_path):  # noqa: F811
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
     target = tmp_path_factory.mktemp("peer")
-    name = "gradient_models"
-    (target / f"{name}.py").write_text(PEER)
-    before = sys.modules.pop(name, None)
+    (target / "recompute_models.py").write_text(PEER)
     sys.path.insert(0, str(target))
     try:
-        yield Reference(target, "peer")
+        import recompute_models
+        module, _, inputs = recompute_models.build_peer()
     finally:
         sys.path.remove(str(target))
-        sys.modules.pop(name, None)
-        if before:
-            sys.modules[name] = before
+    return Reference(target, "peer", f"{target}/recompute_models.py:build_peer", module, inputs)
 
 
 def explain(model, *flags):
