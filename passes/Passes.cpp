@@ -8,6 +8,7 @@
 #include "passes/gradient/partial/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
+#include "passes/recompute/Passes.h"
 #include "passes/redistribute/Passes.h"
 #include "passes/specialize/Passes.h"
 #include "passes/verify/Passes.h"
@@ -22,4 +23,5 @@ void shardc::registerAllPasses() {
   registerPartialGradientPasses();
   registerLocalizePasses();
   registerCollectivesPasses();
+  registerRecomputePasses();
 }

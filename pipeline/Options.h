@@ -14,6 +14,7 @@
 #include "lowering/memory/Passes.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "passes/gradient/partial/Passes.h"
+#include "passes/recompute/Passes.h"
 
 #include "mlir/Pass/PassOptions.h"
 
@@ -78,9 +79,30 @@ struct MemoryOptions : virtual OptionGroup {
   Option<std::string> memoryLimit{
       *this, "memory-limit",
       llvm::cl::desc("the most memory that a rank may need; bytes, or with a unit, e.g. 800MiB or "
-                     "2GB. Collectives are scheduled under it, and a program that needs more is "
-                     "refused. Dynamic sizes are as large as they may be, or as --size says"),
+                     "2GB. Collectives are scheduled under it, a backward computes again what it "
+                     "has no room to keep, and a program that needs more is refused. Dynamic sizes "
+                     "are as large as they may be, or as --size says"),
       llvm::cl::value_desc("bytes")};
+};
+
+/// local, and still local: what the backward keeps of the forward.
+struct KeepingOptions : virtual OptionGroup {
+  ListOption<TextOption> recompute{
+      *this, "recompute",
+      llvm::cl::desc("modules whose forward the backward computes again instead of keeping what it "
+                     "makes, e.g. 'model.layers.*' (activation checkpointing; as recompute: in a "
+                     "plan); may be repeated"),
+      llvm::cl::value_desc("pattern")};
+  Option<ReshardAfterForward> reshardAfterForward{
+      *this, "reshard-after-forward",
+      llvm::cl::desc("what the backward does with weights that the forward has gathered"),
+      llvm::cl::values(
+          clEnumValN(ReshardAfterForward::Auto, "auto",
+                     "as the plan says; else keep them, or gather those again that --memory-limit "
+                     "asks for"),
+          clEnumValN(ReshardAfterForward::True, "true", "gather them again"),
+          clEnumValN(ReshardAfterForward::False, "false", "keep them")),
+      llvm::cl::init(ReshardAfterForward::Auto)};
 };
 
 /// local -> scheduled: what merging and ordering collectives may do, and by what it is judged.
@@ -156,8 +178,9 @@ template <typename... Groups>
 struct StageOptions : mlir::PassPipelineOptions<StageOptions<Groups...>>, Groups... {};
 
 /// All of them.
-struct PipelineOptions : StageOptions<GradientOptions, PlacementOptions, SizeOptions, MemoryOptions,
-                                      CollectiveOptions, SpecializationOptions, TargetOptions> {};
+struct PipelineOptions
+    : StageOptions<GradientOptions, PlacementOptions, SizeOptions, MemoryOptions, KeepingOptions,
+                   CollectiveOptions, SpecializationOptions, TargetOptions> {};
 
 /// What is wrong with the options by themselves, as "--NAME: ...": found out before anything takes
 /// time. Empty where they are right.

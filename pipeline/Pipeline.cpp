@@ -13,9 +13,12 @@
 #include "passes/gradient/partial/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
+#include "passes/recompute/Passes.h"
 #include "passes/redistribute/Passes.h"
 #include "passes/specialize/Passes.h"
 #include "passes/verify/Passes.h"
+#include "pipeline/FitMemory.h"
+#include "support/ByteSize.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -63,22 +66,26 @@ static void localize(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCSEPass());
 }
 
-static void schedule(OpPassManager &pm, const PipelineOptions &options, bool bestEffort) {
+static void simplify(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addPass(createSimplifyCollectives({options.topology}));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+/// Within the limit that the text says, or where there is none within what the program takes.
+/// Without `mayMove` the order of the program is kept.
+static void schedule(OpPassManager &pm, const PipelineOptions &options, StringRef memoryLimit,
+                     bool mayMove, bool bestEffort) {
   if (options.keepCollectives) {
     pm.addPass(createVerifySchedule());
     return;
   }
-  if (options.simplify) {
-    pm.addPass(createSimplifyCollectives({options.topology}));
-    pm.addPass(createCanonicalizerPass());
-    pm.addPass(createCSEPass());
-  }
   ScheduleCollectivesOptions schedule;
-  schedule.bucket = options.bucket;
-  schedule.reorder = options.reorder;
+  schedule.bucket = options.bucket && mayMove;
+  schedule.reorder = options.reorder && mayMove;
   schedule.caps = options.bucketCaps;
   schedule.topology = options.topology;
-  schedule.memoryLimit = options.memoryLimit;
+  schedule.memoryLimit = memoryLimit.str();
   schedule.mixedDtype = options.mixedDtype;
   schedule.scaleHalf = options.scaleHalf;
   // Otherwise the runtime takes the tensors of a bucket where they are.
@@ -118,8 +125,34 @@ static void planMemory(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(memory::createVerifyBuffers());
   pm.addPass(memory::createVerifySequence());
   pm.addPass(memory::createAccountMemory());
-  pm.addPass(artifact::createCheckMemory({options.memoryLimit}));
-  pm.addPass(createVerifyKernels());
+}
+
+/// What the backward computes again, behind the last pass that merges equal ops, and the order of
+/// what is left. A memory limit is held against planned memory.
+static void recomputeAndSchedule(OpPassManager &pm, const PipelineOptions &options,
+                                 bool mayHaveBackward, bool bestEffort) {
+  RecomputeOptions recompute;
+  llvm::append_range(recompute.modules, options.recompute);
+  recompute.reshardAfterForward = options.reshardAfterForward;
+  recompute.topology = options.topology;
+  std::optional<uint64_t> limit = parseByteSize(options.memoryLimit.getValue());
+  // What is wrong with a limit is told by the scheduler, with all else that is.
+  if (!limit || *limit == 0 || !mayHaveBackward) {
+    pm.addPass(createRecompute(recompute));
+    schedule(pm, options, options.memoryLimit.getValue(), /*mayMove=*/true, bestEffort);
+    return;
+  }
+  auto copy = std::make_shared<PipelineOptions>();
+  copy->copyOptionValuesFrom(options);
+  pm.addPass(createFitMemory(
+      *limit, bestEffort, recompute,
+      [copy](OpPassManager &passes, std::optional<uint64_t> bytes, bool keepOrder) {
+        schedule(passes, *copy, bytes ? std::to_string(*bytes) : "", bytes.has_value(), keepOrder);
+      },
+      [copy](OpPassManager &passes) {
+        specialize(passes, *copy);
+        planMemory(passes, *copy);
+      }));
 }
 
 /// The target has its own way from kernels to code; the host program is the same for all.
@@ -153,8 +186,16 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
     verify(pm, Stage::Local);
   }
   if (from <= Stage::Local && to > Stage::Local) {
+    if (options.simplify && !options.keepCollectives)
+      simplify(pm, options);
     // Whoever plans memory says what does not fit, and what takes it.
-    schedule(pm, options, options.bestEffort || to > Stage::Specialized);
+    bool bestEffort = options.bestEffort || to > Stage::Specialized;
+    // What is written for one rank is compiled as it is.
+    if (from == Stage::Local && options.keepCollectives)
+      schedule(pm, options, options.memoryLimit.getValue(), /*mayMove=*/true, bestEffort);
+    else
+      recomputeAndSchedule(pm, options, from == Stage::Local || !options.gradients.empty(),
+                           bestEffort);
     if (!options.keepCollectives)
       verify(pm, Stage::Scheduled);
   }
@@ -167,6 +208,8 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
   }
   if (from <= Stage::Specialized && to > Stage::Specialized) {
     planMemory(pm, options);
+    pm.addPass(artifact::createCheckMemory({options.memoryLimit}));
+    pm.addPass(createVerifyKernels());
     verify(pm, Stage::Planned);
   }
   if (from <= Stage::Planned && to > Stage::Planned) {

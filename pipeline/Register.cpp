@@ -68,9 +68,9 @@ void shardc::registerPipelines() {
   registerStep<SizeOptions, MemoryOptions>(
       "shardc-localize", "placed -> local: plan redistributions, localise, clean up, verify",
       Stage::Placed, Stage::Local);
-  registerStep<CollectiveOptions, SizeOptions, MemoryOptions>(
+  registerStep<KeepingOptions, CollectiveOptions, SizeOptions, MemoryOptions, TargetOptions>(
       "shardc-optimize-collectives",
-      "local -> scheduled: simplify, bucket and schedule collectives together, verify",
+      "local -> scheduled: simplify, recompute, bucket and schedule collectives together, verify",
       Stage::Local, Stage::Scheduled);
   registerStep<CollectiveOptions, SizeOptions, MemoryOptions, SpecializationOptions>(
       "shardc-specialize",

@@ -3,6 +3,7 @@
 #include "dialects/dist/Dist.h"
 
 #include "dialects/dist/Aliases.h"
+#include "dialects/dist/Ordering.h"
 #include "dialects/interfaces/IdentityOpInterface.h"
 #include "dialects/sharding/Sharding.h"
 
@@ -65,6 +66,10 @@ void DistDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/dist/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dist/Ordering.cpp.inc"
       >();
   addInterfaces<AliasInterface>();
   RedistributeOp::attachInterface<IdentityModel<RedistributeOp>>(*getContext());

@@ -46,9 +46,19 @@ struct NamedMesh {
   Mesh mesh;
 };
 
+/// Modules whose forward the backward computes again (activation checkpointing).
+struct Recomputed {
+  std::string pattern;
+  std::string origin; ///< as of a rule
+};
+
 struct Plan {
   Mesh mesh; ///< without axes where the plan names none
   std::vector<NamedMesh> meshes;
+  std::vector<Recomputed> recompute;
+  /// Whether the backward gathers weights again that the forward has gathered; not said: as the
+  /// compiler finds best.
+  std::optional<bool> reshardAfterForward;
   std::string tpAxis; ///< axis that styles act on; empty: `tp`, or the only axis
   std::vector<Rule> rules;
 };

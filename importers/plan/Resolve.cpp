@@ -35,6 +35,10 @@ public:
       chooseMeshes();
     for (const Rule &rule : plan.rules)
       apply(rule);
+    for (const Recomputed &entry : plan.recompute) {
+      Rule rule{Section::Module, entry.pattern, std::nullopt, {}, false, entry.origin};
+      matchModules(rule);
+    }
     std::vector<bool> isDataAxis(mesh.numAxes());
     for (auto &[key, state] : states)
       for (unsigned a = 0; a < mesh.numAxes(); ++a)
@@ -345,10 +349,13 @@ private:
     return subjects;
   }
 
+  Matches matchModules(const Rule &rule) {
+    return match(rule, model.modules.size(),
+                 [&](unsigned i) { return std::vector<std::string>{model.modules[i].path}; });
+  }
+
   void applyToModules(const Rule &rule) {
-    Matches matched = match(rule, model.modules.size(), [&](unsigned i) {
-      return std::vector<std::string>{model.modules[i].path};
-    });
+    Matches matched = matchModules(rule);
     if (rule.style && !styleAxis) {
       if (plan.tpAxis.empty())
         error(rule, "which mesh axis does the style of '" + Twine(rule.pattern) +

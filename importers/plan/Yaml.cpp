@@ -93,6 +93,10 @@ private:
       plan.tpAxis = scalar(value, "the name of a mesh axis").value_or("");
       return;
     }
+    if (*key == "recompute")
+      return readRecompute(value);
+    if (*key == "reshard_after_forward")
+      return readReshard(value);
     auto section = llvm::StringSwitch<std::optional<Section>>(*key)
                        .Case("inputs", Section::Input)
                        .Case("outputs", Section::Output)
@@ -100,9 +104,17 @@ private:
                        .Cases({"modules", "tp_plan", "base_model_tp_plan"}, Section::Module)
                        .Default(std::nullopt);
     if (!section) {
-      std::vector<std::string> known = {"mesh",    "meshes",     "inputs",
-                                        "outputs", "parameters", "modules",
-                                        "tp_plan", "tp_axis",    "base_model_tp_plan"};
+      std::vector<std::string> known = {"mesh",
+                                        "meshes",
+                                        "inputs",
+                                        "outputs",
+                                        "parameters",
+                                        "modules",
+                                        "tp_plan",
+                                        "tp_axis",
+                                        "base_model_tp_plan",
+                                        "recompute",
+                                        "reshard_after_forward"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");
     }
@@ -146,6 +158,29 @@ private:
         text += (text.empty() ? "" : ",") + *name + "=" + *size;
     }
     return complete ? std::optional(text) : std::nullopt;
+  }
+
+  /// A list of patterns, or one.
+  void readRecompute(yaml::Node *value) {
+    auto add = [&](yaml::Node *node) {
+      if (std::optional<std::string> pattern =
+              scalar(node, "the path of a module or a pattern, e.g. \"model.layers.*\""))
+        plan.recompute.push_back({*pattern, place(node)});
+    };
+    auto *list = llvm::dyn_cast_or_null<yaml::SequenceNode>(value);
+    if (!list)
+      return add(value);
+    for (yaml::Node &entry : *list)
+      add(&entry);
+  }
+
+  void readReshard(yaml::Node *value) {
+    std::optional<std::string> text = scalar(value, "true, false or auto");
+    if (!text)
+      return;
+    if (*text != "true" && *text != "false" && *text != "auto")
+      return error(value, "reshard_after_forward is true, false or auto, not '" + *text + "'");
+    plan.reshardAfterForward = *text == "auto" ? std::nullopt : std::optional(*text == "true");
   }
 
   void readMesh(yaml::Node *value) {

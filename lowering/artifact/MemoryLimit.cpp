@@ -2,6 +2,7 @@
 
 #include "lowering/artifact/MemoryLimit.h"
 
+#include "dialects/dist/RecomputeAttributes.h"
 #include "dialects/exec/Exec.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -80,6 +81,14 @@ void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const 
   error.attachNote(nowhere) << "arena of intermediate results: " << bytesText(account.arena)
                             << (holders.empty() ? "" : "; most of it at once for") << holders;
   error.attachNote(nowhere) << "inputs and outputs: " << bytesText(account.caller);
+  auto least = function->getParentOp()->getAttrOfType<DictionaryAttr>(dist::kLeastMemoryAttr);
+  if (least && account.total() == least.getAs<IntegerAttr>("least_bytes").getInt())
+    error.attachNote(nowhere)
+        << "this is the least that was found: the backward computes again what helps, and without "
+           "that '"
+        << entry << "' needs " << bytesText(least.getAs<IntegerAttr>("without_bytes").getInt())
+        << "; allow at least " << account.total()
+        << " bytes, shard the model over more ranks, or run fewer samples at once";
 }
 
 } // namespace

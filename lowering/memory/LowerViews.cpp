@@ -5,6 +5,7 @@
 #include "lowering/memory/HostProgram.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/dist/Ordering.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -69,7 +70,7 @@ struct Lowering {
     if (failed(sizes))
       return failure();
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<aten::CloneOp, aten::AliasOp>([&](Operation *) {
+        .Case<aten::CloneOp, aten::AliasOp, dist::AfterOp>([&](Operation *) {
           set(0, self);
           return success();
         })

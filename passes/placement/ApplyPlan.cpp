@@ -3,6 +3,7 @@
 #include "passes/placement/Passes.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/RecomputeAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
 
 #include "mlir/IR/Builders.h"
@@ -56,6 +57,7 @@ public:
     if (isUsable) {
       getOperation()->setAttr(dist::kMeshAttr, dist::MeshAttr::get(&getContext(), meshValue));
       nameMeshes(read, errors);
+      noteRecompute(read);
       for (auto function : getOperation().getOps<func::FuncOp>())
         if (!function.isExternal() && function.isPublic())
           apply(function, read, meshValue, errors);
@@ -67,6 +69,19 @@ public:
   }
 
 private:
+  /// For dist-recompute, once there is a backward.
+  void noteRecompute(const plan::Plan &read) {
+    Builder b(&getContext());
+    SmallVector<StringRef> patterns;
+    for (const plan::Recomputed &entry : read.recompute)
+      patterns.push_back(entry.pattern);
+    if (!patterns.empty())
+      getOperation()->setAttr(dist::kRecomputeAttr, b.getStrArrayAttr(patterns));
+    if (read.reshardAfterForward)
+      getOperation()->setAttr(dist::kReshardAfterForwardAttr,
+                              b.getBoolAttr(*read.reshardAfterForward));
+  }
+
   plan::Plan readPlan(std::vector<std::string> &errors) {
     plan::Plan read;
     if (!plan.empty()) {

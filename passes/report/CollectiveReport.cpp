@@ -4,6 +4,7 @@
 #include "dialects/dist/FindMesh.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/GroupText.h"
+#include "dialects/dist/RecomputeAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "passes/collectives/DecisionAttributes.h"
@@ -172,9 +173,12 @@ FailureOr<CollectiveReport> reportCollectives(ModuleOp module, const cost::CostM
       report.collectives.push_back(std::move(next));
     }
     std::vector<ModuleRecord> modules = prediction->modules.take();
-    report.entries.push_back(
-        {entry.name, std::move(*prediction), std::move(modules),
-         entry.variants.front()->getAttrOfType<DictionaryAttr>(kPredictedAttr)});
+    func::FuncOp first = entry.variants.front();
+    auto recomputed = first->getAttrOfType<DictionaryAttr>(dist::kRecomputedAttr);
+    if (recomputed && recomputed.getAs<ArrayAttr>("choices").empty())
+      recomputed = nullptr;
+    report.entries.push_back({entry.name, std::move(*prediction), std::move(modules),
+                              first->getAttrOfType<DictionaryAttr>(kPredictedAttr), recomputed});
   }
   return report;
 }

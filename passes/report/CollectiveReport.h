@@ -46,6 +46,8 @@ struct EntryReport {
   /// Of the optimiser, with its figures for the program before (DecisionAttributes.h); null if the
   /// collectives are as placement made them.
   mlir::DictionaryAttr optimized;
+  /// What the backward computes again (RecomputeAttributes.h); null if nothing.
+  mlir::DictionaryAttr recomputed;
 };
 
 struct CollectiveReport {

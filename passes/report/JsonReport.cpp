@@ -15,7 +15,7 @@ int64_t roundedBytes(double bytes) { return static_cast<int64_t>(bytes + 0.5); }
 /// Times to a nanosecond: more digits would be noise.
 double roundedUs(double us) { return std::round(us * 1e3) / 1e3; }
 
-/// Attributes of decisions hold numbers, texts, lists and dictionaries.
+/// Attributes of decisions hold numbers, truth values, texts, lists and dictionaries.
 llvm::json::Value toJson(Attribute attribute) {
   if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {
     llvm::json::Object object;
@@ -56,6 +56,8 @@ llvm::json::Object toJson(const EntryReport &entry) {
   for (StringRef key : {"step_before_us", "exposed_before_us", "peak_before_bytes"})
     if (Attribute before = entry.optimized ? entry.optimized.get(key) : Attribute())
       json[key] = toJson(before);
+  if (entry.recomputed)
+    json["recomputed"] = toJson(entry.recomputed);
   return json;
 }
 

@@ -303,6 +303,16 @@ void printPrediction(const EntryReport &entry, llvm::raw_ostream &os) {
                         numberIn(entry.optimized, "step_before_us"),
                         numberIn(entry.optimized, "exposed_before_us"),
                         formatBytes(bytesIn(entry.optimized, "peak_before_bytes")));
+  if (!entry.recomputed)
+    return;
+  StringRef form = entry.recomputed.get("planned_bytes") ? "planned_" : "peak_";
+  os << llvm::formatv(
+      "  the backward computes {0} things again, {1:f1} us of the step; memory of a "
+      "rank {2} -> {3}, {4}\n",
+      entry.recomputed.getAs<ArrayAttr>("choices").size(), numberIn(entry.recomputed, "added_us"),
+      formatBytes(bytesIn(entry.recomputed, (form + "before_bytes").str())),
+      formatBytes(bytesIn(entry.recomputed, (form + "bytes").str())),
+      form == "planned_" ? "as planned" : "estimated");
 }
 
 void printRemarks(ArrayRef<ReportRemark> remarks, llvm::raw_ostream &os) {

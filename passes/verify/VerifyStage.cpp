@@ -76,11 +76,10 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
                                              "dist.redistribute", "dist.constrain"};
   // The last entry is for `scheduled` alone.
   static constexpr StringLiteral local[] = {
-      "builtin.module",      "func.func",       "func.return",
-      "dist.axis_index",     "dist.extent",     "dist.leave_mesh",
-      "dist.enter_mesh",     "dist.all_gather", "dist.all_reduce",
-      "dist.reduce_scatter", "dist.all_to_all", "dist.broadcast",
-      "dist.permute",        "dist.wait"};
+      "builtin.module",  "func.func",           "func.return",     "dist.axis_index",
+      "dist.extent",     "dist.leave_mesh",     "dist.enter_mesh", "dist.all_gather",
+      "dist.all_reduce", "dist.reduce_scatter", "dist.all_to_all", "dist.broadcast",
+      "dist.permute",    "dist.after",          "dist.wait"};
   static constexpr StringLiteral llvmDialects[] = {"llvm"};
   static constexpr StringLiteral lowered[] = {"builtin.module"};
   switch (stage) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `shardc explain`: what is communicated, where and why.
+#include "lowering/Passes.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "passes/report/CollectiveReport.h"
 #include "passes/specialize/AssumedSizes.h"
@@ -69,6 +70,8 @@ FailureOr<shardc::CollectiveReport> report(ModuleOp module, const shardc::cost::
 }
 
 int run(const char *) {
+  // A memory limit is held against planned memory, and the target says how it is planned.
+  shardc::registerTargets();
   if (failed(shardc::checkOptions(model, options)))
     return 1;
   DialectRegistry registry;

@@ -125,7 +125,9 @@ FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::Cos
       return failure();
     return costs;
   }
-  Devices devices(*mesh);
+  // Clones say by positions in the mesh of all ranks which devices run them.
+  auto module = function->getParentOfType<ModuleOp>();
+  Devices devices(module ? findWorld(module).value_or(*mesh) : *mesh);
   if (isStatic(function)) {
     SmallVector<int64_t> runBy = devicesThatRun(function, devices);
     if (failed(costs.take(function, function, model, RunBy{runBy, devices})))

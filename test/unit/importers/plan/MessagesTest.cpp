@@ -38,6 +38,16 @@ TEST(YamlMessages, WhatIsExpectedWhere) {
                    "styles"});
   EXPECT_EQ(yaml("modules:\n"), Errors{});
   EXPECT_EQ(yaml("tp_axis: [tp]\n"), Errors{"plan.yaml:1: expected the name of a mesh axis here"});
+  EXPECT_EQ(yaml("recompute: {a: b}\n"),
+            Errors{"plan.yaml:1: expected the path of a module or a pattern, e.g. "
+                   "\"model.layers.*\" here"});
+  EXPECT_EQ(yaml("recompute: [a, [b]]\n"),
+            Errors{"plan.yaml:1: expected the path of a module or a pattern, e.g. "
+                   "\"model.layers.*\" here"});
+  EXPECT_EQ(yaml("reshard_after_forward: maybe\n"),
+            Errors{"plan.yaml:1: reshard_after_forward is true, false or auto, not 'maybe'"});
+  EXPECT_EQ(yaml("reshard_after_forward: [true]\n"),
+            Errors{"plan.yaml:1: expected true, false or auto here"});
   EXPECT_EQ(yaml("mesh: [2, 4]\n"),
             Errors{"plan.yaml:1: expected a mesh, e.g. {dp: 2, tp: 4} here"});
   EXPECT_EQ(yaml("mesh: {dp: [2]}\n"), Errors{"plan.yaml:1: expected the size of an axis here"});

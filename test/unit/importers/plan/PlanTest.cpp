@@ -55,8 +55,15 @@ TEST(Yaml, ReadsEverySection) {
                    "  \"model.layers.*.mlp\": {tp: S(1)}\n"
                    "parameters:\n"
                    "  \"*\": {dp: \"S(0, blocks = 3)\", tp: R}\n"
-                   "outputs: {\"*\": R}\n");
+                   "outputs: {\"*\": R}\n"
+                   "recompute: [\"model.layers.*\", head]\n"
+                   "reshard_after_forward: true\n");
   ASSERT_TRUE(read.errors.empty()) << read.errors.front();
+  ASSERT_EQ(read.plan.recompute.size(), 2u);
+  EXPECT_EQ(read.plan.recompute[0].pattern, "model.layers.*");
+  EXPECT_EQ(read.plan.recompute[1].pattern, "head");
+  EXPECT_EQ(read.plan.recompute[1].origin, "plan.yaml:9");
+  EXPECT_EQ(read.plan.reshardAfterForward, true);
   ASSERT_EQ(read.plan.mesh.axes.size(), 2u);
   EXPECT_EQ(read.plan.mesh.axes[1].name, "tp");
   EXPECT_EQ(read.plan.mesh.axes[1].size, 4);
@@ -69,6 +76,13 @@ TEST(Yaml, ReadsEverySection) {
   EXPECT_EQ(read.plan.rules[3].placements[0].placement, Placement::shard(0, 3));
   EXPECT_EQ(read.plan.rules[3].placements[1].placement, Placement::replicate());
   EXPECT_TRUE(read.plan.rules[4].replicateAll);
+}
+
+TEST(Yaml, WhatTheBackwardKeeps) {
+  EXPECT_EQ(yaml("recompute: model.layers.*\n").plan.recompute.size(), 1u);
+  EXPECT_EQ(yaml("reshard_after_forward: false\n").plan.reshardAfterForward, false);
+  EXPECT_EQ(yaml("reshard_after_forward: auto\n").plan.reshardAfterForward, std::nullopt);
+  EXPECT_EQ(yaml("mesh: {dp: 2}\n").plan.reshardAfterForward, std::nullopt);
 }
 
 TEST(Yaml, AcceptsAHuggingFacePlan) {

@@ -214,6 +214,18 @@ TEST(Resolve, MistakesNameTheNearest) {
   EXPECT_NE(r.errors[5].find("the nearest are logits"), std::string::npos) << r.errors[5];
 }
 
+TEST(Resolve, ModulesToRecomputeExist) {
+  Plan plan;
+  plan.recompute = {{"layers.*.up", "plan.yaml:1"}, {"layers.*.upp", "plan.yaml:2"}};
+  Resolution r = resolvePlan(plan, mesh, model());
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_EQ(r.errors[0].rfind("plan.yaml:2: 'layers.*.upp' matches no module of the model; the "
+                              "nearest are model.layers.0.up",
+                              0),
+            0u)
+      << r.errors[0];
+}
+
 TEST(Resolve, WeightsAreNotPartial) {
   for (const char *reduction : {"sum", "avg", "min", "max", "prod"}) {
     std::string spec = "param:*.0.up.bias=tp:P(" + std::string(reduction) + ")";
