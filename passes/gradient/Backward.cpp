@@ -145,8 +145,8 @@ void Backward::add(unsigned operand, Value cotangent) {
 
 void Backward::replace(Operation *other) {
   for (auto [before, after] : llvm::zip(op->getResults(), other->getResults())) {
-    for (llvm::DenseSet<Value> *values : {&path.active, &path.useful, &pathThroughZeros.active,
-                                          &pathThroughZeros.useful})
+    for (llvm::DenseSet<Value> *values :
+         {&path.active, &path.useful, &pathThroughZeros.active, &pathThroughZeros.useful})
       if (values->erase(before))
         values->insert(after);
     if (Value cotangent = cotangents.lookup(before)) {
