@@ -44,6 +44,9 @@ CASES = {
     "llama-dp2-tp2-fs2-sequence": ("llama", "dp=2,tp=2,fs=2", ["input:*=dp:S(0),fs:S(0)", "param:*=fs:S(0)", *LLAMA,
                                                                *SEQUENCE_PARALLEL], None, None),
 }
+# Weights gathered again for the backward instead of kept (--reshard-after-forward true); peers have no such row.
+AGAIN = "-again"
+CASES |= {case + AGAIN: (*CASES[case][:3], None, None) for case in ("gpt-fully-sharded", "llama-fully-sharded")}
 
 
 def axes_of(mesh):
@@ -85,7 +88,7 @@ def least(case):
              "loss": 2 * all_reduce(tokens * ELEMENT, tp) + all_reduce(ELEMENT, dp * tp * fs)}
     if dp * fs > 1:
         terms["number of tokens"] = all_reduce(8, dp * fs)
-    terms["weights to compute with"] = half(sharded + norms + others, fs)
+    terms["weights to compute with"] = half(sharded + norms + others, fs) * (2 if case.endswith(AGAIN) else 1)
     # Norms under sequence parallelism are partial over tp as well.
     over = dp * tp if case.endswith("sequence") else dp
     terms["gradients"] = half(sharded + norms + others, fs) + all_reduce((sharded + others) / fs, dp) + all_reduce(norms / fs, over)
@@ -100,7 +103,8 @@ def export(folder):
 
 def options(case):
     _, mesh, plan, _, _ = CASES[case]
-    return ["--mesh", mesh, "--gradients", "0", *(text for spec in plan for text in ("--place", spec))]
+    again = ["--reshard-after-forward", "true"] if case.endswith(AGAIN) else []
+    return ["--mesh", mesh, "--gradients", "0", *again, *(text for spec in plan for text in ("--place", spec))]
 
 
 def ours(shardc, source, case, more=()):

@@ -58,32 +58,36 @@ template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT
   static LocalValues run(Localizer &localizer, OpBuilder &builder, OpT op, ValueRange operands) {
     if (failed(checkDropout(localizer, op.getDropoutP())))
       return failure();
-    int64_t keys = localizer.globalOperandType(1).getRank() - 2;
-    if (!localizer.operandAxes(1, keys).empty() || !localizer.operandAxes(2, keys).empty()) {
+    if (!localizer.operandAxes(1, sequenceDim(localizer, 1)).empty() ||
+        !localizer.operandAxes(2, sequenceDim(localizer, 2)).empty()) {
       localizer.refuse() << "the sequence of keys and values is sharded; gather it before, and "
                             "shard the queries instead";
       return failure();
     }
     if (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/0)))
       return failure();
-    int64_t queries = localizer.globalOperandType(0).getRank() - 2;
-    if (!op.getIsCausal() || localizer.operandAxes(0, queries).empty())
+    if (!op.getIsCausal() || localizer.operandAxes(0, sequenceDim(localizer, 0)).empty())
       return sameOp(localizer, builder, operands);
     return causalByPosition(localizer, builder, op, operands);
   }
 
 private:
+  /// Query, key and value may differ in the number of dims in front.
+  static int64_t sequenceDim(Localizer &localizer, unsigned operand) {
+    return localizer.globalOperandType(operand).getRank() - 2;
+  }
+
   /// Query i sees keys j <= i, with i its global position: a mask says so.
   static LocalValues causalByPosition(Localizer &localizer, OpBuilder &builder, OpT op,
                                       ValueRange operands) {
     Emitter emit = localizer.emitter(builder);
-    int64_t rank = localizer.globalOperandType(0).getRank(), queries = rank - 2;
+    int64_t queries = sequenceDim(localizer, 0), keys = sequenceDim(localizer, 1);
     Value query = globalRange(localizer, builder, localizer.operandSize(builder, 0, queries),
                               localizer.operandLayout(0)->splitOfDim(queries));
     Value key =
-        globalRange(localizer, builder, localizer.operandSize(builder, 1, queries), DimSplit());
+        globalRange(localizer, builder, localizer.operandSize(builder, 1, keys), DimSplit());
     OpFoldResult rows = localizer.operandSizes(builder, 0)[queries];
-    OpFoldResult columns = localizer.operandSizes(builder, 1)[queries];
+    OpFoldResult columns = localizer.operandSizes(builder, 1)[keys];
     Value mask = emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
                                          alongDim(emit, query, rows, 0, 2));
     SmallVector<Type> types;
