@@ -24,6 +24,14 @@ struct Standard {
 
   Value wide(Value x) { return emit.cast(x, Emitter::accumulator(aten::elementTypeOf(x))); }
 
+  /// Autograd takes the statistics that a layer norm returns for constants (not those of a group
+  /// norm).
+  Value constant(Value statistic, Type elementType) {
+    auto alias = aten::AliasOp::create(call.builder, call.loc, emit.cast(statistic, elementType));
+    alias.setDetached(true);
+    return alias;
+  }
+
   FailureOr<Value> mean(Value x) {
     return call.buildOne("aten.mean", {{"self", {x}}},
                          {call.integersAttr("dim", dims),
@@ -81,8 +89,8 @@ FailureOr<Results> buildNativeLayerNorm(Call &call) {
   FailureOr<std::pair<Value, Value>> both = standard.statistics(*input, **eps);
   if (failed(both))
     return failure();
-  (*results)[1] = standard.emit.cast(both->first, call.resultElementType(1));
-  (*results)[2] = standard.emit.cast(both->second, call.resultElementType(2));
+  (*results)[1] = standard.constant(both->first, call.resultElementType(1));
+  (*results)[2] = standard.constant(both->second, call.resultElementType(2));
   return results;
 }
 
