@@ -4,8 +4,22 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn import functional as F
 
 from conftest import ROOT, run, tool
+
+
+class Language(nn.Module):
+    """A language model, of which the next tokens are the labels: returns the loss alone."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids):
+        logits = self.model(input_ids=input_ids).logits
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), input_ids[:, 1:].flatten())
 
 
 class Reference:

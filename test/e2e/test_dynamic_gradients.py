@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from conftest import ROOT, run, tool
+from model_gradients import Language
 from plans import DATA_PARALLEL, GPT2_TP, LLAMA_TP, places
 
 sys.path += [str(ROOT / "test/models"), str(ROOT / "tools/export")]
@@ -25,16 +26,6 @@ class TwoLosses(nn.Module):
     def forward(self, x, target):
         y = self.second(F.relu(self.first(x)))
         return F.mse_loss(y, target), y.abs().sum()
-
-
-class Language(nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids):
-        logits = self.model(input_ids=input_ids).logits
-        return F.cross_entropy(logits[:, :-1].flatten(0, 1), input_ids[:, 1:].flatten())
 
 
 def language(name):

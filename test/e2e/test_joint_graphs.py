@@ -15,6 +15,7 @@ from torch.export.exported_program import _decompose_exported_program
 from torch.nn import functional as F
 
 from conftest import ROOT, run, tool
+from model_gradients import Language
 from plans import places
 
 FORMS = ("decomposed", "overloads")
@@ -116,15 +117,6 @@ class Images(nn.Module):
 def llama():
     sys.path.insert(0, f"{ROOT}/test/models")
     import builders
-
-    class Language(nn.Module):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
-        def forward(self, input_ids):
-            logits = self.model(input_ids=input_ids).logits
-            return F.cross_entropy(logits[:, :-1].flatten(0, 1), input_ids[:, 1:].flatten())
     model, inputs = builders.llama()
     return Language(model).eval(), inputs
 

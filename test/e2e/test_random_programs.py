@@ -18,3 +18,8 @@ def test_random_programs_agree_with_pytorch(tmp_path):
 
 def test_gradients_of_random_programs_agree_with_pytorch(tmp_path):
     assert_agree(check(range(480), tmp_path, make=make_differentiated), 300, " --gradients")
+
+
+def test_gradients_of_programs_that_were_wrong(tmp_path):
+    """1144: the deviation of one element, which is 0."""
+    assert_agree(check(range(1144, 1145), tmp_path, make=make_differentiated), 1, " --gradients")

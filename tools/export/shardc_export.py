@@ -30,6 +30,8 @@ COMPOSITES = (
     "softmax.int", "log_softmax.int", "transpose.int", "split.Tensor",
     # It would become an alias, which gradients pass.
     "detach.default",
+    # As a root of the variance it would have no derivative where that is 0; PyTorch's is 0 there.
+    "std.correction",
 )
 
 

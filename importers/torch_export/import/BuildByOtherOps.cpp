@@ -4,7 +4,7 @@
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
-#include "dialects/aten/Aten.h"
+#include "dialects/aten/Emitter.h"
 
 using namespace mlir;
 
@@ -143,11 +143,18 @@ FailureOr<Results> buildVariance(Call &call) {
   return one(call.buildOne("aten.var", {{"self", {*self}}}, attributes));
 }
 
+// The root of the variance. Where that is 0 its derivative would be infinite; PyTorch's is 0, so
+// that the root is of another number there.
 FailureOr<Results> buildDeviation(Call &call) {
-  FailureOr<Results> variance = buildVariance(call);
-  if (failed(variance))
+  FailureOr<Results> built = buildVariance(call);
+  if (failed(built))
     return failure();
-  return one(call.buildOne("aten.sqrt", {{"self", {variance->front()}}}));
+  Emitter emit(call.builder, call.loc);
+  Value variance = built->front();
+  Type type = aten::elementTypeOf(variance);
+  Value zero = emit.scalar(0, type), isZero = emit.binary<aten::EqOp>(variance, zero);
+  Value root = emit.unary<aten::SqrtOp>(emit.where(isZero, emit.scalar(1, type), variance));
+  return Results{emit.where(isZero, zero, root)};
 }
 
 // dot and mv: products with a vector.
