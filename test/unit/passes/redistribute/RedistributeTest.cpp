@@ -234,8 +234,8 @@ TEST(Redistribute, BlocksSizesAndGranules) {
     checkAllPairs(Mesh({{"a", 2}, {"b", 2}}), choices, shape);
 }
 
-/// About `wanted` pairs, which meet every layout on both sides. SHARDC_EVERY_PAIR in the environment
-/// is a number of pairs to check instead, or `all`.
+/// About `wanted` pairs, which meet every layout on both sides. SHARDC_EVERY_PAIR in the
+/// environment is a number of pairs to check instead, or `all`.
 static void checkSomePairs(const Mesh &mesh, const std::vector<Placement> &choices,
                            const Indices &shape, size_t wanted) {
   std::vector<Layout> layouts = layoutsOf(mesh, choices, shape);
