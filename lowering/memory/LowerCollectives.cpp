@@ -7,6 +7,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/InPlace.h"
 #include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -131,8 +132,13 @@ struct Lowering {
       for (auto [size, known] : llvm::zip_equal(result, type.getShape()))
         if (!ShapedType::isDynamic(known))
           size = math.constant(known);
-      StridedView output = destination(op->getResult(i), type, result);
-      outputs.push_back(toMemref(math, output));
+      StridedView output = input;
+      if (worksIn(input, i)) {
+        outputs.push_back(inputs.back());
+      } else {
+        output = destination(op->getResult(i), type, result);
+        outputs.push_back(toMemref(math, output));
+      }
       program.views[op->getResult(i)] = output;
       gatherDims.push_back(gather);
       scatterDims.push_back(scatter);
@@ -143,10 +149,27 @@ struct Lowering {
     return create(lists, inputs, outputs, gatherDims, scatterDims);
   }
 
-  StridedView destination(Value result, RankedTensorType type, const Sizes &sizes) {
+  /// The output that a result is, or null.
+  Value wantedOutput(Value result) {
     auto wish = program.wishes.find(result);
-    if (wish != program.wishes.end() && wish->second.output >= 0)
-      return denseView(math, program.outputs[wish->second.output], sizes);
+    if (wish == program.wishes.end() || wish->second.output < 0)
+      return {};
+    return program.outputs[wish->second.output];
+  }
+
+  /// Whether the result is to be where the operand is: in a buffer of the program, or in the output
+  /// that it is wanted in.
+  bool worksIn(const StridedView &input, unsigned index) {
+    if (!dist::worksInPlace(op, index))
+      return false;
+    if (Value output = wantedOutput(op->getResult(index)))
+      return input.base == output;
+    return input.base.getDefiningOp<exec::AllocOp>() != nullptr;
+  }
+
+  StridedView destination(Value result, RankedTensorType type, const Sizes &sizes) {
+    if (Value output = wantedOutput(result))
+      return denseView(math, output, sizes);
     return program.allocate(op.getLoc(), type.getElementType(), sizes);
   }
 

@@ -8,6 +8,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/Concatenation.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/InPlace.h"
 #include "lowering/linalg/Iteration.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -112,11 +113,21 @@ Value computedSource(Value value) {
     if (auto wait = dyn_cast<dist::WaitOp>(op))
       return wait.getFutures()[cast<OpResult>(value).getResultNumber()];
     OpClass kind = classify(op);
-    bool computed = isa<func::CallOp>(op) || kind == OpClass::Gemm || kind == OpClass::Concat ||
+    bool computed = isa<func::CallOp>(op) || kind == OpClass::Gemm || kind == OpClass::Attention ||
+                    kind == OpClass::Scatter || kind == OpClass::Concat ||
                     isa<dist::CollectiveOpInterface>(op);
     return computed ? value : Value();
   }
   return {};
+}
+
+/// Of a result of a collective that works in place: what computes its operand.
+Value operandInPlace(Value result) {
+  auto collective = result.getDefiningOp<dist::CollectiveOpInterface>();
+  unsigned index = cast<OpResult>(result).getResultNumber();
+  if (!collective || !dist::worksInPlace(collective, index))
+    return {};
+  return computedSource(collective.getTensors()[index]);
 }
 
 } // namespace
@@ -124,7 +135,7 @@ Value computedSource(Value value) {
 void planDestinations(HostProgram &program) {
   Block &block = program.source.getBody().front();
   for (OpOperand &operand : block.getTerminator()->getOpOperands())
-    if (Value tensor = computedSource(operand.get()))
+    for (Value tensor = computedSource(operand.get()); tensor; tensor = operandInPlace(tensor))
       program.wishes.try_emplace(
           tensor, HostProgram::Wish{static_cast<int>(operand.getOperandNumber()), nullptr, 0});
   for (Operation &op : block) {

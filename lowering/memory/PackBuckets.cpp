@@ -98,27 +98,55 @@ exec::AllocOp movableBuffer(Value value) {
   return alloc;
 }
 
+/// What happens in memory through `use`, by itself or through a view that is the use, happens from
+/// element `offset` of `bucket` on.
+void moveUse(OpOperand &use, Value bucket, int64_t offset) {
+  OpBuilder b(use.getOwner());
+  auto view = dyn_cast<memref::ReinterpretCastOp>(use.getOwner());
+  if (!view) {
+    use.set(
+        denseViewOf(b, use.getOwner()->getLoc(), bucket, offset, memrefOf(use.get()).getShape()));
+    return;
+  }
+  int64_t from = offset + view.getStaticOffsets().front();
+  auto layout = StridedLayoutAttr::get(b.getContext(), from, view.getStaticStrides());
+  auto type = MemRefType::get(view.getType().getShape(), view.getType().getElementType(), layout);
+  Value moved =
+      memref::ReinterpretCastOp::create(b, view.getLoc(), type, bucket, b.getIndexAttr(from),
+                                        view.getMixedSizes(), view.getMixedStrides());
+  view.getResult().replaceAllUsesWith(moved);
+  view.erase();
+}
+
 /// Everything that `alloc` was for happens from element `offset` of `bucket` on.
 void moveInto(exec::AllocOp alloc, Value bucket, int64_t offset) {
-  OpBuilder b(alloc);
-  for (OpOperand &use : llvm::make_early_inc_range(alloc.getBuffer().getUses())) {
-    auto view = dyn_cast<memref::ReinterpretCastOp>(use.getOwner());
-    b.setInsertionPoint(use.getOwner());
-    if (!view) {
-      use.set(
-          denseViewOf(b, alloc.getLoc(), bucket, offset, alloc.getBuffer().getType().getShape()));
-      continue;
-    }
-    int64_t from = offset + view.getStaticOffsets().front();
-    auto layout = StridedLayoutAttr::get(b.getContext(), from, view.getStaticStrides());
-    auto type = MemRefType::get(view.getType().getShape(), view.getType().getElementType(), layout);
-    Value moved =
-        memref::ReinterpretCastOp::create(b, view.getLoc(), type, bucket, b.getIndexAttr(from),
-                                          view.getMixedSizes(), view.getMixedStrides());
-    view.getResult().replaceAllUsesWith(moved);
-    view.erase();
-  }
+  for (OpOperand &use : llvm::make_early_inc_range(alloc.getBuffer().getUses()))
+    moveUse(use, bucket, offset);
   alloc.erase();
+}
+
+/// The uses of a caller's memory in front of `op`, which works in place on all of it. Nothing where
+/// they cannot happen elsewhere.
+std::optional<SmallVector<OpOperand *>> usesBefore(Operation *op, Value value) {
+  if (!isa<BlockArgument>(value) || !memrefOf(value).hasStaticShape())
+    return std::nullopt;
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses()) {
+    Operation *owner = use.getOwner();
+    if (!owner->isBeforeInBlock(op))
+      continue;
+    auto isBefore = [&](Operation *user) {
+      return !isa<ViewLikeOpInterface>(user) && user->isBeforeInBlock(op);
+    };
+    if (isa<ViewLikeOpInterface>(owner)) {
+      auto view = dyn_cast<memref::ReinterpretCastOp>(owner);
+      if (!view || ShapedType::isDynamic(view.getStaticOffsets().front()) ||
+          !llvm::all_of(owner->getUsers(), isBefore))
+        return std::nullopt;
+    }
+    uses.push_back(&use);
+  }
+  return uses;
 }
 
 /// What packing copies on this rank.
@@ -153,14 +181,17 @@ private:
     return llvm::divideCeil(memrefOf(op.getInputs()[0]).getElementTypeBitWidth(), 8);
   }
   void account(ValueRange side, llvm::SmallPtrSetImpl<Operation *> &moved);
+  void accountInPlace();
   Value allocate(int64_t elements);
   Value packSide(ValueRange tensors, bool isInput);
   Value packWhole(ValueRange tensors, bool isInput);
+  Value packInPlace();
   void copy(Value packed, Value tensor, const BucketCopy &block, bool isInput);
 
   Op op;
   SymbolTable &symbols;
   WholeSide whole = WholeSide::None;
+  bool inPlace = false;     // each tensor is delivered where it is read
   Operation *end = nullptr; // after it the results are there
   PackedBucket layout;
   PackingCost cost;
@@ -194,6 +225,17 @@ void BucketOf<Op>::account(ValueRange side, llvm::SmallPtrSetImpl<Operation *> &
   }
 }
 
+template <typename Op> void BucketOf<Op>::accountInPlace() {
+  for (Value tensor : op.getInputs()) {
+    int64_t bytes = memrefOf(tensor).getNumElements() * elementBytes();
+    bool moves = movableBuffer(tensor) != nullptr;
+    int64_t copies = moves ? 0 : usesBefore(op, tensor) ? 1 : 2;
+    cost.inPlaceBytes += moves ? bytes : 0;
+    cost.copiedBytes += copies * bytes;
+    cost.launches += copies;
+  }
+}
+
 template <typename Op> std::optional<PackingCost> BucketOf<Op>::analyze() {
   std::optional<WholeSide> side = wholeSideOf(op.getKind());
   if (!side || !op.getSizes().empty())
@@ -218,6 +260,11 @@ template <typename Op> std::optional<PackingCost> BucketOf<Op>::analyze() {
     tensors.push_back(describe(i));
   layout = packBucket(tensors);
   llvm::SmallPtrSet<Operation *, 8> moved;
+  inPlace = whole == WholeSide::None && llvm::equal(op.getInputs(), op.getOutputs());
+  if (inPlace) {
+    accountInPlace();
+    return cost;
+  }
   if (whole == WholeSide::None || whole == WholeSide::Output)
     account(op.getInputs(), moved);
   if (whole == WholeSide::None || whole == WholeSide::Input)
@@ -265,6 +312,33 @@ template <typename Op> Value BucketOf<Op>::packWhole(ValueRange tensors, bool is
   return packed;
 }
 
+/// Tensors that are reduced where they are: in one packed buffer, from which the caller's get the
+/// result.
+template <typename Op> Value BucketOf<Op>::packInPlace() {
+  int64_t elements = 0;
+  for (Value tensor : op.getInputs())
+    elements += memrefOf(tensor).getNumElements();
+  Value packed = allocate(elements);
+  int64_t offset = 0;
+  for (unsigned i = 0; i < op.getInputs().size(); ++i) {
+    Value tensor = op.getInputs()[i];
+    int64_t size = memrefOf(tensor).getNumElements();
+    BucketCopy block{i, {1, 1, 1, size}, offset, {size, size, size, 1}, 0, {size, size, size, 1}};
+    if (exec::AllocOp alloc = movableBuffer(tensor)) {
+      moveInto(alloc, packed, offset);
+    } else if (size > 0) {
+      if (std::optional<SmallVector<OpOperand *>> uses = usesBefore(op, tensor))
+        for (OpOperand *use : *uses)
+          moveUse(*use, packed, offset);
+      else
+        copy(packed, tensor, block, /*isInput=*/true);
+      copy(packed, tensor, block, /*isInput=*/false);
+    }
+    offset += size;
+  }
+  return packed;
+}
+
 template <typename Op>
 void BucketOf<Op>::copy(Value packed, Value tensor, const BucketCopy &block, bool isInput) {
   OpBuilder before(op);
@@ -280,10 +354,15 @@ void BucketOf<Op>::copy(Value packed, Value tensor, const BucketCopy &block, boo
 template <typename Op> void BucketOf<Op>::pack() {
   afterEnd.emplace(op.getContext());
   afterEnd->setInsertionPointAfter(end);
-  Value input =
-      whole == WholeSide::Input ? packWhole(op.getInputs(), true) : packSide(op.getInputs(), true);
-  Value output = whole == WholeSide::Output ? packWhole(op.getOutputs(), false)
-                                            : packSide(op.getOutputs(), false);
+  Value input, output;
+  if (inPlace) {
+    input = output = packInPlace();
+  } else {
+    input = whole == WholeSide::Input ? packWhole(op.getInputs(), true)
+                                      : packSide(op.getInputs(), true);
+    output = whole == WholeSide::Output ? packWhole(op.getOutputs(), false)
+                                        : packSide(op.getOutputs(), false);
+  }
   OpBuilder b(op);
   auto lists = [&](ArrayRef<int64_t> list) {
     return b.getArrayAttr({b.getDenseI64ArrayAttr(list)});

@@ -12,6 +12,7 @@ def AssignBuffers : Pass<"exec-assign-buffers", "::mlir::ModuleOp"> {
     reinterpretations of memory; a reshape that strides cannot express is a copy. Where all readers of a value
     permute its dims and then need it dense, it is computed in that order. Results of the entry are computed in the
     caller's buffers, and operands of a concatenation in their part of its result, unless their place is fixed already.
+    An all-reduce of what nothing else reads works in place, in the caller's buffer where its result is returned.
     Kernels take their arguments' strides from the memory they are launched on.
 
     Before:
@@ -98,7 +99,8 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
     tensors, each read and written where it is: nothing is copied, but every tensor costs the target's `tensor_ns`. Packed, its
     tensors are parts of one vector. What is computed for the bucket is computed in the vector, and what is read from
     it is read there (in place); the rest is copied in before the start and out after the wait. On the side of a gather
-    or scatter that has the parts of all ranks, tensors are in pieces and always copied. `auto` packs where the copies
+    or scatter that has the parts of all ranks, tensors are in pieces and always copied. Where every tensor of an all-reduce is
+    reduced in place, one vector is both sides, and what the caller gets is copied out of it. `auto` packs where the copies
     take less time than is saved, by the target's `launch_ns`, `copy_bytes_per_ns` and `tensor_ns` (`exec-set-target`).
 
     A bucket stays a group if it has mixed element types or sizes that are known only at the run, if it is an all-to-all or a

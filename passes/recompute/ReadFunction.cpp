@@ -4,6 +4,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/InPlace.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "importers/plan/Plan.h"
 #include "passes/collectives/analysis/LocalCosts.h"
@@ -123,9 +124,14 @@ private:
       if (!info.late)
         reads.clear();
     } else if (!isa<aten::ConstantOp>(op)) { // whose numbers are in the program
-      for (Value made : op->getResults())
-        if (isa<RankedTensorType>(made.getType()))
-          makes.push_back(storageOf[made] = result.program.addStorage(costs.bytesOf(made)));
+      for (OpResult made : op->getResults()) {
+        if (!isa<RankedTensorType>(made.getType()))
+          continue;
+        StorageId reduced = info.late ? reducedInPlace(op, made.getResultNumber()) : none;
+        if (reduced == none)
+          makes.push_back(reduced = result.program.addStorage(costs.bytesOf(made)));
+        storageOf[made] = reduced;
+      }
     }
     if (!makes.empty() && !info.late) {
       info.us = timeOf(op);
@@ -133,6 +139,15 @@ private:
     }
     result.program.addOp(info, reads, makes);
     result.ops.push_back(op);
+  }
+
+  /// The storage of an operand that a collective overwrites. Only in the backward: what is computed
+  /// again has to make memory of its own.
+  StorageId reducedInPlace(Operation *op, unsigned index) const {
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (!collective || !worksInPlace(collective, index))
+      return none;
+    return storageIn(collective.getTensors()[index]);
   }
 
   double timeOf(Operation *op) const {

@@ -70,8 +70,8 @@ def test_predicted_lanes_are_beside_measured_ones(variants):
 @pytest.mark.xdist_group("overlap")
 def test_gradients_are_reduced_in_order_of_the_backward(tmp_path):
     """Under data parallelism: the last layer's first, each behind the products of the layers before it."""
-    layers = 6
-    made = overlap.Gradients(tmp_path, layers, width=512, rows=1024, share=0.3)
+    layers = 8
+    made = overlap.Gradients(tmp_path, layers, width=1024, rows=1024, share=0.3)
     made.check()
     program = (tmp_path / "default.mlir").read_text()
     begin, end = overlap.function(program, "gradients")
@@ -81,6 +81,10 @@ def test_gradients_are_reduced_in_order_of_the_backward(tmp_path):
     predicted = {name: made.predicted_hidden(name) for name in made.artifacts}
     assert predicted["unscheduled"] == pytest.approx(0, abs=0.01)
     assert predicted["default"] >= 0.9 * made.bound
-    # Measured, a wait in the middle of the backward hides less than the model says where ranks share processors.
-    hidden = {name: max(made.hidden(name, steps=3) for _ in range(3)) for name in ("unscheduled", "default")}
-    assert hidden["default"] > hidden["unscheduled"], hidden
+    # No gradient is waited for before all have been made: a slow link, or a rank that was put aside, holds nothing up.
+    backward = program[begin:end]
+    assert backward.rindex("= aten.") < backward.index("= dist.wait"), "a wait in the middle of the backward"
+    hidden = [made.hidden("default", steps=3)]
+    while hidden[-1] < 0.9 * made.bound and len(hidden) < 5:
+        hidden.append(made.hidden("default", steps=3))
+    assert hidden[-1] >= 0.9 * made.bound, hidden

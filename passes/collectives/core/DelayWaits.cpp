@@ -36,8 +36,7 @@ Plan shardc::collectives::delayWaits(const Graph &graph, const Plan &plan, size_
   auto mayMove = [&](const PlanItem &item) {
     if (item.kind == PlanItem::Kind::Wait) {
       const std::vector<NodeId> &members = plan.buckets[item.id];
-      return !needsUnpack(graph.kindOf(members.front())) &&
-             std::ranges::all_of(members, [&](NodeId member) { return returned[member]; });
+      return std::ranges::all_of(members, [&](NodeId member) { return returned[member]; });
     }
     if (item.kind != PlanItem::Kind::Op || graph.classOf(item.id) != NodeClass::Wait)
       return false;
@@ -51,15 +50,27 @@ Plan shardc::collectives::delayWaits(const Graph &graph, const Plan &plan, size_
   delayed.buckets = plan.buckets;
   delayed.items.reserve(plan.items.size());
   std::deque<PlanItem> waits;
+  std::vector<bool> isDelayed(plan.buckets.size(), false);
   auto emit = [&] {
-    delayed.items.push_back(waits.front());
+    PlanItem item = waits.front();
+    delayed.items.push_back(item);
     waits.pop_front();
+    if (item.kind != PlanItem::Kind::Wait ||
+        !needsUnpack(graph.kindOf(plan.buckets[item.id].front())))
+      return;
+    item.kind = PlanItem::Kind::Unpack;
+    delayed.items.push_back(item);
   };
   for (const PlanItem &item : plan.items) {
+    // What is unpacked goes with the wait.
+    if (item.kind == PlanItem::Kind::Unpack && isDelayed[item.id])
+      continue;
     if (!mayMove(item)) {
       delayed.items.push_back(item);
       continue;
     }
+    if (item.kind == PlanItem::Kind::Wait)
+      isDelayed[item.id] = true;
     waits.push_back(item);
     if (waits.size() > distance)
       emit();

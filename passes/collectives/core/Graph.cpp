@@ -21,6 +21,7 @@ ValueId Graph::addTensor(uint64_t bytes, uint32_t elementType) {
   valueBytes.push_back(bytes);
   valueElementType.push_back(elementType);
   valueIsScalar.push_back(false);
+  valueIsInPlace.push_back(false);
   return valueBytes.size() - 1;
 }
 
@@ -65,6 +66,8 @@ NodeId Graph::addCollective(const CollectiveInfo &info, std::string name,
   node.group = info.group;
   node.outBuffers = info.outBuffers;
   node.fullBytes = info.fullBytes;
+  for (size_t i = 0; i != std::min(info.inPlace.size(), results(id).size()); ++i)
+    valueIsInPlace[results(id)[i]] = info.inPlace[i];
   auto it = std::find(reductions.begin(), reductions.end(), info.reduction);
   node.reduction = it - reductions.begin();
   if (it == reductions.end())
@@ -146,6 +149,9 @@ bool Graph::checkCounts(NodeId id, std::vector<std::string> &errors) const {
         (node.outBuffers != node.numResults || node.outBuffers > node.numOperands))
       fail("has " + std::to_string(node.outBuffers) + " output buffers for " +
            std::to_string(node.numResults) + " results");
+    for (uint32_t i = 0; i != node.numResults; ++i)
+      if (valueIsInPlace[results(id)[i]] && (node.outBuffers != 0 || i >= node.numOperands))
+        fail("has a result in place of no operand");
     break;
   case NodeClass::Wait:
     if (node.numResults != node.numOperands)
@@ -186,6 +192,8 @@ void Graph::deriveStorages(NodeId id, std::vector<std::string> &errors) {
     case NodeClass::Collective:
       if (node.outBuffers)
         root[out] = root[ins[ins.size() - node.outBuffers + i]];
+      else if (valueIsInPlace[out])
+        root[out] = root[ins[i]];
       pending[out] = id;
       break;
     default:
@@ -214,6 +222,30 @@ void Graph::checkReads(NodeId id, std::vector<std::string> &errors) const {
     if (pending[value] != none)
       errors.push_back(names[id] + ": reads the result of " + names[pending[value]] +
                        " before a wait");
+}
+
+/// Nothing else may look at what a collective overwrites, under another name either.
+void Graph::checkInPlace(std::vector<std::string> &errors) const {
+  std::vector<uint32_t> users(numValues());
+  for (NodeId id = 0; id != nodes.size(); ++id)
+    for (ValueId value : operands(id))
+      ++users[value];
+  for (ValueId value : outputs)
+    ++users[value];
+  for (ValueId result = 0; result != numValues(); ++result) {
+    if (!valueIsInPlace[result])
+      continue;
+    // Back to what made the storage: by names that have one user each.
+    ValueId value = result;
+    do {
+      NodeId node = producer[value];
+      std::span<const ValueId> made = results(node);
+      size_t position = std::find(made.begin(), made.end(), value) - made.begin();
+      value = operands(node)[classOf(node) == NodeClass::Alias ? 0 : position];
+    } while (users[value] == 1 && root[value] != value);
+    if (users[value] != 1 || producer[value] == none)
+      errors.push_back(names[producer[result]] + ": works in place of what others use");
+  }
 }
 
 bool Graph::finalize(std::vector<std::string> &errors) {
@@ -253,5 +285,7 @@ bool Graph::finalize(std::vector<std::string> &errors) {
   for (ValueId value : outputs)
     if (value >= numValues() || !exists[value])
       errors.push_back("an output is a value that does not exist");
+  if (errors.size() == before)
+    checkInPlace(errors);
   return errors.size() == before;
 }

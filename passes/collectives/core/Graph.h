@@ -70,6 +70,9 @@ struct CollectiveInfo {
   /// How many of the last tensor operands are buffers that the collective writes instead of
   /// allocating its results; result i then lives in buffer i. 0, or the number of results.
   uint32_t outBuffers = 0;
+  /// By result: whether it lives in the storage of the operand of its position, which no other node
+  /// uses. Empty where none does.
+  std::vector<bool> inPlace = {};
   /// What `fullBytes` says, for a collective that moves something else than its operands: an
   /// all-to-all in which each pair of ranks has a count of its own.
   std::optional<uint64_t> fullBytes = {};
@@ -98,7 +101,8 @@ public:
 
   /// Derives storages and pending collectives and checks the graph. Call once, after the last node.
   /// Returns false with one message per mistake (value used before it exists or produced twice,
-  /// wrong operand counts, unknown group, a collective's result read before its wait).
+  /// wrong operand counts, unknown group, a collective's result read before its wait, a collective
+  /// in place of what others use).
   bool finalize(std::vector<std::string> &errors);
 
   size_t numNodes() const { return nodes.size(); }
@@ -129,6 +133,8 @@ public:
   GroupId groupOf(NodeId node) const { return nodes[node].group; }
   const Group &group(GroupId id) const { return groups[id]; }
   uint32_t outBuffers(NodeId node) const { return nodes[node].outBuffers; }
+  /// Whether a result of a collective lives in the storage of its operand.
+  bool isInPlace(ValueId result) const { return valueIsInPlace[result]; }
   const std::string &reductionOf(NodeId node) const { return reductions[nodes[node].reduction]; }
   uint32_t reductionId(NodeId node) const { return nodes[node].reduction; }
   /// Full bytes S: results of an all-gather, operands (without buffers) of every other kind, or
@@ -171,6 +177,7 @@ private:
   void deriveStorages(NodeId node, std::vector<std::string> &errors);
   void checkReads(NodeId node, std::vector<std::string> &errors) const;
   bool checkCounts(NodeId node, std::vector<std::string> &errors) const;
+  void checkInPlace(std::vector<std::string> &errors) const;
 
   std::vector<Node> nodes;
   std::vector<std::string> names;
@@ -181,7 +188,7 @@ private:
   std::vector<ValueId> inputs, outputs;
   std::vector<uint64_t> valueBytes;
   std::vector<uint32_t> valueElementType;
-  std::vector<bool> valueIsScalar;
+  std::vector<bool> valueIsScalar, valueIsInPlace;
   std::vector<NodeId> producer, pending;
   std::vector<ValueId> root;
 };

@@ -152,13 +152,14 @@ void ListScheduler::admit() {
 
 void ListScheduler::addReady(TaskId task, CommunicationStream &stream) {
   NodeId node = problem.nodeOf[task];
-  uint64_t freed = 0;
+  uint64_t freed = 0, taken = 0;
+  for (ValueId result : problem.graph.results(node))
+    taken += problem.graph.isInPlace(result) ? 0 : problem.graph.bytesOf(result);
   for (ValueId value : problem.graph.operands(node))
     if (StorageId storage = problem.storageOf[value];
         storage != none && !problem.storagePinned[storage])
       freed += problem.storageBytes[storage];
-  stream.addReady(task, latestStart(task), freed >= problem.graph.resultBytes(node),
-                  problem.graph.operandBytes(node));
+  stream.addReady(task, latestStart(task), freed >= taken, problem.graph.operandBytes(node));
   active.insert({stream.freeUs, problem.graph.groupOf(problem.nodeOf[task])});
 }
 

@@ -233,6 +233,16 @@ void MemoryTracker::forEachStorage(std::span<const TaskId> members, bool results
   }
 }
 
+/// The same for results that begin with the collective: those in place of operands are there.
+template <typename Fn>
+void MemoryTracker::forEachNewResult(std::span<const TaskId> members, Fn fn) const {
+  for (TaskId task : members)
+    for (ValueId value : problem.graph.results(problem.nodeOf[task]))
+      if (StorageId storage = problem.storageOf[value];
+          storage != none && !problem.graph.isInPlace(value))
+        fn(task, storage);
+}
+
 void MemoryTracker::finishUseAt(StorageId storage, StepId step) {
   std::span<const StepId> steps = problem.stepsOfStorage[storage];
   auto it = std::lower_bound(steps.begin(), steps.end(), step);
@@ -300,7 +310,7 @@ void MemoryTracker::applyStart(uint32_t id, std::span<const TaskId> members) {
     return;
   }
   addRange(0, bucket.finishStep + 1, bucket.resultBytes);
-  forEachStorage(members, true, [&](TaskId task, StorageId storage) {
+  forEachNewResult(members, [&](TaskId task, StorageId storage) {
     moveBirth(storage, bucket.finishStep);
     finishUseAt(storage, problem.stepOfTask[task]);
   });
@@ -340,7 +350,7 @@ void MemoryTracker::applyFinish(uint32_t id, std::span<const TaskId> members) {
   addCurrent(-bucket.packedBytes);
   addRange(0, bucket.finishStep + !copiedOut, -bucket.packedBytes);
   if (copiedOut) {
-    forEachStorage(members, true, [&](TaskId, StorageId storage) { allocate(storage); });
+    forEachNewResult(members, [&](TaskId, StorageId storage) { allocate(storage); });
     addCurrent(-bucket.resultBytes);
     addRange(0, bucket.finishStep + 1, -bucket.resultBytes);
   }

@@ -88,6 +88,7 @@ private:
 
   template <typename Fn>
   void forEachStorage(std::span<const TaskId> members, bool results, Fn fn) const;
+  template <typename Fn> void forEachNewResult(std::span<const TaskId> members, Fn fn) const;
   void finishUseAt(StorageId storage, StepId step);
   bool unpacks(std::span<const TaskId> members) const;
 

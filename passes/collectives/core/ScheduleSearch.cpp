@@ -234,7 +234,9 @@ uint64_t shardc::collectives::largestInFlightBytes(const Graph &graph) {
   for (NodeId node = 0; node != graph.numNodes(); ++node) {
     if (!graph.isCollective(node))
       continue;
-    uint64_t bytes = graph.resultBytes(node);
+    uint64_t bytes = 0;
+    for (ValueId result : graph.results(node))
+      bytes += graph.isInPlace(result) ? 0 : graph.bytesOf(result);
     for (ValueId operand : graph.operands(node))
       bytes += isInput[graph.rootOf(operand)] ? 0 : graph.bytesOf(operand);
     largest = std::max(largest, bytes);

@@ -3,35 +3,35 @@
 // RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets --split-input-file | FileCheck %s --check-prefix=AUTO
 // RUN: shard-opt %s --exec-form-kernels --exec-assign-buffers --exec-pack-buckets=form=packed --pass-statistics --split-input-file -o %t 2>&1 | FileCheck %s --check-prefix=STATS
 //
-// In place: 2 x 17 elements of 4 bytes. Copied: 16 in and 32 out, and four times two megabytes.
-// STATS-DAG: 8388800{{ +}}copied-bytes
+// In place: 17 elements of 4 bytes, then 2 x 17. Copied: 17 out, 16 in and 32 out, and four times two megabytes.
+// STATS-DAG: 8388868{{ +}}copied-bytes
 // STATS-DAG: 1{{ +}}grouped
-// STATS-DAG: 136{{ +}}in-place-bytes
-// STATS-DAG: 3{{ +}}packed
+// STATS-DAG: 204{{ +}}in-place-bytes
+// STATS-DAG: 5{{ +}}packed
 //
 // A bucket as one buffer: what is computed for it is computed in it, what is read from it is read there, the rest is copied.
 
 #mesh = #dist.mesh<["tp" = 2]>
 #tp = #dist.axes<#mesh, ["tp"]>
 
-// 12 + 5 elements, all in place.
+// 12 + 5 elements, computed in one buffer, reduced where they are, and read there.
 // GROUPED: exec.collective all_reduce sum over #tp(%{{.*}}, %{{.*}} : memref<4x3xf32>, memref<5xf32>)
 // AUTO-LABEL: @in_place(
 // AUTO: exec.collective all_reduce sum over #tp(%{{.*}} : memref<17xf32>)
 // CHECK-LABEL: func.func @in_place(
-// CHECK-DAG: %[[IN:.*]] = exec.alloc : memref<17xf32>
-// CHECK-DAG: %[[OUT:.*]] = exec.alloc : memref<17xf32>
+// CHECK: %[[IN:.*]] = exec.alloc : memref<17xf32>
+// CHECK-NOT: exec.alloc
 // CHECK: %[[A:.*]] = memref.reinterpret_cast %[[IN:.*]] to offset: [0], sizes: [4, 3], strides: [3, 1]
 // CHECK: exec.launch @relu{{.*}}(%arg0, %[[A]])
 // CHECK: %[[B:.*]] = memref.reinterpret_cast %[[IN]] to offset: [12], sizes: [5], strides: [1]
 // CHECK: exec.launch @relu{{.*}}(%arg1, %[[B]])
 // CHECK-NOT: name "copy"
-// CHECK: exec.collective all_reduce sum over #tp(%[[IN]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
+// CHECK: exec.collective all_reduce sum over #tp(%[[IN]] : memref<17xf32>) -> (%[[IN]] : memref<17xf32>)
 // CHECK-SAME: element_types = [f32], extents = [array<i64: 17>], gather_dims = array<i64: -1>
 // CHECK-NOT: name "copy"
-// CHECK: %[[C:.*]] = memref.reinterpret_cast %[[OUT]] to offset: [0], sizes: [4, 3]
+// CHECK: %[[C:.*]] = memref.reinterpret_cast %[[IN]] to offset: [0], sizes: [4, 3]
 // CHECK: exec.launch @exp{{.*}}(%[[C]], %arg2)
-// CHECK: %[[D:.*]] = memref.reinterpret_cast %[[OUT]] to offset: [12], sizes: [5]
+// CHECK: %[[D:.*]] = memref.reinterpret_cast %[[IN]] to offset: [12], sizes: [5]
 // CHECK: exec.launch @exp{{.*}}(%[[D]], %arg3)
 func.func @in_place(%x: tensor<4x3xf32>, %y: tensor<5xf32>) -> (tensor<4x3xf32>, tensor<5xf32>) {
   %0 = aten.relu %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -40,6 +40,59 @@ func.func @in_place(%x: tensor<4x3xf32>, %y: tensor<5xf32>) -> (tensor<4x3xf32>,
   %3 = aten.exp %2#0 : (tensor<4x3xf32>) -> tensor<4x3xf32>
   %4 = aten.exp %2#1 : (tensor<5xf32>) -> tensor<5xf32>
   return %3, %4 : tensor<4x3xf32>, tensor<5xf32>
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+
+// What is read once more before it is reduced cannot be overwritten: a buffer for each side, and no copies either.
+// CHECK-LABEL: func.func @both_sides(
+// CHECK-DAG: %[[IN:.*]] = exec.alloc : memref<17xf32>
+// CHECK-DAG: %[[OUT:.*]] = exec.alloc : memref<17xf32>
+// CHECK-NOT: name "copy"
+// CHECK: exec.collective all_reduce sum over #tp(%[[IN:.*]] : memref<17xf32>) -> (%[[OUT:.*]] : memref<17xf32>)
+// CHECK-DAG: %[[SUM:.*]] = memref.reinterpret_cast %[[OUT]] to offset: [0], sizes: [4, 3]
+// CHECK-DAG: %[[PART:.*]] = memref.reinterpret_cast %[[IN]] to offset: [0], sizes: [4, 3]
+// CHECK: exec.launch @sub{{.*}}(%[[SUM]], %[[PART]], %arg2)
+// CHECK-NOT: name "copy"
+// CHECK: return
+func.func @both_sides(%x: tensor<4x3xf32>, %y: tensor<5xf32>) -> (tensor<4x3xf32>, tensor<5xf32>) {
+  %0 = aten.relu %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  %1 = aten.relu %y : (tensor<5xf32>) -> tensor<5xf32>
+  %2:2 = dist.all_reduce sum over #tp %0, %1 : (tensor<4x3xf32>, tensor<5xf32>) -> (tensor<4x3xf32>, tensor<5xf32>)
+  %3 = aten.sub %2#0, %0 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  %4 = aten.sub %2#1, %1 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  return %3, %4 : tensor<4x3xf32>, tensor<5xf32>
+}
+
+// -----
+
+#mesh = #dist.mesh<["tp" = 2]>
+#tp = #dist.axes<#mesh, ["tp"]>
+
+// What the caller gets would be computed in its memory. In a bucket it is computed in the packed buffer, and copied out at the wait.
+// CHECK-LABEL: func.func @returned(
+// CHECK: %[[P:.*]] = exec.alloc : memref<17xf32>
+// CHECK: %[[A:.*]] = memref.reinterpret_cast %[[P]] to offset: [0], sizes: [2, 6], strides: [6, 1]
+// CHECK: exec.launch @relu{{.*}}(%arg0, %[[A]])
+// CHECK: %[[B:.*]] = memref.reinterpret_cast %[[P]] to offset: [12], sizes: [5], strides: [1]
+// CHECK: exec.launch @relu{{.*}}(%arg1, %[[B]])
+// CHECK-NOT: name "copy"
+// CHECK: %[[T:.*]] = exec.start all_reduce sum over #tp(%[[P]] : memref<17xf32>) -> (%[[P]] : memref<17xf32>)
+// CHECK: exec.wait %[[T]]
+// CHECK-COUNT-2: name "copy"
+// CHECK-NOT: name "copy"
+// CHECK: exec.launch @exp{{.*}}(%arg3, %arg4)
+func.func @returned(%x: tensor<2x6xf32>, %y: tensor<5xf32>) -> (tensor<4x3xf32>, tensor<5xf32>, tensor<5xf32>) {
+  %0 = aten.relu %x : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %v = aten.view %0 [4, 3] : (tensor<2x6xf32>) -> tensor<4x3xf32>
+  %1 = aten.relu %y : (tensor<5xf32>) -> tensor<5xf32>
+  %f:2 = dist.all_reduce sum over #tp %v, %1 : (tensor<4x3xf32>, tensor<5xf32>) -> (!dist.future<tensor<4x3xf32>>, !dist.future<tensor<5xf32>>)
+  %2:2 = dist.wait %f#0, %f#1 : !dist.future<tensor<4x3xf32>>, !dist.future<tensor<5xf32>>
+  %3 = aten.exp %2#1 : (tensor<5xf32>) -> tensor<5xf32>
+  return %2#0, %2#1, %3 : tensor<4x3xf32>, tensor<5xf32>, tensor<5xf32>
 }
 
 // -----

@@ -8,7 +8,7 @@ import sys
 
 opt, path = sys.argv[1:3]
 text = open(path).read()
-STEP = 512
+STEP = 256
 BYTES = {"f32": 4, "bf16": 2, "i8": 1, "i64": 8, "f64": 8}
 
 

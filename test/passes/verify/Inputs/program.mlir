@@ -16,7 +16,9 @@ func.func @fixed(%x: tensor<2x4x16x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x4x16
       -> (!dist.future<tensor<2x4x16x8xf32>>, !dist.future<tensor<2x4x16x8xf32>>)
   %b:2 = dist.wait %h#0, %h#1 : !dist.future<tensor<2x4x16x8xf32>>, !dist.future<tensor<2x4x16x8xf32>>
   %o = aten.add %b#0, %b#1 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x16x8xf32>
-  return %o : tensor<2x4x16x8xf32>
+  %l = aten.linear %o, %w : (tensor<2x4x16x8xf32>, tensor<8x8xf32>) -> tensor<2x4x16x8xf32>
+  %m = aten.linear %l, %w : (tensor<2x4x16x8xf32>, tensor<8x8xf32>) -> tensor<2x4x16x8xf32>
+  return %m : tensor<2x4x16x8xf32>
 }
 
 func.func @symbolic(%x: tensor<?x8xf32> {dist.sizes = [#dist.size<n>, #dist.size<8>]}, %w: tensor<8x8xf32>)

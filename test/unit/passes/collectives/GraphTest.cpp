@@ -52,6 +52,59 @@ TEST(CollectiveGraph, OutBuffersHoldResultsAndDoNotCount) {
   EXPECT_EQ(graph.fullBytes(nodeNamed(graph, "rs")), 256u);
 }
 
+TEST(CollectiveGraph, ResultsInPlaceLiveInTheirOperands) {
+  Builder b;
+  GroupId g = b.group("g", 4);
+  ValueId x = b.input(8), y = b.kernel("y", {x}, 1, 32);
+  ValueId v = b.view("v", b.kernel("k", {x}, 1, 64));
+  std::vector<ValueId> results = {b.graph.addTensor(64), b.graph.addTensor(32)};
+  b.graph.addCollective({CollectiveKind::AllReduce, g, "sum", 0, {true, false}}, "ar",
+                        std::vector{v, y}, results);
+  ValueId first = b.wait("w0", results[0]), second = b.wait("w1", results[1]);
+  b.output(first);
+  b.output(second);
+  Graph graph = b.finish();
+  EXPECT_EQ(graph.rootOf(first), graph.rootOf(v));
+  EXPECT_EQ(graph.rootOf(second), results[1]);
+  EXPECT_TRUE(graph.isInPlace(results[0]));
+  EXPECT_FALSE(graph.isInPlace(results[1]));
+  // No buffers are written that others could touch: such a collective may be in a bucket.
+  EXPECT_EQ(graph.outBuffers(nodeNamed(graph, "ar")), 0u);
+}
+
+TEST(CollectiveGraph, OnlyWhatNothingElseUsesIsOverwritten) {
+  auto errorOf = [](auto makeOperand, bool isRead) {
+    Builder b;
+    GroupId g = b.group("g", 4);
+    ValueId operand = makeOperand(b);
+    ValueId result = b.graph.addTensor(64);
+    b.graph.addCollective({CollectiveKind::AllReduce, g, "sum", 0, {true}}, "ar",
+                          std::vector{operand}, std::vector{result});
+    b.output(b.wait("w", result));
+    if (isRead)
+      b.output(b.kernel("again", {operand}, 1, 8));
+    std::vector<std::string> errors;
+    b.graph.finalize(errors);
+    return errors.empty() ? "" : errors.front();
+  };
+  auto made = [](Builder &b) { return b.kernel("k", {b.input(8)}, 1, 64); };
+  const std::string refused = "ar: works in place of what others use";
+  EXPECT_EQ(errorOf(made, false), "");
+  EXPECT_EQ(errorOf(made, true), refused);
+  EXPECT_EQ(errorOf([](Builder &b) { return b.input(64); }, false), refused);
+  EXPECT_EQ(errorOf([](Builder &b) { return b.view("v", b.input(64)); }, false), refused);
+  EXPECT_EQ(errorOf([&](Builder &b) { return b.view("v", made(b)); }, false), "");
+  // Under another name, too.
+  EXPECT_EQ(errorOf(
+                [&](Builder &b) {
+                  ValueId k = made(b);
+                  b.output(k);
+                  return b.view("v", k);
+                },
+                false),
+            refused);
+}
+
 TEST(CollectiveGraph, MistakesAreReported) {
   Builder b;
   GroupId g = b.group("g", 2);
