@@ -22,16 +22,20 @@ public:
   /// Both layouts are valid for the tensor's shape. Infinite where no sequence leads there.
   double bytes(TensorId tensor, LayoutId from, LayoutId to);
 
-  /// Where one axis does another thing, inside of all others, which do what `row` says of them.
-  /// Before everything is placed that may be no layout: then it is the figure of semantics.md's
-  /// table, for even shards, which is the planner's for one axis.
+  /// Where one axis does another thing, inside of all others, which do what `row` says of them: by
+  /// the one step over this axis alone. Before everything is placed that may be no layout: then it
+  /// is the figure of semantics.md's table, for even shards.
   double ofAxis(TensorId tensor, unsigned axis, std::span<const AxisPlacement> row,
                 const AxisPlacement &from, const AxisPlacement &to);
 
 private:
+  /// `isDirect`: by the steps of the axes that change, one after the other.
+  double lookUp(TensorId tensor, LayoutId from, LayoutId to, bool isDirect);
+
   const PropagationGraph &graph;
   LayoutTable &layouts;
-  std::map<std::array<int64_t, 4>, double> known; ///< by shape, element size, both layouts
+  /// By shape, element size, both layouts, and whether steps are direct.
+  std::map<std::array<int64_t, 5>, double> known;
   std::vector<AxisPlacement> scratch;
 };
 

@@ -79,9 +79,6 @@ private:
     setLayout(t, axes);
   }
 
-  //===-- One op
-  //----------------------------------------------------------------------------------===//
-
   std::optional<AxisPlacement> placementOf(const ShardingRule &rule, const Strategy &s,
                                            bool isResult, size_t slot) {
     return s.placementOf(rule, isResult, slot, propagation.sizes);
@@ -156,22 +153,41 @@ private:
   double operandCost(TensorId t, size_t i, unsigned axis, const AxisPlacement &then) {
     if (now(t, axis).samePlacement(then) && now(t, axis).level == then.level)
       return 0;
-    std::optional<double> changed = costOfOperand(t, i, axis, then),
-                          kept = costOfOperand(t, i, axis, now(t, axis));
-    if (changed && kept && *changed != kInfinite && *kept != kInfinite)
-      return *changed - *kept;
+    if (!changesAlone(t, i, axis, then)) {
+      std::optional<double> changed = costOfOperand(t, i, axis, then),
+                            kept = costOfOperand(t, i, axis, now(t, axis));
+      if (changed && kept && *changed != kInfinite && *kept != kInfinite)
+        return *changed - *kept;
+    }
     if (isSame(t, axis, now(t, axis), then) || isAvailable(t, axis, then))
       return 0;
     return changes.ofAxis(t, axis, nowOf(t), reduced(t, axis, then), then);
+  }
+
+  /// Whether one step over the axis alone takes the operand there: the axis is innermost on its dim
+  /// before and after. Elsewhere axes change their order, or one moves between others.
+  bool changesAlone(TensorId t, size_t i, unsigned axis, const AxisPlacement &then) {
+    auto isInnermost = [&] {
+      auto isOnDim = [&](const AxisPlacement &p) { return p.isShard() && p.dim == row[axis].dim; };
+      if (!row[axis].isShard() || std::count_if(row.begin(), row.end(), isOnDim) == 1)
+        return true;
+      auto id = layouts.compose(graph.tensors[t].shape, graph.shape(t), row);
+      return !id || layouts[*id].axesOfDim(row[axis].dim).back() == axis;
+    };
+    row.assign(nowOf(t).begin(), nowOf(t).end());
+    if (!isInnermost())
+      return false;
+    for (unsigned a = 0; a < numAxes; ++a)
+      if (a == axis || isDecided[a])
+        row[a] = a == axis ? then : operandRows[i][a];
+    return isInnermost();
   }
 
   /// From the layout that it has, or has been brought into already. Nothing where what the axes do
   /// is no layout before all are decided.
   std::optional<double> costOfOperand(TensorId t, size_t i, unsigned axis,
                                       const AxisPlacement &then) {
-    std::vector<AxisPlacement> &from = fromRow, &to = toRow;
-    from.assign(nowOf(t).begin(), nowOf(t).end());
-    to = from;
+    std::vector<AxisPlacement> from(nowOf(t).begin(), nowOf(t).end()), to = from;
     std::optional<LayoutId> source = result.tensorLayouts[t];
     bool isChanged = false;
     for (unsigned a = 0; a < numAxes; ++a) {
@@ -462,7 +478,7 @@ private:
   std::unordered_map<TensorId, std::vector<TensorId>> finalTargets;
   PlacedGraph result;
   std::vector<std::vector<AxisPlacement>> operandRows, resultRows; ///< of the op being placed
-  std::vector<AxisPlacement> scratch, fromRow, toRow;
+  std::vector<AxisPlacement> scratch, row;
 };
 } // namespace
 
