@@ -146,7 +146,7 @@ bool isEven(const Layout &layout, std::span<const unsigned> axes, int64_t size) 
       return false;
     shards *= layout.mesh.axes[axis].size;
   }
-  return size % shards == 0;
+  return size != kDynamic && size % shards == 0;
 }
 
 /// Whether an axis splits a dim as before although other axes do not: where those outside of it are
@@ -168,6 +168,25 @@ bool staysInPlace(const RedistributeStep &step, unsigned axis, std::span<const u
          isEven(step.after, then, size);
 }
 
+/// Where the size of an exchanged dim is not known, messages are cut when the program runs: along
+/// every exchanged dim a rank must hold one interval.
+bool canCutLater(const RedistributeStep &step, std::span<const int64_t> shape, std::string &why) {
+  std::vector<int64_t> dims = exchangedDims(step, shape.size());
+  auto unknown =
+      std::find_if(dims.begin(), dims.end(), [&](int64_t dim) { return shape[dim] == kDynamic; });
+  if (unknown == dims.end())
+    return true;
+  for (int64_t dim : dims)
+    for (const Layout *layout : {&step.before, &step.after})
+      for (const AxisSplit &split : layout->splitOfDim(dim).axes)
+        if (split.blocks != 1) {
+          why = "takes blocks only where sizes are known: it needs the size of dim " +
+                std::to_string(*unknown);
+          return false;
+        }
+  return true;
+}
+
 /// Fills in the axes of an exchange: those that change, and those behind them on their dims where
 /// what such an axis holds changes with them.
 bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::string &why) {
@@ -180,11 +199,6 @@ bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::s
     size_t same = 0;
     while (same < now.size() && same < then.size() && now[same] == then[same] && !member[now[same]])
       ++same;
-    bool isChanged = same < now.size() || same < then.size();
-    if (isChanged && shape[d] == kDynamic) {
-      why = "needs the size of dim " + std::to_string(d);
-      return false;
-    }
     for (const std::vector<unsigned> *axes : {&now, &then})
       for (size_t i = same; i < axes->size(); ++i)
         if (!staysInPlace(step, (*axes)[i], now, then, shape[d]))
@@ -200,7 +214,7 @@ bool findExchange(RedistributeStep &step, std::span<const int64_t> shape, std::s
     }
     step.axes.push_back(axis);
   }
-  return true;
+  return canCutLater(step, shape, why);
 }
 
 bool isMeshExchange(const RedistributeStep &step, std::span<const int64_t> shape,

@@ -60,8 +60,9 @@ struct RedistributeStep {
 std::optional<RedistributeStep> makeStep(StepKind kind, const Layout &before, const Layout &after,
                                          std::span<const int64_t> shape, std::string &why);
 
-/// The dims that an exchange changes: only these need a known size, for the rest of a tensor goes
-/// along as it is. Between meshes all dims that either layout splits.
+/// The dims that an exchange changes: the rest of a tensor goes along as it is. Between meshes all
+/// dims that either layout splits; these need a known size there. On one mesh a dim of unknown size
+/// may be among them where no exchanged dim is split in blocks.
 std::vector<int64_t> exchangedDims(const RedistributeStep &step, size_t rank);
 
 /// The local range of one dim that a step's axis splits, seen from one coordinate: `n` elements in

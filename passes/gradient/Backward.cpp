@@ -7,6 +7,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/interfaces/ModelLocation.h"
+#include "passes/gradient/CotangentType.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -40,8 +41,9 @@ Backward::Path::Path(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<uns
         useful.insert(operand);
 }
 
-Backward::Backward(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<unsigned> outputs)
-    : function(function), builder(function.getContext()),
+Backward::Backward(func::FuncOp function, dist::MeshAttr mesh, ArrayRef<unsigned> wrt,
+                   ArrayRef<unsigned> outputs)
+    : function(function), mesh(mesh), builder(function.getContext()),
       path(function, wrt, outputs, /*throughZeros=*/false),
       pathThroughZeros(function, wrt, outputs, /*throughZeros=*/true) {
   for (Operation &op : function.getBody().front().without_terminator())
@@ -164,8 +166,43 @@ void Backward::replace(Operation *other) {
 void Backward::accumulate(Value value, Value cotangent) {
   cotangent = fitTo(value, cotangent);
   Value &sum = cotangents[value];
-  sum = sum ? fitTo(value, Emitter(builder, getLoc()).add(sum, cotangent)) : cotangent;
+  sum = sum ? addCotangents(value, sum, cotangent) : cotangent;
   wish(value, sum);
+}
+
+bool Backward::isElsewhere(Value value) const {
+  dist::LayoutAttr layout = dist::getLayout(value.getType());
+  return mesh && layout && layout.getMesh() != mesh;
+}
+
+Value Backward::addCotangents(Value value, Value first, Value second) {
+  if (isElsewhere(value))
+    return addElsewhere(cotangentType(cast<RankedTensorType>(value.getType())), first, second);
+  return fitTo(value, Emitter(builder, getLoc()).add(first, second));
+}
+
+/// Of a value on another mesh. The sum is computed on the program's mesh, where its terms come
+/// from, so that it alone is sent.
+Value Backward::addElsewhere(RankedTensorType type, Value first, Value second) {
+  auto redistribute = [&](Value value, RankedTensorType to) -> Value {
+    return dist::RedistributeOp::create(builder, getLoc(), to, value, /*backward=*/true);
+  };
+  Layout whole(mesh.getValue());
+  auto here = RankedTensorType::get(type.getShape(), type.getElementType(),
+                                    dist::LayoutAttr::get(builder.getContext(), whole));
+  SmallVector<Value> terms;
+  for (Value term : {first, second}) {
+    auto sent = term.getDefiningOp<dist::RedistributeOp>();
+    if (sent && sent.getBackward() && isElsewhere(term) && !forward.contains(sent)) {
+      term = sent.getInput();
+      if (sent->use_empty())
+        sent.erase();
+    }
+    terms.push_back(isElsewhere(term) ? redistribute(term, here) : term); // of a third mesh
+  }
+  Value sum = Emitter(builder, getLoc()).add(terms[0], terms[1]);
+  sum.setType(RankedTensorType::get(type.getShape(), type.getElementType()));
+  return redistribute(sum, type);
 }
 
 /// The cotangent in the value's shape and element type: summed over what the value was repeated
@@ -187,13 +224,9 @@ Value Backward::fitTo(Value value, Value cotangent) {
 void Backward::wish(Value value, Value cotangent) {
   dist::LayoutAttr layout = dist::getLayout(value.getType());
   Operation *definition = cotangent.getDefiningOp();
-  if (!layout || !definition || forward.contains(definition) ||
-      dist::getLayout(cotangent.getType()))
-    return;
   // A value on another mesh says nothing about what is placed on that of the program.
-  auto module = function->getParentOfType<ModuleOp>();
-  auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr) : dist::MeshAttr();
-  if (mesh && layout.getMesh() != mesh)
+  if (!layout || isElsewhere(value) || !definition || forward.contains(definition) ||
+      dist::getLayout(cotangent.getType()))
     return;
   const Layout &have = layout.getValue();
   Sharding wanted{have.mesh, {}};

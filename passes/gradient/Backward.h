@@ -4,6 +4,7 @@
 #ifndef SHARDC_PASSES_GRADIENT_BACKWARD_H
 #define SHARDC_PASSES_GRADIENT_BACKWARD_H
 
+#include "dialects/dist/Dist.h"
 #include "dialects/interfaces/DifferentiableOpInterface.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -14,8 +15,9 @@ namespace shardc {
 class Backward final : private GradientContext {
 public:
   /// `wrt`: arguments whose gradients are asked for. `outputs`: results of the function that have a
-  /// cotangent.
-  Backward(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> wrt,
+  /// cotangent. `mesh`: of the program, on which the backward computes; none where nothing is
+  /// placed.
+  Backward(mlir::func::FuncOp function, dist::MeshAttr mesh, llvm::ArrayRef<unsigned> wrt,
            llvm::ArrayRef<unsigned> outputs);
 
   /// Whether a value depends on what is differentiated, and the outputs depend on it, with a
@@ -45,6 +47,10 @@ private:
   mlir::InFlightDiagnostic refuse() override;
 
   void accumulate(mlir::Value value, mlir::Value cotangent);
+  /// Whether a value has a layout on another mesh than the program's.
+  bool isElsewhere(mlir::Value value) const;
+  mlir::Value addCotangents(mlir::Value value, mlir::Value first, mlir::Value second);
+  mlir::Value addElsewhere(mlir::RankedTensorType type, mlir::Value first, mlir::Value second);
   mlir::Value fitTo(mlir::Value value, mlir::Value cotangent);
   void wish(mlir::Value value, mlir::Value cotangent);
   mlir::Value filledLike(mlir::Value value, double number);
@@ -61,6 +67,7 @@ private:
   };
 
   mlir::func::FuncOp function;
+  dist::MeshAttr mesh;
   mlir::OpBuilder builder;
   llvm::SmallPtrSet<mlir::Operation *, 32> forward;
   Path path, pathThroughZeros;

@@ -95,7 +95,8 @@ struct DifferentiatePass : shardc::impl::DifferentiateBase<DifferentiatePass> {
     OwningOpRef<func::FuncOp> target(source.clone());
     SmallVector<unsigned> outputs = selected.losses;
     outputs.append(selected.cotangents);
-    Backward backward(*target, selected.wrt, outputs);
+    auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr);
+    Backward backward(*target, mesh, selected.wrt, outputs);
     usable &= succeeded(append(*target, backward, selected));
     if (!usable || failed(returnGradients(*target, backward, selected)))
       return signalPassFailure();

@@ -17,6 +17,14 @@ namespace shardc {
 mlir::Value emitExchange(mlir::OpBuilder &builder, mlir::Location loc, const StepExchange &step,
                          mlir::Value local, llvm::ArrayRef<mlir::OpFoldResult> sizes);
 
+/// The same where sizes of exchanged dims are known only when the program runs: the bounds of
+/// messages are computed from `globals`, the global sizes of all dims, which are `shape` where they
+/// are numbers. It is on one mesh.
+mlir::Value emitSymbolicExchange(LocalIndices indices, const RedistributeStep &step,
+                                 llvm::ArrayRef<int64_t> shape, mlir::Value local,
+                                 llvm::ArrayRef<mlir::OpFoldResult> sizes,
+                                 llvm::ArrayRef<GlobalSize> globals);
+
 } // namespace shardc
 
 #endif // SHARDC_PASSES_LOCALIZE_EXCHANGE_H

@@ -288,8 +288,13 @@ FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, Redi
   for (size_t dim = 0; dim < shape.size(); ++dim)
     globals.push_back(localizer.operandSize(builder, 0, static_cast<int64_t>(dim)));
   Sizes sizes = localizer.operandSizes(builder, 0);
-  if (step->kind == StepKind::Exchange)
-    return emitExchange(builder, op.getLoc(), makeExchange(*step, shape), local, sizes);
+  if (step->kind == StepKind::Exchange) {
+    bool isKnown = llvm::none_of(exchangedDims(*step, shape.size()),
+                                 [&](int64_t dim) { return shape[dim] == kDynamic; });
+    if (isKnown)
+      return emitExchange(builder, op.getLoc(), makeExchange(*step, shape), local, sizes);
+    return emitSymbolicExchange(localizer.indices(builder), *step, shape, local, sizes, globals);
+  }
 
   StepEmitter emitter(localizer, builder, local, sizes, globals);
   size_t count = step->axes.size();

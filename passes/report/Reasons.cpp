@@ -3,8 +3,10 @@
 // Why a collective is there, told from what makes its operand and what uses its result.
 #include "passes/report/CollectiveReport.h"
 
+#include "dialects/aten/Aten.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
+#include "dialects/interfaces/TensorView.h"
 #include "passes/collectives/analysis/TensorNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -63,11 +65,64 @@ std::string describeUser(Value value) {
   return value.hasOneUse() ? text : text + " and others";
 }
 
+/// An exchange of blocks sends what it cut out of a tensor as one row of elements.
+bool isExchange(dist::CollectiveOpInterface op) {
+  return op.getCollectiveKind() == CollectiveKind::AllToAll && op.getTensors().size() == 1 &&
+         op.getOperandType(0).getRank() == 1 && op.getConcatDim(0) == op.getSplitDim(0);
+}
+
+/// Ops that cut messages out of a tensor, or put together what has come.
+bool movesPieces(Operation *op) {
+  return viewKindOf(op) || isa<aten::CatOp, dist::LeaveMeshOp, dist::EnterMeshOp>(op);
+}
+
+/// The tensor that messages are cut out of.
+Value behindPieces(Value value) {
+  for (value = behindViews(value); Operation *op = value.getDefiningOp();
+       value = behindViews(value)) {
+    if (!movesPieces(op))
+      break;
+    SmallVector<Value> sources;
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        sources.push_back(isa<aten::CatOp>(op) ? behindPieces(operand) : operand);
+    if (!llvm::all_equal(sources))
+      break;
+    value = sources.front();
+  }
+  return value;
+}
+
+/// Who reads what is put together from a value: the value that they read, or the value itself.
+Value pieceTogether(Value value) {
+  while (true) {
+    Operation *next = nullptr;
+    for (Operation *user : value.getUsers()) {
+      if (!isa<dist::WaitOp>(user) && !movesPieces(user))
+        return value;
+      if (!next || user->isBeforeInBlock(next))
+        next = user;
+    }
+    if (!next)
+      return value;
+    Value result = next->getResult(0);
+    if (isa<dist::WaitOp>(next))
+      for (auto [future, waited] : llvm::zip_equal(next->getOperands(), next->getResults()))
+        if (future == value)
+          result = waited;
+    value = result;
+  }
+}
+
 } // namespace
 
 std::string explainCollective(dist::CollectiveOpInterface op) {
   if (op.getTensors().empty())
     return "";
+  if (isExchange(op))
+    return "parts of " + describeOperand(behindPieces(op.getTensors().front())) +
+           " go to the ranks that need and lack them; " +
+           describeUser(pieceTogether(op->getResult(0))) + " reads what they make up";
   std::string from = describeOperand(op.getTensors().front());
   std::string to = describeUser(op->getResult(0));
   std::string concat = std::to_string(op.getConcatDim(0)),

@@ -181,6 +181,15 @@ def test_symbolic_sizes(tmp_path, mesh):
         assert not execute(tmp_path, cases(rows))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_products(tmp_path, dtype):
+    """What is partial as a product comes to be whole or sharded; nothing is turned into factors."""
+    product = Placement("P", reduction="prod")
+    sources = [Layout(SQUARE, [product, R]), Layout(SQUARE, [product, product]), Layout(SQUARE, [shard(0), product])]
+    targets = [Layout(SQUARE, [R, R]), Layout(SQUARE, [shard(0), shard(0)]), Layout(SQUARE, [R, shard(1)])]
+    check(tmp_path, [Case((5, 3), *pair, dtype) for pair in itertools.product(sources, targets)])
+
+
 @pytest.mark.parametrize("step", ["", "exchange"])
 def test_known_corruption_and_other_types(tmp_path, step):
     """`(5,3) [S(0),S(0)] -> [R,S(0)]`: PyTorch issue 194457. Rank 1 has row 2, and is to have rows 3 and 4."""

@@ -331,6 +331,11 @@ def split_partial(parts, reduction, generator):
         scale = n if reduction == "avg" else 1
         noise[0] = value.double() * scale - total
         return [x.to(value.dtype) for x in noise]
+    if reduction == "prod":
+        # Powers of two are exact; integers have no others but 1 and -1.
+        factors = [torch.exp2(x.round()) if value.is_floating_point() else 1 - 2 * (x % 2) for x in noise]
+        others = torch.stack([torch.ones_like(noise[0]), *factors[1:]]).prod(0)
+        return [x.to(value.dtype) for x in [value.double() / others, *factors[1:]]]
     sign = -1 if reduction == "max" else 1
     others = [(value.double() + sign * x.abs()).to(value.dtype) for x in noise[1:]]
     at = int(torch.randint(0, n, (), generator=generator))

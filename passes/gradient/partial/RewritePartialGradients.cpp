@@ -69,14 +69,8 @@ double bytesOf(func::FuncOp function) {
   for (auto op : function.getOps<dist::RedistributeOp>()) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
     int64_t elementSize = (type.getElementTypeBitWidth() + 7) / 8;
-    PlannerOptions options;
-    options.elementSize = elementSize;
-    const Layout &from = op.getSourceLayout().getValue(), &to = op.getTargetLayout().getValue();
-    RedistributePlan plan = from.mesh == to.mesh
-                                ? planCheapest(from, to, type.getShape(), options)
-                                : planBetweenMeshes(from, to, type.getShape(), options, options);
-    for (const RedistributeStep &step : plan.steps)
-      bytes += bytesMoved(step, type.getShape(), elementSize);
+    bytes += cheapestBytes(op.getSourceLayout().getValue(), op.getTargetLayout().getValue(),
+                           type.getShape(), elementSize);
   }
   return bytes;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What changes of placement cost, from where the planner of redistributions has it too.
+// What a change of one axis costs before layouts are known: by the table that the planner of
+// redistributions has its figures from too. Between layouts the planner is asked (ChangeCosts.h).
 #ifndef SHARDC_PASSES_PLACEMENT_CORE_COSTS_H
 #define SHARDC_PASSES_PLACEMENT_CORE_COSTS_H
 

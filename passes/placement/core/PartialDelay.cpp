@@ -2,7 +2,6 @@
 #include "passes/placement/core/PartialDelay.h"
 
 #include "passes/placement/core/Claims.h"
-#include "passes/placement/core/Costs.h"
 
 #include <algorithm>
 
@@ -14,8 +13,9 @@ static bool contains(const std::vector<unsigned> &set, size_t operand) {
   return std::find(set.begin(), set.end(), operand) != set.end();
 }
 
-PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagation)
-    : graph(graph), propagation(propagation),
+PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagation,
+                           ChangeCosts &changes)
+    : graph(graph), propagation(propagation), changes(changes),
       origins(graph.tensors.size() * graph.numAxes(), kNone) {
   Claims claims(graph, propagation.states, propagation.sizes);
   claimOf.reserve(graph.ops.size() * graph.numAxes());
@@ -88,27 +88,27 @@ double PartialDelay::reduceNow(TensorId tensor, unsigned axis) const {
 }
 
 double PartialDelay::reduceTo(TensorId tensor, unsigned axis, const AxisPlacement &to) const {
-  const AxisState *states = &propagation.states[index(tensor, 0)];
-  double bytes = bytesBesideAxis(graph, tensor, axis, [&](unsigned a) -> const AxisPlacement & {
-    return states[a].placement;
-  });
-  return transitionBytes(AxisPlacement::partial(Reduction::Sum), to, bytes,
-                         graph.mesh.axes[axis].size);
+  std::vector<AxisPlacement> row;
+  for (unsigned a = 0; a < graph.numAxes(); ++a)
+    row.push_back(propagation.states[index(tensor, a)].placement);
+  return changes.ofAxis(tensor, axis, row, AxisPlacement::partial(Reduction::Sum), to);
 }
 
 const AxisPlacement *PartialDelay::reducedAnyway(TensorId tensor, unsigned axis) const {
   static const AxisPlacement whole = AxisPlacement::replicate();
   const AxisPlacement &wanted = propagation.states[index(tensor, axis)].placement;
   const AxisPlacement &to = wanted.isShard() ? wanted : whole;
+  if (usesDelay[index(tensor, axis)] == 0)
+    return nullptr; // nothing costs less
   return usesDelay[index(tensor, axis)] > reduceTo(tensor, axis, to) ? &to : nullptr;
 }
 
 double PartialDelay::delay(TensorId tensor, unsigned axis) const {
   const AxisState &state = propagation.states[index(tensor, axis)];
-  double now = reduceNow(tensor, axis);
   if (state.annotated && !state.placement.isPartial())
-    return now; // it may not be partial
-  return std::min(now, usesDelay[index(tensor, axis)]);
+    return reduceNow(tensor, axis); // it may not be partial
+  double uses = usesDelay[index(tensor, axis)];
+  return uses == 0 ? 0 : std::min(reduceNow(tensor, axis), uses);
 }
 
 /// Whether operand `other` is partial also if `operand` is reduced.

@@ -20,6 +20,7 @@
 #ifndef SHARDC_PASSES_PLACEMENT_CORE_PARTIALDELAY_H
 #define SHARDC_PASSES_PLACEMENT_CORE_PARTIALDELAY_H
 
+#include "passes/placement/core/ChangeCosts.h"
 #include "passes/placement/core/Propagate.h"
 
 namespace shardc {
@@ -28,7 +29,7 @@ class PartialDelay {
 public:
   static constexpr unsigned kRounds = 4;
 
-  PartialDelay(const PropagationGraph &graph, Propagation &propagation);
+  PartialDelay(const PropagationGraph &graph, Propagation &propagation, ChangeCosts &changes);
 
   /// Bytes moved from here on if `tensor` is P(sum) or P(avg) over `axis`.
   double delay(TensorId tensor, unsigned axis) const;
@@ -57,6 +58,7 @@ private:
 
   const PropagationGraph &graph;
   const Propagation &propagation;
+  ChangeCosts &changes;
   unsigned rounds = 0;
   /// By op and axis: what propagation asks the axis to do.
   enum class Claimed : uint8_t { Nothing, Shard, Reducing };

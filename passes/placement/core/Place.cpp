@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/core/Place.h"
 
+#include "passes/placement/core/ChangeCosts.h"
 #include "passes/placement/core/Costs.h"
 #include "passes/placement/core/PartialDelay.h"
+#include "passes/placement/core/Strategy.h"
 #include "passes/placement/core/TensorStates.h"
 
 #include <algorithm>
@@ -12,29 +14,12 @@ namespace shardc {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// What one axis does to one op.
-struct Strategy {
-  enum class Kind : uint8_t { Replicate, Factor, PassPartial };
-  Kind kind = Kind::Replicate;
-  FactorSplit factor;                   ///< Factor
-  uint8_t level = 0;                    ///< Factor
-  unsigned linearSet = 0;               ///< PassPartial: index into ShardingRule::linearIn
-  Reduction reduction = Reduction::Sum; ///< PassPartial
-
-  bool operator==(const Strategy &o) const {
-    if (kind != o.kind)
-      return false;
-    if (kind == Kind::Factor)
-      return factor.factor == o.factor.factor && factor.split.sameExtents(o.factor.split);
-    return kind == Kind::Replicate || (linearSet == o.linearSet && reduction == o.reduction);
-  }
-};
-
 class Placer {
 public:
   Placer(const PropagationGraph &graph, Propagation &propagation)
       : graph(graph), propagation(propagation), numAxes(graph.numAxes()), layouts(graph.mesh),
-        delays(graph, propagation), actual(graph.tensors.size() * numAxes) {
+        changes(graph, layouts), delays(graph, propagation, changes), isDecided(numAxes),
+        actual(graph.tensors.size() * numAxes) {
     for (auto &[tensor, layout] : graph.finalLayouts)
       if (OpId made = graph.tensors[tensor].producer; made != kNone)
         finalTargets[graph.operands(made)[0]].push_back(tensor);
@@ -94,39 +79,9 @@ private:
     setLayout(t, axes);
   }
 
-  //===-- One op
-  //----------------------------------------------------------------------------------===//
-
-  /// What strategy `s` asks of operand or result `slot` on one axis; nothing where it cannot be
-  /// said.
   std::optional<AxisPlacement> placementOf(const ShardingRule &rule, const Strategy &s,
                                            bool isResult, size_t slot) {
-    switch (s.kind) {
-    case Strategy::Kind::Replicate:
-      return AxisPlacement::replicate();
-    case Strategy::Kind::PassPartial: {
-      const std::vector<unsigned> &set = rule.linearIn[s.linearSet];
-      bool partial = isResult || std::find(set.begin(), set.end(), slot) != set.end();
-      return partial ? AxisPlacement::partial(s.reduction) : AxisPlacement::replicate();
-    }
-    case Strategy::Kind::Factor:
-      break;
-    }
-    unsigned f = s.factor.factor;
-    const TensorFactors &dims = isResult ? rule.results[slot] : rule.operands[slot];
-    for (size_t d = 0; d < dims.size(); ++d)
-      if (std::find(dims[d].begin(), dims[d].end(), f) != dims[d].end()) {
-        std::optional<Split> split = liftToDim(rule, dims[d], s.factor, propagation.sizes);
-        if (!split)
-          return std::nullopt;
-        return AxisPlacement::shard(static_cast<int>(d), *split, s.level);
-      }
-    bool reducing = rule.factors[f].kind == FactorKind::Reducing;
-    if (reducing && isResult)
-      return AxisPlacement::partial(rule.factors[f].reduction);
-    if (reducing && rule.isAdditive(static_cast<unsigned>(slot)))
-      return AxisPlacement::partial(Reduction::Sum);
-    return AxisPlacement::replicate();
+    return s.placementOf(rule, isResult, slot, propagation.sizes);
   }
 
   /// Strategies that some operand, or what is wanted of some result, speaks for.
@@ -169,26 +124,17 @@ private:
   double cost(OpId op, unsigned axis, const Strategy &s) {
     const ShardingRule &rule = graph.rule(op);
     std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
-    int64_t n = graph.mesh.axes[axis].size;
     double total = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
       std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/false, i);
       if (!then || !nests(operandRows[i], axis, *then, operands[i]))
         return kInfinite;
-      if (isSame(operands[i], axis, now(operands[i], axis), *then) ||
-          isAvailable(operands[i], axis, *then))
-        continue;
       if (wanted(operands[i], axis).strength == Strength::Pinned &&
-          now(operands[i], axis).isShard())
+          now(operands[i], axis).isShard() &&
+          !isSame(operands[i], axis, now(operands[i], axis), *then) &&
+          !isAvailable(operands[i], axis, *then))
         return kInfinite;
-      double bytes = bytesBesideAxis(graph, operands[i], axis, [&](unsigned a) -> AxisPlacement & {
-        return now(operands[i], a);
-      });
-      const AxisPlacement *from = &now(operands[i], axis);
-      if (const AxisPlacement *reduced =
-              from->isPartial() ? delays.reducedAnyway(operands[i], axis) : nullptr)
-        from = reduced;
-      total += transitionBytes(*from, *then, bytes, n);
+      total += operandCost(operands[i], i, axis, *then);
     }
     for (size_t i = 0; i < results.size(); ++i) {
       std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/true, i);
@@ -202,17 +148,89 @@ private:
     return total + exchangeCost(op, axis, s);
   }
 
-  double resultCost(TensorId t, unsigned axis, const AxisPlacement &made) const {
+  /// What it costs more to have operand `i` as the axes decided so far want it if `axis` is to do
+  /// `then`, instead of what it does. The axes that are not decided do what they do.
+  double operandCost(TensorId t, size_t i, unsigned axis, const AxisPlacement &then) {
+    if (now(t, axis).samePlacement(then) && now(t, axis).level == then.level)
+      return 0;
+    if (!changesAlone(t, i, axis, then)) {
+      std::optional<double> changed = costOfOperand(t, i, axis, then),
+                            kept = costOfOperand(t, i, axis, now(t, axis));
+      if (changed && kept && *changed != kInfinite && *kept != kInfinite)
+        return *changed - *kept;
+    }
+    if (isSame(t, axis, now(t, axis), then) || isAvailable(t, axis, then))
+      return 0;
+    return changes.ofAxis(t, axis, nowOf(t), reduced(t, axis, then), then);
+  }
+
+  /// Whether one step over the axis alone takes the operand there: the axis is innermost on its dim
+  /// before and after. Elsewhere axes change their order, or one moves between others.
+  bool changesAlone(TensorId t, size_t i, unsigned axis, const AxisPlacement &then) {
+    auto isInnermost = [&] {
+      auto isOnDim = [&](const AxisPlacement &p) { return p.isShard() && p.dim == row[axis].dim; };
+      if (!row[axis].isShard() || std::count_if(row.begin(), row.end(), isOnDim) == 1)
+        return true;
+      auto id = layouts.compose(graph.tensors[t].shape, graph.shape(t), row);
+      return !id || layouts[*id].axesOfDim(row[axis].dim).back() == axis;
+    };
+    row.assign(nowOf(t).begin(), nowOf(t).end());
+    if (!isInnermost())
+      return false;
+    for (unsigned a = 0; a < numAxes; ++a)
+      if (a == axis || isDecided[a])
+        row[a] = a == axis ? then : operandRows[i][a];
+    return isInnermost();
+  }
+
+  /// From the layout that it has, or has been brought into already. Nothing where what the axes do
+  /// is no layout before all are decided.
+  std::optional<double> costOfOperand(TensorId t, size_t i, unsigned axis,
+                                      const AxisPlacement &then) {
+    std::vector<AxisPlacement> from(nowOf(t).begin(), nowOf(t).end()), to = from;
+    std::optional<LayoutId> source = result.tensorLayouts[t];
+    bool isChanged = false;
+    for (unsigned a = 0; a < numAxes; ++a) {
+      if (a == axis || isDecided[a])
+        to[a] = a == axis ? then : operandRows[i][a];
+      isChanged |= !to[a].samePlacement(from[a]) || to[a].level != from[a].level;
+      const AxisPlacement &is = reduced(t, a, to[a]);
+      if (&is != &now(t, a))
+        source = std::nullopt;
+      from[a] = is;
+    }
+    if (!isChanged)
+      return 0;
+    if (!source)
+      source = layouts.compose(graph.tensors[t].shape, graph.shape(t), from);
+    std::optional<LayoutId> target = layouts.compose(graph.tensors[t].shape, graph.shape(t), to);
+    if (!source || !target)
+      return std::nullopt;
+    double least = changes.bytes(t, *source, *target);
+    if (auto made = versions.find(t); made != versions.end())
+      for (const Version &version : made->second)
+        least = std::min(least, changes.bytes(t, version.layout, *target));
+    return least;
+  }
+
+  /// What an axis does to a tensor before it is to do something else: what is reduced anyway is so
+  /// already.
+  const AxisPlacement &reduced(TensorId t, unsigned axis, const AxisPlacement &then) {
+    const AxisPlacement &is = now(t, axis);
+    const AxisPlacement *whole =
+        is.isPartial() && !is.samePlacement(then) ? delays.reducedAnyway(t, axis) : nullptr;
+    return whole ? *whole : is;
+  }
+
+  double resultCost(TensorId t, unsigned axis, const AxisPlacement &made) {
     bool summed = made.reduction == Reduction::Sum || made.reduction == Reduction::Avg;
     if (made.isPartial())
       return summed ? delays.delay(t, axis) : delays.reduceNow(t, axis);
-    double bytes = bytesBesideAxis(graph, t, axis, [&](unsigned a) -> const AxisPlacement & {
-      return wanted(t, a).placement;
-    });
+    scratch.clear();
+    for (unsigned a = 0; a < numAxes; ++a)
+      scratch.push_back(wanted(t, a).placement);
     auto costTo = [&](const AxisPlacement &then) {
-      return isSame(t, axis, made, then)
-                 ? 0.0
-                 : transitionBytes(made, then, bytes, graph.mesh.axes[axis].size);
+      return isSame(t, axis, made, then) ? 0.0 : changes.ofAxis(t, axis, scratch, made, then);
     };
     const AxisPlacement &then = wanted(t, axis).placement;
     double total = then.isShard() ? costTo(then) : 0;
@@ -267,19 +285,6 @@ private:
                        [&](const Version &v) { return isSame(t, axis, v.axes[axis], then); });
   }
 
-  /// Among strategies that move equally much.
-  static int preference(const ShardingRule &rule, const Strategy &s) {
-    switch (s.kind) {
-    case Strategy::Kind::PassPartial:
-      return rule.movesDataOnly ? 0 : 3;
-    case Strategy::Kind::Factor:
-      return 1;
-    case Strategy::Kind::Replicate:
-      return 2;
-    }
-    return 2;
-  }
-
   Strategy choose(OpId op, unsigned axis) {
     std::vector<Strategy> strategies;
     collectStrategies(op, axis, strategies);
@@ -290,7 +295,7 @@ private:
       double slack = 1e-9 * std::max(1.0, bestCost);
       bool less = c < bestCost && (bestCost == kInfinite || c < bestCost - slack);
       bool equal = !less && c != kInfinite && c < bestCost + slack;
-      if (less || (equal && preference(graph.rule(op), s) < preference(graph.rule(op), best))) {
+      if (less || (equal && s.rank(graph.rule(op)) < best.rank(graph.rule(op)))) {
         best = s;
         bestCost = c;
       }
@@ -327,7 +332,7 @@ private:
       return tied != kNone || (graph.ops[op].isConstraint && wanted(results[0], axis).annotated);
     };
     for (unsigned axis = 0; axis < numAxes; ++axis)
-      if (isGiven(axis))
+      if ((isDecided[axis] = isGiven(axis)))
         operandRows[0][axis] = resultRows[0][axis] =
             tied != kNone ? now(tied, axis) : wanted(results[0], axis).placement;
     // Axes that are bound first: others nest around them.
@@ -348,6 +353,7 @@ private:
       operandRows[i][axis] = placementOf(rule, s, false, i).value_or(AxisPlacement::replicate());
     for (size_t i = 0; i < resultRows.size(); ++i)
       resultRows[i][axis] = placementOf(rule, s, true, i).value_or(AxisPlacement::replicate());
+    isDecided[axis] = true;
     remarkGathers(op, axis, s);
   }
 
@@ -463,14 +469,16 @@ private:
   Propagation &propagation;
   unsigned numAxes;
   LayoutTable layouts;
+  ChangeCosts changes;
   PartialDelay delays;
+  std::vector<bool> isDecided;       ///< by axis, of the op being placed
   std::vector<AxisPlacement> actual; ///< by tensor, then axis
   std::unordered_map<TensorId, std::vector<Version>> versions;
   /// What the program redistributes tensors to.
   std::unordered_map<TensorId, std::vector<TensorId>> finalTargets;
   PlacedGraph result;
   std::vector<std::vector<AxisPlacement>> operandRows, resultRows; ///< of the op being placed
-  std::vector<AxisPlacement> scratch;
+  std::vector<AxisPlacement> scratch, row;
 };
 } // namespace
 

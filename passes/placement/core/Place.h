@@ -7,8 +7,9 @@
 // partial operands and passes them through. Taken is the strategy with the fewest bytes moved: by
 // its operands, from the layouts they have (or are redistributed to already for another op), and by
 // its results, to the layouts that propagation found for them, or out of a partial one
-// (PartialDelay.h). Equal bytes: sharded before replicated; ops that only move data pass partial
-// values on, others reduce them first.
+// (PartialDelay.h), as the planner of redistributions counts them (ChangeCosts.h). Equal bytes:
+// sharded before replicated; ops that only move data pass partial values on, others reduce them
+// first.
 //
 // Wherever an operand's layout is not that of its tensor, a redistribution is needed; ops that need
 // a tensor in one layout share it.

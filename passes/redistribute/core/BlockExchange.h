@@ -76,7 +76,7 @@ struct StepExchange {
   /// Whether any element goes from one rank to another.
   bool crosses() const;
 };
-/// The sizes of the exchanged dims must be known.
+/// The sizes of the exchanged dims must be known (SymbolicExchange.h is for others).
 StepExchange makeExchange(const RedistributeStep &step, std::span<const int64_t> shape);
 
 /// Source and target positions of a permute that does the exchange: where in every group the same

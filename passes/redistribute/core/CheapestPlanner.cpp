@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <queue>
 #include <unordered_map>
 
@@ -368,6 +369,35 @@ RedistributePlan planCheapest(const Layout &from, const Layout &to, std::span<co
     plan.steps = std::move(*steps);
   plan.expanded = search.expanded;
   return plan;
+}
+
+static double bytesOf(std::span<const RedistributeStep> steps, std::span<const int64_t> shape,
+                      int64_t elementSize) {
+  double bytes = 0;
+  for (const RedistributeStep &step : steps)
+    bytes += bytesMoved(step, shape, elementSize);
+  return bytes;
+}
+
+double cheapestBytes(const Layout &from, const Layout &to, std::span<const int64_t> shape,
+                     int64_t elementSize) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  PlannerOptions options;
+  options.elementSize = elementSize;
+  if (!(from.mesh == to.mesh)) {
+    RedistributePlan plan = planBetweenMeshes(from, to, shape, options, options);
+    return plan.errors.empty() ? bytesOf(plan.steps, shape, elementSize) : none;
+  }
+  RedistributePlan greedy = planGreedily(from, to, shape);
+  if (!greedy.errors.empty())
+    return none;
+  double bytes = bytesOf(greedy.steps, shape, elementSize);
+  if (bytes == 0)
+    return 0;
+  // Among sequences that send as much any will do, so that most searches end where they begin.
+  PlanCost less{costOf(greedy.steps, shape, options).time, 0, 0};
+  auto steps = Search(from, to, shape, options).run(less);
+  return steps ? bytesOf(*steps, shape, elementSize) : bytes;
 }
 
 } // namespace shardc

@@ -32,8 +32,8 @@ struct PlannerOptions {
 /// The cheapest sequence: the shortest path over layouts, where a step costs its latency and its
 /// bytes. Ties go to the least memory (what a rank holds before and after a step, once where it
 /// works in place; the most of any step), then to fewer steps, then to the order in which steps are
-/// tried, which is fixed. Never dearer than the greedy sequence. Steps that need a size are not
-/// taken where it is not known, so the sequence is right for every size of an unknown dim.
+/// tried, which is fixed. Never dearer than the greedy sequence. Where a size is not known, only
+/// steps that are right for every size are taken.
 RedistributePlan planCheapest(const Layout &from, const Layout &to, std::span<const int64_t> shape,
                               const PlannerOptions &options = {});
 
@@ -45,6 +45,11 @@ RedistributePlan planBetweenMeshes(const Layout &from, const Layout &to,
                                    std::span<const int64_t> shape,
                                    const PlannerOptions &options = {},
                                    const PlannerOptions &there = {});
+
+/// Bytes that a rank sends where bytes alone decide, on one mesh or between two; infinite where no
+/// sequence leads there. Whoever weighs a redistribution before it is planned asks this.
+double cheapestBytes(const Layout &from, const Layout &to, std::span<const int64_t> shape,
+                     int64_t elementSize);
 
 /// What is wrong with the ends of a redistribution; empty when it can be planned.
 std::vector<std::string> checkEnds(const Layout &from, const Layout &to,

@@ -41,7 +41,7 @@ private:
   void checkAxis(unsigned axis);
   void checkShardedAxis(unsigned axis, const std::set<unsigned> &sharded);
   void checkUnshardedAxis(unsigned axis);
-  std::set<unsigned> shardedFactors(unsigned axis) const;
+  std::vector<std::set<unsigned>> shardedFactors(unsigned axis) const;
   const FactorSets *find(const Tensor &tensor, unsigned factor) const;
   std::string factorName(unsigned factor) const;
   void error(unsigned axis, const Tensor &tensor, const std::string &what) {
@@ -190,31 +190,49 @@ void Checker::checkFactor(unsigned factor) {
 // What an axis does
 //===------------------------------------------------------------------------------------------===//
 
-std::set<unsigned> Checker::shardedFactors(unsigned axis) const {
-  std::set<unsigned> result;
+/// The factors that an axis shards: one set, or several of which each may be meant. Where one shard
+/// of a dim has everything and the others nothing, any factor of the dim may be what is split.
+std::vector<std::set<unsigned>> Checker::shardedFactors(unsigned axis) const {
+  std::set<unsigned> known;
   std::vector<const DimFactors *> undetermined;
   for (const Tensor &tensor : tensors)
     for (size_t dim = 0; dim < tensor.factors->size(); ++dim) {
       const DimFactors &factors = (*tensor.factors)[dim];
-      bool known = false;
+      bool isKnown = false;
       for (size_t i = 0; i < tensor.sets[dim].size(); ++i)
         if (tensor.sets[dim][i].dependsOn(axis)) {
-          result.insert(factors[i]);
-          known = true;
+          known.insert(factors[i]);
+          isKnown = true;
         }
-      if (!known && !tensor.sets[dim].empty() && tensor.sets[dim].front().isUndeterminedOn(axis))
+      if (!isKnown && !tensor.sets[dim].empty() && tensor.sets[dim].front().isUndeterminedOn(axis))
         undetermined.push_back(&factors);
     }
-  // One shard has everything and the others nothing: any factor may be what is split. Other tensors
-  // may tell which; else it is the outermost that can be.
+  std::vector<std::set<unsigned>> readings{known};
   for (const DimFactors *factors : undetermined) {
-    if (std::any_of(factors->begin(), factors->end(), [&](unsigned f) { return result.count(f); }))
-      continue;
-    auto shardable = std::find_if(factors->begin(), factors->end(),
-                                  [&](unsigned f) { return rule.factors[f].canShard(); });
-    result.insert(shardable == factors->end() ? factors->front() : *shardable);
+    std::vector<std::set<unsigned>> next;
+    auto add = [&](const std::set<unsigned> &reading) {
+      if (std::find(next.begin(), next.end(), reading) == next.end())
+        next.push_back(reading);
+    };
+    for (const std::set<unsigned> &reading : readings) {
+      auto isIn = [&](unsigned factor) { return reading.count(factor) != 0; };
+      auto canShard = [&](unsigned factor) { return rule.factors[factor].canShard(); };
+      if (std::any_of(factors->begin(), factors->end(), isIn)) {
+        add(reading);
+        continue;
+      }
+      bool isPossible = std::any_of(factors->begin(), factors->end(), canShard);
+      for (unsigned factor : *factors) {
+        if (isPossible && !canShard(factor))
+          continue;
+        std::set<unsigned> with = reading;
+        with.insert(factor);
+        add(with);
+      }
+    }
+    readings = std::move(next);
   }
-  return result;
+  return readings;
 }
 
 void Checker::checkShardedAxis(unsigned axis, const std::set<unsigned> &sharded) {
@@ -279,11 +297,26 @@ void Checker::checkUnshardedAxis(unsigned axis) {
 void Checker::checkAxis(unsigned axis) {
   if (mesh->axes[axis].size == 1)
     return;
-  std::set<unsigned> sharded = shardedFactors(axis);
-  if (sharded.empty())
-    checkUnshardedAxis(axis);
-  else
-    checkShardedAxis(axis, sharded);
+  // The layouts are legal if they are so by one reading. Errors are those of the first, in which
+  // outer factors are split.
+  std::vector<std::string> others = std::move(errors), first;
+  bool isFirst = true;
+  for (const std::set<unsigned> &sharded : shardedFactors(axis)) {
+    errors.clear();
+    if (sharded.empty())
+      checkUnshardedAxis(axis);
+    else
+      checkShardedAxis(axis, sharded);
+    if (errors.empty()) {
+      first.clear();
+      break;
+    }
+    if (isFirst)
+      first = std::move(errors);
+    isFirst = false;
+  }
+  errors = std::move(others);
+  errors.insert(errors.end(), first.begin(), first.end());
 }
 
 std::vector<std::string> Checker::run() {

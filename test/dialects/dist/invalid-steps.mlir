@@ -41,10 +41,10 @@ func.func @refused(%x: tensor<8x4xf32, #from>) {
 
 // -----
 
-#from = #dist.layout<#dist.mesh<["dp" = 2, "tp" = 2]>, [S(0), S(0)]>
-#to = #dist.layout<#dist.mesh<["dp" = 2, "tp" = 2]>, [S(0), S(0)], order = ["tp", "dp"]>
+#from = #dist.layout<#dist.mesh<["dp" = 2, "tp" = 2]>, [S(0), R]>
+#to = #dist.layout<#dist.mesh<["dp" = 2, "tp" = 2]>, [S(0, blocks = 3), R]>
 func.func @refused(%x: tensor<?x4xf32, #from>) {
-  // expected-error @+1 {{exchange needs the size of dim 0}}
+  // expected-error @+1 {{exchange takes blocks only where sizes are known: it needs the size of dim 0}}
   %0 = dist.redistribute %x by exchange : tensor<?x4xf32, #from> to tensor<?x4xf32, #to>
   return
 }

@@ -75,12 +75,45 @@ func.func @planned(%x: tensor<8x4xf32, #RR>) -> tensor<8x4xf32, #dist.layout<#me
   return %b : tensor<8x4xf32, #dist.layout<#mesh, [S(0, sizes = [2, 2, 2, 2]), R]>>
 }
 
-// Steps that need a size are not taken where there is none, and a remark says what that costs.
+// A dim of unknown size is exchanged like another; messages are cut when the program runs.
 // CHECK-LABEL: func.func @symbolic
+// CHECK-NEXT: dist.redistribute %arg0 by exchange
+// CHECK-NEXT: return
+func.func @symbolic(%x: tensor<?x3200xf32, #S00> {dist.sizes = [#dist.size<n>, #dist.size<3200>]}) -> tensor<?x3200xf32, #S00r> attributes {dist.symbols = [#dist.symbol<n in [0, 64]>]} {
+  %a = dist.redistribute %x : tensor<?x3200xf32, #S00> to tensor<?x3200xf32, #S00r>
+  return %a : tensor<?x3200xf32, #S00r>
+}
+
+// Not in blocks, which go by way of another dim where it has a size.
+// CHECK-LABEL: func.func @symbolic_blocks
+// CHECK-NOT: by exchange
+// CHECK: dist.redistribute {{.*}} by all_to_all : {{.*}} to tensor<?x3200xf32, #S1tp_S1dp>
 // CHECK-NOT: by exchange
 // CHECK: return
-func.func @symbolic(%x: tensor<?x3xf32, #S00> {dist.sizes = [#dist.size<n>, #dist.size<3>]}) -> tensor<?x3xf32, #RS0> attributes {dist.symbols = [#dist.symbol<n in [0, 64]>]} {
-  // expected-remark @+1 {{is redistributed from [S(0), S(0)] to [R, S(0)] by way of [S(0), R]}}
-  %a = dist.redistribute %x : tensor<?x3xf32, #S00> to tensor<?x3xf32, #RS0>
-  return %a : tensor<?x3xf32, #RS0>
+func.func @symbolic_blocks(%x: tensor<?x3200xf32, #S0R> {dist.sizes = [#dist.size<n>, #dist.size<3200>]}) -> tensor<?x3200xf32, #blocks> attributes {dist.symbols = [#dist.symbol<n in [0, 64]>], dist.constraints = [["==", ["mod", "n", 8], 0]]} {
+  %a = dist.redistribute %x : tensor<?x3200xf32, #S0R> to tensor<?x3200xf32, #blocks>
+  return %a : tensor<?x3200xf32, #blocks>
+}
+
+// Steps of one kind over axes that form one group are one collective, all-to-alls too.
+// CHECK-LABEL: func.func @merged
+// CHECK-NEXT: dist.redistribute %arg0 by all_gather : tensor<320x1600xf32, #S0dp_S0tp> to tensor<320x1600xf32, #R>
+// CHECK-NEXT: dist.redistribute %arg1 by reduce_scatter : tensor<320x1600xf32, #Pdp_Ptp> to tensor<320x1600xf32, #S0dp_S0tp>
+// CHECK-NEXT: dist.redistribute %arg2 by exchange : tensor<320x1600xf32, #S0dp_S0tp> to tensor<320x1600xf32, #S1dp_S1tp>
+// CHECK-NEXT: return
+func.func @merged(%x: tensor<320x1600xf32, #S00>, %y: tensor<320x1600xf32, #PP>, %z: tensor<320x1600xf32, #S00>) -> (tensor<320x1600xf32, #RR>, tensor<320x1600xf32, #S00>, tensor<320x1600xf32, #S11>) {
+  %a = dist.redistribute %x : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #RR>
+  %b = dist.redistribute %y : tensor<320x1600xf32, #PP> to tensor<320x1600xf32, #S00>
+  %c = dist.redistribute %z : tensor<320x1600xf32, #S00> to tensor<320x1600xf32, #S11>
+  return %a, %b, %c : tensor<320x1600xf32, #RR>, tensor<320x1600xf32, #S00>, tensor<320x1600xf32, #S11>
+}
+
+// Nothing is sent in either order; the slice first takes half the memory.
+// CHECK-LABEL: func.func @less_memory
+// CHECK-NEXT: dist.redistribute %arg0 by slice
+// CHECK-NEXT: dist.redistribute {{.*}} by zero_fill
+// CHECK-NEXT: return
+func.func @less_memory(%x: tensor<32x16xf32, #S0R>) -> tensor<32x16xf32, #dist.layout<#mesh, [P(sum), S(1)]>> {
+  %a = dist.redistribute %x : tensor<32x16xf32, #S0R> to tensor<32x16xf32, #dist.layout<#mesh, [P(sum), S(1)]>>
+  return %a : tensor<32x16xf32, #dist.layout<#mesh, [P(sum), S(1)]>>
 }

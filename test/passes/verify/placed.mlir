@@ -76,3 +76,14 @@ func.func @state(%r: tensor<4xf32, #R> {dist.kind = "buffer", dist.name = ["r", 
     -> (tensor<4xf32, #S0> {dist.name = "y"}, tensor<4xf32, #S0> {dist.kind = "buffer_mutation", dist.name = "tied"}) {
   return %x, %x : tensor<4xf32, #S0>, tensor<4xf32, #S0>
 }
+
+// -----
+// A query head is (key head, position in its group). One rank has all positions of each group, the other none: keys are whole.
+
+#mesh = #dist.mesh<["tp" = 2]>
+#Q = #dist.layout<#mesh, [S(1, blocks = 3, sizes = [2, 0])]>
+#R = #dist.layout<#mesh, [R]>
+func.func @one_rank_has_all_queries(%q: tensor<2x6x5x4xf32, #Q>, %k: tensor<2x3x5x4xf32, #R>, %v: tensor<2x3x5x4xf32, #R>) -> tensor<2x6x5x4xf32, #Q> {
+  %y = aten.scaled_dot_product_attention %q, %k, %v {enable_gqa} : (tensor<2x6x5x4xf32, #Q>, tensor<2x3x5x4xf32, #R>, tensor<2x3x5x4xf32, #R>) -> tensor<2x6x5x4xf32, #Q>
+  return %y : tensor<2x6x5x4xf32, #Q>
+}

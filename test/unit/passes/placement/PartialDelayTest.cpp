@@ -116,7 +116,10 @@ TEST(PartialDelay, TheWorkIsLinear) {
     }
     Propagation propagation = propagate(m.graph);
     EXPECT_LT(propagation.visits, 3 * static_cast<int64_t>(m.graph.ops.size()));
-    EXPECT_LE(PartialDelay(m.graph, propagation).numRounds(), 3u); // as many as for one layer
+    LayoutTable layouts(m.graph.mesh);
+    ChangeCosts changes(m.graph, layouts);
+    EXPECT_LE(PartialDelay(m.graph, propagation, changes).numRounds(),
+              3u); // as many as for one layer
     EXPECT_EQ(Result(m).bytes, layers * 2 * 3 / 4.0 * m.size());
   }
 }

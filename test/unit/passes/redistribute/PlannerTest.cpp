@@ -114,17 +114,20 @@ TEST(Cheapest, LinksOfDifferentSpeedDecide) {
                   "all_gather dim 0 over b, a: [S(0), S(0)], order = [1, 0] -> [R, R]"}));
 }
 
-TEST(Cheapest, UnknownSizesTakeOnlyStepsThatAreRightForAll) {
-  for (const char *to : {"[R, S(0)]", "[S(0), S(0)], order = [1, 0]", "[S(0, blocks = 2), S(0)]"}) {
-    RedistributePlan plan =
-        planCheapest(layoutOf(kMesh, "[S(0), S(0)]"), layoutOf(kMesh, to), Shape{kDynamic, 4});
-    ASSERT_FALSE(plan.steps.empty());
-    for (const RedistributeStep &step : plan.steps)
-      EXPECT_NE(step.kind, StepKind::Exchange) << step.str();
-  }
-  // An exchange along dims that are known is one of them.
-  EXPECT_EQ(cheapest(kMesh, "[S(1), S(1)]", "[R, S(1)]", {kDynamic, 8}),
-            Text{"exchange over a, b: [S(1), S(1)] -> [R, S(1)]"});
+TEST(Cheapest, UnknownSizesAreExchangedUnlessThereAreBlocks) {
+  EXPECT_EQ(cheapest(kMesh, "[S(0), S(0)]", "[R, S(0)]", {kDynamic, 4}),
+            Text{"exchange over a, b: [S(0), S(0)] -> [R, S(0)]"});
+  EXPECT_EQ(cheapest(kMesh, "[S(0), S(0)]", "[S(0), S(0)], order = [1, 0]", {kDynamic, 4}),
+            Text{"exchange over a, b: [S(0), S(0)] -> [S(0), S(0)], order = [1, 0]"});
+  RedistributePlan blocks =
+      planCheapest(layoutOf(kMesh, "[S(0), S(0)]"), layoutOf(kMesh, "[S(0, blocks = 2), S(0)]"),
+                   Shape{kDynamic, 4});
+  ASSERT_FALSE(blocks.steps.empty());
+  for (const RedistributeStep &step : blocks.steps)
+    EXPECT_NE(step.kind, StepKind::Exchange) << step.str();
+  // An exchange along dims that are known takes blocks too.
+  EXPECT_EQ(cheapest(kMesh, "[S(1), S(1)]", "[R, S(1, blocks = 2)]", {kDynamic, 8}),
+            Text{"exchange over a, b: [S(1), S(1)] -> [R, S(1, blocks = 2)]"});
 }
 
 TEST(Cheapest, LinksByTheModel) {

@@ -234,12 +234,16 @@ TEST(Redistribute, BlocksSizesAndGranules) {
     checkAllPairs(Mesh({{"a", 2}, {"b", 2}}), choices, shape);
 }
 
-/// About `wanted` pairs, which meet every layout on both sides; with SHARDC_EVERY_PAIR in the
-/// environment all of them, which takes hours.
+/// About `wanted` pairs, which meet every layout on both sides. SHARDC_EVERY_PAIR in the
+/// environment is a number of pairs to check instead, or `all`.
 static void checkSomePairs(const Mesh &mesh, const std::vector<Placement> &choices,
                            const Indices &shape, size_t wanted) {
   std::vector<Layout> layouts = layoutsOf(mesh, choices, shape);
-  size_t n = layouts.size(), every = std::getenv("SHARDC_EVERY_PAIR") ? 1 : n * n / wanted + 1;
+  size_t n = layouts.size();
+  if (const char *number = std::getenv("SHARDC_EVERY_PAIR"))
+    wanted = std::string(number) == "all" ? n * n : std::stoul(number);
+  size_t every = wanted < n * n ? n * n / wanted + 1 : 1;
+  testing::Test::RecordProperty("pairs", static_cast<int64_t>(n * n));
   while (std::gcd(every, n) != 1)
     ++every;
   for (size_t i = 0; i < n * n; i += every) {
@@ -249,7 +253,8 @@ static void checkSomePairs(const Mesh &mesh, const std::vector<Placement> &choic
   }
 }
 
-TEST(Redistribute, EveryPlacementOnSmallMeshes) { // (L3, L3a, L3b, L3c, L4, R1)
+/// On one mesh (L3, L3a, L3b, L3c, L4, R1).
+static void checkEveryPlacement(const Mesh &mesh) {
   std::vector<Placement> choices = kPlain;
   for (Reduction reduction : {Reduction::Avg, Reduction::Min, Reduction::Max})
     choices.push_back(Placement::partial(reduction));
@@ -259,9 +264,12 @@ TEST(Redistribute, EveryPlacementOnSmallMeshes) { // (L3, L3a, L3b, L3c, L4, R1)
         Placement::shard(0, 1, {2, 1}), Placement::shard(0, 1, {1, 0, 2, 3}),
         Placement::shard(1, 1, {1, 2}), Placement::shard(1, 1, {0, 3, 0, 0})})
     choices.push_back(shard);
-  for (const Mesh &mesh : {Mesh({{"a", 2}, {"b", 2}}), Mesh({{"a", 2}, {"b", 4}}),
-                           Mesh({{"a", 2}, {"b", 2}, {"c", 2}})})
-    checkSomePairs(mesh, choices, {6, 3}, 1200);
+  checkSomePairs(mesh, choices, {6, 3}, 1200);
+}
+TEST(Redistribute, EveryPlacementOn2x2) { checkEveryPlacement(Mesh({{"a", 2}, {"b", 2}})); }
+TEST(Redistribute, EveryPlacementOn2x4) { checkEveryPlacement(Mesh({{"a", 2}, {"b", 4}})); }
+TEST(Redistribute, EveryPlacementOn2x2x2) {
+  checkEveryPlacement(Mesh({{"a", 2}, {"b", 2}, {"c", 2}}));
 }
 
 /// Between meshes: what ranks hold before and after, each by the definition, and what they send.

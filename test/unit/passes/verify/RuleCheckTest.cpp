@@ -171,6 +171,21 @@ TEST(RuleCheck, OneShardHasEverything) {
   EXPECT_NE(check(rule, tp4, x, y, {all, "[S(1, sizes = [0, 6, 0, 0])]"}), Errors());
 }
 
+// A query head is (key head, position in its group). Where one rank has all queries, keys on every
+// rank say that the groups are what is split; keys on that rank alone, that key heads are.
+TEST(RuleCheck, OneShardHasAllGroupsOfQueries) {
+  Mesh tp2({{"tp", 2}});
+  Shapes operands = {{6, 5}, {3, 4}}, results = {{6, 5, 4}};
+  ShardingRule rule =
+      RuleBuilder::ofShapes(operands, results).einsum({"(kg)l", "ks"}, {"(kg)ls"}).build();
+  std::string all = "[S(0, blocks = 3, sizes = [2, 0])]";
+  EXPECT_EQ(check(rule, tp2, operands, results, {all, "[R]", all}), Errors());
+  EXPECT_EQ(check(rule, tp2, operands, results, {all, "[S(0, sizes = [3, 0])]", all}), Errors());
+  EXPECT_EQ(check(rule, tp2, operands, results, {all, "[S(0)]", all}).size(), 1u);
+  EXPECT_NE(check(rule, tp2, operands, results, {all, "[R]", "[R]"}), Errors());
+  EXPECT_NE(check(rule, tp2, operands, results, {all, "[P]", all}), Errors());
+}
+
 TEST(RuleCheck, MeshesMustAgree) {
   Layout a(tp4), b(Mesh({{"tp", 2}}));
   ShardingRule rule = RuleBuilder::ofShapes({{8}}, {{8}}).pointwise().build();

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/redistribute/core/SymbolicExchange.h"
+#include "passes/localize/Exchange.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+namespace {
+
+/// Half-open, of global indices along one dim.
+struct Interval {
+  Value begin, end;
+};
+
+class SymbolicExchangeEmitter {
+public:
+  SymbolicExchangeEmitter(LocalIndices indices, const RedistributeStep &step,
+                          ArrayRef<int64_t> shape, Value local, ArrayRef<OpFoldResult> sizes,
+                          ArrayRef<GlobalSize> globals)
+      : indices(indices), builder(this->indices.getBuilder()),
+        emit(builder, this->indices.getLoc()), step(step), exchange(step, shape), shape(shape),
+        local(local), sizes(sizes), globals(globals), mesh(indices.getMesh().getValue()) {}
+
+  Value run() {
+    const size_t n = exchange.size(), dims = exchange.dims().size();
+    unit = unitSize();
+    for (size_t i = 0; i < dims; ++i) {
+      mineBefore.push_back(boundsOf(step.before, i, std::nullopt));
+      mineAfter.push_back(boundsOf(step.after, i, std::nullopt));
+    }
+    SmallVector<Value> messages, leaving, arriving;
+    for (size_t peer = 0; peer < n; ++peer) {
+      messages.push_back(messageTo(peer, leaving.emplace_back()));
+      arriving.push_back(arrivingFrom(peer));
+    }
+    Value sent = emit.cat(messages, 0);
+    sent.setType(flatType(sum(leaving)));
+    SmallVector<Value> operands;
+    ArrayAttr splits = extentsOf(leaving, operands), concats = extentsOf(arriving, operands);
+    arrived = AllToAllOp::create(builder, indices.getLoc(), TypeRange{flatType(sum(arriving))},
+                                 ValueRange{sent}, operands, groupAxes(),
+                                 builder.getDenseI64ArrayAttr({0}),
+                                 builder.getDenseI64ArrayAttr({0}), splits, concats)
+                  .getResult(0);
+    Value at = indices.constant(0);
+    for (Value length : arriving) {
+      Value end = indices.add(at, length);
+      places.push_back({at, end});
+      at = end;
+    }
+    SmallVector<size_t> cell;
+    return assemble(cell);
+  }
+
+private:
+  AxesAttr groupAxes() const {
+    SmallVector<StringAttr> names;
+    for (unsigned axis : step.axes)
+      names.push_back(builder.getStringAttr(mesh.axes[axis].name));
+    return AxesAttr::get(builder.getContext(), indices.getMesh(), names);
+  }
+
+  /// A number for every position of the mesh.
+  template <typename F> Value table(F &&numberAt) {
+    SmallVector<int64_t> numbers;
+    for (int64_t position = 0; position < mesh.numDevices(); ++position)
+      numbers.push_back(numberAt(position));
+    return indices.table(numbers);
+  }
+  /// The coordinate of a member of this rank's group; of this rank itself without `member`.
+  Coordinate coordinateOf(int64_t position, std::optional<size_t> member) const {
+    return mesh.coordinateOfPosition(member ? exchange.positionOf(position, *member) : position);
+  }
+
+  /// What a rank holds of the i-th exchanged dim.
+  Interval boundsOf(const Layout &layout, size_t i, std::optional<size_t> member) {
+    int64_t dim = exchange.dims()[i];
+    DimSplit split = layout.splitOfDim(dim);
+    if (shape[dim] != kDynamic) {
+      auto runsAt = [&](int64_t position) {
+        return split.runs(shape[dim], coordinateOf(position, member));
+      };
+      auto begin = [&](int64_t position) {
+        auto runs = runsAt(position);
+        return runs.empty() ? 0 : runs.front().begin;
+      };
+      auto end = [&](int64_t position) {
+        auto runs = runsAt(position);
+        return runs.empty() ? 0 : runs.back().end;
+      };
+      return {table(begin), table(end)};
+    }
+    // Chunks of chunks (L3): each axis cuts what the one outside of it left.
+    Value begin = indices.constant(0), length = indices.global(globals[dim]);
+    for (const AxisSplit &axis : split.axes) {
+      Value granule = indices.constant(axis.granule);
+      Value piece = indices.mul(
+          indices.ceilDiv(indices.ceilDiv(length, granule), indices.constant(axis.count)), granule);
+      Value coordinate =
+          table([&](int64_t position) { return coordinateOf(position, member)[axis.axis]; });
+      Value from = indices.min(length, indices.mul(coordinate, piece));
+      Value to = indices.min(length, indices.add(from, piece));
+      begin = indices.add(begin, from);
+      length = indices.sub(to, from);
+    }
+    return {begin, indices.add(begin, length)};
+  }
+
+  /// What two intervals have in common, relative to the begin of the first. It lies in the first
+  /// even where it is empty.
+  Interval common(const Interval &held, const Interval &wanted) {
+    Value length = indices.sub(held.end, held.begin);
+    auto within = [&](Value index) {
+      Value local = indices.sub(index, held.begin);
+      return indices.min(indices.max(local, indices.constant(0)), length);
+    };
+    return {within(wanted.begin), within(wanted.end)};
+  }
+  Value lengthOf(const Interval &interval) { return indices.sub(interval.end, interval.begin); }
+
+  /// Elements of the dims that go along as they are.
+  Value unitSize() {
+    Value product = indices.constant(1);
+    for (auto [dim, size] : llvm::enumerate(sizes)) {
+      if (llvm::is_contained(exchange.dims(), static_cast<int64_t>(dim)))
+        continue;
+      std::optional<int64_t> fixed = getConstantIntValue(size);
+      product = indices.mul(product, fixed ? indices.constant(*fixed) : cast<Value>(size));
+    }
+    return product;
+  }
+
+  Value messageTo(size_t peer, Value &length) {
+    Value sends = table([&](int64_t position) {
+      return int64_t(exchange.sends(exchange.memberAt(position), peer));
+    });
+    length = indices.mul(sends, unit);
+    Value message = local;
+    for (auto [i, dim] : llvm::enumerate(exchange.dims())) {
+      Interval part = common(mineBefore[i], boundsOf(step.after, i, peer));
+      if (i == 0) // to whom this rank sends nothing, it sends an empty interval
+        part.end = indices.add(part.begin, indices.mul(sends, lengthOf(part)));
+      length = indices.mul(length, lengthOf(part));
+      message =
+          emit.slice(message, dim, getAsOpFoldResult(part.begin), getAsOpFoldResult(part.end));
+    }
+    return emit.view(message, {getAsOpFoldResult(length)});
+  }
+
+  Value arrivingFrom(size_t peer) {
+    Value length = indices.mul(table([&](int64_t position) {
+                                 return int64_t(exchange.sends(peer, exchange.memberAt(position)));
+                               }),
+                               unit);
+    for (size_t i = 0; i < exchange.dims().size(); ++i)
+      length = indices.mul(length, lengthOf(common(mineAfter[i], boundsOf(step.before, i, peer))));
+    return length;
+  }
+
+  Value sum(ArrayRef<Value> values) {
+    Value total = indices.constant(0);
+    for (Value value : values)
+      total = indices.add(total, value);
+    return total;
+  }
+  RankedTensorType flatType(Value length) const {
+    return RankedTensorType::get({getConstantIntValue(length).value_or(ShapedType::kDynamic)},
+                                 aten::elementTypeOf(local));
+  }
+  ArrayAttr extentsOf(ArrayRef<Value> lengths, SmallVectorImpl<Value> &operands) const {
+    SmallVector<int64_t> fixed;
+    for (Value length : lengths) {
+      fixed.push_back(getConstantIntValue(length).value_or(kDynamic));
+      if (fixed.back() == kDynamic)
+        operands.push_back(length);
+    }
+    return builder.getArrayAttr(builder.getDenseI64ArrayAttr(fixed));
+  }
+
+  RankedTensorType typeOf(ArrayRef<OpFoldResult> dims) const {
+    SmallVector<int64_t> numbers;
+    for (OpFoldResult size : dims)
+      numbers.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
+    return RankedTensorType::get(numbers, aten::elementTypeOf(local));
+  }
+
+  /// A member that holds a part of the i-th exchanged dim.
+  size_t holderOf(size_t i, size_t part) const {
+    size_t member = 0;
+    while (exchange.partOf(i, member) != part)
+      ++member;
+    return member;
+  }
+
+  /// The block made of all cells that begin with these parts: parts are in order along each dim.
+  Value assemble(SmallVectorImpl<size_t> &cell) {
+    size_t i = cell.size();
+    if (i == exchange.dims().size())
+      return arrivedCell(cell);
+    SmallVector<Value> pieces;
+    for (size_t part = 0; part < exchange.numParts(i); ++part) {
+      cell.push_back(part);
+      pieces.push_back(assemble(cell));
+      cell.pop_back();
+    }
+    if (pieces.size() == 1)
+      return pieces.front();
+    SmallVector<OpFoldResult> whole = shapeOf(cell);
+    Value joined = emit.cat(pieces, exchange.dims()[i]);
+    joined.setType(typeOf(whole));
+    return joined;
+  }
+
+  /// This rank's sizes of what it needs of these parts; all of the exchanged dims behind them.
+  SmallVector<OpFoldResult> shapeOf(ArrayRef<size_t> cell) {
+    SmallVector<OpFoldResult> result(sizes);
+    for (auto [i, dim] : llvm::enumerate(exchange.dims())) {
+      Value length = lengthOf(mineAfter[i]);
+      if (i < cell.size())
+        length = lengthOf(common(mineAfter[i], boundsOf(step.before, i, holderOf(i, cell[i]))));
+      result[dim] = getAsOpFoldResult(length);
+    }
+    return result;
+  }
+
+  Value arrivedCell(ArrayRef<size_t> cell) {
+    // Who sends it differs from rank to rank; all but one of these products are zero.
+    Value begin = indices.constant(0), end = indices.constant(0);
+    for (size_t peer = 0; peer < exchange.size(); ++peer) {
+      auto isSource = [&](int64_t position) {
+        return int64_t(exchange.source(exchange.memberAt(position), cell) == peer);
+      };
+      Value isHere = table(isSource);
+      begin = indices.add(begin, indices.mul(isHere, places[peer].begin));
+      end = indices.add(end, indices.mul(isHere, places[peer].end));
+    }
+    Value flat = emit.slice(arrived, 0, getAsOpFoldResult(begin), getAsOpFoldResult(end));
+    return emit.view(flat, shapeOf(cell));
+  }
+
+  LocalIndices indices;
+  OpBuilder &builder;
+  Emitter emit;
+  const RedistributeStep &step;
+  SymbolicExchange exchange;
+  ArrayRef<int64_t> shape;
+  Value local;
+  ArrayRef<OpFoldResult> sizes;
+  ArrayRef<GlobalSize> globals;
+  const Mesh &mesh;
+  SmallVector<Interval> mineBefore, mineAfter; ///< of this rank, by exchanged dim
+  SmallVector<Interval> places;                ///< in what arrived, by member
+  Value unit, arrived;
+};
+
+} // namespace
+
+Value shardc::emitSymbolicExchange(LocalIndices indices, const RedistributeStep &step,
+                                   ArrayRef<int64_t> shape, Value local,
+                                   ArrayRef<OpFoldResult> sizes, ArrayRef<GlobalSize> globals) {
+  return SymbolicExchangeEmitter(indices, step, shape, local, sizes, globals).run();
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/placement/core/ChangeCosts.h"
+
+#include "passes/placement/core/Costs.h"
+#include "passes/redistribute/core/Planner.h"
+
+#include <limits>
+
+namespace shardc {
+
+double ChangeCosts::bytes(TensorId tensor, LayoutId from, LayoutId to) {
+  return lookUp(tensor, from, to, /*isDirect=*/false);
+}
+
+double ChangeCosts::lookUp(TensorId tensor, LayoutId from, LayoutId to, bool isDirect) {
+  if (from == to)
+    return 0;
+  const auto &info = graph.tensors[tensor];
+  auto [entry, isNew] = known.try_emplace({info.shape, info.elementSize, from, to, isDirect});
+  if (!isNew)
+    return entry->second;
+  double &bytes = entry->second;
+  std::span<const int64_t> shape = graph.shape(tensor);
+  if (!isDirect)
+    return bytes = cheapestBytes(layouts[from], layouts[to], shape, info.elementSize);
+  for (const RedistributeStep &step : planGreedily(layouts[from], layouts[to], shape).steps)
+    bytes += bytesMoved(step, shape, info.elementSize);
+  return bytes;
+}
+
+double ChangeCosts::ofAxis(TensorId tensor, unsigned axis, std::span<const AxisPlacement> row,
+                           const AxisPlacement &from, const AxisPlacement &to) {
+  auto layoutWith = [&](const AxisPlacement &placement) {
+    scratch.assign(row.begin(), row.end());
+    scratch[axis] = placement;
+    if (placement.isShard()) // where it is free to come and go
+      scratch[axis].level = std::numeric_limits<uint8_t>::max();
+    return layouts.compose(graph.tensors[tensor].shape, graph.shape(tensor), scratch);
+  };
+  std::optional<LayoutId> source = layoutWith(from), target = layoutWith(to);
+  // The planner lets copies on other axes do a part of the work. Whether there are any is not
+  // known.
+  bool isDirect = !from.isShard() || !to.isShard() || from.dim != to.dim;
+  if (source && target)
+    return lookUp(tensor, *source, *target, isDirect);
+  double whole = bytesBesideAxis(graph, tensor, axis,
+                                 [&](unsigned a) -> const AxisPlacement & { return row[a]; });
+  return transitionBytes(from, to, whole, graph.mesh.axes[axis].size);
+}
+
+} // namespace shardc

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef SHARDC_PASSES_PLACEMENT_CORE_STRATEGY_H
+#define SHARDC_PASSES_PLACEMENT_CORE_STRATEGY_H
+
+#include "passes/placement/core/Compose.h"
+
+namespace shardc {
+
+/// What one mesh axis does to one op.
+struct Strategy {
+  enum class Kind : uint8_t { Replicate, Factor, PassPartial };
+  Kind kind = Kind::Replicate;
+  FactorSplit factor;                   ///< Factor
+  uint8_t level = 0;                    ///< Factor
+  unsigned linearSet = 0;               ///< PassPartial: index into ShardingRule::linearIn
+  Reduction reduction = Reduction::Sum; ///< PassPartial
+
+  bool operator==(const Strategy &o) const;
+
+  /// What it asks of operand or result `slot`; nothing where it cannot be said.
+  std::optional<AxisPlacement> placementOf(const ShardingRule &rule, bool isResult, size_t slot,
+                                           SizesPool &sizes) const;
+  /// Among strategies that move equally much the lowest is taken.
+  int rank(const ShardingRule &rule) const;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_PLACEMENT_CORE_STRATEGY_H
