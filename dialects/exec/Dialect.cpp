@@ -37,11 +37,14 @@ void ExecDialect::initialize() {
 }
 
 MemRefType shardc::exec::kernelArgumentType(MemRefType type) {
+  auto dense = MemRefType::get(type.getShape(), type.getElementType());
+  // Most are; to ask MLIR for the strides of a dense type costs much.
+  if (type.getLayout().isIdentity())
+    return dense;
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
     return type;
-  auto dense = MemRefType::get(type.getShape(), type.getElementType());
   SmallVector<int64_t> denseStrides;
   int64_t zero;
   if (succeeded(dense.getStridesAndOffset(denseStrides, zero)) && strides == denseStrides)
