@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -37,7 +38,8 @@ struct Account {
   explicit Account(DictionaryAttr memory)
       : parameters(memory.getAs<DenseI64ArrayAttr>("parameters").asArrayRef()),
         caller(memory.getAs<IntegerAttr>("caller").getInt()),
-        arena(memory.getAs<IntegerAttr>("arena").getInt()), peak(memory.getAs<ArrayAttr>("peak")) {}
+        arena(memory.getAs<IntegerAttr>("arena").getInt()), peak(memory.getAs<ArrayAttr>("peak")),
+        modules(memory.getAs<ArrayAttr>("modules")) {}
 
   int64_t parameterBytes() const {
     return std::accumulate(parameters.begin(), parameters.end(), int64_t(0));
@@ -46,19 +48,59 @@ struct Account {
 
   ArrayRef<int64_t> parameters;
   int64_t caller, arena;
-  ArrayAttr peak;
+  ArrayAttr peak, modules;
 };
+
+/// What is listed of parameters, and of modules.
+constexpr size_t kMostListed = 8;
 
 std::string largestParameters(const Account &account, const ProgramDescription &program) {
   SmallVector<std::pair<int64_t, size_t>> sorted;
   for (auto [i, bytes] : llvm::enumerate(account.parameters))
     sorted.push_back({-bytes, i});
   llvm::sort(sorted);
-  constexpr size_t most = 8;
   std::string text;
-  for (auto [bytes, i] : ArrayRef(sorted).take_front(most))
+  for (auto [bytes, i] : ArrayRef(sorted).take_front(kMostListed))
     if (bytes != 0 && i < program.parameters.size())
       text += "\n  " + bytesText(-bytes) + ": " + program.parameters[i].names.front();
+  return text;
+}
+
+/// Parameters and intermediate results at the peak, added up for each module, largest first.
+std::string largestModules(const Account &account, const ProgramDescription &program) {
+  struct Sum {
+    int64_t parameters = 0, results = 0;
+    int64_t total() const { return parameters + results; }
+  };
+  llvm::MapVector<StringRef, Sum> sums;
+  for (auto [i, bytes] : llvm::enumerate(account.parameters))
+    if (i < program.parameters.size()) {
+      StringRef name = program.parameters[i].names.front();
+      sums[name.contains('.') ? name.rsplit('.').first : ""].parameters += bytes;
+    }
+  for (auto module : account.modules.getAsRange<ArrayAttr>())
+    sums[cast<StringAttr>(module[1]).getValue()].results += cast<IntegerAttr>(module[0]).getInt();
+  auto sorted = sums.takeVector();
+  llvm::stable_sort(sorted, [](auto &a, auto &b) { return a.second.total() > b.second.total(); });
+  std::string text;
+  for (auto [path, sum] : ArrayRef(sorted).take_front(kMostListed)) {
+    if (sum.total() == 0)
+      break;
+    text +=
+        "\n  " + bytesText(sum.total()) + ": " + (path.empty() ? "outside of modules" : path.str());
+    if (sum.parameters != 0 && sum.results != 0)
+      text += ", parameters " + bytesText(sum.parameters) + ", intermediate results " +
+              bytesText(sum.results);
+    else
+      text += sum.parameters != 0 ? ", parameters" : ", intermediate results";
+  }
+  if (sorted.size() > kMostListed) {
+    int64_t rest = 0;
+    for (auto &[path, sum] : ArrayRef(sorted).drop_front(kMostListed))
+      rest += sum.total();
+    text += "\n  " + bytesText(rest) + ": " + std::to_string(sorted.size() - kMostListed) +
+            " more modules";
+  }
   return text;
 }
 
@@ -71,6 +113,8 @@ void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const 
       << (sizes.empty() ? "" : " with " + llvm::join(sizes, ", ")) << ", the limit is "
       << bytesText(int64_t(limit));
   Location nowhere = UnknownLoc::get(function->getContext());
+  if (account.modules)
+    error.attachNote(nowhere) << "most of it by module is for" << largestModules(account, program);
   error.attachNote(nowhere) << "slices of " << account.parameters.size()
                             << " parameters: " << bytesText(account.parameterBytes())
                             << "; the largest are" << largestParameters(account, program);

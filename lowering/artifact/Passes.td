@@ -37,20 +37,22 @@ def CheckMemory : Pass<"exec-check-memory", "::mlir::ModuleOp"> {
   let summary = "Refuses a program that needs more memory on some rank than a limit";
   let description = [{
     After `exec-account-memory`, of a module that `exec-describe-program` has described. Where a rank's slices of
-    parameters, inputs, outputs and arena take more than `limit` in all, the error says what takes them: the largest
-    parameters, and the buffers that live at the peak. It changes nothing.
+    parameters, inputs, outputs and arena take more than `limit` in all, the error says what takes them: the modules
+    whose parameters and intermediate results take most, the largest parameters, and the buffers that live at the peak. It changes nothing.
 
     Refused, with `limit=4KiB`:
     ```mlir
     module attributes {exec.program = {
         constraints = [], mesh = {}, parameters = [], sequences = "", symbols = [], world_size = 1 : i64,
         entries = [{name = "f", inputs = [], outputs = [], variants = ["f"], variant_of_rank = array<i32: 0>} ]}} {
-      // expected-error @+4 {{'f' needs 6720 bytes (6.6 KiB) on rank 0, the limit is 4096 bytes (4.0 KiB)}}
+      // expected-error @+5 {{'f' needs 6720 bytes (6.6 KiB) on rank 0, the limit is 4096 bytes (4.0 KiB)}}
+      // expected-note @unknown {{4096 bytes (4.0 KiB): up, intermediate results}}
       // expected-note @unknown {{arena of intermediate results: 4096 bytes (4.0 KiB); most of it at once for}}
       // expected-note @unknown {{slices of 2 parameters: 2112 bytes (2.1 KiB)}}
       // expected-note @unknown {{inputs and outputs: 512 bytes}}
       func.func @f() attributes {exec.entry, exec.memory = {
-          parameters = array<i64: 2048, 64>, caller = 512 : i64, arena = 4096 : i64, peak = [[4096 : i64, "up (model.py:8)"]]}} {
+          parameters = array<i64: 2048, 64>, caller = 512 : i64, arena = 4096 : i64, peak = [[4096 : i64, "up (model.py:8)"]],
+          modules = [[4096 : i64, "up"]]}} {
         return
       }
     }

@@ -201,9 +201,10 @@ struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
     functions += roots.size();
     if (failed(applyFullConversion(roots, target, std::move(patterns))))
       return signalPassFailure();
-    // Bodies keep their arguments' aliasing only as long as they are functions of their own.
+    // Bodies keep their arguments' aliasing only as long as they are functions of their own. And
+    // entries launch one kernel in many places, each of which would be compiled.
     for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      if (!function.isExternal() && function.getName().ends_with("_body"))
+      if (!function.isExternal())
         function.setNoInline(true);
   }
 };

@@ -181,7 +181,8 @@ def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
   let description = [{
     Linalg ops must be loops already, and kernels must have their binary interface (`cpu-outline-parallel`). An
     `exec.parallel_call` becomes a call of the runtime's service of that name through the frame, with a function that
-    unpacks the arguments; an `exec.fail_if` becomes a call of the service `fail`.
+    unpacks the arguments; an `exec.fail_if` becomes a call of the service `fail`. No function is inlined later: what LLVM
+    knows about the aliasing of a body's arguments holds in the body only, and an entry launches one kernel in many places.
 
     Before:
     ```mlir
@@ -193,7 +194,7 @@ def CpuConvertToLlvm : Pass<"cpu-convert-to-llvm", "::mlir::ModuleOp"> {
     After, in part:
     ```mlir
     llvm.mlir.global internal constant ...("index out of range...
-    llvm.func @k(%frame: !llvm.ptr, %location: !llvm.ptr, %bad: i1) attributes {exec.kernel} {
+    llvm.func @k(%frame: !llvm.ptr, %location: !llvm.ptr, %bad: i1) attributes {exec.kernel, no_inline} {
       llvm.cond_br %bad, ^bb1, ^bb2
     ^bb1: ...
       %message = llvm.mlir.addressof ... : !llvm.ptr

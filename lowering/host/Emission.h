@@ -7,6 +7,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "lowering/host/GlobalPool.h"
+#include "lowering/host/RuntimeAbi.h"
 #include "lowering/target/Backend.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
@@ -51,14 +52,59 @@ private:
   bool usesBlas = false;
 };
 
+/// What a function of the program makes once and uses in many places: an entry is thousands of
+/// calls, and each that made these anew would cost the compiler more than it costs the run.
+class FunctionParts {
+public:
+  /// The field of the frame at `bytes`, which the runtime leaves as it is while the function runs.
+  mlir::Value field(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Type type, size_t bytes);
+  /// The service whose address is at `bytes` of shardrt_services.
+  mlir::Value service(mlir::OpBuilder &builder, mlir::Operation *op, size_t bytes);
+  /// Memory on the stack for what a service reads during its call only.
+  mlir::Value argument(mlir::OpBuilder &builder, mlir::Operation *op, size_t bytes);
+  /// The block that returns its argument, the status of a service that failed.
+  mlir::Block *failure(mlir::OpBuilder &builder, mlir::Operation *op);
+
+private:
+  struct Parts {
+    llvm::DenseMap<size_t, mlir::Value> fields, services, arguments;
+    mlir::Value lastLoad;
+    mlir::Block *failure = nullptr;
+  };
+  /// At the beginning of the function, behind the loads that are there.
+  mlir::Value load(mlir::OpBuilder &builder, mlir::LLVM::LLVMFuncOp function, mlir::Type type,
+                   mlir::Value base, size_t bytes);
+  llvm::DenseMap<mlir::Operation *, Parts> parts;
+};
+
+/// The frame of the function around an op, whose fields are loaded where the function begins.
+class FunctionFrame : public abi::Frame {
+public:
+  FunctionFrame(FunctionParts &parts, mlir::Operation *op);
+  mlir::Value field(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
+                    size_t bytes) const override;
+  mlir::Value service(mlir::OpBuilder &builder, mlir::Location loc, size_t bytes) const override;
+
+private:
+  FunctionParts &parts;
+  mlir::Operation *op;
+};
+
 struct Emission {
   const mlir::LLVMTypeConverter &converter;
   ProgramTables &tables;
   GlobalPool &pool;
+  FunctionParts &parts;
   /// Bytes; of constants.
   int64_t alignment;
   /// How the target launches kernels; null where no entry launches one.
   target::LaunchLowering *launches;
+
+  FunctionFrame frame(mlir::Operation *op) const { return {parts, op}; }
+  /// Tells the runtime that `op` begins, if it has a name in the tables.
+  void mark(mlir::OpBuilder &builder, mlir::Operation *op) const;
+  /// Returns `status` from the function around `op` if it is not 0; the builder goes on after it.
+  void returnIfFailed(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value status) const;
 };
 
 /// The frame of the function around `op`.
@@ -68,8 +114,6 @@ mlir::Value stackSlot(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operat
                       int64_t bytes);
 mlir::Value constantInt(mlir::OpBuilder &builder, mlir::Location loc, int64_t value,
                         unsigned bits = 64);
-/// Returns `status` from the function if it is not 0; the builder goes on after it.
-void returnIfFailed(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value status);
 
 void populateHostPatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
 void populateCollectivePatterns(const Emission &emission, mlir::RewritePatternSet &patterns);

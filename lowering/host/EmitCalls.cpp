@@ -31,11 +31,6 @@ template <typename Op> struct Pattern : ConvertOpToLLVMPattern<Op> {
   explicit Pattern(const Emission &emission)
       : ConvertOpToLLVMPattern<Op>(emission.converter), emission(emission) {}
 
-  void mark(OpBuilder &b, Op op) const {
-    if (std::optional<unsigned> index = emission.tables.op(op))
-      abi::callMark(b, op.getLoc(), frameOf(op), constantInt(b, op.getLoc(), *index, 32));
-  }
-
   Emission emission;
 };
 
@@ -56,7 +51,7 @@ struct LowerArgument : Pattern<exec::ArgumentOp> {
       break;
     }
     Type pointer = pointerType(getContext());
-    Value list = abi::loadField(b, op.getLoc(), pointer, frameOf(op), field);
+    Value list = emission.frame(op).field(b, op.getLoc(), pointer, field);
     b.replaceOp(op, abi::loadField(b, op.getLoc(), pointer, list, op.getIndex() * sizeof(void *)));
     return success();
   }
@@ -71,14 +66,14 @@ struct LowerAlloc : Pattern<exec::AllocOp> {
     if (op.getOffset()) {
       offset = constantInt(b, loc, *op.getOffset());
     } else if (op.getSlot()) {
-      Value offsets = abi::loadField(b, loc, pointerType(getContext()), frameOf(op),
-                                     offsetof(shardrt_frame, offsets));
+      Value offsets = emission.frame(op).field(b, loc, pointerType(getContext()),
+                                               offsetof(shardrt_frame, offsets));
       offset = abi::loadField(b, loc, b.getI64Type(), offsets, *op.getSlot() * sizeof(int64_t));
     } else {
       return b.notifyMatchFailure(op, "has no place in the arena");
     }
-    Value arena = abi::loadField(b, loc, pointerType(getContext()), frameOf(op),
-                                 offsetof(shardrt_frame, arena));
+    Value arena =
+        emission.frame(op).field(b, loc, pointerType(getContext()), offsetof(shardrt_frame, arena));
     b.replaceOp(op, offsetPointer(b, loc, b.getI8Type(), arena, offset));
     return success();
   }
@@ -129,6 +124,19 @@ struct LowerGetGlobal : Pattern<memref::GetGlobalOp> {
   }
 };
 
+Value valueOf(OpBuilder &b, Location loc, OpFoldResult number) {
+  if (auto value = dyn_cast<Value>(number))
+    return value;
+  return constantInt(b, loc, *getConstantIntValue(number));
+}
+
+OpFoldResult largest(OpBuilder &b, Location loc, OpFoldResult x, OpFoldResult y) {
+  std::optional<int64_t> first = getConstantIntValue(x), second = getConstantIntValue(y);
+  if (first && second)
+    return b.getI64IntegerAttr(std::max(*first, *second));
+  return LLVM::SMaxOp::create(b, loc, valueOf(b, loc, x), valueOf(b, loc, y)).getResult();
+}
+
 /// Sizes and strides of a memref that its type leaves open, as converted values.
 struct Shape {
   SmallVector<int64_t> sizes, strides;
@@ -163,18 +171,16 @@ struct Shape {
     return shape;
   }
 
-  Value size(OpBuilder &b, Location loc, unsigned dim) const {
-    return pick(b, loc, sizes, dynamicSizes, dim);
-  }
-  Value stride(OpBuilder &b, Location loc, unsigned dim) const {
-    return pick(b, loc, strides, dynamicStrides, dim);
+  OpFoldResult size(OpBuilder &b, unsigned dim) const { return pick(b, sizes, dynamicSizes, dim); }
+  OpFoldResult stride(OpBuilder &b, unsigned dim) const {
+    return pick(b, strides, dynamicStrides, dim);
   }
 
 private:
-  static Value pick(OpBuilder &b, Location loc, ArrayRef<int64_t> known, ArrayRef<Value> dynamic,
-                    unsigned dim) {
+  static OpFoldResult pick(OpBuilder &b, ArrayRef<int64_t> known, ArrayRef<Value> dynamic,
+                           unsigned dim) {
     if (!ShapedType::isDynamic(known[dim]))
-      return constantInt(b, loc, known[dim]);
+      return b.getI64IntegerAttr(known[dim]);
     return dynamic[llvm::count_if(known.take_front(dim), ShapedType::isDynamic)];
   }
   void fillDenseStrides(OpBuilder &b, Location loc) {
@@ -182,7 +188,7 @@ private:
     Value stride = constantInt(b, loc, 1);
     for (size_t dim = sizes.size(); dim-- > 0;) {
       values[dim] = stride;
-      stride = LLVM::MulOp::create(b, loc, stride, size(b, loc, dim));
+      stride = LLVM::MulOp::create(b, loc, stride, valueOf(b, loc, size(b, dim)));
     }
     for (auto [known, value] : llvm::zip_equal(strides, values))
       if (ShapedType::isDynamic(known))
@@ -195,7 +201,7 @@ struct LowerLaunch : Pattern<exec::LaunchOp> {
   LogicalResult matchAndRewrite(exec::LaunchOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &b) const override {
     Location loc = op.getLoc();
-    mark(b, op);
+    emission.mark(b, op);
     Value location = emission.pool.string(b, loc, describePlace(loc));
     SmallVector<target::LaunchArgument> arguments;
     for (auto [original, value] : llvm::zip_equal(op.getArgs(), adaptor.getArgs())) {
@@ -216,12 +222,41 @@ struct LowerLaunch : Pattern<exec::LaunchOp> {
   }
 };
 
+/// The fields of a shardrt_gemm behind its pointers. What is known now is constant data, the same
+/// for all products that are alike; the run copies it and stores the rest.
+class GemmFields {
+public:
+  /// In the order of the struct.
+  void add(size_t offset, OpFoldResult value, TypedAttr whereUnknown) {
+    auto known = dyn_cast<Attribute>(value);
+    fields.push_back(known ? cast<TypedAttr>(known) : whereUnknown);
+    if (!known)
+      unknown.push_back({offset, cast<Value>(value)});
+  }
+  void write(OpBuilder &b, Location loc, GlobalPool &pool, Value gemm) const {
+    constexpr size_t begin = offsetof(shardrt_gemm, m);
+    static_assert(offsetof(shardrt_gemm, reserved) + 1 == sizeof(shardrt_gemm), "has no gaps");
+    Value source = pool.record(b, loc, "gemm_", fields);
+    Value at = LLVM::GEPOp::create(b, loc, gemm.getType(), b.getI8Type(), gemm,
+                                   ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(begin)});
+    LLVM::MemcpyInlineOp::create(b, loc, at, source,
+                                 b.getI64IntegerAttr(sizeof(shardrt_gemm) - begin),
+                                 /*isVolatile=*/false);
+    for (auto [offset, value] : unknown)
+      abi::storeField(b, loc, value, gemm, offset);
+  }
+
+private:
+  SmallVector<TypedAttr> fields;
+  SmallVector<std::pair<size_t, Value>> unknown;
+};
+
 struct LowerGemm : Pattern<exec::GemmOp> {
   using Pattern::Pattern;
 
   /// Leading dimension of a matrix, and whether it is stored transposed. The stride of a dim of one
   /// element says nothing, and BLAS wants a leading dimension of at least 1 even of nothing.
-  static std::pair<Value, bool> leading(OpBuilder &b, Location loc, const Shape &shape) {
+  static std::pair<OpFoldResult, bool> leading(OpBuilder &b, Location loc, const Shape &shape) {
     size_t row = shape.sizes.size() - 2, column = row + 1;
     auto contiguous = [&](size_t outer, size_t inner) {
       int64_t extent = shape.sizes[inner], step = shape.strides[outer];
@@ -233,9 +268,8 @@ struct LowerGemm : Pattern<exec::GemmOp> {
     };
     bool transposed = !contiguous(row, column) && contiguous(column, row);
     size_t outer = transposed ? column : row, inner = transposed ? row : column;
-    Value stride = shape.stride(b, loc, outer);
-    Value least = LLVM::SMaxOp::create(b, loc, shape.size(b, loc, inner), constantInt(b, loc, 1));
-    return {LLVM::SMaxOp::create(b, loc, stride, least), transposed};
+    OpFoldResult least = largest(b, loc, shape.size(b, inner), b.getI64IntegerAttr(1));
+    return {largest(b, loc, shape.stride(b, outer), least), transposed};
   }
 
   LogicalResult matchAndRewrite(exec::GemmOp op, OpAdaptor adaptor,
@@ -245,48 +279,52 @@ struct LowerGemm : Pattern<exec::GemmOp> {
                      c = Shape::of(op.getC(), b);
     if (failed(a) || failed(other) || failed(c))
       return b.notifyMatchFailure(op, "has an operand of unknown shape");
-    mark(b, op);
-    Value gemm = stackSlot(b, loc, op, sizeof(shardrt_gemm));
-    auto set = [&](size_t field, Value value) { abi::storeField(b, loc, value, gemm, field); };
-    Value null = LLVM::ZeroOp::create(b, loc, pointerType(getContext()));
+    Type element = op.getC().getType().getElementType();
+    int32_t type = isa<FloatType>(element) ? exec::runtimeType(element) : 0;
+    if (type == 0)
+      return b.notifyMatchFailure(op, "is of a type that the runtime does not multiply");
     size_t rank = c->sizes.size();
     auto [lda, transposeA] = leading(b, loc, *a);
     auto [ldb, transposeB] = leading(b, loc, *other);
     auto [ldc, transposeC] = leading(b, loc, *c);
     if (transposeC)
       return b.notifyMatchFailure(op, "has a transposed result");
+    emission.mark(b, op);
+    Value gemm = emission.parts.argument(b, op, sizeof(shardrt_gemm));
+    auto set = [&](size_t field, Value value) { abi::storeField(b, loc, value, gemm, field); };
     set(offsetof(shardrt_gemm, a), adaptor.getA());
     set(offsetof(shardrt_gemm, b), adaptor.getB());
     set(offsetof(shardrt_gemm, c), adaptor.getC());
-    set(offsetof(shardrt_gemm, bias), adaptor.getBias() ? adaptor.getBias() : null);
-    set(offsetof(shardrt_gemm, m), c->size(b, loc, rank - 2));
-    set(offsetof(shardrt_gemm, n), c->size(b, loc, rank - 1));
-    set(offsetof(shardrt_gemm, k), a->size(b, loc, rank - 1));
-    set(offsetof(shardrt_gemm, lda), lda);
-    set(offsetof(shardrt_gemm, ldb), ldb);
-    set(offsetof(shardrt_gemm, ldc), ldc);
-    Value zero = constantInt(b, loc, 0);
+    Value bias = adaptor.getBias();
+    set(offsetof(shardrt_gemm, bias),
+        bias ? bias : LLVM::ZeroOp::create(b, loc, pointerType(getContext())));
+    GemmFields fields;
+    TypedAttr zero = b.getI64IntegerAttr(0);
+    auto number = [&](size_t field, OpFoldResult value) { fields.add(field, value, zero); };
     bool batched = rank == 3;
-    set(offsetof(shardrt_gemm, batch), batched ? c->size(b, loc, 0) : constantInt(b, loc, 1));
-    set(offsetof(shardrt_gemm, stride_a), batched ? a->stride(b, loc, 0) : zero);
-    set(offsetof(shardrt_gemm, stride_b), batched ? other->stride(b, loc, 0) : zero);
-    set(offsetof(shardrt_gemm, stride_c), batched ? c->stride(b, loc, 0) : zero);
-    auto number = [&](const llvm::APFloat &value) {
-      return LLVM::ConstantOp::create(b, loc, b.getF64Type(),
-                                      b.getF64FloatAttr(value.convertToDouble()));
+    auto batchStride = [&](const Shape &shape) {
+      return batched ? shape.stride(b, 0) : OpFoldResult(zero);
     };
-    set(offsetof(shardrt_gemm, alpha), number(op.getAlpha()));
-    set(offsetof(shardrt_gemm, beta), number(op.getBeta()));
-    Type element = op.getC().getType().getElementType();
-    int32_t type = isa<FloatType>(element) ? exec::runtimeType(element) : 0;
-    if (type == 0)
-      return b.notifyMatchFailure(op, "is of a type that the runtime does not multiply");
-    set(offsetof(shardrt_gemm, type), constantInt(b, loc, type, 32));
-    set(offsetof(shardrt_gemm, transpose_a), constantInt(b, loc, transposeA, 8));
-    set(offsetof(shardrt_gemm, transpose_b), constantInt(b, loc, transposeB, 8));
-    set(offsetof(shardrt_gemm, bias_along_m), constantInt(b, loc, 0, 8));
-    set(offsetof(shardrt_gemm, reserved), constantInt(b, loc, 0, 8));
-    returnIfFailed(b, loc, abi::callGemm(b, loc, frameOf(op), gemm));
+    number(offsetof(shardrt_gemm, m), c->size(b, rank - 2));
+    number(offsetof(shardrt_gemm, n), c->size(b, rank - 1));
+    number(offsetof(shardrt_gemm, k), a->size(b, rank - 1));
+    number(offsetof(shardrt_gemm, lda), lda);
+    number(offsetof(shardrt_gemm, ldb), ldb);
+    number(offsetof(shardrt_gemm, ldc), ldc);
+    number(offsetof(shardrt_gemm, batch), batched ? c->size(b, 0) : b.getI64IntegerAttr(1));
+    number(offsetof(shardrt_gemm, stride_a), batchStride(*a));
+    number(offsetof(shardrt_gemm, stride_b), batchStride(*other));
+    number(offsetof(shardrt_gemm, stride_c), batchStride(*c));
+    auto constant = [&](size_t field, TypedAttr value) { fields.add(field, value, value); };
+    constant(offsetof(shardrt_gemm, alpha), b.getF64FloatAttr(op.getAlpha().convertToDouble()));
+    constant(offsetof(shardrt_gemm, beta), b.getF64FloatAttr(op.getBeta().convertToDouble()));
+    constant(offsetof(shardrt_gemm, type), b.getI32IntegerAttr(type));
+    constant(offsetof(shardrt_gemm, transpose_a), b.getI8IntegerAttr(transposeA));
+    constant(offsetof(shardrt_gemm, transpose_b), b.getI8IntegerAttr(transposeB));
+    constant(offsetof(shardrt_gemm, bias_along_m), b.getI8IntegerAttr(0));
+    constant(offsetof(shardrt_gemm, reserved), b.getI8IntegerAttr(0));
+    fields.write(b, loc, emission.pool, gemm);
+    emission.returnIfFailed(b, op, abi::callGemm(b, loc, emission.frame(op), gemm));
     b.eraseOp(op);
     return success();
   }

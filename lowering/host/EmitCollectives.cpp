@@ -49,16 +49,15 @@ template <typename Op> struct LowerCollective : ConvertOpToLLVMPattern<Op> {
                                 ConversionPatternRewriter &b) const override {
     Location loc = op.getLoc();
     Type pointer = pointerType(op.getContext());
-    if (std::optional<unsigned> index = emission.tables.op(op))
-      abi::callMark(b, loc, frameOf(op), constantInt(b, loc, *index, 32));
+    emission.mark(b, op);
     Value all = LLVM::AddressOfOp::create(b, loc, pointer, kCollectivesSymbol);
     Value descriptor =
         LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), all,
                             ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(
                                 emission.tables.collective(op) * sizeof(shardrt_collective))});
     unsigned count = op.getInputs().size();
-    Value tensors =
-        stackSlot(b, loc, op, std::max<int64_t>(1, count) * sizeof(shardrt_collective_tensor));
+    Value tensors = emission.parts.argument(
+        b, op, std::max<size_t>(1, count) * sizeof(shardrt_collective_tensor));
     ValueRange dynamic = adaptor.getSizes();
     for (unsigned i = 0; i < count; ++i) {
       auto set = [&](size_t field, Value value) {
@@ -73,43 +72,51 @@ template <typename Op> struct LowerCollective : ConvertOpToLLVMPattern<Op> {
       set(offsetof(shardrt_collective_tensor, scatter),
           numberList(b, emission.pool, op, listAt(op.getScatterExtents(), i), dynamic));
     }
-    finish(op, b, frameOf(op), descriptor, tensors);
+    finish(op, b, descriptor, tensors);
     return success();
   }
 
-  static void finish(exec::CollectiveOp op, ConversionPatternRewriter &b, Value frame,
-                     Value descriptor, Value tensors) {
-    returnIfFailed(b, op.getLoc(), abi::callCollective(b, op.getLoc(), frame, descriptor, tensors));
+  void finish(exec::CollectiveOp op, ConversionPatternRewriter &b, Value descriptor,
+              Value tensors) const {
+    emission.returnIfFailed(
+        b, op, abi::callCollective(b, op.getLoc(), emission.frame(op), descriptor, tensors));
     b.eraseOp(op);
   }
-  static void finish(exec::StartOp op, ConversionPatternRewriter &b, Value frame, Value descriptor,
-                     Value tensors) {
-    b.replaceOp(op, abi::callStart(b, op.getLoc(), frame, descriptor, tensors));
+  void finish(exec::StartOp op, ConversionPatternRewriter &b, Value descriptor,
+              Value tensors) const {
+    b.replaceOp(op, abi::callStart(b, op.getLoc(), emission.frame(op), descriptor, tensors));
   }
 
   Emission emission;
 };
 
 struct LowerWait : ConvertOpToLLVMPattern<exec::WaitOp> {
-  explicit LowerWait(const Emission &emission) : ConvertOpToLLVMPattern(emission.converter) {}
+  explicit LowerWait(const Emission &emission)
+      : ConvertOpToLLVMPattern(emission.converter), emission(emission) {}
   LogicalResult matchAndRewrite(exec::WaitOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &b) const override {
-    returnIfFailed(b, op.getLoc(), abi::callWait(b, op.getLoc(), frameOf(op), adaptor.getToken()));
+    emission.returnIfFailed(b, op,
+                            abi::callWait(b, op.getLoc(), emission.frame(op), adaptor.getToken()));
     b.eraseOp(op);
     return success();
   }
+
+  Emission emission;
 };
 
 struct LowerSetOffset : ConvertOpToLLVMPattern<exec::SetOffsetOp> {
-  explicit LowerSetOffset(const Emission &emission) : ConvertOpToLLVMPattern(emission.converter) {}
+  explicit LowerSetOffset(const Emission &emission)
+      : ConvertOpToLLVMPattern(emission.converter), emission(emission) {}
   LogicalResult matchAndRewrite(exec::SetOffsetOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &b) const override {
-    Value offsets = abi::loadField(b, op.getLoc(), pointerType(getContext()), frameOf(op),
-                                   offsetof(shardrt_frame, offsets));
+    Value offsets = emission.frame(op).field(b, op.getLoc(), pointerType(getContext()),
+                                             offsetof(shardrt_frame, offsets));
     abi::storeField(b, op.getLoc(), adaptor.getOffset(), offsets, op.getSlot() * sizeof(int64_t));
     b.eraseOp(op);
     return success();
   }
+
+  Emission emission;
 };
 
 struct LowerSetArenaBytes : ConvertOpToLLVMPattern<exec::SetArenaBytesOp> {

@@ -24,15 +24,16 @@ int64_t rankCount(const Mesh &mesh) {
   return count;
 }
 
-Value lookUpByRank(ConversionPatternRewriter &b, GlobalPool &pool, Operation *op,
+Value lookUpByRank(ConversionPatternRewriter &b, const Emission &emission, Operation *op,
                    ArrayRef<int64_t> table) {
   Location loc = op->getLoc();
   if (llvm::all_equal(table))
     return constantInt(b, loc, table.empty() ? 0 : table.front());
   Type pointer = LLVM::LLVMPointerType::get(op->getContext());
-  Value rank = abi::loadField(b, loc, b.getI64Type(), frameOf(op), offsetof(shardrt_frame, rank));
-  Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), pool.integers(b, loc, table),
-                                 ArrayRef<LLVM::GEPArg>{rank});
+  Value rank = emission.frame(op).field(b, loc, b.getI64Type(), offsetof(shardrt_frame, rank));
+  Value at =
+      LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), emission.pool.integers(b, loc, table),
+                          ArrayRef<LLVM::GEPArg>{rank});
   return LLVM::LoadOp::create(b, loc, b.getI64Type(), at);
 }
 
@@ -116,13 +117,13 @@ struct LowerExtent : ConvertOpToLLVMPattern<dist::ExtentOp> {
           table[mesh.rankAtPosition(position)] =
               extents.evaluate(mesh.coordinateOfPosition(position), none).value_or(0);
       }
-      b.replaceOp(op, lookUpByRank(b, emission.pool, op, table));
+      b.replaceOp(op, lookUpByRank(b, emission, op, table));
       return success();
     }
     Math math{b, op.getLoc()};
     SmallVector<Value> symbols;
-    Value list = abi::loadField(b, op.getLoc(), LLVM::LLVMPointerType::get(getContext()),
-                                frameOf(op), offsetof(shardrt_frame, symbols));
+    Value list = emission.frame(op).field(b, op.getLoc(), LLVM::LLVMPointerType::get(getContext()),
+                                          offsetof(shardrt_frame, symbols));
     for (StringAttr name : extents.getSize().getSymbols()) {
       std::optional<unsigned> position = emission.tables.symbol(name);
       if (!position)
@@ -139,7 +140,7 @@ struct LowerExtent : ConvertOpToLLVMPattern<dist::ExtentOp> {
       for (int64_t position = 0; position < mesh.numDevices(); ++position)
         coordinates[mesh.rankAtPosition(position)] =
             mesh.coordinateOfPosition(position)[split.axis];
-      size = math.extent(size, lookUpByRank(b, emission.pool, op, coordinates), split);
+      size = math.extent(size, lookUpByRank(b, emission, op, coordinates), split);
     }
     b.replaceOp(op, size);
     return success();
@@ -165,7 +166,7 @@ struct LowerAxisIndex : ConvertOpToLLVMPattern<dist::AxisIndexOp> {
           table.resize(rank + 1, 0);
         table[rank] = position;
       }
-    b.replaceOp(op, lookUpByRank(b, emission.pool, op, table));
+    b.replaceOp(op, lookUpByRank(b, emission, op, table));
     return success();
   }
 

@@ -22,37 +22,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::host;
 
-Value shardc::host::frameOf(Operation *op) {
-  return op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front().getArgument(0);
-}
-
-Value shardc::host::constantInt(OpBuilder &builder, Location loc, int64_t value, unsigned bits) {
-  return LLVM::ConstantOp::create(builder, loc, builder.getIntegerType(bits),
-                                  builder.getIntegerAttr(builder.getIntegerType(bits), value));
-}
-
-Value shardc::host::stackSlot(OpBuilder &builder, Location loc, Operation *op, int64_t bytes) {
-  OpBuilder::InsertionGuard guard(builder);
-  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
-  builder.setInsertionPointToStart(&function.getBody().front());
-  Value count = constantInt(builder, loc, bytes);
-  return LLVM::AllocaOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
-                                builder.getI8Type(), count, /*alignment=*/16);
-}
-
-void shardc::host::returnIfFailed(OpBuilder &builder, Location loc, Value status) {
-  auto &rewriter = static_cast<ConversionPatternRewriter &>(builder);
-  Block *before = builder.getInsertionBlock();
-  Block *after = rewriter.splitBlock(before, builder.getInsertionPoint());
-  Block *leave = rewriter.createBlock(after);
-  LLVM::ReturnOp::create(builder, loc, status);
-  builder.setInsertionPointToEnd(before);
-  Value zero = constantInt(builder, loc, 0, 32);
-  Value failed = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, status, zero);
-  LLVM::CondBrOp::create(builder, loc, failed, leave, after);
-  builder.setInsertionPointToStart(after);
-}
-
 namespace {
 
 bool isHostFunction(func::FuncOp function) {
@@ -149,7 +118,8 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
     if (failed(limits))
       return signalPassFailure();
     GlobalPool pool(module);
-    Emission emission{converter, tables, pool, limits->bufferAlignment, launching.get()};
+    FunctionParts parts;
+    Emission emission{converter, tables, pool, parts, limits->bufferAlignment, launching.get()};
     RewritePatternSet patterns(context);
     populateHostPatterns(emission, patterns);
     populateCollectivePatterns(emission, patterns);

@@ -64,4 +64,20 @@ Value GlobalPool::integers(OpBuilder &builder, Location loc, ArrayRef<int64_t> v
   });
 }
 
+Value GlobalPool::record(OpBuilder &builder, Location loc, StringRef prefix,
+                         ArrayRef<TypedAttr> fields) {
+  SmallVector<Type> types;
+  SmallVector<Attribute> values(fields.begin(), fields.end());
+  for (TypedAttr field : fields)
+    types.push_back(field.getType());
+  ArrayAttr list = builder.getArrayAttr(values);
+  std::string text;
+  llvm::raw_string_ostream(text) << list;
+  std::string name = contentName(prefix, text);
+  return global(builder, loc, name, [&](OpBuilder &b) {
+    LLVM::GlobalOp::create(b, loc, LLVM::LLVMStructType::getLiteral(b.getContext(), types),
+                           /*isConstant=*/true, LLVM::Linkage::Internal, name, list);
+  });
+}
+
 } // namespace shardc::host

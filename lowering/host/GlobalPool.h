@@ -21,6 +21,9 @@ public:
   /// Address of an array of integers of `bits` bits; null for an empty one.
   mlir::Value integers(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> values,
                        unsigned bits = 64);
+  /// Address of a struct of numbers, of which each has the alignment of its type.
+  mlir::Value record(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef prefix,
+                     llvm::ArrayRef<mlir::TypedAttr> fields);
 
 private:
   mlir::Value global(mlir::OpBuilder &builder, mlir::Location loc, const std::string &name,

@@ -16,6 +16,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
 
 using namespace llvm;
 
@@ -33,6 +34,17 @@ void setTargetAttributes(Module &code, const target::Processor &processor) {
     function.addFnAttr("frame-pointer", "none");
     function.addFnAttr(Attribute::NoUnwind);
   }
+}
+
+/// Unrolls less than LLVM would, which unrolls a loop of up to 300 instructions wholly, or by what
+/// the processor's loop buffer holds. Loops of kernels are vectorised and interleaved by then; more
+/// of the same makes code that is up to five times as large, takes as much longer to compile, and
+/// runs no faster.
+void unrollModestly(PassBuilder &builder) {
+  builder.registerVectorizerEndEPCallback([](FunctionPassManager &passes, OptimizationLevel) {
+    passes.addPass(LoopUnrollPass(
+        LoopUnrollOptions(/*OptLevel=*/2).setFullUnrollMaxCount(4).setRuntime(false)));
+  });
 }
 
 } // namespace
@@ -57,6 +69,7 @@ Expected<target::ObjectCode> emitObject(Module &module, const target::Processor 
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
   tuning.LoopInterleaving = true;
+  tuning.LoopUnrolling = false;
   PassBuilder builder(&machine, tuning);
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
@@ -67,6 +80,7 @@ Expected<target::ObjectCode> emitObject(Module &module, const target::Processor 
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  unrollModestly(builder);
   builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3).run(module, modules);
 
   target::ObjectCode object;
@@ -88,15 +102,20 @@ Expected<target::ObjectCode> emitObject(mlir::ModuleOp lowered, const target::Pr
   if (!code)
     return createStringError(inconvertibleErrorCode(),
                              "the lowered program could not be translated to LLVM IR");
+  mlir::SymbolTable symbols(lowered);
   for (Function &function : code->functions()) {
     if (function.isDeclaration())
       continue;
-    mlir::Operation *symbol = lowered.lookupSymbol(function.getName());
+    mlir::Operation *symbol = symbols.lookup(function.getName());
     bool called = symbol && (symbol->hasAttr(exec::kEntryAttr) || symbol->hasAttr(exec::kPlanAttr));
-    if (called)
-      function.setVisibility(GlobalValue::HiddenVisibility);
-    else
+    if (!called) {
       function.setLinkage(GlobalValue::InternalLinkage);
+      continue;
+    }
+    function.setVisibility(GlobalValue::HiddenVisibility);
+    // Thousands of calls in a row, in which there is nothing to optimise.
+    function.addFnAttr(Attribute::OptimizeNone);
+    function.addFnAttr(Attribute::NoInline);
   }
   if (GlobalVariable *table = code->getGlobalVariable(kCollectivesSymbol))
     table->setVisibility(GlobalValue::HiddenVisibility);

@@ -13,6 +13,10 @@ def EmitProgram : Pass<"exec-emit-program", "::mlir::ModuleOp"> {
     target says what a launch becomes; all else is the same for every target. Groups, collectives
     and names of what the entries run become attributes of the module, from which the artifact's tables are made.
 
+    An entry is one call after the other, thousands in a large model, so each is as short as it can be. Fields of the
+    frame and addresses of services are loaded once, where the entry begins. What is known of a matrix product is constant
+    data, one for all products that are alike, which the entry copies. Failures of services leave the entry at one place.
+
     In this example, inputs and outputs are lists of pointers, which the frame has at bytes 32 and 48.
 
     Before:
@@ -32,10 +36,11 @@ def EmitProgram : Pass<"exec-emit-program", "::mlir::ModuleOp"> {
       llvm.func @f(%frame: !llvm.ptr) -> i32 attributes {exec.arena_bytes = 0 : i64, exec.entry} {
         %inputs_at = llvm.getelementptr %frame[32] ...
         %inputs = llvm.load %inputs_at : !llvm.ptr -> !llvm.ptr
-        %x_at = llvm.getelementptr %inputs[0] ...
-        %x = llvm.load %x_at : !llvm.ptr -> !llvm.ptr
         %outputs_at = llvm.getelementptr %frame[48] ...
         %outputs = llvm.load %outputs_at : !llvm.ptr -> !llvm.ptr
+        ...
+        %x_at = llvm.getelementptr %inputs[0] ...
+        %x = llvm.load %x_at : !llvm.ptr -> !llvm.ptr
         %y_at = llvm.getelementptr %outputs[0] ...
         %y = llvm.load %y_at : !llvm.ptr -> !llvm.ptr
         ...

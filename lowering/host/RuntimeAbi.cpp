@@ -14,12 +14,11 @@ namespace {
 Type pointerType(OpBuilder &builder) { return LLVM::LLVMPointerType::get(builder.getContext()); }
 
 /// Calls services->[field](runtime, arguments...).
-LLVM::CallOp callService(OpBuilder &builder, Location loc, Value frame, size_t field, Type result,
-                         ValueRange arguments) {
+LLVM::CallOp callService(OpBuilder &builder, Location loc, const Frame &frame, size_t field,
+                         Type result, ValueRange arguments) {
   Type pointer = pointerType(builder);
-  Value services = loadField(builder, loc, pointer, frame, offsetof(shardrt_frame, services));
-  Value runtime = loadField(builder, loc, pointer, frame, offsetof(shardrt_frame, runtime));
-  Value function = loadField(builder, loc, pointer, services, field);
+  Value runtime = frame.field(builder, loc, pointer, offsetof(shardrt_frame, runtime));
+  Value function = frame.service(builder, loc, field);
   SmallVector<Value> operands{function, runtime};
   llvm::append_range(operands, arguments);
   SmallVector<Type> types{pointer};
@@ -29,6 +28,16 @@ LLVM::CallOp callService(OpBuilder &builder, Location loc, Value frame, size_t f
 }
 
 } // namespace
+
+Value Frame::field(OpBuilder &builder, Location loc, Type type, size_t bytes) const {
+  return loadField(builder, loc, type, frame, bytes);
+}
+
+Value Frame::service(OpBuilder &builder, Location loc, size_t bytes) const {
+  Type pointer = pointerType(builder);
+  Value services = field(builder, loc, pointer, offsetof(shardrt_frame, services));
+  return loadField(builder, loc, pointer, services, bytes);
+}
 
 Value loadField(OpBuilder &builder, Location loc, Type type, Value base, size_t bytes) {
   Value at = LLVM::GEPOp::create(builder, loc, pointerType(builder), builder.getI8Type(), base,
@@ -42,44 +51,46 @@ void storeField(OpBuilder &builder, Location loc, Value value, Value base, size_
   LLVM::StoreOp::create(builder, loc, value, at);
 }
 
-void callParallelFor(OpBuilder &builder, Location loc, Value frame, Value function, Value argument,
-                     Value count, Value grain) {
+void callParallelFor(OpBuilder &builder, Location loc, const Frame &frame, Value function,
+                     Value argument, Value count, Value grain) {
   callService(builder, loc, frame, offsetof(shardrt_services, parallel_for),
               LLVM::LLVMVoidType::get(builder.getContext()), {function, argument, count, grain});
 }
 
-Value callFail(OpBuilder &builder, Location loc, Value frame, Value location, Value message) {
+Value callFail(OpBuilder &builder, Location loc, const Frame &frame, Value location,
+               Value message) {
   return callService(builder, loc, frame, offsetof(shardrt_services, fail), builder.getI32Type(),
                      {location, message})
       .getResult();
 }
 
-Value callGemm(OpBuilder &builder, Location loc, Value frame, Value gemm) {
+Value callGemm(OpBuilder &builder, Location loc, const Frame &frame, Value gemm) {
   return callService(builder, loc, frame, offsetof(shardrt_services, gemm), builder.getI32Type(),
                      {gemm})
       .getResult();
 }
 
-Value callCollective(OpBuilder &builder, Location loc, Value frame, Value descriptor,
+Value callCollective(OpBuilder &builder, Location loc, const Frame &frame, Value descriptor,
                      Value tensors) {
   return callService(builder, loc, frame, offsetof(shardrt_services, collective),
                      builder.getI32Type(), {descriptor, tensors})
       .getResult();
 }
 
-Value callStart(OpBuilder &builder, Location loc, Value frame, Value descriptor, Value tensors) {
+Value callStart(OpBuilder &builder, Location loc, const Frame &frame, Value descriptor,
+                Value tensors) {
   return callService(builder, loc, frame, offsetof(shardrt_services, start), builder.getI64Type(),
                      {descriptor, tensors})
       .getResult();
 }
 
-Value callWait(OpBuilder &builder, Location loc, Value frame, Value token) {
+Value callWait(OpBuilder &builder, Location loc, const Frame &frame, Value token) {
   return callService(builder, loc, frame, offsetof(shardrt_services, wait), builder.getI32Type(),
                      {token})
       .getResult();
 }
 
-Value callScratch(OpBuilder &builder, Location loc, Value frame, Value slot, Value bytes) {
+Value callScratch(OpBuilder &builder, Location loc, const Frame &frame, Value slot, Value bytes) {
   LLVM::CallOp call = callService(builder, loc, frame, offsetof(shardrt_services, scratch),
                                   pointerType(builder), {slot, bytes});
   NamedAttribute noAlias =
@@ -88,7 +99,7 @@ Value callScratch(OpBuilder &builder, Location loc, Value frame, Value slot, Val
   return call.getResult();
 }
 
-void callMark(OpBuilder &builder, Location loc, Value frame, Value op) {
+void callMark(OpBuilder &builder, Location loc, const Frame &frame, Value op) {
   callService(builder, loc, frame, offsetof(shardrt_services, mark),
               LLVM::LLVMVoidType::get(builder.getContext()), {op});
 }

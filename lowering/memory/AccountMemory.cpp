@@ -11,6 +11,7 @@
 #include "passes/specialize/AssumedSizes.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace shardc::memory {
 #define GEN_PASS_DEF_ACCOUNTMEMORY
@@ -29,6 +30,9 @@ int64_t staticBytes(MemRefType type) {
     bytes *= ShapedType::isDynamic(size) ? 1 : size;
   return bytes;
 }
+
+/// A buffer and its bytes.
+using Holder = std::pair<int64_t, exec::AllocOp>;
 
 struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
   using AccountMemoryBase::AccountMemoryBase;
@@ -126,17 +130,19 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     }
     if (!known)
       return false;
-    entry->setAttr(exec::kMemoryAttr,
-                   b.getDictionaryAttr(
-                       {b.getNamedAttr("parameters", b.getDenseI64ArrayAttr(parameters)),
-                        b.getNamedAttr("caller", b.getI64IntegerAttr(caller)),
-                        b.getNamedAttr("arena", b.getI64IntegerAttr(*arena)),
-                        b.getNamedAttr("peak", b.getArrayAttr(largestAtPeak(entry, estimator)))}));
+    SmallVector<Holder> held = heldAtPeak(entry, estimator);
+    entry->setAttr(
+        exec::kMemoryAttr,
+        b.getDictionaryAttr({b.getNamedAttr("parameters", b.getDenseI64ArrayAttr(parameters)),
+                             b.getNamedAttr("caller", b.getI64IntegerAttr(caller)),
+                             b.getNamedAttr("arena", b.getI64IntegerAttr(*arena)),
+                             b.getNamedAttr("peak", b.getArrayAttr(largestOf(b, held))),
+                             b.getNamedAttr("modules", b.getArrayAttr(byModule(b, held)))}));
     return true;
   }
 
-  /// [bytes, place that fills it] of the buffers that live when most bytes do, largest first.
-  SmallVector<Attribute> largestAtPeak(func::FuncOp entry, SizeEstimator &estimator) {
+  /// The buffers that live when most bytes do, largest first.
+  SmallVector<Holder> heldAtPeak(func::FuncOp entry, SizeEstimator &estimator) {
     BufferLifetimes lifetimes(entry);
     struct Change {
       unsigned step;
@@ -162,20 +168,38 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
         peak = change.step;
       }
     }
-    SmallVector<std::pair<int64_t, exec::AllocOp>> holders;
+    SmallVector<Holder> holders;
     for (exec::AllocOp op : lifetimes.buffers())
       if (auto interval = lifetimes.interval(op.getBuffer()))
         if (interval->first <= peak && peak <= interval->last)
           holders.push_back({bufferBytes(op, estimator), op});
     llvm::stable_sort(holders, [](auto &a, auto &b) { return a.first > b.first; });
-    constexpr size_t mostHolders = 8;
-    if (holders.size() > mostHolders)
-      holders.resize(mostHolders);
-    Builder b(entry.getContext());
+    return holders;
+  }
+
+  static Attribute bytesFor(Builder &b, int64_t bytes, StringRef what) {
+    return b.getArrayAttr({b.getI64IntegerAttr(bytes), b.getStringAttr(what)});
+  }
+
+  /// [bytes, place that fills it] of the largest.
+  static SmallVector<Attribute> largestOf(Builder &b, ArrayRef<Holder> held) {
+    constexpr size_t most = 8;
     SmallVector<Attribute> list;
-    for (auto [bytes, op] : holders)
-      list.push_back(b.getArrayAttr(
-          {b.getI64IntegerAttr(bytes), b.getStringAttr(describePlace(op.getLoc()))}));
+    for (auto [bytes, op] : held.take_front(most))
+      list.push_back(bytesFor(b, bytes, describePlace(op.getLoc())));
+    return list;
+  }
+
+  /// [bytes, path of the module that fills them] of all, largest first.
+  static SmallVector<Attribute> byModule(Builder &b, ArrayRef<Holder> held) {
+    llvm::MapVector<StringRef, int64_t> sums;
+    for (auto [bytes, op] : held)
+      sums[getModulePath(op.getLoc())] += bytes;
+    auto sorted = sums.takeVector();
+    llvm::stable_sort(sorted, [](auto &a, auto &b) { return a.second > b.second; });
+    SmallVector<Attribute> list;
+    for (auto [path, bytes] : sorted)
+      list.push_back(bytesFor(b, bytes, path));
     return list;
   }
 

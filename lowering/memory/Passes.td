@@ -208,8 +208,8 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
   let summary = "Writes the memory that one rank needs to every entry";
   let description = [{
     After `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter, the inputs and
-    outputs that the caller gives, the arena, and the largest buffers that live when most bytes do, with the place
-    that fills them. Symbols have the values of `sizes`, others those that the module notes (`dist-assume-sizes`); entries
+    outputs that the caller gives, the arena, the largest buffers that live when most bytes do, with the place
+    that fills them, and the bytes of all that live then by module, largest first. Symbols have the values of `sizes`, others those that the module notes (`dist-assume-sizes`); entries
     whose sizes depend on any other have no account. `exec-check-memory` reads it.
 
     Before:
@@ -225,7 +225,7 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
     ```
     After, in part:
     ```mlir
-    func.func @f(...) attributes {exec.arena_bytes = 2048 : i64, exec.entry, exec.memory = {arena = 2048 : i64, caller = 4096 : i64, parameters = array<i64: 16384>, peak = [[2048, "up (model.py:8)"]]...
+    func.func @f(...) attributes {exec.arena_bytes = 2048 : i64, exec.entry, exec.memory = {arena = 2048 : i64, caller = 4096 : i64, modules = [[2048, "up"]], parameters = array<i64: 16384>, peak = [[2048, "up (model.py:8)"]]...
     ```
   }];
   let options = [

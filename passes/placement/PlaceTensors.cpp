@@ -64,7 +64,8 @@ private:
 
   /// The tensor in another layout: made once, where it is first needed, and used by all that need
   /// it.
-  Value inLayout(Value value, TensorId tensor, LayoutId layout, Operation *user) {
+  Value inLayout(TensorId tensor, LayoutId layout, Operation *user) {
+    Value standIn = standIns.lookup(tensor), value = standIn ? standIn : source.values[tensor];
     if (placed.tensorLayouts[tensor] == layout)
       return value;
     Value &copy = redistributed[{tensor, layout}];
@@ -89,6 +90,7 @@ private:
       auto made = copy.getDefiningOp<dist::RedistributeOp>();
       made.setBackward(made.getBackward() || op.getBackward());
       op.getResult().replaceAllUsesWith(copy);
+      standIns[graph.results(id)[0]] = copy;
       replaced.push_back(op);
     }
   }
@@ -97,7 +99,7 @@ private:
     for (auto [i, number] : llvm::enumerate(source.operandNumbers[id])) {
       TensorId tensor = graph.operands(id)[i];
       LayoutId layout = placed.operandLayouts[graph.ops[id].firstOperand + i];
-      op->setOperand(number, inLayout(source.values[tensor], tensor, layout, op));
+      op->setOperand(number, inLayout(tensor, layout, op));
     }
     if (auto constraint = dyn_cast<dist::ConstrainOp>(op))
       constraints.push_back(constraint);
@@ -111,7 +113,7 @@ private:
     Operation *end = function.getBody().front().getTerminator();
     TensorId tensor = graph.operands(id).front();
     LayoutId layout = placed.operandLayouts[graph.ops[id].firstOperand];
-    end->setOperand(number, inLayout(source.values[tensor], tensor, layout, end));
+    end->setOperand(number, inLayout(tensor, layout, end));
   }
 
   void updateFunction() {
@@ -136,6 +138,8 @@ private:
   const PlacedGraph &placed;
   std::vector<dist::LayoutAttr> layouts;
   llvm::DenseMap<std::pair<TensorId, LayoutId>, Value> redistributed;
+  /// What the users of a redistribution that was replaced get in its place.
+  llvm::DenseMap<TensorId, Value> standIns;
   SmallVector<dist::ConstrainOp> constraints;
   SmallVector<dist::RedistributeOp> replaced;
   unsigned inserted = 0;

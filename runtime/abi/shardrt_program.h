@@ -184,7 +184,8 @@ typedef struct shardrt_services {
    * a body, it runs as one range on the calling thread. */
   void (*parallel_for)(void *runtime, void (*body)(void *arg, int64_t begin, int64_t end),
                        void *arg, int64_t n, int64_t grain);
-  /* Uses all threads of the rank; called inside a parallel_for body, only the calling one. */
+  /* Uses all threads of the rank; called inside a parallel_for body, only the calling one. It reads
+   * *gemm only during the call. */
   int32_t (*gemm)(void *runtime, const shardrt_gemm *gemm);
 
   /* Records that the program met bad data (an index out of range, say) and returns the status that
@@ -213,8 +214,8 @@ typedef struct shardrt_services {
 
 /* ---- Frames ---- */
 
-/* Everything one call of `run`, `plan` or `prepare` sees. Owned by the runtime; generated code
- * writes only what is said. */
+/* Everything one call of `run`, `plan` or `prepare` sees. Owned by the runtime, which leaves it as
+ * it is during the call; generated code writes only what is said. */
 typedef struct shardrt_frame {
   const shardrt_services *services;
   void *runtime;       /* first argument of every service */

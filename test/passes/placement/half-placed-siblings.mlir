@@ -117,6 +117,25 @@ module attributes {dist.mesh = #mesh} {
     %3 = dist.redistribute backward %2 : tensor<8x12xf32> to tensor<8x12xf32, #S0>
     return %3 : tensor<8x12xf32, #S0>
   }
+
+  // Two redistributions of one value to one layout are one, and the users of both get it.
+  // RAN: twice: all_reduce 1
+  // CHECK-LABEL: func.func @twice(
+  // CHECK: %[[G:.*]] = aten.mul
+  // CHECK-NEXT: %[[P:.*]] = dist.redistribute backward %[[G]] : tensor<8x12xf32, #R> to tensor<8x12xf32, #Ptp>
+  // CHECK-NOT: backward
+  // CHECK-COUNT-2: dist.redistribute %[[P]] : tensor<8x12xf32, #Ptp> to tensor<8x12xf32, #R>
+  // CHECK-NOT: backward
+  func.func @twice(%a: tensor<8x12xf32, #R>) -> (tensor<8x12xf32, #R>, tensor<8x12xf32, #R>) {
+    %0 = aten.mul %a, %a : (tensor<8x12xf32, #R>, tensor<8x12xf32, #R>) -> tensor<8x12xf32>
+    %1 = dist.redistribute backward %0 : tensor<8x12xf32> to tensor<8x12xf32, #P>
+    %2 = dist.redistribute backward %0 : tensor<8x12xf32> to tensor<8x12xf32, #P>
+    %3 = aten.neg %1 : (tensor<8x12xf32, #P>) -> tensor<8x12xf32>
+    %4 = aten.neg %2 : (tensor<8x12xf32, #P>) -> tensor<8x12xf32>
+    %5 = dist.redistribute %3 : tensor<8x12xf32> to tensor<8x12xf32, #R>
+    %6 = dist.redistribute %4 : tensor<8x12xf32> to tensor<8x12xf32, #R>
+    return %5, %6 : tensor<8x12xf32, #R>, tensor<8x12xf32, #R>
+  }
 }
 
-// RAN: {{^}}3 functions, 0 failures
+// RAN: {{^}}4 functions, 0 failures
