@@ -169,13 +169,21 @@ bool staysInPlace(const RedistributeStep &step, unsigned axis, std::span<const u
 }
 
 /// Where the size of an exchanged dim is not known, messages are cut when the program runs: along
-/// every exchanged dim a rank must hold one interval.
+/// every exchanged dim a rank must hold one interval. One size may be unknown: sizes of messages
+/// that are products of several are more than the later stages can compare.
 bool canCutLater(const RedistributeStep &step, std::span<const int64_t> shape, std::string &why) {
   std::vector<int64_t> dims = exchangedDims(step, shape.size());
   auto unknown =
       std::find_if(dims.begin(), dims.end(), [&](int64_t dim) { return shape[dim] == kDynamic; });
   if (unknown == dims.end())
     return true;
+  if (std::count_if(shape.begin(), shape.end(), [](int64_t size) { return size == kDynamic; }) >
+      1) {
+    why = "takes a dim of unknown size only where the other sizes are known: it needs the size of "
+          "dim " +
+          std::to_string(*unknown);
+    return false;
+  }
   for (int64_t dim : dims)
     for (const Layout *layout : {&step.before, &step.after})
       for (const AxisSplit &split : layout->splitOfDim(dim).axes)

@@ -122,3 +122,14 @@ TEST(SymbolicExchange, BlocksNeedTheSize) {
                         std::vector<int64_t>{kDynamic, 3}, why));
   EXPECT_EQ(why, "takes blocks only where sizes are known: it needs the size of dim 0");
 }
+
+TEST(SymbolicExchange, OneSizeMayBeUnknown) {
+  Mesh mesh({{"a", 2}, {"b", 2}});
+  std::string why;
+  EXPECT_FALSE(makeStep(StepKind::Exchange,
+                        Layout(mesh, {Placement::shard(0), Placement::replicate()}),
+                        Layout(mesh, {Placement::replicate(), Placement::shard(0)}),
+                        std::vector<int64_t>{kDynamic, kDynamic}, why));
+  EXPECT_EQ(why, "takes a dim of unknown size only where the other sizes are known: it needs the "
+                 "size of dim 0");
+}
