@@ -236,4 +236,22 @@ def Aten_ToCopyOp : Aten_Op<"to_copy", [LocalizableOpInterface]> {
   let assemblyFormat = "$self `to` $dtype attr-dict `:` functional-type(operands, results)";
 }
 
+def Aten_CopyOp : Aten_Op<"copy"> {
+  let summary = "Returns src, which was written over self (ATen's copy, fill and zero)";
+  let description = [{
+    Both have the shape and the element type of the result. Nothing of self is read: the op keeps what depends on it. Where a
+    loss depends on a parameter through overwritten tensors alone, its gradient is zero, as in PyTorch, and not absent. A
+    rank's part of the op is its part of src.
+
+    ```mlir
+    %y = aten.copy %x, %c : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$src);
+  let results = (outs Aten_Tensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let shardBy = "elementwiseRule(op, {{1}})";
+  let runsAs = "KernelForm::Elementwise";
+}
+
 #endif // SHARDC_DIALECTS_ATEN_ELEMENTWISE_TD

@@ -35,6 +35,22 @@ LogicalResult ToCopyOp::infer(Inference &inference, Adaptor op) {
   return inference.result(inference.sizesOf(op.getSelf()), op.getDtype());
 }
 
+LogicalResult CopyOp::infer(Inference &inference, Adaptor op) {
+  FailureOr<Type> type = inference.sameElementType(op.getOperands());
+  Shape shape = inference.sizesOf(op.getSelf()), source = inference.sizesOf(op.getSrc());
+  if (failed(type))
+    return failure();
+  if (shape.size() != source.size())
+    return inference.error("needs self and src of one shape: expand src first");
+  for (auto [size, other] : llvm::zip_equal(shape, source)) {
+    FailureOr<Dim> both = inference.same(size, other, "sizes of self and src");
+    if (failed(both))
+      return failure();
+    size = *both;
+  }
+  return inference.result(shape, *type);
+}
+
 LogicalResult WhereOp::infer(Inference &inference, Adaptor op) {
   FailureOr<Shape> shape = inference.broadcast(op.getOperands());
   FailureOr<Type> type = inference.promote(op.getOperands().drop_front());

@@ -13,10 +13,10 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-        Whether the derivative of this op is zero wherever there is one: nothing is computed for its operands, and a
-        parameter that the loss depends on through such ops alone has the gradient zero.
+        Whether the derivative by this operand is zero wherever there is one: nothing is computed for the operand, and a
+        parameter that the loss depends on through such operands alone has the gradient zero.
       }],
-      "bool", "hasZeroDerivative", (ins), [{}], [{ return false; }]>,
+      "bool", "hasZeroDerivative", (ins "unsigned":$operand), [{}], [{ return false; }]>,
     InterfaceMethod<[{
         Whether autograd stops here, as at a detached value: a parameter that is read through this op alone has no gradient,
         which is not zero.

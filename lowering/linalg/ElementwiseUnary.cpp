@@ -25,6 +25,7 @@ template <typename MathOp> Value rounding(Operation *, const ScalarBuilder &s, A
 }
 
 Value same(Operation *, const ScalarBuilder &, Args args) { return args[0]; }
+Value source(Operation *, const ScalarBuilder &, Args args) { return args[1]; }
 
 Value abs(Operation *, const ScalarBuilder &s, Args args) {
   if (s.isFloat())
@@ -92,6 +93,7 @@ void addUnaryRules(ElementwiseTable &table) {
   table.add<BitwiseNotOp>(Operands::Result, bitwiseNot);
   table.add<CloneOp>(Operands::Result, same);
   table.add<AliasOp>(Operands::Result, same);
+  table.add<CopyOp>(Operands::Result, source);
   table.add<ExpOp>(Operands::Result, math<math::ExpOp>);
   table.add<Exp2Op>(Operands::Result, math<math::Exp2Op>);
   table.add<Expm1Op>(Operands::Result, math<math::ExpM1Op>);

@@ -23,11 +23,13 @@ Backward::Path::Path(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<uns
   for (unsigned argument : wrt)
     active.insert(function.getArgument(argument));
   for (Operation &op : block.without_terminator()) {
-    if (llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
-      continue;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    if (differentiable &&
-        (differentiable.stopsGradient() || (!throughZeros && differentiable.hasZeroDerivative())))
+    bool passes = llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
+      return active.contains(operand.get()) &&
+             (throughZeros || !differentiable ||
+              !differentiable.hasZeroDerivative(operand.getOperandNumber()));
+    });
+    if (!passes || (differentiable && differentiable.stopsGradient()))
       continue;
     for (Value result : op.getResults())
       if (isFloat(result))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensors made out of nothing: each rank makes its own part.
+// Tensors made out of nothing, or written over: each rank makes its own part.
 
 #include "passes/localize/Models.h"
 #include "passes/localize/RedistributeSteps.h"
@@ -70,9 +70,17 @@ struct SymSizeModel : LocalizeModel<SymSizeModel, aten::SymSizeOp> {
   }
 };
 
+/// What is overwritten is not needed any more: gradients are built by now.
+struct CopyModel : LocalizeModel<CopyModel, aten::CopyOp> {
+  static LocalValues run(Localizer &, OpBuilder &, aten::CopyOp op, ValueRange operands) {
+    return single(operands[op.getSrcMutable().getOperandNumber()]);
+  }
+};
+
 } // namespace
 
 void shardc::attachCreationModels(MLIRContext *context) {
+  attachModel<aten::CopyOp, CopyModel>(context);
   attachModel<aten::ConstantOp, ConstantModel>(context);
   attachModel<aten::ArangeOp, ArangeModel>(context);
   attachModel<aten::SymSizeOp, SymSizeModel>(context);

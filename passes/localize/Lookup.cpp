@@ -25,11 +25,11 @@ static bool mayBeEmpty(const GlobalSize &size, const DimSplit &split) {
          split.distinctExtents(size.fixed(), split.axes.size()).front() == 0;
 }
 
-/// Null parts after a diagnostic. `sizes` are the local sizes of the table. A rank that holds
-/// nothing looks into one row of zeros that is put behind its table.
+/// Null parts after a diagnostic. `sizes` are the local sizes of the table, then of the table that
+/// is looked into: a rank that holds nothing does so in one row of zeros, put behind its table.
 static std::optional<LocalLookup> makeLocal(Localizer &localizer, OpBuilder &builder, Value table,
                                             Value index, int64_t dim,
-                                            SmallVector<OpFoldResult> sizes) {
+                                            SmallVectorImpl<OpFoldResult> &sizes) {
   std::optional<LocalPositions> positions = localPositions(localizer, builder, index, dim);
   if (!positions)
     return std::nullopt;
@@ -38,9 +38,14 @@ static std::optional<LocalLookup> makeLocal(Localizer &localizer, OpBuilder &bui
   GlobalSize size = localizer.operandSize(builder, 0, dim);
   DimSplit split = localizer.operandLayout(0)->splitOfDim(dim);
   if (mayBeEmpty(size, split)) {
-    sizes[dim] = builder.getIndexAttr(1);
+    OpFoldResult rows = std::exchange(sizes[dim], builder.getIndexAttr(1));
     Value row = emit.zeros(sizes, aten::elementTypeOf(table));
     lookup.table = emit.cat({table, row}, dim);
+    LocalIndices indices = localizer.indices(builder);
+    if (std::optional<int64_t> known = getConstantIntValue(rows))
+      sizes[dim] = builder.getIndexAttr(*known + 1);
+    else
+      sizes[dim] = indices.add(cast<Value>(rows), indices.constant(1));
   }
   return lookup;
 }
@@ -70,8 +75,9 @@ lookUp(Localizer &localizer, OpBuilder &builder, ValueRange operands, int64_t di
     return sameOp(localizer, builder, operands);
   if (failed(checkPartial(localizer, axes)))
     return failure();
-  std::optional<LocalLookup> lookup = makeLocal(localizer, builder, operands[0], operands[1], dim,
-                                                localizer.operandSizes(builder, 0));
+  SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+  std::optional<LocalLookup> lookup =
+      makeLocal(localizer, builder, operands[0], operands[1], dim, sizes);
   if (!lookup)
     return failure();
   Emitter emit = localizer.emitter(builder);
@@ -134,13 +140,14 @@ struct IndexModel : LocalizeModel<IndexModel, aten::IndexOp> {
     Emitter emit = localizer.emitter(builder);
     SmallVector<Value> locals(operands);
     Value mask;
+    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
     SmallVector<int64_t> wholeSizes(at.size(), ShapedType::kDynamic);
     for (auto [i, dim] : llvm::enumerate(at)) {
       if (localizer.operandAxes(0, dim).empty())
         continue;
       Value index = fromStart(localizer, builder, operands[i + 1], dim);
       std::optional<LocalLookup> lookup =
-          makeLocal(localizer, builder, locals[0], index, dim, localizer.operandSizes(builder, 0));
+          makeLocal(localizer, builder, locals[0], index, dim, sizes);
       if (!lookup)
         return failure();
       locals[0] = lookup->table;

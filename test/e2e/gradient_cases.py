@@ -98,6 +98,7 @@ def more_operands():
 
 def casts():
     yield Case([x(4, 5)], "aten.alias {0} {{detached}}", lambda a: a.detach(), smooth=False)
+    yield Case([x(4, 5), x(4, 5)], "aten.copy {0}, {1}", lambda a, b: a.clone().copy_(b))
     # The gradient comes back in the type of the operand.
     yield Case([x(4, 5).float()], "aten.to_copy {0} to f64", lambda a: a.double(), smooth=False, tolerance=1e-6)
     yield Case([x(4, 5)], "aten.to_copy {0} to f32", lambda a: a.float(), smooth=False, tolerance=1e-6)

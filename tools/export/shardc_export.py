@@ -32,6 +32,8 @@ COMPOSITES = (
     "detach.default",
     # As a root of the variance it would have no derivative where that is 0; PyTorch's is 0 there.
     "std.correction",
+    # As full_like they would not depend on what they overwrite, whose gradient is zero.
+    "fill.Scalar", "fill.Tensor", "zero.default",
 )
 
 

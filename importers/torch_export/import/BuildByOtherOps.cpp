@@ -35,9 +35,9 @@ FailureOr<Results> buildCopy(Call &call) {
   FailureOr<Value> value = buildCast(call.builder, call.loc, *source, aten::elementTypeOf(*self));
   if (succeeded(value) && aten::shapeOf(*value) != aten::shapeOf(*self))
     value = buildExpand(call.builder, call.loc, *value, sizesOf(call.builder, call.loc, *self));
-  if (succeeded(value) && *value == *source)
-    value = call.buildOne("aten.clone", {{"self", {*value}}});
-  return one(value);
+  if (failed(value))
+    return failure();
+  return Results{overwrite(call.builder, call.loc, *self, *value)};
 }
 
 FailureOr<Results> buildDetach(Call &call) {
@@ -207,6 +207,15 @@ bool isInteger(const Argument &argument) {
 } // namespace
 
 FailureOr<Results> buildZeros(Call &call) { return fill(call, int64_t(0)); }
+
+FailureOr<Results> buildZeroed(Call &call) {
+  FailureOr<Value> self = call.tensor("self");
+  FailureOr<Results> zeros = buildZeros(call);
+  if (failed(self) || failed(zeros))
+    return failure();
+  return Results{overwrite(call.builder, call.loc, *self, zeros->front())};
+}
+
 FailureOr<Results> buildOnes(Call &call) { return fill(call, int64_t(1)); }
 
 FailureOr<Results> buildFull(Call &call) {
@@ -216,8 +225,15 @@ FailureOr<Results> buildFull(Call &call) {
 
 FailureOr<Results> buildFilled(Call &call) {
   const Argument &value = *call.find("value");
-  if (!std::holds_alternative<TensorArg>(value))
-    return fill(call, value);
+  FailureOr<Value> self = call.tensor("self");
+  if (failed(self))
+    return failure();
+  if (!std::holds_alternative<TensorArg>(value)) {
+    FailureOr<Results> filled = fill(call, value);
+    if (failed(filled))
+      return failure();
+    return Results{overwrite(call.builder, call.loc, *self, filled->front())};
+  }
   FailureOr<Value> scalar = call.tensor("value");
   FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
   if (failed(scalar) || failed(sizes))
@@ -225,7 +241,10 @@ FailureOr<Results> buildFilled(Call &call) {
   FailureOr<Value> element = buildCast(call.builder, call.loc, *scalar, call.resultElementType());
   if (failed(element))
     return failure();
-  return one(buildExpand(call.builder, call.loc, *element, *sizes));
+  FailureOr<Value> filled = buildExpand(call.builder, call.loc, *element, *sizes);
+  if (failed(filled))
+    return failure();
+  return Results{overwrite(call.builder, call.loc, *self, *filled)};
 }
 
 FailureOr<Results> buildArange(Call &call) {

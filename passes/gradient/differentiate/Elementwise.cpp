@@ -97,16 +97,22 @@ struct Terms {
   Derivation &d;
   Expr grad, result;
   Expr self = {}, other = {}, exponent = {}, condition = {}, mask = {}, value = {}, min = {},
-       max = {}, tensor1 = {}, tensor2 = {}, weight = {}, end = {};
+       max = {}, src = {}, tensor1 = {}, tensor2 = {}, weight = {}, end = {};
 
   explicit Terms(Derivation &d) : d(d), grad(d.grad()), result(d.result()) {
-    const std::pair<StringRef, Expr Terms::*> names[] = {
-        {"self", &Terms::self},         {"other", &Terms::other},
-        {"exponent", &Terms::exponent}, {"condition", &Terms::condition},
-        {"mask", &Terms::mask},         {"value", &Terms::value},
-        {"min", &Terms::min},           {"max", &Terms::max},
-        {"tensor1", &Terms::tensor1},   {"tensor2", &Terms::tensor2},
-        {"weight", &Terms::weight},     {"end", &Terms::end}};
+    const std::pair<StringRef, Expr Terms::*> names[] = {{"self", &Terms::self},
+                                                         {"other", &Terms::other},
+                                                         {"exponent", &Terms::exponent},
+                                                         {"condition", &Terms::condition},
+                                                         {"mask", &Terms::mask},
+                                                         {"value", &Terms::value},
+                                                         {"min", &Terms::min},
+                                                         {"max", &Terms::max},
+                                                         {"tensor1", &Terms::tensor1},
+                                                         {"tensor2", &Terms::tensor2},
+                                                         {"weight", &Terms::weight},
+                                                         {"end", &Terms::end},
+                                                         {"src", &Terms::src}};
     for (auto [name, term] : names)
       if (std::optional<unsigned> number = find(d.op, name))
         this->*term = d.of(d.op->getOperand(*number));
@@ -169,8 +175,12 @@ template <typename OpT> bool isDetached(OpT) { return false; }
 template <> bool isDetached(aten::AliasOp op) { return op.getDetached(); }
 
 template <typename OpT> struct ElementwiseGradient : GradientModel<ElementwiseGradient<OpT>, OpT> {
-  bool hasZeroDerivative(Operation *op) const {
-    return derivatives().lookup(OpT::getOperationName()).empty() || isConstant(cast<OpT>(op));
+  bool hasZeroDerivative(Operation *op, unsigned operand) const {
+    return isConstant(cast<OpT>(op)) ||
+           llvm::none_of(derivatives().find(OpT::getOperationName())->second,
+                         [&](const Derivative &derivative) {
+                           return Terms::find(op, derivative.operand) == operand;
+                         });
   }
   bool stopsGradient(Operation *op) const { return isDetached(cast<OpT>(op)); }
 

@@ -34,16 +34,25 @@ Expr imageOf(Derivation &d, Expr columns, const Windows &windows, ArrayRef<int64
     const aten::Window &window = windows[axis];
     int64_t size = image[2 + axis];
     Expr total;
+    constexpr int64_t dim = kPositions - 1;
     for (int64_t i = 0; i < window.kernel; ++i) {
+      int64_t start = i * window.dilation - window.padding;
+      int64_t length = aten::shapeOf(columns.value)[kPositions] * window.stride;
+      // All in the padding.
+      if (start >= size || start + length <= 0)
+        continue;
       // The kernel's height is gone when its width is taken apart.
       Expr part = d.of(
           aten::SelectOp::create(d.builder, d.emit.getLoc(), columns.value, kKernel, i, Value()));
-      constexpr int64_t dim = kPositions - 1;
       part = d.spread(part, dim, window.stride);
-      int64_t start = i * window.dilation - window.padding;
-      int64_t length = aten::shapeOf(part.value)[dim];
       part = pad(part, dim, start, size - start - length);
       total = total ? total + part : part;
+    }
+    if (!total) {
+      SmallVector<OpFoldResult> sizes = d.sizes(columns.value);
+      sizes.erase(sizes.begin() + kKernel);
+      sizes[dim] = d.builder.getIndexAttr(size);
+      total = d.zeros(sizes, columns.elementType());
     }
     columns = total;
   }

@@ -97,3 +97,21 @@ func.func @f(%x: tensor<3xf32>) {
   %y = aten.tril %x : (tensor<3xf32>) -> tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{needs self and src of one shape: expand src first}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %z = aten.copy %x, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<2x4xf32>) {
+  // expected-error @+2 {{sizes of self and src differ: 3 and 4}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %z = aten.copy %x, %y : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x3xf32>
+  return
+}

@@ -9,6 +9,7 @@
 // CHECK-SAME: tensor<8xf32> {dist.kind = "gradient", dist.name = "both"}
 // CHECK-SAME: tensor<f32> {dist.kind = "gradient", dist.name = "scalar"}
 // CHECK-SAME: tensor<8xf32> {dist.kind = "gradient", dist.name = "power"}
+// CHECK-SAME: tensor<8xf32> {dist.kind = "gradient", dist.name = "overwritten"}
 // CHECK: %[[L:.*]] = aten.sum %{{.*}} : (tensor<8xf32>) -> tensor<f32>
 // CHECK-NEXT: %[[ONE:.*]] = aten.constant dense<1.000000e+00> : tensor<f32>
 // CHECK-NEXT: %[[ONES:.*]] = aten.expand %[[ONE]] [8]
@@ -19,12 +20,15 @@
 // CHECK-NEXT: %[[SCALAR:.*]] = aten.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT: %[[Z2:.*]] = aten.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT: %[[POWER:.*]] = aten.expand %[[Z2]] [8]
-// CHECK-NEXT: return %[[L]], %[[SIGNS]], %[[QUOTIENT]], %[[ONES]], %[[SCALAR]], %[[POWER]]
+// CHECK-NEXT: %[[Z3:.*]] = aten.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[OVERWRITTEN:.*]] = aten.expand %[[Z3]] [8]
+// CHECK-NEXT: return %[[L]], %[[SIGNS]], %[[QUOTIENT]], %[[ONES]], %[[SCALAR]], %[[POWER]], %[[OVERWRITTEN]]
 func.func @forward(%a: tensor<8xf32> {dist.kind = "parameter", dist.name = "signs"},
                    %b: tensor<8xf32> {dist.kind = "parameter", dist.name = "quotient"},
                    %c: tensor<8xf32> {dist.kind = "parameter", dist.name = "both"},
                    %d: tensor<f32> {dist.kind = "parameter", dist.name = "scalar"},
-                   %e: tensor<8xf32> {dist.kind = "parameter", dist.name = "power"})
+                   %e: tensor<8xf32> {dist.kind = "parameter", dist.name = "power"},
+                   %f0: tensor<8xf32> {dist.kind = "parameter", dist.name = "overwritten"})
     -> (tensor<f32> {dist.kind = "output", dist.name = "loss"}) {
   %double = aten.exp %a : (tensor<8xf32>) -> tensor<8xf32>
   %s = aten.sign %double : (tensor<8xf32>) -> tensor<8xf32>
@@ -37,7 +41,9 @@ func.func @forward(%a: tensor<8xf32> {dist.kind = "parameter", dist.name = "sign
   %1 = aten.add %0, %c : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   %2 = aten.add %1, %r : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
   %3 = aten.add %2, %p : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
-  %l = aten.sum %3 : (tensor<8xf32>) -> tensor<f32>
+  %w = aten.copy %f0, %q : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %4 = aten.add %3, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %l = aten.sum %4 : (tensor<8xf32>) -> tensor<f32>
   return %l : tensor<f32>
 }
 

@@ -61,6 +61,20 @@ func.func @index(%x: tensor<8x6x3xf32, #S0>, %i: tensor<4x1xi64, #R>, %j: tensor
   return %y : tensor<4x5x3xf32, #P>
 }
 
+// Two dims of which a rank may hold nothing: the second row of zeros is as long as the table with the first.
+// CHECK-LABEL: func.func @two_empty
+// CHECK: %[[N:.*]] = dist.extent #dist.extents<1 over #mesh{{[0-9]*}} ["a"]>
+// CHECK: %[[ROWS:.*]] = arith.addi %[[N]], %c1
+// CHECK: %[[FIRST:.*]] = aten.cat %arg0, %{{.*}} dim 0 : (tensor<?x?x3xf32>, tensor<1x?x3xf32>) -> tensor<?x?x3xf32>
+// CHECK: %[[ROW:.*]] = aten.expand %{{.*}} [%[[ROWS]], 1, 3]
+// CHECK: aten.cat %[[FIRST]], %[[ROW]] dim 1
+func.func @two_empty(%x: tensor<1x3x3xf32, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [S(0), S(1, sizes = [0, 3])]>>,
+                     %i: tensor<4xi64, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [R, R]>>)
+    -> tensor<4x3xf32, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [P(sum), P(sum)]>> {
+  %y = aten.index %x[%i, %i, :] : (tensor<1x3x3xf32, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [S(0), S(1, sizes = [0, 3])]>>, tensor<4xi64, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [R, R]>>, tensor<4xi64, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [R, R]>>) -> tensor<4x3xf32, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [P(sum), P(sum)]>>
+  return %y : tensor<4x3xf32, #dist.layout<#dist.mesh<["a" = 2, "b" = 2]>, [P(sum), P(sum)]>>
+}
+
 // -----
 
 #mesh = #dist.mesh<["tp" = 4]>

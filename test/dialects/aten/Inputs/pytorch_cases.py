@@ -105,6 +105,11 @@ def to_copy():
     return [(shape(), random.choice(ALL))], f"aten.to_copy {{0}} to {NAMES[t]}", lambda x: x.to(t)
 
 
+def copy():
+    s, t = shape(), random.choice(ALL)
+    return [(s, t), (s, t)], "aten.copy {0}, {1}", lambda x, y: A.copy(x, y)
+
+
 def reduction():
     name = random.choice("sum mean prod amax amin any all var logsumexp linalg_vector_norm".split())
     types = FLOATS if name in ("mean", "var", "linalg_vector_norm") else ALL
@@ -376,6 +381,6 @@ def arange():
             lambda: torch.arange(start, end, step, device="meta"))
 
 
-FAMILIES = [unary, unary, binary, binary, binary, div_rounded, where, clamp, to_copy, reduction,
+FAMILIES = [unary, unary, binary, binary, binary, div_rounded, where, clamp, to_copy, copy, reduction,
             reduction, cast_reduction, arg_reduction, scan_or_softmax, view, expand, rearrange, parts,
             parts, wholes, contraction, contraction, indexing, norm, attention, arange]
