@@ -39,7 +39,8 @@ COMPOSITES = (
 # Operators that PyTorch's default decompositions leave, and that it can write as others.
 DECOMPOSED = (
     "upsample_nearest2d.vec", "upsample_bilinear2d.vec", "upsample_bilinear2d.default",
-    # With the statistics of the batch.
+)
+BATCH_NORMS = (  # with the statistics of the batch
     "_native_batch_norm_legit_functional.default", "_native_batch_norm_legit.no_stats",
 )
 
@@ -49,10 +50,20 @@ def overload(name):
     return getattr(getattr(torch.ops.aten, packet), kind)
 
 
+def with_constant_statistics(decomposition):
+    """Statistics that a norm returns are constants to a gradient, as in PyTorch."""
+    def decomposed(*args, **kwargs):
+        output, mean, deviation, *running = decomposition(*args, **kwargs)
+        return output, mean.detach(), deviation.detach(), *running
+    return decomposed
+
+
 def composite_table():
     """The decompositions to run: PyTorch's default ones less the composites that stay, and some more."""
     table = torch.export.default_decompositions()
     table.update(torch._decomp.get_decompositions([overload(name) for name in DECOMPOSED]))
+    norms = torch._decomp.get_decompositions([overload(name) for name in BATCH_NORMS])
+    table.update({norm: with_constant_statistics(decomposition) for norm, decomposition in norms.items()})
     for name in COMPOSITES:
         table.pop(overload(name), None)
     return table
