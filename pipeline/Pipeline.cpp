@@ -163,8 +163,8 @@ static void lowerPlanned(OpPassManager &pm) {
 
 static void verify(OpPassManager &pm, Stage stage) { pm.addPass(createVerifyStage({stage})); }
 
-void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Stage from,
-                           Stage to) {
+void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Stage from, Stage to,
+                           bool hasGradients) {
   // A local program may have collectives in flight already, whoever made them.
   pm.addPass(createVerifyStage({from, /*orScheduled=*/from == Stage::Local}));
   if (from == to || from == Stage::Lowered)
@@ -194,7 +194,8 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
     if (from == Stage::Local && options.keepCollectives)
       schedule(pm, options, options.memoryLimit.getValue(), /*mayMove=*/true, bestEffort);
     else
-      recomputeAndSchedule(pm, options, from == Stage::Local || !options.gradients.empty(),
+      recomputeAndSchedule(pm, options,
+                           from == Stage::Local || !options.gradients.empty() || hasGradients,
                            bestEffort);
     if (!options.keepCollectives)
       verify(pm, Stage::Scheduled);

@@ -46,6 +46,8 @@ def Aten_Dialect : Dialect {
     | _to_copy, to.dtype, type_as | to_copy (clone or alias if the element type stays) |
     | full, zeros, ones, scalar_tensor, full_like, zeros_like, ones_like, new_full ... | constant; expand of a 0-dim constant if a size is dynamic (`buildFull`) |
     | _softmax, _log_softmax | softmax, log_softmax; half_to_float is dtype f32 |
+    | fill, zero | copy of what is written |
+    | index_put without `accumulate`, of one number | where |
     | rsub | sub with operands exchanged |
     | floor_divide | div with rounding_mode "floor" |
     | var.dim, var (unbiased) | var with correction 1 or 0 |

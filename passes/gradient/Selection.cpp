@@ -81,15 +81,18 @@ private:
   void addOutput(StringRef wanted, SmallVectorImpl<unsigned> &list) {
     unsigned number = 0;
     std::vector<std::string> names;
+    SmallVector<unsigned> outputs;
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
       if (!isOutput(i))
         continue;
       names.push_back(nameOf(i));
+      outputs.push_back(i);
       if (names.back() == wanted)
         return addOnce(list, i);
     }
-    if (!wanted.getAsInteger(10, number) && number < function.getNumResults() && isOutput(number))
-      return addOnce(list, number);
+    // What is written back has no position, as in a plan.
+    if (!wanted.getAsInteger(10, number) && number < outputs.size())
+      return addOnce(list, outputs[number]);
     fail() << "there is no output '" << wanted << "'" << hint(wanted, names);
   }
 

@@ -2,7 +2,9 @@
 """Joint graphs: PyTorch's own export of a forward with its backward, fully decomposed and with the backward overloads
 of ATen as they are. Their gradients are those of PyTorch's autograd, on one rank and on several."""
 import functools
+import json
 import math
+import re
 import sys
 
 import pytest
@@ -141,12 +143,13 @@ class Reference:
         torch.export.save(joint(model, inputs, form), self.source)
         save_file({key: value.contiguous() for key, value in inputs.items()}, self.inputs)
 
-    def check(self, folder, mesh, plan=()):
+    def check(self, folder, mesh, plan=(), flags=()):
+        """Returns the bytes of a rank's arena."""
         program = folder / "m.so"
-        run(tool("shardc"), "compile", self.source, "--mesh", mesh, *places(*plan), "-o", program)
+        run(tool("shardc"), "compile", self.source, "--mesh", mesh, *places(*plan), *flags, "-o", program)
         ranks = math.prod(int(axis.split("=")[1]) for axis in mesh.split(","))
-        run(tool("shard-run"), "-n", ranks, program, "--weights", self.source, "--inputs", self.inputs, "--outputs",
-            folder / "out.safetensors")
+        done = run(tool("shard-run"), "-n", ranks, program, "--weights", self.source, "--inputs", self.inputs, "--outputs",
+                   folder / "out.safetensors", "--format", "json")
         got = load_file(folder / "out.safetensors")
         assert self.wants.keys() < got.keys()
         loss = next(value for key, value in got.items() if key not in self.wants)
@@ -157,6 +160,7 @@ class Reference:
             if got[key].shape != want.shape or not error <= 1e-5 * scale:
                 wrong.append(f"{key} {error:.3g} of {scale:.3g}")
         assert not wrong
+        return json.loads(done.stdout)["peak_memory_of_a_rank"]["arena_bytes"]
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +190,28 @@ SHARDED = {
 def test_sharded_gradients(reference, tmp_path, case, form):
     name, mesh, plan = SHARDED[case]
     reference(name, form).check(tmp_path, mesh, plan)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name,mesh,plan", [("llama", "r=1", []), ("words", "dp=2", DATA)], ids=["llama", "words-dp2"])
+def test_memory_limit(reference, tmp_path, name, mesh, plan, form):
+    """The backward of a joint graph is what PyTorch wrote behind the loss: it computes again what it has no room to keep."""
+    model = reference(name, form)
+    plain = model.check(tmp_path, mesh, plan)
+    done = run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--memory-limit", 1, "-o",
+               tmp_path / "m.so", check=False)
+    assert done.returncode != 0
+    least = int(re.search(r"allow at least (\d+) bytes", done.stderr)[1])
+    assert least < int(re.search(r"without that 'forward' needs (\d+) bytes", done.stderr)[1])
+    assert model.check(tmp_path, mesh, plan, ["--memory-limit", least]) < plain
+
+
+def test_report_of_the_backward(reference, tmp_path):
+    """Sums of the data-parallel gradients are of the backward, that of the loss is of the forward."""
+    done = run(tool("shardc"), "explain", reference("words", "overloads").source, "--mesh", "dp=2", *places(*DATA), "--format",
+               "json")
+    backward = {c["backward"] for c in json.loads(done.stdout)["collectives"]}
+    assert backward == {True, False}
 
 
 class Normed(nn.Module):

@@ -36,13 +36,36 @@ COMPOSITES = (
     "fill.Scalar", "fill.Tensor", "zero.default",
 )
 
+# Operators that PyTorch's default decompositions leave, and that it can write as others.
+DECOMPOSED = (
+    "upsample_nearest2d.vec", "upsample_bilinear2d.vec", "upsample_bilinear2d.default",
+)
+BATCH_NORMS = (  # with the statistics of the batch
+    "_native_batch_norm_legit_functional.default", "_native_batch_norm_legit.no_stats",
+)
+
+
+def overload(name):
+    packet, kind = name.split(".")
+    return getattr(getattr(torch.ops.aten, packet), kind)
+
+
+def with_constant_statistics(decomposition):
+    """Statistics that a norm returns are constants to a gradient, as in PyTorch."""
+    def decomposed(*args, **kwargs):
+        output, mean, deviation, *running = decomposition(*args, **kwargs)
+        return output, mean.detach(), deviation.detach(), *running
+    return decomposed
+
 
 def composite_table():
-    """The decompositions to run: PyTorch's default ones less the composites that stay."""
+    """The decompositions to run: PyTorch's default ones less the composites that stay, and some more."""
     table = torch.export.default_decompositions()
+    table.update(torch._decomp.get_decompositions([overload(name) for name in DECOMPOSED]))
+    norms = torch._decomp.get_decompositions([overload(name) for name in BATCH_NORMS])
+    table.update({norm: with_constant_statistics(decomposition) for norm, decomposition in norms.items()})
     for name in COMPOSITES:
-        packet, overload = name.split(".")
-        table.pop(getattr(getattr(torch.ops.aten, packet), overload), None)
+        table.pop(overload(name), None)
     return table
 
 

@@ -132,7 +132,7 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options, Stage
   if (failed(applyPassManagerCLOptions(passes)))
     return failure();
   applyDefaultTimingPassManagerCLOptions(passes);
-  buildPipeline(passes, options, from, to);
+  buildPipeline(passes, options, from, to, hasGradients(module));
   LogicalResult result = passes.run(module);
   if (error.empty())
     return result;

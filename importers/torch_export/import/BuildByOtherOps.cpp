@@ -143,6 +143,21 @@ FailureOr<Results> buildVariance(Call &call) {
   return one(call.buildOne("aten.var", {{"self", {*self}}}, attributes));
 }
 
+FailureOr<Results> buildVarianceAndMean(Call &call) {
+  FailureOr<Results> variance = buildVariance(call);
+  if (failed(variance))
+    return failure();
+  auto op = variance->front().getDefiningOp<aten::VarOp>();
+  SmallVector<NamedAttribute> attributes;
+  for (StringRef name : {"dim", "keepdim"})
+    if (Attribute attribute = op->getAttr(name))
+      attributes.push_back(call.builder.getNamedAttr(name, attribute));
+  FailureOr<Value> mean = call.buildOne("aten.mean", {{"self", {op.getSelf()}}}, attributes);
+  if (failed(mean))
+    return failure();
+  return Results{variance->front(), *mean};
+}
+
 // The root of the variance. Where that is 0 its derivative would be infinite; PyTorch's is 0, so
 // that the root is of another number there.
 FailureOr<Results> buildDeviation(Call &call) {

@@ -93,6 +93,54 @@ FailureOr<Results> buildScatterSource(Call &call) {
   return Results{emit.where(scatter->isWritten(call), *source, scatter->self)};
 }
 
+// One number at all places, which a mask or indices name: how often a place is written does not
+// matter, only whether.
+FailureOr<Results> buildIndexPut(Call &call) {
+  FailureOr<bool> adds = call.boolean("accumulate");
+  FailureOr<SmallVector<Value>> indices = call.tensors("indices");
+  FailureOr<Value> self = call.tensor("self"), values = call.tensor("values");
+  if (failed(adds) || failed(indices) || failed(self) || failed(values))
+    return failure();
+  SmallVector<int64_t> at;
+  SmallVector<Value> present;
+  for (auto [dim, index] : llvm::enumerate(*indices))
+    if (index) {
+      at.push_back(static_cast<int64_t>(dim));
+      present.push_back(index);
+    }
+  auto isMask = [](Value index) { return aten::elementTypeOf(index).isInteger(1); };
+  bool hasMask = llvm::any_of(present, isMask);
+  bool isNumber = llvm::all_of(aten::shapeOf(*values), [](int64_t size) { return size == 1; });
+  if (*adds || !isNumber || present.empty() || (hasMask && present.size() > 1))
+    return buildByName(call, "aten.index_put");
+  Emitter emit(call.builder, call.loc);
+  Value number = aten::shapeOf(*values).empty() ? *values : emit.view(*values, {});
+  Value isWritten;
+  if (hasMask) {
+    // Its dims are those of self from `at` on.
+    SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, present.front());
+    int64_t rest = aten::typeOf(*self).getRank() - at.front() - static_cast<int64_t>(sizes.size());
+    if (rest < 0)
+      return call.error() << "a mask of " << sizes.size() << " dims at dim " << at.front()
+                          << " has more dims than self";
+    sizes.append(rest, call.builder.getIndexAttr(1));
+    isWritten = rest == 0 ? present.front() : emit.view(present.front(), sizes);
+  } else {
+    Type i64 = call.builder.getI64Type();
+    FailureOr<Value> times =
+        call.buildOne("aten.index_put",
+                      {{"self", {emit.zeros(sizesOf(call.builder, call.loc, *self), i64)}},
+                       {"indices", present},
+                       {"values", {emit.integer(1, i64)}}},
+                      {call.integersAttr("indices_at", at),
+                       call.builder.getNamedAttr("accumulate", call.builder.getUnitAttr())});
+    if (failed(times))
+      return failure();
+    isWritten = emit.binary<aten::GtOp>(*times, emit.integer(0, i64));
+  }
+  return Results{emit.where(isWritten, number, *self)};
+}
+
 // Slices added at the positions of a vector.
 FailureOr<Results> buildIndexAdd(Call &call) {
   FailureOr<Value> self = call.tensor("self"), index = call.tensor("index"),

@@ -3,6 +3,7 @@
 
 #include "importers/torch_export/import/Environment.h"
 #include "importers/torch_export/import/GroupRanks.h"
+#include "importers/torch_export/import/JointGraph.h"
 #include "importers/torch_export/import/NodeTarget.h"
 #include "importers/torch_export/import/OpaqueOps.h"
 #include "importers/torch_export/import/Signature.h"
@@ -452,6 +453,7 @@ private:
             makeMutation(builder.getContext(), program, number));
       }
     }
+    markBackward(function.getBody().front(), values, attributes);
     func::ReturnOp::create(builder, file, values);
     function.setFunctionType(
         FunctionType::get(builder.getContext(), signature.argumentTypes, types));

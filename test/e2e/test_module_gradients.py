@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules as people train them: images, recurrence, routing, contrast, tensors that are changed in place. Their gradients are
+PyTorch's in several plans, and there is one exactly where PyTorch has one."""
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn import functional as F
+
+from conftest import ROOT, run, tool
+from plans import places
+
+sys.path.insert(0, str(ROOT / "tools/export"))
+import shardc_export  # noqa: E402
+
+DATA = ["input:*=dp:S(0)"]
+FSDP = [*DATA, "param:*=dp:S(0)"]
+
+
+class Overwritten(nn.Module):
+    """Each parameter is overwritten as a whole, in another way; `sizes` is read for its sizes alone."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("filled", "zeroed", "sliced", "copied", "rows", "of_tensor", "masked", "power", "chosen", "empty", "sizes"):
+            setattr(self, name, nn.Parameter(torch.randn(6, 4)))
+
+    def forward(self, x):
+        sliced, copied, rows, of_tensor = self.sliced.clone(), self.copied.clone(), self.rows * 3, self.of_tensor * 2
+        sliced[:] = x
+        copied.copy_(x[:1])
+        rows[0:6, :] = x
+        of_tensor.fill_(x.sum())
+        everywhere = torch.ones(6, 4, dtype=torch.bool)
+        parts = (self.filled.clone().fill_(0.25), self.zeroed.clone().zero_(), sliced, copied, rows, of_tensor,
+                 (self.masked * 1).masked_fill(everywhere, 2.0), self.power.pow(0), torch.where(everywhere, x, self.chosen),
+                 torch.cat([self.empty[:0], x]), torch.zeros_like(self.sizes))
+        return sum((part * x).sum() for part in parts)
+
+
+class InPlace(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.row, self.less = (nn.Parameter(torch.randn(*shape)) for shape in ((6, 8), (8,), (6, 8)))
+
+    def forward(self, x):
+        h = x * self.scale
+        h += self.row
+        h.mul_(2).sub_(self.less)
+        h[1:3] += self.row
+        h[:, 2] = self.row[2]
+        h[:, ::2].mul_(0.5)
+        h[-1].zero_()
+        h.clamp_(-3, 3)
+        y = h.clone()
+        y[x > 0.5] = 0.1
+        y[torch.tensor([0, 3, -1]), torch.tensor([1, 2, 2])] = self.row[0] * 1
+        y[x[:, 0] > 0] = 0.3
+        y.add_(self.scale, alpha=0.3)
+        return torch.empty_like(y).copy_(y).div_(1.5).tanh().square().sum()
+
+
+class BatchNorm(nn.Module):
+    """With the statistics of the batch, of each image and of groups."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 8, 3, bias=False), nn.Linear(8, 5)
+        self.weight, self.bias = nn.Parameter(torch.rand(8) + 0.5), nn.Parameter(torch.randn(8))
+        self.image, self.group = nn.InstanceNorm2d(8, affine=True), nn.GroupNorm(2, 8)
+        self.register_buffer("mean", torch.zeros(8))
+        self.register_buffer("variance", torch.ones(8))
+
+    def forward(self, x, y):
+        h = F.batch_norm(self.conv(x), self.mean.clone(), self.variance.clone(), self.weight, self.bias, training=True)
+        h = self.group(F.max_pool2d(self.image(F.gelu(h)).sin(), 2))
+        return F.cross_entropy(self.head(h.relu().mean((2, 3))), y)
+
+
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.middle, self.up = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 8, 3, padding=1, stride=2), nn.Conv2d(12, 4, 3, padding=1)
+        self.out = nn.Conv2d(4, 1, 1)
+
+    def forward(self, x, y):
+        a = F.relu(self.down(x))
+        b = F.avg_pool2d(F.relu(self.middle(a)), 2)
+        c = F.interpolate(F.interpolate(b, scale_factor=2, mode="nearest"), size=(8, 8), mode="bilinear", align_corners=False)
+        return F.binary_cross_entropy_with_logits(self.out(self.up(torch.cat([c, a], 1))), y)
+
+
+class Routed(nn.Module):
+    """Experts with room for four tokens each."""
+
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(8, 4, bias=False)
+        self.up, self.down = nn.Parameter(torch.randn(4, 8, 12) * 0.3), nn.Parameter(torch.randn(4, 12, 8) * 0.3)
+
+    def forward(self, x):
+        weight, expert = F.softmax(self.router(x), -1).max(-1)
+        chosen = F.one_hot(expert, 4)
+        place = (chosen.cumsum(0) * chosen).sum(-1) - 1
+        slot = torch.where(place < 4, expert * 4 + place, 16)
+        tokens = x.new_zeros(17, 8).index_add(0, slot, x)[:-1].view(4, 4, 8)
+        y = torch.bmm(F.gelu(torch.bmm(tokens, self.up)), self.down).view(16, 8)
+        return (torch.cat([y, y.new_zeros(1, 8)])[slot] * weight[:, None] + x).square().mean()
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.gru, self.lstm, self.out = nn.Embedding(11, 6), nn.GRUCell(6, 8), nn.LSTMCell(8, 8), nn.Linear(8, 11)
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        h = k = c = x.new_zeros(len(ids), 8)
+        logits = []
+        for t in range(ids.shape[1] - 1):
+            h = self.gru(x[:, t], h)
+            k, c = self.lstm(h, (k, c))
+            logits.append(self.out(k))
+        return F.cross_entropy(torch.stack(logits, 1).flatten(0, 1), ids[:, 1:].flatten(), ignore_index=3, label_smoothing=0.1)
+
+
+class Contrast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right, self.heat = nn.Linear(7, 6), nn.Linear(5, 6), nn.Parameter(torch.tensor(2.3))
+
+    def forward(self, x, y):
+        scores = self.heat.exp() * F.normalize(self.left(x), dim=-1) @ F.normalize(self.right(y), dim=-1).T
+        labels = torch.arange(len(x))
+        return (F.cross_entropy(scores, labels) + F.cross_entropy(scores.T, labels)) / 2
+
+
+def image(n, *shape):
+    return {"x": torch.randn(n, *shape)}
+
+
+MODELS = {
+    "overwritten": (Overwritten, lambda: image(6, 4), {"dp=2": DATA, "tp=4": ["param:*=tp:S(0)"]}),
+    "in_place": (InPlace, lambda: image(6, 8), {"dp=4": FSDP, "dp=2,tp=2": [*DATA, "param:scale=tp:S(1)"], "tp=3": ["input:x=tp:S(1)"]}),
+    "batch_norm": (BatchNorm, lambda: image(6, 3, 9, 8) | {"y": torch.randint(0, 5, (6,))},
+                   {"dp=4": FSDP, "tp=3": ["param:conv.weight=tp:S(0)"]}),
+    "unet": (UNet, lambda: image(4, 2, 8, 8) | {"y": torch.rand(4, 1, 8, 8)}, {"dp=3": FSDP, "tp=2": ["param:middle.*=tp:S(0)"]}),
+    "routed": (Routed, lambda: image(10, 8), {"dp=2,tp=2": [*DATA, "param:up=tp:S(0)", "param:down=tp:S(0)"]}),
+    "recurrent": (Recurrent, lambda: {"ids": torch.randint(0, 11, (4, 5))},
+                  {"dp=4": FSDP, "tp=3": ["module:out=colwise", "param:gru.*=tp:S(0)"]}),
+    "contrast": (Contrast, lambda: image(6, 7) | {"y": torch.randn(6, 5)},
+                 {"dp=4": DATA, "dp=2,tp=2": [*DATA, "module:left=colwise", "module:right=colwise"]}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients(name, tmp_path):
+    torch.manual_seed(5)
+    make, inputs, plans = MODELS[name]
+    module, inputs = make().eval(), inputs()
+    leaves = dict(module.named_parameters())
+    wants = dict(zip(leaves, torch.autograd.grad(module(**inputs), list(leaves.values()), allow_unused=True)))
+    model, given, out = tmp_path / "m.pt2", tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    torch.export.save(shardc_export.export(module, (), inputs), model)
+    save_file(inputs, given)
+    largest = max(float(want.abs().max()) for want in wants.values() if want is not None)
+    for mesh, plan in {"r=1": [], **plans}.items():
+        run(tool("shardc"), "compile", model, "--mesh", mesh, *places(*plan), "--gradients", 0, "-o", tmp_path / "m.so")
+        run(tool("shard-run"), tmp_path / "m.so", "--entry", "gradients", "--weights", model, "--inputs", given, "--outputs", out,
+            "--threads", 1)
+        got = load_file(out)
+        assert {key for key in leaves if key in got} == {key for key in wants if wants[key] is not None}, mesh
+        for key, want in wants.items():
+            if want is not None:
+                error = float((got[key] - want).abs().max())
+                assert error <= 2e-5 * max(float(want.abs().max()), 0.05 * largest), f"{key} on {mesh} differs by {error:.3g}"
