@@ -83,13 +83,14 @@ class GradModes:
             elif node.op == "call_function":
                 self.call(node, module, values, enabled)
             elif node.op == "output":
-                results = [values.get(result) for result in node.args[0]]
+                results = [values.get(result) for result in torch.utils._pytree.tree_leaves(node.args[0])]
         module.recompile()
         return results
 
     def call(self, node, module, values, enabled):
         if node.target is operator.getitem:
-            values[node] = values[node.args[0]][node.args[1]]
+            if node.args[0] in values:  # else they are numbers
+                values[node] = values[node.args[0]][node.args[1]]
         elif isinstance(node.target, torch._ops.HigherOrderOperator):
             values[node] = self.nested(node, module, values, enabled)
         elif node.target is aten.detach_.default:
