@@ -158,7 +158,7 @@ MODELS = {
 }
 
 
-def check_gradients(make, inputs, plans, tmp_path):
+def check_gradients(make, inputs, plans, tmp_path, export=shardc_export.export):
     """On one rank and in each of `plans` (mesh: rules), the gradients of the module that `make` returns are PyTorch's."""
     torch.manual_seed(5)
     module, inputs = make().eval(), inputs()
@@ -166,7 +166,7 @@ def check_gradients(make, inputs, plans, tmp_path):
     leaves = dict(trained.named_parameters())
     wants = dict(zip(leaves, torch.autograd.grad(trained(**inputs), list(leaves.values()), allow_unused=True)))
     model, given, out = tmp_path / "m.pt2", tmp_path / "in.safetensors", tmp_path / "out.safetensors"
-    torch.export.save(shardc_export.export(module, (), inputs), model)
+    torch.export.save(export(module, (), inputs), model)
     save_file(inputs, given)
     largest = max(float(want.abs().max()) for want in wants.values() if want is not None)
     for mesh, plan in {"r=1": [], **plans}.items():

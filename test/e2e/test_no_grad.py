@@ -120,6 +120,25 @@ def test_gradients(name, tmp_path):
     check_gradients(MODELS[name], lambda: {"x": torch.randn(6, 4)}, plans, tmp_path)
 
 
+def region_of_views(self, x):
+    """Views leave the region, and a buffer that is written there; what left it is written outside."""
+    h = self.a * 2
+    with torch.no_grad():
+        rows, count = h.t()[:2], (h > 0).sum(0)
+        made = h * 3
+        self.average.mul_(0.5)
+    made[0] = self.b[0]
+    return (rows @ (h * x)).sum() + (made * h * count * self.average).sum()
+
+
+@pytest.mark.parametrize("make", [model(region), model(decorated), model(enabled_inside), model(region_of_views)],
+                         ids=["region", "decorated", "enabled_inside", "region_of_views"])
+@pytest.mark.parametrize("export", [torch.export.export, shardc_export.export], ids=["plain", "shardc"])
+def test_program_of_regions(make, export, tmp_path):
+    """PyTorch's own export keeps the regions, and the gradients are right without those of `shardc export`."""
+    check_gradients(make, lambda: {"x": torch.randn(6, 4)}, {"dp=4": ["input:*=dp:S(0)"]}, tmp_path, export)
+
+
 def written_in_region(self, x):
     h = self.a * 2
     with torch.no_grad():

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/Environment.h"
 
+#include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
 
 using namespace mlir;
@@ -85,6 +86,29 @@ void Environment::wait(StringRef name, Location loc) {
   } else {
     frame().tensors[name] = storages.add(value);
   }
+}
+
+LogicalResult Environment::detachOutputs(Frame &frame, Location loc) {
+  for (const Argument &output : frame.graph->outputs) {
+    auto *name = std::get_if<TensorArg>(&output);
+    auto found = name ? frame.tensors.find(name->name) : frame.tensors.end();
+    if (found == frame.tensors.end())
+      continue;
+    Storages::Tensor &tensor = found->second;
+    Value value = storages.read(tensor, loc);
+    if (!value)
+      return failure();
+    if (!isa<FloatType, ComplexType>(aten::typeOf(value).getElementType()))
+      continue;
+    auto alias = aten::AliasOp::create(builder, loc, value);
+    alias.setDetached(true);
+    // A view may be of a tensor from outside, which keeps its gradient.
+    if (storages.isView(tensor))
+      tensor = storages.addView(tensor, alias);
+    else
+      storages.write(tensor, alias, loc);
+  }
+  return success();
 }
 
 LogicalResult Environment::bindNames(ArrayRef<Argument> names, ArrayRef<const Argument *> arguments,

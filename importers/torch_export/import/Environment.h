@@ -58,6 +58,9 @@ public:
                                 llvm::ArrayRef<const Argument *> arguments, Frame &from, Frame &to,
                                 mlir::Location loc);
 
+  /// What the graph of the frame computes is a constant to the gradients of what reads its outputs.
+  mlir::LogicalResult detachOutputs(Frame &frame, mlir::Location loc);
+
   Storages storages;
   llvm::SmallVector<Frame, 1> frames;
 

@@ -327,6 +327,9 @@ private:
     environment.frames.push_back(std::move(inner));
     importNodes();
     Frame done = environment.frames.pop_back_val();
+    auto *enabled = std::get_if<bool>(&node.inputs.front().value);
+    if (enabled && !*enabled && failed(environment.detachOutputs(done, loc)))
+      return failure();
     // A list of outputs may come as one argument.
     SmallVector<Argument> names;
     for (const Argument &output : node.outputs)

@@ -34,6 +34,9 @@ public:
   /// The value that the tensor was last known to have, without building anything.
   mlir::Value lastValue(Tensor tensor) const;
 
+  /// Whether the tensor is a view of another, not the whole of its storage.
+  bool isView(Tensor tensor) const { return tensors[original(tensor)].source >= 0; }
+
   /// Whether the tensor's storage has been updated.
   bool updated(Tensor tensor) const {
     const Storage &storage = storages[tensors[tensor].storage];
