@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Modules as people train them: images, recurrence, routing, contrast, tensors that are changed in place. Their gradients are
 PyTorch's in several plans, and there is one exactly where PyTorch has one."""
+import copy
 import sys
 
 import pytest
@@ -63,7 +64,7 @@ class InPlace(nn.Module):
 
 
 class BatchNorm(nn.Module):
-    """With the statistics of the batch, of each image and of groups."""
+    """With the statistics of the batch, of each image and of groups; the updated running statistics are read too."""
 
     def __init__(self):
         super().__init__()
@@ -74,9 +75,11 @@ class BatchNorm(nn.Module):
         self.register_buffer("variance", torch.ones(8))
 
     def forward(self, x, y):
-        h = F.batch_norm(self.conv(x), self.mean.clone(), self.variance.clone(), self.weight, self.bias, training=True)
+        mean, variance = self.mean.clone(), self.variance.clone()
+        h = F.batch_norm(self.conv(x), mean, variance, self.weight, self.bias, training=True)
+        h = F.batch_norm(h * self.weight[:, None, None], mean, variance)  # with the statistics just updated
         h = self.group(F.max_pool2d(self.image(F.gelu(h)).sin(), 2))
-        return F.cross_entropy(self.head(h.relu().mean((2, 3))), y)
+        return F.cross_entropy(self.head(h.relu().mean((2, 3))), y) + (self.head.weight * (mean + variance)).sum()
 
 
 class UNet(nn.Module):
@@ -155,13 +158,13 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_gradients(name, tmp_path):
+def check_gradients(make, inputs, plans, tmp_path):
+    """On one rank and in each of `plans` (mesh: rules), the gradients of the module that `make` returns are PyTorch's."""
     torch.manual_seed(5)
-    make, inputs, plans = MODELS[name]
     module, inputs = make().eval(), inputs()
-    leaves = dict(module.named_parameters())
-    wants = dict(zip(leaves, torch.autograd.grad(module(**inputs), list(leaves.values()), allow_unused=True)))
+    trained = copy.deepcopy(module)  # its buffers change
+    leaves = dict(trained.named_parameters())
+    wants = dict(zip(leaves, torch.autograd.grad(trained(**inputs), list(leaves.values()), allow_unused=True)))
     model, given, out = tmp_path / "m.pt2", tmp_path / "in.safetensors", tmp_path / "out.safetensors"
     torch.export.save(shardc_export.export(module, (), inputs), model)
     save_file(inputs, given)
@@ -176,3 +179,8 @@ def test_gradients(name, tmp_path):
             if want is not None:
                 error = float((got[key] - want).abs().max())
                 assert error <= 2e-5 * max(float(want.abs().max()), 0.05 * largest), f"{key} on {mesh} differs by {error:.3g}"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients(name, tmp_path):
+    check_gradients(*MODELS[name], tmp_path)

@@ -21,6 +21,8 @@ import warnings
 
 import torch
 
+import shardc_grad_modes
+
 # Composite operators that stay whole: shardc has sharding rules and kernels for them, and their
 # decompositions would have to be recognised again.
 COMPOSITES = (
@@ -51,10 +53,10 @@ def overload(name):
 
 
 def with_constant_statistics(decomposition):
-    """Statistics that a norm returns are constants to a gradient, as in PyTorch."""
+    """Statistics that a norm returns, those of the batch and running ones, are constants to a gradient, as in PyTorch."""
     def decomposed(*args, **kwargs):
-        output, mean, deviation, *running = decomposition(*args, **kwargs)
-        return output, mean.detach(), deviation.detach(), *running
+        output, *statistics = decomposition(*args, **kwargs)
+        return output, *(statistic.detach() for statistic in statistics)
     return decomposed
 
 
@@ -131,7 +133,9 @@ def export(model, args=(), kwargs=None, dynamic=(), form="composite"):
     kwargs = dict(kwargs or {})
     model = model.eval()
     shapes = dynamic_shapes(model, args, kwargs, parse_dynamic(dynamic))
-    program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=shapes)
+    with torch.enable_grad():  # so that the program says where the model itself disables it
+        program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=shapes)
+    shardc_grad_modes.detach_as_autograd(program)
     if form == "composite":
         return program.run_decompositions(composite_table())
     return program.run_decompositions() if form == "core" else program
