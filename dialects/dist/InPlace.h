@@ -9,11 +9,11 @@
 
 namespace shardc::dist {
 
-/// Whether a collective needs no memory for the result of tensor `index`: an all-reduce or a
-/// broadcast of what an op of this function computes and nothing else reads. Reshapes and copies
-/// between the two take no memory either, as long as each has one user. What plans memory and what
-/// estimates it both ask here.
-bool worksInPlace(CollectiveOpInterface op, unsigned index);
+/// Whether a collective needs no memory for its results: an all-reduce or a broadcast of what ops
+/// of this function compute and nothing else reads. Reshapes and copies between the two take no
+/// memory either, as long as each has one user. All tensors of a bucket, or none: it is packed as a
+/// whole. What plans memory and what estimates it both ask here.
+bool worksInPlace(CollectiveOpInterface op);
 
 } // namespace shardc::dist
 

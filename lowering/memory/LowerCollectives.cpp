@@ -99,14 +99,15 @@ struct Lowering {
 
   LogicalResult run() {
     NumberLists lists;
-    SmallVector<Value> inputs, outputs;
+    SmallVector<StridedView> inputs;
+    SmallVector<Sizes> results;
     SmallVector<int64_t> gatherDims, scatterDims;
     CollectiveKind kind = op.getCollectiveKind();
     SmallVector<dist::TensorSizes> given = dist::getTensorSizes(op);
     for (unsigned i = 0; i < op.getTensors().size(); ++i) {
       Value tensor = op.getTensors()[i];
       StridedView input = program.dense(op.getLoc(), program.view(tensor));
-      inputs.push_back(toMemref(math, input));
+      inputs.push_back(input);
       int64_t gather = op.getConcatDim(i), scatter = op.getSplitDim(i);
       Sizes gatherTable = mixed(op.getConcatExtents(i), given[i].concatExtents);
       Sizes scatterTable = mixed(op.getSplitExtents(i), given[i].splitExtents);
@@ -132,21 +133,24 @@ struct Lowering {
       for (auto [size, known] : llvm::zip_equal(result, type.getShape()))
         if (!ShapedType::isDynamic(known))
           size = math.constant(known);
-      StridedView output = input;
-      if (worksIn(input, i)) {
-        outputs.push_back(inputs.back());
-      } else {
-        output = destination(op->getResult(i), type, result);
-        outputs.push_back(toMemref(math, output));
-      }
-      program.views[op->getResult(i)] = output;
+      results.push_back(result);
       gatherDims.push_back(gather);
       scatterDims.push_back(scatter);
       lists.extents.push_back(list(full, lists));
       lists.gather.push_back(list(gatherTable, lists));
       lists.scatter.push_back(list(scatterTable, lists));
     }
-    return create(lists, inputs, outputs, gatherDims, scatterDims);
+    SmallVector<Value> from, to;
+    for (const StridedView &input : inputs)
+      from.push_back(toMemref(math, input));
+    bool inPlace = worksIn(inputs);
+    for (auto [i, sizes] : llvm::enumerate(results)) {
+      StridedView output =
+          inPlace ? inputs[i] : destination(op->getResult(i), op.getResultTensorType(i), sizes);
+      to.push_back(inPlace ? from[i] : toMemref(math, output));
+      program.views[op->getResult(i)] = output;
+    }
+    return create(lists, from, to, gatherDims, scatterDims);
   }
 
   /// The output that a result is, or null.
@@ -157,14 +161,14 @@ struct Lowering {
     return program.outputs[wish->second.output];
   }
 
-  /// Whether the result is to be where the operand is: in a buffer of the program, or in the output
-  /// that it is wanted in.
-  bool worksIn(const StridedView &input, unsigned index) {
-    if (!dist::worksInPlace(op, index))
-      return false;
-    if (Value output = wantedOutput(op->getResult(index)))
-      return input.base == output;
-    return input.base.getDefiningOp<exec::AllocOp>() != nullptr;
+  /// Whether the results are to be where the operands are: each in a buffer of the program, or in
+  /// the output that it is wanted in.
+  bool worksIn(ArrayRef<StridedView> inputs) {
+    return dist::worksInPlace(op) && llvm::all_of(llvm::enumerate(inputs), [&](auto input) {
+             if (Value output = wantedOutput(op->getResult(input.index())))
+               return input.value().base == output;
+             return input.value().base.template getDefiningOp<exec::AllocOp>() != nullptr;
+           });
   }
 
   StridedView destination(Value result, RankedTensorType type, const Sizes &sizes) {

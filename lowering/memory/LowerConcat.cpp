@@ -125,7 +125,7 @@ Value computedSource(Value value) {
 Value operandInPlace(Value result) {
   auto collective = result.getDefiningOp<dist::CollectiveOpInterface>();
   unsigned index = cast<OpResult>(result).getResultNumber();
-  if (!collective || !dist::worksInPlace(collective, index))
+  if (!collective || !dist::worksInPlace(collective))
     return {};
   return computedSource(collective.getTensors()[index]);
 }

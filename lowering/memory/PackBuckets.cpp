@@ -14,6 +14,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <numeric>
 
 namespace shardc::memory {
@@ -98,14 +100,14 @@ exec::AllocOp movableBuffer(Value value) {
   return alloc;
 }
 
-/// What happens in memory through `use`, by itself or through a view that is the use, happens from
-/// element `offset` of `bucket` on.
-void moveUse(OpOperand &use, Value bucket, int64_t offset) {
-  OpBuilder b(use.getOwner());
-  auto view = dyn_cast<memref::ReinterpretCastOp>(use.getOwner());
+/// What an op does with `memory`, by itself or through a view that it is, it does from element
+/// `offset` of `bucket` on. An op that has the memory twice works in place still.
+void moveUser(Operation *user, Value memory, Value bucket, int64_t offset) {
+  OpBuilder b(user);
+  auto view = dyn_cast<memref::ReinterpretCastOp>(user);
   if (!view) {
-    use.set(
-        denseViewOf(b, use.getOwner()->getLoc(), bucket, offset, memrefOf(use.get()).getShape()));
+    user->replaceUsesOfWith(
+        memory, denseViewOf(b, user->getLoc(), bucket, offset, memrefOf(memory).getShape()));
     return;
   }
   int64_t from = offset + view.getStaticOffsets().front();
@@ -120,33 +122,32 @@ void moveUse(OpOperand &use, Value bucket, int64_t offset) {
 
 /// Everything that `alloc` was for happens from element `offset` of `bucket` on.
 void moveInto(exec::AllocOp alloc, Value bucket, int64_t offset) {
-  for (OpOperand &use : llvm::make_early_inc_range(alloc.getBuffer().getUses()))
-    moveUse(use, bucket, offset);
+  for (Operation *user : llvm::SetVector<Operation *>(alloc->user_begin(), alloc->user_end()))
+    moveUser(user, alloc.getBuffer(), bucket, offset);
   alloc.erase();
 }
 
-/// The uses of a caller's memory in front of `op`, which works in place on all of it. Nothing where
-/// they cannot happen elsewhere.
-std::optional<SmallVector<OpOperand *>> usesBefore(Operation *op, Value value) {
+/// The users of a caller's memory in front of `op`, which works in place on all of it. Nothing
+/// where what they do cannot happen elsewhere.
+std::optional<llvm::SetVector<Operation *>> usersBefore(Operation *op, Value value) {
   if (!isa<BlockArgument>(value) || !memrefOf(value).hasStaticShape())
     return std::nullopt;
-  SmallVector<OpOperand *> uses;
-  for (OpOperand &use : value.getUses()) {
-    Operation *owner = use.getOwner();
-    if (!owner->isBeforeInBlock(op))
+  llvm::SetVector<Operation *> users;
+  for (Operation *user : value.getUsers()) {
+    if (!user->isBeforeInBlock(op))
       continue;
-    auto isBefore = [&](Operation *user) {
-      return !isa<ViewLikeOpInterface>(user) && user->isBeforeInBlock(op);
+    auto isBefore = [&](Operation *reader) {
+      return !isa<ViewLikeOpInterface>(reader) && reader->isBeforeInBlock(op);
     };
-    if (isa<ViewLikeOpInterface>(owner)) {
-      auto view = dyn_cast<memref::ReinterpretCastOp>(owner);
+    if (isa<ViewLikeOpInterface>(user)) {
+      auto view = dyn_cast<memref::ReinterpretCastOp>(user);
       if (!view || ShapedType::isDynamic(view.getStaticOffsets().front()) ||
-          !llvm::all_of(owner->getUsers(), isBefore))
+          !llvm::all_of(user->getUsers(), isBefore))
         return std::nullopt;
     }
-    uses.push_back(&use);
+    users.insert(user);
   }
-  return uses;
+  return users;
 }
 
 /// What packing copies on this rank.
@@ -195,7 +196,9 @@ private:
   Operation *end = nullptr; // after it the results are there
   PackedBucket layout;
   PackingCost cost;
-  std::optional<OpBuilder> afterEnd;
+  // What comes behind the end may be moved away: copies stand behind one another.
+  Operation *lastCopy = nullptr;
+  llvm::SmallPtrSet<Operation *, 2> made; // packed buffers
 };
 
 template <typename Op> BucketTensor BucketOf<Op>::describe(unsigned i) {
@@ -229,7 +232,7 @@ template <typename Op> void BucketOf<Op>::accountInPlace() {
   for (Value tensor : op.getInputs()) {
     int64_t bytes = memrefOf(tensor).getNumElements() * elementBytes();
     bool moves = movableBuffer(tensor) != nullptr;
-    int64_t copies = moves ? 0 : usesBefore(op, tensor) ? 1 : 2;
+    int64_t copies = moves ? 0 : usersBefore(op, tensor) ? 1 : 2;
     cost.inPlaceBytes += moves ? bytes : 0;
     cost.copiedBytes += copies * bytes;
     cost.launches += copies;
@@ -280,7 +283,10 @@ template <typename Op> std::optional<PackingCost> BucketOf<Op>::analyze() {
 template <typename Op> Value BucketOf<Op>::allocate(int64_t elements) {
   OpBuilder b = OpBuilder::atBlockBegin(op->getBlock());
   auto type = MemRefType::get({elements}, memrefOf(op.getInputs()[0]).getElementType());
-  return exec::AllocOp::create(b, op.getLoc(), type, ValueRange(), IntegerAttr(), IntegerAttr());
+  auto alloc =
+      exec::AllocOp::create(b, op.getLoc(), type, ValueRange(), IntegerAttr(), IntegerAttr());
+  made.insert(alloc);
+  return alloc;
 }
 
 /// This rank's side: tensors that are moved there, or copied.
@@ -293,7 +299,9 @@ template <typename Op> Value BucketOf<Op>::packSide(ValueRange tensors, bool isI
   for (unsigned i = 0; i < tensors.size(); ++i) {
     Value tensor = isInput ? op.getInputs()[i] : op.getOutputs()[i];
     int64_t size = memrefOf(tensor).getNumElements();
-    if (exec::AllocOp alloc = movableBuffer(tensor)) {
+    // An output that is an input, too, is in the input's vector by now.
+    exec::AllocOp alloc = movableBuffer(tensor);
+    if (alloc && !made.contains(alloc)) {
       moveInto(alloc, packed, offset);
     } else if (size > 0) {
       BucketCopy block{i, {1, 1, 1, size}, offset, {size, size, size, 1}, 0, {size, size, size, 1}};
@@ -327,9 +335,9 @@ template <typename Op> Value BucketOf<Op>::packInPlace() {
     if (exec::AllocOp alloc = movableBuffer(tensor)) {
       moveInto(alloc, packed, offset);
     } else if (size > 0) {
-      if (std::optional<SmallVector<OpOperand *>> uses = usesBefore(op, tensor))
-        for (OpOperand *use : *uses)
-          moveUse(*use, packed, offset);
+      if (std::optional<llvm::SetVector<Operation *>> users = usersBefore(op, tensor))
+        for (Operation *user : *users)
+          moveUser(user, tensor, packed, offset);
       else
         copy(packed, tensor, block, /*isInput=*/true);
       copy(packed, tensor, block, /*isInput=*/false);
@@ -341,19 +349,21 @@ template <typename Op> Value BucketOf<Op>::packInPlace() {
 
 template <typename Op>
 void BucketOf<Op>::copy(Value packed, Value tensor, const BucketCopy &block, bool isInput) {
-  OpBuilder before(op);
-  OpBuilder &b = isInput ? before : *afterEnd;
+  OpBuilder b(op);
+  if (!isInput)
+    b.setInsertionPointAfter(lastCopy);
   Value inBucket =
       viewOf(b, op.getLoc(), packed, block.packedOffset, block.sizes, block.packedStrides);
   Value inTensor =
       viewOf(b, op.getLoc(), bufferOf(tensor), *denseOffset(tensor) + block.tensorOffset,
              block.sizes, block.tensorStrides);
   launchCopy(b, op.getLoc(), symbols, isInput ? inTensor : inBucket, isInput ? inBucket : inTensor);
+  if (!isInput)
+    lastCopy = &*std::prev(b.getInsertionPoint());
 }
 
 template <typename Op> void BucketOf<Op>::pack() {
-  afterEnd.emplace(op.getContext());
-  afterEnd->setInsertionPointAfter(end);
+  lastCopy = end;
   Value input, output;
   if (inPlace) {
     input = output = packInPlace();

@@ -145,7 +145,7 @@ private:
   /// again has to make memory of its own.
   StorageId reducedInPlace(Operation *op, unsigned index) const {
     auto collective = dyn_cast<CollectiveOpInterface>(op);
-    if (!collective || !worksInPlace(collective, index))
+    if (!collective || !worksInPlace(collective))
       return none;
     return storageIn(collective.getTensors()[index]);
   }

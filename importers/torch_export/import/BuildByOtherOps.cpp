@@ -37,7 +37,7 @@ FailureOr<Results> buildCopy(Call &call) {
     value = buildExpand(call.builder, call.loc, *value, sizesOf(call.builder, call.loc, *self));
   if (failed(value))
     return failure();
-  return Results{overwrite(call.builder, call.loc, *self, *value)};
+  return one(buildOverwritten(call.builder, call.loc, *self, *value));
 }
 
 FailureOr<Results> buildDetach(Call &call) {
@@ -228,7 +228,7 @@ FailureOr<Results> buildZeroed(Call &call) {
   FailureOr<Results> zeros = buildZeros(call);
   if (failed(self) || failed(zeros))
     return failure();
-  return Results{overwrite(call.builder, call.loc, *self, zeros->front())};
+  return one(buildOverwritten(call.builder, call.loc, *self, zeros->front()));
 }
 
 FailureOr<Results> buildOnes(Call &call) { return fill(call, int64_t(1)); }
@@ -247,7 +247,7 @@ FailureOr<Results> buildFilled(Call &call) {
     FailureOr<Results> filled = fill(call, value);
     if (failed(filled))
       return failure();
-    return Results{overwrite(call.builder, call.loc, *self, filled->front())};
+    return one(buildOverwritten(call.builder, call.loc, *self, filled->front()));
   }
   FailureOr<Value> scalar = call.tensor("value");
   FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
@@ -259,7 +259,7 @@ FailureOr<Results> buildFilled(Call &call) {
   FailureOr<Value> filled = buildExpand(call.builder, call.loc, *element, *sizes);
   if (failed(filled))
     return failure();
-  return Results{overwrite(call.builder, call.loc, *self, *filled)};
+  return one(buildOverwritten(call.builder, call.loc, *self, *filled));
 }
 
 FailureOr<Results> buildArange(Call &call) {

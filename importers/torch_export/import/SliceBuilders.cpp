@@ -106,17 +106,17 @@ FailureOr<Value> buildReplaceSlice(OpBuilder &builder, Location loc, Value tenso
     parts.push_back(*after);
   }
   if (parts.size() == 1)
-    return overwrite(builder, loc, tensor, part);
+    return buildOverwritten(builder, loc, tensor, part);
   return buildOne(builder, loc, "aten.cat", {{"tensors", parts}},
                   {builder.getNamedAttr("dim", builder.getI64IntegerAttr(dim))});
 }
 
-Value overwrite(OpBuilder &builder, Location loc, Value tensor, Value source) {
+FailureOr<Value> buildOverwritten(OpBuilder &builder, Location loc, Value tensor, Value source) {
   // What depends on the tensor is of interest to a gradient only.
   if (isa<FloatType>(aten::elementTypeOf(tensor)) &&
       !isa_and_nonnull<aten::ConstantOp>(tensor.getDefiningOp()))
-    return aten::CopyOp::create(builder, loc, tensor, source);
-  return aten::CloneOp::create(builder, loc, source);
+    return buildOne(builder, loc, "aten.copy", {{"self", {tensor}}, {"src", {source}}}, {});
+  return buildOne(builder, loc, "aten.clone", {{"self", {source}}}, {});
 }
 
 FailureOr<Value> buildCast(OpBuilder &builder, Location loc, Value tensor, Type elementType) {

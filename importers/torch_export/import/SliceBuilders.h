@@ -36,8 +36,8 @@ mlir::FailureOr<mlir::Value> buildReplaceSlice(mlir::OpBuilder &builder, mlir::L
                                                mlir::OpFoldResult start, mlir::Value part);
 
 /// `source`, which is written over all of `tensor` and has its shape and element type.
-mlir::Value overwrite(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tensor,
-                      mlir::Value source);
+mlir::FailureOr<mlir::Value> buildOverwritten(mlir::OpBuilder &builder, mlir::Location loc,
+                                              mlir::Value tensor, mlir::Value source);
 
 /// `tensor` cast to an element type; itself if it has that.
 mlir::FailureOr<mlir::Value> buildCast(mlir::OpBuilder &builder, mlir::Location loc,

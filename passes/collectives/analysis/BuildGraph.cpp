@@ -166,8 +166,7 @@ private:
     info.group = groupOf(op.getGroup());
     if (std::optional<Reduction> reduction = op.getReductionOrNone())
       info.reduction = reductionName(*reduction);
-    for (unsigned i = 0; i != op->getNumResults(); ++i)
-      info.inPlace.push_back(worksInPlace(op, i));
+    info.inPlace.assign(op->getNumResults(), worksInPlace(op));
     // As an even all-to-all, of whose operand a rank keeps its part.
     uint64_t size = op.getGroup().getGroupSize();
     if (std::optional<uint64_t> moved = costs.exchangedBytes(op); moved && size > 1)

@@ -30,6 +30,22 @@ double ChangeCosts::lookUp(TensorId tensor, LayoutId from, LayoutId to, bool isD
 
 double ChangeCosts::ofAxis(TensorId tensor, unsigned axis, std::span<const AxisPlacement> row,
                            const AxisPlacement &from, const AxisPlacement &to) {
+  const auto &info = graph.tensors[tensor];
+  key.assign({info.shape, info.elementSize, axis});
+  appendTo(key, from);
+  appendTo(key, to);
+  for (unsigned a = 0; a < row.size(); ++a)
+    if (a != axis)
+      appendTo(key, row[a]);
+  auto [entry, isNew] = knownOfAxis.try_emplace(key, 0);
+  if (isNew)
+    entry->second = computeOfAxis(tensor, axis, row, from, to);
+  return entry->second;
+}
+
+double ChangeCosts::computeOfAxis(TensorId tensor, unsigned axis,
+                                  std::span<const AxisPlacement> row, const AxisPlacement &from,
+                                  const AxisPlacement &to) {
   auto layoutWith = [&](const AxisPlacement &placement) {
     scratch.assign(row.begin(), row.end());
     scratch[axis] = placement;

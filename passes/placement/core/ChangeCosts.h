@@ -11,6 +11,7 @@
 
 #include <array>
 #include <map>
+#include <unordered_map>
 
 namespace shardc {
 
@@ -29,6 +30,8 @@ public:
                 const AxisPlacement &from, const AxisPlacement &to);
 
 private:
+  double computeOfAxis(TensorId tensor, unsigned axis, std::span<const AxisPlacement> row,
+                       const AxisPlacement &from, const AxisPlacement &to);
   /// `isDirect`: by the steps of the axes that change, one after the other.
   double lookUp(TensorId tensor, LayoutId from, LayoutId to, bool isDirect);
 
@@ -36,6 +39,9 @@ private:
   LayoutTable &layouts;
   /// By shape, element size, both layouts, and whether steps are direct.
   std::map<std::array<int64_t, 5>, double> known;
+  /// By shape, element size, axis, what it does, and what the others do.
+  std::unordered_map<PlacementKey, double, PlacementKeyHash> knownOfAxis;
+  PlacementKey key; ///< scratch
   std::vector<AxisPlacement> scratch;
 };
 

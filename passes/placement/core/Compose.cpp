@@ -167,19 +167,26 @@ std::vector<AxisPlacement> decomposeFinal(const Layout &layout, SizesPool &pool)
   return result;
 }
 
+void appendTo(PlacementKey &key, const AxisPlacement &axis) {
+  if (!axis.isShard()) {
+    bool open = axis.kind == PlacementKind::Open;
+    int64_t reduction = axis.isPartial() ? static_cast<int64_t>(axis.reduction) : 0;
+    key.push_back(static_cast<int64_t>(open ? PlacementKind::Replicate : axis.kind) | reduction
+                                                                                          << 8);
+    return;
+  }
+  key.insert(key.end(),
+             {static_cast<int64_t>(axis.kind) | int64_t(axis.level) << 8 |
+                  int64_t(axis.storage) << 16 | int64_t(axis.dim) << 32,
+              axis.split.blocks, axis.split.granule, reinterpret_cast<int64_t>(axis.split.sizes)});
+}
+
 std::optional<LayoutId> LayoutTable::compose(unsigned shapeId, std::span<const int64_t> shape,
                                              std::span<const AxisPlacement> axes) {
   key.clear();
   key.push_back(shapeId);
-  for (const AxisPlacement &axis : axes) {
-    bool open = axis.kind == PlacementKind::Open;
-    key.push_back(static_cast<int64_t>(open ? PlacementKind::Replicate : axis.kind));
-    if (axis.isPartial())
-      key.push_back(static_cast<int64_t>(axis.reduction));
-    if (axis.isShard())
-      key.insert(key.end(), {axis.dim, axis.level, axis.storage, axis.split.blocks,
-                             axis.split.granule, reinterpret_cast<int64_t>(axis.split.sizes)});
-  }
+  for (const AxisPlacement &axis : axes)
+    appendTo(key, axis);
   auto [it, added] = composed.try_emplace(key);
   if (added)
     if (std::optional<Layout> layout = shardc::compose(mesh, shape, axes))

@@ -69,6 +69,18 @@ std::vector<AxisPlacement> decomposeFinal(const Layout &layout, SizesPool &pool)
 
 using LayoutId = unsigned;
 
+/// What axes do, as numbers to look up by. Axes that are open count as replicated.
+using PlacementKey = std::vector<int64_t>;
+void appendTo(PlacementKey &key, const AxisPlacement &axis);
+struct PlacementKeyHash {
+  size_t operator()(const PlacementKey &key) const {
+    size_t seed = key.size();
+    for (int64_t value : key)
+      seed = hashCombine(seed, static_cast<size_t>(value));
+    return seed;
+  }
+};
+
 /// Distinct layouts of one mesh by number; composing the same thing twice is a look-up.
 class LayoutTable {
 public:
@@ -81,19 +93,11 @@ public:
   std::vector<Layout> take() { return std::move(layouts); }
 
 private:
-  struct KeyHash {
-    size_t operator()(const std::vector<int64_t> &key) const {
-      size_t seed = key.size();
-      for (int64_t value : key)
-        seed = hashCombine(seed, static_cast<size_t>(value));
-      return seed;
-    }
-  };
   const Mesh &mesh;
   std::vector<Layout> layouts;
   std::unordered_multimap<size_t, LayoutId> byHash;
-  std::unordered_map<std::vector<int64_t>, std::optional<LayoutId>, KeyHash> composed;
-  std::vector<int64_t> key; ///< scratch
+  std::unordered_map<PlacementKey, std::optional<LayoutId>, PlacementKeyHash> composed;
+  PlacementKey key; ///< scratch
 };
 
 } // namespace shardc

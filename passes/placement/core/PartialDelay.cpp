@@ -88,7 +88,7 @@ double PartialDelay::reduceNow(TensorId tensor, unsigned axis) const {
 }
 
 double PartialDelay::reduceTo(TensorId tensor, unsigned axis, const AxisPlacement &to) const {
-  std::vector<AxisPlacement> row;
+  row.clear();
   for (unsigned a = 0; a < graph.numAxes(); ++a)
     row.push_back(propagation.states[index(tensor, a)].placement);
   return changes.ofAxis(tensor, axis, row, AxisPlacement::partial(Reduction::Sum), to);

@@ -66,7 +66,8 @@ private:
   /// By tensor and axis, predicted: the tensor whose reduction would make this one whole, for sums
   /// of several partial values the sum itself; kNone for what is not partial.
   std::vector<TensorId> origins;
-  std::vector<double> usesDelay; ///< sum over uses
+  std::vector<double> usesDelay;          ///< sum over uses
+  mutable std::vector<AxisPlacement> row; ///< scratch
 };
 
 } // namespace shardc

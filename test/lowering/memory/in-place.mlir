@@ -102,3 +102,62 @@ func.func @twice(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
   %1 = dist.all_reduce sum over #dp %0 : (tensor<6xf32>) -> tensor<6xf32>
   return %1, %1 : tensor<6xf32>, tensor<6xf32>
 }
+
+// -----
+
+#mesh = #dist.mesh<["dp" = 2]>
+#dp = #dist.axes<#mesh, ["dp"]>
+
+// Operands of a concatenation are computed in it: one that is read later is still there, or the concatenation is not overwritten.
+// CHECK-LABEL: func.func @read_later(
+// CHECK: exec.collective all_reduce sum over #dp(%[[CAT:.*]] : memref<12xf32>) -> (%arg1 : memref<12xf32>)
+// CHECK: exec.launch @exp{{.*}}(%{{.*}}, %arg2)
+func.func @read_later(%x: tensor<6xf32>) -> (tensor<12xf32>, tensor<6xf32>) {
+  %0 = aten.relu %x : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = aten.sin %x : (tensor<6xf32>) -> tensor<6xf32>
+  %2 = aten.cat %0, %1 dim 0 : (tensor<6xf32>, tensor<6xf32>) -> tensor<12xf32>
+  %3 = dist.all_reduce sum over #dp %2 : (tensor<12xf32>) -> tensor<12xf32>
+  %4 = aten.exp %0 : (tensor<6xf32>) -> tensor<6xf32>
+  return %3, %4 : tensor<12xf32>, tensor<6xf32>
+}
+
+// CHECK-LABEL: func.func @not_read_later(
+// CHECK: exec.collective all_reduce sum over #dp(%arg1 : memref<12xf32>) -> (%arg1 : memref<12xf32>)
+func.func @not_read_later(%x: tensor<6xf32>) -> tensor<12xf32> {
+  %0 = aten.relu %x : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = aten.sin %x : (tensor<6xf32>) -> tensor<6xf32>
+  %2 = aten.cat %0, %1 dim 0 : (tensor<6xf32>, tensor<6xf32>) -> tensor<12xf32>
+  %3 = dist.all_reduce sum over #dp %2 : (tensor<12xf32>) -> tensor<12xf32>
+  return %3 : tensor<12xf32>
+}
+
+// -----
+
+#mesh = #dist.mesh<["dp" = 2]>
+#dp = #dist.axes<#mesh, ["dp"]>
+
+// So does a broadcast. A gather has more to write than to read.
+// CHECK-LABEL: func.func @kinds(
+// CHECK: exec.collective broadcast over #dp(%arg1 : memref<6xf32>) -> (%arg1 : memref<6xf32>)
+// CHECK: exec.collective all_gather over #dp(%{{[0-9]+}} : memref<6xf32>) -> (%arg2 : memref<12xf32>)
+func.func @kinds(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<12xf32>) {
+  %0 = aten.relu %x : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = dist.broadcast over #dp from 1 %0 : (tensor<6xf32>) -> tensor<6xf32>
+  %2 = aten.sin %x : (tensor<6xf32>) -> tensor<6xf32>
+  %3 = dist.all_gather over #dp %2 dim 0 : (tensor<6xf32>) -> tensor<12xf32>
+  return %1, %3 : tensor<6xf32>, tensor<12xf32>
+}
+
+// -----
+
+#mesh = #dist.mesh<["dp" = 2]>
+#dp = #dist.axes<#mesh, ["dp"]>
+
+// A bucket works in place as a whole, or not at all.
+// CHECK-LABEL: func.func @bucket(
+// CHECK: exec.collective all_reduce sum over #dp(%[[A:[0-9]+]], %arg0 : memref<6xf32>, memref<6xf32>) -> (%arg1, %arg2 : memref<6xf32>, memref<6xf32>)
+func.func @bucket(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %0 = aten.relu %x : (tensor<6xf32>) -> tensor<6xf32>
+  %1:2 = dist.all_reduce sum over #dp %0, %x : (tensor<6xf32>, tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>)
+  return %1#0, %1#1 : tensor<6xf32>, tensor<6xf32>
+}
