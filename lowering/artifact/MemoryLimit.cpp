@@ -81,11 +81,10 @@ std::string largestModules(const Account &account, const ProgramDescription &pro
   for (auto module : account.modules.getAsRange<ArrayAttr>())
     sums[cast<StringAttr>(module[1]).getValue()].results += cast<IntegerAttr>(module[0]).getInt();
   auto sorted = sums.takeVector();
+  llvm::erase_if(sorted, [](auto &entry) { return entry.second.total() == 0; });
   llvm::stable_sort(sorted, [](auto &a, auto &b) { return a.second.total() > b.second.total(); });
   std::string text;
   for (auto [path, sum] : ArrayRef(sorted).take_front(kMostListed)) {
-    if (sum.total() == 0)
-      break;
     text +=
         "\n  " + bytesText(sum.total()) + ": " + (path.empty() ? "outside of modules" : path.str());
     if (sum.parameters != 0 && sum.results != 0)
@@ -98,8 +97,9 @@ std::string largestModules(const Account &account, const ProgramDescription &pro
     int64_t rest = 0;
     for (auto &[path, sum] : ArrayRef(sorted).drop_front(kMostListed))
       rest += sum.total();
-    text += "\n  " + bytesText(rest) + ": " + std::to_string(sorted.size() - kMostListed) +
-            " more modules";
+    size_t count = sorted.size() - kMostListed;
+    text += "\n  " + bytesText(rest) + ": " + std::to_string(count) +
+            (count == 1 ? " more module" : " more modules");
   }
   return text;
 }
@@ -113,8 +113,9 @@ void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const 
       << (sizes.empty() ? "" : " with " + llvm::join(sizes, ", ")) << ", the limit is "
       << bytesText(int64_t(limit));
   Location nowhere = UnknownLoc::get(function->getContext());
-  if (account.modules)
-    error.attachNote(nowhere) << "most of it by module is for" << largestModules(account, program);
+  if (std::string modules = account.modules ? largestModules(account, program) : "";
+      !modules.empty())
+    error.attachNote(nowhere) << "most of it by module is for" << modules;
   error.attachNote(nowhere) << "slices of " << account.parameters.size()
                             << " parameters: " << bytesText(account.parameterBytes())
                             << "; the largest are" << largestParameters(account, program);

@@ -86,7 +86,7 @@ Value behindPieces(Value value) {
     for (Value operand : op->getOperands())
       if (isa<RankedTensorType>(operand.getType()))
         sources.push_back(isa<aten::CatOp>(op) ? behindPieces(operand) : operand);
-    if (!llvm::all_equal(sources))
+    if (sources.empty() || !llvm::all_equal(sources))
       break;
     value = sources.front();
   }

@@ -17,15 +17,19 @@ namespace {
 constexpr auto AR = CollectiveKind::AllReduce;
 
 /// A backward of `layers` kernels, each of which makes a gradient that is reduced and returned; the
-/// last reduction is of a value that a kernel uses. All are waited for at once.
-Graph backward(int layers, uint64_t bytes) {
+/// last reduction is of a value that a kernel uses. All are waited for at once. In place: gradients
+/// are reduced where they were made.
+Graph backward(int layers, uint64_t bytes, bool inPlace = false) {
   Builder b;
   GroupId g = b.group("g", 2);
   ValueId x = b.input(10);
   for (int i = 0; i < layers; ++i) {
     std::string name = std::to_string(i);
     ValueId gradient = b.kernel("dw" + name, {x}, 100, bytes);
-    b.output(b.wait("w" + name, b.start("r" + name, AR, g, gradient, bytes)));
+    ValueId reduced = b.graph.addTensor(bytes);
+    b.graph.addCollective({AR, g, "sum", 0, {inPlace}}, "r" + name, std::vector{gradient},
+                          std::vector{reduced});
+    b.output(b.wait("w" + name, reduced));
     x = b.kernel("dx" + name, {x}, 100, 10);
   }
   ValueId norm = b.wait("wn", b.start("rn", AR, g, x, 10));
@@ -98,27 +102,9 @@ TEST(DelayWaits, BucketsAreUnpackedWhereTheyAreWaitedFor) {
             "clip wait0 unpack0 w0 w1 wait1 unpack1 w2 w3");
 }
 
-/// The same backward, whose gradients are reduced where they were made.
-Graph backwardInPlace(int layers, uint64_t bytes) {
-  Builder b;
-  GroupId g = b.group("g", 2);
-  ValueId x = b.input(10);
-  for (int i = 0; i < layers; ++i) {
-    std::string name = std::to_string(i);
-    ValueId gradient = b.kernel("dw" + name, {x}, 100, bytes);
-    ValueId reduced = b.graph.addTensor(bytes);
-    b.graph.addCollective({AR, g, "sum", 0, {true}}, "r" + name, std::vector{gradient},
-                          std::vector{reduced});
-    b.output(b.wait("w" + name, reduced));
-    x = b.kernel("dx" + name, {x}, 100, 10);
-  }
-  b.output(x);
-  return b.finish();
-}
-
 TEST(DelayWaits, WhatIsReducedInPlaceNeedsNoRoomToBeWaitedForLate) {
   for (bool flat : {false, true}) {
-    Graph graph = backwardInPlace(6, 1000);
+    Graph graph = backward(6, 1000, /*inPlace=*/true);
     OptimizeOptions options;
     options.flat = flat;
     options.bucket = false;
