@@ -8,8 +8,8 @@
 namespace shardc::aten {
 
 /// A unit attribute of an `aten.alias` or `aten.copy`: the result was written over a tensor past
-/// autograd, inside `torch.no_grad()` or through a detached view. PyTorch's gradient of what reads it
-/// afterwards is that of the old value, which no graph of values says.
+/// autograd, inside `torch.no_grad()` or through a detached view. PyTorch's gradient of what reads
+/// it afterwards is that of the old value, which no graph of values says.
 inline constexpr llvm::StringLiteral kPastAutogradAttr = "aten.past_autograd";
 
 } // namespace shardc::aten
