@@ -235,8 +235,8 @@ TEST(Redistribute, BlocksSizesAndGranules) {
 }
 
 /// About `wanted` pairs, which meet every layout on both sides. SHARDC_EVERY_PAIR in the
-/// environment is a number of pairs to check instead, `all`, or a part of all, as `3/16` (of parts
-/// 0 to 15), each of which meets every layout, too.
+/// environment is a number of pairs to check instead, `all`, or a part of all, as `3/15` (of parts
+/// 0 to 14): every fifteenth pair.
 static void checkSomePairs(const Mesh &mesh, const std::vector<Placement> &choices,
                            const Indices &shape, size_t wanted) {
   std::vector<Layout> layouts = layoutsOf(mesh, choices, shape);
