@@ -241,21 +241,22 @@ static void checkSomePairs(const Mesh &mesh, const std::vector<Placement> &choic
                            const Indices &shape, size_t wanted) {
   std::vector<Layout> layouts = layoutsOf(mesh, choices, shape);
   size_t n = layouts.size();
-  size_t part = 0, parts = 0;
+  size_t part = 0, every = 0;
   if (const char *text = std::getenv("SHARDC_EVERY_PAIR")) {
     std::string_view number = text;
+    size_t slash = number.find('/');
     wanted = number == "all" ? n * n : std::stoul(text);
-    if (size_t slash = number.find('/'); slash != number.npos) {
+    if (slash != number.npos) {
       part = wanted;
-      parts = std::stoul(text + slash + 1);
+      every = std::stoul(text + slash + 1);
     }
   }
-  size_t every = wanted < n * n ? n * n / wanted + 1 : 1;
   testing::Test::RecordProperty("pairs", static_cast<int64_t>(n * n));
-  while (std::gcd(every, n) != 1)
-    ++every;
-  if (parts)
-    every = parts;
+  if (every == 0) {
+    every = wanted < n * n ? n * n / wanted + 1 : 1;
+    while (std::gcd(every, n) != 1)
+      ++every;
+  }
   for (size_t i = part; i < n * n; i += every) {
     check(layouts[i / n], layouts[i % n], shape);
     if (testing::Test::HasFatalFailure())
