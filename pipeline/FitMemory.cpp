@@ -119,7 +119,7 @@ private:
              << "has options that the pipeline does not have: " << problem;
     std::optional<uint64_t> parsed = parseByteSize(options->memoryLimit.getValue());
     if (!parsed || *parsed == 0)
-      return getOperation().emitOpError() << "has no memory limit to fit: 'memory-limit' of the "
+      return getOperation().emitOpError() << "needs a memory limit to fit: 'memory-limit' of the "
                                              "pipeline's options is a number of "
                                              "bytes, e.g. 2GiB, not '"
                                           << options->memoryLimit << "'";

@@ -35,6 +35,15 @@ SmallVector<StringRef> shardc::dist::getNames(DictionaryAttr attributes) {
   return names;
 }
 
+SmallVector<StringRef> shardc::dist::getTrainedNames(DictionaryAttr attributes) {
+  SmallVector<StringRef> names = getNames(attributes);
+  if (auto frozen = attributes ? attributes.getAs<ArrayAttr>(kFrozenAttr) : ArrayAttr())
+    llvm::erase_if(names, [&](StringRef name) {
+      return llvm::is_contained(frozen, StringAttr::get(frozen.getContext(), name));
+    });
+  return names;
+}
+
 int64_t shardc::dist::getOrdinal(Operation *op, int64_t place) {
   auto number = op->getAttrOfType<IntegerAttr>(kOrdinalAttr);
   return number ? number.getInt() : place;
@@ -65,6 +74,7 @@ private:
   }
   LogicalResult verifyName(Attribute value);
   LogicalResult verifyKind(Attribute value);
+  LogicalResult verifyFrozen(Attribute value);
   LogicalResult verifyAnnotation(Attribute value);
   LogicalResult verifyGlobalType(Attribute value);
   LogicalResult verifyLayout(Attribute value);
@@ -96,6 +106,20 @@ LogicalResult Verifier::verifyName(Attribute value) {
   if (isName(value) || (list && !list.empty() && llvm::all_of(list, isName)))
     return success();
   return error() << "'dist.name' must be a name or a list of names, got " << value;
+}
+
+LogicalResult Verifier::verifyFrozen(Attribute value) {
+  SmallVector<StringRef> names = getNames(attributes);
+  auto isName = [&](Attribute name) {
+    auto text = dyn_cast<StringAttr>(name);
+    return text && llvm::is_contained(names, text.getValue());
+  };
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (isa<UnitAttr>(value) || (list && !list.empty() && llvm::all_of(list, isName)))
+    return success();
+  return error()
+         << "'dist.frozen' must be a unit attribute, or a list of names in 'dist.name', got "
+         << value;
 }
 
 LogicalResult Verifier::verifyKind(Attribute value) {
@@ -201,8 +225,7 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
   if (name == kKindAttr)
     return verifyKind(value);
   if (name == kFrozenAttr)
-    return isa<UnitAttr>(value) ? success()
-                                : error() << "'" << name << "' must be a unit attribute";
+    return verifyFrozen(value);
   if (name == kAnnotationAttr)
     return verifyAnnotation(value);
   if (name == kShardingAttr)

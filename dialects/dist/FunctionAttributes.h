@@ -8,8 +8,9 @@
 //                     "fc.weight"; of a mutation or gradient result the name of what is mutated or
 //                     differentiated
 //   dist.kind         what it is: see `argumentKinds()` and `resultKinds()`
-//   dist.frozen       unit, of a parameter: PyTorch would not give it a gradient
-//                     (`requires_grad=False`)
+//   dist.frozen       of a parameter, unit: PyTorch would not give it a gradient
+//                     (`requires_grad=False`); or array of strings: those of its names that have
+//                     none
 //   dist.annotation   imported stage: layout asked for, placements may be open
 //   dist.origin       imported stage: who asked for the annotation (`plan.yaml:7`), one string per
 //                     mesh axis, empty where open
@@ -69,6 +70,9 @@ llvm::ArrayRef<llvm::StringLiteral> resultKinds();
 
 /// The names in `dist.name`, in order; none where it is absent.
 llvm::SmallVector<llvm::StringRef> getNames(mlir::DictionaryAttr attributes);
+
+/// The names that have a gradient: all but those in `dist.frozen`.
+llvm::SmallVector<llvm::StringRef> getTrainedNames(mlir::DictionaryAttr attributes);
 
 /// The number of a collective in the sequence that all ranks share: `dist.ordinal`, or its place in
 /// the function.

@@ -198,7 +198,7 @@ private:
       }
       values.push_back(gradient);
       attributes.push_back(attributesOf(ofArgument));
-      for (StringRef name : dist::getNames(ofArgument))
+      for (StringRef name : dist::getTrainedNames(ofArgument))
         gradientNames.insert(name);
     }
     for (Attribute &attribute : llvm::MutableArrayRef(attributes).take_front(kept))
@@ -235,9 +235,14 @@ private:
     NamedAttrList attributes;
     MLIRContext *context = argument.getContext();
     attributes.set(dist::kKindAttr, StringAttr::get(context, "gradient"));
-    for (StringRef name : {dist::kNameAttr, dist::kSizesAttr})
-      if (Attribute attribute = argument.get(name))
-        attributes.set(name, attribute);
+    Builder builder(context);
+    SmallVector<StringRef> names = dist::getTrainedNames(argument);
+    if (names.size() == 1)
+      attributes.set(dist::kNameAttr, builder.getStringAttr(names.front()));
+    else if (!names.empty())
+      attributes.set(dist::kNameAttr, builder.getStrArrayAttr(names));
+    if (Attribute sizes = argument.get(dist::kSizesAttr))
+      attributes.set(dist::kSizesAttr, sizes);
     return attributes.getDictionary(context);
   }
 };

@@ -139,7 +139,7 @@ private:
       auto kind = function.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
       if (!kind || kind.getValue() != "parameter" || !isFloat(function.getArgumentTypes()[i]))
         continue;
-      if (function.getArgAttr(i, dist::kFrozenAttr))
+      if (function.getArgAttrOfType<UnitAttr>(i, dist::kFrozenAttr))
         anyFrozen = true;
       else
         list.push_back(i);

@@ -155,6 +155,20 @@ class Adapted(nn.Module):
         return F.cross_entropy(self.head(h), y)
 
 
+class Tied(nn.Module):
+    """A trained weight whose storage is a frozen parameter's and a buffer's, too; and one that two parameters are."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.other = nn.Parameter(torch.randn(8, 4)), nn.Parameter(torch.randn(4, 4))
+        self.frozen = nn.Parameter(self.weight.data, requires_grad=False)
+        self.again = self.other
+        self.register_buffer("buffer", self.weight.data)
+
+    def forward(self, x):
+        return (x @ self.weight @ self.other + (x * x) @ self.frozen + x.sin() @ self.buffer @ self.again).pow(2).mean()
+
+
 class Statistics(nn.Module):
     """Deviations and variances with means, by each of their overloads; two rows are constant."""
 
@@ -185,6 +199,7 @@ MODELS = {
     "routed": (Routed, lambda: image(10, 8), {"dp=2,tp=2": [*DATA, "param:up=tp:S(0)", "param:down=tp:S(0)"]}),
     "recurrent": (Recurrent, lambda: {"ids": torch.randint(0, 11, (4, 5))},
                   {"dp=4": FSDP, "tp=3": ["module:out=colwise", "param:gru.*=tp:S(0)"]}),
+    "tied": (Tied, lambda: image(6, 8), {"dp=4": FSDP, "dp=2,tp=2": [*DATA, "param:weight=tp:S(1)"]}),
     "statistics": (Statistics, lambda: image(6, 4), {"dp=4": DATA, "tp=3": ["param:weight=tp:S(0)"]}),
     "contrast": (Contrast, lambda: image(6, 7) | {"y": torch.randn(6, 5)},
                  {"dp=4": DATA, "dp=2,tp=2": [*DATA, "module:left=colwise", "module:right=colwise"]}),
@@ -221,6 +236,7 @@ def test_gradients(name, tmp_path):
     check_gradients(*MODELS[name], tmp_path)
 
 
-def test_operators_of_plain_export(tmp_path):
+@pytest.mark.parametrize("name", ("statistics", "tied"))
+def test_plain_export(name, tmp_path):
     """Overloads that `shardc export` decomposes, and PyTorch's own export keeps."""
-    check_gradients(*MODELS["statistics"], tmp_path, torch.export.export)
+    check_gradients(*MODELS[name], tmp_path, torch.export.export)

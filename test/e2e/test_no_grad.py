@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
@@ -141,8 +142,24 @@ def enabled_leaves(self, x):
     return (kept * h * count).sum()
 
 
+def view_of_detached(self, x):
+    """A view that was made before keeps its gradient."""
+    h = self.a * x
+    v = h.t()
+    h.detach_()
+    return (h * self.b).sum() + (v * v).sum()
+
+
+def operand_returned(self, x):
+    """What gives its operand back is that tensor, and keeps its gradient; what makes a view of it does not."""
+    h = self.a * x
+    with torch.no_grad():
+        same, off, kept, view, copy = h.float(), F.dropout(h, training=False), h.contiguous(), h.view(6, 4), h.t().contiguous()
+    return (same * self.b + off * kept * view).sum() + (copy.t() * h).sum()
+
+
 PROGRAMS = (region, decorated, enabled_inside, enabled_leaves, region_of_views, buffer, overwritten_unread, straight_through,
-            detached_then_written)
+            detached_then_written, operand_returned, view_of_detached)
 
 
 @pytest.mark.parametrize("make", map(model, PROGRAMS), ids=[function.__name__ for function in PROGRAMS])
@@ -209,6 +226,19 @@ def test_refused(function):
     assert all(part in message for part in REFUSED[function])
 
 
+def part_of_detached(self, x):
+    d = (self.a * 2).detach()
+    d[0] = self.b[0]
+    d.t()[1:3].copy_(self.b.t()[1:3])
+    return (d * x).sum() + (self.a * x).sum()
+
+
+def part_of_detached_buffer(self, x):
+    m = self.average.detach()
+    m[0] = self.b[0, 0]
+    return (m * x).sum()
+
+
 def gradient_of_detached_and_base(self, x):
     y = torch.zeros(6, 4)
     d = y.detach()
@@ -217,18 +247,45 @@ def gradient_of_detached_and_base(self, x):
     return (d * x * u).sum()
 
 
-@pytest.mark.parametrize("function", (gradient_of_detached, gradient_of_detached_and_base, gradient_into_detached), ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", (gradient_of_detached, gradient_of_detached_and_base, gradient_into_detached, part_of_detached,
+                                      part_of_detached_buffer), ids=lambda function: function.__name__)
 def test_program_of_written_detached(function, tmp_path):
     """A detached tensor has the gradient of what was written into it last, and what it was detached from has its own."""
-    check_gradients(model(function), lambda: {"x": torch.randn(6, 4)}, {}, tmp_path, torch.export.export)
+    check_gradients(model(function), lambda: {"x": torch.randn(6, 4)}, {"dp=2": ["input:*=dp:S(0)"], "tp=4": ["param:*=tp:S(1)"]},
+                    tmp_path, torch.export.export)
 
 
-@pytest.mark.parametrize("function", [function for function in REFUSED if not function.__name__.startswith("gradient_")],
-                         ids=lambda function: function.__name__)
+def view_written_in_region(self, x):
+    v = (self.a * 2)[0]
+    with torch.no_grad():
+        v.mul_(3)
+    return (v * x[0]).sum() + self.b.sum()
+
+
+def base_written_again(self, x):
+    h = torch.zeros(6, 4)
+    d = h.detach()
+    d.copy_(self.b)
+    k = d * 1
+    h.add_(1.0)
+    return (d * x).sum() + (k * self.a).sum()
+
+
+PAST_AUTOGRAD = [*(function for function in REFUSED if not function.__name__.startswith("gradient_")), view_written_in_region,
+                 base_written_again]
+
+
+@pytest.mark.parametrize("function", PAST_AUTOGRAD, ids=lambda function: function.__name__)
 def test_refused_in_programs(function, tmp_path):
-    """PyTorch's own programs keep such writes, too: their forward is compiled, and their gradients are refused."""
-    torch.export.save(torch.export.export(Model(function), (torch.randn(6, 4),)), tmp_path / "m.pt2")
+    """PyTorch's own programs keep such writes, too: their forward is compiled and right, and their gradients are refused."""
+    x, module = torch.randn(6, 4), Model(function)
+    torch.export.save(torch.export.export(module, (x,)), tmp_path / "m.pt2")
     run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "dp=1", "-o", tmp_path / "m.so")
+    save_file({"x": x}, tmp_path / "in.safetensors")
+    run(tool("shard-run"), tmp_path / "m.so", "--weights", tmp_path / "m.pt2", "--inputs", tmp_path / "in.safetensors", "--outputs",
+        tmp_path / "out.safetensors")
+    got = load_file(tmp_path / "out.safetensors")
+    assert any(value.shape == () and torch.allclose(value, module(x), rtol=1e-5) for value in got.values())
     done = run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "dp=1", "--gradients", "0", "-o", tmp_path / "m.so", check=False)
     assert done.returncode == 1 and "is written past autograd, inside torch.no_grad() or through a detached view, in" in done.stderr
 

@@ -233,6 +233,38 @@ def check_broken(path):
     assert done.returncode == 0 or "error:" in done.stderr
 
 
+class Frozen(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(8, 6, bias=False), torch.nn.Linear(6, 4, bias=False)
+        self.scale = torch.nn.Parameter(torch.randn(4), requires_grad=False)
+
+    def forward(self, x):
+        h = self.up(x)
+        with torch.no_grad():
+            largest = h.abs().amax(1, keepdim=True)
+            rows = h[:, :4]
+        return ((self.down(h / largest) + rows) * self.scale).pow(2).mean()
+
+
+def test_gradients_of_scripted_regions(tmp_path):
+    """Inside no_grad nothing has a gradient, and neither have frozen parameters."""
+    torch.manual_seed(0)
+    model, x = Frozen(), torch.randn(6, 8)
+    model(x).backward()
+    wants = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    torch.jit.script(model).save(tmp_path / "m.pt")
+    save_file({"x": x.numpy()}, tmp_path / "in.safetensors")
+    for mesh, plan in {"r=1": [], "dp=2,tp=2": places("input:x=dp:S(0)", "param:up.weight=tp:S(0)")}.items():
+        run(tool("shardc"), "compile", tmp_path / "m.pt", "--input", "x=6x8xf32", "--mesh", mesh, *plan, "--gradients", 0, "-o", tmp_path / "m.so")
+        run(tool("shard-run"), tmp_path / "m.so", "--entry", "gradients", "--weights", tmp_path / "m.pt", "--inputs",
+            tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors")
+        got = load_file(tmp_path / "out.safetensors")
+        assert "scale" not in got
+        for name, want in wants.items():
+            np.testing.assert_allclose(got[name], want.numpy(), rtol=1e-4, atol=1e-6)
+
+
 def test_broken_archives(folder, tmp_path):
     """What is wrong on the outside; thousands more without libtorch are in the unit test archive_test."""
     whole = (folder / "mlp_traced.pt").read_bytes()

@@ -7,7 +7,7 @@
 // BEST: dist.least_memory = {least_bytes = 26624 : i64, without_bytes = 28672 : i64}
 
 // RUN: not shard-opt %s --dist-fit-memory 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: 'builtin.module' op has no memory limit to fit: 'memory-limit' of the pipeline's options is a number of bytes, e.g. 2GiB, not ''
+// NONE: error: 'builtin.module' op needs a memory limit to fit: 'memory-limit' of the pipeline's options is a number of bytes, e.g. 2GiB, not ''
 // RUN: not shard-opt %s "--dist-fit-memory=pipeline={memory-limit=1MiB bucket-cap=3}" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: error: 'builtin.module' op has options that the pipeline does not have: {{.*}}bucket-cap
 

@@ -65,6 +65,14 @@ def is_copy(node, source):
     return given.dtype != result.dtype or node.target is aten.contiguous.default and given.stride() != result.stride()
 
 
+def returns_operand(node, given):
+    """Whether an operator gives back its first operand itself, and no view of it, as it is called here."""
+    packet = node.target._schema.name.split("::")[1]
+    if packet in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
+        return not given["train"]
+    return packet in ("to", "contiguous") and not is_copy(node, node.args[0]) and not given.get("copy", False)
+
+
 class GradModes:
     """Walks the graphs in the order in which they run."""
 
@@ -150,6 +158,9 @@ class GradModes:
         level = max((value.level for value in everything), default=0) if enabled else 0
         if any(is_differentiable(val) for val in self.vals(node)) and enabled:
             self.check_reads(everything)
+        if not enabled and returns_operand(node, given):
+            values[node] = values[node.args[0]]
+            return
         if not enabled:
             self.detach_reads(node, values)
         for name in writes:

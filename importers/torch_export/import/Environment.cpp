@@ -22,7 +22,7 @@ static Value detach(OpBuilder &builder, Location loc, Value value) {
 Value Environment::tensor(StringRef name, Location loc) {
   if (std::optional<Storages::Tensor> found = find(name)) {
     Value value = storages.read(*found, loc);
-    if (!value || !frame().noGrad || name == kept || !canHaveGradient(value) ||
+    if (!value || !isNoGrad() || name == kept || !canHaveGradient(value) ||
         value.getDefiningOp<aten::ConstantOp>())
       return value;
     auto alias = value.getDefiningOp<aten::AliasOp>();
@@ -106,7 +106,7 @@ void Environment::wait(StringRef name, Location loc) {
 }
 
 void Environment::write(Storages::Tensor tensor, Value value, Location loc) {
-  if (frame().noGrad && canHaveGradient(value)) {
+  if (isNoGrad() && canHaveGradient(value)) {
     auto written = aten::AliasOp::create(builder, loc, value);
     written->setAttr(aten::kPastAutogradAttr, builder.getUnitAttr());
     value = written;
@@ -114,22 +114,21 @@ void Environment::write(Storages::Tensor tensor, Value value, Location loc) {
   storages.write(tensor, value, loc);
 }
 
-LogicalResult Environment::detachViews(Frame &frame, Storages::Tensor firstInside, Location loc) {
-  for (const Argument &output : frame.graph->outputs) {
-    auto *name = std::get_if<TensorArg>(&output);
-    auto found = name ? frame.tensors.find(name->name) : frame.tensors.end();
-    if (found == frame.tensors.end())
-      continue;
-    Storages::Tensor &tensor = found->second;
-    if (tensor < firstInside || !storages.isView(tensor) || storages.root(tensor) >= firstInside)
-      continue;
-    Value value = storages.read(tensor, loc);
-    if (!value)
-      return failure();
-    if (canHaveGradient(value))
-      tensor = storages.addView(tensor, detach(builder, loc, value));
-  }
-  return success();
+Storages::Tensor Environment::addView(Storages::Tensor source, Value value, Location loc) {
+  Storages::Tensor view = storages.addView(source, value);
+  return isNoGrad() && canHaveGradient(value) ? addDetached(view, loc) : view;
+}
+
+Storages::Tensor Environment::addDetached(Storages::Tensor source, Location loc) {
+  return storages.addView(source, detach(builder, loc, storages.lastValue(source)));
+}
+
+void Environment::detachInPlace(Storages::Tensor tensor, StringRef result, Location loc) {
+  Storages::Tensor original = storages.original(tensor), detached = addDetached(tensor, loc);
+  for (auto &named : frame().tensors)
+    if (storages.original(named.second) == original)
+      named.second = detached;
+  frame().tensors[result] = detached;
 }
 
 LogicalResult Environment::bindNames(ArrayRef<Argument> names, ArrayRef<const Argument *> arguments,

@@ -66,9 +66,19 @@ public:
   /// Updates a tensor. Inside `no_grad` that passes autograd by: no gradient of the old value says
   /// anything about the new one, and whoever differentiates refuses it.
   void write(Storages::Tensor tensor, mlir::Value value, mlir::Location loc);
-  /// Views that a graph inside `no_grad` returns of tensors from outside have no gradient, while
-  /// those tensors keep theirs. `firstInside`: the first tensor that the graph made.
-  mlir::LogicalResult detachViews(Frame &frame, Storages::Tensor firstInside, mlir::Location loc);
+  /// A tensor that shares the storage of `source`, of which one op made `value`; inside `no_grad`
+  /// it has no gradient, while `source` keeps its own.
+  Storages::Tensor addView(Storages::Tensor source, mlir::Value value, mlir::Location loc);
+  /// The tensor without its gradient, on the same storage.
+  Storages::Tensor addDetached(Storages::Tensor source, mlir::Location loc);
+
+  /// Takes the gradient from a tensor, under all its names; those that share its storage keep
+  /// theirs.
+  void detachInPlace(Storages::Tensor tensor, llvm::StringRef result, mlir::Location loc);
+
+  /// Whether the node that is imported is inside `no_grad`, by its graph or by itself.
+  bool isNoGrad() { return frame().noGrad || nodeIsNoGrad; }
+  bool nodeIsNoGrad = false;
 
   Storages storages;
   llvm::SmallVector<Frame, 1> frames;

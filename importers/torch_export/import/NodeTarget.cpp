@@ -132,6 +132,15 @@ bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph) {
   return true;
 }
 
+bool isDetach(const Node &node) { return shortTarget(node) == "aten.detach_.default"; }
+
+bool returnsOperand(const Node &node) {
+  StringRef target = shortTarget(node);
+  target.consume_front("aten.");
+  StringRef packet = target.split('.').first;
+  return packet == "to" || packet == "contiguous" || packet == "dropout";
+}
+
 bool checkOperators(const ExportedProgram &program, Location file) {
   struct Uses {
     size_t count = 0;

@@ -37,6 +37,11 @@ llvm::StringRef shortTarget(const Node &node);
 bool readsElement(const Node &node);
 
 /// Whether a result of the node shares the storage of its first tensor argument, as PyTorch ran it.
+/// Whether it is `detach_`.
+bool isDetach(const Node &node);
+/// Whether PyTorch's operator gives back its operand itself, where it has nothing to change, and no
+/// view of it.
+bool returnsOperand(const Node &node);
 bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph);
 
 } // namespace shardc::torch_export

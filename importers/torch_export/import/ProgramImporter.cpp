@@ -75,7 +75,10 @@ private:
           for (auto [dim, size] : llvm::enumerate(meta.sizes))
             symbols->bind(argument, dim, size);
         }
-        frame().tensors[name] = place->second;
+        bool isDetached = input.isDetached && environment.isUsed(name);
+        frame().tensors[name] =
+            isDetached ? environment.addDetached(place->second, builder.getUnknownLoc())
+                       : place->second;
       } else if (input.constant) {
         Location loc = NameLoc::get(builder.getStringAttr(name));
         frame().tensors[name] = environment.storages.add(aten::ConstantOp::create(
@@ -95,6 +98,7 @@ private:
     for (const Node &node : frame().graph->nodes) {
       Location loc = locationOf(builder.getContext(), node);
       Operation *before = block->empty() ? nullptr : &block->back();
+      environment.nodeIsNoGrad = node.noGrad;
       if (succeeded(importNode(node, loc))) {
         dropNames(node, before ? before->getNextNode() : &block->front());
         continue;
@@ -280,8 +284,12 @@ private:
     if (failed(results))
       return failure();
     return nameResults(node, *results, loc, [&](StringRef name, Value value, unsigned) {
-      frame().tensors[name] =
-          source ? environment.storages.addView(*source, value) : environment.storages.add(value);
+      if (!source)
+        frame().tensors[name] = environment.storages.add(value);
+      else if (environment.isNoGrad() && returnsOperand(node))
+        frame().tensors[name] = *source;
+      else
+        frame().tensors[name] = environment.addView(*source, value, loc);
     });
   }
 
@@ -290,11 +298,22 @@ private:
     return tensor ? environment.find(tensor->name) : std::nullopt;
   }
 
+  LogicalResult detachInPlace(const Node &node, Storages::Tensor self, Location loc) {
+    Value old = environment.storages.read(self, loc);
+    return old ? nameResults(node, old, loc,
+                             [&](StringRef name, Value, unsigned) {
+                               environment.detachInPlace(self, name, loc);
+                             })
+               : failure();
+  }
+
   // The functional form computes the new value, which then takes the place of the first argument's.
   LogicalResult importInPlace(const Node &node, const Target &target, Location loc) {
     std::optional<Storages::Tensor> self = firstTensor(node);
     if (!self)
       return emitError(loc) << "'" << shortTarget(node) << "' has no tensor to update";
+    if (isDetach(node))
+      return detachInPlace(node, *self, loc);
     FailureOr<Results> results = build(node, target, loc, /*keepGradient=*/true);
     Value old = environment.storages.read(*self, loc);
     if (failed(results) || !old)
@@ -327,7 +346,6 @@ private:
       return emitError(loc) << "'" << shortTarget(node) << "' does not fit the graph it runs";
     auto *enabled = std::get_if<bool>(&node.inputs.front().value);
     Frame inner{nested->graph.get(), /*noGrad=*/enabled && !*enabled};
-    Storages::Tensor firstInside = environment.storages.size();
     if (failed(environment.bindNames(nested->graph->inputs, inputs, frame(), inner, loc)))
       return failure();
     SmallVector<const Argument *> results;
@@ -336,8 +354,6 @@ private:
     environment.frames.push_back(std::move(inner));
     importNodes();
     Frame done = environment.frames.pop_back_val();
-    if (done.noGrad && failed(environment.detachViews(done, firstInside, loc)))
-      return failure();
     // A list of outputs may come as one argument.
     SmallVector<Argument> names;
     for (const Argument &output : node.outputs)

@@ -99,6 +99,7 @@ public:
   FailureOr<Signature> run() {
     for (const InputSpec &input : program.inputs)
       addInput(input);
+    freeze();
     setNames();
     for (const OutputSpec &output : program.outputs)
       addOutput(output);
@@ -146,27 +147,27 @@ private:
     if (input.kind == InputKind::TensorConstant)
       if ((entry.constant = inlineConstant(stored, type)))
         return;
-    bool isFrozen = input.kind == InputKind::Parameter && !found->second.requiresGrad;
-    own.insert(name);
-    // Tied weights are one storage with several names, which have one gradient or none.
+    bool isTrained = input.kind == InputKind::Parameter && found->second.requiresGrad;
+    // Tied weights are one storage with several names.
     if (stored && !stored->storage.empty())
       for (unsigned other : byStorage[stored->storage.data()])
-        if (tensors[other]->tiedTo(*stored) &&
-            bool(pending[other].get(dist::kFrozenAttr)) == isFrozen) {
+        if (tensors[other]->tiedTo(*stored)) {
           entry.argument = other;
+          (isTrained ? trained : untrained)[other].push_back(builder.getStringAttr(name));
           names[other].push_back(builder.getStringAttr(name));
           return;
         }
     entry.argument = unsigned(signature.argumentTypes.size());
     signature.argumentTypes.push_back(type);
     names.push_back({builder.getStringAttr(name)});
+    trained.emplace_back();
+    untrained.emplace_back();
+    (isTrained ? trained : untrained).back().push_back(builder.getStringAttr(name));
     tensors.push_back(stored);
     if (stored && !stored->storage.empty())
       byStorage[stored->storage.data()].push_back(*entry.argument);
     NamedAttrList attributes;
     attributes.set(dist::kKindAttr, builder.getStringAttr(argumentKind(input)));
-    if (isFrozen)
-      attributes.set(dist::kFrozenAttr, builder.getUnitAttr());
     if (ArrayAttr sizes = makeSizes(builder.getContext(), found->second))
       attributes.set(dist::kSizesAttr, sizes);
     pending.push_back(std::move(attributes));
@@ -181,6 +182,24 @@ private:
     return true;
   }
 
+  /// Says which names of an argument have no gradient.
+  void freeze() {
+    for (auto [argument, attributes] : llvm::enumerate(pending)) {
+      if (trained[argument].empty()) {
+        if (attributes.get(dist::kKindAttr) == builder.getStringAttr("parameter"))
+          attributes.set(dist::kFrozenAttr, builder.getUnitAttr());
+      } else if (!untrained[argument].empty()) {
+        attributes.set(dist::kKindAttr, builder.getStringAttr("parameter"));
+        attributes.set(dist::kFrozenAttr, builder.getArrayAttr(untrained[argument]));
+      }
+    }
+    for (auto [input, entry] : llvm::zip_equal(program.inputs, signature.inputs)) {
+      bool isTrained =
+          input.kind == InputKind::Parameter && program.graph.tensors.at(input.name).requiresGrad;
+      entry.isDetached = entry.argument && !isTrained && !trained[*entry.argument].empty();
+    }
+  }
+
   // Names of tied weights that the graph does not use count too: a plan may say any of them.
   void setNames() {
     for (const StoredTensor &stored : store.tensors())
@@ -188,8 +207,7 @@ private:
           !stored.storage.empty() && found != byStorage.end())
         for (unsigned argument : found->second)
           if (auto name = builder.getStringAttr(stored.name);
-              !own.contains(stored.name) && tensors[argument]->tiedTo(stored) &&
-              !llvm::is_contained(names[argument], name))
+              tensors[argument]->tiedTo(stored) && !llvm::is_contained(names[argument], name))
             names[argument].push_back(name);
     for (auto [list, attributes] : llvm::zip_equal(names, pending)) {
       attributes.set(dist::kNameAttr,
@@ -261,7 +279,8 @@ private:
   SmallVector<NamedAttrList> pending;            // of each argument
   SmallVector<const OutputSpec *> returned;      // of each output
   llvm::DenseMap<const std::byte *, SmallVector<unsigned, 1>> byStorage;
-  llvm::StringSet<> own; // names that the graph uses
+  // Of each argument, the names with a gradient and those without.
+  SmallVector<SmallVector<Attribute, 1>> trained, untrained;
   bool errors = false;
 };
 

@@ -14,6 +14,9 @@ namespace shardc::torch_export {
 /// What an input of the program is: an argument of the function, a constant, or neither (None).
 struct SignatureInput {
   std::optional<unsigned> argument;
+  /// No gradient passes this name to the argument: it is a frozen parameter or a buffer on the
+  /// storage of a parameter that is trained.
+  bool isDetached = false;
   mlir::DenseElementsAttr constant;
 };
 

@@ -21,6 +21,16 @@ static Location withoutName(Location loc) {
                            source ? source.getLine() : 0);
 }
 
+/// `value` in the place of `old`, of which it has the gradient: that is, none that a graph of
+/// values could say, unless `old` has none.
+static Value writePastAutograd(OpBuilder &builder, Location loc, Value old, Value value) {
+  auto detached = aten::AliasOp::create(builder, loc, value);
+  detached.setDetached(true);
+  auto written = aten::CopyOp::create(builder, loc, old.getType(), old, detached);
+  written->setAttr(aten::kPastAutogradAttr, builder.getUnitAttr());
+  return written;
+}
+
 Storages::Tensor Storages::add(Value value) {
   Entry entry;
   entry.value = value;
@@ -34,14 +44,10 @@ Storages::Tensor Storages::addView(Tensor source, Value value) {
   source = original(source);
   Entry entry;
   entry.value = value;
-  entry.sourceValue = tensors[source].value;
+  entry.sourceValue = lastValue(source);
   entry.source = int(source);
   entry.storage = tensors[source].storage;
-  Storage &storage = storages[entry.storage];
-  entry.version = storage.version;
-  // While an update waits, the tensor that it updates has its own new value.
-  if (!storage.pending.empty())
-    entry.sourceValue = storage.pending.back().value;
+  entry.version = storages[entry.storage].version;
   if (value != entry.sourceValue) {
     entry.view = value.getDefiningOp();
     entry.result = cast<OpResult>(value).getResultNumber();
@@ -90,7 +96,12 @@ Value Storages::read(Tensor tensor, Location loc) {
   mapping.map(entry.sourceValue, source);
   entry.view = builder.clone(*entry.view, mapping);
   entry.view->setLoc(withoutName(entry.view->getLoc()));
-  entry.value = entry.view->getResult(entry.result);
+  Value now = entry.view->getResult(entry.result);
+  // A detached tensor has the gradient of what was written into it, whatever its source gets.
+  auto alias = dyn_cast<aten::AliasOp>(entry.view);
+  if (alias && alias.getDetached() && entry.isWritten)
+    now = writePastAutograd(builder, withoutName(loc), entry.value, now);
+  entry.value = now;
   entry.sourceValue = source;
   entry.version = storage.version;
   return entry.value;
@@ -116,10 +127,6 @@ LogicalResult Storages::carryOut(Storage &storage) {
   for (const Update &update : updates)
     if (failed(apply(update.tensor, update.value, update.loc)))
       return failure();
-  // What was written last is what the view has now, with the gradient that it has.
-  Entry &last = tensors[updates.back().tensor];
-  last.value = updates.back().value;
-  last.version = storage.version;
   return success();
 }
 
@@ -131,7 +138,14 @@ LogicalResult Storages::apply(Tensor tensor, Value value, Location loc) {
   Tensor source = original(Tensor(tensors[tensor].source));
   Value old = read(source, loc);
   Value whole = old ? scatter(tensors[tensor], old, value, loc) : Value();
-  return success(whole && succeeded(apply(source, whole, loc)));
+  if (!whole || failed(apply(source, whole, loc)))
+    return failure();
+  // What was written is what the view has now, with the gradient that it has.
+  Entry &entry = tensors[tensor];
+  entry.value = value;
+  entry.version = storages[entry.storage].version;
+  entry.isWritten = true;
+  return success();
 }
 
 Value Storages::scatter(const Entry &entry, Value source, Value part, Location nodeLoc) {
@@ -154,12 +168,7 @@ Value Storages::scatter(const Entry &entry, Value source, Value part, Location n
           .Case([&](aten::AliasOp op) -> Value {
             if (!op.getDetached() || !isa<FloatType>(aten::typeOf(part).getElementType()))
               return part;
-            // PyTorch's gradient of what reads the source now is that of its old value.
-            auto detached = aten::AliasOp::create(builder, loc, part);
-            detached.setDetached(true);
-            auto written = aten::CopyOp::create(builder, loc, source.getType(), source, detached);
-            written->setAttr(aten::kPastAutogradAttr, builder.getUnitAttr());
-            return written;
+            return writePastAutograd(builder, loc, source, part);
           })
           .Case<aten::ViewOp, aten::UnsqueezeOp, aten::SqueezeOp>(
               [&](auto) { return buildView(builder, loc, part, sizesOf(builder, loc, source)); })

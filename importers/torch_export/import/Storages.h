@@ -34,18 +34,8 @@ public:
   /// The value that the tensor was last known to have, without building anything.
   mlir::Value lastValue(Tensor tensor) const;
 
-  /// Whether the tensor is a view of another, not the whole of its storage.
-  bool isView(Tensor tensor) const { return tensors[original(tensor)].source >= 0; }
-
-  /// The tensor that is the whole of its storage.
-  Tensor root(Tensor tensor) const {
-    while (tensors[tensor].source >= 0)
-      tensor = Tensor(tensors[tensor].source);
-    return tensor;
-  }
-
-  /// How many tensors there are: what is added from now on is not below.
-  Tensor size() const { return tensors.size(); }
+  /// The tensor of which this one is another name.
+  Tensor original(Tensor tensor) const;
 
   /// Whether the tensor's storage has been updated.
   bool updated(Tensor tensor) const {
@@ -60,6 +50,7 @@ private:
     unsigned result = 0;
     int source = -1;
     unsigned storage = 0, version = 0;
+    bool isWritten = false; // through the view
   };
   struct Update {
     Tensor tensor;
@@ -71,8 +62,6 @@ private:
     llvm::SmallVector<Update, 1> pending;
   };
 
-  /// The tensor of which this one is another name.
-  Tensor original(Tensor tensor) const;
   mlir::LogicalResult carryOut(Storage &storage);
   mlir::LogicalResult apply(Tensor tensor, mlir::Value value, mlir::Location loc);
   mlir::Value scatter(const Entry &entry, mlir::Value source, mlir::Value part, mlir::Location loc);

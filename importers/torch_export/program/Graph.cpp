@@ -99,6 +99,7 @@ bool Reader::node(JsonValue value, Node &out) {
     } else if (member.key == "metadata") {
       out.stackTrace = member.value["stack_trace"].string().value_or(std::string_view());
       out.moduleStack = member.value["nn_module_stack"].string().value_or(std::string_view());
+      out.noGrad = member.value["no_grad"].boolean().value_or(false);
     }
   }
   if (out.target.empty())

@@ -81,6 +81,7 @@ struct Node {
   std::vector<Argument>
       outputs; // TensorArg, TensorListArg, SymIntArg, SymBoolArg, SymFloatArg, NoneArg
   std::string_view stackTrace, moduleStack;
+  bool noGrad = false; ///< of a TorchScript program: inside `torch.no_grad()`
 };
 
 struct Graph {

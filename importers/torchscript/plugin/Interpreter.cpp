@@ -29,10 +29,19 @@ std::string lineOf(const torch::jit::Node &node, const std::string &function) {
          ", in " + function + "\n";
 }
 
+/// Inside a `with` of this context; of others than PyTorch's what holds outside.
+bool setsNoGrad(const IValue &context, bool outside) {
+  auto name = context.isObject() ? context.toObject()->type()->name() : std::nullopt;
+  if (!name)
+    return outside;
+  return name->name() == "no_grad" || (outside && name->name() != "enable_grad");
+}
+
 } // namespace
 
 Place Interpreter::place() const {
   Place result;
+  result.noGrad = !noGrad.empty() && noGrad.back();
   for (const Frame &frame : frames) {
     result.module = frame.module;
     if (frame.current)
@@ -228,9 +237,11 @@ Interpreter::Values Interpreter::evaluate(const Node &node, const Values &argume
   case prim::unchecked_cast:
   case prim::unchecked_unwrap_optional:
     return {arguments[0]};
-  case prim::Enter: // with torch.no_grad()
+  case prim::Enter:
+    noGrad.push_back(setsNoGrad(arguments[0], !noGrad.empty() && noGrad.back()));
     return {IValue()};
   case prim::Exit:
+    noGrad.pop_back();
     return Values(node.outputs().size());
   default:
     break;

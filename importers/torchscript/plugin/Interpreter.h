@@ -45,6 +45,7 @@ private:
   Program &program;
   std::unordered_map<const c10::ivalue::Object *, std::string> paths;
   std::vector<Frame> frames;
+  std::vector<bool> noGrad; ///< of the `with` blocks that change it, the innermost last
   size_t steps = 0;
 };
 

@@ -369,7 +369,8 @@ std::string Program::toJson() {
     return "{\"name\": " + jsonString(node.name) + ", \"target\": " + jsonString(node.target) +
            ", \"inputs\": " + node.inputs + ", \"outputs\": " + node.outputs +
            ", \"metadata\": {\"stack_trace\": " + jsonString(node.place.trace) +
-           ", \"nn_module_stack\": " + jsonString(stack) + "}}\n";
+           ", \"nn_module_stack\": " + jsonString(stack) +
+           (node.place.noGrad ? ", \"no_grad\": true" : "") + "}}\n";
   });
   json += ", \"tensor_values\": {";
   bool first = true;

@@ -18,8 +18,9 @@ namespace shardc::torchscript {
 
 /// Where an op comes from.
 struct Place {
-  std::string module; ///< path, "" for the model itself
-  std::string trace;  ///< lines `  File "f.py", line 3, in forward`, innermost last
+  std::string module;  ///< path, "" for the model itself
+  bool noGrad = false; ///< inside `torch.no_grad()`
+  std::string trace;   ///< lines `  File "f.py", line 3, in forward`, innermost last
 
   /// For messages.
   std::string describe() const;

@@ -29,8 +29,8 @@ func.func private @f(tensor<2xf32> {dist.kind = "output"})
 func.func private @f() -> (tensor<2xf32> {dist.kind = "input"})
 
 // -----
-// expected-error@+1 {{argument 0: 'dist.frozen' must be a unit attribute}}
-func.func private @f(tensor<2xf32> {dist.frozen = 1})
+// expected-error@+1 {{argument 0: 'dist.frozen' must be a unit attribute, or a list of names in 'dist.name', got ["c"]}}
+func.func private @f(tensor<2xf32> {dist.frozen = ["c"], dist.name = ["a", "b"]})
 
 // -----
 // expected-error@+1 {{argument 1: unknown attribute 'dist.nmae'; known are dist.name,}}
