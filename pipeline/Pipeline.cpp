@@ -87,6 +87,8 @@ static void schedule(OpPassManager &pm, const PipelineOptions &options, StringRe
   schedule.topology = options.topology;
   schedule.memoryLimit = memoryLimit.str();
   schedule.mixedDtype = options.mixedDtype;
+  schedule.policy = options.policy;
+  schedule.robust = options.robust;
   schedule.scaleHalf = options.scaleHalf;
   // Otherwise the runtime takes the tensors of a bucket where they are.
   schedule.flat = options.bucketForm != memory::BucketForm::Packed;
