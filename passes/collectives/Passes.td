@@ -202,7 +202,7 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     take more or less time, and with late ranks is chosen (`robust`).
 
     `dist.predicted` of the function has the step, the exposed communication and the peak memory of a
-    rank, before and after.
+    rank, before and after, and the shortest and the longest step over these times.
   }];
   let options = !listconcat([
     Option<"bucket", "bucket", "bool", "false", "Merges collectives where that is predicted to shorten the step (S3)">,

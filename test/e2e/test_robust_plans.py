@@ -61,3 +61,29 @@ def test_robust_plans_keep_most_of_what_a_plan_for_that_network_hides(replays):
         scenario = robust_plans.SCENARIOS[name]
         own = replays[0].step(scenario, replays[0].plan_of("--network", scenario["network"], "--robust", 0))["step_us"]
         assert ours[name] <= most * own
+
+
+def test_steps_are_reported_as_a_range(layers):
+    """The replays on slower networks are those of the reference; what is hidden says by how much."""
+    stem = str(layers).removesuffix(".pt2")
+    slow = layers.parent / "slow.json"  # kernels that there is something to hide behind
+    slow.write_text(json.dumps({name: 20 * us for name, us in json.loads(open(stem + ".durations.json").read()).items()}))
+    files = ["--groups", stem + ".groups.json", "--durations", slow]
+    plan = layers.parent / "range.json"
+    got = json.loads(run(tool("shardc"), "simulate", layers, *files, "--optimize", "--emit", plan, "--format", "json").stdout)
+    replays = robust_plans.Replays(layers, files[1], files[3], None)
+    steps = {s["name"]: s["step_us"] for s in got["scenarios"]}
+    before = {s["name"]: s["step_us"] for s in got["before"]["scenarios"]}
+    assert steps["nominal"] == pytest.approx(got["step_us"]) and before["nominal"] == pytest.approx(got["before"]["step_us"])
+    assert got["step_range_us"] == [min(steps.values()), max(steps.values())]
+    for network in (1.25, 1.5, 2):
+        for said, made in ((steps, json.loads(plan.read_text())), (before, None)):
+            assert said[f"network x{network:g}"] == pytest.approx(replays.step({"network": network}, made)["step_us"])
+    collectives = got["alone"] + got["buckets"]
+    assert any(c["slack_us"] > 0 for c in collectives)
+    for c in collectives:
+        assert c["duration_us"] > 0 and (c["slack_us"] is None or c["slack_us"] == 0 or c["exposed_after_us"] == 0)
+    text = run(tool("shardc"), "simulate", layers, *files, "--optimize").stdout
+    assert f"at most {max(before.values()) / 1e3:15.3f} ms"[-12:] in text.split("  at most")[1].splitlines()[0]
+    nearly = [c for c in got["alone"] if c["exposed_after_us"] == 0 and c["slack_us"] is not None and c["slack_us"] < c["duration_us"]]
+    assert (f"nearly exposed: {len(nearly)} collectives" in text) == bool(nearly)

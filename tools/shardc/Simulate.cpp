@@ -326,10 +326,14 @@ int run(const char *) {
       .graph = graph,
       .origins = std::move(input.origins),
       .asIs = simulate(graph, *input.costModel),
+      .scenarios = standardScenarios(graph, *input.costModel),
+      .asIsSteps = {},
       .bounds = computeBounds(graph, *input.costModel),
       .flat = input.flat,
       .passSeconds = {},
   };
+  simulation.asIsSteps =
+      Replay(graph, identityPlan(graph), *input.costModel).stepsUs(simulation.scenarios);
   double simulated = cpuSeconds();
   for (NodeId node = 0; node != graph.numNodes(); ++node)
     if (graph.isKernel(node)) {

@@ -19,10 +19,9 @@ class Loosener {
 public:
   Loosener(const Problem &problem, const Plan &plan, const LoosenOptions &options)
       : problem(problem), graph(problem.graph), plan(plan), options(options),
-        limit(std::min<uint64_t>(options.memoryLimit, INT64_MAX)),
-        unitOf(problem.numTasks(), none), unpacked(plan.buckets.size()),
-        slotOf(problem.numTasks(), none), lastStart(graph.numGroups(), 0),
-        required(problem.numTasks()) {}
+        limit(std::min<uint64_t>(options.memoryLimit, INT64_MAX)), unitOf(problem.numTasks(), none),
+        unpacked(plan.buckets.size()), slotOf(problem.numTasks(), none),
+        lastStart(graph.numGroups(), 0), required(problem.numTasks()) {}
 
   Plan run() {
     findUnits();
@@ -108,9 +107,7 @@ private:
   }
   void moveTouches(const Unit &unit, bool atWait, uint32_t from, uint32_t to);
   /// Whether its items fit only in the order that the plan has them in: none of them moves.
-  bool isFull(uint32_t slot) const {
-    return memory->isAbove(entryOfSlot(slot), limit);
-  }
+  bool isFull(uint32_t slot) const { return memory->isAbove(entryOfSlot(slot), limit); }
 
   //===--------------------------------------------------------------------===//
   // The new plan
@@ -382,9 +379,8 @@ void Loosener::waitLate(uint32_t id) {
 bool Loosener::waitsInSlot(const Unit &unit) const {
   bool any = false;
   forEachDependence(unit, [&](const Dependence &d) {
-    any |= problem.isCollective(d.task)
-               ? d.complete && units[unitOf[d.task]].wait == unit.start
-               : !problem.isKernel(d.task) && slotOf[d.task] == unit.start;
+    any |= problem.isCollective(d.task) ? d.complete && units[unitOf[d.task]].wait == unit.start
+                                        : !problem.isKernel(d.task) && slotOf[d.task] == unit.start;
   });
   return any;
 }

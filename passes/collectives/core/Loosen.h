@@ -15,7 +15,8 @@ namespace shardc::collectives {
 
 /// Which start goes first where several could.
 enum class StartOrder : uint8_t {
-  /// That of the plan. No step is longer for it, whatever times are: each collective starts no later
+  /// That of the plan. No step is longer for it, whatever times are: each collective starts no
+  /// later
   /// than before, and each kernel waits for no more.
   Kept,
   /// The one whose result is needed first. A collective that is needed later may start while an

@@ -46,6 +46,15 @@ static void record(const Graph &graph, const cost::CostModel &model, const Decis
   options.flat = flat;
   simulate(graph, decision.plan, model, options);
 
+  Replay replay(graph, decision.plan, model, flat);
+  std::vector<double> slack = replay.slackUs(graph.numNodes());
+  result.scenarios = standardScenarios(graph, model);
+  result.stepsUs = replay.stepsUs(result.scenarios);
+  result.stepsBeforeUs = Replay(graph, identityPlan(graph), model).stepsUs(result.scenarios);
+  auto durationUs = [&](NodeId node, uint64_t bytes) {
+    return model.collectiveUs(graph.kindOf(node), graph.group(graph.groupOf(node)).shape(), bytes);
+  };
+
   std::vector<bool> inBucket(graph.numNodes());
   for (BucketId id = 0; id != decision.plan.buckets.size(); ++id) {
     BucketRecord bucket;
@@ -60,11 +69,14 @@ static void record(const Graph &graph, const cost::CostModel &model, const Decis
       bucket.bytes += graph.fullBytes(member);
       bucket.exposedBeforeUs += before[member];
     }
+    bucket.durationUs = durationUs(bucket.members.front(), bucket.bytes);
+    bucket.slackUs = std::max(0.0, slack[bucket.members.front()]);
     result.buckets.push_back(std::move(bucket));
   }
   for (NodeId node = 0; node != graph.numNodes(); ++node)
     if (graph.isCollective(node) && !inBucket[node])
-      result.alone.push_back({node, decision.alone[node], before[node], after[node]});
+      result.alone.push_back({node, decision.alone[node], before[node], after[node],
+                              durationUs(node, graph.fullBytes(node)), std::max(0.0, slack[node])});
 }
 
 OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::CostModel &model,

@@ -57,12 +57,16 @@ struct BucketRecord {
   CloseReason closed = CloseReason::Complete;
   /// Stalls behind its members in the unoptimised program, and behind the bucket.
   double exposedBeforeUs = 0, exposedAfterUs = 0;
+  /// How long it takes, and how much longer it could take before something waits for it; infinity
+  /// for what is never waited for.
+  double durationUs = 0, slackUs = 0;
 };
 
 struct AloneRecord {
   NodeId node = 0;
   AloneReason reason = AloneReason::Cost;
   double exposedBeforeUs = 0, exposedAfterUs = 0;
+  double durationUs = 0, slackUs = 0;
 };
 
 struct OptimizeResult {
@@ -70,6 +74,10 @@ struct OptimizeResult {
   /// Of the graph as it is, of the plan, and of the plan when packing costs nothing.
   Figures before, after, afterFlat;
   Bounds bounds;
+  /// In the standard scenarios, the first of which is the nominal one: of the graph as it is, and
+  /// of the plan.
+  std::vector<Scenario> scenarios;
+  std::vector<double> stepsBeforeUs, stepsUs;
   uint64_t memoryLimit = 0;
   std::vector<BucketRecord> buckets;
   std::vector<AloneRecord> alone;

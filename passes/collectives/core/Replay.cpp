@@ -51,8 +51,7 @@ Replay::Replay(const Graph &graph, const Plan &plan, const cost::CostModel &mode
   auto start = [&](NodeId first, uint64_t bytes) {
     GroupId group = graph.groupOf(first);
     double us = model.collectiveUs(graph.kindOf(first), graph.group(group).shape(), bytes);
-    events.push_back(
-        {Event::What::Start, group, static_cast<uint32_t>(collectives.size()), us});
+    events.push_back({Event::What::Start, group, static_cast<uint32_t>(collectives.size()), us});
     collectives.push_back(first);
     waited.push_back(false);
     return collectives.size() - 1;

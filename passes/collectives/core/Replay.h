@@ -18,8 +18,8 @@ struct Scenario {
   /// How many times as long collectives take, on all groups or on one.
   double network = 1;
   GroupId group = none;
-  /// Each kernel takes a factor of its own, from [1 - jitter, 1 + jitter]; the same for a kernel and
-  /// a seed in every plan.
+  /// Each kernel takes a factor of its own, from [1 - jitter, 1 + jitter]; the same for a kernel
+  /// and a seed in every plan.
   double jitter = 0;
   uint32_t seed = 0;
 };

@@ -95,9 +95,8 @@ public:
 
   /// Nothing if none takes at most `limit` bytes.
   std::optional<Decision> choose(uint64_t limit) {
-    std::erase_if(candidates, [&](const Candidate &c) {
-      return c.peakBytes > limit || !mayBeChosen(c.steps);
-    });
+    std::erase_if(candidates,
+                  [&](const Candidate &c) { return c.peakBytes > limit || !mayBeChosen(c.steps); });
     while (!candidates.empty()) {
       std::vector<double> scores;
       for (const Candidate &c : candidates)
@@ -208,8 +207,8 @@ SearchResult shardc::collectives::searchRobust(const Graph &graph, const cost::C
   if (!result.best)
     return result;
   // The search takes more memory than is free only where that is worth it.
-  uint64_t limit = candidates.limitFor(
-      simulate(graph, result.best->plan, model, {options.flat}).peakHoldBytes);
+  uint64_t limit =
+      candidates.limitFor(simulate(graph, result.best->plan, model, {options.flat}).peakHoldBytes);
   searched.memoryLimit = limit;
   searched.everyLevel = false;
   for (double network : std::span(networks).first(candidates.getEffort().networks))

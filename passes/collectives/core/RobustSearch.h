@@ -23,13 +23,14 @@ std::string describeRobustness(double robust);
 /// - Each schedule that meets the limit is also a candidate with as much slack as the limit allows
 ///   (Loosen.h). So are the schedules that the search makes for slower networks, and the defensive
 ///   ones (Defensive.h).
-/// - Each candidate is replayed in the standard scenarios (Replay.h). Its regret in a scenario is how
+/// - Each candidate is replayed in the standard scenarios (Replay.h). Its regret in a scenario is
+/// how
 ///   much longer its step is there than the shortest of all candidates, which those that were made
 ///   for that scenario are among.
 /// - Of the candidates whose nominal step is at most `robust` times 1 % longer than the shortest,
-///   the one with the least (1 - robust) nominal regret + robust (worst + mean regret) / 2 is taken,
-///   and of those that differ by less than a hundredth of a percent the first: the search begins
-///   with the order of the program.
+///   the one with the least (1 - robust) nominal regret + robust (worst + mean regret) / 2 is
+///   taken, and of those that differ by less than a hundredth of a percent the first: the search
+///   begins with the order of the program.
 ///
 /// With `robust` 0 it is the schedule that searchSchedules finds, with slack where that leaves its
 /// step as it is. The larger the program, the fewer candidates.
