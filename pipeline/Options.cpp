@@ -26,6 +26,8 @@ std::vector<std::string> shardc::checkOptions(const PipelineOptions &options) {
   message.clear();
   if (!collectives::BucketCaps::parse(options.bucketCaps.getValue(), message))
     problems.push_back("--bucket-caps: " + message);
+  if (!collectives::isRobustness(options.robust))
+    problems.push_back("--robust: " + collectives::describeRobustness(options.robust));
   if (!options.memoryLimit.empty() &&
       parseByteSize(options.memoryLimit.getValue()).value_or(0) == 0)
     problems.push_back("--memory-limit is a number of bytes, e.g. 2GiB, not '" +

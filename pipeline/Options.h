@@ -12,6 +12,7 @@
 
 #include "dialects/interfaces/TextOption.h"
 #include "lowering/memory/Passes.h"
+#include "passes/collectives/core/Optimize.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "passes/gradient/partial/Passes.h"
 #include "passes/recompute/Passes.h"
@@ -125,6 +126,22 @@ struct SearchOptions : virtual OptionGroup {
       *this, "reorder",
       llvm::cl::desc("start collectives early and wait for them late (default: true)"),
       llvm::cl::init(true)};
+  Option<collectives::SchedulingPolicy> policy{
+      *this, "policy", llvm::cl::desc("how the order of starts and waits is found"),
+      llvm::cl::values(
+          clEnumValN(collectives::SchedulingPolicy::Search, "search",
+                     "the best of many, by the cost model"),
+          clEnumValN(collectives::SchedulingPolicy::Defensive, "defensive",
+                     "without estimates: the program's order, with starts as early and waits as "
+                     "late as data and memory allow, and buckets of 500 MB")),
+      llvm::cl::init(collectives::SchedulingPolicy::Search)};
+  Option<double> robust{
+      *this, "robust",
+      llvm::cl::desc(
+          "from 0 to 1: how much slower networks, jittering kernels and late ranks count "
+          "beside the times of the cost model, for which the step may then be longer by "
+          "this part of 1 % (default: 0.5)"),
+      llvm::cl::value_desc("weight"), llvm::cl::init(collectives::defaultRobust)};
   Option<bool> mixedDtype{*this, "mixed-dtype",
                           llvm::cl::desc("gathers of different element types may share a bucket")};
 };

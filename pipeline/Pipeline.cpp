@@ -86,6 +86,8 @@ void shardc::addSchedule(OpPassManager &pm, const PipelineOptions &options,
   schedule.topology = options.topology;
   schedule.memoryLimit = limits.memoryLimit;
   schedule.mixedDtype = options.mixedDtype;
+  schedule.policy = options.policy;
+  schedule.robust = options.robust;
   schedule.scaleHalf = options.scaleHalf;
   // Otherwise the runtime takes the tensors of a bucket where they are.
   schedule.flat = options.bucketForm != memory::BucketForm::Packed;

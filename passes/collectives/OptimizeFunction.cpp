@@ -87,6 +87,8 @@ public:
     };
     figures(result.before, "_before");
     figures(result.after, "");
+    number("step_least_us", std::ranges::min(result.stepsUs));
+    number("step_most_us", std::ranges::max(result.stepsUs));
     function->setAttr(kPredictedAttr, take());
   }
 
@@ -113,6 +115,7 @@ private:
     text("closed", closed);
     number("exposed_before_us", bucket.exposedBeforeUs);
     number("exposed_after_us", bucket.exposedAfterUs);
+    slack(bucket.slackUs);
     op->setAttr(kBucketAttr, take());
     if (remarks)
       op->emitRemark() << "a bucket of " << bucket.members.size() << " collectives, "
@@ -126,6 +129,7 @@ private:
     text("reason", reason);
     number("exposed_before_us", alone.exposedBeforeUs);
     number("exposed_after_us", alone.exposedAfterUs);
+    slack(alone.slackUs);
     op->setAttr(kAloneAttr, take());
     if (remarks)
       op->emitRemark() << "left alone: " << reason;
@@ -138,6 +142,10 @@ private:
   /// To a thousandth: what is below comes from the order of additions.
   void number(StringRef name, double value) {
     entries.set(name, builder.getF64FloatAttr(std::round(value * 1000) / 1000));
+  }
+  void slack(double us) {
+    if (std::isfinite(us))
+      number("slack_us", us);
   }
   DictionaryAttr take() {
     DictionaryAttr attribute = entries.getDictionary(builder.getContext());

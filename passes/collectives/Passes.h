@@ -8,6 +8,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Dist.h"
 #include "passes/collectives/core/FormBuckets.h"
+#include "passes/collectives/core/Optimize.h"
 #include "passes/cost/core/TargetDescription.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

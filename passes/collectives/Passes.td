@@ -197,13 +197,27 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     of its collectives, if the step is 1 % shorter for it. (Otherwise a program that gathers each parameter right
     before its use has no room for the next one, so that nothing could overlap.)
 
+    Times are estimates. Where memory allows, collectives start earlier and are waited for later than the cost model
+    asks for, and of orders that are about as fast, the one that also does well on slower networks, with kernels that
+    take more or less time, and with late ranks is chosen (`robust`).
+
     `dist.predicted` of the function has the step, the exposed communication and the peak memory of a
-    rank, before and after.
+    rank, before and after, and the shortest and the longest step over these times.
   }];
   let options = !listconcat([
     Option<"bucket", "bucket", "bool", "false", "Merges collectives where that is predicted to shorten the step (S3)">,
     Option<"reorder", "reorder", "bool", "true",
            "Moves ops; if false, every wait stands right behind its start">,
+    Option<"policy", "policy", "::shardc::collectives::SchedulingPolicy",
+           "::shardc::collectives::SchedulingPolicy::Search", "How the order is found",
+      [{::llvm::cl::values(
+          clEnumValN(::shardc::collectives::SchedulingPolicy::Search, "search", "the best of many, by the cost model"),
+          clEnumValN(::shardc::collectives::SchedulingPolicy::Defensive, "defensive",
+                     "without estimates: the program's order, with starts as early and waits as late as data and "
+                     "memory allow, and with `bucket`, buckets of 500 MB unless `caps` says otherwise"))}]>,
+    Option<"robust", "robust", "double", "::shardc::collectives::defaultRobust",
+           "From 0 to 1: how much slower networks, jittering kernels and late ranks count beside the times of the "
+           "cost model, for which the step may be longer by this part of 1 %">,
     Option<"caps", "caps", "std::string", "\"auto\"", "Largest sizes of buckets, as for dist-bucket-collectives">],
     SharedOptions.shared);
   let statistics = [

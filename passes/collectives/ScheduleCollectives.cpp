@@ -25,10 +25,16 @@ struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleColle
     if (scaleHalf)
       for (auto function : getOperation().getOps<func::FuncOp>())
         numScaled += scaleHalfAverages(function);
+    if (!collectives::isRobustness(robust)) {
+      getOperation().emitError() << "robust: " << collectives::describeRobustness(robust);
+      return signalPassFailure();
+    }
     collectives::OptimizeOptions options;
     options.bucket = bucket;
     options.flat = flat;
     options.schedule = reorder;
+    options.policy = policy;
+    options.robust = robust;
     options.ahead = collectivesAhead;
     options.buckets.mixedDtype = mixedDtype;
     auto count = [&](func::FuncOp function, const collectives::OptimizeResult &result) {

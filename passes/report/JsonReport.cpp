@@ -53,7 +53,8 @@ llvm::json::Object toJson(const EntryReport &entry) {
                           {"exposed_us", roundedUs(prediction.slowest().exposedUs)},
                           {"peak_bytes", static_cast<int64_t>(prediction.peakBytes())},
                           {"ranks", std::move(ranks)}};
-  for (StringRef key : {"step_before_us", "exposed_before_us", "peak_before_bytes"})
+  for (StringRef key : {"step_before_us", "exposed_before_us", "peak_before_bytes", "step_least_us",
+                        "step_most_us"})
     if (Attribute before = entry.optimized ? entry.optimized.get(key) : Attribute())
       json[key] = toJson(before);
   if (entry.recomputed)

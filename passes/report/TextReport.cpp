@@ -7,6 +7,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cmath>
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -91,6 +93,8 @@ struct Line {
   LayerGroup location, why;
   int64_t count = 0;
   double bytes = 0, us = 0, exposedUs = 0;
+  /// The least of those that are hidden, but would not be if they took twice as long.
+  double slackUs = std::numeric_limits<double>::infinity();
 };
 
 std::string kindOf(const CollectiveRecord &r) {
@@ -124,6 +128,10 @@ Grouped<Line> groupByLayer(ArrayRef<const CollectiveRecord *> collectives) {
     line.bytes += r.bytesPerRank;
     line.us += r.predicted.us;
     line.exposedUs += r.predicted.exposedUs;
+    if (DictionaryAttr decision = r.bucket ? r.bucket : r.alone;
+        decision && decision.get("slack_us") && r.predicted.exposedUs <= 0)
+      if (double slackUs = numberIn(decision, "slack_us"); slackUs < r.predicted.us)
+        line.slackUs = std::min(line.slackUs, slackUs);
   }
   return lines;
 }
@@ -210,6 +218,8 @@ void printCollectives(const CollectiveReport &report, StringRef entry, llvm::raw
     if (line.first.tensors != 1)
       os << " (" << line.first.tensors << " tensors)";
     os << "\n        " << line.why.str() << "\n";
+    if (std::isfinite(line.slackUs))
+      os << "        hidden, with a slack of " << formatUs(line.slackUs) << "\n";
     if (line.first.bucket)
       printBucket(line.first.bucket, os);
   }
@@ -303,6 +313,11 @@ void printPrediction(const EntryReport &entry, llvm::raw_ostream &os) {
                         numberIn(entry.optimized, "step_before_us"),
                         numberIn(entry.optimized, "exposed_before_us"),
                         formatBytes(bytesIn(entry.optimized, "peak_before_bytes")));
+  if (entry.optimized && entry.optimized.get("step_most_us"))
+    os << llvm::formatv(
+        "  {0:f1} to {1:f1} us on networks up to twice as slow, with kernels 20 % off, "
+        "with a late rank\n",
+        numberIn(entry.optimized, "step_least_us"), numberIn(entry.optimized, "step_most_us"));
   if (!entry.recomputed)
     return;
   StringRef form = entry.recomputed.get("planned_bytes") ? "planned_" : "peak_";

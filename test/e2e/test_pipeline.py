@@ -132,15 +132,15 @@ def test_an_option_has_one_name(command):
 
 def test_simulate_has_the_same_options():
     flags = run(tool("shardc"), "simulate", "--help").stdout
-    for name in ("topology", "memory-limit", "bucket-caps", "bucket", "reorder", "mixed-dtype"):
+    for name in ("topology", "memory-limit", "bucket-caps", "bucket", "reorder", "mixed-dtype", "policy", "robust"):
         assert re.search(rf"^  --{name}\b", flags, re.M) and name in options_of("shardc-optimize-collectives")
 
 
 def test_all_mistakes_of_options_at_once(model, tmp_path):
     refused(tool("shardc"), "compile", model("mlp").path, "--mesh", "tp=0", "--topology", "nowhere", "--bucket-caps", "big",
-            "--memory-limit", "much", "--target", "abacus", "--save-stages", "/dev/null/stages", "-o", "/no/such/folder/m.so",
+            "--memory-limit", "much", "--robust", "2", "--target", "abacus", "--save-stages", "/dev/null/stages", "-o", "/no/such/folder/m.so",
             says=["--topology: no target named 'nowhere'", "--bucket-caps: bucket cap 'big'", "--memory-limit is a number of bytes",
-                  "--target: unknown target 'abacus'", "cannot write '/no/such/folder/m.so'", "/dev/null/stages",
+                  "--robust: 2 is not from 0", "--target: unknown target 'abacus'", "cannot write '/no/such/folder/m.so'", "/dev/null/stages",
                   "size of at least 1"])
 
 

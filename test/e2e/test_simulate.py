@@ -145,13 +145,15 @@ def test_goals(name):
     assert got["peak_hold_bytes"] <= 1.02 * want["peak_hold_bytes"]
 
 
-def test_more_memory_is_never_slower(graph):
-    steps = []
+@pytest.mark.parametrize("robust", [0, 0.5])
+def test_more_memory_is_never_slower(graph, robust):
+    """But for what the times of other networks are worth, a part of 1 %, and the order of additions."""
+    shortest = float("inf")
     for percent in (100, 102, 105, 110, 130, 200, 400):
-        got = simulate(graph, "--optimize", "--memory-limit", f"{percent}%")
-        steps.append(got["step_us"])
+        got = simulate(graph, "--optimize", "--memory-limit", f"{percent}%", "--robust", robust)
+        assert got["step_us"] <= shortest * (1.01 if robust else 1 + 1e-9)
+        shortest = min(shortest, got["step_us"])
         assert got["peak_hold_bytes"] <= percent / 100 * got["before"]["peak_hold_bytes"]
-    assert steps == sorted(steps, reverse=True)
 
 
 def test_automatic_caps_are_near_the_best(graph):

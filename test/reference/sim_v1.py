@@ -3,6 +3,7 @@
 in the order and with the buckets of a plan. A plan that breaks a rule is an AssertionError that names it."""
 import collections
 import json
+import random
 import zipfile
 
 ITEM = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 4, 10: 8, 11: 16, 12: 1, 13: 2, 28: 2,
@@ -115,7 +116,8 @@ def collective_us(kind, ranks, volume):
 class Run:
     """One rank's streams and storages."""
 
-    def __init__(self, program, durations, groups, flat):
+    def __init__(self, program, durations, groups, flat, network=1.0):
+        self.network = network
         self.p, self.durations, self.flat = program, durations, flat
         self.groups = {name: len(g[0] if isinstance(g[0], list) else g) if isinstance(g, list) else g for name, g in groups.items()}
         self.now, self.free, self.end = 0.0, collections.defaultdict(float), {}
@@ -137,7 +139,7 @@ class Run:
     def start(self, key, kind, group, volume):
         self.now += 1
         self.launches += 1
-        us = collective_us(kind, self.groups[group], volume)
+        us = self.network * collective_us(kind, self.groups[group], volume)
         self.free[group] = self.end[key] = max(self.now, self.free[group]) + us
         self.comm[kind] += us
         self.counts[kind] += 1
@@ -292,8 +294,14 @@ def ordered(program, plan):
             yield from emit(program.maker[value])
 
 
-def simulate(program, durations, groups, plan=None, flat=False):
-    r = Run(program, durations, groups, flat)
+def jittered(durations, spread, seed):
+    """Each duration times a factor from [1 - spread, 1 + spread], the same for a name and a seed in every plan."""
+    return {name: us * random.Random(f"{seed}/{name}").uniform(1 - spread, 1 + spread) for name, us in durations.items()}
+
+
+def simulate(program, durations, groups, plan=None, flat=False, network=1.0):
+    """`network`: how many times as long collectives take."""
+    r = Run(program, durations, groups, flat, network)
     if plan is None:
         plan = [{"op": n.name} for n in program.nodes]
     position = {}

@@ -4,6 +4,7 @@
 // bring. It works on the plain graph; an exported one is read without IR.
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/collectives/exported/Origins.h"
+#include "passes/cost/core/ScaledModel.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "support/ByteSize.h"
 #include "support/MappedFile.h"
@@ -63,6 +64,10 @@ Option<bool> optimizeFlag("optimize",
                           "bucket and schedule the collectives, and simulate the result");
 Option<std::string> caps("caps", "the same as --bucket-caps", cl::value_desc("MiB"),
                          cl::callback([](const std::string &text) { options.bucketCaps = text; }));
+Option<double> network("network",
+                       "how many times as long collectives take as the cost model says, e.g. 1.5: "
+                       "what is simulated and planned for is that network",
+                       cl::value_desc("factor"), cl::init(1));
 Option<bool> noBucket("no-bucket", "with --optimize: merge nothing, only reorder");
 Option<bool> noSchedule("no-schedule",
                         "with --optimize: keep the order of kernels, only fill buckets");
@@ -210,6 +215,11 @@ bool load(Input &input) {
     name = durations.empty() ? "h100-64" : "sim-v1";
   input.costModel = shardc::cost::loadModel(name, message);
   bool ok = input.costModel || error(StringRef(message).trim());
+  if (!(network > 0 && std::isfinite(network)))
+    ok = error("--network is a positive factor, e.g. 1.5");
+  else if (ok && network.getNumOccurrences() != 0)
+    input.costModel =
+        std::make_unique<shardc::cost::ScaledModel>(std::move(input.costModel), network);
   ok &= readDurations(input.durations);
   if (!file)
     return false;
@@ -233,6 +243,10 @@ bool optimizeOptions(const Input &input, uint64_t peak, OptimizeOptions &result)
   result.buckets.groupsByName = !emit.empty();
   result.bucket = options.bucket && !noBucket;
   result.schedule = options.reorder && !noSchedule;
+  result.policy = options.policy;
+  result.robust = options.robust;
+  if (!isRobustness(options.robust))
+    ok = error("--robust: " + describeRobustness(options.robust));
   result.flat = input.flat;
   return ok;
 }
@@ -246,7 +260,7 @@ bool checkOptions() {
     std::string useless;
     for (cl::Option *option : std::initializer_list<cl::Option *>{
              &options.memoryLimit, &caps, &options.bucketCaps, &options.mixedDtype, &options.bucket,
-             &options.reorder, &noBucket, &noSchedule, &flat})
+             &options.reorder, &options.policy, &options.robust, &noBucket, &noSchedule, &flat})
       if (option->getNumOccurrences() != 0)
         useless += (useless.empty() ? "--" : ", --") + option->ArgStr.str();
     if (!useless.empty())
@@ -312,10 +326,14 @@ int run(const char *) {
       .graph = graph,
       .origins = std::move(input.origins),
       .asIs = simulate(graph, *input.costModel),
+      .scenarios = standardScenarios(graph, *input.costModel),
+      .asIsSteps = {},
       .bounds = computeBounds(graph, *input.costModel),
       .flat = input.flat,
       .passSeconds = {},
   };
+  simulation.asIsSteps =
+      Replay(graph, identityPlan(graph), *input.costModel).stepsUs(simulation.scenarios);
   double simulated = cpuSeconds();
   for (NodeId node = 0; node != graph.numNodes(); ++node)
     if (graph.isKernel(node)) {

@@ -5,11 +5,24 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <algorithm>
 #include <ostream>
 
 using namespace shardc;
 using namespace shardc::collectives;
 using llvm::formatv;
+
+/// Two members of an object, behind others.
+static void writeScenarios(std::span<const Scenario> scenarios, std::span<const double> steps,
+                           std::ostream &out) {
+  auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+  out << ",\n\"step_range_us\": [" << jsonNumber(*least) << ", " << jsonNumber(*most)
+      << "], \"scenarios\": [";
+  for (size_t i = 0; i != scenarios.size(); ++i)
+    out << (i ? ", " : "") << "{\"name\": " << jsonString(scenarios[i].name)
+        << ", \"step_us\": " << jsonNumber(steps[i]) << "}";
+  out << "]";
+}
 
 void shardc::writeSimulation(const Simulation &s, std::ostream &out) {
   out << "{\"model\": " << jsonString(s.model) << ", \"topology\": " << jsonString(s.costModel)
@@ -17,9 +30,11 @@ void shardc::writeSimulation(const Simulation &s, std::ostream &out) {
   const Figures &figures = s.optimized ? s.optimized->after : s.asIs;
   double flat = s.optimized ? s.optimized->afterFlat.stepUs : s.asIs.stepUs;
   writeFigures({figures, s.bounds, flat, s.graph.numNodes(), s.passSeconds}, out);
+  writeScenarios(s.scenarios, s.optimized ? s.optimized->stepsUs : s.asIsSteps, out);
   if (s.optimized) {
     out << ",\n\"before\": {";
     writeFigures({s.asIs, s.bounds, s.asIs.stepUs, s.graph.numNodes(), {}}, out);
+    writeScenarios(s.scenarios, s.asIsSteps, out);
     out << "},\n\"memory_limit_bytes\": " << s.optimized->memoryLimit << ",\n";
     writeExplanation(s.graph, *s.optimized, s.origins, out);
   }
@@ -89,6 +104,14 @@ void shardc::printSimulation(const Simulation &s, std::ostream &out) {
         [&](const Figures &f) { return formatv("{0:f4}", f.stepUs / bound).str(); },
         formatv("bound {0}: streams without latency {1}, longest path {2}", ms(bound),
                 ms(s.bounds.lowerBoundNoLatencyUs), ms(s.bounds.criticalPathUs)));
+  auto extreme = [&](const Figures &f, bool most) {
+    const std::vector<double> &steps = &f == &s.asIs ? s.asIsSteps : s.optimized->stepsUs;
+    return ms(most ? std::ranges::max(steps) : std::ranges::min(steps));
+  };
+  table.row(
+      "  at least", [&](const Figures &f) { return extreme(f, false); },
+      "on networks up to twice as slow, with kernels 20 % off, with a late rank");
+  table.row("  at most", [&](const Figures &f) { return extreme(f, true); });
   if (s.optimized && !s.flat)
     table.row(
         "  flat storage",

@@ -14,6 +14,9 @@ struct Simulation {
   const collectives::Graph &graph;
   std::vector<collectives::Origin> origins;
   collectives::Figures asIs;
+  /// Replays of the graph as it is, the nominal one first.
+  std::vector<collectives::Scenario> scenarios;
+  std::vector<double> asIsSteps;
   collectives::Bounds bounds;
   /// Kernels, and how many of them have a duration of their own.
   size_t kernels = 0, timedKernels = 0;
@@ -25,9 +28,10 @@ struct Simulation {
   std::vector<std::pair<std::string, double>> passSeconds;
 };
 
-/// One object: the figures of the optimised program, or of the program as it is; after optimisation
-/// also "before" (the same figures of the program as it is), "memory_limit_bytes", "buckets" and
-/// "alone".
+/// One object: the figures of the optimised program, or of the program as it is, and
+/// "step_range_us", its least and its longest step in "scenarios" ({name, step_us}); after
+/// optimisation also "before" (the same figures of the program as it is), "memory_limit_bytes",
+/// "buckets" and "alone".
 void writeSimulation(const Simulation &simulation, std::ostream &out);
 
 /// A table for people, and what became of each collective.

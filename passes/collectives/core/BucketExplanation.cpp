@@ -29,9 +29,11 @@ std::string groupMembers(const Graph &graph, CollectiveKind kind, GroupId id) {
          ", \"group_size\": " + std::to_string(group.size);
 }
 
-std::string exposedMembers(double before, double after) {
-  return "\"exposed_before_us\": " + jsonNumber(before) +
-         ", \"exposed_after_us\": " + jsonNumber(after);
+template <typename Record> std::string timeMembers(const Record &record) {
+  return "\"exposed_before_us\": " + jsonNumber(record.exposedBeforeUs) +
+         ", \"exposed_after_us\": " + jsonNumber(record.exposedAfterUs) +
+         ", \"duration_us\": " + jsonNumber(record.durationUs) +
+         ", \"slack_us\": " + jsonNumber(record.slackUs);
 }
 
 std::string nodeMembers(const Graph &graph, NodeId node, Origins origins) {
@@ -57,8 +59,8 @@ void shardc::collectives::writeExplanation(const Graph &graph, const OptimizeRes
         << groupMembers(graph, bucket.kind, bucket.group) << ", \"bytes\": " << bucket.bytes
         << ", \"cap_bytes\": "
         << (bucket.capBytes == UINT64_MAX ? "null" : std::to_string(bucket.capBytes))
-        << ", \"closed\": " << jsonString(textOf(bucket.closed)) << ", "
-        << exposedMembers(bucket.exposedBeforeUs, bucket.exposedAfterUs) << ", \"members\": [";
+        << ", \"closed\": " << jsonString(textOf(bucket.closed)) << ", " << timeMembers(bucket)
+        << ", \"members\": [";
     for (size_t i = 0; i != bucket.members.size(); ++i)
       out << (i ? ", {" : "{") << nodeMembers(graph, bucket.members[i], origins) << "}";
     out << "]}";
@@ -68,8 +70,8 @@ void shardc::collectives::writeExplanation(const Graph &graph, const OptimizeRes
     const AloneRecord &alone = result.alone[i];
     out << (i ? ",\n" : "\n") << "{" << nodeMembers(graph, alone.node, origins) << ", "
         << groupMembers(graph, graph.kindOf(alone.node), graph.groupOf(alone.node))
-        << ", \"reason\": " << jsonString(textOf(alone.reason)) << ", "
-        << exposedMembers(alone.exposedBeforeUs, alone.exposedAfterUs) << "}";
+        << ", \"reason\": " << jsonString(textOf(alone.reason)) << ", " << timeMembers(alone)
+        << "}";
   }
   out << "]";
 }
@@ -105,12 +107,42 @@ std::string labelOf(const Graph &graph, NodeId node, Origins origins) {
   return place.empty() ? graph.nameOf(node) : place + " (" + graph.nameOf(node) + ")";
 }
 
+/// Of what would be exposed if it took twice as long.
+template <typename Record> bool isNearlyExposed(const Record &record) {
+  return record.exposedAfterUs <= 0 && record.slackUs < record.durationUs;
+}
+
+template <typename Record> std::string slackText(const Record &record) {
+  return isNearlyExposed(record)
+             ? format(", slack %.1f of %.1f us", record.slackUs, record.durationUs)
+             : "";
+}
+
+/// Collectives that are hidden, but would not be if they took twice as long, the tightest first.
+void printNearlyExposed(const Graph &graph, std::span<const AloneRecord> alone, Origins origins,
+                        std::ostream &out) {
+  std::vector<const AloneRecord *> records;
+  for (const AloneRecord &record : alone)
+    if (isNearlyExposed(record))
+      records.push_back(&record);
+  if (records.empty())
+    return;
+  out << "nearly exposed: " << records.size()
+      << " collectives that are hidden, but have less slack than they take\n";
+  std::sort(records.begin(), records.end(), [](auto *a, auto *b) {
+    return std::pair(a->slackUs, a->node) < std::pair(b->slackUs, b->node);
+  });
+  for (size_t i = 0; i != std::min(shown, records.size()); ++i)
+    out << "  " << labelOf(graph, records[i]->node, origins) << slackText(*records[i]) << "\n";
+}
+
 void printBucket(const Graph &graph, size_t id, const BucketRecord &bucket, Origins origins,
                  std::ostream &out) {
   out << "bucket " << id << ": " << bucket.members.size() << " " << nameOf(bucket.kind) << " over "
       << groupText(graph.group(bucket.group)) << ", " << mib(bucket.bytes) << " (cap "
       << (bucket.capBytes == UINT64_MAX ? "auto" : mib(bucket.capBytes)) << "); exposed "
-      << format("%.1f -> %.1f us", bucket.exposedBeforeUs, bucket.exposedAfterUs) << "\n"
+      << format("%.1f -> %.1f us", bucket.exposedBeforeUs, bucket.exposedAfterUs)
+      << slackText(bucket) << "\n"
       << "  closed (" << textOf(bucket.closed) << "): " << sentenceOf(bucket.closed) << "\n";
   for (size_t i = 0; i != std::min(shown, bucket.members.size()); ++i)
     out << "  " << format("%12s  ", mib(graph.fullBytes(bucket.members[i])).c_str())
@@ -154,4 +186,5 @@ void shardc::collectives::printExplanation(const Graph &graph, const OptimizeRes
           << groupText(graph.group(graph.groupOf(record.node))) << "\n";
     }
   }
+  printNearlyExposed(graph, result.alone, origins, out);
 }

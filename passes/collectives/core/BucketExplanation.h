@@ -26,13 +26,15 @@ struct Origin {
 using Origins = std::span<const Origin>;
 
 /// Two members of a JSON object: "buckets", with id, kind, group, group_size, bytes, cap_bytes
-/// (null for `auto`), closed, exposed_before_us, exposed_after_us and members; and "alone", with
-/// name, kind, group, bytes, reason and both exposed times. A member, and a node left alone, has
-/// module, tensor and location where they are known.
+/// (null for `auto`), closed, exposed_before_us, exposed_after_us, duration_us, slack_us (how much
+/// longer it could take before something waits for it; null where nothing does) and members; and
+/// "alone", with name, kind, group, bytes, reason and these times. A member, and a node left alone,
+/// has module, tensor and location where they are known.
 void writeExplanation(const Graph &graph, const OptimizeResult &result, Origins origins,
                       std::ostream &out);
 
-/// The same for people: the first buckets, and the collectives left alone by reason.
+/// The same for people: the first buckets, the collectives left alone by reason, and those that are
+/// hidden with little slack.
 void printExplanation(const Graph &graph, const OptimizeResult &result, Origins origins,
                       std::ostream &out);
 

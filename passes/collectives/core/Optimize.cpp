@@ -3,9 +3,9 @@
 #include "passes/collectives/core/Optimize.h"
 
 #include "passes/collectives/core/CheckPlan.h"
-#include "passes/collectives/core/DelayWaits.h"
+#include "passes/collectives/core/Defensive.h"
 #include "passes/collectives/core/MemoryTracker.h"
-#include "passes/collectives/core/ScheduleSearch.h"
+#include "passes/collectives/core/RobustSearch.h"
 
 using namespace shardc;
 using namespace shardc::collectives;
@@ -46,6 +46,15 @@ static void record(const Graph &graph, const cost::CostModel &model, const Decis
   options.flat = flat;
   simulate(graph, decision.plan, model, options);
 
+  Replay replay(graph, decision.plan, model, flat);
+  std::vector<double> slack = replay.slackUs(graph.numNodes());
+  result.scenarios = standardScenarios(graph, model);
+  result.stepsUs = replay.stepsUs(result.scenarios);
+  result.stepsBeforeUs = Replay(graph, identityPlan(graph), model).stepsUs(result.scenarios);
+  auto durationUs = [&](NodeId node, uint64_t bytes) {
+    return model.collectiveUs(graph.kindOf(node), graph.group(graph.groupOf(node)).shape(), bytes);
+  };
+
   std::vector<bool> inBucket(graph.numNodes());
   for (BucketId id = 0; id != decision.plan.buckets.size(); ++id) {
     BucketRecord bucket;
@@ -60,28 +69,14 @@ static void record(const Graph &graph, const cost::CostModel &model, const Decis
       bucket.bytes += graph.fullBytes(member);
       bucket.exposedBeforeUs += before[member];
     }
+    bucket.durationUs = durationUs(bucket.members.front(), bucket.bytes);
+    bucket.slackUs = std::max(0.0, slack[bucket.members.front()]);
     result.buckets.push_back(std::move(bucket));
   }
   for (NodeId node = 0; node != graph.numNodes(); ++node)
     if (graph.isCollective(node) && !inBucket[node])
-      result.alone.push_back({node, decision.alone[node], before[node], after[node]});
-}
-
-/// Waits for results as late as `freeBytes`, or what the plan takes anyway, allow.
-static void waitLate(const Graph &graph, const cost::CostModel &model, const CheckOptions &check,
-                     bool flat, uint64_t freeBytes, Plan &plan, Figures &figures) {
-  constexpr size_t distances[] = {SIZE_MAX, 32, 8, 2, 1};
-  for (size_t distance : distances) {
-    Plan later = delayWaits(graph, plan, distance);
-    Figures of = simulate(graph, later, model, {flat});
-    if (of.stepUs > figures.stepUs ||
-        of.peakHoldBytes > std::max(freeBytes, figures.peakHoldBytes) ||
-        !checkPlan(graph, later, check).empty())
-      continue;
-    plan = std::move(later);
-    figures = of;
-    return;
-  }
+      result.alone.push_back({node, decision.alone[node], before[node], after[node],
+                              durationUs(node, graph.fullBytes(node)), std::max(0.0, slack[node])});
 }
 
 OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::CostModel &model,
@@ -96,11 +91,18 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
 
   std::optional<Decision> decision;
   uint64_t leastPeak = 0;
-  if (options.schedule) {
-    SearchOptions searched{result.memoryLimit, options.bucket, options.buckets, options.flat};
-    if (!options.memoryLimit)
-      searched.freeBytes = ample;
-    SearchResult search = searchSchedules(graph, model, searched);
+  SearchOptions searched{result.memoryLimit, options.bucket, options.buckets, options.flat};
+  if (!options.memoryLimit)
+    searched.freeBytes = ample;
+  if (options.schedule && options.policy == SchedulingPolicy::Defensive) {
+    Problem problem(graph);
+    leastPeak = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
+    // It hides no more for a little more memory.
+    searched.memoryLimit = std::min(searched.memoryLimit, searched.freeBytes);
+    decision = defensiveSchedule(problem, model, searched);
+    result.candidates = 1;
+  } else if (options.schedule) {
+    SearchResult search = searchRobust(graph, model, searched, options.robust);
     result.candidates = search.candidates;
     leastPeak = search.leastPeakBytes;
     decision = std::move(search.best);
@@ -121,16 +123,13 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
   }
   result.after = simulate(graph, decision->plan, model, {options.flat});
   // The program as it is may be better than what was found, if it keeps to the limit.
-  if (options.schedule && result.before.stepUs < result.after.stepUs &&
-      peak <= result.memoryLimit) {
+  if (options.schedule && options.policy == SchedulingPolicy::Search &&
+      result.before.stepUs < result.after.stepUs && peak <= result.memoryLimit) {
     decision->plan = identityPlan(graph);
     decision->closed.clear();
     decision->capBytes.clear();
     result.after = simulate(graph, decision->plan, model, {options.flat});
   }
-  if (options.schedule)
-    waitLate(graph, model, check, options.flat, options.memoryLimit.value_or(ample), decision->plan,
-             result.after);
   result.afterFlat = simulate(graph, decision->plan, model, {true});
   record(graph, model, *decision, options.flat, result);
   result.plan = std::move(decision->plan);

@@ -6,11 +6,20 @@
 #define SHARDC_PASSES_COLLECTIVES_CORE_OPTIMIZE_H
 
 #include "passes/collectives/core/FormBuckets.h"
+#include "passes/collectives/core/RobustSearch.h"
 #include "passes/collectives/core/Simulate.h"
 
 #include <optional>
 
 namespace shardc::collectives {
+
+enum class SchedulingPolicy : uint8_t {
+  /// The best of many schedules, by the cost model, in several scenarios (RobustSearch.h).
+  Search,
+  /// The one that needs no times: the order of the program, with starts as early and waits as late
+  /// as data and memory allow, and buckets up to the caps (Defensive.h).
+  Defensive,
+};
 
 struct OptimizeOptions {
   /// Bytes, counted as peak_hold_bytes. Without one: that of the unoptimised program plus 2 %, and
@@ -25,6 +34,11 @@ struct OptimizeOptions {
   /// Move kernels, starts and waits; otherwise buckets are filled up to their caps in the order of
   /// the program (see FormBuckets.h).
   bool schedule = true;
+  /// With `schedule`.
+  SchedulingPolicy policy = SchedulingPolicy::Search;
+  /// From 0 to 1: how much the times of slower networks, jittering kernels and late ranks count
+  /// beside the nominal ones. At 1 the nominal step may be longer by 1 % for their sake.
+  double robust = defaultRobust;
   BucketOptions buckets;
   /// Without `schedule` only: the order in which collectives join buckets.
   BucketOrder gathers = BucketOrder::FirstUse, reduces = BucketOrder::Production;
@@ -43,12 +57,16 @@ struct BucketRecord {
   CloseReason closed = CloseReason::Complete;
   /// Stalls behind its members in the unoptimised program, and behind the bucket.
   double exposedBeforeUs = 0, exposedAfterUs = 0;
+  /// How long it takes, and how much longer it could take before something waits for it; infinity
+  /// for what is never waited for.
+  double durationUs = 0, slackUs = 0;
 };
 
 struct AloneRecord {
   NodeId node = 0;
   AloneReason reason = AloneReason::Cost;
   double exposedBeforeUs = 0, exposedAfterUs = 0;
+  double durationUs = 0, slackUs = 0;
 };
 
 struct OptimizeResult {
@@ -56,6 +74,10 @@ struct OptimizeResult {
   /// Of the graph as it is, of the plan, and of the plan when packing costs nothing.
   Figures before, after, afterFlat;
   Bounds bounds;
+  /// In the standard scenarios, the first of which is the nominal one: of the graph as it is, and
+  /// of the plan.
+  std::vector<Scenario> scenarios;
+  std::vector<double> stepsBeforeUs, stepsUs;
   uint64_t memoryLimit = 0;
   std::vector<BucketRecord> buckets;
   std::vector<AloneRecord> alone;
@@ -65,9 +87,10 @@ struct OptimizeResult {
   unsigned candidates = 0;
 };
 
-/// Finds the plan with the shortest simulated step. It is never longer than that of the program as
-/// it is, unless the memory limit is below what the program takes. The result depends on nothing
-/// but the arguments, and with a higher memory limit the step is never longer.
+/// Finds the plan with the shortest simulated step, but for what `robust` gives away. It is never
+/// longer than that of the program as it is, unless the memory limit is below what the program
+/// takes. The result depends on nothing but the arguments. With `robust` 0 and a higher memory
+/// limit the step is never longer; otherwise never by more than other times are worth, 1 %.
 OptimizeResult optimize(const Graph &graph, const cost::CostModel &model,
                         const OptimizeOptions &options = {});
 

@@ -11,8 +11,9 @@
 
 namespace shardc::collectives {
 
-/// A sequence of numbers with two operations in logarithmic time: add to a range, and the maximum
-/// from a position to the end. A node's `top` is the maximum below it, its own `added` included.
+/// A sequence of numbers with these operations in logarithmic time: add to a range, the maximum
+/// from a position to the end, and the nearest position with more than some number. A node's `top`
+/// is the maximum below it, its own `added` included.
 class RangeMaxTree {
 public:
   static constexpr int64_t lowest = std::numeric_limits<int64_t>::min() / 4;
@@ -68,7 +69,44 @@ public:
     return result;
   }
 
+  static constexpr uint32_t nowhere = UINT32_MAX;
+
+  /// The first position from `begin` on with more than `value`; `nowhere` if there is none.
+  uint32_t firstAbove(uint32_t begin, int64_t value) const {
+    return begin < leaves ? nearestAbove<true>(begin, value) : nowhere;
+  }
+  /// The last position before `end` with more than `value`; `nowhere` if there is none.
+  uint32_t lastAbove(uint32_t end, int64_t value) const {
+    return end != 0 ? nearestAbove<false>(std::min(end, leaves) - 1, value) : nowhere;
+  }
+
 private:
+  /// From a leaf up to the first subtree on the wanted side that has such a position, then down.
+  template <bool forwards> uint32_t nearestAbove(uint32_t from, int64_t value) const {
+    uint32_t node = from + leaves;
+    int64_t above = 0; // what is added to all below the node's parent
+    for (uint32_t up = node / 2; up != 0; up /= 2)
+      above += added[up];
+    while (top[node] + above <= value) {
+      // On to the neighbour, which may be on a higher level.
+      while ((node & 1) == (forwards ? 1 : 0)) {
+        node /= 2;
+        if (node <= 1)
+          return nowhere;
+        above -= added[node];
+      }
+      if (node == 1)
+        return nowhere;
+      node = forwards ? node + 1 : node - 1;
+    }
+    while (node < leaves) {
+      above += added[node];
+      uint32_t near = 2 * node + (forwards ? 0 : 1);
+      node = top[near] + above > value ? near : near ^ 1;
+    }
+    return node - leaves;
+  }
+
   void apply(uint32_t node, int64_t delta) {
     top[node] += delta;
     if (node < leaves)

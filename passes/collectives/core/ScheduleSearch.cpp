@@ -71,6 +71,10 @@ public:
 
   void run() {
     uint64_t base = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
+    if (!options.everyLevel) {
+      tryLevel(std::max(base, options.memoryLimit));
+      return;
+    }
     // Schedules for the base order's own peak may come out below it.
     if (tryLevel(base))
       return;
@@ -89,13 +93,7 @@ public:
   std::optional<ScheduleResult> best, leanest;
   unsigned candidates = 0;
 
-  Decision decide() {
-    Decision decision{std::move(best->plan), std::move(best->closed), std::move(best->capBytes),
-                      std::vector(problem.graph.numNodes(), AloneReason::Cost)};
-    for (TaskId task = 0; task != problem.numTasks(); ++task)
-      decision.alone[problem.nodeOf[task]] = best->alone[task];
-    return decision;
-  }
+  Decision decide() { return toDecision(problem, std::move(*best)); }
 
 private:
   /// Those above the base order's peak, ascending.
@@ -185,6 +183,8 @@ private:
     ++candidates;
     refusals += result.memoryRefusals;
     if (result.peakBytes <= options.memoryLimit) {
+      if (options.visit)
+        options.visit(problem, result);
       if (!best || isBetter(result, *best))
         best = std::move(result);
     } else if (!best && (!leanest || result.peakBytes < leanest->peakBytes)) {
@@ -225,6 +225,14 @@ private:
 };
 
 } // namespace
+
+Decision shardc::collectives::toDecision(const Problem &problem, ScheduleResult result) {
+  Decision decision{std::move(result.plan), std::move(result.closed), std::move(result.capBytes),
+                    std::vector(problem.graph.numNodes(), AloneReason::Cost)};
+  for (TaskId task = 0; task != problem.numTasks(); ++task)
+    decision.alone[problem.nodeOf[task]] = result.alone[task];
+  return decision;
+}
 
 uint64_t shardc::collectives::largestInFlightBytes(const Graph &graph) {
   uint64_t largest = 0;

@@ -7,8 +7,10 @@
 #define SHARDC_PASSES_COLLECTIVES_CORE_SCHEDULESEARCH_H
 
 #include "passes/collectives/core/Buckets.h"
+#include "passes/collectives/core/ListScheduler.h"
 #include "passes/collectives/core/Plan.h"
 
+#include <functional>
 #include <optional>
 
 namespace shardc::collectives {
@@ -30,7 +32,15 @@ struct SearchOptions {
   bool flat = false;
   /// A schedule that takes more than this must be 1 % shorter than one that takes less.
   uint64_t freeBytes = UINT64_MAX;
+  /// Whether to try all memory levels up to the limit, so that a higher limit only adds schedules;
+  /// otherwise only the limit.
+  bool everyLevel = true;
+  /// Called with each schedule that meets the limit, and the problem whose tasks it is about.
+  std::function<void(const Problem &, const ScheduleResult &)> visit = nullptr;
 };
+
+/// Of a schedule with the tasks of `problem`.
+Decision toDecision(const Problem &problem, ScheduleResult result);
 
 struct SearchResult {
   /// Nothing if no schedule meets the limit.
