@@ -5,17 +5,15 @@
 #include "passes/collectives/core/FormBuckets.h"
 #include "passes/collectives/core/ListScheduler.h"
 #include "passes/collectives/core/MemoryTracker.h"
+#include "passes/collectives/core/SchedulePolicies.h"
 #include "passes/collectives/core/Simulate.h"
 
 #include <algorithm>
-#include <limits>
 
 using namespace shardc;
 using namespace shardc::collectives;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Percent of the base order's peak that schedules are made for, beside that peak itself; from
 /// there on doubled until memory is no obstacle. A limit gets the best of all schedules for the
@@ -38,24 +36,6 @@ constexpr double rounding = 1e-9;
 /// How often to start again from the order that takes least memory, if the limit is not met.
 constexpr int maxRestarts = 3;
 
-/// Windows of SchedulePolicy, in typical collectives.
-constexpr double defer = 2, urgent = 2, prefetch = 16, early = 64;
-
-struct MergeChoice {
-  bool wide; // without windows
-  double packShare, patience;
-};
-constexpr MergeChoice mergeChoices[] = {{false, 0.1, 1},   {false, 1, 4},     {false, 0.03, 0.5},
-                                        {false, 0.3, 0.5}, {true, 0.01, 0.5}, {true, 0.1, 0.5},
-                                        {true, 1, 4},      {true, 0.03, 0.5}};
-
-/// How many orders and merge choices are tried for programs of up to so many tasks: the larger the
-/// program, the less there is to gain from one more.
-struct Effort {
-  size_t tasks, orders, merges;
-};
-constexpr Effort efforts[] = {{6000, 6, 8}, {50000, 3, 5}, {SIZE_MAX, 1, 3}};
-
 /// Tries schedules that start from one base order.
 class Search {
 public:
@@ -67,7 +47,10 @@ public:
         longestPath(makeReference(problem, times, ReferenceKind::LongestPath)),
         input{problem, times,           programTimes,        model,
               keys,    options.buckets, options.memoryLimit, options.flat},
-        typicalUs(typicalCollectiveUs()) {}
+        merge(options.bucket && keys.numKeys() != 0) {
+    for (SchedulePolicy &policy : schedulePolicies({problem, times, program, longestPath, merge}))
+      schedules.push_back({std::move(policy)});
+  }
 
   void run() {
     uint64_t base = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
@@ -117,58 +100,27 @@ private:
   /// Returns whether memory was no obstacle: higher levels would give the same schedules.
   bool tryLevel(uint64_t level) {
     input.memoryLimit = level;
-    refusals = 0;
-    const Effort *effort = efforts;
-    while (effort->tasks < problem.numTasks())
-      ++effort;
-    std::vector<SchedulePolicy> policies = orders();
-    policies.resize(effort->orders);
-    const SchedulePolicy first = policies.front();
-    // Of schedules that take equally long, the one in the order of the program is kept: what is
-    // produced first is sent first, whatever the link turns out to be.
-    std::stable_partition(policies.begin(), policies.end(),
-                          [](const SchedulePolicy &policy) { return policy.deferUs == 0; });
-    for (const SchedulePolicy &policy : policies)
-      tryPolicy(policy);
-    if (!options.bucket || keys.numKeys() == 0)
-      return refusals == 0;
-    for (const MergeChoice &choice : std::span(mergeChoices).first(effort->merges)) {
-      SchedulePolicy policy = first;
-      if (choice.wide)
-        policy.prefetchUs = policy.earlyUs = infinity;
-      policy.merge = true;
-      policy.packShare = choice.packShare;
-      policy.patience = choice.patience;
-      tryPolicy(policy);
+    bool settled = true;
+    for (Candidate &candidate : schedules) {
+      if (candidate.settled)
+        continue;
+      ScheduleResult schedule = listSchedule(input, candidate.policy);
+      candidate.settled = schedule.memoryRefusals == 0;
+      settled &= candidate.settled;
+      consider(std::move(schedule));
     }
-    tryProgramOrder(level);
-    return refusals == 0;
+    if (merge && !formSettled) {
+      ScheduleResult form = formInProgramOrder(level);
+      formSettled = form.memoryRefusals == 0;
+      settled &= formSettled;
+      consider(std::move(form));
+    }
+    return settled;
   }
-
-  /// Ways to order kernels and starts, without merging.
-  std::vector<SchedulePolicy> orders() const {
-    SchedulePolicy narrow;
-    narrow.reference = &program;
-    narrow.deferUs = defer * typicalUs;
-    narrow.urgentUs = urgent * typicalUs;
-    narrow.prefetchUs = prefetch * typicalUs;
-    narrow.earlyUs = prefetch * typicalUs;
-    SchedulePolicy far = narrow;
-    far.earlyUs = early * typicalUs;
-    SchedulePolicy wide = narrow;
-    wide.earlyUs = wide.prefetchUs = infinity;
-    SchedulePolicy inOrder = wide, latest = wide, longest = wide;
-    inOrder.deferUs = 0;
-    latest.deferUs = infinity;
-    longest.reference = &longestPath;
-    return {narrow, wide, far, inOrder, latest, longest};
-  }
-
-  void tryPolicy(const SchedulePolicy &policy) { consider(listSchedule(input, policy)); }
 
   /// Buckets filled in program order, without regard to what they hide: the best where latency is
   /// all there is to gain.
-  void tryProgramOrder(uint64_t level) {
+  ScheduleResult formInProgramOrder(uint64_t level) {
     FormOptions form;
     form.buckets = options.buckets;
     form.memoryLimit = level;
@@ -177,13 +129,14 @@ private:
     Figures figures = simulate(problem.graph, formed.plan, input.model, {options.flat});
     uint64_t refused = std::count(formed.closed.begin(), formed.closed.end(), CloseReason::Memory) +
                        std::count(formed.alone.begin(), formed.alone.end(), AloneReason::Memory);
-    consider({std::move(formed.plan), figures.stepUs, figures.peakHoldBytes, refused,
-              std::move(formed.closed), std::move(formed.capBytes), std::move(formed.alone)});
+    return {std::move(formed.plan),   figures.stepUs,
+            figures.peakHoldBytes,    refused,
+            std::move(formed.closed), std::move(formed.capBytes),
+            std::move(formed.alone)};
   }
 
   void consider(ScheduleResult result) {
     ++candidates;
-    refusals += result.memoryRefusals;
     if (result.peakBytes <= options.memoryLimit) {
       if (!best || isBetter(result, *best))
         best = std::move(result);
@@ -202,17 +155,6 @@ private:
     return result.stepUs <= than.stepUs && result.peakBytes < than.peakBytes;
   }
 
-  /// The mean over collectives, weighted by time: what there is to hide at once.
-  double typicalCollectiveUs() const {
-    double sum = 0, squares = 0;
-    for (TaskId task = 0; task != problem.numTasks(); ++task)
-      if (problem.isCollective(task)) {
-        sum += times.us[task];
-        squares += times.us[task] * times.us[task];
-      }
-    return sum == 0 ? 0 : squares / sum;
-  }
-
   const SearchOptions &options;
   Problem problem;
   TaskTimes times;
@@ -220,8 +162,14 @@ private:
   BucketKeys keys;
   Reference program, longestPath;
   ScheduleInput input;
-  double typicalUs;
-  uint64_t refusals = 0;
+  bool merge;
+  /// A policy that met no obstacle at one level makes the same schedule at all higher ones.
+  struct Candidate {
+    SchedulePolicy policy;
+    bool settled = false;
+  };
+  std::vector<Candidate> schedules;
+  bool formSettled = false;
 };
 
 } // namespace
