@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "pipeline/FitMemory.h"
+#include "pipeline/Passes.h"
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/RecomputeAttributes.h"
 #include "dialects/exec/Exec.h"
 #include "dialects/interfaces/ModelLocation.h"
+#include "pipeline/Steps.h"
+#include "support/ByteSize.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -15,6 +17,11 @@
 
 using namespace mlir;
 using namespace shardc;
+
+namespace shardc {
+#define GEN_PASS_DEF_FITMEMORY
+#include "pipeline/Passes.h.inc"
+} // namespace shardc
 
 namespace {
 
@@ -50,31 +57,30 @@ uint64_t totalBytes(DictionaryAttr memory) {
          memory.getAs<IntegerAttr>("caller").getInt() + memory.getAs<IntegerAttr>("arena").getInt();
 }
 
-class FitMemory : public PassWrapper<FitMemory, OperationPass<ModuleOp>> {
+class FitMemory : public shardc::impl::FitMemoryBase<FitMemory> {
 public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FitMemory)
+  using FitMemoryBase::FitMemoryBase;
 
-  FitMemory(uint64_t limit, bool bestEffort, const RecomputeOptions &options, AddSchedule schedule,
-            AddPlan plan)
-      : limit(limit), bestEffort(bestEffort), options(options), schedule(std::move(schedule)),
-        plan(std::move(plan)) {}
-
-  StringRef getName() const override { return "FitMemory"; }
   void getDependentDialects(DialectRegistry &registry) const override {
+    PipelineOptions defaults;
     OpPassManager passes(ModuleOp::getOperationName());
-    passes.addPass(createRecompute(options));
-    schedule(passes, limit, /*bestEffort=*/true);
-    plan(passes);
+    addAll(passes, defaults, {}, {});
     passes.getDependentDialects(registry);
   }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    options = std::make_shared<PipelineOptions>();
+    if (failed(readOptions()))
+      return signalPassFailure();
+    entries.clear();
+    hasCollectives = false;
     for (auto function : module.getOps<func::FuncOp>())
       if (hasBackward(function)) {
         entries.insert(function.getName());
         hasCollectives |= !function.getOps<dist::CollectiveOpInterface>().empty();
       }
+    bool bestEffort = options->bestEffort;
     Trial chosen{std::nullopt, limit};
     std::optional<Trial> first;
     if (!entries.empty())
@@ -91,9 +97,9 @@ public:
       return signalPassFailure();
     }
     OpPassManager passes(ModuleOp::getOperationName());
-    passes.addPass(createRecompute(with(chosen.limit, options.remarks)));
+    addRecompute(passes, *options, chosen.limit, /*remarks=*/true);
     // What was planned is what was found to fit, or to take least.
-    schedule(passes, chosen.scheduled, bestEffort || first);
+    addOrder(passes, *options, chosen.scheduled, bestEffort || first);
     if (failed(runPipeline(passes, module)))
       return signalPassFailure();
     if (first)
@@ -101,24 +107,58 @@ public:
   }
 
 private:
-  RecomputeOptions with(std::optional<uint64_t> estimate, bool remarks) const {
-    RecomputeOptions chosen = options;
-    chosen.memoryLimit = estimate ? std::to_string(*estimate) : "";
-    chosen.remarks = remarks;
-    return chosen;
+  LogicalResult readOptions() {
+    StringRef text = pipeline;
+    // Printed options have braces around them, which the parser takes off.
+    if (text.consume_front("{"))
+      text.consume_back("}");
+    std::string problem;
+    llvm::raw_string_ostream out(problem);
+    if (failed(options->parseFromString(text, out)))
+      return getOperation().emitOpError()
+             << "has options that the pipeline does not have: " << problem;
+    std::optional<uint64_t> parsed = parseByteSize(options->memoryLimit.getValue());
+    if (!parsed || *parsed == 0)
+      return getOperation().emitOpError() << "has no memory limit to fit: 'memory-limit' of the "
+                                             "pipeline's options is a number of "
+                                             "bytes, e.g. 2GiB, not '"
+                                          << options->memoryLimit << "'";
+    limit = *parsed;
+    return success();
+  }
+
+  static void addRecompute(OpPassManager &passes, const PipelineOptions &options,
+                           std::optional<uint64_t> estimate, bool remarks) {
+    RecomputeOptions recompute = recomputeOptions(options);
+    recompute.memoryLimit = estimate ? std::to_string(*estimate) : "";
+    recompute.remarks = remarks;
+    passes.addPass(createRecompute(recompute));
+  }
+
+  static void addOrder(OpPassManager &passes, const PipelineOptions &options,
+                       std::optional<uint64_t> bytes, bool bestEffort) {
+    addSchedule(passes, options,
+                {bytes ? std::to_string(*bytes) : "", bytes.has_value(), bestEffort});
+  }
+
+  static void addAll(OpPassManager &passes, const PipelineOptions &options,
+                     std::optional<uint64_t> estimate, std::optional<uint64_t> scheduled) {
+    addRecompute(passes, options, estimate, /*remarks=*/false);
+    addOrder(passes, options, scheduled, /*bestEffort=*/true);
+    addSpecialize(passes, options);
+    addPlanMemory(passes, options);
   }
 
   /// Plans a copy of the module. Nothing where that fails, or where sizes are not known.
   std::optional<Trial> run(std::optional<uint64_t> estimate, std::optional<uint64_t> scheduled) {
     OwningOpRef<ModuleOp> copy = getOperation().clone();
+    ++numTrials;
     Trial trial{estimate, scheduled};
     {
       ScopedDiagnosticHandler silent(&getContext(), [](Diagnostic &) { return success(); });
       PassManager passes(&getContext(), ModuleOp::getOperationName());
       passes.enableVerifier(false);
-      passes.addPass(createRecompute(with(estimate, /*remarks=*/false)));
-      schedule(passes, scheduled, /*bestEffort=*/true);
-      plan(passes);
+      addAll(passes, *options, estimate, scheduled);
       if (failed(passes.run(*copy)))
         return std::nullopt;
     }
@@ -208,20 +248,10 @@ private:
                                                    integer("least_bytes", chosen.planned)}));
   }
 
-  uint64_t limit;
-  bool bestEffort;
-  RecomputeOptions options;
-  AddSchedule schedule;
-  AddPlan plan;
+  std::shared_ptr<PipelineOptions> options;
+  uint64_t limit = 0;
   llvm::StringSet<> entries;
   bool hasCollectives = false;
 };
 
 } // namespace
-
-std::unique_ptr<Pass> shardc::createFitMemory(uint64_t limit, bool bestEffort,
-                                              const RecomputeOptions &options, AddSchedule schedule,
-                                              AddPlan plan) {
-  return std::make_unique<FitMemory>(limit, bestEffort, options, std::move(schedule),
-                                     std::move(plan));
-}

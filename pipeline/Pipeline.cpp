@@ -17,7 +17,8 @@
 #include "passes/redistribute/Passes.h"
 #include "passes/specialize/Passes.h"
 #include "passes/verify/Passes.h"
-#include "pipeline/FitMemory.h"
+#include "pipeline/Passes.h"
+#include "pipeline/Steps.h"
 #include "support/ByteSize.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -72,30 +73,28 @@ static void simplify(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCSEPass());
 }
 
-/// Within the limit that the text says, or where there is none within what the program takes.
-/// Without `mayMove` the order of the program is kept.
-static void schedule(OpPassManager &pm, const PipelineOptions &options, StringRef memoryLimit,
-                     bool mayMove, bool bestEffort) {
+void shardc::addSchedule(OpPassManager &pm, const PipelineOptions &options,
+                         const ScheduleLimits &limits) {
   if (options.keepCollectives) {
     pm.addPass(createVerifySchedule());
     return;
   }
   ScheduleCollectivesOptions schedule;
-  schedule.bucket = options.bucket && mayMove;
-  schedule.reorder = options.reorder && mayMove;
+  schedule.bucket = options.bucket && limits.mayMove;
+  schedule.reorder = options.reorder && limits.mayMove;
   schedule.caps = options.bucketCaps;
   schedule.topology = options.topology;
-  schedule.memoryLimit = memoryLimit.str();
+  schedule.memoryLimit = limits.memoryLimit;
   schedule.mixedDtype = options.mixedDtype;
   schedule.scaleHalf = options.scaleHalf;
   // Otherwise the runtime takes the tensors of a bucket where they are.
   schedule.flat = options.bucketForm != memory::BucketForm::Packed;
-  schedule.bestEffort = bestEffort;
+  schedule.bestEffort = limits.bestEffort;
   pm.addPass(createScheduleCollectives(schedule));
   pm.addPass(createVerifySchedule());
 }
 
-static void specialize(OpPassManager &pm, const PipelineOptions &options) {
+void shardc::addSpecialize(OpPassManager &pm, const PipelineOptions &options) {
   PredictTimelineOptions predict;
   predict.topology = options.topology;
   pm.addPass(createPredictTimeline(predict));
@@ -107,7 +106,7 @@ static void specialize(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createVerifySchedule());
 }
 
-static void planMemory(OpPassManager &pm, const PipelineOptions &options) {
+void shardc::addPlanMemory(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(target::createSetTarget({options.target}));
   pm.addPass(artifact::createDescribeProgram());
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
@@ -127,32 +126,32 @@ static void planMemory(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(memory::createAccountMemory());
 }
 
-/// What the backward computes again, behind the last pass that merges equal ops, and the order of
-/// what is left. A memory limit is held against planned memory.
-static void recomputeAndSchedule(OpPassManager &pm, const PipelineOptions &options,
-                                 bool mayHaveBackward, bool bestEffort) {
+RecomputeOptions shardc::recomputeOptions(const PipelineOptions &options) {
   RecomputeOptions recompute;
   llvm::append_range(recompute.modules, options.recompute);
   recompute.reshardAfterForward = options.reshardAfterForward;
   recompute.topology = options.topology;
+  return recompute;
+}
+
+/// What the backward computes again, behind the last pass that merges equal ops, and the order of
+/// what is left. A memory limit is held against planned memory.
+static void recomputeAndSchedule(OpPassManager &pm, const PipelineOptions &options,
+                                 bool bestEffort) {
   std::optional<uint64_t> limit = parseByteSize(options.memoryLimit.getValue());
   // What is wrong with a limit is told by the scheduler, with all else that is.
-  if (!limit || *limit == 0 || !mayHaveBackward) {
-    pm.addPass(createRecompute(recompute));
-    schedule(pm, options, options.memoryLimit.getValue(), /*mayMove=*/true, bestEffort);
+  if (!limit || *limit == 0) {
+    pm.addPass(createRecompute(recomputeOptions(options)));
+    addSchedule(pm, options, {options.memoryLimit, /*mayMove=*/true, bestEffort});
     return;
   }
-  auto copy = std::make_shared<PipelineOptions>();
-  copy->copyOptionValuesFrom(options);
-  pm.addPass(createFitMemory(
-      *limit, bestEffort, recompute,
-      [copy](OpPassManager &passes, std::optional<uint64_t> bytes, bool keepOrder) {
-        schedule(passes, *copy, bytes ? std::to_string(*bytes) : "", bytes.has_value(), keepOrder);
-      },
-      [copy](OpPassManager &passes) {
-        specialize(passes, *copy);
-        planMemory(passes, *copy);
-      }));
+  PipelineOptions copy;
+  copy.copyOptionValuesFrom(options);
+  copy.bestEffort = bestEffort;
+  FitMemoryOptions fit;
+  llvm::raw_string_ostream text(fit.pipeline);
+  copy.print(text);
+  pm.addPass(createFitMemory(fit));
 }
 
 /// The target has its own way from kernels to code; the host program is the same for all.
@@ -163,8 +162,8 @@ static void lowerPlanned(OpPassManager &pm) {
 
 static void verify(OpPassManager &pm, Stage stage) { pm.addPass(createVerifyStage({stage})); }
 
-void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Stage from, Stage to,
-                           bool hasGradients) {
+void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Stage from,
+                           Stage to) {
   // A local program may have collectives in flight already, whoever made them.
   pm.addPass(createVerifyStage({from, /*orScheduled=*/from == Stage::Local}));
   if (from == to || from == Stage::Lowered)
@@ -192,11 +191,9 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
     bool bestEffort = options.bestEffort || to > Stage::Specialized;
     // What is written for one rank is compiled as it is.
     if (from == Stage::Local && options.keepCollectives)
-      schedule(pm, options, options.memoryLimit.getValue(), /*mayMove=*/true, bestEffort);
+      addSchedule(pm, options, {options.memoryLimit, /*mayMove=*/true, bestEffort});
     else
-      recomputeAndSchedule(pm, options,
-                           from == Stage::Local || !options.gradients.empty() || hasGradients,
-                           bestEffort);
+      recomputeAndSchedule(pm, options, bestEffort);
     if (!options.keepCollectives)
       verify(pm, Stage::Scheduled);
   }
@@ -204,11 +201,11 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
     // What nobody scheduled here is still to be the same on all ranks.
     if (from == Stage::Scheduled)
       pm.addPass(createVerifySchedule());
-    specialize(pm, options);
+    addSpecialize(pm, options);
     verify(pm, Stage::Specialized);
   }
   if (from <= Stage::Specialized && to > Stage::Specialized) {
-    planMemory(pm, options);
+    addPlanMemory(pm, options);
     pm.addPass(artifact::createCheckMemory({options.memoryLimit}));
     pm.addPass(createVerifyKernels());
     verify(pm, Stage::Planned);

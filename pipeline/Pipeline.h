@@ -20,10 +20,7 @@ namespace shardc {
 /// Adds the passes that take a module of the stage `from` to the stage `to`, which is the same or a
 /// later one. Every stage on the way is verified, the first and the last too. With
 /// `keepCollectives` there is no scheduled stage: a local program goes on as it is.
-/// `hasGradients`: whether the module has a backward already, so that a memory limit is met by what
-/// that computes again.
-void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options, Stage from, Stage to,
-                   bool hasGradients = false);
+void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options, Stage from, Stage to);
 
 /// Makes the whole of it known as `--shardc-compile`, with the options `from` and `to`, and the way
 /// from each stage to the next under a name of its own (`--shardc-place`), with the options that it
@@ -32,9 +29,6 @@ void registerPipelines();
 
 /// The stage that a module is in, as importers and these pipelines leave it.
 Stage stageOf(mlir::ModuleOp module);
-
-/// Whether a function returns gradients: a joint graph, or one that was differentiated.
-bool hasGradients(mlir::ModuleOp module);
 
 /// Writes the module to a file of a folder (`2-placed.mlir`) each time that a stage is reached:
 /// before it is verified, so that what is refused can be looked at. `error` gets what goes wrong

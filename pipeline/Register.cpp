@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "pipeline/Passes.h"
 #include "pipeline/Pipeline.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -49,6 +50,7 @@ void registerStep(StringRef name, StringRef help, Stage from, Stage to) {
 } // namespace
 
 void shardc::registerPipelines() {
+  registerShardcPipelinePasses();
   registerPassPipeline(
       "shardc-compile", "from any stage to any later one: what shardc compile runs",
       [](OpPassManager &pm, StringRef text, function_ref<LogicalResult(const Twine &)> error) {

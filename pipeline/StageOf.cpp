@@ -38,12 +38,3 @@ Stage shardc::stageOf(ModuleOp module) {
   }
   return Stage::Imported;
 }
-
-bool shardc::hasGradients(ModuleOp module) {
-  return llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
-    return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned result) {
-      auto kind = function.getResultAttrOfType<StringAttr>(result, dist::kKindAttr);
-      return kind && kind.getValue() == "gradient";
-    });
-  });
-}

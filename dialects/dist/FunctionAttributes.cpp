@@ -200,6 +200,9 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
     return verifyName(value);
   if (name == kKindAttr)
     return verifyKind(value);
+  if (name == kFrozenAttr)
+    return isa<UnitAttr>(value) ? success()
+                                : error() << "'" << name << "' must be a unit attribute";
   if (name == kAnnotationAttr)
     return verifyAnnotation(value);
   if (name == kShardingAttr)
@@ -214,10 +217,10 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
     return verifyPerAxis(name, value, {});
   if (name == kStrengthAttr)
     return verifyPerAxis(name, value, {"pinned", "normal", "weak"});
-  return error()
-         << "unknown attribute '" << name
-         << "'; known are dist.name, dist.kind, dist.annotation, dist.origin, dist.strength, "
-            "dist.sharding, dist.layout, dist.global_type and dist.sizes";
+  return error() << "unknown attribute '" << name
+                 << "'; known are dist.name, dist.kind, dist.frozen, dist.annotation, dist.origin, "
+                    "dist.strength, "
+                    "dist.sharding, dist.layout, dist.global_type and dist.sizes";
 }
 
 /// MLIR asks this of functions only.

@@ -8,6 +8,8 @@
 //                     "fc.weight"; of a mutation or gradient result the name of what is mutated or
 //                     differentiated
 //   dist.kind         what it is: see `argumentKinds()` and `resultKinds()`
+//   dist.frozen       unit, of a parameter: PyTorch would not give it a gradient
+//                     (`requires_grad=False`)
 //   dist.annotation   imported stage: layout asked for, placements may be open
 //   dist.origin       imported stage: who asked for the annotation (`plan.yaml:7`), one string per
 //                     mesh axis, empty where open
@@ -46,6 +48,7 @@ namespace shardc::dist {
 
 inline constexpr llvm::StringLiteral kNameAttr = "dist.name";
 inline constexpr llvm::StringLiteral kKindAttr = "dist.kind";
+inline constexpr llvm::StringLiteral kFrozenAttr = "dist.frozen";
 inline constexpr llvm::StringLiteral kAnnotationAttr = "dist.annotation";
 inline constexpr llvm::StringLiteral kOriginAttr = "dist.origin";
 inline constexpr llvm::StringLiteral kStrengthAttr = "dist.strength";

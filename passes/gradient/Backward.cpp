@@ -22,12 +22,15 @@ Backward::Path::Path(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<uns
   Block &block = function.getBody().front();
   for (unsigned argument : wrt)
     active.insert(function.getArgument(argument));
+  auto reaches = [&](OpOperand &operand) {
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(operand.getOwner());
+    return throughZeros || !differentiable ||
+           !differentiable.hasZeroDerivative(operand.getOperandNumber());
+  };
   for (Operation &op : block.without_terminator()) {
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     bool passes = llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
-      return active.contains(operand.get()) &&
-             (throughZeros || !differentiable ||
-              !differentiable.hasZeroDerivative(operand.getOperandNumber()));
+      return active.contains(operand.get()) && reaches(operand);
     });
     if (!passes || (differentiable && differentiable.stopsGradient()))
       continue;
@@ -39,8 +42,9 @@ Backward::Path::Path(func::FuncOp function, ArrayRef<unsigned> wrt, ArrayRef<uns
     useful.insert(block.getTerminator()->getOperand(output));
   for (Operation &op : llvm::reverse(block.without_terminator()))
     if (llvm::any_of(op.getResults(), [&](Value result) { return contains(result); }))
-      for (Value operand : op.getOperands())
-        useful.insert(operand);
+      for (OpOperand &operand : op.getOpOperands())
+        if (reaches(operand))
+          useful.insert(operand.get());
 }
 
 Backward::Backward(func::FuncOp function, dist::MeshAttr mesh, ArrayRef<unsigned> wrt,

@@ -23,6 +23,8 @@ public:
   /// Whether a value depends on what is differentiated, and the outputs depend on it, with a
   /// derivative that is not zero everywhere.
   bool isOnPath(mlir::Value value) const { return path.contains(value); }
+  /// The same with derivatives that are zero everywhere: what has a gradient, be it zeros.
+  bool isReached(mlir::Value value) const { return pathThroughZeros.contains(value); }
   /// An error at each op on the way that has no derivative.
   llvm::LogicalResult checkOps();
 

@@ -6,6 +6,7 @@
 #include "passes/gradient/Selection.h"
 
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/PastAutograd.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/interfaces/ModelLocation.h"
 
@@ -52,6 +53,21 @@ static LogicalResult checkMutations(func::FuncOp function, const Backward &backw
       diagnostic << "and its gradient is asked for: leave it out of 'wrt'";
     else
       diagnostic << "and the loss depends on what is written: compute it from a detached value";
+  }
+  return success(allowed);
+}
+
+/// What was written past autograd, over a value that has a gradient.
+static LogicalResult checkWrites(func::FuncOp function, const Backward &backward) {
+  bool allowed = true;
+  for (Operation &op : function.getOps()) {
+    if (!op.hasAttr(aten::kPastAutogradAttr) || !backward.isReached(op.getResult(0)))
+      continue;
+    allowed = false;
+    emitError(op.getLoc())
+        << "the loss depends on a tensor that has a gradient and is written past "
+           "autograd, inside torch.no_grad() or through a detached view, in "
+        << describePlace(op.getLoc()) << "; write into a clone, or outside torch.no_grad()";
   }
   return success(allowed);
 }
@@ -113,6 +129,7 @@ private:
   static LogicalResult append(func::FuncOp target, Backward &backward, const Selected &selected) {
     bool usable = succeeded(backward.checkOps());
     usable &= succeeded(checkMutations(target, backward, selected.wrt));
+    usable &= succeeded(checkWrites(target, backward));
     for (unsigned output : selected.losses)
       backward.seed(output);
     for (unsigned output : selected.cotangents) {

@@ -134,12 +134,20 @@ private:
   }
 
   void addParameters(SmallVectorImpl<unsigned> &list) {
+    bool anyFrozen = false;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto kind = function.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
-      if (kind && kind.getValue() == "parameter" && isFloat(function.getArgumentTypes()[i]))
+      if (!kind || kind.getValue() != "parameter" || !isFloat(function.getArgumentTypes()[i]))
+        continue;
+      if (function.getArgAttr(i, dist::kFrozenAttr))
+        anyFrozen = true;
+      else
         list.push_back(i);
     }
-    if (list.empty())
+    if (list.empty() && anyFrozen)
+      fail() << "all parameters are frozen (requires_grad=False): export the model with those that "
+                "are trained, or name arguments with 'wrt'";
+    else if (list.empty())
       fail() << "there is no floating-point parameter to differentiate: name arguments with 'wrt'";
   }
 

@@ -204,6 +204,13 @@ def test_memory_limit(reference, tmp_path, name, mesh, plan, form):
     least = int(re.search(r"allow at least (\d+) bytes", done.stderr)[1])
     assert least < int(re.search(r"without that 'forward' needs (\d+) bytes", done.stderr)[1])
     assert model.check(tmp_path, mesh, plan, ["--memory-limit", least]) < plain
+    # From a stage in between, too: what is a backward stands in the program.
+    run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--memory-limit", least, "--save-stages",
+        tmp_path / "stages", "-o", tmp_path / "m.so")
+    again = run(tool("shard-opt"), tmp_path / "stages/2-placed.mlir", f"--shardc-compile=from=placed to=planned memory-limit={least}")
+    arenas = [re.findall(r"exec.arena_bytes = (\d+)", text)
+              for text in ((tmp_path / "stages/6-planned.mlir").read_text(), again.stdout)]
+    assert arenas[0] and arenas[0] == arenas[1]
 
 
 def test_report_of_the_backward(reference, tmp_path):

@@ -140,11 +140,27 @@ class Contrast(nn.Module):
         return (F.cross_entropy(scores, labels) + F.cross_entropy(scores.T, labels)) / 2
 
 
+class Adapted(nn.Module):
+    """A frozen model with adapters of low rank, and a frozen name of a trained weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.base, self.head = nn.Linear(8, 12), nn.Linear(12, 5)
+        self.requires_grad_(False)
+        self.down, self.up = nn.Linear(8, 2, bias=False), nn.Linear(2, 12, bias=False)
+        self.tied = nn.Parameter(self.up.weight.data, requires_grad=False)
+
+    def forward(self, x, y):
+        h = F.gelu(self.base(x) + self.up(self.down(x)) + F.linear(self.down(x * x), self.tied))
+        return F.cross_entropy(self.head(h), y)
+
+
 def image(n, *shape):
     return {"x": torch.randn(n, *shape)}
 
 
 MODELS = {
+    "adapted": (Adapted, lambda: image(6, 8) | {"y": torch.randint(0, 5, (6,))}, {"dp=4": FSDP, "tp=3": ["module:base=colwise"]}),
     "overwritten": (Overwritten, lambda: image(6, 4), {"dp=2": DATA, "tp=4": ["param:*=tp:S(0)"]}),
     "in_place": (InPlace, lambda: image(6, 8), {"dp=4": FSDP, "dp=2,tp=2": [*DATA, "param:scale=tp:S(1)"], "tp=3": ["input:x=tp:S(1)"]}),
     "batch_norm": (BatchNorm, lambda: image(6, 3, 9, 8) | {"y": torch.randint(0, 5, (6,))},
@@ -164,7 +180,9 @@ def check_gradients(make, inputs, plans, tmp_path, export=shardc_export.export):
     module, inputs = make().eval(), inputs()
     trained = copy.deepcopy(module)  # its buffers change
     leaves = dict(trained.named_parameters())
-    wants = dict(zip(leaves, torch.autograd.grad(trained(**inputs), list(leaves.values()), allow_unused=True)))
+    wanted = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
+    grads = torch.autograd.grad(trained(**inputs), list(wanted.values()), allow_unused=True)
+    wants = dict.fromkeys(leaves) | dict(zip(wanted, grads))
     model, given, out = tmp_path / "m.pt2", tmp_path / "in.safetensors", tmp_path / "out.safetensors"
     torch.export.save(export(module, (), inputs), model)
     save_file(inputs, given)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from conftest import ROOT
+from conftest import ROOT, run, tool
 from test_module_gradients import check_gradients
 
 sys.path.insert(0, str(ROOT / "tools/export"))
@@ -131,8 +131,21 @@ def region_of_views(self, x):
     return (rows @ (h * x)).sum() + (made * h * count * self.average).sum()
 
 
-@pytest.mark.parametrize("make", [model(region), model(decorated), model(enabled_inside), model(region_of_views)],
-                         ids=["region", "decorated", "enabled_inside", "region_of_views"])
+def enabled_leaves(self, x):
+    """What is computed with gradients inside the region keeps them outside; a tensor from outside that is read inside has its own."""
+    h = self.a * x
+    with torch.no_grad():
+        with torch.enable_grad():
+            kept = h.sin() * self.b
+        count = h.sum() + kept.sum()
+    return (kept * h * count).sum()
+
+
+PROGRAMS = (region, decorated, enabled_inside, enabled_leaves, region_of_views, buffer, overwritten_unread, straight_through,
+            detached_then_written)
+
+
+@pytest.mark.parametrize("make", map(model, PROGRAMS), ids=[function.__name__ for function in PROGRAMS])
 @pytest.mark.parametrize("export", [torch.export.export, shardc_export.export], ids=["plain", "shardc"])
 def test_program_of_regions(make, export, tmp_path):
     """PyTorch's own export keeps the regions, and the gradients are right without those of `shardc export`."""
@@ -194,6 +207,30 @@ def test_refused(function):
     message = str(error.value)
     assert message.startswith("in module '0', File \"" + __file__) and " in place, " in message
     assert all(part in message for part in REFUSED[function])
+
+
+def gradient_of_detached_and_base(self, x):
+    y = torch.zeros(6, 4)
+    d = y.detach()
+    d.copy_(self.a)
+    u = y.sum() * self.b
+    return (d * x * u).sum()
+
+
+@pytest.mark.parametrize("function", (gradient_of_detached, gradient_of_detached_and_base, gradient_into_detached), ids=lambda function: function.__name__)
+def test_program_of_written_detached(function, tmp_path):
+    """A detached tensor has the gradient of what was written into it last, and what it was detached from has its own."""
+    check_gradients(model(function), lambda: {"x": torch.randn(6, 4)}, {}, tmp_path, torch.export.export)
+
+
+@pytest.mark.parametrize("function", [function for function in REFUSED if not function.__name__.startswith("gradient_")],
+                         ids=lambda function: function.__name__)
+def test_refused_in_programs(function, tmp_path):
+    """PyTorch's own programs keep such writes, too: their forward is compiled, and their gradients are refused."""
+    torch.export.save(torch.export.export(Model(function), (torch.randn(6, 4),)), tmp_path / "m.pt2")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "dp=1", "-o", tmp_path / "m.so")
+    done = run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "dp=1", "--gradients", "0", "-o", tmp_path / "m.so", check=False)
+    assert done.returncode == 1 and "is written past autograd, inside torch.no_grad() or through a detached view, in" in done.stderr
 
 
 def test_all_refusals_at_once():

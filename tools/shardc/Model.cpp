@@ -132,7 +132,7 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options, Stage
   if (failed(applyPassManagerCLOptions(passes)))
     return failure();
   applyDefaultTimingPassManagerCLOptions(passes);
-  buildPipeline(passes, options, from, to, hasGradients(module));
+  buildPipeline(passes, options, from, to);
   LogicalResult result = passes.run(module);
   if (error.empty())
     return result;

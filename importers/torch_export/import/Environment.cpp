@@ -2,15 +2,32 @@
 #include "importers/torch_export/import/Environment.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/PastAutograd.h"
 #include "dialects/dist/Dist.h"
 
 using namespace mlir;
 
 namespace shardc::torch_export {
 
+static bool canHaveGradient(Value value) {
+  return isa<FloatType, ComplexType>(aten::typeOf(value).getElementType());
+}
+
+static Value detach(OpBuilder &builder, Location loc, Value value) {
+  auto alias = aten::AliasOp::create(builder, loc, value);
+  alias.setDetached(true);
+  return alias;
+}
+
 Value Environment::tensor(StringRef name, Location loc) {
-  if (std::optional<Storages::Tensor> found = find(name))
-    return storages.read(*found, loc);
+  if (std::optional<Storages::Tensor> found = find(name)) {
+    Value value = storages.read(*found, loc);
+    if (!value || !frame().noGrad || name == kept || !canHaveGradient(value) ||
+        value.getDefiningOp<aten::ConstantOp>())
+      return value;
+    auto alias = value.getDefiningOp<aten::AliasOp>();
+    return alias && alias.getDetached() ? value : detach(builder, loc, value);
+  }
   if (isPending(name))
     emitError(loc) << "an operator here reads '" << name << "' before its collective is waited for";
   else
@@ -88,25 +105,29 @@ void Environment::wait(StringRef name, Location loc) {
   }
 }
 
-LogicalResult Environment::detachOutputs(Frame &frame, Location loc) {
+void Environment::write(Storages::Tensor tensor, Value value, Location loc) {
+  if (frame().noGrad && canHaveGradient(value)) {
+    auto written = aten::AliasOp::create(builder, loc, value);
+    written->setAttr(aten::kPastAutogradAttr, builder.getUnitAttr());
+    value = written;
+  }
+  storages.write(tensor, value, loc);
+}
+
+LogicalResult Environment::detachViews(Frame &frame, Storages::Tensor firstInside, Location loc) {
   for (const Argument &output : frame.graph->outputs) {
     auto *name = std::get_if<TensorArg>(&output);
     auto found = name ? frame.tensors.find(name->name) : frame.tensors.end();
     if (found == frame.tensors.end())
       continue;
     Storages::Tensor &tensor = found->second;
+    if (tensor < firstInside || !storages.isView(tensor) || storages.root(tensor) >= firstInside)
+      continue;
     Value value = storages.read(tensor, loc);
     if (!value)
       return failure();
-    if (!isa<FloatType, ComplexType>(aten::typeOf(value).getElementType()))
-      continue;
-    auto alias = aten::AliasOp::create(builder, loc, value);
-    alias.setDetached(true);
-    // A view may be of a tensor from outside, which keeps its gradient.
-    if (storages.isView(tensor))
-      tensor = storages.addView(tensor, alias);
-    else
-      storages.write(tensor, alias, loc);
+    if (canHaveGradient(value))
+      tensor = storages.addView(tensor, detach(builder, loc, value));
   }
   return success();
 }

@@ -23,6 +23,8 @@ struct Future {
 /// The names of one graph: the program's, or one nested in a node.
 struct Frame {
   const Graph *graph;
+  /// Inside `torch.no_grad()`: what is read is a constant to gradients.
+  bool noGrad = false;
   llvm::StringMap<Storages::Tensor> tensors = {};
   llvm::StringMap<mlir::OpFoldResult> sizes = {}; // null: could not be built
   llvm::StringMap<mlir::Value> items = {};        // numbers read from these tensors of one element
@@ -58,14 +60,22 @@ public:
                                 llvm::ArrayRef<const Argument *> arguments, Frame &from, Frame &to,
                                 mlir::Location loc);
 
-  /// What the graph of the frame computes is a constant to the gradients of what reads its outputs.
-  mlir::LogicalResult detachOutputs(Frame &frame, mlir::Location loc);
+  /// What is read inside `no_grad` is detached, but for this name: of a tensor that is written, or
+  /// that a view is made of. Set for one node.
+  void keepGradientOf(llvm::StringRef name) { kept = name; }
+  /// Updates a tensor. Inside `no_grad` that passes autograd by: no gradient of the old value says
+  /// anything about the new one, and whoever differentiates refuses it.
+  void write(Storages::Tensor tensor, mlir::Value value, mlir::Location loc);
+  /// Views that a graph inside `no_grad` returns of tensors from outside have no gradient, while
+  /// those tensors keep theirs. `firstInside`: the first tensor that the graph made.
+  mlir::LogicalResult detachViews(Frame &frame, Storages::Tensor firstInside, mlir::Location loc);
 
   Storages storages;
   llvm::SmallVector<Frame, 1> frames;
 
 private:
   mlir::OpBuilder &builder;
+  llvm::StringRef kept;
 };
 
 /// Calls `visit(number, name, metadata)` for each tensor that a node makes; numbers count all

@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
@@ -202,7 +203,12 @@ private:
     return success(built);
   }
 
-  FailureOr<Results> build(const Node &node, const Target &target, Location loc) {
+  /// `keepGradient`: of the first tensor, if the node is inside `no_grad`.
+  FailureOr<Results> build(const Node &node, const Target &target, Location loc,
+                           bool keepGradient = false) {
+    auto *first = keepGradient ? std::get_if<TensorArg>(&node.inputs.front().value) : nullptr;
+    environment.keepGradientOf(first ? StringRef(first->name) : StringRef());
+    auto done = llvm::scope_exit([&] { environment.keepGradientOf({}); });
     SmallVector<const TensorMeta *> metas;
     SmallVector<StringRef> names;
     forEachTensor(node, *frame().graph, [&](unsigned, StringRef name, const TensorMeta &meta) {
@@ -267,12 +273,12 @@ private:
   }
 
   LogicalResult importPlain(const Node &node, const Target &target, Location loc) {
-    FailureOr<Results> results = build(node, target, loc);
-    if (failed(results))
-      return failure();
     std::optional<Storages::Tensor> source;
     if (sharesStorage(node, *target.schema, *frame().graph))
       source = firstTensor(node);
+    FailureOr<Results> results = build(node, target, loc, /*keepGradient=*/source.has_value());
+    if (failed(results))
+      return failure();
     return nameResults(node, *results, loc, [&](StringRef name, Value value, unsigned) {
       frame().tensors[name] =
           source ? environment.storages.addView(*source, value) : environment.storages.add(value);
@@ -289,7 +295,7 @@ private:
     std::optional<Storages::Tensor> self = firstTensor(node);
     if (!self)
       return emitError(loc) << "'" << shortTarget(node) << "' has no tensor to update";
-    FailureOr<Results> results = build(node, target, loc);
+    FailureOr<Results> results = build(node, target, loc, /*keepGradient=*/true);
     Value old = environment.storages.read(*self, loc);
     if (failed(results) || !old)
       return failure();
@@ -300,8 +306,9 @@ private:
     if (failed(verifyCompatibleShape(aten::shapeOf(*value), type.getShape())))
       return emitError(loc) << "'" << shortTarget(node) << "' in " << describePlace(loc)
                             << " changes the shape of a tensor in place, which is not supported";
-    environment.storages.write(*self, *value, loc);
-    return nameResults(node, *value, loc, [&](StringRef name, Value now, unsigned) {
+    environment.write(*self, *value, loc);
+    Value now = environment.storages.lastValue(*self);
+    return nameResults(node, now, loc, [&](StringRef name, Value, unsigned) {
       frame().tensors[name] = environment.storages.addView(*self, now);
     });
   }
@@ -318,7 +325,9 @@ private:
     }
     if (!nested || inputs.size() != nested->graph->inputs.size())
       return emitError(loc) << "'" << shortTarget(node) << "' does not fit the graph it runs";
-    Frame inner{nested->graph.get()};
+    auto *enabled = std::get_if<bool>(&node.inputs.front().value);
+    Frame inner{nested->graph.get(), /*noGrad=*/enabled && !*enabled};
+    Storages::Tensor firstInside = environment.storages.size();
     if (failed(environment.bindNames(nested->graph->inputs, inputs, frame(), inner, loc)))
       return failure();
     SmallVector<const Argument *> results;
@@ -327,8 +336,7 @@ private:
     environment.frames.push_back(std::move(inner));
     importNodes();
     Frame done = environment.frames.pop_back_val();
-    auto *enabled = std::get_if<bool>(&node.inputs.front().value);
-    if (enabled && !*enabled && failed(environment.detachOutputs(done, loc)))
+    if (done.noGrad && failed(environment.detachViews(done, firstInside, loc)))
       return failure();
     // A list of outputs may come as one argument.
     SmallVector<Argument> names;

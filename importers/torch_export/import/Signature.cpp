@@ -146,10 +146,13 @@ private:
     if (input.kind == InputKind::TensorConstant)
       if ((entry.constant = inlineConstant(stored, type)))
         return;
-    // Tied weights are one storage with several names.
+    bool isFrozen = input.kind == InputKind::Parameter && !found->second.requiresGrad;
+    own.insert(name);
+    // Tied weights are one storage with several names, which have one gradient or none.
     if (stored && !stored->storage.empty())
       for (unsigned other : byStorage[stored->storage.data()])
-        if (tensors[other]->tiedTo(*stored)) {
+        if (tensors[other]->tiedTo(*stored) &&
+            bool(pending[other].get(dist::kFrozenAttr)) == isFrozen) {
           entry.argument = other;
           names[other].push_back(builder.getStringAttr(name));
           return;
@@ -162,6 +165,8 @@ private:
       byStorage[stored->storage.data()].push_back(*entry.argument);
     NamedAttrList attributes;
     attributes.set(dist::kKindAttr, builder.getStringAttr(argumentKind(input)));
+    if (isFrozen)
+      attributes.set(dist::kFrozenAttr, builder.getUnitAttr());
     if (ArrayAttr sizes = makeSizes(builder.getContext(), found->second))
       attributes.set(dist::kSizesAttr, sizes);
     pending.push_back(std::move(attributes));
@@ -183,7 +188,8 @@ private:
           !stored.storage.empty() && found != byStorage.end())
         for (unsigned argument : found->second)
           if (auto name = builder.getStringAttr(stored.name);
-              tensors[argument]->tiedTo(stored) && !llvm::is_contained(names[argument], name))
+              !own.contains(stored.name) && tensors[argument]->tiedTo(stored) &&
+              !llvm::is_contained(names[argument], name))
             names[argument].push_back(name);
     for (auto [list, attributes] : llvm::zip_equal(names, pending)) {
       attributes.set(dist::kNameAttr,
@@ -255,6 +261,7 @@ private:
   SmallVector<NamedAttrList> pending;            // of each argument
   SmallVector<const OutputSpec *> returned;      // of each output
   llvm::DenseMap<const std::byte *, SmallVector<unsigned, 1>> byStorage;
+  llvm::StringSet<> own; // names that the graph uses
   bool errors = false;
 };
 

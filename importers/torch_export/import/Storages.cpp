@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/Storages.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/PastAutograd.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
@@ -115,6 +116,10 @@ LogicalResult Storages::carryOut(Storage &storage) {
   for (const Update &update : updates)
     if (failed(apply(update.tensor, update.value, update.loc)))
       return failure();
+  // What was written last is what the view has now, with the gradient that it has.
+  Entry &last = tensors[updates.back().tensor];
+  last.value = updates.back().value;
+  last.version = storage.version;
   return success();
 }
 
@@ -146,7 +151,16 @@ Value Storages::scatter(const Entry &entry, Value source, Value part, Location n
   };
   FailureOr<Value> whole =
       llvm::TypeSwitch<Operation *, FailureOr<Value>>(entry.view)
-          .Case([&](aten::AliasOp) { return part; })
+          .Case([&](aten::AliasOp op) -> Value {
+            if (!op.getDetached() || !isa<FloatType>(aten::typeOf(part).getElementType()))
+              return part;
+            // PyTorch's gradient of what reads the source now is that of its old value.
+            auto detached = aten::AliasOp::create(builder, loc, part);
+            detached.setDetached(true);
+            auto written = aten::CopyOp::create(builder, loc, source.getType(), source, detached);
+            written->setAttr(aten::kPastAutogradAttr, builder.getUnitAttr());
+            return written;
+          })
           .Case<aten::ViewOp, aten::UnsqueezeOp, aten::SqueezeOp>(
               [&](auto) { return buildView(builder, loc, part, sizesOf(builder, loc, source)); })
           .Case([&](aten::TransposeOp op) -> FailureOr<Value> {

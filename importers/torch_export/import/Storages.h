@@ -37,6 +37,16 @@ public:
   /// Whether the tensor is a view of another, not the whole of its storage.
   bool isView(Tensor tensor) const { return tensors[original(tensor)].source >= 0; }
 
+  /// The tensor that is the whole of its storage.
+  Tensor root(Tensor tensor) const {
+    while (tensors[tensor].source >= 0)
+      tensor = Tensor(tensors[tensor].source);
+    return tensor;
+  }
+
+  /// How many tensors there are: what is added from now on is not below.
+  Tensor size() const { return tensors.size(); }
+
   /// Whether the tensor's storage has been updated.
   bool updated(Tensor tensor) const {
     const Storage &storage = storages[tensors[tensor].storage];

@@ -110,9 +110,9 @@ private:
   at::Tensor makeSymbol(const at::Tensor &tensor, const std::string &path, bool isParameter) {
     TORCH_CHECK(tensor.layout() == at::kStrided && !tensor.is_quantized(), "the tensor '", path,
                 "' is sparse or quantized, which is not supported");
-    return program.addInput(isParameter ? Program::InputKind::Parameter
-                                        : Program::InputKind::Buffer,
-                            path, tensor.scalar_type(), tensor.sizes(), tensor.strides());
+    return program.addInput(
+        isParameter ? Program::InputKind::Parameter : Program::InputKind::Buffer, path,
+        tensor.scalar_type(), tensor.sizes(), tensor.strides(), tensor.requires_grad());
   }
 
   IValue replaceIn(const IValue &value, const std::string &path) {

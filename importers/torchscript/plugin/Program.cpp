@@ -28,15 +28,16 @@ constexpr std::pair<at::ScalarType, ElementType> scalarTypes[] = {
 
 std::string tensorArgument(const std::string &name) { return member("name", jsonString(name)); }
 
-std::string metaOf(const at::Tensor &tensor) {
+std::string metaOf(const at::Tensor &tensor, bool requiresGrad) {
   auto size = [](int64_t n) { return member("as_int", std::to_string(n)); };
   std::vector<int64_t> strides;
   if (tensor.layout() == at::kStrided)
     strides = tensor.strides().vec();
   return "{\"dtype\": " + std::to_string(exportCode(tensor.scalar_type())) +
          ", \"sizes\": " + list(tensor.sizes(), size) + ", \"strides\": " + list(strides, size) +
-         ", \"storage_offset\": {\"as_int\": 0}, \"requires_grad\": false, \"device\": "
-         "{\"type\": \"cpu\", \"index\": null}, \"layout\": 7}";
+         ", \"storage_offset\": {\"as_int\": 0}, \"requires_grad\": " +
+         (requiresGrad ? "true" : "false") +
+         ", \"device\": {\"type\": \"cpu\", \"index\": null}, \"layout\": 7}";
 }
 
 } // namespace
@@ -79,9 +80,10 @@ std::string Program::uniqueName(const std::string &wanted) {
   }
 }
 
-const std::string &Program::define(const at::Tensor &tensor, const std::string &wanted) {
+const std::string &Program::define(const at::Tensor &tensor, const std::string &wanted,
+                                   bool requiresGrad) {
   std::string name = uniqueName(wanted);
-  metas[name] = metaOf(tensor);
+  metas[name] = metaOf(tensor, requiresGrad);
   kept.push_back(tensor);
   return names[tensor.unsafeGetTensorImpl()] = name;
 }
@@ -93,14 +95,14 @@ const std::string &Program::nameOf(const at::Tensor &tensor) const {
 }
 
 at::Tensor Program::addInput(InputKind kind, const std::string &path, at::ScalarType type,
-                             c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+                             c10::IntArrayRef sizes, c10::IntArrayRef strides, bool requiresGrad) {
   at::Tensor tensor =
       at::empty_strided(sizes, strides, at::TensorOptions().dtype(type).device(at::kMeta));
   const char *prefix = kind == InputKind::Parameter  ? "p_"
                        : kind == InputKind::Buffer   ? "b_"
                        : kind == InputKind::Constant ? "c_"
                                                      : "";
-  inputs.push_back({kind, define(tensor, prefix + path), path});
+  inputs.push_back({kind, define(tensor, prefix + path, requiresGrad), path});
   return tensor;
 }
 

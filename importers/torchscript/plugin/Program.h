@@ -32,9 +32,10 @@ class Program {
 public:
   enum class InputKind { Parameter, Buffer, Constant, User };
 
-  /// Adds an input and returns the tensor that stands for it. `path` is its name in the model.
+  /// Adds an input and returns the tensor that stands for it. `path` is its name in the model;
+  /// parameters that do not require a gradient are frozen.
   at::Tensor addInput(InputKind kind, const std::string &path, at::ScalarType type,
-                      c10::IntArrayRef sizes, c10::IntArrayRef strides);
+                      c10::IntArrayRef sizes, c10::IntArrayRef strides, bool requiresGrad = false);
   /// The tensors of the archive's table of constants, which code refers to by value.
   void setConstants(std::vector<at::Tensor> tensors) { constants = std::move(tensors); }
   /// An input for a constant of the code, the same one for the same value.
@@ -69,7 +70,8 @@ private:
   };
 
   std::string uniqueName(const std::string &wanted);
-  const std::string &define(const at::Tensor &tensor, const std::string &wanted);
+  const std::string &define(const at::Tensor &tensor, const std::string &wanted,
+                            bool requiresGrad = false);
   const std::string &nameOf(const at::Tensor &tensor) const;
   void addConstant(const at::Tensor &value, const at::Tensor &symbol, const Place &place);
   std::string argument(const c10::IValue &value, const c10::TypePtr &type, Node &node);

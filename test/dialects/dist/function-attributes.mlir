@@ -29,6 +29,10 @@ func.func private @f(tensor<2xf32> {dist.kind = "output"})
 func.func private @f() -> (tensor<2xf32> {dist.kind = "input"})
 
 // -----
+// expected-error@+1 {{argument 0: 'dist.frozen' must be a unit attribute}}
+func.func private @f(tensor<2xf32> {dist.frozen = 1})
+
+// -----
 // expected-error@+1 {{argument 1: unknown attribute 'dist.nmae'; known are dist.name,}}
 func.func private @f(tensor<2xf32>, tensor<2xf32> {dist.nmae = "x"})
 

@@ -2,6 +2,8 @@
 // RUN: shard-opt --aten-differentiate="into=forward cotangents=y outputs=false wrt=x,[w-x]" %s | FileCheck %s --check-prefix=VJP
 // RUN: shard-opt --aten-differentiate="into=forward loss=0 loss=l2 wrt=w" %s | FileCheck %s --check-prefix=SUM
 // RUN: shard-opt --aten-differentiate="into=forward loss=l2" %s 2>&1 | FileCheck %s --check-prefix=UNREACHED
+// RUN: sed 's/"parameter", dist.name = "w"/"parameter", dist.frozen, dist.name = "w"/' %s | shard-opt --aten-differentiate="into=forward loss=0" | FileCheck %s --check-prefix=FROZEN
+// RUN: sed 's/"parameter", dist.name = "w"/"parameter", dist.frozen, dist.name = "w"/' %s | shard-opt --aten-differentiate="into=forward loss=0 wrt=w" | FileCheck %s --check-prefix=NAMED
 // RUN: shard-opt --aten-differentiate="into=forward loss=0" --mlir-print-debuginfo %s | FileCheck %s --check-prefix=PLACE
 
 // A given cotangent is an argument; without the outputs only what is written back stays. An argument counts once.
@@ -9,6 +11,12 @@
 // VJP-SAME: %arg4: tensor<4xf32> {dist.kind = "input", dist.name = "cotangent_y"}
 // VJP-SAME: -> (tensor<4xf32> {dist.kind = "buffer_mutation", dist.name = "b"},
 // VJP-SAME: tensor<4xf32> {dist.kind = "gradient", dist.name = "x"}, tensor<4xf32> {dist.kind = "gradient", dist.name = "w"})
+
+// A frozen parameter has no gradient, unless it is named.
+// FROZEN: func.func @forward
+// FROZEN-NOT: dist.kind = "gradient", dist.name = "w"
+// FROZEN: dist.kind = "gradient", dist.name = "v"
+// NAMED: dist.kind = "gradient", dist.name = "w"
 
 // Two losses: the gradient of their sum.
 // SUM: %[[A:.*]] = aten.sum %{{.*}} : (tensor<4xf32>) -> tensor<f32>
