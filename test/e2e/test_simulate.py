@@ -162,7 +162,9 @@ def test_automatic_caps_are_near_the_best(graph):
 def test_a_limit_that_cannot_be_met(layers):
     files = side_files(layers)
     error = refused(layers, *files, "--optimize", "--memory-limit", "1MiB")
-    assert "the memory limit of 1048576 bytes cannot be met" in error and "the least that was found is" in error
+    assert "the memory limit of 1048576 bytes cannot be met: in every order " in error and "the least that was found is" in error
+    assert "bytes cannot be met in the order of the program" in refused(layers, *files, "--optimize", "--no-schedule",
+                                                                        "--memory-limit", "1MiB")
 
 
 def test_report(exported, tmp_path):

@@ -14,9 +14,10 @@ namespace {
 
 constexpr int numLayers = 24;
 
-/// The backward of layers of experts. A layer sends tokens and returns them, one after the other, on
-/// the stream of `ep`. It gathers a weight and reduces a gradient on the stream of `dp`, which takes
-/// longer. From saved values, which are there from the beginning, it computes larger ones again.
+/// The backward of layers of experts. A layer sends tokens and returns them, one after the other,
+/// on the stream of `ep`. It gathers a weight and reduces a gradient on the stream of `dp`, which
+/// takes longer. From saved values, which are there from the beginning, it computes larger ones
+/// again.
 Graph backward() {
   Builder b;
   GroupId ep = b.group("ep", 8), dp = b.group("dp", 64);
