@@ -66,6 +66,19 @@ torch.export.save(torch.export.export(Model(), (torch.ones(4, 4), torch.tensor(2
     refused(*compile_mlp(source=model), says=["the number 'item' is read from a tensor when the program runs", "make.py:8"])
 
 
+def test_indices_of_bytes(compile_mlp, tmp_path):
+    script, model = tmp_path / "make.py", tmp_path / "bytes.pt2"
+    script.write_text(f"""
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, n):
+        return x.index_put((n,), torch.tensor(0.5))
+torch.export.save(torch.export.export(Model(), (torch.ones(4, 4), torch.ones(4, dtype=torch.uint8))), {str(model)!r})
+""")
+    run(sys.executable, script)
+    refused(*compile_mlp(source=model), says=["an index of bytes, which is a mask to PyTorch, is not supported", "make.py:5"])
+
+
 @pytest.mark.parametrize("mesh, says", [
     ("tp", "'tp' is not NAME=SIZE"), ("tp=0", "size of at least 1"), ("tp=-2", "size of at least 1"),
     ("tp=2,tp=2", "axis 'tp' is given twice"), ("", "no mesh is given"), ("tp=65537", "the most that a mesh may have"),

@@ -107,6 +107,9 @@ FailureOr<Results> buildIndexPut(Call &call) {
     if (index) {
       at.push_back(static_cast<int64_t>(dim));
       present.push_back(index);
+      if (aten::elementTypeOf(index).isUnsignedInteger(8))
+        return call.error() << "an index of bytes, which is a mask to PyTorch, is not supported: "
+                               "make it a bool tensor";
     }
   auto isMask = [](Value index) { return aten::elementTypeOf(index).isInteger(1); };
   bool hasMask = llvm::any_of(present, isMask);
