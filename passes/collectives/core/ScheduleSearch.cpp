@@ -3,6 +3,7 @@
 #include "passes/collectives/core/ScheduleSearch.h"
 
 #include "passes/collectives/core/FormBuckets.h"
+#include "passes/collectives/core/LeanOrders.h"
 #include "passes/collectives/core/ListScheduler.h"
 #include "passes/collectives/core/MemoryTracker.h"
 #include "passes/collectives/core/SchedulePolicies.h"
@@ -33,8 +34,28 @@ constexpr double worthMemory = 0.99;
 /// Steps that differ by less are equal: the same kernels, added in another order.
 constexpr double rounding = 1e-9;
 
+/// Percent of the program's peak at which an order is worth a search of its own.
+constexpr uint64_t notablyLess = 98;
+
 /// How often to start again from the order that takes least memory, if the limit is not met.
 constexpr int maxRestarts = 3;
+
+struct Cost {
+  explicit Cost(const ScheduleResult &result)
+      : stepUs(result.stepUs), peakBytes(result.peakBytes) {}
+  double stepUs;
+  uint64_t peakBytes;
+};
+
+bool isBetter(const SearchOptions &options, const Cost &result, const Cost &than) {
+  if (result.peakBytes > std::max(options.freeBytes, than.peakBytes))
+    return result.stepUs < worthMemory * than.stepUs;
+  if (than.peakBytes > std::max(options.freeBytes, result.peakBytes))
+    return than.stepUs >= worthMemory * result.stepUs;
+  if (result.stepUs < than.stepUs * (1 - rounding))
+    return true;
+  return result.stepUs <= than.stepUs && result.peakBytes < than.peakBytes;
+}
 
 /// Tries schedules that start from one base order.
 class Search {
@@ -138,21 +159,11 @@ private:
   void consider(ScheduleResult result) {
     ++candidates;
     if (result.peakBytes <= options.memoryLimit) {
-      if (!best || isBetter(result, *best))
+      if (!best || isBetter(options, Cost(result), Cost(*best)))
         best = std::move(result);
     } else if (!best && (!leanest || result.peakBytes < leanest->peakBytes)) {
       leanest = std::move(result);
     }
-  }
-
-  bool isBetter(const ScheduleResult &result, const ScheduleResult &than) const {
-    if (result.peakBytes > std::max(options.freeBytes, than.peakBytes))
-      return result.stepUs < worthMemory * than.stepUs;
-    if (than.peakBytes > std::max(options.freeBytes, result.peakBytes))
-      return than.stepUs >= worthMemory * result.stepUs;
-    if (result.stepUs < than.stepUs * (1 - rounding))
-      return true;
-    return result.stepUs <= than.stepUs && result.peakBytes < than.peakBytes;
   }
 
   const SearchOptions &options;
@@ -192,22 +203,64 @@ uint64_t shardc::collectives::largestInFlightBytes(const Graph &graph) {
   return largest;
 }
 
+/// The leanest order that is known, if it takes less than `bytes`; sets them to its peak.
+static std::optional<std::vector<NodeId>> leanestOrder(const Problem &problem, uint64_t &bytes) {
+  std::optional<std::vector<TaskId>> leanest;
+  for (LeanOrder kind : leanOrders) {
+    std::vector<TaskId> order = leanOrder(problem, kind);
+    if (uint64_t peak = peakOfOrder(problem, order); peak < bytes) {
+      bytes = peak;
+      leanest = std::move(order);
+    }
+  }
+  return leanest ? std::optional(nodesInOrder(problem, *leanest)) : std::nullopt;
+}
+
+/// The orders to start from: that of the program (an empty one) and, if that takes too much, the
+/// leanest that is known. One that was made to hide communication steers the search less well than
+/// it would without, so that the leanest comes second where it takes notably less.
+static std::vector<std::vector<NodeId>> firstOrders(const Graph &graph,
+                                                    const SearchOptions &options) {
+  Problem problem(graph);
+  uint64_t bytes = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
+  bool fits = bytes <= options.memoryLimit;
+  std::vector<std::vector<NodeId>> orders(1);
+  if (fits)
+    bytes = bytes / 100 * notablyLess;
+  if (auto lean = leanestOrder(problem, bytes)) {
+    if (!fits)
+      orders.clear();
+    orders.push_back(std::move(*lean));
+  }
+  return orders;
+}
+
 SearchResult shardc::collectives::searchSchedules(const Graph &graph, const cost::CostModel &model,
                                                   const SearchOptions &options) {
   SearchResult result;
-  std::vector<NodeId> order;
-  for (int restarts = 0;; ++restarts) {
+  std::optional<Plan> leanest;
+  std::optional<Cost> best;
+  auto searchFrom = [&](std::span<const NodeId> order) {
     Search search(graph, model, options, order);
     search.run();
     result.candidates += search.candidates;
-    if (search.best) {
-      result.leastPeakBytes = std::min(result.leastPeakBytes, search.best->peakBytes);
+    if (!search.best) {
+      if (search.leanest->peakBytes < result.leastPeakBytes) {
+        result.leastPeakBytes = search.leanest->peakBytes;
+        leanest = std::move(search.leanest->plan);
+      }
+    } else if (Cost cost(*search.best); !best || isBetter(options, cost, *best)) {
+      best = cost;
+      result.leastPeakBytes = cost.peakBytes;
       result.best = search.decide();
-      return result;
     }
-    if (search.leanest->peakBytes >= result.leastPeakBytes || restarts == maxRestarts)
-      return result;
-    result.leastPeakBytes = search.leanest->peakBytes;
-    order = nodeOrder(graph, search.leanest->plan);
+  };
+  for (const std::vector<NodeId> &order : firstOrders(graph, options))
+    searchFrom(order);
+  for (int restarts = 0; !result.best && leanest && restarts != maxRestarts; ++restarts) {
+    std::vector<NodeId> order = nodeOrder(graph, *leanest);
+    leanest.reset();
+    searchFrom(order);
   }
+  return result;
 }

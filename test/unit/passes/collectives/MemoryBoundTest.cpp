@@ -2,9 +2,9 @@
 //
 // The lower bound of the peak, by hand and against all orders.
 #include "passes/collectives/core/MemoryBound.h"
-#include "passes/collectives/core/CheckPlan.h"
 #include "passes/collectives/core/Optimize.h"
 #include "passes/cost/core/SimV1.h"
+#include "test/unit/passes/collectives/AllOrders.h"
 #include "test/unit/passes/collectives/RandomGraph.h"
 
 using namespace shardc;
@@ -116,52 +116,6 @@ TEST(MemoryBound, WhatIsNotProvedIsNotClaimed) {
             "which takes 181 bytes at its peak; allow at least that much, or a new "
             "order");
 }
-
-/// The least peak of all orders of tasks; waits stand right behind their starts, where they free
-/// most.
-class LeastPeak {
-public:
-  explicit LeastPeak(const Graph &graph) : graph(graph), problem(graph), done(problem.numTasks()) {}
-
-  uint64_t find() {
-    extend();
-    return least;
-  }
-
-private:
-  void extend() {
-    if (order.size() == problem.numTasks()) {
-      Plan plan;
-      for (TaskId task : order) {
-        plan.items.push_back({PlanItem::Kind::Op, problem.nodeOf[task]});
-        if (problem.waitOf[task] != none)
-          plan.items.push_back({PlanItem::Kind::Op, problem.waitOf[task]});
-      }
-      ASSERT_EQ(checkPlan(graph, plan), "");
-      least = std::min(least, simulate(graph, plan, model).peakHoldBytes);
-      return;
-    }
-    for (TaskId task = 0; task != problem.numTasks(); ++task) {
-      bool ready = !done[task];
-      for (const Dependence &d : problem.before[task])
-        ready &= done[d.task];
-      if (!ready)
-        continue;
-      done[task] = true;
-      order.push_back(task);
-      extend();
-      order.pop_back();
-      done[task] = false;
-    }
-  }
-
-  const Graph &graph;
-  Problem problem;
-  cost::SimV1 model;
-  std::vector<bool> done;
-  std::vector<TaskId> order;
-  uint64_t least = UINT64_MAX;
-};
 
 TEST(MemoryBound, NoOrderTakesLess) {
   int count = 0, equal = 0;
