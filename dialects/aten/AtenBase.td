@@ -51,6 +51,7 @@ def Aten_Dialect : Dialect {
     | rsub | sub with operands exchanged |
     | floor_divide | div with rounding_mode "floor" |
     | var.dim, var (unbiased) | var with correction 1 or 0 |
+    | var_mean, std_mean | var or std, and mean |
 
     Dims are counted from the front: an importer adds the rank to a negative dim, and replaces the `-1`
     of `view` and `expand` by the size meant. There are no in-place forms, no aliasing and no strides.

@@ -62,7 +62,8 @@ std::optional<RedistributeStep> makeStep(StepKind kind, const Layout &before, co
 
 /// The dims that an exchange changes: the rest of a tensor goes along as it is. Between meshes all
 /// dims that either layout splits; these need a known size there. On one mesh a dim of unknown size
-/// may be among them where no exchanged dim is split in blocks.
+/// may be among them where it is the only one of the tensor and no exchanged dim is split in
+/// blocks.
 std::vector<int64_t> exchangedDims(const RedistributeStep &step, size_t rank);
 
 /// The local range of one dim that a step's axis splits, seen from one coordinate: `n` elements in

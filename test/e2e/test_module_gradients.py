@@ -155,6 +155,22 @@ class Adapted(nn.Module):
         return F.cross_entropy(self.head(h), y)
 
 
+class Statistics(nn.Module):
+    """Deviations and variances with means, by each of their overloads; two rows are constant."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 4))
+        self.weight.data[1:3] = 0.5
+
+    def forward(self, x):
+        scaled = self.weight * x
+        pairs = (torch.std_mean(scaled, 1), torch.std_mean(self.weight, dim=(1,), correction=0, keepdim=True),
+                 torch.std_mean(self.weight.sin()), torch.var_mean(scaled, 0), torch.var_mean(self.weight),
+                 (self.weight.std(), scaled.std(0, unbiased=False)))
+        return sum((left * right).sum() for left, right in pairs)
+
+
 def image(n, *shape):
     return {"x": torch.randn(n, *shape)}
 
@@ -169,6 +185,7 @@ MODELS = {
     "routed": (Routed, lambda: image(10, 8), {"dp=2,tp=2": [*DATA, "param:up=tp:S(0)", "param:down=tp:S(0)"]}),
     "recurrent": (Recurrent, lambda: {"ids": torch.randint(0, 11, (4, 5))},
                   {"dp=4": FSDP, "tp=3": ["module:out=colwise", "param:gru.*=tp:S(0)"]}),
+    "statistics": (Statistics, lambda: image(6, 4), {"dp=4": DATA, "tp=3": ["param:weight=tp:S(0)"]}),
     "contrast": (Contrast, lambda: image(6, 7) | {"y": torch.randn(6, 5)},
                  {"dp=4": DATA, "dp=2,tp=2": [*DATA, "module:left=colwise", "module:right=colwise"]}),
 }
@@ -202,3 +219,8 @@ def check_gradients(make, inputs, plans, tmp_path, export=shardc_export.export):
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients(name, tmp_path):
     check_gradients(*MODELS[name], tmp_path)
+
+
+def test_operators_of_plain_export(tmp_path):
+    """Overloads that `shardc export` decomposes, and PyTorch's own export keeps."""
+    check_gradients(*MODELS["statistics"], tmp_path, torch.export.export)

@@ -33,7 +33,7 @@ COMPOSITES = (
     # It would become an alias, which gradients pass.
     "detach.default",
     # As a root of the variance it would have no derivative where that is 0; PyTorch's is 0 there.
-    "std.correction",
+    "std.correction", "std_mean.correction",
     # As full_like they would not depend on what they overwrite, whose gradient is zero.
     "fill.Scalar", "fill.Tensor", "zero.default",
 )

@@ -160,16 +160,26 @@ FailureOr<Results> buildVarianceAndMean(Call &call) {
 
 // The root of the variance. Where that is 0 its derivative would be infinite; PyTorch's is 0, so
 // that the root is of another number there.
-FailureOr<Results> buildDeviation(Call &call) {
-  FailureOr<Results> built = buildVariance(call);
-  if (failed(built))
-    return failure();
+static Value buildRoot(Call &call, Value variance) {
   Emitter emit(call.builder, call.loc);
-  Value variance = built->front();
   Type type = aten::elementTypeOf(variance);
   Value zero = emit.scalar(0, type), isZero = emit.binary<aten::EqOp>(variance, zero);
   Value root = emit.unary<aten::SqrtOp>(emit.where(isZero, emit.scalar(1, type), variance));
-  return Results{emit.where(isZero, zero, root)};
+  return emit.where(isZero, zero, root);
+}
+
+FailureOr<Results> buildDeviation(Call &call) {
+  FailureOr<Results> variance = buildVariance(call);
+  if (failed(variance))
+    return failure();
+  return Results{buildRoot(call, variance->front())};
+}
+
+FailureOr<Results> buildDeviationAndMean(Call &call) {
+  FailureOr<Results> both = buildVarianceAndMean(call);
+  if (failed(both))
+    return failure();
+  return Results{buildRoot(call, both->front()), both->back()};
 }
 
 // dot and mv: products with a vector.
