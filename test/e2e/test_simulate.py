@@ -167,6 +167,15 @@ def test_a_limit_that_cannot_be_met(layers):
                                                                         "--memory-limit", "1MiB")
 
 
+@needs_real
+@pytest.mark.parametrize("topology", ["sim-v1", "cpu-local"])
+@pytest.mark.parametrize("name", [name for name in EXPECTED if ".inductor_" in name])
+def test_another_order_of_a_graph_is_planned_within_what_the_graph_takes(name, topology):
+    peak = simulate(REAL / f"{name.split('.')[0]}.pt2")["peak_hold_bytes"]
+    got = simulate(REAL / name, "--optimize", "--memory-limit", peak, "--topology", topology)
+    assert got["peak_hold_bytes"] <= peak and got["step_us"] <= got["before"]["step_us"]
+
+
 def test_report(exported, tmp_path):
     got = simulate(exported, "--optimize")
     everything = [m for b in got["buckets"] for m in b["members"]] + got["alone"]

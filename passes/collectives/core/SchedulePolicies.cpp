@@ -79,10 +79,9 @@ std::vector<SchedulePolicy> shardc::collectives::schedulePolicies(const PolicyIn
     wide.earlyUs = wide.prefetchUs = infinity;
   SchedulePolicy inOrder = wide, latest = wide, longest = wide;
   inOrder.deferUs = 0;
-  if (stalled)
-    latest.earlyUs = latest.prefetchUs = infinity;
-  else
-    latest.deferUs = infinity;
+  latest.deferUs = infinity;
+  if (stalled) // where there is memory for anything
+    latest.earlyUs = latest.prefetchUs = latest.urgentUs = infinity;
   longest.reference = &input.longestPath;
 
   const Effort *effort = efforts;
