@@ -89,7 +89,7 @@ public:
     if (first)
       chosen = first->planned > limit ? search(*first) : *first;
     if (chosen.planned > limit && !bestEffort) {
-      getOperation().emitOpError() << "cannot meet the memory limit of " << limit
+      getOperation().emitOpError() << "found no way to meet the memory limit of " << limit
                                    << " bytes: a rank needs " << first->planned
                                    << " bytes, and the least that computing values again was found "
                                       "to need is "

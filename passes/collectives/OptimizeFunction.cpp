@@ -176,8 +176,12 @@ static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function, const O
     asItIs.schedule = asItIs.bucket = false;
     result = optimize(graph, model, asItIs);
   }
-  if (!result.error.empty())
-    return function.emitOpError() << result.error;
+  if (!result.error.empty()) {
+    InFlightDiagnostic error = function.emitOpError() << result.error;
+    if (Operation *op = result.boundNode == none ? nullptr : program->opOf[result.boundNode])
+      error.attachNote(op->getLoc()) << "in every order so much is live when this runs";
+    return error;
+  }
   Recorder recorder(function, *program, result);
   recorder.run(applyPlan(function, *program, result.plan, input.mode.form), input.mode.remarks);
   return result;

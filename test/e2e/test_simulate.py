@@ -164,7 +164,18 @@ def test_automatic_caps_are_near_the_best(graph):
 def test_a_limit_that_cannot_be_met(layers):
     files = side_files(layers)
     error = refused(layers, *files, "--optimize", "--memory-limit", "1MiB")
-    assert "the memory limit of 1048576 bytes cannot be met" in error and "the least that was found is" in error
+    assert "the memory limit of 1048576 bytes cannot be met: in every order " in error and "the least that was found is" in error
+    assert "bytes cannot be met in the order of the program" in refused(layers, *files, "--optimize", "--no-schedule",
+                                                                        "--memory-limit", "1MiB")
+
+
+@needs_real
+@pytest.mark.parametrize("topology", ["sim-v1", "cpu-local"])
+@pytest.mark.parametrize("name", [name for name in EXPECTED if ".inductor_" in name])
+def test_another_order_of_a_graph_is_planned_within_what_the_graph_takes(name, topology):
+    peak = simulate(REAL / f"{name.split('.')[0]}.pt2")["peak_hold_bytes"]
+    got = simulate(REAL / name, "--optimize", "--memory-limit", peak, "--topology", topology)
+    assert got["peak_hold_bytes"] <= peak and got["step_us"] <= got["before"]["step_us"]
 
 
 def test_report(exported, tmp_path):
@@ -316,5 +327,19 @@ def test_mistakes_are_named(exported, layers, tmp_path):
     assert "none.json" in both and "neither.json" in both
     (tmp_path / "g.json").write_text('{"dp": 4, "tp": 2}')
     assert "group 'dp' has 8 ranks here, but 4 in the groups file" in refused(exported, "--groups", tmp_path / "g.json")
+    # Everything that is wrong, at once.
+    (tmp_path / "us.json").write_text('{"all_gather_into_tensor": 3, "wait_tensor": 4, "all_reduce": 5}')
+    error = refused(exported, "--groups", tmp_path / "g.json", "--durations", tmp_path / "us.json", "--topology", "nowhere",
+                    "--optimize", "--caps", "0", "--memory-limit", "1GX")
+    for mistake in ("is no size", "--caps: ", "no target named 'nowhere'", "here, but 4 in the groups file (so at 10 nodes)"):
+        assert mistake in error
+    error = refused(exported, *side_files(exported)[:2], "--durations", tmp_path / "us.json", "--topology", "nowhere")
+    for mistake in ("no target named", "durations of collectives, 'all_gather_into_tensor', 'all_reduce'",
+                    "'wait_tensor': these are free", "names no kernel"):
+        assert mistake in error
+    (tmp_path / "us.json").write_text('{"mm": -1}')
+    (tmp_path / "g.json").write_text('{"dp": 0}')
+    error = refused(tmp_path / "text.pt2", "--groups", tmp_path / "g.json", "--durations", tmp_path / "us.json")
+    assert "'mm' is no number" in error and "'dp' has a size out of range" in error and "no torch.export archive" in error
     assert "names no kernel" in refused(exported, *side_files(exported)[:2], "--durations", side_files(layers)[3])
     assert "cannot write" in refused(exported, *side_files(exported), "--emit", tmp_path / "no/plan.json")

@@ -2,7 +2,7 @@
 // What dist-fit-memory refuses; what it makes is shown by its example and by the tests of dist-recompute and of joint graphs.
 
 // RUN: not shard-opt %s --dist-fit-memory=pipeline={memory-limit=18000} 2>&1 | FileCheck %s --check-prefix=LIMIT
-// LIMIT: error: 'builtin.module' op cannot meet the memory limit of 18000 bytes: a rank needs 28672 bytes, and the least that computing values again was found to need is 26624; allow at least that much
+// LIMIT: error: 'builtin.module' op found no way to meet the memory limit of 18000 bytes: a rank needs 28672 bytes, and the least that computing values again was found to need is 26624; allow at least that much
 // RUN: shard-opt %s "--dist-fit-memory=pipeline={memory-limit=18000 best-effort}" 2>&1 | FileCheck %s --check-prefix=BEST
 // BEST: dist.least_memory = {least_bytes = 26624 : i64, without_bytes = 28672 : i64}
 

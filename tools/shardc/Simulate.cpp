@@ -2,9 +2,11 @@
 //
 // `shardc simulate`: what a graph that comes with collectives takes, and what optimising them would
 // bring. It works on the plain graph; an exported one is read without IR.
+#include "passes/collectives/exported/Contradictions.h"
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/collectives/exported/Origins.h"
 #include "passes/cost/core/ScaledModel.h"
+#include "passes/cost/core/SimV1.h"
 #include "passes/cost/core/TargetDescription.h"
 #include "support/ByteSize.h"
 #include "support/MappedFile.h"
@@ -132,19 +134,16 @@ bool readDurations(Durations &kernelDurations) {
   return true;
 }
 
-bool readGroups(StringRef stem, const shardc::torch_export::ExportedProgram &program,
-                ProcessGroups &processGroups) {
-  bool ok = true;
+/// Those of the file, if there is one.
+bool readGroups(std::optional<ProcessGroups> &processGroups) {
+  if (groups.empty() || groups == "consecutive")
+    return true;
+  auto file = openFile(groups);
   std::string message;
-  if (groups.empty() || groups == "consecutive") {
-    processGroups = groupsInProgram(program);
-  } else if (auto file = openFile(groups)) {
-    auto parsed = parseGroups(textOf(*file), message, std::string_view(stem));
-    ok &= parsed ? (processGroups = std::move(*parsed), true) : error(groups + ": " + message);
-  } else {
-    ok = false;
-  }
-  return ok;
+  if (file && !(processGroups = parseGroups(textOf(*file), message,
+                                            std::string_view(llvm::sys::path::stem(model)))))
+    error(groups + ": " + message);
+  return processGroups.has_value();
 }
 
 /// The program of an archive. What it is read from is given up on the way: for a large graph text
@@ -188,21 +187,24 @@ bool loadProgram(Input &input, bool ok) {
 bool loadArchive(Input &input, std::shared_ptr<const shardc::MappedFile> file, bool ok) {
   if (!entry.empty())
     ok = error("--entry is for programs in MLIR: an exported graph is one function");
+  std::optional<ProcessGroups> processGroups;
+  bool groupsOk = readGroups(processGroups);
   auto program = readProgram(std::move(file));
-  if (!program)
+  if (!program || !groupsOk)
     return false;
-  ProcessGroups processGroups;
-  if (!readGroups(llvm::sys::path::stem(model), *program, processGroups) || !ok)
-    return false;
+  if (!processGroups)
+    processGroups = groupsInProgram(*program);
+  // What is wrong with the graph does not depend on the prices.
+  shardc::cost::SimV1 anyModel;
   std::vector<std::string> errors;
-  input.graph =
-      graphFromProgram(*program, processGroups, input.durations, *input.costModel, errors);
+  input.graph = graphFromProgram(*program, *processGroups, input.durations,
+                                 input.costModel ? *input.costModel : anyModel, errors);
   for (const std::string &mistake : errors)
     error(model + ": " + mistake);
   if (!input.graph)
     return false;
   input.origins = originsOf(*program);
-  return true;
+  return ok;
 }
 
 bool load(Input &input) {
@@ -221,9 +223,16 @@ bool load(Input &input) {
     input.costModel =
         std::make_unique<shardc::cost::ScaledModel>(std::move(input.costModel), network);
   ok &= readDurations(input.durations);
-  if (!file)
+  if (!file) {
+    std::optional<ProcessGroups> unused;
+    readGroups(unused);
     return false;
-  return !input.isProgram ? loadArchive(input, std::move(file), ok) : loadProgram(input, ok);
+  }
+  ok = input.isProgram ? loadProgram(input, ok) : loadArchive(input, std::move(file), ok);
+  if (input.graph)
+    for (const std::string &mistake : contradictions(*input.graph, input.durations))
+      ok = error(durations + ": " + mistake);
+  return ok;
 }
 
 /// What --optimize may do, from the options; `peak` is what the graph takes.
@@ -311,11 +320,14 @@ void writeTimelines(const Input &input, const Plan *plan, std::ostream &out) {
 double cpuSeconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
 
 int run(const char *) {
-  if (!checkOptions())
-    return 1;
   Input input;
+  OptimizeOptions optimizing;
+  bool right = checkOptions();
+  // Is the text right? What it says in bytes depends on the graph.
+  if (optimizeFlag)
+    right &= optimizeOptions(input, /*peak=*/1, optimizing);
   double start = cpuSeconds();
-  if (!load(input))
+  if (!load(input) || !right)
     return 1;
   input.flat = flat.getNumOccurrences() ? bool(flat) : input.isProgram;
   const Graph &graph = *input.graph;
@@ -340,17 +352,12 @@ int run(const char *) {
       ++simulation.kernels;
       simulation.timedKernels += input.durations.count(graph.nameOf(node));
     }
-  if (!input.durations.empty() && simulation.timedKernels == 0 && simulation.kernels != 0) {
-    error(durations + ": names no kernel of " + model + ": is it of another graph?");
-    return 1;
-  }
   simulation.passSeconds = {{"import", loaded - start}, {"simulate", simulated - loaded}};
 
   OptimizeResult result;
   if (optimizeFlag && !emit.empty())
     remarkOnNames(graph);
   if (optimizeFlag) {
-    OptimizeOptions optimizing;
     if (!optimizeOptions(input, simulation.asIs.peakHoldBytes, optimizing))
       return 1;
     double begin = cpuSeconds();

@@ -87,7 +87,6 @@ void ListScheduler::step() {
   if (kernels.offer(oldestFirst, kernelsToTry, run) ||
       kernels.offer(!oldestFirst, kernelsToTry, run))
     return;
-  ++result.memoryRefusals;
   if (waitForEnded(true))
     return;
   if (reservedBytes != 0 && !inFlight.empty() && inFlight.top().first > now)
@@ -188,15 +187,19 @@ TaskId ListScheduler::chooseKernel(bool &oldestFirst) {
 bool ListScheduler::runKernel(TaskId task) {
   if (isUnpack(task)) {
     BucketId id = bucketOfUnpack(task);
-    if (!memory.tryFinishBucket(id, buckets[id].members))
+    if (!memory.tryFinishBucket(id, buckets[id].members)) {
+      ++result.memoryRefusals;
       return false;
+    }
     finishBucket(id);
     return true;
   }
   waitForOperands(task);
   StepId step = problem.stepOfTask[task];
-  if (!memory.tryStep(step, memory.growth(step) > 0 ? reservedBytes : 0))
+  if (!memory.tryStep(step, memory.growth(step) > 0 ? reservedBytes : 0)) {
+    ++result.memoryRefusals;
     return false;
+  }
   finishKernel(task);
   return true;
 }

@@ -4,27 +4,46 @@
 
 #include "passes/collectives/core/CheckPlan.h"
 #include "passes/collectives/core/Defensive.h"
+#include "passes/collectives/core/MemoryBound.h"
 #include "passes/collectives/core/MemoryTracker.h"
 #include "passes/collectives/core/RobustSearch.h"
 
 using namespace shardc;
 using namespace shardc::collectives;
 
-static std::string describeMisfit(uint64_t limit, uint64_t program, uint64_t least) {
+/// Why there is no plan: because there can be none, or because none was found.
+static std::string describeMisfit(const Graph &graph, uint64_t limit, uint64_t program,
+                                  uint64_t least, const MemoryBound &bound) {
+  auto bytes = [](uint64_t number) { return std::to_string(number) + " bytes"; };
+  std::string proof = "in every order " + bytes(bound.bytes) + " are live at once, " +
+                      (bound.node == none ? "by the end of the program for its inputs and outputs"
+                                          : "when '" + graph.nameOf(bound.node) + "' runs");
+  std::string found = "the program takes " + bytes(program) +
+                      " at its peak, and the least that was found is " + std::to_string(least) +
+                      "; allow at least that much";
+  if (limit < bound.bytes)
+    return "the memory limit of " + bytes(limit) + " cannot be met: " + proof + "; " + found;
+  return "no order was found that meets the memory limit of " + bytes(limit) + ": " + found +
+         " (that there is none is not proved: " + proof + ")";
+}
+
+/// The same where the order of the program is kept.
+static std::string describeMisfit(uint64_t limit, uint64_t program) {
   return "the memory limit of " + std::to_string(limit) +
-         " bytes cannot be met: the program takes " + std::to_string(program) +
-         " bytes at its peak, and the least that was found is " + std::to_string(least) +
-         "; allow at least that much";
+         " bytes cannot be met in the order of the program, which takes " +
+         std::to_string(program) + " bytes at its peak; allow at least that much, or a new order";
 }
 
 /// Buckets in program order, and why.
 static std::optional<Decision> formOnly(const Graph &graph, const cost::CostModel &model,
                                         const OptimizeOptions &options, uint64_t limit,
-                                        uint64_t &leastPeak) {
+                                        std::string &error) {
   Problem problem(graph);
-  leastPeak = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
-  if (leastPeak > limit)
+  uint64_t peak = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
+  if (peak > limit) {
+    error = describeMisfit(limit, peak);
     return std::nullopt;
+  }
   BucketKeys keys(problem, options.buckets);
   FormResult form =
       formBuckets(problem, model, keys,
@@ -90,31 +109,34 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
       options.memoryLimit.value_or(ample + options.ahead * largestInFlightBytes(graph));
 
   std::optional<Decision> decision;
-  uint64_t leastPeak = 0;
   SearchOptions searched{result.memoryLimit, options.bucket, options.buckets, options.flat};
   if (!options.memoryLimit)
     searched.freeBytes = ample;
   if (options.schedule && options.policy == SchedulingPolicy::Defensive) {
     Problem problem(graph);
-    leastPeak = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
+    uint64_t least = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
     // It hides no more for a little more memory.
     searched.memoryLimit = std::min(searched.memoryLimit, searched.freeBytes);
     decision = defensiveSchedule(problem, model, searched);
     result.candidates = 1;
+    if (!decision)
+      result.error = describeMisfit(result.memoryLimit, least);
   } else if (options.schedule) {
     SearchResult search = searchRobust(graph, model, searched, options.robust);
     result.candidates = search.candidates;
-    leastPeak = search.leastPeakBytes;
     decision = std::move(search.best);
+    if (!decision) {
+      MemoryBound bound = memoryBound(Problem(graph));
+      result.boundNode = bound.node;
+      result.error = describeMisfit(graph, result.memoryLimit, peak, search.leastPeakBytes, bound);
+    }
   } else if (options.bucket) {
-    decision = formOnly(graph, model, options, result.memoryLimit, leastPeak);
+    decision = formOnly(graph, model, options, result.memoryLimit, result.error);
   } else {
     decision = Decision{identityPlan(graph), {}, {}, {graph.numNodes(), AloneReason::Cost}};
   }
-  if (!decision) {
-    result.error = describeMisfit(result.memoryLimit, peak, leastPeak);
+  if (!decision)
     return result;
-  }
   CheckOptions check{options.buckets.mixedDtype, options.buckets.groupsByName};
   result.error = checkPlan(graph, decision->plan, check);
   if (!result.error.empty()) {

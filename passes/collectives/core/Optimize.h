@@ -81,8 +81,12 @@ struct OptimizeResult {
   uint64_t memoryLimit = 0;
   std::vector<BucketRecord> buckets;
   std::vector<AloneRecord> alone;
-  /// Set if there is no plan: the memory limit cannot be met, or the plan did not pass checkPlan.
+  /// Set if there is no plan: the memory limit cannot be met, or was not, or the plan did not pass
+  /// checkPlan.
   std::string error;
+  /// Where no order met the memory limit: the node that the lower bound of the memory is due to;
+  /// `none` where that is due to inputs and outputs.
+  NodeId boundNode = none;
   /// How many schedules were tried.
   unsigned candidates = 0;
 };

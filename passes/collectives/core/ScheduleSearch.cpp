@@ -3,19 +3,18 @@
 #include "passes/collectives/core/ScheduleSearch.h"
 
 #include "passes/collectives/core/FormBuckets.h"
+#include "passes/collectives/core/LeanOrders.h"
 #include "passes/collectives/core/ListScheduler.h"
 #include "passes/collectives/core/MemoryTracker.h"
+#include "passes/collectives/core/SchedulePolicies.h"
 #include "passes/collectives/core/Simulate.h"
 
 #include <algorithm>
-#include <limits>
 
 using namespace shardc;
 using namespace shardc::collectives;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Percent of the base order's peak that schedules are made for, beside that peak itself; from
 /// there on doubled until memory is no obstacle. A limit gets the best of all schedules for the
@@ -35,26 +34,28 @@ constexpr double worthMemory = 0.99;
 /// Steps that differ by less are equal: the same kernels, added in another order.
 constexpr double rounding = 1e-9;
 
+/// Percent of the program's peak at which an order is worth a search of its own.
+constexpr uint64_t notablyLess = 98;
+
 /// How often to start again from the order that takes least memory, if the limit is not met.
 constexpr int maxRestarts = 3;
 
-/// Windows of SchedulePolicy, in typical collectives.
-constexpr double defer = 2, urgent = 2, prefetch = 16, early = 64;
-
-struct MergeChoice {
-  bool wide; // without windows
-  double packShare, patience;
+struct Cost {
+  explicit Cost(const ScheduleResult &result)
+      : stepUs(result.stepUs), peakBytes(result.peakBytes) {}
+  double stepUs;
+  uint64_t peakBytes;
 };
-constexpr MergeChoice mergeChoices[] = {{false, 0.1, 1},   {false, 1, 4},     {false, 0.03, 0.5},
-                                        {false, 0.3, 0.5}, {true, 0.01, 0.5}, {true, 0.1, 0.5},
-                                        {true, 1, 4},      {true, 0.03, 0.5}};
 
-/// How many orders and merge choices are tried for programs of up to so many tasks: the larger the
-/// program, the less there is to gain from one more.
-struct Effort {
-  size_t tasks, orders, merges;
-};
-constexpr Effort efforts[] = {{6000, 6, 8}, {50000, 3, 5}, {SIZE_MAX, 1, 3}};
+bool isBetter(const SearchOptions &options, const Cost &result, const Cost &than) {
+  if (result.peakBytes > std::max(options.freeBytes, than.peakBytes))
+    return result.stepUs < worthMemory * than.stepUs;
+  if (than.peakBytes > std::max(options.freeBytes, result.peakBytes))
+    return than.stepUs >= worthMemory * result.stepUs;
+  if (result.stepUs < than.stepUs * (1 - rounding))
+    return true;
+  return result.stepUs <= than.stepUs && result.peakBytes < than.peakBytes;
+}
 
 /// Tries schedules that start from one base order.
 class Search {
@@ -67,7 +68,10 @@ public:
         longestPath(makeReference(problem, times, ReferenceKind::LongestPath)),
         input{problem, times,           programTimes,        model,
               keys,    options.buckets, options.memoryLimit, options.flat},
-        typicalUs(typicalCollectiveUs()) {}
+        merge(options.bucket && keys.numKeys() != 0) {
+    for (SchedulePolicy &policy : schedulePolicies({problem, times, program, longestPath, merge}))
+      schedules.push_back({std::move(policy)});
+  }
 
   void run() {
     uint64_t base = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
@@ -115,58 +119,27 @@ private:
   /// Returns whether memory was no obstacle: higher levels would give the same schedules.
   bool tryLevel(uint64_t level) {
     input.memoryLimit = level;
-    refusals = 0;
-    const Effort *effort = efforts;
-    while (effort->tasks < problem.numTasks())
-      ++effort;
-    std::vector<SchedulePolicy> policies = orders();
-    policies.resize(effort->orders);
-    const SchedulePolicy first = policies.front();
-    // Of schedules that take equally long, the one in the order of the program is kept: what is
-    // produced first is sent first, whatever the link turns out to be.
-    std::stable_partition(policies.begin(), policies.end(),
-                          [](const SchedulePolicy &policy) { return policy.deferUs == 0; });
-    for (const SchedulePolicy &policy : policies)
-      tryPolicy(policy);
-    if (!options.bucket || keys.numKeys() == 0)
-      return refusals == 0;
-    for (const MergeChoice &choice : std::span(mergeChoices).first(effort->merges)) {
-      SchedulePolicy policy = first;
-      if (choice.wide)
-        policy.prefetchUs = policy.earlyUs = infinity;
-      policy.merge = true;
-      policy.packShare = choice.packShare;
-      policy.patience = choice.patience;
-      tryPolicy(policy);
+    bool settled = true;
+    for (Candidate &candidate : schedules) {
+      if (candidate.settled)
+        continue;
+      ScheduleResult schedule = listSchedule(input, candidate.policy);
+      candidate.settled = schedule.memoryRefusals == 0;
+      settled &= candidate.settled;
+      consider(std::move(schedule));
     }
-    tryProgramOrder(level);
-    return refusals == 0;
+    if (merge && !formSettled) {
+      ScheduleResult form = formInProgramOrder(level);
+      formSettled = form.memoryRefusals == 0;
+      settled &= formSettled;
+      consider(std::move(form));
+    }
+    return settled;
   }
-
-  /// Ways to order kernels and starts, without merging.
-  std::vector<SchedulePolicy> orders() const {
-    SchedulePolicy narrow;
-    narrow.reference = &program;
-    narrow.deferUs = defer * typicalUs;
-    narrow.urgentUs = urgent * typicalUs;
-    narrow.prefetchUs = prefetch * typicalUs;
-    narrow.earlyUs = prefetch * typicalUs;
-    SchedulePolicy far = narrow;
-    far.earlyUs = early * typicalUs;
-    SchedulePolicy wide = narrow;
-    wide.earlyUs = wide.prefetchUs = infinity;
-    SchedulePolicy inOrder = wide, latest = wide, longest = wide;
-    inOrder.deferUs = 0;
-    latest.deferUs = infinity;
-    longest.reference = &longestPath;
-    return {narrow, wide, far, inOrder, latest, longest};
-  }
-
-  void tryPolicy(const SchedulePolicy &policy) { consider(listSchedule(input, policy)); }
 
   /// Buckets filled in program order, without regard to what they hide: the best where latency is
   /// all there is to gain.
-  void tryProgramOrder(uint64_t level) {
+  ScheduleResult formInProgramOrder(uint64_t level) {
     FormOptions form;
     form.buckets = options.buckets;
     form.memoryLimit = level;
@@ -175,42 +148,22 @@ private:
     Figures figures = simulate(problem.graph, formed.plan, input.model, {options.flat});
     uint64_t refused = std::count(formed.closed.begin(), formed.closed.end(), CloseReason::Memory) +
                        std::count(formed.alone.begin(), formed.alone.end(), AloneReason::Memory);
-    consider({std::move(formed.plan), figures.stepUs, figures.peakHoldBytes, refused,
-              std::move(formed.closed), std::move(formed.capBytes), std::move(formed.alone)});
+    return {std::move(formed.plan),   figures.stepUs,
+            figures.peakHoldBytes,    refused,
+            std::move(formed.closed), std::move(formed.capBytes),
+            std::move(formed.alone)};
   }
 
   void consider(ScheduleResult result) {
     ++candidates;
-    refusals += result.memoryRefusals;
     if (result.peakBytes <= options.memoryLimit) {
       if (options.visit)
         options.visit(problem, result);
-      if (!best || isBetter(result, *best))
+      if (!best || isBetter(options, Cost(result), Cost(*best)))
         best = std::move(result);
     } else if (!best && (!leanest || result.peakBytes < leanest->peakBytes)) {
       leanest = std::move(result);
     }
-  }
-
-  bool isBetter(const ScheduleResult &result, const ScheduleResult &than) const {
-    if (result.peakBytes > std::max(options.freeBytes, than.peakBytes))
-      return result.stepUs < worthMemory * than.stepUs;
-    if (than.peakBytes > std::max(options.freeBytes, result.peakBytes))
-      return than.stepUs >= worthMemory * result.stepUs;
-    if (result.stepUs < than.stepUs * (1 - rounding))
-      return true;
-    return result.stepUs <= than.stepUs && result.peakBytes < than.peakBytes;
-  }
-
-  /// The mean over collectives, weighted by time: what there is to hide at once.
-  double typicalCollectiveUs() const {
-    double sum = 0, squares = 0;
-    for (TaskId task = 0; task != problem.numTasks(); ++task)
-      if (problem.isCollective(task)) {
-        sum += times.us[task];
-        squares += times.us[task] * times.us[task];
-      }
-    return sum == 0 ? 0 : squares / sum;
   }
 
   const SearchOptions &options;
@@ -220,8 +173,14 @@ private:
   BucketKeys keys;
   Reference program, longestPath;
   ScheduleInput input;
-  double typicalUs;
-  uint64_t refusals = 0;
+  bool merge;
+  /// A policy that met no obstacle at one level makes the same schedule at all higher ones.
+  struct Candidate {
+    SchedulePolicy policy;
+    bool settled = false;
+  };
+  std::vector<Candidate> schedules;
+  bool formSettled = false;
 };
 
 } // namespace
@@ -252,22 +211,64 @@ uint64_t shardc::collectives::largestInFlightBytes(const Graph &graph) {
   return largest;
 }
 
+/// The leanest order that is known, if it takes less than `bytes`; sets them to its peak.
+static std::optional<std::vector<NodeId>> leanestOrder(const Problem &problem, uint64_t &bytes) {
+  std::optional<std::vector<TaskId>> leanest;
+  for (LeanOrder kind : leanOrders) {
+    std::vector<TaskId> order = leanOrder(problem, kind);
+    if (uint64_t peak = peakOfOrder(problem, order); peak < bytes) {
+      bytes = peak;
+      leanest = std::move(order);
+    }
+  }
+  return leanest ? std::optional(nodesInOrder(problem, *leanest)) : std::nullopt;
+}
+
+/// The orders to start from: that of the program (an empty one) and, if that takes too much, the
+/// leanest that is known. One that was made to hide communication steers the search less well than
+/// it would without, so that the leanest comes second where it takes notably less.
+static std::vector<std::vector<NodeId>> firstOrders(const Graph &graph,
+                                                    const SearchOptions &options) {
+  Problem problem(graph);
+  uint64_t bytes = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
+  bool fits = bytes <= options.memoryLimit;
+  std::vector<std::vector<NodeId>> orders(1);
+  if (fits)
+    bytes = bytes / 100 * notablyLess;
+  if (auto lean = leanestOrder(problem, bytes)) {
+    if (!fits)
+      orders.clear();
+    orders.push_back(std::move(*lean));
+  }
+  return orders;
+}
+
 SearchResult shardc::collectives::searchSchedules(const Graph &graph, const cost::CostModel &model,
                                                   const SearchOptions &options) {
   SearchResult result;
-  std::vector<NodeId> order;
-  for (int restarts = 0;; ++restarts) {
+  std::optional<Plan> leanest;
+  std::optional<Cost> best;
+  auto searchFrom = [&](std::span<const NodeId> order) {
     Search search(graph, model, options, order);
     search.run();
     result.candidates += search.candidates;
-    if (search.best) {
-      result.leastPeakBytes = std::min(result.leastPeakBytes, search.best->peakBytes);
+    if (!search.best) {
+      if (search.leanest->peakBytes < result.leastPeakBytes) {
+        result.leastPeakBytes = search.leanest->peakBytes;
+        leanest = std::move(search.leanest->plan);
+      }
+    } else if (Cost cost(*search.best); !best || isBetter(options, cost, *best)) {
+      best = cost;
+      result.leastPeakBytes = cost.peakBytes;
       result.best = search.decide();
-      return result;
     }
-    if (search.leanest->peakBytes >= result.leastPeakBytes || restarts == maxRestarts)
-      return result;
-    result.leastPeakBytes = search.leanest->peakBytes;
-    order = nodeOrder(graph, search.leanest->plan);
+  };
+  for (const std::vector<NodeId> &order : firstOrders(graph, options))
+    searchFrom(order);
+  for (int restarts = 0; !result.best && leanest && restarts != maxRestarts; ++restarts) {
+    std::vector<NodeId> order = nodeOrder(graph, *leanest);
+    leanest.reset();
+    searchFrom(order);
   }
+  return result;
 }

@@ -46,7 +46,7 @@ struct SearchResult {
   /// Nothing if no schedule meets the limit.
   std::optional<Decision> best;
   unsigned candidates = 0;
-  /// The least peak of all schedules that were tried.
+  /// That of the best, or else the least of all schedules that were tried.
   uint64_t leastPeakBytes = UINT64_MAX;
 };
 

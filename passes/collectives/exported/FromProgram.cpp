@@ -157,10 +157,10 @@ private:
       known = std::max(known, size.value_or(0));
       return;
     }
-    if (size && *size != it->second.size)
-      errors.push_back(name + ": group '" + groupName + "' has " + std::to_string(*size) +
-                       " ranks here, but " + std::to_string(it->second.size) +
-                       " in the groups file");
+    if (size && *size != it->second.size) {
+      auto [other, isNew] = otherSizes.try_emplace({groupName, *size}, OtherSize{name, 0});
+      other->second.nodes += 1;
+    }
     auto [known, isNew] = groupIds.try_emplace(groupName, 0);
     if (isNew)
       known->second = graph.addGroup(it->second);
@@ -192,6 +192,12 @@ private:
   }
 
   void reportGroups() {
+    for (const auto &[group, other] : otherSizes)
+      errors.push_back(
+          other.firstNode + ": group '" + group.first + "' has " + std::to_string(group.second) +
+          " ranks here, but " + std::to_string(processGroups.find(group.first)->second.size) +
+          " in the groups file" +
+          (other.nodes > 1 ? " (so at " + std::to_string(other.nodes) + " nodes)" : ""));
     if (missingGroups.empty())
       return;
     std::string list;
@@ -215,6 +221,12 @@ private:
   std::unordered_map<std::string_view, TargetClass> targets;
   std::map<std::string, GroupId> groupIds;
   std::map<std::string, int64_t> missingGroups;
+  /// Nodes that say another size of a group than is known, by group and size.
+  struct OtherSize {
+    std::string firstNode;
+    size_t nodes = 0;
+  };
+  std::map<std::pair<std::string, int64_t>, OtherSize> otherSizes;
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "passes/collectives/exported/SideFiles.h"
 
 #include "importers/torch_export/program/ProcessGroup.h"
+#include "passes/collectives/exported/Contradictions.h"
 #include "support/Json.h"
 
 #include <cmath>
@@ -50,6 +51,7 @@ std::optional<ProcessGroups> shardc::collectives::parseGroups(std::string_view j
   if (root[model].isObject())
     root = root[model];
   ProcessGroups groups;
+  std::string mistakes;
   for (JsonMember member : root.members()) {
     Group group;
     group.name = member.key;
@@ -64,13 +66,17 @@ std::optional<ProcessGroups> shardc::collectives::parseGroups(std::string_view j
     } else {
       wrong = "is neither a size nor a list of ranks";
     }
-    if (wrong) {
-      error = "group '" + group.name + "' " + wrong;
-      return std::nullopt;
-    }
-    groups[group.name] = std::move(group);
+    if (!wrong && groups.contains(group.name))
+      wrong = "is there twice";
+    if (wrong)
+      mistakes += (mistakes.empty() ? "group '" : "; group '") + group.name + "' " + wrong;
+    else
+      groups[group.name] = std::move(group);
   }
-  return groups;
+  if (mistakes.empty())
+    return groups;
+  error = mistakes;
+  return std::nullopt;
 }
 
 ProcessGroups shardc::collectives::groupsInProgram(const torch_export::ExportedProgram &program) {
@@ -99,14 +105,24 @@ std::optional<Durations> shardc::collectives::parseDurations(std::string_view js
     return std::nullopt;
   }
   Durations durations;
+  std::vector<std::string> wrong, twice;
   durations.reserve(document->root().size());
   for (JsonMember member : document->root().members()) {
     std::optional<double> us = member.value.real();
-    if (!us || !(*us >= 0) || !std::isfinite(*us)) {
-      error = "the duration of '" + std::string(member.key) + "' is no number of 0 or more";
-      return std::nullopt;
-    }
-    durations[std::string(member.key)] = *us;
+    if (!us || !(*us >= 0) || !std::isfinite(*us))
+      wrong.push_back(std::string(member.key));
+    else if (auto [it, isNew] = durations.try_emplace(std::string(member.key), *us);
+             !isNew && it->second != *us)
+      twice.push_back(it->first);
   }
-  return durations;
+  if (wrong.empty() && twice.empty())
+    return durations;
+  error.clear();
+  if (!wrong.empty())
+    error = (wrong.size() == 1 ? "the duration of " : "the durations of ") + listNames(wrong) +
+            (wrong.size() == 1 ? " is no number of 0 or more" : " are no numbers of 0 or more");
+  if (!twice.empty())
+    error += (error.empty() ? "" : "; ") + listNames(twice) +
+             (twice.size() == 1 ? " has two different durations" : " have two different durations");
+  return std::nullopt;
 }

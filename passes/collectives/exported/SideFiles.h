@@ -19,7 +19,8 @@ namespace shardc::collectives {
 using ProcessGroups = std::map<std::string, Group, std::less<>>;
 
 /// Parses {"dp": [0, 1, ...], "tp": [[0, 2], [1, 3]], "ep": 8, ...}: ranks, several groups of
-/// equally many ranks, or a size. If `model` is a member, its value is such an object.
+/// equally many ranks, or a size. If `model` is a member, its value is such an object. `error` has
+/// all mistakes.
 std::optional<ProcessGroups> parseGroups(std::string_view json, std::string &error,
                                          std::string_view model = {});
 
@@ -35,7 +36,7 @@ struct TextHash {
 /// Microseconds by the name of a node.
 using Durations = std::unordered_map<std::string, double, TextHash, std::equal_to<>>;
 
-/// Parses {"mm": 1449.7, ...}.
+/// Parses {"mm": 1449.7, ...}. `error` has all mistakes.
 std::optional<Durations> parseDurations(std::string_view json, std::string &error);
 
 } // namespace shardc::collectives

@@ -10,7 +10,9 @@
 // rank's clone has the same sequence, hence the same hash.
 
 // ORDER: has one function for each kind of rank already: the order of collectives is decided in the one function that all ranks share
-// LIMIT: the memory limit of 100 bytes cannot be met
+// Arguments take 240 bytes; the second product has operands of 80 and 400 bytes and a result of 80.
+// LIMIT: error: 'func.func' op the memory limit of 100 bytes cannot be met: in every order 800 bytes are live at once, when 'aten.linear_1' runs; the program takes 800 bytes at its peak, and the least that was found is 800; allow at least that much
+// LIMIT: pipeline.mlir:[[# @LINE + 29]]:{{[0-9]+}}: note: in every order so much is live when this runs
 
 #mesh = #dist.mesh<["dp" = 4]>
 #dp = #dist.axes<#mesh, ["dp"]>

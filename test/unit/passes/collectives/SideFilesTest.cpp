@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/collectives/exported/SideFiles.h"
+#include "passes/collectives/exported/Contradictions.h"
+#include "test/unit/passes/collectives/Builder.h"
 #include "test/unit/passes/collectives/ProgramBuilder.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,8 @@ TEST(SideFiles, GroupsByModel) {
   ASSERT_TRUE(groups) << error;
   EXPECT_EQ(groups->at("dp").size, 64u);
   EXPECT_FALSE(parseGroups(text, error, "other"));
-  EXPECT_EQ(error, "group 'small' is neither a size nor a list of ranks");
+  EXPECT_EQ(error, "group 'small' is neither a size nor a list of ranks; group 'large' is neither "
+                   "a size nor a list of ranks");
 }
 
 TEST(SideFiles, MistakesInGroups) {
@@ -44,6 +46,9 @@ TEST(SideFiles, MistakesInGroups) {
   EXPECT_EQ(error, "group 'a' is no list of distinct ranks");
   EXPECT_FALSE(parseGroups(R"({"a": [[0, 1], [2]]})", error));
   EXPECT_EQ(error, "group 'a' has groups of different sizes");
+  EXPECT_FALSE(parseGroups(R"({"a": 0, "b": 4, "c": [0, 0], "b": 8})", error));
+  EXPECT_EQ(error, "group 'a' has a size out of range; group 'c' is no list of distinct ranks; "
+                   "group 'b' is there twice");
 }
 
 TEST(SideFiles, Durations) {
@@ -55,6 +60,27 @@ TEST(SideFiles, Durations) {
   EXPECT_EQ(error, "the duration of 'mm' is no number of 0 or more");
   EXPECT_FALSE(parseDurations(R"({"mm": "1"})", error));
   EXPECT_FALSE(parseDurations("3", error));
+  EXPECT_FALSE(parseDurations(
+      R"({"a": -1, "b": 2, "b": 2, "c": 1, "d": "x", "c": 3, "e": -2, "f": -2, "g": null, "h": []})",
+      error));
+  EXPECT_EQ(error, "the durations of 'a', 'd', 'e', 'f', 'g' and 1 more are no numbers of 0 or "
+                   "more; 'c' has two different durations");
+}
+
+TEST(SideFiles, DurationsThatContradictTheGraph) {
+  test::Builder b;
+  GroupId group = b.group("dp", 4);
+  ValueId x = b.view("view", b.input(8));
+  b.output(b.kernel("mm", {b.run("gather", CollectiveKind::AllGather, group, x, 32)}, 1, 8));
+  Graph graph = b.finish();
+  EXPECT_TRUE(contradictions(graph, {}).empty());
+  EXPECT_TRUE(contradictions(graph, {{"mm", 3}, {"elsewhere", 4}, {"view", 0}}).empty());
+  std::vector<std::string> errors =
+      contradictions(graph, {{"gather", 3}, {"gather.wait", 4}, {"view", 0}});
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_TRUE(errors[0].starts_with("has durations of collectives, 'gather': ")) << errors[0];
+  EXPECT_TRUE(errors[1].find("'gather.wait': these are free") != std::string::npos) << errors[1];
+  EXPECT_EQ(errors[2], "names no kernel of the graph: is it of another graph?");
 }
 
 TEST(SideFiles, GroupsThatTheProgramSizes) {
