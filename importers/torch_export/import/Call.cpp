@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/Call.h"
 
+#include "dialects/aten/Inference.h"
+
 #include "dialects/interfaces/ElementTypes.h"
 #include "dialects/interfaces/ModelLocation.h"
 
@@ -304,6 +306,25 @@ FailureOr<Value> Call::buildOne(StringRef op, ArrayRef<aten::NamedOperand> opera
   if (failed(built))
     return failure();
   return (*built)->getResult(0);
+}
+
+LogicalResult refineTypes(Call &call, ArrayRef<Value> results) {
+  for (auto [result, meta] : llvm::zip(results, call.results)) {
+    Value value = result;
+    auto inferred = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+    if (!inferred)
+      continue;
+    RankedTensorType recorded = convertType(call.builder.getContext(), *meta);
+    if (!aten::areCompatibleTypes(TypeRange(inferred), TypeRange(recorded)))
+      return call.error() << "its result is " << inferred << ", but PyTorch recorded " << recorded;
+    SmallVector<int64_t> shape(inferred.getShape());
+    for (auto [size, known] : llvm::zip(shape, recorded.getShape()))
+      if (ShapedType::isDynamic(size))
+        size = known;
+    if (value.getDefiningOp() && shape != inferred.getShape())
+      value.setType(RankedTensorType::get(shape, inferred.getElementType()));
+  }
+  return success();
 }
 
 } // namespace shardc::torch_export

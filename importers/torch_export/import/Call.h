@@ -125,6 +125,9 @@ Argument defaultArgument(const SchemaArgument &argument);
 /// A number of any form.
 std::optional<double> asReal(const Argument &argument);
 
+/// Compares what was inferred with what PyTorch recorded, and keeps what is more precise.
+mlir::LogicalResult refineTypes(Call &call, llvm::ArrayRef<mlir::Value> results);
+
 } // namespace shardc::torch_export
 
 #endif // SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_CALL_H

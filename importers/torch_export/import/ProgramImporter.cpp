@@ -240,26 +240,6 @@ private:
     return results;
   }
 
-  // Compares what was inferred with what PyTorch recorded, and keeps what is more precise.
-  LogicalResult refineTypes(Call &call, Results &results) {
-    for (auto [value, meta] : llvm::zip(results, call.results)) {
-      auto inferred = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
-      if (!inferred)
-        continue;
-      RankedTensorType recorded = convertType(builder.getContext(), *meta);
-      if (!aten::areCompatibleTypes(TypeRange(inferred), TypeRange(recorded)))
-        return call.error() << "its result is " << inferred << ", but PyTorch recorded "
-                            << recorded;
-      SmallVector<int64_t> shape(inferred.getShape());
-      for (auto [size, known] : llvm::zip(shape, recorded.getShape()))
-        if (ShapedType::isDynamic(size))
-          size = known;
-      if (value.getDefiningOp() && shape != inferred.getShape())
-        value.setType(RankedTensorType::get(shape, inferred.getElementType()));
-    }
-    return success();
-  }
-
   /// Gives the results of a node their names by `add(name, value)`.
   LogicalResult nameResults(const Node &node, ArrayRef<Value> results, Location loc,
                             function_ref<void(StringRef, Value, unsigned)> add) {
