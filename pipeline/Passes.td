@@ -15,8 +15,7 @@ def FitMemory : Pass<"dist-fit-memory", "::mlir::ModuleOp"> {
     the limit that they are given for it: it plans copies of the module, compares their arenas, parameters, inputs and outputs
     with the limit, and moves the estimate's limit by the difference, a few times. Where no choice fits, it fails, or with
     `best-effort` it makes the one that takes least, and says so at the module (`dist.least_memory`) for `exec-check-memory`.
-    Where there is no backward, and where memory
-    cannot be planned (sizes that are not known), the two passes run once.
+    Where there is no backward, and where memory cannot be planned (sizes that are not known), the two passes run once.
 
     In the example, the program takes 28,672 bytes as it is.
 

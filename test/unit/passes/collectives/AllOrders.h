@@ -7,6 +7,7 @@
 #include "passes/collectives/core/Problem.h"
 #include "passes/collectives/core/Simulate.h"
 #include "passes/cost/core/SimV1.h"
+#include "test/unit/passes/collectives/RandomGraph.h"
 
 #include <gtest/gtest.h>
 
@@ -62,6 +63,23 @@ private:
   std::vector<TaskId> order;
   uint64_t least = UINT64_MAX;
 };
+
+/// Calls fn(problem, least peak of all its orders) for random programs of at most 8 tasks, at least
+/// 100 of them; returns how many.
+template <typename Fn> int forEachTinyProgram(Fn fn) {
+  int count = 0;
+  for (uint32_t seed = 0; seed != 250; ++seed) {
+    SCOPED_TRACE(seed);
+    Graph graph = randomGraph(seed + 40000, {8, 2, seed % 2 == 0});
+    Problem problem(graph);
+    if (problem.numTasks() > 8)
+      continue;
+    ++count;
+    fn(problem, LeastPeak(graph).find());
+  }
+  EXPECT_GE(count, 100);
+  return count;
+}
 
 } // namespace shardc::collectives::test
 
