@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """All figures of the collective optimiser (docs/collective-optimiser.md), each measured by running `shardc simulate`, and for
-`overlap` by running compiled programs.
+`overlap` and `slow-link` by running compiled programs.
 
-  collectives.py [--graphs FOLDER] [--only as-is,optimize,robust,memory,caps,peer,scale,overlap] [--json FILE] [--sizes 100000,1000000]
+  collectives.py [--graphs FOLDER] [--only as-is,optimize,robust,unseen,memory,inductor-memory,caps,chunks,peer,scale,overlap,slow-link]
+                 [--json FILE] [--sizes 100000,1000000] [--nodes 200,1000] [--seeds 6-11]
 
 FOLDER has graphs of training programs, GRAPH.pt2 with GRAPH.groups.json and GRAPH.durations.json, and expected.json with
-reference figures and bounds (default: $SHARDC_GRAPHS, or ../shared/data/graphs). Without it only `scale` and `overlap` run. Steps and
+reference figures and bounds (default: $SHARDC_GRAPHS, or ../shared/data/graphs). Without it only `unseen`, `scale`, `overlap` and
+`slow-link` run. Steps and
 peaks are simulated (sim-v1); CPU times and memory are measured: the whole process, start-up included.
 """
 import argparse
@@ -22,12 +24,16 @@ BUILD = pathlib.Path(os.environ.get("SHARDC_BUILD", ROOT / "build"))
 sys.path[:0] = [str(ROOT / "test/reference"), str(ROOT / "test/models")]
 
 import large_graph
+import memory_plans
 import overlap
 import real_graphs
 import robust_plans
 import sim_v1
+import slow_link
 
-SECTIONS = ("as-is", "optimize", "robust", "memory", "caps", "peer", "scale", "overlap")
+SECTIONS = ("as-is", "optimize", "robust", "unseen", "memory", "inductor-memory", "caps", "chunks", "peer", "scale", "overlap",
+            "slow-link")
+WITHOUT_GRAPHS = ("unseen", "scale", "overlap", "slow-link")
 
 
 class Shown:
@@ -142,6 +148,30 @@ def robust(shown, folder, expected, scratch):
     robust_plans.section(shown, folder, expected, side_files, plan_of)
 
 
+UNSEEN = ("fsdp-forward", "fsdp-backward", "tensor-parallel", "tensor-backward", "experts", "pipeline", "data-parallel",
+          "two-dimensional", "two-dim-backward", "random")
+UNSEEN_GOALS = {"x1": 1.005, "x1.2": 1.03, "x1.5": 1.05, "x2": 1.08, "defensive": 1 + 1e-6}
+
+
+def unseen(shown, sizes, seeds):
+    shown.section("unseen", "generated graphs of each family of parallelism (test/unit/passes/collectives/UnseenGraphs.h), of "
+                            f"{', '.join(map(str, sizes))} nodes with {len(seeds)} seeds each: our step over that of a plan made for "
+                            "that very network (goals 1.005, 1.03, 1.05, 1.08) and over the defensive ones on all networks and with "
+                            "jitter (1); the worst, and how many graphs miss a goal")
+    reached = graphs = 0
+    for family in UNSEEN:
+        rows = [json.loads(measure([BUILD / "bin/collectives-tool", "unseen", f"family={family}", f"seed={seed}", f"nodes={size}"])[0])
+                for size in sizes for seed in seeds]
+        planned = [row for row in rows if not row["error"]]
+        missed = {name: sum(row[name] > goal for row in planned) for name, goal in UNSEEN_GOALS.items()}
+        graphs += len(rows)
+        reached += sum(all(row[name] <= goal for name, goal in UNSEEN_GOALS.items()) for row in planned)
+        shown.row(family=family, graphs=len(rows), refused=len(rows) - len(planned),
+                  **{name: max(row[name] for row in planned) for name in UNSEEN_GOALS},
+                  **{f"missed {name}": count for name, count in missed.items()})
+    print(f"{reached} of {graphs} graphs reach all goals")
+
+
 def memory(shown, folder, names):
     shown.section("memory", "step in us by `--memory-limit`, in percent of the graph's own peak, with `--robust 0`: never longer with more")
     for name in names:
@@ -164,6 +194,18 @@ def caps(shown, folder, names):
             row[str(cap)] = simulate(folder / name, "--optimize", "--caps", cap)["step_us"]
         row["auto/best"] = row["auto"] / min(v for v in row.values() if isinstance(v, float))
         shown.row(**row)
+
+
+def chunked(shown, folder, names):
+    shown.section("chunks", "step in us with collectives and products in pieces (--chunk-collectives), over the bound of the graph in "
+                            "one piece, at most 2 % more memory than the graph as it is")
+    for name in names:
+        whole = simulate(folder / name, "--optimize")
+        bound = max(whole["lower_bound_nolat_us"], whole["critical_path_us"])
+        got = simulate(folder / name, "--optimize", "--chunk-collectives", "auto")
+        shown.row(graph=name, whole=whole["step_us"], step=got["step_us"], pieces=got["chunks"]["pieces"],
+                  collectives=got["chunks"]["collectives"], over_bound=got["step_us"] / bound,
+                  peak=got["peak_hold_bytes"] / whole["before"]["peak_hold_bytes"], cpu_s=got["process_cpu_s"])
 
 
 def peer(shown, folder, names, scratch):
@@ -226,6 +268,19 @@ def overlapped(shown):
                       without_link=got["without_link"], step_ms=got["step_ms"], over_link_ms=got["step_over_link_ms"])
 
 
+def slowed(shown):
+    for gradients, ahead in ((False, None), (False, 3), (True, None)):
+        measured = slow_link.report(gradients=gradients, ahead=ahead)
+        limit = "the limit of compile" if ahead is None else f"room for {ahead} gathered weights"
+        shown.section("slow-link", f"{'gradients' if gradients else 'fully sharded weights'} of {measured['layers']} layers on {measured['ranks']} "
+                      f"ranks, planned for a link of {measured['planned_link_ms'] / measured['compute_ms']:.0%} of the compute time and run over "
+                      f"one that is {measured['link_ms'] / measured['planned_link_ms']:g} times as slow, under {limit}: the part of its time that "
+                      f"is hidden (no program hides more than {measured['bound']:.2f}), over that of the plan that is made for it, over the most that "
+                      "any plan hides, and over that bound (goal for `robust`: 0.8); and by the cost model")
+        for name, got in measured["plans"].items():
+            shown.row(plan=name, **{key: got[key] for key in ("hidden", "of_own", "of_best", "of_bound", "predicted", "predicted_of_own", "peak_bytes")})
+
+
 def exponent(smaller, larger):
     return math.log(larger[1] / smaller[1]) / math.log(larger[0] / smaller[0])
 
@@ -235,15 +290,19 @@ def main():
     parser.add_argument("--graphs", type=pathlib.Path, default=real_graphs.FOLDER)
     parser.add_argument("--only", default=",".join(SECTIONS), help="which sections, with commas between")
     parser.add_argument("--sizes", default="100000,300000,1000000", help="nodes of the generated graphs, with commas between")
+    parser.add_argument("--nodes", default="200,1000,4000,8000", help="nodes of the graphs of `unseen`, with commas between")
+    parser.add_argument("--seeds", default="0-5", help="seeds of the graphs of `unseen`: the first and the last")
     parser.add_argument("--json", type=pathlib.Path, help="write all rows to this file")
     args = parser.parse_args()
     sections = args.only.split(",")
     if unknown := set(sections) - set(SECTIONS):
         parser.error(f"unknown sections {', '.join(sorted(unknown))}; known are {', '.join(SECTIONS)}")
+    first, _, last = args.seeds.partition("-")
+    seeds = range(int(first), int(last or first) + 1)
     shown = Shown()
     have = (args.graphs / "expected.json").exists()
     if not have:
-        print(f"no graphs in {args.graphs}: only `scale` and `overlap` can run", file=sys.stderr)
+        print(f"no graphs in {args.graphs}: only {', '.join(WITHOUT_GRAPHS)} can run", file=sys.stderr)
     expected = json.loads((args.graphs / "expected.json").read_text()) if have else {}
     names = [name for name in expected if "inductor_best" in expected[name]]
     with tempfile.TemporaryDirectory() as folder:
@@ -251,12 +310,15 @@ def main():
         steps = {"as-is": lambda: as_is(shown, args.graphs, expected),
                  "optimize": lambda: optimize(shown, args.graphs, expected, scratch),
                  "robust": lambda: robust(shown, args.graphs, expected, scratch),
-                 "memory": lambda: memory(shown, args.graphs, names), "caps": lambda: caps(shown, args.graphs, names),
+                 "unseen": lambda: unseen(shown, [int(size) for size in args.nodes.split(",")], seeds), "memory": lambda: memory(shown, args.graphs, names),
+                 "inductor-memory": lambda: memory_plans.section(shown, args.graphs, expected, simulate),
+                 "caps": lambda: caps(shown, args.graphs, names),
+                 "chunks": lambda: chunked(shown, args.graphs, names),
                  "peer": lambda: peer(shown, args.graphs, names, scratch),
                  "scale": lambda: scale(shown, [int(size) for size in args.sizes.split(",")], scratch),
-                 "overlap": lambda: overlapped(shown)}
+                 "overlap": lambda: overlapped(shown), "slow-link": lambda: slowed(shown)}
         for section in SECTIONS:
-            if section in sections and (have or section in ("scale", "overlap")):
+            if section in sections and (have or section in WITHOUT_GRAPHS):
                 steps[section]()
     if args.json:
         args.json.write_text(json.dumps(shown.results, indent=1))

@@ -126,6 +126,11 @@ class Llama(nn.Module):
         return self.head(self.norm(x))
 
 
+def llama(batch=4, sequence=128, seed=0):
+    torch.manual_seed(seed)
+    return Llama().eval(), (), {"ids": torch.randint(0, 1024, (batch, sequence))}
+
+
 class Training(nn.Module):
     """The mean cross-entropy of a model's logits."""
 

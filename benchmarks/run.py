@@ -19,7 +19,7 @@ import time
 
 import sides
 
-SECTIONS = ("startup", "import", "compile", "step", "dtensor", "gradients", "memory")
+SECTIONS = ("startup", "import", "compile", "step", "dtensor", "processes", "gradients", "memory")
 
 
 class Report:
@@ -107,6 +107,26 @@ def against_dtensor(report, tools, rounds, model):
     report.pair("peak memory of a rank (a quarter of the process)", "a process of DTensor", "MB", memory)
 
 
+def processes(report, tools, rounds, gpt, gpt2):
+    """Threads and DTensor are measured in turn with them. The engines between hosts run here on one."""
+    report.section("A step on 4 ranks that are processes, tensor parallel, one thread each")
+    for model, plan in ((gpt, gpt.plan), (gpt2, sides.GPT2_TP)):
+        artifact = model.compile(tools, "tp=4", *plan)
+        pairs = [(model.run(tools, artifact, 4, 1, ["--processes"])["step_ms"]["median"],
+                  model.run(tools, artifact, 4, 1)["step_ms"]["median"]) for _ in range(rounds)]
+        report.pair(f"{model.title}, over shared memory", "4 threads of one process", "ms", pairs)
+        report.note(f"    largest difference of the outputs, of their scale: {model.difference():.1e}")
+    artifact = gpt.compile(tools, "tp=4", *gpt.plan)
+    kinds = [kind for kind in ("local", "gloo", "mpi") if kind == "local" or sides.has_plugin(tools, kind)]
+    pairs = {kind: [] for kind in kinds}
+    for _ in range(rounds):
+        steps = sides.run_dtensor(20)["step_ms"]
+        for kind in kinds:
+            pairs[kind].append((gpt.run_processes(tools, artifact, 4, kind)["step_ms"]["median"], steps[len(steps) // 2]))
+    for kind in kinds:
+        report.pair(f"{gpt.title}, {kind}", "DTensor, gloo, 4 processes", "ms", pairs[kind])
+
+
 def gradients(report, tools, rounds, small, large):
     report.section("Gradients: forward and backward, one thread for each rank")
     command = [tools.shardc, "compile", large.path, "-o", large.folder / "compile.so", "--mesh"]
@@ -161,6 +181,7 @@ def main():
         "compile": lambda: compile_time(report, tools, options.rounds, gpt2),
         "step": lambda: step(report, tools, options.rounds, [minilm, gpt, gpt2]),
         "dtensor": lambda: dtensor(report, tools, options.rounds, gpt),
+        "processes": lambda: processes(report, tools, options.rounds, gpt, gpt2),
         "gradients": lambda: gradients(report, tools, options.rounds, *losses),
         "memory": lambda: memory(report, tools, options.rounds, gpt2),
     }

@@ -73,6 +73,12 @@ class Tools:
         self.mlir_opt = shutil.which("mlir-opt", path="/usr/lib/llvm-22/bin:" + os.environ["PATH"])
 
 
+def has_plugin(tools, name):
+    """Whether this build has the engine (for MPI, Open MPI's)."""
+    folder = tools.shard_run.parents[1] / "lib/shardrt"
+    return any((folder / place / f"libshardrt_{name}.so").exists() for place in ("", "openmpi"))
+
+
 @functools.cache
 def module_and_inputs(name):
     """The PyTorch module in eval mode, and its inputs by name."""
@@ -150,11 +156,27 @@ class Model:
     def gradients(self):
         return ["--gradients", "0"] if self.has_loss else []
 
-    def run(self, tools, artifact, ranks, threads):
-        text, process_bytes, _ = run_measured([
-            tools.shard_run, "-n", ranks, artifact, "--entry", self.entry, "--weights", self.path, "--inputs", self.inputs, "--outputs", self.got,
-            "--steps", STEPS + 1, "--threads", threads, "--format", "json"])
+    def command(self, tools, artifact, threads):
+        return [tools.shard_run, artifact, "--entry", self.entry, "--weights", self.path, "--inputs", self.inputs,
+                "--outputs", self.got, "--steps", STEPS + 1, "--threads", threads, "--format", "json"]
+
+    def run(self, tools, artifact, ranks, threads, options=()):
+        text, process_bytes, _ = run_measured([*self.command(tools, artifact, threads), "-n", ranks, *options])
         return json.loads(text) | {"process_bytes": process_bytes}
+
+    def run_processes(self, tools, artifact, ranks, communicator):
+        """Over this communicator, with one thread each; over MPI under mpirun."""
+        command = self.command(tools, artifact, 1)
+        environment = os.environ | {"SHARDRT_COMMUNICATOR": communicator}
+        if communicator == "mpi":
+            command = ["mpirun.openmpi", "-n", ranks, "--oversubscribe", "--bind-to", "none", *command]
+            environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        else:
+            command += ["-n", ranks, "--processes"]
+        done = subprocess.run([str(c) for c in command], text=True, capture_output=True, env=environment)
+        if done.returncode:
+            raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
+        return json.loads(done.stdout)
 
     def difference(self):
         """Between the last run and PyTorch, of the largest magnitude of each output; of a gradient, of the largest of its kind (a

@@ -2,7 +2,9 @@
 
 #include "pipeline/Options.h"
 
+#include "passes/collectives/chunk/core/ChooseChunks.h"
 #include "passes/collectives/core/Buckets.h"
+#include "passes/collectives/nodes/core/ChooseSplits.h"
 #include "support/ByteSize.h"
 
 using namespace mlir;
@@ -21,13 +23,33 @@ std::vector<llvm::cl::Option *> OptionGroup::all() {
 std::vector<std::string> shardc::checkOptions(const PipelineOptions &options) {
   std::vector<std::string> problems;
   std::string message;
-  if (!cost::loadModel(options.topology, message))
+  std::unique_ptr<cost::CostModel> model = cost::loadModel(options.topology, message);
+  if (!model)
     problems.push_back("--topology: " + StringRef(message).rtrim().str());
   message.clear();
   if (!collectives::BucketCaps::parse(options.bucketCaps.getValue(), message))
     problems.push_back("--bucket-caps: " + message);
   if (!collectives::isRobustness(options.robust))
     problems.push_back("--robust: " + collectives::describeRobustness(options.robust));
+  message.clear();
+  auto chunks = collectives::ChunkMode::parse(options.chunkCollectives.getValue(), message);
+  if (!chunks)
+    problems.push_back("--chunk-collectives: " + message);
+  else if (chunks->enabled && options.keepCollectives)
+    problems.push_back("--keep-collectives and --chunk-collectives exclude each other");
+  message.clear();
+  auto split = collectives::parseSplitMode(options.splitNodes.getValue(), message);
+  if (!split)
+    problems.push_back("--split-nodes: " + message);
+  else if (*split != collectives::SplitMode::Off) {
+    if (options.keepCollectives)
+      problems.push_back("--keep-collectives and --split-nodes exclude each other");
+    if (std::string missing = model ? collectives::describeMissingNodes(*model) : "";
+        !missing.empty())
+      problems.push_back("--split-nodes: " + missing);
+  }
+  if (options.moveProducts && options.keepCollectives)
+    problems.push_back("--keep-collectives and --move-products exclude each other");
   if (!options.memoryLimit.empty() &&
       parseByteSize(options.memoryLimit.getValue()).value_or(0) == 0)
     problems.push_back("--memory-limit is a number of bytes, e.g. 2GiB, not '" +

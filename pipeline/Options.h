@@ -144,6 +144,20 @@ struct SearchOptions : virtual OptionGroup {
       llvm::cl::value_desc("weight"), llvm::cl::init(collectives::defaultRobust)};
   Option<bool> mixedDtype{*this, "mixed-dtype",
                           llvm::cl::desc("gathers of different element types may share a bucket")};
+  Option<std::string> chunkCollectives{
+      *this, "chunk-collectives",
+      llvm::cl::desc(
+          "take collectives and the products beside them apart into pieces that overlap: "
+          "off (the default), auto (where the cost model says that it pays), ring (wherever a "
+          "ring of permutes is possible), or a number of pieces, 2 to 64"),
+      llvm::cl::value_desc("pieces"), llvm::cl::init("off")};
+  Option<std::string> splitNodes{
+      *this, "split-nodes",
+      llvm::cl::desc(
+          "take collectives over several nodes of the target apart into some within nodes and some "
+          "between them: off (the default), auto (where the cost model says that it pays), or all "
+          "that can be"),
+      llvm::cl::value_desc("which"), llvm::cl::init("off")};
 };
 
 /// local -> scheduled: what else happens to collectives.
@@ -162,6 +176,11 @@ struct CollectiveOptions : SearchOptions {
   Option<bool> simplify{*this, "simplify",
                         llvm::cl::desc("simplify collectives by algebra (default: true)"),
                         llvm::cl::init(true)};
+  Option<bool> moveProducts{
+      *this, "move-products",
+      llvm::cl::desc(
+          "compute products of gathered rows with replicated weights before the gather, where "
+          "that gathers less")};
   Option<bool> scaleHalf{
       *this, "scale-half",
       llvm::cl::desc("averages of f16 become sums between two scalings, for transports that add "

@@ -79,6 +79,28 @@ void shardc::addSchedule(OpPassManager &pm, const PipelineOptions &options,
     pm.addPass(createVerifySchedule());
     return;
   }
+  // Moves that are judged by the schedule which follows them.
+  auto asScheduled = [&](auto move) {
+    move.topology = options.topology;
+    move.memoryLimit = limits.memoryLimit;
+    move.caps = options.bucketCaps;
+    move.bucket = options.bucket;
+    move.policy = options.policy;
+    move.robust = options.robust;
+    move.mixedDtype = options.mixedDtype;
+    move.flat = options.bucketForm != memory::BucketForm::Packed;
+    return move;
+  };
+  if (limits.mayMove && options.chunkCollectives != "off") {
+    ChunkCollectivesOptions chunk = asScheduled(ChunkCollectivesOptions());
+    chunk.chunks = options.chunkCollectives;
+    pm.addPass(createChunkCollectives(chunk));
+  }
+  if (limits.mayMove && options.splitNodes != "off") {
+    SplitNodesOptions split = asScheduled(SplitNodesOptions());
+    split.mode = options.splitNodes;
+    pm.addPass(createSplitNodes(split));
+  }
   ScheduleCollectivesOptions schedule;
   schedule.bucket = options.bucket && limits.mayMove;
   schedule.reorder = options.reorder && limits.mayMove;
@@ -189,6 +211,8 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
   if (from <= Stage::Local && to > Stage::Local) {
     if (options.simplify && !options.keepCollectives)
       simplify(pm, options);
+    if (options.moveProducts && !options.keepCollectives)
+      pm.addPass(createMoveProducts());
     // Whoever plans memory says what does not fit, and what takes it.
     bool bestEffort = options.bestEffort || to > Stage::Specialized;
     // What is written for one rank is compiled as it is.

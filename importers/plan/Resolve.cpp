@@ -232,7 +232,10 @@ private:
     return meshOf(key).axes[axis].name + ":" + placement.str();
   }
 
-  void place(const Rule &rule, const Subject &subject, unsigned axis, const Placement &placement) {
+  void place(const Rule &rule, const Subject &subject, unsigned axis, Placement placement) {
+    auto rank = static_cast<int64_t>(subject.shape.size());
+    if (placement.isShard() && placement.dim < 0 && placement.dim + rank >= 0)
+      placement.dim += rank; // from the end, as in PyTorch
     if (placement.isPartial() && std::get<0>(subject.key) == Target::Parameter)
       return error(rule, request(subject.key, axis, placement) + " does not fit '" + subject.name +
                              "': every rank loads a parameter or buffer from the file, so none has "

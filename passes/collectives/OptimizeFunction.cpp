@@ -25,16 +25,9 @@ static LogicalResult checkUnspecialized(ModuleOp module) {
                             "this before dist-specialize");
 }
 
-/// What is the same for all functions of a module.
-struct Optimizer {
-  OptimizeOptions options;
-  OptimizeMode mode;
-  std::unique_ptr<cost::CostModel> model = nullptr;
-  SymbolValues sizes = {};
-};
-
-/// Completes it by what the text says; an error at the module where that makes no sense.
-static LogicalResult readOptions(ModuleOp module, const OptimizeText &text, Optimizer &input) {
+FailureOr<OptimizeInput> shardc::readOptimizeText(ModuleOp module, const OptimizeText &text,
+                                                  OptimizeOptions options) {
+  OptimizeInput input{std::move(options)};
   std::string errors;
   std::optional<BucketCaps> caps = BucketCaps::parse(text.caps, errors);
   if (!caps)
@@ -48,15 +41,18 @@ static LogicalResult readOptions(ModuleOp module, const OptimizeText &text, Opti
   if (!limitIsRight)
     module.emitError() << "memory-limit: '" << text.memoryLimit
                        << "' is not a number of bytes, e.g. 2GiB";
+  bool isRobust = isRobustness(input.options.robust);
+  if (!isRobust)
+    module.emitError() << "robust: " << describeRobustness(input.options.robust);
   FailureOr<SymbolValues> sizes = assumedSizes(module, text.sizes);
-  if (!caps || !input.model || !limitIsRight || failed(sizes))
+  if (!isRobust || !caps || !input.model || !limitIsRight || failed(sizes))
     return failure();
   input.sizes = std::move(*sizes);
   input.options.buckets.caps = *caps;
   // Groups have one name for all their rank lists.
   input.options.buckets.groupsByName = true;
   input.options.memoryLimit = limit;
-  return success();
+  return input;
 }
 
 namespace {
@@ -162,7 +158,8 @@ private:
 
 } // namespace
 
-static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function, const Optimizer &input) {
+static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function, const OptimizeInput &input,
+                                                  const OptimizeMode &mode) {
   const cost::CostModel &model = *input.model;
   FailureOr<ProgramGraph> program = buildProgramGraph(function, model, input.sizes);
   if (failed(program))
@@ -171,7 +168,7 @@ static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function, const O
     return failure();
   const Graph &graph = program->graph;
   OptimizeResult result = optimize(graph, model, input.options);
-  if (!result.error.empty() && input.mode.bestEffort) {
+  if (!result.error.empty() && mode.bestEffort) {
     OptimizeOptions asItIs = input.options;
     asItIs.schedule = asItIs.bucket = false;
     result = optimize(graph, model, asItIs);
@@ -183,7 +180,7 @@ static FailureOr<OptimizeResult> optimizeFunction(func::FuncOp function, const O
     return error;
   }
   Recorder recorder(function, *program, result);
-  recorder.run(applyPlan(function, *program, result.plan, input.mode.form), input.mode.remarks);
+  recorder.run(applyPlan(function, *program, result.plan, mode.form), mode.remarks);
   return result;
 }
 
@@ -191,13 +188,15 @@ LogicalResult
 shardc::optimizeModule(ModuleOp module, const OptimizeText &text, OptimizeOptions options,
                        const OptimizeMode &mode,
                        function_ref<void(func::FuncOp, const OptimizeResult &)> visit) {
-  Optimizer input{std::move(options), mode};
-  if (failed(checkUnspecialized(module)) || failed(readOptions(module, text, input)))
+  if (failed(checkUnspecialized(module)))
+    return failure();
+  FailureOr<OptimizeInput> input = readOptimizeText(module, text, std::move(options));
+  if (failed(input))
     return failure();
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       continue;
-    FailureOr<OptimizeResult> result = optimizeFunction(function, input);
+    FailureOr<OptimizeResult> result = optimizeFunction(function, *input, mode);
     if (failed(result))
       return failure();
     visit(function, *result);

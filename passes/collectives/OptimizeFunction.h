@@ -19,6 +19,36 @@ struct OptimizeText {
   llvm::ArrayRef<std::string> sizes = {};
 };
 
+/// What such a text says.
+struct OptimizeInput {
+  collectives::OptimizeOptions options;
+  std::unique_ptr<cost::CostModel> model = nullptr;
+  SymbolValues sizes = {};
+};
+
+/// `options`, completed by what `text` says; fails, with errors at the module, where they make no
+/// sense.
+mlir::FailureOr<OptimizeInput> readOptimizeText(mlir::ModuleOp module, const OptimizeText &text,
+                                                collectives::OptimizeOptions options);
+
+/// Without a memory limit, how many of the largest collectives the scheduled program may hold
+/// beside what it takes. What is gathered right before its use leaves no room to gather the next
+/// beside it; with two, a stream that is behind can catch up.
+inline constexpr unsigned kCollectivesAhead = 2;
+
+/// How a move that is judged by the schedule which follows it asks for that schedule.
+inline collectives::OptimizeOptions moveOptions(bool bucket, collectives::SchedulingPolicy policy,
+                                                double robust, bool flat, bool mixedDtype) {
+  collectives::OptimizeOptions options;
+  options.bucket = bucket;
+  options.policy = policy;
+  options.robust = robust;
+  options.flat = flat;
+  options.ahead = kCollectivesAhead;
+  options.buckets.mixedDtype = mixedDtype;
+  return options;
+}
+
 struct OptimizeMode {
   PlanForm form;
   /// Also a remark at each bucket and at each collective left alone.

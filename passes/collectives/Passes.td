@@ -7,6 +7,7 @@
 #define SHARDC_PASSES_COLLECTIVES_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "passes/collectives/MovePasses.td"
 
 def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> {
   let summary = "Removes, merges and strengthens collectives by algebra";
@@ -208,18 +209,8 @@ def ScheduleCollectives : Pass<"dist-schedule-collectives", "::mlir::ModuleOp"> 
     Option<"bucket", "bucket", "bool", "false", "Merges collectives where that is predicted to shorten the step (S3)">,
     Option<"reorder", "reorder", "bool", "true",
            "Moves ops; if false, every wait stands right behind its start">,
-    Option<"policy", "policy", "::shardc::collectives::SchedulingPolicy",
-           "::shardc::collectives::SchedulingPolicy::Search", "How the order is found",
-      [{::llvm::cl::values(
-          clEnumValN(::shardc::collectives::SchedulingPolicy::Search, "search", "the best of many, by the cost model"),
-          clEnumValN(::shardc::collectives::SchedulingPolicy::Defensive, "defensive",
-                     "without estimates: the program's order, with starts as early and waits as late as data and "
-                     "memory allow, and with `bucket`, buckets of 500 MB unless `caps` says otherwise"))}]>,
-    Option<"robust", "robust", "double", "::shardc::collectives::defaultRobust",
-           "From 0 to 1: how much slower networks, jittering kernels and late ranks count beside the times of the "
-           "cost model, for which the step may be longer by this part of 1 %">,
     Option<"caps", "caps", "std::string", "\"auto\"", "Largest sizes of buckets, as for dist-bucket-collectives">],
-    SharedOptions.shared);
+    OrderOptions.shared, SharedOptions.shared);
   let statistics = [
     Statistic<"numStarts", "starts", "Asynchronous collectives">,
     Statistic<"numScaled", "scaled", "Averages of f16 that became scaled sums">,

@@ -12,10 +12,6 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// Without a memory limit. What is gathered right before its use leaves no room to gather the next
-/// beside it; with two, a stream that is behind can catch up.
-static constexpr unsigned collectivesAhead = 2;
-
 namespace {
 
 struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleCollectives> {
@@ -25,17 +21,13 @@ struct ScheduleCollectives : shardc::impl::ScheduleCollectivesBase<ScheduleColle
     if (scaleHalf)
       for (auto function : getOperation().getOps<func::FuncOp>())
         numScaled += scaleHalfAverages(function);
-    if (!collectives::isRobustness(robust)) {
-      getOperation().emitError() << "robust: " << collectives::describeRobustness(robust);
-      return signalPassFailure();
-    }
     collectives::OptimizeOptions options;
     options.bucket = bucket;
     options.flat = flat;
     options.schedule = reorder;
     options.policy = policy;
     options.robust = robust;
-    options.ahead = collectivesAhead;
+    options.ahead = kCollectivesAhead;
     options.buckets.mixedDtype = mixedDtype;
     auto count = [&](func::FuncOp function, const collectives::OptimizeResult &result) {
       numBuckets += result.buckets.size();

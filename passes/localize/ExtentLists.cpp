@@ -2,10 +2,13 @@
 
 #include "passes/localize/ExtentLists.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace shardc;
 
-/// values[q][p]: extent of group position q as the rank at mesh position p sees it.
+/// Of a dim of known size. The pieces depend on where a rank is along the outer axes, and on
+/// nothing else of it: they are computed once for each such place, and not for each rank.
 static ExtentList fixedSizeList(LocalIndices &indices, int64_t size, const DimSplit &split,
                                 size_t count) {
   const Mesh &mesh = indices.getMesh().getValue();
@@ -15,12 +18,22 @@ static ExtentList fixedSizeList(LocalIndices &indices, int64_t size, const DimSp
   for (auto axis = inner; axis != split.axes.end(); ++axis)
     positions *= axis->count;
 
-  std::vector<SmallVector<int64_t>> values(positions);
+  std::map<std::vector<int64_t>, size_t> places; // coordinates along the outer axes -> row
+  std::vector<std::vector<int64_t>> rows;        // by place, then group position
+  std::vector<size_t> rowOf;                     // by mesh position
   bool chunked = true;
   for (int64_t p = 0, n = mesh.numDevices(); p < n; ++p) {
     Coordinate coordinate = mesh.coordinateOfPosition(p);
+    std::vector<int64_t> place;
+    for (const AxisSplit &axis : outer.axes)
+      place.push_back(coordinate[axis.axis]);
+    auto [known, added] = places.try_emplace(std::move(place), rows.size());
+    rowOf.push_back(known->second);
+    if (!added)
+      continue;
     AxisSplit plain{0, positions, 1, 1, {}};
     int64_t whole = outer.extent(size, coordinate) / blocks;
+    std::vector<int64_t> &row = rows.emplace_back();
     for (int64_t q = 0; q < positions; ++q) {
       int64_t rest = q; // row-major in the axes, outermost first
       for (auto axis = split.axes.end(); axis != inner;) {
@@ -28,19 +41,22 @@ static ExtentList fixedSizeList(LocalIndices &indices, int64_t size, const DimSp
         coordinate[axis->axis] = rest % axis->count;
         rest /= axis->count;
       }
-      int64_t extent = split.extent(size, coordinate) / blocks;
-      values[q].push_back(extent);
-      chunked &= extent == plain.extent(whole, q);
+      row.push_back(split.extent(size, coordinate) / blocks);
+      chunked &= row.back() == plain.extent(whole, q);
     }
   }
   ExtentList list;
   if (chunked)
     return list;
-  for (const SmallVector<int64_t> &byRank : values) {
-    bool same = llvm::all_equal(byRank);
-    list.fixed.push_back(same ? byRank.front() : kDynamic);
-    if (!same)
-      list.dynamic.push_back(indices.table(byRank));
+  for (int64_t q = 0; q < positions; ++q) {
+    bool same = llvm::all_of(rows, [&](const auto &row) { return row[q] == rows.front()[q]; });
+    list.fixed.push_back(same ? rows.front()[q] : kDynamic);
+    if (same)
+      continue;
+    SmallVector<int64_t> byRank;
+    for (size_t row : rowOf)
+      byRank.push_back(rows[row][q]);
+    list.dynamic.push_back(indices.table(byRank));
   }
   return list;
 }

@@ -6,6 +6,7 @@
 #include "dialects/aten/Inference.h"
 #include "dialects/dist/CollectiveTypes.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "passes/specialize/DeviceErrors.h"
 #include "passes/verify/Violations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,7 +42,7 @@ static SmallVector<ExtentsAttr> extentsOf(DictionaryAttr attributes) {
   return result;
 }
 
-std::vector<ExtentsAttr> shardc::varyingExtents(func::FuncOp function) {
+std::vector<ExtentsAttr> shardc::varyingExtents(func::FuncOp function, MeshAttr world) {
   llvm::SetVector<ExtentsAttr> result;
   auto add = [&](ExtentsAttr extents) {
     if (extents && !dependsOnSymbol(extents) && !extents.getConstant())
@@ -51,7 +52,10 @@ std::vector<ExtentsAttr> shardc::varyingExtents(func::FuncOp function) {
     llvm::for_each(extentsOf(function.getArgAttrDict(i)), add);
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     llvm::for_each(extentsOf(function.getResultAttrDict(i)), add);
-  function.walk([&](ExtentOp op) { add(op.getExtents()); });
+  function.walk([&](ExtentOp op) {
+    if (op.getExtents().getMesh() != world)
+      add(op.getExtents());
+  });
   return std::vector<ExtentsAttr>(result.begin(), result.end());
 }
 
@@ -88,14 +92,106 @@ void FunctionSpecializer::specializeArguments() {
   }
 }
 
-void FunctionSpecializer::foldExtent(ExtentOp op) {
-  if (dependsOnSymbol(op.getExtents()))
+std::optional<std::vector<int64_t>> FunctionSpecializer::valuesOf(Value index) {
+  // An extent of another mesh: the devices of a class agree on it.
+  if (auto extent = index.getDefiningOp<ExtentOp>();
+      extent && extent.getExtents().getMesh() != values.getMesh()) {
+    if (dependsOnSymbol(extent.getExtents()))
+      return std::nullopt;
+    return std::vector<int64_t>(devices.size(), all.extent(extent.getExtents(), devices.front()));
+  }
+  ArrayRef<int64_t> everywhere = values.of(index);
+  if (everywhere.empty())
+    return std::nullopt;
+  std::vector<int64_t> result;
+  for (int64_t device : devices)
+    result.push_back(everywhere[device]);
+  return result;
+}
+
+void FunctionSpecializer::foldIndex(Operation *op) {
+  if (op->getNumResults() != 1 || op->hasTrait<OpTrait::ConstantLike>())
     return;
+  std::optional<std::vector<int64_t>> known = valuesOf(op->getResult(0));
+  values.forget(op);
+  if (!known || !llvm::all_equal(*known)) {
+    (void)folder.tryToFold(op); // one that does not fold depends on a symbol, or on the rank
+    return;
+  }
+  numFolded += isa<ExtentOp>(op);
+  Type type = op->getResult(0).getType();
+  op->getResult(0).replaceAllUsesWith(folder.getOrCreateConstant(
+      op->getBlock(), op->getContext()->getLoadedDialect<arith::ArithDialect>(),
+      Builder(op->getContext()).getIntegerAttr(type, known->front()), type));
+  op->erase();
+}
+
+SmallVector<unsigned> FunctionSpecializer::varyingOperands(Operation *op) {
+  SmallVector<unsigned> varying;
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.get().getType().isIntOrIndex())
+      if (auto known = valuesOf(operand.get()); known && !llvm::all_equal(*known))
+        varying.push_back(operand.getOperandNumber());
+  return varying;
+}
+
+std::map<std::vector<int64_t>, DeviceClass>
+FunctionSpecializer::classify(Operation *op, ArrayRef<unsigned> operands) {
+  std::vector<std::vector<int64_t>> lists;
+  for (unsigned operand : operands)
+    lists.push_back(*valuesOf(op->getOperand(operand)));
+  std::map<std::vector<int64_t>, DeviceClass> classes;
+  for (auto [i, device] : llvm::enumerate(devices)) {
+    std::vector<int64_t> tuple;
+    for (const std::vector<int64_t> &list : lists)
+      tuple.push_back(list[i]);
+    classes[std::move(tuple)].push_back(device);
+  }
+  return classes;
+}
+
+/// The types of the op's results if these operands are constants.
+static FailureOr<SmallVector<Type>> inferWith(Operation *op, ArrayRef<unsigned> operands,
+                                              ArrayRef<int64_t> constants) {
   OpBuilder builder(op);
-  int64_t value = all.extent(op.getExtents(), devices.front());
-  op.replaceAllUsesWith(arith::ConstantIndexOp::create(builder, op.getLoc(), value).getResult());
-  op.erase();
-  ++numFolded;
+  Operation *clone = builder.clone(*op);
+  SmallVector<Operation *> made{clone};
+  builder.setInsertionPoint(clone);
+  for (auto [operand, value] : llvm::zip_equal(operands, constants)) {
+    auto attribute = builder.getIntegerAttr(op->getOperand(operand).getType(), value);
+    made.push_back(arith::ConstantOp::create(builder, op->getLoc(), attribute));
+    clone->setOperand(operand, made.back()->getResult(0));
+  }
+  aten::foldConstantSizes(clone);
+  FailureOr<SmallVector<Type>> types = failure();
+  if (succeeded(aten::inferAndSetTypes(clone)))
+    types = SmallVector<Type>(clone->getResultTypes());
+  for (Operation *temporary : made)
+    temporary->erase();
+  return types;
+}
+
+LogicalResult FunctionSpecializer::inferByDevice(Operation *op, ArrayRef<unsigned> varying) {
+  llvm::MapVector<Attribute, DeviceClass> classes;
+  Builder builder(op->getContext());
+  SmallVector<Type> first;
+  for (auto &[constants, members] : classify(op, varying)) {
+    FailureOr<SmallVector<Type>> types = inferWith(op, varying, constants);
+    if (failed(types))
+      return failure();
+    if (first.empty())
+      first = *types;
+    DeviceClass &alike = classes[builder.getTypeArrayAttr(*types)];
+    alike.insert(alike.end(), members.begin(), members.end());
+  }
+  for (auto [result, type] : llvm::zip_equal(op->getResults(), first))
+    result.setType(type);
+  if (classes.size() > 1)
+    for (auto &[types, members] : classes) {
+      llvm::sort(members);
+      parts.push_back(std::move(members));
+    }
+  return success();
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -104,6 +200,12 @@ void FunctionSpecializer::foldExtent(ExtentOp op) {
 
 bool FunctionSpecializer::refine(CollectiveOpInterface op) {
   foldConstantExtents(op);
+  // Extents of members that differ between groups.
+  if (SmallVector<unsigned> varying = varyingOperands(op); !varying.empty()) {
+    for (auto &[extents, members] : classify(op, varying))
+      parts.push_back(std::move(members));
+    return false;
+  }
   for (unsigned i = 0; i < op->getNumResults(); ++i) {
     RankedTensorType type = inferDeliveredType(op, i, std::nullopt);
     if (type.hasStaticShape()) {
@@ -138,10 +240,6 @@ void FunctionSpecializer::setCrossing(Value result, Value input, MeshAttr mesh) 
 }
 
 LogicalResult FunctionSpecializer::specialize(Operation *op) {
-  if (auto extent = dyn_cast<ExtentOp>(op)) {
-    foldExtent(extent);
-    return success();
-  }
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))
     return success(refine(collective));
   if (auto wait = dyn_cast<WaitOp>(op)) {
@@ -161,10 +259,12 @@ LogicalResult FunctionSpecializer::specialize(Operation *op) {
                      return type.isIntOrIndex();
                    });
   if (isIndexOp) {
-    (void)folder.tryToFold(op); // one that does not fold depends on a symbol, or on the rank
+    foldIndex(op);
     return success();
   }
   aten::foldConstantSizes(op);
+  if (SmallVector<unsigned> varying = varyingOperands(op); !varying.empty())
+    return inferByDevice(op, varying);
   return aten::inferAndSetTypes(op);
 }
 
@@ -185,7 +285,12 @@ LogicalResult FunctionSpecializer::checkStatic() {
     for (Value result : op->getResults())
       check(result, "a result of '" + op->getName().getStringRef() + "'");
   });
-  return violations.report();
+  if (violations.empty() || devices.size() == 1)
+    return violations.report();
+  // An index that cannot be followed for several devices at once is a constant on each of them.
+  for (int64_t device : devices)
+    parts.push_back({device});
+  return success();
 }
 
 /// Sizes that are attributes now are computed no longer.
@@ -210,4 +315,41 @@ LogicalResult FunctionSpecializer::run() {
   function.setFunctionType(FunctionType::get(
       function.getContext(), function.getBody().getArgumentTypes(), result.getOperandTypes()));
   return checkStatic();
+}
+
+/// After so many classes with errors the others are left: a large world may have one for each
+/// device.
+static constexpr size_t enoughFailures = 32;
+
+std::vector<SpecializedFunction>
+shardc::makeVariants(func::FuncOp function, std::deque<DeviceClass> classes, Devices &devices,
+                     const Mesh &world,
+                     llvm::function_ref<LogicalResult(func::FuncOp, const DeviceClass &)> prepare,
+                     int64_t *numFolded) {
+  std::vector<SpecializedFunction> variants;
+  DeviceErrors errors;
+  size_t numFailed = 0;
+  while (!classes.empty() && numFailed < enoughFailures) {
+    SpecializedFunction variant{function.clone(), std::move(classes.front())};
+    classes.pop_front();
+    RankValues values(world, function.getContext());
+    FunctionSpecializer specializer(variant.function, variant.devices, devices, values);
+    std::vector<Diagnostic> said = DeviceErrors::collect(function.getContext(), [&] {
+      variant.ok = (!prepare || succeeded(prepare(variant.function, variant.devices))) &&
+                   succeeded(specializer.run());
+    });
+    if (specializer.split().empty()) {
+      if (numFolded)
+        *numFolded += specializer.getNumFolded();
+      errors.add(std::move(said), variant.devices);
+      numFailed += !variant.ok;
+      variants.push_back(std::move(variant));
+      continue;
+    }
+    // The parts will say what is wrong.
+    variant.function.erase();
+    classes.insert(classes.begin(), specializer.split().begin(), specializer.split().end());
+  }
+  errors.emit(function.getContext(), devices.size(), classes.empty());
+  return variants;
 }

@@ -43,10 +43,13 @@ def Specialize : Pass<"dist-specialize", "::mlir::ModuleOp"> {
   let summary = "Clones a function for each distinct tuple of local extents and makes shapes static";
   let description = [{
     Form: local or scheduled -> the same. Where a dim is sharded unevenly, its extent differs between
-    ranks and is dynamic. There are few distinct tuples of such extents, two or three in practice. Each
-    gets a clone in which `dist.extent` is a constant, arguments have the extents of their `dist.layout`,
+    ranks and is dynamic. There are few distinct tuples of such extents, two or three in practice, however many ranks there
+    are. Each gets a clone in which `dist.extent` is a constant, arguments have the extents of their `dist.layout`,
     sizes that follow from these are attributes, and all types are inferred again, so that kernels and arena are
     static. Sizes that depend on a symbol stay dynamic; any other size that stays dynamic is an error.
+
+    An index that differs between the devices of a clone but is part of no shape, such as where a slice begins, stays a
+    `dist.extent`: each rank looks it up in a table when it runs.
 
     Where tensors are on several meshes (`dist.meshes`), the devices are the ranks of all of them, and a clone is what a rank
     runs: outside of a mesh its arguments and results are empty, and neither its ops nor its collectives are run (L5). The

@@ -27,41 +27,28 @@ struct Specialize : shardc::impl::SpecializeBase<Specialize> {
   void runOnOperation() override;
 
 private:
-  struct Variant {
-    func::FuncOp function;
-    DeviceClass devices;
-  };
   LogicalResult specialize(func::FuncOp function, Devices &devices, SymbolTable &symbols,
                            NamedAttrList &specializations);
-  FailureOr<std::vector<Variant>> makeVariants(func::FuncOp function, Devices &devices);
+  FailureOr<std::vector<SpecializedFunction>> makeVariants(func::FuncOp function, Devices &devices);
 };
 } // namespace
 
-FailureOr<std::vector<Specialize::Variant>> Specialize::makeVariants(func::FuncOp function,
+FailureOr<std::vector<SpecializedFunction>> Specialize::makeVariants(func::FuncOp function,
                                                                      Devices &devices) {
-  std::vector<Variant> variants;
+  Mesh world = *findWorld(getOperation());
   std::vector<MeshAttr> partial = partialMeshes(function, devices);
-  std::deque<DeviceClass> classes =
-      splitByMeshes(classifyDevices(varyingExtents(function), devices), partial, devices);
-  bool ok = true;
-  while (!classes.empty()) {
-    DeviceClass devicesOfClass = std::move(classes.front());
-    classes.pop_front();
-    func::FuncOp clone = function.clone();
-    FunctionSpecializer specializer(clone, devicesOfClass, devices);
-    ok &= succeeded(keepPart(clone, partial, devicesOfClass, devices)) &&
-          succeeded(specializer.run());
-    numExtents += specializer.getNumFolded();
-    if (specializer.split().empty()) {
-      variants.push_back({clone, std::move(devicesOfClass)});
-      continue;
-    }
-    clone.erase();
-    classes.insert(classes.begin(), specializer.split().begin(), specializer.split().end());
-  }
-  if (ok)
+  std::vector<ExtentsAttr> varying = varyingExtents(function, MeshAttr::get(&getContext(), world));
+  int64_t numFolded = 0;
+  std::vector<SpecializedFunction> variants = shardc::makeVariants(
+      function, splitByMeshes(classifyDevices(varying, devices), partial, devices), devices, world,
+      [&](func::FuncOp clone, const DeviceClass &alike) {
+        return keepPart(clone, partial, alike, devices);
+      },
+      &numFolded);
+  numExtents += numFolded;
+  if (llvm::all_of(variants, [](const SpecializedFunction &variant) { return variant.ok; }))
     return variants;
-  for (Variant &variant : variants)
+  for (SpecializedFunction &variant : variants)
     variant.function.erase();
   return failure();
 }
@@ -71,10 +58,10 @@ LogicalResult Specialize::specialize(func::FuncOp function, Devices &devices, Sy
   if (!function.getBody().hasOneBlock())
     return function.emitOpError(
         "has control flow: the stages \"local\" and \"scheduled\" have none");
-  FailureOr<std::vector<Variant>> variants = makeVariants(function, devices);
+  FailureOr<std::vector<SpecializedFunction>> variants = makeVariants(function, devices);
   if (failed(variants))
     return failure();
-  llvm::sort(*variants, [](const Variant &a, const Variant &b) {
+  llvm::sort(*variants, [](const SpecializedFunction &a, const SpecializedFunction &b) {
     return a.devices.front() < b.devices.front();
   });
   StringAttr name = function.getSymNameAttr();

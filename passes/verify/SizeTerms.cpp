@@ -171,15 +171,17 @@ SizeSum SizeTerms::withoutRounding(const SizeSum &sum) const {
   return result;
 }
 
-/// Whether it is seen not to be negative, with at most one quotient replaced.
+/// Whether it is seen not to be negative, with at most one quotient replaced: wherever it is
+/// multiplied again, or, because buffers of equal size share their quotient, once.
 bool SizeTerms::isShown(const SizeSum &difference) const {
   if (isNonNegative(difference))
     return true;
   for (const auto &[product, coefficient] : difference)
     if (std::optional<unsigned> atom = single(product))
-      if (std::optional<SizeSum> less = replaceRounding(difference, *atom, coefficient))
-        if (isNonNegative(*less))
-          return true;
+      for (int64_t part : {coefficient, std::min(coefficient, atoms[*atom].divisor)})
+        if (std::optional<SizeSum> less = replaceRounding(difference, *atom, part))
+          if (isNonNegative(*less))
+            return true;
   return false;
 }
 

@@ -21,6 +21,7 @@ public:
 
   /// Emits what was added, in order of first occurrence.
   llvm::LogicalResult report() const;
+  bool empty() const { return entries.empty(); }
 
 private:
   struct Entry {

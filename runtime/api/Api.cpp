@@ -2,14 +2,17 @@
 //
 // The C ABI (shardrt.h): arguments are checked for null, exceptions become errors.
 #include "runtime/comm/Endpoint.h"
+#include "runtime/include/shardrt_launch.h"
 #include "runtime/manifest/ArtifactFile.h"
 #include "runtime/model/Model.h"
 #include "runtime/model/Trace.h"
 #include "runtime/support/Types.h"
+#include "runtime/world/Environment.h"
 
 #include <cmath>
 #include <cstring>
 #include <dlfcn.h>
+#include <unistd.h>
 
 using namespace shardc::rt;
 
@@ -122,10 +125,16 @@ shardrt_status shardrt_local_communicators(int32_t world_size, shardrt_communica
       throw Failure(SHARDRT_INVALID_ARGUMENT, "world size " + std::to_string(world_size) +
                                                   " is not in 1 to " +
                                                   std::to_string(mostLocalRanks));
+    static std::atomic<uint64_t> worlds{0};
+    std::string world = std::to_string(getpid()) + "." + std::to_string(++worlds);
     std::vector<std::unique_ptr<shardrt_communicator>> made;
-    for (auto &end : makeLocalWorld(uint32_t(world_size)))
+    for (auto &end : makeLocalWorld(uint32_t(world_size))) {
       made.push_back(std::make_unique<shardrt_communicator>(
           shardrt_communicator{std::make_shared<Endpoint>(std::move(end))}));
+      made.back()->endpoint->world = world;
+      made.back()->endpoint->description =
+          "local, " + std::to_string(world_size) + (world_size == 1 ? " thread" : " threads");
+    }
     for (size_t i = 0; i < made.size(); ++i)
       communicators[i] = made[i].release();
   });
@@ -139,6 +148,77 @@ shardrt_status shardrt_communicator_create(const shardrt_communicator_functions 
     needed(communicator, "communicator") = nullptr;
     auto end = makeTableCommunicator(needed(functions, "functions"), context, rank, world_size);
     *communicator = new shardrt_communicator{std::make_shared<Endpoint>(std::move(end))};
+  });
+}
+
+shardrt_status shardrt_communicator_from_environment(const shardrt_config *config,
+                                                     shardrt_communicator **communicator,
+                                                     shardrt_error **error) {
+  return guarded(error, [&] {
+    needed(communicator, "communicator") = nullptr;
+    shardrt_config used;
+    shardrt_config_init(&used);
+    if (config && config->struct_bytes != sizeof used)
+      throw Failure(SHARDRT_INVALID_ARGUMENT, "struct_bytes of the configuration is " +
+                                                  std::to_string(config->struct_bytes) +
+                                                  ": call shardrt_config_init first");
+    if (config)
+      used = *config;
+    if (!(used.timeout_s > 0))
+      throw Failure(SHARDRT_INVALID_ARGUMENT, "timeout_s must be positive");
+    World world =
+        joinEnvironment(processEnvironment(), used.timeout_s,
+                        [used](int32_t rank, int32_t level, const std::string &text) {
+                          Log(used.log_level, rank, used.log, used.log_context).write(level, text);
+                        });
+    auto endpoint = std::make_shared<Endpoint>(std::move(world.communicator));
+    endpoint->world = world.id;
+    endpoint->description = world.description;
+    endpoint->threads = int32_t(world.threads);
+    *communicator = new shardrt_communicator{std::move(endpoint)};
+  });
+}
+
+int32_t shardrt_environment_rank(void) {
+  try {
+    std::optional<LaunchEnvironment> launch = LaunchEnvironment::read(processEnvironment());
+    return launch ? int32_t(launch->rank) : 0;
+  } catch (const std::exception &) {
+    return -1;
+  }
+}
+int32_t shardrt_communicator_rank(const shardrt_communicator *communicator) {
+  return communicator ? int32_t(communicator->endpoint->communicator->rank()) : -1;
+}
+int32_t shardrt_communicator_world_size(const shardrt_communicator *communicator) {
+  return communicator ? int32_t(communicator->endpoint->communicator->worldSize()) : 0;
+}
+const char *shardrt_communicator_description(const shardrt_communicator *communicator) {
+  return communicator ? communicator->endpoint->description.c_str() : "";
+}
+
+shardrt_status shardrt_communicator_exchange(shardrt_communicator *communicator,
+                                             const shardrt_exchange *exchange,
+                                             shardrt_error **error) {
+  return guarded(error, [&] {
+    Communicator &end = *needed(communicator, "communicator").endpoint->communicator;
+    const shardrt_exchange &e = needed(exchange, "exchange");
+    std::string_view mine;
+    if (e.bytes > 0)
+      mine = {static_cast<const char *>(&needed(static_cast<const char *>(e.mine), "mine")),
+              size_t(e.bytes)};
+    std::vector<std::string> all =
+        end.exchange({&needed(e.topic, "topic"), e.run}, mine, deadlineAfter(e.timeout_s));
+    for (size_t rank = 0; rank < all.size(); ++rank)
+      if (all[rank].size() != mine.size())
+        throw Failure(SHARDRT_MISMATCH, std::string(e.topic) + ": rank " + std::to_string(rank) +
+                                            " passed " + std::to_string(all[rank].size()) +
+                                            " bytes, this rank " + std::to_string(mine.size()));
+    char *to = static_cast<char *>(e.all);
+    if (!mine.empty())
+      needed(to, "all");
+    for (size_t rank = 0; rank < all.size() && !mine.empty(); ++rank)
+      std::memcpy(to + rank * mine.size(), all[rank].data(), mine.size());
   });
 }
 
@@ -241,6 +321,11 @@ shardrt_status shardrt_write_trace(const shardrt_model *const *models, size_t n_
       logs.push_back(&needed(models[i], "a model").model.eventLog());
     writeTrace(logs, &needed(path, "path"));
   });
+}
+
+shardrt_status shardrt_write_world_trace(shardrt_model *model, const char *path,
+                                         shardrt_error **error) {
+  return guarded(error, [&] { needed(model, "model").model.writeWorldTrace(path); });
 }
 
 void shardrt_memory_used(const shardrt_model *model, shardrt_memory *memory) {

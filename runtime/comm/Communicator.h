@@ -9,6 +9,7 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/support/Failure.h"
 #include "runtime/support/Futex.h"
+#include "runtime/support/Memory.h"
 
 #include <memory>
 
@@ -58,6 +59,12 @@ public:
   /// Owned by the communicator.
   virtual HostTransport *hostTransport() { return nullptr; }
   virtual StreamTransport *streamTransport() { return nullptr; }
+
+  /// Where operands should lie so that the others reach them without a copy; null: anywhere. The
+  /// communicator outlives what is allocated there.
+  virtual const Allocator *memory() { return nullptr; }
+  /// What it has done so far, for the log; may be empty.
+  virtual std::string summary() const { return ""; }
 
   /// Makes every communication of the world fail with this reason; the first one is kept.
   virtual void abort(shardrt_status status, const std::string &reason) noexcept = 0;

@@ -15,6 +15,11 @@ struct Endpoint {
       : communicator(std::move(communicator)) {}
   const std::unique_ptr<Communicator> communicator;
   std::atomic<bool> bound{false}; ///< a model uses it
+  /// Of all its ranks and no other world's; empty if it is not known.
+  std::string world;
+  std::string description = "brought by the caller";
+  /// Compute threads that fit this rank; 0: cores divided by the world's size.
+  int32_t threads = 0;
 };
 
 } // namespace shardc::rt

@@ -4,9 +4,11 @@
 #include "runtime/comm/Reduce.h"
 #include "runtime/comm/Share.h"
 #include "runtime/support/Copy.h"
+#include "runtime/support/Fnv.h"
 #include "runtime/support/Types.h"
 
 #include <cstring>
+#include <numeric>
 
 namespace shardc::rt {
 
@@ -14,8 +16,8 @@ namespace {
 
 constexpr size_t packAlignment = 64;
 
-/// FNV-1a over what members must agree on.
-class Signature {
+/// A hash of what members must agree on.
+class Signature : public Fnv {
 public:
   explicit Signature(const CollectiveCall &call) {
     const shardrt_collective &c = *call.collective;
@@ -24,7 +26,7 @@ public:
     for (const char *at = c.name ? c.name : ""; *at; ++at)
       add(uint64_t(uint8_t(*at)));
     for (uint32_t i = 0; i < 2 * c.n_pairs; ++i)
-      add(c.permutation[i]);
+      add(uint64_t(c.permutation[i]));
     for (const CallOperand &operand : call.operands) {
       const shardrt_collective_operand &facts = *operand.facts;
       for (int32_t value : {facts.type, facts.rank, facts.gather_dim, facts.scatter_dim})
@@ -39,14 +41,6 @@ public:
             add(uint64_t(extent));
     }
   }
-  void add(uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte)
-      hash = (hash ^ (value >> (8 * byte) & 0xff)) * 0x100000001b3ull;
-  }
-  uint64_t value() const { return hash; }
-
-private:
-  uint64_t hash = 0xcbf29ce484222325ull;
 };
 
 } // namespace
@@ -118,7 +112,7 @@ private:
 
   /// A transfer of this kind with everything that is the same for all of this operand's.
   shardrt_transfer begin(uint32_t kind, const void *send, void *receive) {
-    signature.add(kind);
+    signature.add(uint64_t(kind));
     shardrt_transfer t = flat.begin(call, kind, o.facts->type, signature.value());
     t.send = send;
     t.receive = receive;
@@ -351,7 +345,7 @@ public:
     for (size_t i = 0; i < call.operands.size(); ++i)
       if (call.operands[i].isExchange())
         exchanges.push_back(i);
-    signature.add(exchanges.size());
+    signature.add(uint64_t(exchanges.size()));
     hash = signature.value();
   }
 
@@ -397,6 +391,33 @@ private:
   uint64_t hash;
 };
 
+void FlatTransport::gather(const CollectiveCall &call, shardrt_type type, const void *mine,
+                           const std::vector<int64_t> &counts, void *all, uint64_t signature,
+                           Clock::time_point deadline) {
+  const uint32_t n = call.group->size(), p = call.group->position;
+  std::vector<int64_t> offsets(n), none(n), others = counts, own(n, counts[p]);
+  std::partial_sum(counts.begin(), counts.end() - 1, offsets.begin() + 1);
+  bool native = offers(SHARDRT_ALL_GATHER, type, SHARDRT_REDUCE_NONE);
+  shardrt_transfer t =
+      begin(call, native ? SHARDRT_ALL_GATHER : SHARDRT_ALL_TO_ALL, type, signature);
+  t.send = mine;
+  t.receive = all;
+  t.receive_counts = counts.data();
+  t.receive_offsets = offsets.data();
+  if (native) {
+    t.count = counts[p];
+  } else {
+    if (counts[p] > 0)
+      std::memcpy(static_cast<char *>(all) + offsets[p] * typeBytes(type), mine,
+                  size_t(counts[p] * typeBytes(type)));
+    own[p] = others[p] = 0;
+    t.send_counts = own.data();
+    t.send_offsets = none.data();
+    t.receive_counts = others.data();
+  }
+  transfer(t, deadline);
+}
+
 Clock::time_point FlatTransport::run(const CollectiveCall &call, Clock::time_point deadline) {
   if (call.group->size() == 1) {
     const CollectiveCall *alone = &call;
@@ -404,6 +425,7 @@ Clock::time_point FlatTransport::run(const CollectiveCall &call, Clock::time_poi
     return Clock::now();
   }
   Signature signature(call);
+  meet(call, signature.value(), deadline);
   if (hasExchange(call))
     CountCheck(*this, call, signature).run(deadline);
   for (size_t i = 0; i < call.operands.size(); ++i)

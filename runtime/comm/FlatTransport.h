@@ -15,13 +15,20 @@ namespace shardc::rt {
 /// in order of positions, as between ranks that share memory, to the same bits.
 class FlatTransport : public HostTransport {
 public:
-  Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) final;
+  Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) override;
 
 protected:
   /// Whether `transfer` does this kind for this type and reduction; not asked about all-to-alls.
   virtual bool offers(uint32_t kind, shardrt_type type, uint32_t reduction) = 0;
+  /// Called before the transfers of a call, for those who compare what members are in before any
+  /// data moves. `signature` is a hash of all that they must agree on. Throws as `transfer`.
+  virtual void meet(const CollectiveCall &call, uint64_t signature, Clock::time_point deadline) {}
   /// Throws Failure as HostTransport::run.
   virtual void transfer(const shardrt_transfer &transfer, Clock::time_point deadline) = 0;
+  /// Gives every member the `counts[q]` elements of each member q, one behind the other.
+  void gather(const CollectiveCall &call, shardrt_type type, const void *mine,
+              const std::vector<int64_t> &counts, void *all, uint64_t signature,
+              Clock::time_point deadline);
   /// Ends the world because members disagree about a collective, and throws Failure.
   [[noreturn]] virtual void disagree(const shardrt_collective &collective,
                                      const std::string &how) = 0;

@@ -5,6 +5,7 @@
 #define SHARDC_RUNTIME_COMM_FLIGHTRECORDER_H
 
 #include "runtime/comm/Call.h"
+#include "runtime/flight/FlightRecord.h"
 #include "runtime/support/Futex.h"
 
 namespace shardc::rt {
@@ -14,6 +15,8 @@ class FlightRecorder {
 public:
   struct Record {
     const shardrt_collective *collective = nullptr;
+    const Group *group = nullptr;
+    uint64_t sequence = 0; ///< among the collectives of the group, from 1
     uint64_t run = 0;
     int64_t bytes = 0;
     Clock::time_point begin, end;
@@ -24,11 +27,14 @@ public:
   Record &begin(const CollectiveCall &call);
   /// One line for each record, oldest first; empty if there is none.
   std::string dump() const;
+  /// Adds the collectives, by the clock of the host, and the groups.
+  void fill(FlightRecord &record) const;
 
 private:
   static constexpr size_t capacity = 64;
   std::array<Record, capacity> ring;
   uint64_t count = 0;
+  std::vector<std::pair<const Group *, uint64_t>> begun; ///< collectives begun, by group
 };
 
 } // namespace shardc::rt

@@ -13,6 +13,11 @@ constexpr std::chrono::seconds nap(1);
 /// A rank has a computing and a communicating thread.
 Spin spinAmong(uint32_t ranks) { return Spin::among(2 * ranks, std::chrono::microseconds(20)); }
 
+Link linkOf(const Links &links, const CollectiveCall &call) {
+  uint32_t kind = call.collective->kind;
+  return links.of(call.group->members, kind == SHARDRT_ALL_TO_ALL || kind == SHARDRT_PERMUTE);
+}
+
 } // namespace
 
 CommStream::CommStream(Communicator &communicator, HostTransport &transport, EventLog &events,
@@ -76,8 +81,9 @@ void CommStream::execute(Operation &operation) {
   FlightRecorder::Record &record = recorder.begin(operation.call);
   try {
     Clock::time_point arrived = transport.run(operation.call, deadlineAfter(options.timeout));
-    if (options.link.enabled() && operation.call.group->size() > 1)
-      std::this_thread::sleep_until(arrived + options.link.time(operation.call.wireBytes()));
+    if (options.links.enabled() && operation.call.group->size() > 1)
+      std::this_thread::sleep_until(
+          arrived + linkOf(options.links, operation.call).time(operation.call.wireBytes()));
   } catch (const Failure &failure) {
     operation.failure.emplace(failure);
     record.status = failure.status;

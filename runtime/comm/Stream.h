@@ -26,7 +26,7 @@ public:
   struct Options {
     double timeout = 600;
     bool thread = true;
-    Link link;
+    Links links;
   };
   /// `transport` is one of the communicator's.
   CommStream(Communicator &communicator, HostTransport &transport, EventLog &events,
@@ -49,6 +49,7 @@ public:
 
   /// Only while nothing is in flight.
   std::string flightRecord() const { return recorder.dump(); }
+  void recordFlight(FlightRecord &record) const { recorder.fill(record); }
 
 private:
   struct Operation {

@@ -19,8 +19,9 @@ public:
 
   /// Runs one collective from start to end. Returns the moment when all members had arrived, or the
   /// end where that is not known. Throws Failure (SHARDRT_TIMEOUT, SHARDRT_ABORTED or
-  /// SHARDRT_MISMATCH) only when no other rank will touch this rank's operands any more; the
-  /// communicator can only be destroyed then.
+  /// SHARDRT_MISMATCH) only when no other rank will touch this rank's operands any more, or they
+  /// are in Communicator::memory(), which must not be used any more then; the communicator can only
+  /// be destroyed.
   virtual Clock::time_point run(const CollectiveCall &call, Clock::time_point deadline) = 0;
 };
 

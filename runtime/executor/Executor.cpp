@@ -8,14 +8,14 @@ constexpr size_t stagingAlignment = 64;
 } // namespace
 
 uint8_t *Executor::arena(size_t bytes) {
-  arenaMemory.reserve(memory().allocator(), bytes, SHARDRT_ARENA_ALIGNMENT, "the arena");
+  arenaMemory.reserve(memory().exchanged(), bytes, SHARDRT_ARENA_ALIGNMENT, "the arena");
   return arenaMemory.data();
 }
 
 void *Executor::staging(size_t slot, size_t bytes) {
   if (stagingMemory.size() <= slot)
     stagingMemory.resize(slot + 1);
-  stagingMemory[slot].reserve(memory().allocator(), bytes, stagingAlignment, "staging");
+  stagingMemory[slot].reserve(memory().exchanged(), bytes, stagingAlignment, "staging");
   return stagingMemory[slot].data();
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/executor/ProgramMemory.h"
+#include "runtime/flight/FlightRecord.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/support/Events.h"
 #include "runtime/support/Log.h"
@@ -63,6 +64,8 @@ public:
   /// After a failure, when the world was told: ends what is in flight. Returns the last collectives
   /// of this rank, one on each line, or nothing.
   virtual std::string giveUp() = 0;
+  /// After giveUp: adds the last op and the last collectives of this rank.
+  virtual void recordFlight(FlightRecord &) const {}
 
 protected:
   explicit Executor(std::unique_ptr<ProgramMemory> memory) : programMemory(std::move(memory)) {}

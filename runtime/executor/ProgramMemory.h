@@ -23,6 +23,8 @@ public:
   const Allocator host;
   /// For arena, parameters, staging: all that generated code reads and writes.
   virtual const Allocator &allocator() const = 0;
+  /// Of it, what collectives read and write most: where other ranks may reach it without a copy.
+  virtual const Allocator &exchanged() const { return allocator(); }
   /// Whether generated code can use this memory, the caller's or that of a mapped file, where it
   /// is.
   virtual bool reaches(const void *data) const = 0;

@@ -38,6 +38,50 @@ int64_t Slice::offset(const int64_t *strides) const {
   return offset;
 }
 
+namespace {
+
+/// The indices [begin, end) of a dim's local range.
+std::vector<shardc::Run> cutRuns(const std::vector<shardc::Run> &runs, int64_t begin, int64_t end) {
+  std::vector<shardc::Run> out;
+  int64_t at = 0; // local index of the run's begin
+  for (const shardc::Run &run : runs) {
+    int64_t from = std::max(begin - at, int64_t(0)), to = std::min(end - at, run.size());
+    if (from < to)
+      out.push_back({run.begin + from, run.begin + to});
+    at += run.size();
+  }
+  return out;
+}
+
+/// Cuts along the first dim of more than one element, so that pieces stay dense ranges.
+void cut(const Slice &slice, int64_t most, std::vector<Slice> &out) {
+  int64_t count = slice.elements();
+  if (count <= most) {
+    out.push_back(slice);
+    return;
+  }
+  size_t d = size_t(std::find_if(slice.local.begin(), slice.local.end(),
+                                 [](int64_t extent) { return extent > 1; }) -
+                    slice.local.begin());
+  int64_t rows = std::max<int64_t>(1, most / (count / slice.local[d]));
+  for (int64_t begin = 0; begin < slice.local[d]; begin += rows) {
+    int64_t end = std::min(begin + rows, slice.local[d]);
+    Slice piece = slice;
+    piece.local[d] = end - begin;
+    piece.runs[d] = cutRuns(slice.runs[d], begin, end);
+    cut(piece, most, out);
+  }
+}
+
+} // namespace
+
+std::vector<Slice> Slice::pieces(int64_t most) const {
+  std::vector<Slice> out;
+  if (elements() > 0)
+    cut(*this, most, out);
+  return out;
+}
+
 void Slice::forEachBox(const Visit &visit) const {
   size_t rank = local.size();
   if (elements() == 0)

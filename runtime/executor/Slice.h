@@ -27,6 +27,10 @@ struct Slice {
   /// empty.
   int64_t offset(const int64_t *strides) const;
 
+  /// The part cut in pieces of at most `most` elements (which is positive), such that the dense
+  /// local part is the dense pieces one after the other. An empty part has none.
+  std::vector<Slice> pieces(int64_t most) const;
+
   /// Between a global view with these strides (in elements) and the dense local part.
   void extract(void *local, const void *global, const int64_t *strides, int64_t bytes) const;
   void insert(void *global, const int64_t *strides, const void *local, int64_t bytes) const;

@@ -23,7 +23,7 @@ CommStream::Options streamOptions(const ExecutorContext &context) {
   bool communicates = context.config.world_size > 1 && context.program.n_collectives > 0;
   return {context.config.timeout_s,
           communicates && !(context.config.flags & (SHARDRT_NO_COMM_THREAD | SHARDRT_CHECK_MEMORY)),
-          Link::parse(std::getenv("SHARDRT_LINK"))};
+          Links::parse(std::getenv("SHARDRT_LINK"))};
 }
 
 HostTransport &transportOf(const ExecutorContext &context) {
@@ -57,7 +57,10 @@ const ExecutorKind hostExecutorKind{
     "cpu", checkHost, [](const ExecutorContext &context) -> std::unique_ptr<Executor> {
       const shardrt_config &config = context.config;
       Allocator allocator{config.alloc, config.free, config.alloc_context};
-      return std::make_unique<HostExecutor>(context, std::make_unique<HostMemory>(allocator));
+      // The caller's own allocator is asked for everything, if there is one.
+      const Allocator *shared = config.alloc ? nullptr : context.communicator.memory();
+      return std::make_unique<HostExecutor>(context,
+                                            std::make_unique<HostMemory>(allocator, shared));
     }};
 
 void HostMemory::take(void *to, const Slice &part, const void *from, const int64_t *strides,
@@ -125,11 +128,13 @@ void HostExecutor::prepare(const shardrt_entry &entry, const shardrt_variant &va
 void HostExecutor::run(const shardrt_entry &entry, const shardrt_variant &variant,
                        shardrt_frame &frame, uint64_t number) {
   runNumber = number;
+  lastOp = nullptr;
   if (events.enabled)
     events.addRun(entry, Clock::now());
   call(variant.run, frame, &entry, entry.name);
   if (std::optional<Failure> failure = stream.drain())
     throw Failure(*failure);
+  lastOp = nullptr;
 }
 
 void HostExecutor::collective(const shardrt_collective &collective, Group &group, uint64_t number,
@@ -148,6 +153,14 @@ bool HostExecutor::observe(WriteCheck *newObserver) {
 std::string HostExecutor::giveUp() {
   stream.drain();
   return stream.flightRecord();
+}
+
+void HostExecutor::recordFlight(FlightRecord &record) const {
+  stream.recordFlight(record);
+  if (!lastOp)
+    return;
+  record.op = lastOp->name ? lastOp->name : "an unnamed op";
+  record.opLocation = lastOp->location ? lastOp->location : "";
 }
 
 const Blas &HostExecutor::blasLibrary() {

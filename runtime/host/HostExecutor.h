@@ -16,14 +16,20 @@ extern const ExecutorKind hostExecutorKind;
 
 class HostMemory : public ProgramMemory {
 public:
-  using ProgramMemory::ProgramMemory;
+  /// `shared`: where other ranks reach what collectives work on; null: nowhere in particular.
+  explicit HostMemory(const Allocator &host, const Allocator *shared = nullptr)
+      : ProgramMemory(host), shared(shared) {}
   const Allocator &allocator() const override { return host; }
+  const Allocator &exchanged() const override { return shared ? *shared : allocator(); }
   bool reaches(const void *) const override { return true; }
   void take(void *to, const Slice &part, const void *from, const int64_t *strides,
             int64_t elementBytes) override;
   void give(void *to, const int64_t *strides, const Slice &part, const void *from,
             int64_t elementBytes) override;
   bool holds(const void *data, const void *bytes, size_t count) const override;
+
+private:
+  const Allocator *const shared;
 };
 
 class HostExecutor : public Executor {
@@ -42,6 +48,7 @@ public:
                   const shardrt_collective_tensor &tensor) override;
   bool observe(WriteCheck *newObserver) override;
   std::string giveUp() override;
+  void recordFlight(FlightRecord &record) const override;
 
 private:
   friend struct HostServices;
@@ -71,6 +78,7 @@ private:
   const shardrt_entry *running = nullptr;
   uint64_t runNumber = 0;
   const shardrt_op *currentOp = nullptr;
+  const shardrt_op *lastOp = nullptr; ///< of the run in progress, or of one that failed
   Clock::time_point opBegin;
 };
 

@@ -113,7 +113,7 @@ struct HostServices {
       x.closeOp(now);
       x.opBegin = now;
     }
-    x.currentOp = next;
+    x.currentOp = x.lastOp = next;
     x.communicator.notePosition(next);
   }
 };

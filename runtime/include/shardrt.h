@@ -54,7 +54,7 @@ extern "C" {
 /* Version of this interface. A library accepts callers with the same major version and a minor
  * version up to its own. */
 #define SHARDRT_VERSION_MAJOR 2
-#define SHARDRT_VERSION_MINOR 0
+#define SHARDRT_VERSION_MINOR 1
 
 /* The most dimensions a tensor may have. */
 #define SHARDRT_MAX_RANK 16
@@ -329,7 +329,8 @@ typedef struct shardrt_config {
   /* Needed when world_size > 1. The model does not own it, and it must outlive the model. */
   shardrt_communicator *communicator;
   double timeout_s;   /* deadline of each collective; default 600 */
-  int32_t threads;    /* compute threads, the caller included; 0 (default): cores / world_size */
+  int32_t threads;    /* compute threads, the caller included; 0 (default): cores / ranks that share
+                         them */
   int32_t log_level;  /* default SHARDRT_LOG_WARNING, or from the environment's SHARDRT_LOG */
   shardrt_log_fn log; /* default: lines on stderr */
   void *log_context;
@@ -365,7 +366,14 @@ enum {
   /* For outputs only: the whole tensor, in one buffer that all ranks of this process give. Each
    * rank writes only what it owns, without communication. The tensor is complete when all ranks
    * have returned (see shardrt_barrier). */
-  SHARDRT_SHARED = 2
+  SHARDRT_SHARED = 2,
+  /* The whole tensor on rank 0, and nothing elsewhere: the other ranks pass only this scope (data,
+   * extents, type and rank are not looked at). Of an input, each rank gets its part from rank 0 and
+   * no more; an output is put together on rank 0 only. All ranks must give a tensor this scope, or
+   * none. The ranks first tell each other what rank 0 has and whether all can start, in an
+   * exchange: if one refuses its arguments, all return its status with its reason, and can go on.
+   */
+  SHARDRT_ROOT = 3
 };
 
 /* A view of host memory that the caller owns. */
@@ -376,7 +384,7 @@ typedef struct shardrt_tensor {
   const int64_t *extents; /* `rank` entries, in elements */
   /* `rank` entries, in elements; 0 and negative ones are allowed for inputs. NULL: row-major. */
   const int64_t *strides;
-  int32_t scope;    /* SHARDRT_LOCAL, _GLOBAL or _SHARED */
+  int32_t scope;    /* SHARDRT_LOCAL, _GLOBAL, _SHARED or _ROOT */
   int32_t reserved; /* 0 */
   /* Extents of the whole tensor. They are needed for a LOCAL input with a dynamic dim that is
    * sharded, because they do not follow from the extents of the shard. NULL otherwise. */
@@ -416,8 +424,8 @@ SHARDRT_API shardrt_status shardrt_load_parameters(shardrt_model *model,
  * shardrt_output_shapes. Element types are never converted. On failure the contents of output
  * buffers are undefined, and parameters and states are as before the call. When all ranks refuse
  * the arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go on; when only some do,
- * the others get SHARDRT_ABORTED. After that, and after any other failure, the communicator cannot
- * be used any more. */
+ * the others get SHARDRT_ABORTED (but see SHARDRT_ROOT). After that, and after any other failure,
+ * the communicator cannot be used any more. */
 SHARDRT_API shardrt_status shardrt_run(shardrt_model *model, const char *entry,
                                        const shardrt_tensor *inputs, size_t n_inputs,
                                        const shardrt_tensor *outputs, size_t n_outputs,
@@ -425,7 +433,8 @@ SHARDRT_API shardrt_status shardrt_run(shardrt_model *model, const char *entry,
 
 /* Computes the shapes of every output for these inputs (data may be NULL here), before any run.
  * `global` and `local` have n_outputs entries each, or are NULL. The inputs are checked as in
- * shardrt_run. The call is not collective. */
+ * shardrt_run; a SHARDRT_ROOT input on another rank than 0 must come with type and extents. The
+ * call is not collective. */
 SHARDRT_API shardrt_status shardrt_output_shapes(shardrt_model *model, const char *entry,
                                                  const shardrt_tensor *inputs, size_t n_inputs,
                                                  shardrt_shape *global, shardrt_shape *local,

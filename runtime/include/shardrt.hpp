@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C++ wrapper of shardrt.h: owners that release themselves, exceptions, spans. Header only; link
-// with libshardrt. Threads and lifetimes are those of the C ABI.
+// C++ wrapper of shardrt.h and shardrt_launch.h: owners that release themselves, exceptions, spans.
+// Header only; link with libshardrt. Threads and lifetimes are those of the C ABI.
 #ifndef SHARDRT_HPP
 #define SHARDRT_HPP
 
-#include "shardrt.h"
+#include "shardrt_launch.h"
 
 #include <memory>
 #include <span>
@@ -100,6 +100,38 @@ inline Communicator bringCommunicator(const shardrt_communicator_functions &func
   shardrt_communicator *raw = nullptr;
   check(shardrt_communicator_create, &functions, context, rank, worldSize, &raw);
   return Communicator(raw);
+}
+
+/// This process's end of the launcher's world; of `config` only timeout and log are used.
+inline Communicator communicatorFromEnvironment(const shardrt_config &config) {
+  shardrt_communicator *raw = nullptr;
+  check(shardrt_communicator_from_environment, &config, &raw);
+  return Communicator(raw);
+}
+
+/// What each rank of the world passes, by rank; of any length. `topic` must live as long as the
+/// communicator.
+inline std::vector<std::string> exchange(const Communicator &communicator, const char *topic,
+                                         const std::string &mine, double timeout) {
+  size_t world = size_t(shardrt_communicator_world_size(communicator.get()));
+  uint64_t length = mine.size(), longest = 0;
+  std::vector<uint64_t> lengths(world);
+  shardrt_exchange sizes{topic, 0, &length, lengths.data(), sizeof length, timeout};
+  check(shardrt_communicator_exchange, communicator.get(),
+        static_cast<const shardrt_exchange *>(&sizes));
+  for (uint64_t one : lengths)
+    longest = one > longest ? one : longest;
+  std::vector<std::string> texts(world);
+  if (longest == 0)
+    return texts;
+  std::string padded = mine, all(size_t(longest) * world, '\0');
+  padded.resize(size_t(longest));
+  shardrt_exchange bytes{topic, 0, padded.data(), all.data(), longest, timeout};
+  check(shardrt_communicator_exchange, communicator.get(),
+        static_cast<const shardrt_exchange *>(&bytes));
+  for (size_t rank = 0; rank < world; ++rank)
+    texts[rank] = all.substr(rank * size_t(longest), size_t(lengths[rank]));
+  return texts;
 }
 
 inline shardrt_config defaultConfig() {

@@ -57,7 +57,7 @@ std::vector<std::optional<int64_t>> globalExtents(const TensorSpec &spec,
                                                   const shardrt_tensor &tensor, bool isInMesh) {
   std::vector<std::optional<int64_t>> out(spec.rank());
   for (size_t d = 0; d < spec.rank(); ++d) {
-    if (tensor.scope == SHARDRT_GLOBAL)
+    if (tensor.scope != SHARDRT_LOCAL)
       out[d] = tensor.extents[d];
     else if (tensor.global_extents)
       out[d] = tensor.global_extents[d];
@@ -164,21 +164,35 @@ bool usesSymbol(const EntrySpec &entry, size_t symbol) {
          std::any_of(entry.outputs.begin(), entry.outputs.end(), uses);
 }
 
+std::string inputsOf(const EntrySpec &entry) { return "inputs of " + entry.name; }
+std::string outputsOf(const EntrySpec &entry) { return "outputs of " + entry.name; }
+
 } // namespace
+
+void checkInputCount(const EntrySpec &entry, size_t count) {
+  if (count == entry.inputs.size())
+    return;
+  std::string names;
+  for (const TensorSpec &spec : entry.inputs)
+    names += (names.empty() ? "" : ", ") + spec.name;
+  throw Failure(SHARDRT_INVALID_ARGUMENT,
+                inputsOf(entry) + ": " + std::to_string(count) + " given, expected " +
+                    std::to_string(entry.inputs.size()) + " (" + names + ")");
+}
+
+void checkOutputCount(const EntrySpec &entry, size_t count) {
+  if (count != entry.userOutputs.size())
+    throw Failure(SHARDRT_INVALID_ARGUMENT, outputsOf(entry) + ": " + std::to_string(count) +
+                                                " given, expected " +
+                                                std::to_string(entry.userOutputs.size()));
+}
 
 SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
                          std::span<const shardrt_tensor> inputs, const Coordinates &coordinates,
                          bool withData) {
+  checkInputCount(entry, inputs.size());
   Problems problems;
-  const std::string headline = "inputs of " + entry.name;
-  if (inputs.size() != entry.inputs.size()) {
-    std::string names;
-    for (const TensorSpec &spec : entry.inputs)
-      names += (names.empty() ? "" : ", ") + spec.name;
-    problems.add(std::to_string(inputs.size()) + " given, expected " +
-                 std::to_string(entry.inputs.size()) + " (" + names + ")");
-    problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
-  }
+  const std::string headline = inputsOf(entry);
   Binder binder{manifest, entry, {}, {}};
   binder.values.resize(manifest.symbols.size());
   binder.definedBy.resize(manifest.symbols.size());
@@ -186,16 +200,21 @@ SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec &spec = entry.inputs[i];
     std::string here = "input " + spec.name + ": ";
-    if (!checkTensor(here, spec, inputs[i], problems))
-      continue;
-    if (withData)
-      checkData(here, inputs[i], problems);
-    if (inputs[i].scope != SHARDRT_LOCAL && inputs[i].scope != SHARDRT_GLOBAL) {
-      problems.add(here + "its scope is " + std::to_string(inputs[i].scope) +
-                   ", expected SHARDRT_LOCAL or SHARDRT_GLOBAL");
+    if (inputs[i].scope == SHARDRT_ROOT && spec.rank() > 0 && !inputs[i].extents) {
+      problems.add(here + "only rank 0 has it (SHARDRT_ROOT): ask rank 0, or give its extents");
       continue;
     }
-    if (inputs[i].scope == SHARDRT_GLOBAL && spec.layout.hasPartial()) {
+    if (!checkTensor(here, spec, inputs[i], problems))
+      continue;
+    if (withData && inputs[i].scope != SHARDRT_ROOT)
+      checkData(here, inputs[i], problems);
+    if (inputs[i].scope != SHARDRT_LOCAL && inputs[i].scope != SHARDRT_GLOBAL &&
+        inputs[i].scope != SHARDRT_ROOT) {
+      problems.add(here + "its scope is " + std::to_string(inputs[i].scope) +
+                   ", expected SHARDRT_LOCAL, SHARDRT_GLOBAL or SHARDRT_ROOT");
+      continue;
+    }
+    if (inputs[i].scope != SHARDRT_LOCAL && spec.layout.hasPartial()) {
       problems.add(here + "it is partial (" + spec.layout.str() +
                    "): pass each rank's part, a local tensor (shard-run --local)");
       continue;
@@ -256,21 +275,22 @@ Shapes evaluateShapes(const EntrySpec &entry, const SymbolValues &symbols,
 }
 
 void checkOutputs(const EntrySpec &entry, const Shapes &shapes,
-                  std::span<const shardrt_tensor> outputs) {
+                  std::span<const shardrt_tensor> outputs, bool isRoot) {
+  checkOutputCount(entry, outputs.size());
   Problems problems;
-  const std::string headline = "outputs of " + entry.name;
-  if (outputs.size() != entry.userOutputs.size())
-    problems.add(std::to_string(outputs.size()) + " given, expected " +
-                 std::to_string(entry.userOutputs.size()));
-  problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputSpec &spec = entry.outputs[entry.userOutputs[i]];
     const Slice &slice = shapes.outputs[entry.userOutputs[i]];
     const shardrt_tensor &tensor = outputs[i];
     std::string here = "output " + spec.name + ": ";
+    if (tensor.scope != SHARDRT_LOCAL && spec.layout.hasPartial())
+      problems.add(here + "it is partial (" + spec.layout.str() +
+                   "): ask for each rank's part, a local tensor (shard-run --local)");
+    if (tensor.scope == SHARDRT_ROOT && !isRoot)
+      continue;
     if (!checkTensor(here, spec, tensor, problems))
       continue;
-    if (tensor.scope < SHARDRT_LOCAL || tensor.scope > SHARDRT_SHARED) {
+    if (tensor.scope < SHARDRT_LOCAL || tensor.scope > SHARDRT_ROOT) {
       problems.add(here + "its scope is " + std::to_string(tensor.scope));
       continue;
     }
@@ -280,15 +300,12 @@ void checkOutputs(const EntrySpec &entry, const Shapes &shapes,
                    ", expected " + shapeText(spec.type, wanted));
     if (tensor.scope != SHARDRT_GLOBAL)
       checkData(here, tensor, problems);
-    if (tensor.scope != SHARDRT_LOCAL && spec.layout.hasPartial())
-      problems.add(here + "it is partial (" + spec.layout.str() +
-                   "): ask for each rank's part, a local tensor (shard-run --local)");
     for (size_t d = 0; tensor.strides && d < spec.rank(); ++d)
       if (tensor.strides[d] < 1 && tensor.extents[d] > 1)
         problems.add(here + "stride " + std::to_string(tensor.strides[d]) + " of dim " +
                      std::to_string(d) + " is not positive");
   }
-  problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
+  problems.raise(SHARDRT_INVALID_ARGUMENT, outputsOf(entry));
 }
 
 } // namespace shardc::rt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Model.h"
 
+#include "runtime/model/Trace.h"
 #include "runtime/support/Types.h"
 
 #include <algorithm>
@@ -94,7 +95,10 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config,
     if (variant != SHARDRT_NO_VARIANT)
       state.variant = &state.program->variants[variant];
   }
-  executor = kind.create({manifest, program, config, communicator, groups, events, log});
+  shardrt_config fitted = config;
+  if (fitted.threads == 0)
+    fitted.threads = endpoint->threads;
+  executor = kind.create({manifest, program, fitted, communicator, groups, events, log});
   adoptParameters(
       ParameterSet::fromConstants(manifest, program, coordinates[0], executor->memory()));
   endpoint->bound = true;
@@ -105,6 +109,8 @@ Model::Model(const shardrt_manifest &artifact, const shardrt_config &config,
 
 Model::~Model() {
   communicator.notePosition(nullptr);
+  if (std::string summary = communicator.summary(); !summary.empty())
+    log.write(SHARDRT_LOG_DEBUG, summary);
   endpoint->bound = false;
 }
 
@@ -203,8 +209,21 @@ void Model::inputShard(const char *entryName, size_t input, const int64_t *exten
 }
 
 void Model::barrier() {
-  if (communicator.worldSize() > 1)
+  if (communicator.worldSize() == 1)
+    return;
+  try {
     communicator.barrier(deadlineAfter(timeout));
+  } catch (const Failure &failure) {
+    recordFlight(failure);
+    throw;
+  }
+}
+
+void Model::writeWorldTrace(const char *path) {
+  // What rank 0 cannot write is its own error, and nobody waits for it.
+  std::string text = gatherTrace(events, communicator, timeout);
+  if (self == 0)
+    writeTraceText(text, path ? path : "");
 }
 
 shardrt_memory Model::memoryUsed() const {
@@ -217,11 +236,12 @@ shardrt_memory Model::memoryUsed() const {
   return used;
 }
 
-Identity Model::identity() const {
+Identity Model::identity(const std::string &rootTensors) const {
   return {{"artifact hash", manifest.artifactHash},
           {"collective sequence hash", manifest.sequenceHash},
           {"world size", std::to_string(manifest.worldSize)},
-          {"mesh", manifest.mesh.str()}};
+          {"mesh", manifest.mesh.str()},
+          {"tensors of SHARDRT_ROOT", rootTensors}};
 }
 
 } // namespace shardc::rt

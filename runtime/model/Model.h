@@ -9,6 +9,7 @@
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Binding.h"
 #include "runtime/model/Parameters.h"
+#include "runtime/model/RootTensors.h"
 #include "runtime/support/Log.h"
 
 #include <map>
@@ -39,6 +40,8 @@ public:
   void barrier();
 
   const EventLog &eventLog() const { return events; }
+  /// Of all ranks, by rank 0; `path` is used there only.
+  void writeWorldTrace(const char *path);
   void clearEvents() { events.clear(); }
   shardrt_memory memoryUsed() const;
   uint32_t rank() const { return uint32_t(self); }
@@ -69,20 +72,47 @@ private:
                                     const ExecutorRegistry &executors) const;
   EntryState &entryNamed(const char *name);
   void adoptParameters(ParameterSet parameters);
-  Identity identity() const;
+  /// Of this rank and its run.
+  Identity identity(const std::string &rootTensors) const;
 
+  /// The arguments of a run, checked.
+  struct Bound {
+    EntryState *entry = nullptr;
+    SymbolValues symbols;
+    Plan *plan = nullptr;
+  };
+
+  /// An entry whose parameters have all been loaded.
+  EntryState &entryToRun(const char *name);
+  Bound bind(const char *entryName, std::span<const shardrt_tensor> inputs,
+             std::span<const shardrt_tensor> outputs);
+  /// Tells other ranks if it fails.
+  Bound bindOrRefuse(const char *entryName, std::span<const shardrt_tensor> inputs,
+                     std::span<const shardrt_tensor> outputs);
+  /// The same together with all ranks, where tensors are on rank 0 only: elsewhere the extents of
+  /// `inputs` are set to those of rank 0, which `said` keeps.
+  Bound bindWithRoot(const char *entryName, std::span<shardrt_tensor> inputs,
+                     std::span<const shardrt_tensor> outputs, RootStatement &said);
   Plan &planFor(EntryState &entry, const SymbolValues &symbols);
   shardrt_frame frameFor(EntryState &entry, const SymbolValues &symbols);
-  void compareRanks();
+  /// `rootTensors`: which tensors of the run are on rank 0 only.
+  void compareRanks(const std::string &rootTensors);
   void execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
                std::span<const shardrt_tensor> inputs, std::span<const shardrt_tensor> outputs);
   [[noreturn]] void failRun(const Failure &failure);
+  /// Leaves a file with where this rank was, in the folder that SHARDRT_FLIGHT_DIR names.
+  void recordFlight(const Failure &failure) const;
   Passed passInput(size_t slot, const TensorSpec &spec, const Slice &slice,
                    const shardrt_tensor &tensor);
+  Passed passOwnInput(size_t slot, const Slice &slice, const shardrt_tensor &tensor, int64_t bytes);
   Passed passOutput(size_t slot, const TensorSpec &spec, const Slice &slice,
                     const shardrt_tensor &tensor);
   void returnOutput(const TensorSpec &spec, const Slice &slice, const Passed &passed,
                     const shardrt_tensor &tensor);
+  /// Every rank's part of a tensor; nothing for those that do not write it, if `writersOnly`.
+  std::vector<std::optional<Slice>> partsOf(const TensorSpec &spec, const Slice &mine,
+                                            bool writersOnly) const;
+  RootMover rootMover();
   void gatherGlobal(const TensorSpec &spec, const Slice &slice, const void *local,
                     const shardrt_tensor &tensor);
 
@@ -101,6 +131,7 @@ private:
   Group *everybody = nullptr;
   std::unique_ptr<Executor> executor;
 
+  Buffer rootPacked; ///< what rank 0 packs of tensors that only it has
   ParameterSet parameters;
   std::vector<EntryState> entries;
   bool ranksCompared = false;

@@ -110,7 +110,7 @@ private:
     set.total += bytes;
     if (spec.isMutable)
       set.next[index] =
-          Buffer(memory.allocator(), bytes, copyAlignment, "a parameter's next value");
+          Buffer(memory.exchanged(), bytes, copyAlignment, "a parameter's next value");
     if (bytes == 0)
       return;
     if (source.borrowed && !spec.isMutable && slice.isBox() &&
@@ -123,7 +123,9 @@ private:
         return;
       }
     }
-    set.owned[index] = Buffer(memory.allocator(), bytes, copyAlignment, "a parameter");
+    // Steps that update a shard also gather it; what is only read is mostly for this rank alone.
+    const Allocator &allocator = spec.isMutable ? memory.exchanged() : memory.allocator();
+    set.owned[index] = Buffer(allocator, bytes, copyAlignment, "a parameter");
     memory.take(set.owned[index].data(), slice, source.data, source.strides.data(), elementBytes);
     set.slices[index] = set.owned[index].data();
     set.copied += bytes;

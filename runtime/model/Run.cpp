@@ -7,6 +7,8 @@
 #include "runtime/support/Types.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <unistd.h>
 
 namespace shardc::rt {
 
@@ -30,16 +32,6 @@ const shardrt_collective outputGather{"the gather of a global output",
                                       0,
                                       0,
                                       0};
-
-/// The caller's strides, or row-major ones.
-std::vector<int64_t> stridesOf(const shardrt_tensor &tensor) {
-  std::vector<int64_t> strides(size_t(tensor.rank));
-  if (tensor.strides)
-    strides.assign(tensor.strides, tensor.strides + tensor.rank);
-  else
-    denseStrides({tensor.extents, size_t(tensor.rank)}, strides.data());
-  return strides;
-}
 
 /// The whole of a dense local tensor as a slice of itself.
 Slice whole(const std::vector<int64_t> &extents) {
@@ -126,6 +118,21 @@ shardrt_frame Model::frameFor(EntryState &entry, const SymbolValues &symbols) {
 Model::Passed Model::passInput(size_t slot, const TensorSpec &spec, const Slice &slice,
                                const shardrt_tensor &tensor) {
   int64_t bytes = typeBytes(spec.type);
+  bool fromRoot = tensor.scope == SHARDRT_ROOT && manifest.worldSize > 1;
+  if (fromRoot && self != 0) {
+    void *data =
+        slice.elements() > 0 ? executor->staging(slot, size_t(slice.elements() * bytes)) : nullptr;
+    rootMover().scatter(partsOf(spec, slice, false), data, nullptr, bytes);
+    return {data, true};
+  }
+  Passed passed = passOwnInput(slot, slice, tensor, bytes);
+  if (fromRoot)
+    rootMover().scatter(partsOf(spec, slice, false), passed.data, &tensor, bytes);
+  return passed;
+}
+
+Model::Passed Model::passOwnInput(size_t slot, const Slice &slice, const shardrt_tensor &tensor,
+                                  int64_t bytes) {
   const Slice &part = tensor.scope == SHARDRT_LOCAL ? whole(slice.local) : slice;
   if (part.elements() == 0)
     return {};
@@ -144,7 +151,8 @@ Model::Passed Model::passOutput(size_t slot, const TensorSpec &spec, const Slice
   if (tensor.scope == SHARDRT_LOCAL) {
     if (void *data = inPlace(executor->memory(), whole(slice.local), tensor, bytes))
       return {data, false};
-  } else if (tensor.scope == SHARDRT_SHARED && writesPart(spec.layout, coordinates[spec.mesh])) {
+  } else if ((tensor.scope == SHARDRT_SHARED || (tensor.scope == SHARDRT_ROOT && self == 0)) &&
+             writesPart(spec.layout, coordinates[spec.mesh])) {
     if (void *data = inPlace(executor->memory(), slice, tensor, bytes))
       return {data, false};
   }
@@ -157,6 +165,12 @@ void Model::returnOutput(const TensorSpec &spec, const Slice &slice, const Passe
   if (tensor.scope == SHARDRT_GLOBAL) {
     gatherGlobal(spec, slice, passed.data, tensor);
     return;
+  }
+  if (tensor.scope == SHARDRT_ROOT) {
+    rootMover().gather(partsOf(spec, slice, true), passed.data, self == 0 ? &tensor : nullptr,
+                       bytes);
+    if (self != 0)
+      return;
   }
   if (!passed.staged)
     return;
@@ -184,7 +198,7 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
     sizes.push_back(where ? parts.back().elements() * bytes : 0);
     total += sizes.back();
   }
-  Buffer all(executor->memory().allocator(), size_t(total), gatherAlignment, "an output's parts");
+  Buffer all(executor->memory().exchanged(), size_t(total), gatherAlignment, "an output's parts");
   const void *received = all.data();
   if (world > 1) {
     shardrt_collective_tensor operands{local, all.data(), &total, sizes.data(), nullptr};
@@ -203,12 +217,42 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
   }
 }
 
-void Model::compareRanks() {
-  if (ranksCompared || !usesCollectives)
+void Model::compareRanks(const std::string &rootTensors) {
+  if (ranksCompared)
     return;
-  communicator.handshake(identity(), runNumber, deadlineAfter(timeout));
-  communicator.connect({program.groups, program.n_groups}, deadlineAfter(timeout));
+  communicator.handshake(identity(rootTensors), runNumber, deadlineAfter(timeout));
+  // What is scattered and gathered goes over all ranks, which may be no group of the program.
+  std::vector<shardrt_group> connected(program.groups, program.groups + program.n_groups);
+  const uint32_t begins[] = {0, everybody->size()};
+  connected.push_back({"all ranks", begins, everybody->members.data(), 1, 0});
+  communicator.connect(connected, deadlineAfter(timeout));
   ranksCompared = true;
+}
+
+void Model::recordFlight(const Failure &failure) const {
+  const char *folder = std::getenv("SHARDRT_FLIGHT_DIR");
+  if (!folder || !*folder)
+    return;
+  FlightRecord record;
+  record.rank = uint32_t(self);
+  record.worldSize = communicator.worldSize();
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  record.host = host;
+  record.pid = getpid();
+  record.world = endpoint->world;
+  record.artifact = manifest.name;
+  record.artifactHash = manifest.artifactHash;
+  record.run = runNumber;
+  record.writtenUs = int64_t(std::chrono::duration_cast<std::chrono::microseconds>(
+                                 std::chrono::system_clock::now().time_since_epoch())
+                                 .count());
+  record.status = statusName(failure.status);
+  record.message = failure.message;
+  executor->recordFlight(record);
+  // What failed is worse than that nobody can read about it.
+  if (std::string problem = record.write(folder); !problem.empty())
+    log.write(SHARDRT_LOG_WARNING, "no flight record: " + problem);
 }
 
 void Model::failRun(const Failure &failure) {
@@ -221,6 +265,7 @@ void Model::failRun(const Failure &failure) {
                            : SHARDRT_ABORTED,
                        failure.message);
   std::string record = executor->giveUp();
+  recordFlight(failure);
   if (!alone && !record.empty())
     log.write(SHARDRT_LOG_ERROR, failure.message + "\n last collectives of rank " +
                                      std::to_string(self) + ":\n" + record);
@@ -269,7 +314,10 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   frame.outputs = outputPointers.data();
   frame.offsets = plan.offsets.data();
 
-  compareRanks();
+  bool gathers = std::ranges::any_of(
+      outputs, [](const shardrt_tensor &tensor) { return tensor.scope == SHARDRT_GLOBAL; });
+  if (usesCollectives || (gathers && manifest.worldSize > 1))
+    compareRanks(RootStatement::tensorsOf(inputs, outputs));
   auto call = [&] { executor->run(*entry.program, *entry.variant, frame, runNumber); };
   if (entry.variant && checksMemory) {
     std::vector<CheckedMemory> memory{{arena, size_t(plan.arenaBytes), "", 1}};
@@ -292,29 +340,52 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   communicator.notePosition(nullptr);
 }
 
-void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
-                std::span<const shardrt_tensor> outputs) {
-  ++runNumber;
-  EntryState *entry = nullptr;
-  Plan *plan = nullptr;
-  SymbolValues symbols;
+Model::EntryState &Model::entryToRun(const char *name) {
+  EntryState &entry = entryNamed(name);
+  if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
+    throw Failure(SHARDRT_INVALID_ARGUMENT, std::to_string(unset.size()) +
+                                                " parameters have not been loaded, the first is " +
+                                                unset.front() + ": load them before the first run");
+  return entry;
+}
+
+Model::Bound Model::bind(const char *entryName, std::span<const shardrt_tensor> inputs,
+                         std::span<const shardrt_tensor> outputs) {
+  Bound bound;
+  bound.entry = &entryToRun(entryName);
+  bound.symbols = bindSymbols(manifest, *bound.entry->spec, inputs, coordinates, true);
+  bound.plan = &planFor(*bound.entry, bound.symbols);
+  checkOutputs(*bound.entry->spec, bound.plan->shapes, outputs, self == 0);
+  return bound;
+}
+
+Model::Bound Model::bindOrRefuse(const char *entryName, std::span<const shardrt_tensor> inputs,
+                                 std::span<const shardrt_tensor> outputs) {
   try {
-    entry = &entryNamed(entryName);
-    if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
-      throw Failure(SHARDRT_INVALID_ARGUMENT,
-                    std::to_string(unset.size()) +
-                        " parameters have not been loaded, the first is " + unset.front() +
-                        ": load them before the first run");
-    symbols = bindSymbols(manifest, *entry->spec, inputs, coordinates, true);
-    plan = &planFor(*entry, symbols);
-    checkOutputs(*entry->spec, plan->shapes, outputs);
+    return bind(entryName, inputs, outputs);
   } catch (const Failure &failure) {
     // Nothing has started here, but other ranks may have.
     communicator.refuse(runNumber, failure.message);
+    recordFlight(failure);
     throw;
   }
+}
+
+void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
+                std::span<const shardrt_tensor> outputs) {
+  ++runNumber;
+  RootStatement said;
+  std::vector<shardrt_tensor> completed;
+  Bound bound;
+  if (usesRoot(inputs, outputs)) {
+    completed.assign(inputs.begin(), inputs.end());
+    inputs = completed;
+    bound = bindWithRoot(entryName, completed, outputs, said);
+  } else {
+    bound = bindOrRefuse(entryName, inputs, outputs);
+  }
   try {
-    execute(*entry, *plan, symbols, inputs, outputs);
+    execute(*bound.entry, *bound.plan, bound.symbols, inputs, outputs);
   } catch (const Failure &failure) {
     failRun(failure);
   } catch (const std::exception &error) {

@@ -20,21 +20,22 @@ namespace shardc::rt {
 using Clock = std::chrono::steady_clock;
 
 /// Returns when the word may have changed from `seen`, when woken, or after `limit`; may return
-/// early.
-inline void futexWait(std::atomic<uint32_t> &word, uint32_t seen, std::chrono::nanoseconds limit) {
+/// early. `betweenProcesses`: the word lies in memory that they share.
+inline void futexWait(std::atomic<uint32_t> &word, uint32_t seen, std::chrono::nanoseconds limit,
+                      bool betweenProcesses = false) {
   static_assert(sizeof(std::atomic<uint32_t>) == 4);
   if (limit.count() <= 0)
     return;
   timespec relative{};
   relative.tv_sec = time_t(limit.count() / 1000000000);
   relative.tv_nsec = long(limit.count() % 1000000000);
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, seen, &relative,
-          nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word),
+          betweenProcesses ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen, &relative, nullptr, 0);
 }
 
-inline void futexWake(std::atomic<uint32_t> &word, int count = INT_MAX) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE, count, nullptr,
-          nullptr, 0);
+inline void futexWake(std::atomic<uint32_t> &word, bool betweenProcesses = false) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word),
+          betweenProcesses ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 /// Tells the core that this is a spin loop.
@@ -58,10 +59,12 @@ struct Spin {
   }
 };
 
-/// A word that threads wait to change. A change is seen by acquire, made by release; it costs a
-/// system call only when somebody sleeps.
+/// A word that threads, or processes, wait to change. A change is seen by acquire, made by release;
+/// it costs a system call only when somebody sleeps.
 class Signal {
 public:
+  explicit Signal(bool betweenProcesses = false) : betweenProcesses(betweenProcesses) {}
+
   uint32_t load() const { return word.load(std::memory_order_acquire); }
 
   /// Makes everything before it visible to those who see the change.
@@ -74,7 +77,7 @@ public:
   /// Lets sleepers look again without a change of the word.
   void wake() {
     if (sleepers.load(std::memory_order_seq_cst) != 0)
-      futexWake(word);
+      futexWake(word, betweenProcesses);
   }
 
   /// Waits until the word differs from `seen`, awake as `spin` says and then asleep for at most
@@ -94,7 +97,7 @@ public:
         sched_yield();
       }
     sleepers.fetch_add(1, std::memory_order_seq_cst);
-    futexWait(word, seen, limit);
+    futexWait(word, seen, limit, betweenProcesses);
     sleepers.fetch_sub(1, std::memory_order_seq_cst);
     return load() != seen;
   }
@@ -102,6 +105,7 @@ public:
 private:
   std::atomic<uint32_t> word{0};
   std::atomic<uint32_t> sleepers{0};
+  const bool betweenProcesses;
 };
 
 } // namespace shardc::rt

@@ -2,6 +2,7 @@
 """Gradients of models, from PyTorch's export of a forward with a loss to the entry `gradients`, on one rank and on several:
 each is as near to PyTorch's as 1e-5 of the largest of its kind (weights, biases)."""
 import functools
+import json
 import math
 import sys
 
@@ -129,6 +130,34 @@ def test_sharded_gradients(reference, tmp_path, case):
     model, program = reference(kind), tmp_path / "m.so"
     run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--gradients", "0", "-o", program)
     model.check(model.outputs(program, "gradients", math.prod(int(axis.split("=")[1]) for axis in mesh.split(","))))
+
+
+@pytest.mark.parametrize("limit", [[], ["--memory-limit", "20MiB"]], ids=["free", "limited"])
+@pytest.mark.parametrize("case, pieces", [("gpt2-tp4-sequence", "2"), ("llama-dp2-tp2", "2"), ("mse-tp3", "2"),
+                                          ("gpt2-tp4-sequence", "ring")])
+def test_gradients_in_pieces(reference, tmp_path, case, pieces, limit):
+    """Collectives and products of the forward and the backward taken apart, also where memory is planned under a limit."""
+    kind, mesh, plan = SHARDED[case]
+    model, program = reference(kind), tmp_path / "m.so"
+    run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--gradients", "0", "--chunk-collectives", pieces,
+        *limit, "-o", program)
+    model.check(model.outputs(program, "gradients", math.prod(int(axis.split("=")[1]) for axis in mesh.split(","))))
+
+
+@pytest.mark.parametrize("limit", [[], ["--memory-limit", "20MiB"]], ids=["free", "limited"])
+@pytest.mark.parametrize("case", ["gpt2-tp4", "gpt2-tp4-sequence"])
+def test_gradients_over_nodes(reference, tmp_path, case, limit):
+    """Collectives of the forward and the backward over two nodes of two ranks, within and between them."""
+    kind, mesh, plan = SHARDED[case]
+    model, program = reference(kind), tmp_path / "m.so"
+    (tmp_path / "pairs").write_text("name = pairs\nranks_per_node = 2\nmemory_gb_per_s = 10\nlaunch_us = 1\n"
+                                    "[all_gather intra busbw]\n2 2 100\n[all_gather inter busbw]\n2 10 10\n")
+    options = [model.source, "--mesh", mesh, *places(*plan), "--gradients", "0", "--topology", tmp_path / "pairs", *limit]
+    run(tool("shardc"), "compile", *options, "--split-nodes", "all", "-o", program)
+    model.check(model.outputs(program, "gradients", 4))
+    scattered = [json.loads(run(tool("shardc"), "explain", *options, "--bucket=false", *split, "--format", "json").stdout)
+                 ["totals"]["reduce_scatter"]["count"] for split in ([], ["--split-nodes", "all"])]
+    assert scattered[1] > scattered[0]
 
 
 @pytest.mark.parametrize("partial", ["off", "cheapest"])

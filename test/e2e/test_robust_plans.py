@@ -10,6 +10,7 @@ from conftest import ROOT, run, tool
 sys.path[:0] = [str(ROOT / "test/reference"), str(ROOT / "test/models"), str(ROOT / "benchmarks")]
 
 import large_graph
+import memory_plans
 import real_graphs
 import robust_plans
 
@@ -61,6 +62,18 @@ def test_robust_plans_keep_most_of_what_a_plan_for_that_network_hides(replays):
         scenario = robust_plans.SCENARIOS[name]
         own = replays[0].step(scenario, replays[0].plan_of("--network", scenario["network"], "--robust", 0))["step_us"]
         assert ours[name] <= most * own
+
+
+@pytest.mark.skipif(not EXPECTED, reason=real_graphs.ABSENT)
+@pytest.mark.parametrize("name", BASE)
+def test_memory_is_used_where_inductor_uses_it(name):
+    """Bound by communication or by compute: with Inductor's memory, or 15 % more than the graph takes, never longer than its step; and
+    its graph is planned within what the original takes."""
+    stem = str(REAL / name.split(".")[0])
+    files = ["--groups", stem + ".groups.json", "--durations", stem + ".durations.json", "--format", "json"]
+    after = REAL / f"{stem}.inductor_{EXPECTED[name]['inductor_best']['config']}.pt2"
+    for row in memory_plans.rows(REAL / name, after, lambda path, *o: json.loads(run(tool("shardc"), "simulate", path, *files, *o).stdout)):
+        assert row["115%"] <= 1 and row["at its peak"] <= 1 and row["its graph"] <= 1, row
 
 
 def test_steps_are_reported_as_a_range(layers):

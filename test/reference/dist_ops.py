@@ -32,7 +32,7 @@ def _parsed(attr, read):
 
 
 def _read_groups(cursor):
-    """(mesh or None, groups as lists of positions)."""
+    """(mesh, groups as lists of positions) or (None, groups as lists of ranks)."""
     if cursor.accept("dist.groups"):
         cursor.next("<")
         cursor.next("[")
@@ -50,7 +50,9 @@ def _read_groups(cursor):
 
 def groups_of(op, mesh):
     of, groups = _parsed(op.attrs["group"], _read_groups)
-    if of is None or of == mesh:
+    if of is None:
+        return [[mesh.devices.index(rank) for rank in group] for group in groups]
+    if of == mesh:
         return groups
     # Of another mesh (L5): positions there are ranks, which have positions here.
     return [[mesh.devices.index(of.devices[p]) for p in group] for group in groups]

@@ -8,13 +8,15 @@
 namespace shardc::run {
 
 const char *helpText() {
-  return R"(OVERVIEW: runs a program that shardc has compiled. Its ranks are threads of this process.
+  return R"(OVERVIEW: runs a program that shardc has compiled. Its ranks are threads of this process, or
+processes: those of a launcher (mpirun, srun, torchrun), or of --processes.
 
 USAGE: shard-run [options] MODEL.so
 
 OPTIONS:
   -n, --ranks N          number of ranks, which must be the number that the program was compiled for
                          (the default)
+  --processes            start a process for each rank, on this machine
   --weights FILE         read the parameters from FILE, a .pt2 archive or a safetensors file
   --inputs FILE...       read the inputs from these files: safetensors (by name), NAME=FILE.npy, or
                          FILE.npy (for the first of the entry's inputs that has no file yet)
@@ -22,7 +24,7 @@ OPTIONS:
   --entry NAME           run the entry point NAME (default: the first)
   --steps K              run K times on the same inputs (default 1); printed times leave out the first
   --local                read and write each rank's own shards; %r in a path stands for the rank
-  --threads N            number of compute threads of each rank (default: cores / ranks)
+  --threads N            number of compute threads of each rank (default: cores / ranks of a host)
   --timeout SECONDS      fail if a collective takes longer than this (default 600)
   --no-overlap           run collectives where they are waited for, without a communication thread
   --check                find mistakes of the compiler: run each step twice, with memory that is
@@ -33,6 +35,9 @@ OPTIONS:
   --profile              print times by module, op and collective
   --progress             print on standard error what the program is doing
   --format text|json     print the summary on standard output in this form (default text)
+  --flight-record DIR    when a run fails, each rank leaves a file in DIR: where it was, and its last
+                         collectives
+  --postmortem DIR       print what the files in such a folder say together, and exit
   --manifest             print the program's manifest (JSON) and exit
   --help                 print this text and exit
   --version              print the version and exit
@@ -40,15 +45,22 @@ OPTIONS:
 ENVIRONMENT:
   SHARDRT_LOG=error|warning|info|debug    which messages the runtime prints on standard error
   SHARDRT_BLAS=PATH|none                  which library multiplies matrices
+  SHARDRT_COMMUNICATOR=auto|local|mpi|gloo  how ranks that are processes communicate
   SHARDRT_LINK=LATENCY_US,GB_PER_S        collectives take as long as on such a link between ranks
+  SHARDRT_FLIGHT_DIR=DIR                  as --flight-record DIR
 
 EXAMPLES:
   shard-run -n 4 model.so --weights model.pt2 --inputs in.safetensors --outputs out.safetensors
   shard-run model.so --weights w.safetensors --inputs ids.npy mask=mask.npy --steps 20 --profile
   shard-run model.so --local --inputs in.%r.safetensors --outputs out.%r.safetensors
   SHARDRT_LINK=20,12.5 shard-run model.so --weights w.safetensors --inputs x.npy --trace t.json
+  shard-run -n 4 --processes model.so --weights w.safetensors --inputs x.npy --flight-record records
+  shard-run --postmortem records
+  mpirun -n 4 shard-run model.so --weights w.safetensors --inputs x.npy --outputs out.safetensors
+  torchrun --no-python --nproc-per-node 4 shard-run model.so --weights w.safetensors --inputs x.npy
 
-The exit status is 0 only if every rank succeeded.
+Inputs are needed by rank 0 only, which also writes the outputs and prints; with --local each rank has
+its own. The exit status is 0 only if every rank succeeded.
 )";
 }
 
@@ -138,6 +150,12 @@ Options parseOptions(int argc, char **argv) {
       options.timeout = arguments.seconds(word);
     else if (word == "--threads")
       options.threads = arguments.number(word, 1);
+    else if (word == "--processes")
+      options.processes = true;
+    else if (word == "--flight-record")
+      options.flightRecord = arguments.value(word);
+    else if (word == "--postmortem")
+      options.postmortem = arguments.value(word);
     else if (word == "--format") {
       std::string format = arguments.value(word);
       if (format != "text" && format != "json")
@@ -168,7 +186,8 @@ Options parseOptions(int argc, char **argv) {
       problems.push_back("unexpected argument " + word + ": the program is " + options.artifact +
                          " already");
   }
-  if (options.artifact.empty() && !options.help && !options.version && !isUnknown)
+  bool runs = !options.help && !options.version && options.postmortem.empty();
+  if (options.artifact.empty() && runs && !isUnknown)
     problems.push_back("no program is given; write it before --inputs (see shard-run --help)");
   if (options.local)
     for (const std::string &path : options.inputs)

@@ -17,12 +17,15 @@ struct UsageError : std::runtime_error {
 struct Options {
   std::string artifact;
   std::optional<int> ranks;
+  bool processes = false; ///< ranks are processes that this one starts
   std::string weights;
   std::vector<std::string> inputs; ///< FILE or NAME=FILE
   std::string outputs;
   std::string entry; ///< empty: the first
   int steps = 1;
   std::string trace;
+  std::string flightRecord; ///< a folder; empty: none is written
+  std::string postmortem;   ///< a folder to report on; empty: run the program
   bool profile = false;
   bool progress = false;
   bool check = false;

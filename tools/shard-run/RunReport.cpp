@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <numeric>
 
 namespace shardc::run {
@@ -27,74 +26,14 @@ Statistics statistics(const Timing &timing) {
   return {ms.front(), median, std::accumulate(ms.begin(), ms.end(), 0.0) / double(n), ms.back()};
 }
 
-/// Largest over ranks.
-shardrt_memory peakMemory(const Session &session) {
-  shardrt_memory peak{};
-  for (const shardrt_model *model : session.models()) {
-    shardrt_memory used;
-    shardrt_memory_used(model, &used);
-    peak.arena_bytes = std::max(peak.arena_bytes, used.arena_bytes);
-    peak.parameter_bytes = std::max(peak.parameter_bytes, used.parameter_bytes);
-    peak.copied_bytes = std::max(peak.copied_bytes, used.copied_bytes);
-    peak.persistent_bytes = std::max(peak.persistent_bytes, used.persistent_bytes);
-    peak.scratch_bytes = std::max(peak.scratch_bytes, used.scratch_bytes);
-  }
-  return peak;
-}
-
-struct Row {
-  double us = 0;
-  int64_t count = 0;
-  int64_t bytes = 0;
-};
-using Table = std::map<std::string, Row>;
-
-struct Tables {
-  Table modules, ops, collectives;
-  double computeUs = 0, waitUs = 0, commUs = 0;
-
-  static void add(Table &table, const std::string &key, const shardrt_event &event) {
-    Row &row = table[key];
-    row.us += event.duration_us;
-    row.bytes += event.bytes;
-    ++row.count;
-  }
-  /// A location is "module path (file:line)".
-  static std::string moduleOf(const char *location) {
-    std::string text = location;
-    text = text.substr(0, text.find(" ("));
-    return text.empty() ? "(no module)" : text;
-  }
-  static void visit(void *context, const shardrt_event *event) {
-    Tables &tables = *static_cast<Tables *>(context);
-    if (event->stream == SHARDRT_STREAM_COMM) {
-      add(tables.collectives, std::string(event->name) + "  " + event->location, *event);
-      tables.commUs += event->duration_us;
-      return;
-    }
-    bool waiting = event->stream == SHARDRT_STREAM_WAIT;
-    (waiting ? tables.waitUs : tables.computeUs) += event->duration_us;
-    if (!waiting) {
-      add(tables.modules, moduleOf(event->location), *event);
-      add(tables.ops, event->name, *event);
-    }
-  }
-};
-
-Tables tablesOf(const Session &session) {
-  Tables tables;
-  for (const shardrt_model *model : session.models())
-    shardrt_visit_events(model, Tables::visit, &tables);
-  return tables;
-}
-
 /// Steps times ranks: events of the first step are dropped if there are more.
 double stepsRecorded(const Session &session, const Options &options) {
   return double(std::max(1, options.steps - 1)) * double(session.ranks());
 }
 
-void printTable(const char *title, const Table &table, double steps, double totalUs, bool bytes) {
-  std::vector<std::pair<std::string, Row>> rows(table.begin(), table.end());
+void printTable(const char *title, const ProfileTable &table, double steps, double totalUs,
+                bool bytes) {
+  std::vector<std::pair<std::string, ProfileRow>> rows(table.begin(), table.end());
   std::sort(rows.begin(), rows.end(), [](auto &a, auto &b) {
     return a.second.us != b.second.us ? a.second.us > b.second.us : a.first < b.first;
   });
@@ -116,17 +55,17 @@ void printSummary(const Session &session, const Options &options) {
                 options.steps == 1 ? "" : "s", s.median, s.min, s.max, session.timing().loadMs);
     return;
   }
-  shardrt_memory memory = peakMemory(session);
+  const Profile &profile = session.profile();
+  const shardrt_memory &memory = profile.memory;
   std::string times;
   if (options.recordsEvents()) {
-    Tables tables = tablesOf(session);
     double steps = stepsRecorded(session, options);
     char text[160];
     std::snprintf(text, sizeof text,
                   " \"per_step_and_rank_ms\": {\"compute\": %.4f, \"wait\": %.4f, "
                   "\"communication\": %.4f},\n",
-                  tables.computeUs / 1e3 / steps, tables.waitUs / 1e3 / steps,
-                  tables.commUs / 1e3 / steps);
+                  profile.computeUs / 1e3 / steps, profile.waitUs / 1e3 / steps,
+                  profile.commUs / 1e3 / steps);
     times = text;
   }
   std::printf("{\"artifact\": %s, \"entry\": %s, \"ranks\": %d, \"steps\": %d,\n"
@@ -156,7 +95,7 @@ void printSummary(const Session &session, const Options &options) {
 }
 
 void printProfile(const Session &session, const Options &options) {
-  Tables tables = tablesOf(session);
+  const Profile &tables = session.profile();
   double steps = stepsRecorded(session, options);
   double total = tables.computeUs + tables.waitUs;
   std::printf("\nper step and rank: %.4f ms computing, %.4f ms waiting for communication "

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <map>
 #include <thread>
 
 namespace shardc::run {
@@ -17,27 +18,19 @@ double millisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-/// Started as one of many processes, this program would run all ranks in each of them.
-void refuseLaunchers() {
-  struct Launcher {
-    const char *size, *rank, *name;
-  };
-  for (const Launcher &l :
-       {Launcher{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"},
-        Launcher{"PMI_SIZE", "PMI_RANK", "mpiexec"}, Launcher{"WORLD_SIZE", "RANK", "torchrun"}}) {
-    const char *size = std::getenv(l.size);
-    if (size && std::getenv(l.rank) && std::atoi(size) > 1)
-      throw UsageError(std::string("started by ") + l.name + " (" + l.size + "=" + size +
-                       "), but this shard-run has only the local communicator, whose ranks are "
-                       "threads of one process: start it once, by itself");
+/// Does a step, and keeps what is wrong here; if the world was given up, all is over.
+template <typename Step> void note(std::vector<std::string> &problems, Step step) {
+  try {
+    step();
+  } catch (const std::exception &error) {
+    auto *ofRuntime = dynamic_cast<const shardrt::Error *>(&error);
+    if (ofRuntime && (ofRuntime->status == SHARDRT_ABORTED || ofRuntime->status == SHARDRT_TIMEOUT))
+      throw;
+    problems.push_back(error.what());
   }
 }
 
-/// Parameters that are not part of the artifact.
-size_t parametersToLoad(const rt::Manifest &manifest) {
-  return size_t(std::count_if(manifest.parameters.begin(), manifest.parameters.end(),
-                              [](const rt::ParameterSpec &p) { return !p.isConstant; }));
-}
+} // namespace
 
 std::string joined(const std::vector<std::string> &names) {
   std::string text;
@@ -46,31 +39,92 @@ std::string joined(const std::vector<std::string> &names) {
   return text.empty() ? "none" : text;
 }
 
-} // namespace
+Session::Session(const Options &options) : options(options) {
+  shardrt_config config = shardrt::defaultConfig();
+  config.timeout_s = options.timeout;
+  shardrt::Communicator communicator = shardrt::communicatorFromEnvironment(config);
+  if (shardrt_communicator_world_size(communicator.get()) == 1)
+    return;
+  firstRank = shardrt_communicator_rank(communicator.get());
+  launched = std::move(communicator);
+  progress(std::string("communicator: ") + shardrt_communicator_description(launched.get()));
+}
 
-Session::Session(const Options &options)
-    : options(options), artifact(options.artifact), manifest(rt::Manifest::parse(artifact.json())),
-      world(int(manifest.worldSize)) {
-  refuseLaunchers();
+void Session::prepare() {
   std::vector<std::string> problems;
-  auto note = [&](auto &&step) {
-    try {
-      step();
-    } catch (const std::exception &error) {
-      problems.push_back(error.what());
-    }
-  };
+  note(problems, [&] { openArtifact(); });
+  if (!artifact) {
+    agree(problems);
+    return;
+  }
   // The mistakes in what follows do not depend on the number of ranks.
-  if (options.ranks && *options.ranks != world)
-    problems.push_back(options.artifact + ": it was compiled for a world of " +
-                       std::to_string(world) + " ranks (mesh " + manifest.mesh.str() + "), not " +
-                       std::to_string(*options.ranks));
-  note([&] { chooseEntry(); });
-  note([&] { load(); });
+  note(problems, [&] { chooseEntry(); });
+  if (!isDistributed() || shardrt_communicator_world_size(launched.get()) == world)
+    note(problems, [&] { load(); });
   if (spec)
-    note([&] { readInputs(); });
-  if (!problems.empty())
-    throw UsageError(lines(problems));
+    note(problems, [&] { readInputs(); });
+  agree(problems);
+  passInputs();
+  note(problems, [&] { allocateOutputs(); });
+  agree(problems);
+}
+
+void Session::openArtifact() {
+  artifact.emplace(options.artifact);
+  manifest = rt::Manifest::parse(artifact->json());
+  world = int(manifest.worldSize);
+  auto refuse = [&](int ranks, const char *why) {
+    throw UsageError(options.artifact + ": it was compiled for a world of " +
+                     std::to_string(world) + " ranks (mesh " + manifest.mesh.str() + "), not " +
+                     std::to_string(ranks) + why);
+  };
+  int processes = launched ? int(shardrt_communicator_world_size(launched.get())) : world;
+  if (processes != world)
+    refuse(processes, ", as many processes as were started");
+  if (options.ranks && *options.ranks != world)
+    refuse(*options.ranks, "");
+}
+
+void Session::agree(const std::vector<std::string> &problems, const char *topic) {
+  if (!isDistributed()) {
+    if (!problems.empty())
+      throw UsageError(lines(problems));
+    return;
+  }
+  std::string mine;
+  for (const std::string &problem : problems)
+    mine += problem + '\0';
+  // Each problem once, in the order of ranks.
+  std::vector<std::pair<std::string, std::vector<int>>> all;
+  std::vector<std::string> said = exchange(topic, mine);
+  for (size_t rank = 0; rank < said.size(); ++rank)
+    for (size_t at = 0; at < said[rank].size();) {
+      std::string problem = said[rank].c_str() + at;
+      at += problem.size() + 1;
+      auto known =
+          std::find_if(all.begin(), all.end(), [&](auto &entry) { return entry.first == problem; });
+      if (known == all.end())
+        known = all.insert(all.end(), {problem, {}});
+      known->second.push_back(int(rank));
+    }
+  if (all.empty())
+    return;
+  if (!reports())
+    throw ToldByRankZero("rank 0 says what is wrong");
+  std::vector<std::string> texts;
+  for (auto &[problem, ranks] : all) {
+    std::string who;
+    for (int rank : ranks)
+      who += (who.empty() ? "" : ", ") + std::to_string(rank);
+    bool common = ranks.size() == said.size() || (ranks.size() == 1 && ranks.front() == 0);
+    texts.push_back(common ? problem
+                           : (ranks.size() == 1 ? "rank " : "ranks ") + who + ": " + problem);
+  }
+  throw UsageError(lines(texts));
+}
+
+std::vector<std::string> Session::exchange(const char *topic, const std::string &mine) const {
+  return shardrt::exchange(launched, topic, mine, options.timeout);
 }
 
 void Session::chooseEntry() {
@@ -87,15 +141,21 @@ void Session::chooseEntry() {
 }
 
 void Session::load() {
-  ends = shardrt::localCommunicators(world);
-  ranksModels.resize(size_t(world));
+  if (!isDistributed()) {
+    std::lock_guard lock(endsMutex);
+    ends = shardrt::localCommunicators(world);
+    if (!abortReason.empty())
+      for (shardrt::Communicator &end : ends)
+        shardrt_communicator_abort(end.get(), abortReason.c_str());
+  }
+  ranksModels.resize(ranksHere());
   Clock::time_point begin = Clock::now();
   progress("loading " + manifest.name + " on " + std::to_string(world) + " ranks");
-  eachRank([&](int rank) {
+  eachRank([&](size_t index) {
     shardrt_config config = shardrt::defaultConfig();
     config.world_size = world;
-    config.rank = rank;
-    config.communicator = ends[size_t(rank)].get();
+    config.rank = rankOf(index);
+    config.communicator = isDistributed() ? launched.get() : ends[index].get();
     config.timeout_s = options.timeout;
     config.threads = options.threads;
     if (options.recordsEvents())
@@ -104,40 +164,36 @@ void Session::load() {
       config.flags |= SHARDRT_CHECK_MEMORY;
     if (!options.overlap)
       config.flags |= SHARDRT_NO_COMM_THREAD;
-    auto model = std::make_unique<shardrt::Model>(artifact.manifest(), config);
+    auto model = std::make_unique<shardrt::Model>(artifact->manifest(), config);
     if (!options.weights.empty())
       model->loadParameters(options.weights);
-    ranksModels[size_t(rank)] = std::move(model);
+    ranksModels[index] = std::move(model);
   });
   times.loadMs = millisecondsSince(begin);
 }
 
 void Session::progress(const std::string &text) const {
-  if (options.progress)
+  if (options.progress && reports())
     std::fprintf(stderr, "shard-run: %s\n", text.c_str());
 }
 
 void Session::abort(const std::string &reason) {
+  std::lock_guard lock(endsMutex);
+  abortReason = reason;
+  shardrt_communicator_abort(launched.get(), reason.c_str());
   for (shardrt::Communicator &end : ends)
     shardrt_communicator_abort(end.get(), reason.c_str());
 }
 
-std::vector<const shardrt_model *> Session::models() const {
-  std::vector<const shardrt_model *> out;
-  for (auto &model : ranksModels)
-    out.push_back(model->get());
-  return out;
-}
-
-void Session::eachRank(const std::function<void(int rank)> &body) {
+void Session::eachRank(const std::function<void(size_t index)> &body) {
   std::mutex mutex;
   std::exception_ptr first;
   bool firstIsOwn = false; // not merely the echo of another rank's failure
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < world; ++rank)
-    threads.emplace_back([&, rank] {
+  for (size_t index = 0; index < ranksHere(); ++index)
+    threads.emplace_back([&, index] {
       try {
-        body(rank);
+        body(index);
       } catch (const std::exception &error) {
         auto *shardrtError = dynamic_cast<const shardrt::Error *>(&error);
         bool own = !shardrtError || shardrtError->status != SHARDRT_ABORTED;
@@ -154,99 +210,15 @@ void Session::eachRank(const std::function<void(int rank)> &body) {
     std::rethrow_exception(first);
 }
 
-void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
-  inputs.assign(spec->inputs.size(), {});
-  std::vector<bool> given(inputs.size(), false);
-  std::vector<FileTensor> unnamed;
-  std::vector<std::string> names, problems;
-  for (const rt::TensorSpec &input : spec->inputs)
-    names.push_back(input.name);
-  for (const std::string &argument : options.inputs)
-    for (FileTensor &tensor : readTensors(pathOfRank(argument, rank))) {
-      if (tensor.name.empty()) {
-        unnamed.push_back(std::move(tensor));
-        continue;
-      }
-      size_t index = size_t(std::find(names.begin(), names.end(), tensor.name) - names.begin());
-      if (index == names.size()) {
-        problems.push_back(argument + ": " + spec->name + " has no input " + tensor.name +
-                           "; its inputs are " + joined(names));
-        continue;
-      }
-      if (given[index])
-        problems.push_back("input " + tensor.name + " is given twice");
-      given[index] = true;
-      inputs[index] = std::move(tensor);
-    }
-  size_t next = 0;
-  std::vector<std::string> missing;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!given[i] && next < unnamed.size())
-      inputs[i] = std::move(unnamed[next++]);
-    else if (!given[i])
-      missing.push_back(names[i]);
-  }
-  if (!missing.empty())
-    problems.push_back("no file for these inputs of " + spec->name + ": " + joined(missing));
-  if (next < unnamed.size())
-    problems.push_back("more files than inputs: " + spec->name + " has " + joined(names));
-  if (size_t count = parametersToLoad(manifest); count && options.weights.empty())
-    problems.push_back("no --weights for " + std::to_string(count) +
-                       " parameters: give the .pt2 archive or a safetensors file");
-  if (!problems.empty())
-    throw UsageError(lines(problems));
-}
-
-void Session::inferGlobalExtents() {
-  // The extent of a dim is the sum of its shards' along the axes that split it.
-  for (size_t i = 0; i < spec->inputs.size(); ++i) {
-    const rt::TensorSpec &input = spec->inputs[i];
-    std::vector<int64_t> global(input.rank(), 0);
-    for (int rank = 0; rank < world; ++rank) {
-      std::optional<Coordinate> coordinate = input.layout.mesh.coordinateOf(rank);
-      if (!coordinate || files[size_t(rank)][i].extents.size() != input.rank())
-        continue; // the runtime says what is wrong with the rank's tensor
-      for (size_t d = 0; d < input.rank(); ++d) {
-        Coordinate along = *coordinate;
-        for (unsigned axis : input.layout.axesOfDim(int64_t(d)))
-          along[axis] = 0;
-        bool onLine = std::all_of(along.begin(), along.end(), [](int64_t c) { return c == 0; });
-        if (onLine)
-          global[d] += files[size_t(rank)][i].extents[d];
-      }
-    }
-    for (Call &call : calls)
-      call.globalExtents.push_back(global);
-  }
-}
-
-void Session::readInputs() {
-  files.resize(options.local ? size_t(world) : 1);
-  for (size_t rank = 0; rank < files.size(); ++rank)
-    readRankInputs(int(rank), files[rank]);
-  calls.resize(size_t(world));
-  if (options.local)
-    inferGlobalExtents();
-  for (size_t rank = 0; rank < calls.size(); ++rank) {
-    const std::vector<FileTensor> &mine = files[options.local ? rank : 0];
-    for (size_t i = 0; i < mine.size(); ++i) {
-      shardrt_tensor tensor{};
-      tensor.data = const_cast<void *>(mine[i].data);
-      tensor.type = mine[i].type;
-      tensor.rank = int32_t(mine[i].extents.size());
-      tensor.extents = mine[i].extents.data();
-      tensor.strides = mine[i].strides.data();
-      tensor.scope = options.local ? SHARDRT_LOCAL : SHARDRT_GLOBAL;
-      if (options.local && mine[i].extents.size() == spec->inputs[i].rank())
-        tensor.global_extents = calls[rank].globalExtents[i].data();
-      calls[rank].inputs.push_back(tensor);
-    }
-  }
-}
-
 void Session::allocateOutputs() {
   size_t count = spec->userOutputs.size();
-  results.resize(options.local ? size_t(world) : 1);
+  if (!options.local && !reports()) {
+    shardrt_tensor nothing{};
+    nothing.scope = SHARDRT_ROOT;
+    calls[0].outputs.assign(count, nothing);
+    return;
+  }
+  results.resize(options.local ? ranksHere() : 1);
   std::vector<shardrt_shape> global(count), local(count);
   for (size_t rank = 0; rank < results.size(); ++rank) {
     shardrt::check(shardrt_output_shapes, ranksModels[rank]->get(), spec->name.c_str(),
@@ -271,18 +243,19 @@ void Session::allocateOutputs() {
       tensor.type = output.type;
       tensor.rank = int32_t(output.extents.size());
       tensor.extents = output.extents.data();
-      tensor.scope = options.local ? SHARDRT_LOCAL : SHARDRT_SHARED;
+      tensor.scope = options.local     ? SHARDRT_LOCAL
+                     : isDistributed() ? SHARDRT_ROOT
+                                       : SHARDRT_SHARED;
       calls[rank].outputs.push_back(tensor);
     }
 }
 
 void Session::run() {
-  allocateOutputs();
   std::mutex mutex;
   times.stepMs.assign(size_t(options.steps), 0);
-  eachRank([&](int rank) {
-    shardrt::Model &model = *ranksModels[size_t(rank)];
-    const Call &call = calls[size_t(rank)];
+  eachRank([&](size_t index) {
+    shardrt::Model &model = *ranksModels[index];
+    const Call &call = calls[index];
     for (int step = 0; step < options.steps; ++step) {
       // Ranks start together, so that a step's time is that of the program alone. Not for one step:
       // then a rank with bad input would be reported as missing from the barrier.
@@ -295,17 +268,52 @@ void Session::run() {
       double ms = millisecondsSince(begin);
       std::lock_guard lock(mutex);
       times.stepMs[size_t(step)] = std::max(times.stepMs[size_t(step)], ms);
-      if (rank == 0 && options.progress)
+      if (rankOf(index) == 0 && options.progress)
         std::fprintf(stderr, "shard-run: step %d of %d: %.3f ms\n", step + 1, options.steps, ms);
     }
   });
+  collect();
+}
+
+void Session::collect() {
+  for (auto &model : ranksModels)
+    total.add(model->get());
+  if (!isDistributed())
+    return;
+  // A rank that waits in vain leaves a flight record, here as in a run.
+  ranksModels[0]->barrier();
+  std::string steps(reinterpret_cast<const char *>(times.stepMs.data()),
+                    times.stepMs.size() * sizeof(double));
+  std::string mine(reinterpret_cast<const char *>(&times.loadMs), sizeof(double));
+  std::vector<std::string> all = exchange("the times of all ranks", mine + steps);
+  for (const std::string &text : all) {
+    std::vector<double> ms(text.size() / sizeof(double));
+    std::memcpy(ms.data(), text.data(), ms.size() * sizeof(double));
+    if (ms.size() != times.stepMs.size() + 1)
+      throw std::runtime_error("a rank has run another number of steps: all ranks need the same "
+                               "--steps");
+    times.loadMs = std::max(times.loadMs, ms[0]);
+    for (size_t step = 0; step < times.stepMs.size(); ++step)
+      times.stepMs[step] = std::max(times.stepMs[step], ms[step + 1]);
+  }
+  std::vector<std::string> profiles = exchange("the profile of all ranks", total.encode());
+  total = {};
+  for (const std::string &text : profiles)
+    total.add(Profile::decode(text));
+}
+
+void Session::write() {
+  std::vector<std::string> problems;
+  note(problems, [&] { writeTrace(); });
+  note(problems, [&] { writeOutputs(); });
+  agree(problems, "whether all ranks have written their files");
 }
 
 void Session::writeOutputs() const {
   if (options.outputs.empty())
     return;
   for (size_t rank = 0; rank < results.size(); ++rank) {
-    std::string path = options.local ? pathOfRank(options.outputs, int(rank)) : options.outputs;
+    std::string path = options.local ? pathOfRank(options.outputs, rankOf(rank)) : options.outputs;
     writeSafetensors(path, results[rank]);
     progress("wrote " + path);
   }
@@ -314,8 +322,13 @@ void Session::writeOutputs() const {
 void Session::writeTrace() const {
   if (options.trace.empty())
     return;
-  std::vector<const shardrt_model *> all = models();
-  shardrt::check(shardrt_write_trace, all.data(), all.size(), options.trace.c_str());
+  std::vector<const shardrt_model *> all;
+  for (auto &model : ranksModels)
+    all.push_back(model->get());
+  if (isDistributed())
+    shardrt::check(shardrt_write_world_trace, ranksModels[0]->get(), options.trace.c_str());
+  else
+    shardrt::check(shardrt_write_trace, all.data(), all.size(), options.trace.c_str());
   progress("wrote " + options.trace);
 }
 

@@ -82,6 +82,15 @@ static std::string whatIsDone(const ModelOptions &model, const PipelineOptions &
   if (from > Stage::Placed && !options.gradients.empty())
     return "'" + model.model +
            "' is partitioned already: --gradients differentiates models that are not";
+  if (from >= Stage::Local)
+    for (auto [asked, move] : {std::pair(options.chunkCollectives != "off", "chunk-collectives"),
+                               std::pair(options.splitNodes != "off", "split-nodes"),
+                               std::pair(bool(options.moveProducts), "move-products")})
+      if (asked)
+        return "'" + model.model +
+               "' is partitioned already, and its collectives are compiled as they are: --" + move +
+               " is for models that are not (shard-opt --dist-" + move +
+               " does the same to such a program)";
   bool places = !options.mesh.empty() || !options.otherMeshes.empty() || !options.plan.empty() ||
                 !options.places.empty();
   if (from == Stage::Imported || !places)

@@ -5,6 +5,8 @@
 #include "passes/collectives/exported/Contradictions.h"
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/collectives/exported/Origins.h"
+#include "passes/collectives/exported/ProgramRules.h"
+#include "passes/collectives/exported/ProgramSplits.h"
 #include "passes/cost/core/ScaledModel.h"
 #include "passes/cost/core/SimV1.h"
 #include "passes/cost/core/TargetDescription.h"
@@ -13,17 +15,19 @@
 #include "support/archive/Pt2Archive.h"
 #include "tools/shardc/Commands.h"
 #include "tools/shardc/PipelineFlags.h"
+#include "tools/shardc/SimulateMoves.h"
+#include "tools/shardc/SimulatePlan.h"
 #include "tools/shardc/SimulateProgram.h"
-#include "tools/shardc/SimulateReport.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <fstream>
 #include <iostream>
-#include <map>
 
 using namespace shardc::collectives;
 using llvm::StringRef;
@@ -73,10 +77,15 @@ Option<double> network("network",
 Option<bool> noBucket("no-bucket", "with --optimize: merge nothing, only reorder");
 Option<bool> noSchedule("no-schedule",
                         "with --optimize: keep the order of kernels, only fill buckets");
-Option<bool> flat("flat",
-                  "with --optimize: operands of buckets are stored side by side and results "
-                  "are used in place, so that packing costs nothing (the default for a program in "
-                  "MLIR, as it is compiled)");
+Option<bool>
+    flat("flat",
+         "with --optimize or --plan: operands of buckets are stored side by side and results "
+         "are used in place, so that packing costs nothing (the default for a program in "
+         "MLIR, as it is compiled)");
+Option<std::string> planFile("plan",
+                             "JSON file with a plan of the graph, as --emit writes it: it is "
+                             "checked and simulated; with --optimize both are compared",
+                             cl::value_desc("file"));
 Option<std::string> emit("emit",
                          "write the order and the buckets to this file, as JSON; groups are "
                          "then told apart by name",
@@ -91,6 +100,18 @@ Option<Format> format("format", "form of the report", cl::init(Format::Text),
                                  clEnumValN(Format::Json, "json", "for scripts")));
 Option<std::string> output("o", "where to write the report (default: standard output)",
                            cl::value_desc("file"), cl::init("-"));
+/// What --chunk-collectives says; it has been checked.
+ChunkMode chunkMode() {
+  std::string message;
+  return ChunkMode::parse(options.chunkCollectives.getValue(), message).value_or(ChunkMode{});
+}
+
+/// What --split-nodes says; it has been checked.
+SplitMode splitMode() {
+  std::string message;
+  return parseSplitMode(options.splitNodes.getValue(), message).value_or(SplitMode::Off);
+}
+
 bool error(const llvm::Twine &message) {
   llvm::WithColor::error() << message << "\n";
   return false;
@@ -113,7 +134,12 @@ struct Input {
   std::unique_ptr<shardc::cost::CostModel> costModel;
   std::optional<Graph> graph;
   std::vector<Origin> origins;
+  /// What can be taken apart, if asked for.
+  std::vector<std::vector<ChunkRegion>> regions;
+  SplitFacts splitFacts;
   Durations durations;
+  /// What was given, of `graph`.
+  std::optional<Plan> plan;
   /// In MLIR, not an exported graph.
   bool isProgram = false;
   /// Buckets need no packing.
@@ -175,12 +201,15 @@ bool isArchive(const shardc::MappedFile &file) {
 bool loadProgram(Input &input, bool ok) {
   if (!groups.empty())
     ok = error("--groups is for exported graphs: a program in MLIR says who its groups are");
-  auto program = ok ? shardc::readProgramToSimulate(model, entry, *input.costModel, input.durations)
+  auto program = ok ? shardc::readProgramToSimulate(model, entry, *input.costModel, input.durations,
+                                                    chunkMode().enabled)
                     : std::nullopt;
   if (!program)
     return false;
   input.graph = std::move(program->graph);
   input.origins = std::move(program->origins);
+  input.regions = std::move(program->regions);
+  input.splitFacts = std::move(program->splitFacts);
   return true;
 }
 
@@ -192,18 +221,25 @@ bool loadArchive(Input &input, std::shared_ptr<const shardc::MappedFile> file, b
   auto program = readProgram(std::move(file));
   if (!program || !groupsOk)
     return false;
-  if (!processGroups)
+  bool given = processGroups.has_value();
+  if (!given)
     processGroups = groupsInProgram(*program);
   // What is wrong with the graph does not depend on the prices.
   shardc::cost::SimV1 anyModel;
   std::vector<std::string> errors;
   input.graph = graphFromProgram(*program, *processGroups, input.durations,
-                                 input.costModel ? *input.costModel : anyModel, errors);
+                                 input.costModel ? *input.costModel : anyModel, errors,
+                                 given ? "in the groups file" : "at an earlier node");
   for (const std::string &mistake : errors)
     error(model + ": " + mistake);
   if (!input.graph)
     return false;
   input.origins = originsOf(*program);
+  if (chunkMode().enabled)
+    input.regions =
+        findChunkRegions(*input.graph, ProgramRules(*program, *input.graph), *input.costModel);
+  if (splitMode() != SplitMode::Off)
+    input.splitFacts = splitFacts(*program, *input.graph);
   return ok;
 }
 
@@ -217,22 +253,32 @@ bool load(Input &input) {
     name = durations.empty() ? "h100-64" : "sim-v1";
   input.costModel = shardc::cost::loadModel(name, message);
   bool ok = input.costModel || error(StringRef(message).trim());
+  if (std::string missing = input.costModel ? describeMissingNodes(*input.costModel) : "";
+      splitMode() != SplitMode::Off && !missing.empty())
+    ok = error("--split-nodes: " + missing);
   if (!(network > 0 && std::isfinite(network)))
     ok = error("--network is a positive factor, e.g. 1.5");
   else if (ok && network.getNumOccurrences() != 0)
     input.costModel =
         std::make_unique<shardc::cost::ScaledModel>(std::move(input.costModel), network);
+  if (input.costModel && chunkMode().ring &&
+      !input.costModel->supports(shardc::CollectiveKind::Permute))
+    ok = error("--chunk-collectives: " + describeNoRings(*input.costModel));
   ok &= readDurations(input.durations);
   if (!file) {
     std::optional<ProcessGroups> unused;
     readGroups(unused);
+    if (!planFile.empty())
+      shardc::readPlan(planFile, nullptr);
     return false;
   }
   ok = input.isProgram ? loadProgram(input, ok) : loadArchive(input, std::move(file), ok);
   if (input.graph)
     for (const std::string &mistake : contradictions(*input.graph, input.durations))
       ok = error(durations + ": " + mistake);
-  return ok;
+  if (!planFile.empty())
+    input.plan = shardc::readPlan(planFile, input.graph ? &*input.graph : nullptr);
+  return ok && (planFile.empty() || input.plan);
 }
 
 /// What --optimize may do, from the options; `peak` is what the graph takes.
@@ -265,35 +311,41 @@ bool checkOptions() {
   bool ok = true;
   if (asIs && optimizeFlag)
     ok = error("--as-is and --optimize exclude each other");
+  if (asIs && !planFile.empty())
+    ok =
+        error("--as-is and --plan exclude each other: with a plan, the graph as it is is the first "
+              "column, or \"before\"");
   if (!optimizeFlag) {
     std::string useless;
     for (cl::Option *option : std::initializer_list<cl::Option *>{
              &options.memoryLimit, &caps, &options.bucketCaps, &options.mixedDtype, &options.bucket,
-             &options.reorder, &options.policy, &options.robust, &noBucket, &noSchedule, &flat})
+             &options.reorder, &options.policy, &options.robust, &noBucket, &noSchedule,
+             &options.chunkCollectives, &options.splitNodes})
       if (option->getNumOccurrences() != 0)
         useless += (useless.empty() ? "--" : ", --") + option->ArgStr.str();
     if (!useless.empty())
       ok = error(useless + ": only with --optimize");
+    if (flat.getNumOccurrences() != 0 && planFile.empty())
+      ok = error("--flat: only with --optimize or --plan");
+  }
+  std::string message;
+  std::optional<ChunkMode> chunks = ChunkMode::parse(options.chunkCollectives.getValue(), message);
+  if (!chunks)
+    ok = error("--chunk-collectives: " + message);
+  std::optional<SplitMode> split = parseSplitMode(options.splitNodes.getValue(), message);
+  if (!split)
+    ok = error("--split-nodes: " + message);
+  for (cl::opt<std::string> *file : {&emit, &planFile}) {
+    if (chunks && chunks->enabled && !file->empty())
+      ok = error("--" + file->ArgStr + " and --chunk-collectives exclude each other: a plan file " +
+                 "has the nodes of the graph, and no pieces of them");
+    if (split && *split != SplitMode::Off && !file->empty())
+      ok = error("--" + file->ArgStr + " and --split-nodes exclude each other: a plan file has " +
+                 "the nodes of the graph, and no parts of them");
   }
   if ((noBucket || !options.bucket) && (noSchedule || !options.reorder))
     ok = error("--no-bucket and --no-schedule together leave nothing to optimise");
   return ok;
-}
-
-/// Plan files have names of groups only, so that what could share a bucket does not.
-void remarkOnNames(const Graph &graph) {
-  std::map<std::vector<int64_t>, std::string> named;
-  for (GroupId id = 0; id != graph.numGroups(); ++id) {
-    const Group &group = graph.group(id);
-    if (group.ranks.empty())
-      continue;
-    auto [first, isNew] = named.try_emplace(group.ranks, group.name);
-    if (!isNew)
-      llvm::WithColor::remark() << "groups '" << first->second << "' and '" << group.name
-                                << "' have the same ranks, but a plan file tells them apart: "
-                                   "with --emit their collectives share no bucket. Give them one "
-                                   "name to change that\n";
-  }
 }
 
 template <typename Write> bool writeFile(StringRef path, Write write) {
@@ -304,17 +356,18 @@ template <typename Write> bool writeFile(StringRef path, Write write) {
   return file ? true : error("cannot write '" + path + "'");
 }
 
-void writeTimelines(const Input &input, const Plan *plan, std::ostream &out) {
-  const Graph &graph = *input.graph;
-  const shardc::cost::CostModel &costModel = *input.costModel;
-  std::vector<Span> before, after;
-  simulate(graph, costModel, {false, &before});
-  std::vector<NamedTimeline> timelines = {{plan ? "before" : "as is", &before, nullptr}};
-  if (plan) {
-    simulate(graph, *plan, costModel, {input.flat, &after});
-    timelines.push_back({"after", &after, plan});
-  }
-  writeTrace(graph, timelines, out);
+/// Times beyond what a double holds make every comparison of plans meaningless.
+bool isFinite(const shardc::Simulation &simulation) {
+  if (std::ranges::all_of(simulation.asIsSteps, [](double us) { return std::isfinite(us); }))
+    return true;
+  const Graph &graph = simulation.graph;
+  NodeId longest = 0;
+  for (NodeId node = 0; node != graph.numNodes(); ++node)
+    if (graph.durationUs(node) > graph.durationUs(longest))
+      longest = node;
+  return error(model + ": the step is longer than a number can say: look at --network, the " +
+               "topology and the durations (the longest kernel is '" + graph.nameOf(longest) +
+               "', " + llvm::formatv("{0:e}", graph.durationUs(longest)).str() + " us)");
 }
 
 double cpuSeconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
@@ -336,11 +389,12 @@ int run(const char *) {
       .model = model,
       .costModel = std::string(input.costModel->name()),
       .graph = graph,
-      .origins = std::move(input.origins),
       .asIs = simulate(graph, *input.costModel),
       .scenarios = standardScenarios(graph, *input.costModel),
       .asIsSteps = {},
       .bounds = computeBounds(graph, *input.costModel),
+      .planned = &graph,
+      .origins = std::move(input.origins),
       .flat = input.flat,
       .passSeconds = {},
   };
@@ -354,14 +408,33 @@ int run(const char *) {
     }
   simulation.passSeconds = {{"import", loaded - start}, {"simulate", simulated - loaded}};
 
-  OptimizeResult result;
+  if ((!emit.empty() && !shardc::canWritePlan(model, graph)) || !isFinite(simulation))
+    return 1;
+  OptimizeResult result, given;
+  if (input.plan) {
+    double begin = cpuSeconds();
+    given = evaluatePlan(graph, *input.costModel, std::move(*input.plan), input.flat);
+    simulation.given = &given;
+    simulation.passSeconds.push_back({"plan", cpuSeconds() - begin});
+  }
+  shardc::LargerMoves moves;
   if (optimizeFlag && !emit.empty())
-    remarkOnNames(graph);
+    shardc::remarkOnGroups(graph);
   if (optimizeFlag) {
     if (!optimizeOptions(input, simulation.asIs.peakHoldBytes, optimizing))
       return 1;
     double begin = cpuSeconds();
-    result = optimize(graph, *input.costModel, optimizing);
+    if (chunkMode().enabled) {
+      moves.chunk(*input.costModel, input.regions, chunkMode(), simulation, optimizing);
+      simulation.passSeconds.push_back({"chunk", cpuSeconds() - begin});
+      begin = cpuSeconds();
+    }
+    if (splitMode() != SplitMode::Off) {
+      moves.split(*input.costModel, input.splitFacts, splitMode(), simulation, optimizing);
+      simulation.passSeconds.push_back({"split", cpuSeconds() - begin});
+      begin = cpuSeconds();
+    }
+    result = optimize(*simulation.planned, *input.costModel, optimizing);
     simulation.passSeconds.push_back({"optimize", cpuSeconds() - begin});
     if (!result.error.empty()) {
       error(model + ": " + result.error);
@@ -370,14 +443,16 @@ int run(const char *) {
     simulation.optimized = &result;
   }
 
-  const Plan *plan = optimizeFlag ? &result.plan : nullptr;
+  const Plan *plan = optimizeFlag ? &result.plan : simulation.given ? &given.plan : nullptr;
   bool ok = true;
   if (!emit.empty())
     ok &= writeFile(emit, [&](std::ostream &out) {
       writePlan(graph, plan ? *plan : identityPlan(graph), out);
     });
   if (!trace.empty())
-    ok &= writeFile(trace, [&](std::ostream &out) { writeTimelines(input, plan, out); });
+    ok &= writeFile(trace, [&](std::ostream &out) {
+      shardc::writeTimelines(simulation, *input.costModel, out);
+    });
   if (!ok)
     return 1;
   auto report = [&](std::ostream &out) {
@@ -400,6 +475,7 @@ shardc::Command shardc::simulateCommand() {
       &command, &category,
       R"(  shardc simulate graph.pt2 --groups groups.json --durations us.json --optimize --trace t.json
   shardc simulate graph.pt2 --groups groups.json --topology h100-64 --optimize --memory-limit 70GiB
+  shardc simulate graph.pt2 --groups groups.json --plan plan.json --network 1.5
   shardc simulate graph.pt2 --groups groups.json --optimize --bucket-caps 1,25 --emit plan.json --format json
 )",
       run};

@@ -2,7 +2,8 @@
 #include "tools/shardc/SimulateProgram.h"
 
 #include "dialects/interfaces/ModelLocation.h"
-#include "passes/collectives/analysis/ProgramGraph.h"
+#include "passes/collectives/chunk/FunctionRules.h"
+#include "passes/collectives/nodes/FunctionSplits.h"
 #include "passes/specialize/AssumedSizes.h"
 #include "tools/Diagnostics.h"
 #include "tools/Registration.h"
@@ -54,7 +55,8 @@ static Origin originOf(Operation *op) {
 
 std::optional<ProgramToSimulate> shardc::readProgramToSimulate(StringRef path, StringRef entry,
                                                                const cost::CostModel &model,
-                                                               const Durations &durations) {
+                                                               const Durations &durations,
+                                                               bool findRegions) {
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry);
@@ -74,16 +76,21 @@ std::optional<ProgramToSimulate> shardc::readProgramToSimulate(StringRef path, S
   if (failed(program))
     return std::nullopt;
   bool ok = true;
-  ProgramToSimulate result{std::move(program->graph), {}};
-  for (NodeId node = 0; node != result.graph.numNodes(); ++node) {
+  ProgramToSimulate result;
+  Graph &graph = program->graph;
+  for (NodeId node = 0; node != graph.numNodes(); ++node) {
     result.origins.push_back(originOf(program->opOf[node]));
-    if (result.graph.isCollective(node) && !model.supports(result.graph.kindOf(node)))
+    if (graph.isCollective(node) && !model.supports(graph.kindOf(node)))
       ok = (program->opOf[node]->emitOpError("has no price in the cost model '")
                 << std::string(model.name()) << "': choose another --topology",
             false);
-    if (auto given = durations.find(result.graph.nameOf(node));
-        given != durations.end() && result.graph.isKernel(node))
-      result.graph.setDurationUs(node, given->second);
+    if (auto given = durations.find(graph.nameOf(node));
+        given != durations.end() && graph.isKernel(node))
+      graph.setDurationUs(node, given->second);
   }
+  if (ok && findRegions)
+    result.regions = findChunkRegions(graph, FunctionRules(function, *program), model);
+  result.splitFacts = splitFacts(*program);
+  result.graph = std::move(graph);
   return ok ? std::optional<ProgramToSimulate>(std::move(result)) : std::nullopt;
 }

@@ -198,10 +198,10 @@ private:
       return entry->second;
     Group made;
     made.size = static_cast<uint32_t>(group.getGroupSize());
-    if (auto lists = group.getRankLists(); lists && !lists->empty())
-      made.ranks = lists->front();
+    if (auto lists = group.getRankLists())
+      for (const std::vector<int64_t> &list : *lists)
+        made.ranks.insert(made.ranks.end(), list.begin(), list.end());
     made.name = describeGroup(group);
-    // Groups are compared by name, since the ranks here are those of one of several lists.
     while (!groupNames.insert(made.name).second)
       made.name += "'";
     return entry->second = program.graph.addGroup(std::move(made));

@@ -7,10 +7,11 @@
 #include "dialects/dist/TypicalSizes.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "passes/collectives/analysis/ExchangeBytes.h"
-#include "passes/collectives/analysis/RankValues.h"
 #include "passes/specialize/FunctionSpecializer.h"
+#include "passes/specialize/RankValues.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -26,7 +27,8 @@ uint64_t shardc::bytesOf(RankedTensorType type) {
   unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64; // index
   uint64_t bytes = uint64_t(parts) * ((bits + 7) / 8);
   for (int64_t size : type.getShape())
-    bytes *= ShapedType::isDynamic(size) ? kTypicalSymbol : size;
+    bytes = llvm::SaturatingMultiply<uint64_t>(bytes,
+                                               ShapedType::isDynamic(size) ? kTypicalSymbol : size);
   return bytes;
 }
 
@@ -136,22 +138,22 @@ FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::Cos
   }
   func::FuncOp bound = function.clone();
   bindSymbols(bound, sizes, /*typical=*/true, MeshAttr::get(function.getContext(), *mesh));
-  // One device of each kind stands for all: there are few kinds.
-  for (const DeviceClass &alike : classifyDevices(varyingExtents(bound), devices)) {
-    func::FuncOp clone = bound.clone();
-    DeviceClass one{alike.front()};
-    {
-      // A size that cannot be followed is an error where shapes must be static, and a guess here.
-      ScopedDiagnosticHandler silent(function.getContext(), [](Diagnostic &) {});
-      (void)FunctionSpecializer(clone, one, devices).run();
-    }
-    bool taken = succeeded(costs.take(function, clone, model, RunBy{alike, devices}));
-    clone.erase();
-    if (!taken) {
-      bound.erase();
-      return failure();
-    }
+  Mesh world = module ? findWorld(module).value_or(*mesh) : *mesh;
+  std::vector<SpecializedFunction> variants;
+  {
+    // A size that cannot be followed is an error where shapes must be static, and a guess here.
+    ScopedDiagnosticHandler silent(function.getContext(), [](Diagnostic &) {});
+    auto varying = varyingExtents(bound, MeshAttr::get(function.getContext(), world));
+    variants = makeVariants(bound, classifyDevices(varying, devices), devices, world);
+  }
+  bool taken = true;
+  for (SpecializedFunction &variant : variants) {
+    taken = taken && succeeded(costs.take(function, variant.function, model,
+                                          RunBy{variant.devices, devices}));
+    variant.function.erase();
   }
   bound.erase();
+  if (!taken)
+    return failure();
   return costs;
 }

@@ -139,9 +139,11 @@ void printNearlyExposed(const Graph &graph, std::span<const AloneRecord> alone, 
 void printBucket(const Graph &graph, size_t id, const BucketRecord &bucket, Origins origins,
                  std::ostream &out) {
   out << "bucket " << id << ": " << bucket.members.size() << " " << nameOf(bucket.kind) << " over "
-      << groupText(graph.group(bucket.group)) << ", " << mib(bucket.bytes) << " (cap "
-      << (bucket.capBytes == UINT64_MAX ? "auto" : mib(bucket.capBytes)) << "); exposed "
-      << format("%.1f -> %.1f us", bucket.exposedBeforeUs, bucket.exposedAfterUs)
+      << groupText(graph.group(bucket.group)) << ", " << mib(bucket.bytes)
+      << (bucket.closed == CloseReason::Given ? ""
+          : bucket.capBytes == UINT64_MAX     ? " (cap auto)"
+                                              : " (cap " + mib(bucket.capBytes) + ")")
+      << "; exposed " << format("%.1f -> %.1f us", bucket.exposedBeforeUs, bucket.exposedAfterUs)
       << slackText(bucket) << "\n"
       << "  closed (" << textOf(bucket.closed) << "): " << sentenceOf(bucket.closed) << "\n";
   for (size_t i = 0; i != std::min(shown, bucket.members.size()); ++i)

@@ -52,6 +52,8 @@ std::string_view shardc::collectives::textOf(CloseReason reason) {
     return "memory";
   case CloseReason::Cost:
     return "cost";
+  case CloseReason::Given:
+    return "given";
   }
   return "";
 }
@@ -70,13 +72,16 @@ std::string_view shardc::collectives::sentenceOf(CloseReason reason) {
     return "one more would have exceeded the memory limit";
   case CloseReason::Cost:
     return "one more would not have reduced exposed time";
+  case CloseReason::Given:
+    return "the plan says what is in it";
   }
   return "";
 }
 
 std::string_view shardc::collectives::sentenceOf(std::string_view closed) {
-  for (CloseReason reason : {CloseReason::Complete, CloseReason::Cap, CloseReason::Dependence,
-                             CloseReason::Cycle, CloseReason::Memory, CloseReason::Cost})
+  for (CloseReason reason :
+       {CloseReason::Complete, CloseReason::Cap, CloseReason::Dependence, CloseReason::Cycle,
+        CloseReason::Memory, CloseReason::Cost, CloseReason::Given})
     if (textOf(reason) == closed)
       return sentenceOf(reason);
   return "";
@@ -102,6 +107,8 @@ std::string_view shardc::collectives::textOf(AloneReason reason) {
     return "a bucket would have exceeded the memory limit";
   case AloneReason::Cost:
     return "a bucket would not have reduced exposed time";
+  case AloneReason::Given:
+    return "the plan has it in no bucket";
   }
   return "";
 }

@@ -24,6 +24,8 @@ public:
   static std::optional<BucketCaps> parse(std::string_view text, std::string &error);
 
   bool isAuto() const { return mib.empty(); }
+  /// Whether all buckets have the same.
+  bool isUniform() const { return mib.size() <= 1; }
   /// Bytes of the bucket with this index within its key.
   uint64_t bytesAt(uint32_t index) const;
 
@@ -53,6 +55,8 @@ enum class CloseReason : uint8_t {
   Memory,
   /// Exposed time would not have fallen.
   Cost,
+  /// Whoever made the plan knows.
+  Given,
 };
 
 /// Why a collective is in no bucket.
@@ -66,6 +70,7 @@ enum class AloneReason : uint8_t {
   Dependence, // no partner was ready in time
   Memory,     // a bucket would have exceeded the memory limit
   Cost,       // a bucket would not have reduced exposed time
+  Given,      // whoever made the plan knows
 };
 
 /// One word: "cap".

@@ -15,30 +15,29 @@ public:
   Checker(const Graph &graph, const Plan &plan, const CheckOptions &options)
       : graph(graph), plan(plan), options(options), bucketOf(graph.numNodes(), none),
         position(graph.numNodes(), none), waitPosition(graph.numNodes(), none),
-        done(graph.numNodes()), inFlight(graph.numNodes()), progress(plan.buckets.size()) {}
+        done(graph.numNodes()), assumed(graph.numNodes()), inFlight(graph.numNodes()),
+        members(plan.buckets.size()), progress(plan.buckets.size()),
+        disordered(plan.buckets.size()) {}
 
-  std::string run() {
-    for (BucketId id = 0; ok() && id != plan.buckets.size(); ++id)
+  std::vector<PlanMistake> run() {
+    for (BucketId id = 0; id != plan.buckets.size(); ++id)
       checkBucket(id);
-    for (uint32_t i = 0; ok() && i != plan.items.size(); ++i)
+    for (uint32_t i = 0; i != plan.items.size(); ++i)
       runItem(plan.items[i], i);
-    if (ok())
-      checkComplete();
-    if (ok())
-      checkOverwrites();
-    return error;
+    checkComplete();
+    checkOverwrites();
+    return std::move(mistakes);
   }
 
 private:
   enum class Progress : uint8_t { None, Packed, Started, Waited, Unpacked };
 
-  bool ok() const { return error.empty(); }
-  void fail(const std::string &what) {
-    if (ok())
-      error = what;
+  void fail(const std::string &what, uint32_t item = none, BucketId bucket = none) {
+    mistakes.push_back({what, item, bucket});
   }
+  /// What has no member that could run is not checked any further.
   std::string nameOf(BucketId bucket) const {
-    return "bucket of " + graph.nameOf(plan.buckets[bucket].front());
+    return "bucket of " + graph.nameOf(members[bucket].front());
   }
 
   bool sameGroup(NodeId a, NodeId b) const {
@@ -48,68 +47,87 @@ private:
     return x.ranks == y.ranks;
   }
 
+  /// Keeps the members that are collectives in no other bucket.
   void checkBucket(BucketId id) {
-    const std::vector<NodeId> &members = plan.buckets[id];
-    if (members.size() < 2)
-      return fail("bucket " + std::to_string(id) + " has fewer than two members");
+    for (NodeId node : plan.buckets[id])
+      if (node < graph.numNodes() && graph.isCollective(node) && bucketOf[node] == none) {
+        bucketOf[node] = id;
+        members[id].push_back(node);
+      }
+    if (std::string wrong = mistakeIn(id); !wrong.empty())
+      fail(wrong, none, id);
+  }
+
+  std::string mistakeIn(BucketId id) const {
+    const std::vector<NodeId> &nodes = plan.buckets[id];
+    if (nodes.size() < 2)
+      return members[id].empty() ? "a bucket has no collective"
+                                 : nameOf(id) + ": has fewer than two members";
+    std::set<NodeId> seen;
     std::set<uint32_t> types;
-    for (NodeId node : members) {
-      if (node >= graph.numNodes() || !graph.isCollective(node))
-        return fail("bucket " + std::to_string(id) + " has a member that is no collective");
-      if (bucketOf[node] != none)
-        return fail(graph.nameOf(node) + ": is in two buckets, or twice in one");
-      bucketOf[node] = id;
+    for (NodeId node : nodes) {
+      if (node >= graph.numNodes())
+        return "a bucket has a member that is no node";
+      if (!graph.isCollective(node))
+        return graph.nameOf(node) + ": is no collective and cannot be in a bucket";
+      if (bucketOf[node] != id || !seen.insert(node).second)
+        return graph.nameOf(node) + ": is in two buckets, or twice in one";
       CollectiveKind kind = graph.kindOf(node);
       if (kind != CollectiveKind::AllGather && kind != CollectiveKind::ReduceScatter &&
           kind != CollectiveKind::AllReduce)
-        return fail(graph.nameOf(node) + ": this kind of collective has no buckets");
-      if (kind != graph.kindOf(members[0]) || !sameGroup(node, members[0]) ||
-          graph.reductionId(node) != graph.reductionId(members[0]))
-        return fail(graph.nameOf(node) + ": differs in kind, group or reduction from " +
-                    graph.nameOf(members[0]) + " in its bucket");
+        return graph.nameOf(node) + ": this kind of collective has no buckets";
+      if (kind != graph.kindOf(nodes[0]) || !sameGroup(node, nodes[0]) ||
+          graph.reductionId(node) != graph.reductionId(nodes[0]))
+        return graph.nameOf(node) + ": differs in kind, group or reduction from " +
+               graph.nameOf(nodes[0]) + " in its bucket";
       if (graph.outBuffers(node))
-        return fail(graph.nameOf(node) + ": writes a buffer of its own and cannot be in a bucket");
+        return graph.nameOf(node) + ": writes a buffer of its own and cannot be in a bucket";
       for (ValueId value : graph.operands(node))
         types.insert(graph.elementTypeOf(value));
     }
-    bool mayMix = options.mixedDtype && graph.kindOf(members[0]) == CollectiveKind::AllGather;
-    if (types.size() > 1 && !mayMix)
-      fail(nameOf(id) + ": members differ in element type");
+    bool mayMix = options.mixedDtype && graph.kindOf(nodes[0]) == CollectiveKind::AllGather;
+    return types.size() > 1 && !mayMix ? nameOf(id) + ": members differ in element type" : "";
   }
 
   void runItem(const PlanItem &item, uint32_t at) {
     if (item.kind != PlanItem::Kind::Op) {
       if (item.id >= plan.buckets.size())
-        return fail("item " + std::to_string(at) + " names a bucket that does not exist");
-      return runBucket(item, at);
+        return fail("item " + std::to_string(at) + " names a bucket that does not exist", at);
+      if (!members[item.id].empty())
+        runBucket(item, at);
+      return;
     }
     if (item.id >= graph.numNodes())
-      return fail("item " + std::to_string(at) + " names a node that does not exist");
+      return fail("item " + std::to_string(at) + " names a node that does not exist", at);
     NodeId node = item.id;
     if (graph.isFree(node) || graph.classOf(node) == NodeClass::Wait) {
-      if (done[node])
+      if (done[node] && !isHeldUp(node))
         return;
-      needOperands(node);
+      needOperands(node, at);
       if (graph.classOf(node) == NodeClass::Wait)
         runWait(node, at);
       done[node] = true;
       return;
     }
     if (bucketOf[node] != none)
-      return fail(graph.nameOf(node) + ": runs alone and in a bucket");
+      return fail(graph.nameOf(node) + ": runs alone and in a bucket", at);
     if (position[node] != none)
-      return fail(graph.nameOf(node) + ": runs twice");
+      return fail(graph.nameOf(node) + ": runs twice", at);
     begin(node, at);
     done[node] = true;
-    inFlight[node] = graph.isCollective(node);
+    // What has been waited for too early is not said to be left in flight as well.
+    inFlight[node] = graph.isCollective(node) && !assumed[node];
   }
 
   void begin(NodeId node, uint32_t at) {
-    needOperands(node);
+    needOperands(node, at);
     for (ValueId value : graph.operands(node))
-      if (NodeId collective = graph.pendingOf(value); collective != none && inFlight[collective])
+      if (NodeId collective = graph.pendingOf(value); collective != none && inFlight[collective]) {
         fail(graph.nameOf(node) + ": reads the result of " + graph.nameOf(collective) +
-             " while it is in flight");
+                 " while it is in flight",
+             at);
+        break;
+      }
     position[node] = at;
   }
 
@@ -119,7 +137,8 @@ private:
       if (collective == none || !inFlight[collective])
         continue;
       if (bucketOf[collective] != none)
-        return fail(graph.nameOf(node) + ": waits for a member of a bucket; use the bucket's wait");
+        return fail(graph.nameOf(node) + ": waits for a member of a bucket; use the bucket's wait",
+                    at);
       complete(collective, at);
     }
   }
@@ -131,11 +150,13 @@ private:
 
   void runBucket(const PlanItem &item, uint32_t at) {
     Progress &state = progress[item.id];
-    const std::vector<NodeId> &members = plan.buckets[item.id];
-    bool unpacks = needsUnpack(graph.kindOf(members[0]));
+    const std::vector<NodeId> &bucket = members[item.id];
+    bool unpacks = needsUnpack(graph.kindOf(bucket[0]));
     auto advance = [&](Progress from, Progress to, const char *what) {
-      if (state != from)
-        fail(nameOf(item.id) + ": " + what + " out of order or twice");
+      if (state != from && !disordered[item.id]) {
+        disordered[item.id] = true;
+        fail(nameOf(item.id) + ": " + what + " out of order or twice", at, item.id);
+      }
       state = to;
     };
     switch (item.kind) {
@@ -144,26 +165,35 @@ private:
     case PlanItem::Kind::Start:
       advance(Progress::Packed, Progress::Started, "started");
       // All operands first: a member that needs another one's result must not find it.
-      for (NodeId member : members)
+      for (NodeId member : bucket)
         begin(member, at);
-      for (NodeId member : members)
-        inFlight[member] = done[member] = true;
+      for (NodeId member : bucket)
+        inFlight[member] = !assumed[member], done[member] = true;
       return;
     case PlanItem::Kind::Wait:
       advance(Progress::Started, Progress::Waited, "waited for");
-      for (NodeId member : members)
+      for (NodeId member : bucket)
         unpacks ? void(waitPosition[member] = at) : complete(member, at);
       return;
     case PlanItem::Kind::Unpack:
       if (!unpacks && state == Progress::Waited)
         return;
       advance(Progress::Waited, Progress::Unpacked, "unpacked");
-      for (NodeId member : members)
+      for (NodeId member : bucket)
         inFlight[member] = false;
       return;
     default:
       return;
     }
+  }
+
+  /// Whether a node waits for something that is in flight.
+  bool isHeldUp(NodeId node) const {
+    if (graph.classOf(node) == NodeClass::Wait)
+      for (ValueId value : graph.operands(node))
+        if (NodeId collective = graph.pendingOf(value); collective != none && inFlight[collective])
+          return true;
+    return false;
   }
 
   /// Whether a node that has not run may run now, as soon as something needs it.
@@ -179,15 +209,16 @@ private:
     return true;
   }
 
-  void needOperands(NodeId node) {
+  void needOperands(NodeId node, uint32_t at) {
     for (std::span<const ValueId> values : {graph.operands(node), graph.scalarOperands(node)})
       for (ValueId value : values)
-        need(value, node);
+        need(value, node, at);
   }
 
-  void need(ValueId value, NodeId who) {
+  /// What is missing is reported once, and taken to have run from there on.
+  void need(ValueId value, NodeId who, uint32_t at) {
     stack.assign(1, value);
-    while (ok() && !stack.empty()) {
+    while (!stack.empty()) {
       NodeId node = graph.producerOf(stack.back());
       if (node == none || done[node]) {
         stack.pop_back();
@@ -201,9 +232,12 @@ private:
               stack.push_back(operand);
       if (stack.size() != before)
         continue;
-      if (!runsOnDemand(node))
-        return fail((who == none ? "an output" : graph.nameOf(who)) + ": needs " +
-                    graph.nameOf(node) + ", which has not run");
+      if (!runsOnDemand(node)) {
+        fail((who == none ? "an output" : graph.nameOf(who)) + ": needs " + graph.nameOf(node) +
+                 ", which has not run",
+             at);
+        assumed[node] = true;
+      }
       done[node] = true;
       stack.pop_back();
     }
@@ -211,21 +245,34 @@ private:
 
   void checkComplete() {
     for (ValueId value : graph.graphOutputs())
-      need(value, none);
-    for (NodeId node = 0; ok() && node != graph.numNodes(); ++node) {
-      if ((graph.isKernel(node) || graph.isCollective(node)) && position[node] == none)
+      need(value, none, none);
+    for (NodeId node = 0; node != graph.numNodes(); ++node) {
+      if ((graph.isKernel(node) || graph.isCollective(node)) && position[node] == none &&
+          !assumed[node])
         fail(graph.nameOf(node) + ": never runs");
-      if (graph.classOf(node) == NodeClass::Wait)
+      if (graph.classOf(node) == NodeClass::Wait && !assumed[node])
         for (ValueId value : graph.operands(node))
           if (NodeId collective = graph.pendingOf(value);
               collective != none && inFlight[collective])
-            fail(graph.nameOf(node) + ": its collective " + graph.nameOf(collective) +
-                 " is never waited for");
+            failInFlight(node, collective);
     }
-    for (BucketId id = 0; ok() && id != plan.buckets.size(); ++id)
-      if (progress[id] != Progress::Unpacked &&
-          (progress[id] != Progress::Waited || needsUnpack(graph.kindOf(plan.buckets[id][0]))))
-        fail(nameOf(id) + ": is never unpacked");
+    for (BucketId id = 0; id != plan.buckets.size(); ++id)
+      if (!members[id].empty() && !disordered[id] && progress[id] != Progress::Unpacked &&
+          (progress[id] != Progress::Waited || needsUnpack(graph.kindOf(members[id][0]))))
+        fail(nameOf(id) + ": is never unpacked", none, id);
+  }
+
+  /// Once for each collective, and once for a bucket.
+  void failInFlight(NodeId wait, NodeId collective) {
+    inFlight[collective] = false;
+    BucketId bucket = bucketOf[collective];
+    if (bucket != none && disordered[bucket])
+      return;
+    if (bucket != none)
+      disordered[bucket] = true;
+    fail(graph.nameOf(wait) + ": its collective " + graph.nameOf(collective) +
+             " is never waited for",
+         position[collective], bucket);
   }
 
   /// For each storage that some node overwrites: walks those that touch it in graph order, and
@@ -253,10 +300,10 @@ private:
       if (isWait)
         writes &= state.writer == node;
       else if (state.writer != none && state.writer != node && at < state.latestWrite)
-        failOrder(state.writer, node);
+        failOrder(root, state.writer, node);
       if (!isWait && writes && state.latestNode != none && state.latestNode != node &&
           at < state.latest)
-        failOrder(state.latestNode, node);
+        failOrder(root, state.latestNode, node);
       if (at >= state.latest || state.latestNode == none) {
         state.latest = at;
         state.latestNode = node;
@@ -267,7 +314,7 @@ private:
       }
     };
     std::vector<ValueId> writes;
-    for (NodeId node = 0; ok() && node != graph.numNodes(); ++node) {
+    for (NodeId node = 0; node != graph.numNodes(); ++node) {
       if (graph.classOf(node) == NodeClass::Wait) {
         for (ValueId value : graph.operands(node))
           if (NodeId collective = graph.pendingOf(value); collective != none)
@@ -296,25 +343,40 @@ private:
            graph.outBuffers(collective) != 0, true);
   }
 
-  void failOrder(NodeId first, NodeId second) {
-    fail(graph.nameOf(first) + " and " + graph.nameOf(second) +
-         " changed their order on a storage that one of them overwrites");
+  /// Once for each storage: what comes after is in the wrong place as well.
+  void failOrder(ValueId root, NodeId first, NodeId second) {
+    if (reordered.insert(root).second)
+      fail(graph.nameOf(first) + " and " + graph.nameOf(second) +
+               " changed their order on a storage that one of them overwrites",
+           position[second]);
   }
 
   const Graph &graph;
   const Plan &plan;
   const CheckOptions &options;
-  std::string error;
+  std::vector<PlanMistake> mistakes;
   std::vector<BucketId> bucketOf;
   std::vector<uint32_t> position, waitPosition;
-  std::vector<bool> done, inFlight;
+  /// `assumed`: has not run where it was needed, which has been reported.
+  std::vector<bool> done, assumed, inFlight;
+  /// Of each bucket, those that can run.
+  std::vector<std::vector<NodeId>> members;
   std::vector<Progress> progress;
+  /// A mistake in the order of a bucket's parts has been reported.
+  std::vector<bool> disordered;
+  std::set<ValueId> reordered;
   std::vector<ValueId> stack;
 };
 
 } // namespace
 
+std::vector<PlanMistake> shardc::collectives::planMistakes(const Graph &graph, const Plan &plan,
+                                                           const CheckOptions &options) {
+  return Checker(graph, plan, options).run();
+}
+
 std::string shardc::collectives::checkPlan(const Graph &graph, const Plan &plan,
                                            const CheckOptions &options) {
-  return Checker(graph, plan, options).run();
+  std::vector<PlanMistake> mistakes = planMistakes(graph, plan, options);
+  return mistakes.empty() ? "" : mistakes.front().text;
 }

@@ -17,7 +17,17 @@ struct CheckOptions {
   bool groupsByName = false;
 };
 
-/// The first rule that the plan breaks, empty if it is valid:
+struct PlanMistake {
+  std::string text;
+  /// The item of the plan, and the bucket, that it is due to; `none` where it is due to no one item
+  /// (a node that never runs), or to none that is part of a bucket.
+  uint32_t item = none;
+  BucketId bucket = none;
+};
+
+/// Every rule that the plan breaks, and where; empty if it is valid. A node that is missing where
+/// it is needed is reported there only, a bucket whose parts are out of order once, and so is a
+/// storage that is overwritten out of order.
 /// - every kernel and collective of the graph runs exactly once, alone or in one bucket (B4);
 /// - a value exists before it is used, and is not read while its collective is in flight
 ///   (B3, S2);
@@ -27,6 +37,10 @@ struct CheckOptions {
 ///   packed, started, waited for and unpacked in this order (B1, B5);
 /// - nodes that overwrite a storage keep their order against all others that touch it, and stay
 ///   behind the wait of a collective that they were behind.
+std::vector<PlanMistake> planMistakes(const Graph &graph, const Plan &plan,
+                                      const CheckOptions &options = {});
+
+/// The text of the first of them, empty if there is none.
 std::string checkPlan(const Graph &graph, const Plan &plan, const CheckOptions &options = {});
 
 } // namespace shardc::collectives

@@ -89,8 +89,9 @@ void shardc::collectives::writeTrace(const Graph &graph, std::span<const NamedTi
       meta("thread_name", process, 1 + group,
            "group " + graph.group(group).name + " (" + std::to_string(graph.group(group).size) +
                " ranks)");
+    const Graph &named = timeline.graph ? *timeline.graph : graph;
     for (const Span &span : *timeline.spans)
-      event("\"name\": " + jsonString(spanName(graph, span, timeline.plan)) + ", \"cat\": \"" +
+      event("\"name\": " + jsonString(spanName(named, span, timeline.plan)) + ", \"cat\": \"" +
             categories[static_cast<size_t>(span.what)] +
             "\", \"ph\": \"X\", \"ts\": " + jsonNumber(span.startUs) +
             ", \"dur\": " + jsonNumber(span.durationUs) + ", \"pid\": " + std::to_string(process) +

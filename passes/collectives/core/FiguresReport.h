@@ -35,6 +35,9 @@ struct NamedTimeline {
   const std::vector<Span> *spans;
   /// The plan whose buckets the spans name; null if there are none.
   const Plan *plan;
+  /// The program whose nodes the spans name, where it is not the one of the trace; its groups are
+  /// the same.
+  const Graph *graph = nullptr;
 };
 
 /// A Chrome trace (chrome://tracing, Perfetto): one process per timeline, one thread per stream,

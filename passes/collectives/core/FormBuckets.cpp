@@ -443,8 +443,10 @@ bool BucketFormer::reaches(TaskId from, BucketId bucket, bool throughBuckets) {
   bool found = false;
   visited.clear();
   stack.assign(1, from);
+  // Dependences lead back in the program, and only buckets forth.
+  TaskId first = throughBuckets ? 0 : *std::ranges::min_element(members[bucket]);
   auto push = [&](TaskId task) {
-    if (mark[task])
+    if (mark[task] || task < first)
       return;
     mark[task] = true;
     visited.push_back(task);

@@ -248,6 +248,24 @@ void Graph::checkInPlace(std::vector<std::string> &errors) const {
   }
 }
 
+void Graph::checkBytes(std::vector<std::string> &errors) const {
+  uint64_t total = 0;
+  ValueId largest = none;
+  for (ValueId value = 0; value != numValues(); ++value) {
+    if (root[value] != value)
+      continue;
+    if (largest == none || valueBytes[value] > valueBytes[largest])
+      largest = value;
+    total += std::min(valueBytes[value], mostBytes - std::min(total, mostBytes) + 1);
+  }
+  if (total > mostBytes)
+    errors.push_back(
+        "the tensors take more than " + std::to_string(mostBytes) +
+        " bytes together; the largest, of " + std::to_string(valueBytes[largest]) +
+        " bytes or more, is " +
+        (producer[largest] == none ? "an input" : "made by '" + names[producer[largest]] + "'"));
+}
+
 bool Graph::finalize(std::vector<std::string> &errors) {
   size_t before = errors.size();
   producer.assign(numValues(), none);
@@ -287,5 +305,7 @@ bool Graph::finalize(std::vector<std::string> &errors) {
       errors.push_back("an output is a value that does not exist");
   if (errors.size() == before)
     checkInPlace(errors);
+  if (errors.size() == before)
+    checkBytes(errors);
   return errors.size() == before;
 }

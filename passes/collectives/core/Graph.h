@@ -80,6 +80,9 @@ struct CollectiveInfo {
 
 class Graph {
 public:
+  /// So that sums of bytes, and a part more than that, keep to 64 bits.
+  static constexpr uint64_t mostBytes = 1000000000000000000;
+
   /// A communicator with a stream of its own.
   GroupId addGroup(Group group);
   /// The first group with these ranks, which must be known, or a new one: for programs in which
@@ -102,7 +105,7 @@ public:
   /// Derives storages and pending collectives and checks the graph. Call once, after the last node.
   /// Returns false with one message per mistake (value used before it exists or produced twice,
   /// wrong operand counts, unknown group, a collective's result read before its wait, a collective
-  /// in place of what others use).
+  /// in place of what others use, storages that take more than `mostBytes` together).
   bool finalize(std::vector<std::string> &errors);
 
   size_t numNodes() const { return nodes.size(); }
@@ -178,6 +181,7 @@ private:
   void checkReads(NodeId node, std::vector<std::string> &errors) const;
   bool checkCounts(NodeId node, std::vector<std::string> &errors) const;
   void checkInPlace(std::vector<std::string> &errors) const;
+  void checkBytes(std::vector<std::string> &errors) const;
 
   std::vector<Node> nodes;
   std::vector<std::string> names;

@@ -62,6 +62,8 @@ struct ScheduleResult {
   Plan plan;
   double stepUs = 0;
   uint64_t peakBytes = 0;
+  /// The memory limit that it was made for.
+  uint64_t level = 0;
   /// How often something that should have run did not fit.
   uint64_t memoryRefusals = 0;
   /// By bucket of the plan.

@@ -4,6 +4,7 @@
 
 #include "passes/collectives/core/StorageIntervals.h"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -29,9 +30,10 @@ public:
     buildProfile();
     for (uint32_t id : unitsInOrder())
       startEarly(id);
-    for (uint32_t id : unitsByWait())
-      if (!units[id].sharesWait)
-        waitLate(id);
+    for (uint32_t id : unitsByWait(/*lastFirst=*/options.unpackInOrder)) {
+      waitLate(id);
+      firstWait = std::min(firstWait, units[id].wait);
+    }
     return emitAll();
   }
 
@@ -58,6 +60,7 @@ private:
   static uint32_t entryOfKernel(uint32_t kernel) { return 2 * kernel + 1; }
   uint32_t lastSlot() const { return kernels.size(); }
   bool isPacked(const Unit &unit) const { return unit.bucket != none && !options.flat; }
+  bool isUnpacked(const Unit &unit) const { return isPacked(unit) && needsUnpack(kindOf(unit)); }
   CollectiveKind kindOf(const Unit &unit) const {
     return graph.kindOf(problem.nodeOf[unit.members.front()]);
   }
@@ -69,8 +72,8 @@ private:
   void placeFreeTasks();
   void buildProfile();
   std::vector<uint32_t> unitsInOrder() const;
-  std::vector<uint32_t> unitsByWait() const;
-  uint32_t firstFull(const Unit &unit, bool atWait, uint32_t from) const;
+  std::vector<uint32_t> unitsByWait(bool lastFirst = false) const;
+  uint32_t firstFull(const Unit &unit, bool atWait, uint32_t from);
   void startEarly(uint32_t id);
   void waitLate(uint32_t id);
   uint32_t neededIn(const Unit &unit) const;
@@ -87,12 +90,11 @@ private:
         if (uint32_t storage = storageOf(value); storage != none)
           fn(storage);
     };
-    bool packed = isPacked(unit);
+    bool packed = isPacked(unit), unpacks = isUnpacked(unit);
     if (packed) {
       fn(unit.packed);
       fn(unit.out);
     }
-    bool unpacks = packed && needsUnpack(kindOf(unit));
     for (TaskId task : unit.members) {
       NodeId node = problem.nodeOf[task];
       if (!packed || !atWait)
@@ -109,15 +111,12 @@ private:
   /// Whether its items fit only in the order that the plan has them in: none of them moves.
   bool isFull(uint32_t slot) const { return memory->isAbove(entryOfSlot(slot), limit); }
 
-  //===--------------------------------------------------------------------===//
-  // The new plan
-  //===--------------------------------------------------------------------===//
-
   Plan emitAll();
   void emitAsPlanned(std::span<const uint32_t> starts, std::span<const uint32_t> waits);
   void require(const Dependence &d);
   void emitStart(uint32_t id);
   void emitWait(uint32_t id);
+  void unpackBefore(const Unit &unit);
   bool waitsInSlot(const Unit &unit) const;
   template <typename Fn> void forEachDependence(const Unit &unit, Fn fn) const {
     for (TaskId member : unit.members)
@@ -141,6 +140,12 @@ private:
   std::vector<uint32_t> outOf;
   /// By group: the slot of the last start that was placed.
   std::vector<uint32_t> lastStart;
+  uint32_t lastStartOfAll = 0;
+  uint32_t firstWait = none; // the first slot with a wait that was placed
+  /// The waits of the slot that is being emitted, and before how many of them buckets are unpacked.
+  std::span<const uint32_t> waitsOfSlot;
+  size_t numUnpacked = 0;
+  std::vector<uint32_t> touched;
   std::vector<bool> required; // tasks without cost, of which all that they need has been emitted
   Plan result;
 };
@@ -298,24 +303,22 @@ void Loosener::moveTouches(const Unit &unit, bool atWait, uint32_t from, uint32_
 //===----------------------------------------------------------------------===//
 
 /// Those that are waited for, as the plan does.
-std::vector<uint32_t> Loosener::unitsByWait() const {
+std::vector<uint32_t> Loosener::unitsByWait(bool lastFirst) const {
   std::vector<uint32_t> order;
   for (uint32_t id = 0; id != units.size(); ++id)
     if (units[id].wait != none)
       order.push_back(id);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return std::pair(units[a].waitRank, a) < std::pair(units[b].waitRank, b);
-  });
+  std::ranges::sort(order, {}, [&](uint32_t id) { return std::pair(units[id].waitRank, id); });
+  if (lastFirst)
+    std::ranges::reverse(order);
   return order;
 }
 
 std::vector<uint32_t> Loosener::unitsInOrder() const {
-  std::vector<uint32_t> order(units.size()); // as the plan starts them
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<uint32_t> order(units.size());
+  std::iota(order.begin(), order.end(), 0); // as the plan starts them
   if (options.order == StartOrder::Need)
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::pair(units[a].need, a) < std::pair(units[b].need, b);
-    });
+    std::ranges::sort(order, {}, [&](uint32_t id) { return std::pair(units[id].need, id); });
   return order;
 }
 
@@ -330,10 +333,10 @@ std::optional<uint32_t> Loosener::earliestStart(const Unit &unit) const {
   return chained ? std::nullopt : std::optional(slot);
 }
 
-/// The first entry on the way of a start to the front, or of a wait to the end, that has no room
-/// for what is live for longer by then; `nowhere` if there is none.
-uint32_t Loosener::firstFull(const Unit &unit, bool atWait, uint32_t from) const {
-  std::vector<uint32_t> touched;
+/// The first entry on the way of a start to the front, or of a wait to the end, without room for
+/// what is live for longer by then, or `nowhere`.
+uint32_t Loosener::firstFull(const Unit &unit, bool atWait, uint32_t from) {
+  touched.clear();
   forEachTouched(unit, atWait, [&](uint32_t storage) { touched.push_back(storage); });
   return atWait ? memory->fullBehind(touched, from, limit)
                 : memory->fullBefore(touched, from, limit);
@@ -344,8 +347,9 @@ void Loosener::startEarly(uint32_t id) {
   uint32_t &last = lastStart[graph.groupOf(problem.nodeOf[unit.members.front()])];
   std::optional<uint32_t> slot = earliestStart(unit);
   if (slot && !isFull(unit.start)) {
+    // Packing is time of the compute stream: it would hold up starts on other streams.
     if (options.order == StartOrder::Kept)
-      slot = std::max(*slot, last);
+      slot = std::max(*slot, isPacked(unit) ? lastStartOfAll : last);
     uint32_t from = entryOfSlot(unit.start);
     if (uint32_t full = firstFull(unit, false, from); full != StorageIntervals::nowhere)
       slot = std::max(*slot, full / 2 + 1);
@@ -355,20 +359,24 @@ void Loosener::startEarly(uint32_t id) {
     }
   }
   last = std::max(last, unit.start);
+  lastStartOfAll = std::max(lastStartOfAll, unit.start);
 }
 
 void Loosener::waitLate(uint32_t id) {
   Unit &unit = units[id];
   uint32_t slot = neededIn(unit);
-  if (slot <= unit.wait || isFull(unit.wait))
+  // Unpacking is time of the compute stream, which a stall may hide that comes behind it.
+  if (options.unpackInOrder && isUnpacked(unit))
+    slot = std::min(slot, firstWait);
+  if (unit.sharesWait || slot <= unit.wait || isFull(unit.wait))
     return;
   uint32_t from = entryOfSlot(unit.wait);
   if (uint32_t full = firstFull(unit, true, from); full != StorageIntervals::nowhere)
     slot = std::min(slot, (full - 1) / 2);
-  if (slot <= unit.wait)
-    return;
-  moveTouches(unit, true, from, entryOfSlot(slot));
-  unit.wait = slot;
+  if (slot > unit.wait) {
+    moveTouches(unit, true, from, entryOfSlot(slot));
+    unit.wait = slot;
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -410,11 +418,21 @@ void Loosener::emitStart(uint32_t id) {
   result.items.push_back({PlanItem::Kind::Start, unit.bucket});
 }
 
+/// Emits the buckets of the slot that the plan unpacks before it waits for this unit.
+void Loosener::unpackBefore(const Unit &unit) {
+  while (numUnpacked != waitsOfSlot.size() &&
+         units[waitsOfSlot[numUnpacked]].waitRank < unit.waitRank)
+    if (uint32_t other = waitsOfSlot[numUnpacked++]; isUnpacked(units[other]))
+      emitWait(other);
+}
+
 void Loosener::emitWait(uint32_t id) {
   Unit &unit = units[id];
   if (unit.emittedWait)
     return;
   unit.emittedWait = true;
+  if (options.unpackInOrder)
+    unpackBefore(unit);
   emitStart(id);
   if (unit.bucket != none) {
     result.items.push_back({PlanItem::Kind::Wait, unit.bucket});
@@ -438,20 +456,24 @@ void Loosener::emitAsPlanned(std::span<const uint32_t> starts, std::span<const u
     byRank.push_back({units[id].startRank, id});
   for (uint32_t id : waits)
     byRank.push_back({units[id].waitRank, id});
-  std::sort(byRank.begin(), byRank.end());
+  std::ranges::sort(byRank);
   for (auto [rank, id] : byRank)
     rank == units[id].startRank ? emitStart(id) : emitWait(id);
 }
 
 Plan Loosener::emitAll() {
-  std::vector<std::vector<uint32_t>> starts(lastSlot() + 1), waits(lastSlot() + 1);
+  std::vector<std::pair<uint32_t, uint32_t>> startsAt, waitsAt;
   for (uint32_t id : unitsInOrder())
-    starts[units[id].start].push_back(id);
+    startsAt.push_back({units[id].start, id});
   for (uint32_t id : unitsByWait())
-    waits[units[id].wait].push_back(id);
+    waitsAt.push_back({units[id].wait, id});
+  auto starts = Rows<uint32_t>::fromPairs(lastSlot() + 1, startsAt),
+       waits = Rows<uint32_t>::fromPairs(lastSlot() + 1, waitsAt);
   result.buckets = plan.buckets;
   result.items.reserve(plan.items.size());
   for (uint32_t slot = 0; slot <= lastSlot(); ++slot) {
+    waitsOfSlot = waits[slot];
+    numUnpacked = 0;
     if (isFull(slot))
       emitAsPlanned(starts[slot], waits[slot]);
     // A stall would hold up the starts behind it.

@@ -15,9 +15,8 @@ namespace shardc::collectives {
 
 /// Which start goes first where several could.
 enum class StartOrder : uint8_t {
-  /// That of the plan. No step is longer for it, whatever times are: each collective starts no
-  /// later
-  /// than before, and each kernel waits for no more.
+  /// That of the plan. Each collective starts no later than before, and each kernel waits for no
+  /// more.
   Kept,
   /// The one whose result is needed first. A collective that is needed later may start while an
   /// earlier one is not ready.
@@ -30,6 +29,12 @@ struct LoosenOptions {
   /// Buckets need no packing.
   bool flat = false;
   StartOrder order = StartOrder::Kept;
+  /// Each bucket is unpacked before all that the plan waits for behind it. Otherwise it may be
+  /// unpacked behind a stall that hid this, which takes as long as unpacking does. With it, and
+  /// with starts in the order of the plan, no step is longer, whatever times are, apart from
+  /// launches that come before a kernel instead of behind it. But buckets have less slack: what
+  /// something needs soon is waited for behind them.
+  bool unpackInOrder = false;
 };
 
 /// The plan with each collective started as early as its operands and the memory limit allow, and

@@ -7,6 +7,27 @@
 using namespace shardc;
 using namespace shardc::collectives;
 
+/// Calls fn(task, storage) for each operand, or each result, that is no input.
+template <typename Fn>
+void MemoryTracker::forEachStorage(std::span<const TaskId> members, bool results, Fn fn) const {
+  for (TaskId task : members) {
+    NodeId node = problem.nodeOf[task];
+    for (ValueId value : results ? problem.graph.results(node) : problem.graph.operands(node))
+      if (StorageId storage = problem.storageOf[value]; storage != none)
+        fn(task, storage);
+  }
+}
+
+/// The same for results that begin with the collective: those in place of operands are there.
+template <typename Fn>
+void MemoryTracker::forEachNewResult(std::span<const TaskId> members, Fn fn) const {
+  for (TaskId task : members)
+    for (ValueId value : problem.graph.results(problem.nodeOf[task]))
+      if (StorageId storage = problem.storageOf[value];
+          storage != none && !problem.graph.isInPlace(value))
+        fn(task, storage);
+}
+
 /// Live bytes at each step of the base order.
 static std::vector<int64_t> baseProfile(const Problem &problem) {
   std::vector<int64_t> profile(problem.numSteps + 1);
@@ -35,6 +56,26 @@ MemoryTracker::MemoryTracker(const Problem &problem, uint64_t limitBytes, bool f
   for (StorageId storage = 0; storage != problem.storageBytes.size(); ++storage) {
     birth[storage] = problem.stepsOfStorage[storage].front();
     lastUse[storage] = problem.stepsOfStorage[storage].size() - 1;
+  }
+  taskBytes.resize(problem.numTasks());
+  std::vector<bool> scattered(problem.storageBytes.size());
+  for (TaskId task = 0; task != problem.numTasks(); ++task)
+    if (problem.isCollective(task) && !unpacks(std::span(&task, 1)))
+      forEachStorage(std::span(&task, 1), true,
+                     [&](TaskId, StorageId storage) { scattered[storage] = true; });
+  for (TaskId task = 0; task != problem.numTasks(); ++task) {
+    if (!problem.isCollective(task))
+      continue;
+    TaskBytes &bytes = taskBytes[task];
+    bytes.operands = problem.graph.operandBytes(problem.nodeOf[task]);
+    bytes.results = problem.graph.resultBytes(problem.nodeOf[task]);
+    forEachNewResult(std::span(&task, 1), [&](TaskId, StorageId storage) {
+      bytes.newResults += problem.storageBytes[storage];
+    });
+    bytes.freed = mostFreed(task);
+    forEachStorage(std::span(&task, 1), false, [&](TaskId, StorageId storage) {
+      bytes.mayShare = bytes.mayShare || scattered[storage];
+    });
   }
 }
 
@@ -222,27 +263,6 @@ bool MemoryTracker::unpacks(std::span<const TaskId> members) const {
   return needsUnpack(problem.graph.kindOf(problem.nodeOf[members.front()]));
 }
 
-/// Calls fn(task, storage) for each operand, or each result, that is no input.
-template <typename Fn>
-void MemoryTracker::forEachStorage(std::span<const TaskId> members, bool results, Fn fn) const {
-  for (TaskId task : members) {
-    NodeId node = problem.nodeOf[task];
-    for (ValueId value : results ? problem.graph.results(node) : problem.graph.operands(node))
-      if (StorageId storage = problem.storageOf[value]; storage != none)
-        fn(task, storage);
-  }
-}
-
-/// The same for results that begin with the collective: those in place of operands are there.
-template <typename Fn>
-void MemoryTracker::forEachNewResult(std::span<const TaskId> members, Fn fn) const {
-  for (TaskId task : members)
-    for (ValueId value : problem.graph.results(problem.nodeOf[task]))
-      if (StorageId storage = problem.storageOf[value];
-          storage != none && !problem.graph.isInPlace(value))
-        fn(task, storage);
-}
-
 void MemoryTracker::finishUseAt(StorageId storage, StepId step) {
   std::span<const StepId> steps = problem.stepsOfStorage[storage];
   auto it = std::lower_bound(steps.begin(), steps.end(), step);
@@ -250,11 +270,60 @@ void MemoryTracker::finishUseAt(StorageId storage, StepId step) {
     finishUse(storage, it - steps.begin());
 }
 
-bool MemoryTracker::tryStartBucket(std::span<const TaskId> members) {
-  int64_t packed = 0;
+/// What packing a collective can free.
+int64_t MemoryTracker::mostFreed(TaskId task) const {
+  int64_t bytes = 0;
+  forEachStorage(std::span(&task, 1), false, [&](TaskId, StorageId storage) {
+    if (!problem.storagePinned[storage])
+      bytes += resultOf[storage] == none ? problem.storageBytes[storage]
+                                         : buckets[resultOf[storage]].resultBytes;
+  });
+  return bytes;
+}
+
+/// Whether what starting a bucket takes, less all that it could free, is surely too much. Most
+/// refusals need no more than this: where memory is scarce, large buckets are tried again and
+/// again.
+bool MemoryTracker::isTooLarge(std::span<const TaskId> members) {
+  int64_t packed = 0, results = 0, newResults = 0, freed = 0;
+  StepId first = problem.numSteps, finish = problem.numSteps;
+  for (TaskId task : members) {
+    const TaskBytes &bytes = taskBytes[task];
+    packed += bytes.operands;
+    results += bytes.results;
+    newResults += bytes.newResults;
+    freed += bytes.mayShare ? mostFreed(task) : bytes.freed;
+    first = std::min(first, problem.stepOfTask[task]);
+    finish = std::min(finish, problem.stepOfWait[task]);
+  }
+  if (current + packed > limit || current + packed - freed + results > limit)
+    return true;
+  // The first step that is left once the members have started.
+  StepId begin = frontier;
+  if (first == begin) {
+    for (TaskId task : members)
+      executed[problem.stepOfTask[task]] = true;
+    while (begin != finish && executed[begin])
+      ++begin;
+    for (TaskId task : members)
+      executed[problem.stepOfTask[task]] = false;
+  }
+  auto isAbove = [&](StepId end, int64_t more) {
+    return completion.firstAbove(begin, limit - more) < end;
+  };
+  // The completion has results from the steps on in which the base order starts their collectives.
+  if (!unpacks(members))
+    return isAbove(finish + 1, packed - freed) ||
+           isAbove(std::min(first, finish), packed + newResults - freed);
+  int64_t there = 0;
   for (TaskId task : members)
-    packed += problem.graph.operandBytes(problem.nodeOf[task]);
-  if (!flat && current + packed > limit)
+    if (problem.stepOfTask[task] < finish)
+      there += taskBytes[task].newResults;
+  return isAbove(finish, packed + results - freed - there);
+}
+
+bool MemoryTracker::tryStartBucket(std::span<const TaskId> members) {
+  if (!flat && isTooLarge(members))
     return false;
   uint32_t bucket = buckets.size();
   buckets.emplace_back();
@@ -295,6 +364,11 @@ void MemoryTracker::applyStart(uint32_t id, std::span<const TaskId> members) {
     bucket.finishStep = std::min(bucket.finishStep, problem.stepOfWait[task]);
     markExecuted(problem.stepOfTask[task]);
   }
+  // An allocation begins with its first use, which may be this one.
+  forEachStorage(members, false, [&](TaskId, StorageId storage) {
+    if (!born[storage])
+      allocate(storage);
+  });
   // The pack: the operands are free after it, the packed buffer stays until the wait.
   addCurrent(bucket.packedBytes);
   bool copiedOut = unpacks(members);

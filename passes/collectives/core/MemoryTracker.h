@@ -62,6 +62,12 @@ private:
     uint32_t resultsInUse = 0;
     StepId resultEnd = 0;
   };
+  struct TaskBytes {
+    /// As they are packed, and the storages that begin with the collective.
+    int64_t operands = 0, results = 0, newResults = 0;
+    int64_t freed = 0;     // at most, as long as no operand is in the results of a bucket
+    bool mayShare = false; // whether one may be
+  };
   struct Change {
     enum Kind : uint8_t { Range, Current, UseDone, LastUse, Birth, Born, Executed, ResultsInUse };
     Kind kind;
@@ -78,6 +84,8 @@ private:
   void finishUse(StorageId storage, uint32_t index);
   void release(StorageId storage, StepId lastStep);
 
+  int64_t mostFreed(TaskId task) const;
+  bool isTooLarge(std::span<const TaskId> members);
   void applyStep(StepId step);
   void applyStart(uint32_t bucket, std::span<const TaskId> members);
   void applyFinish(uint32_t bucket, std::span<const TaskId> members);
@@ -106,6 +114,7 @@ private:
   std::vector<uint32_t> lastUse;
   /// The bucket whose result it is a part of, or `none`.
   std::vector<uint32_t> resultOf;
+  std::vector<TaskBytes> taskBytes; // by task
   /// By entry of problem.stepsOfStorage.
   std::vector<bool> useDone;
   std::vector<Bucket> buckets;

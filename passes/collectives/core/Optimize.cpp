@@ -55,6 +55,29 @@ static std::optional<Decision> formOnly(const Graph &graph, const cost::CostMode
   return decision;
 }
 
+/// Takes more memory than is free only where that is worth it, as the search does.
+static std::optional<Decision> defensive(const Graph &graph, const cost::CostModel &model,
+                                         SearchOptions options, OptimizeResult &result) {
+  Problem problem(graph);
+  std::optional<Decision> best;
+  for (uint64_t limit : {std::min(options.memoryLimit, options.freeBytes), options.memoryLimit}) {
+    if (result.candidates != 0 && limit <= options.freeBytes)
+      break;
+    options.memoryLimit = limit;
+    ++result.candidates;
+    auto stepUs = [&](const Decision &of) {
+      return simulate(graph, of.plan, model, {options.flat}).stepUs;
+    };
+    if (auto made = defensiveSchedule(problem, model, options);
+        made && (!best || stepUs(*made) < worthMemory * stepUs(*best)))
+      best = std::move(made);
+  }
+  if (!best)
+    result.error = describeMisfit(options.memoryLimit,
+                                  MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes());
+  return best;
+}
+
 static void record(const Graph &graph, const cost::CostModel &model, const Decision &decision,
                    bool flat, OptimizeResult &result) {
   std::vector<double> before, after;
@@ -98,6 +121,23 @@ static void record(const Graph &graph, const cost::CostModel &model, const Decis
                               durationUs(node, graph.fullBytes(node)), std::max(0.0, slack[node])});
 }
 
+OptimizeResult shardc::collectives::evaluatePlan(const Graph &graph, const cost::CostModel &model,
+                                                 Plan plan, bool flat) {
+  OptimizeResult result;
+  result.before = simulate(graph, model);
+  result.bounds = computeBounds(graph, model);
+  result.memoryLimit = UINT64_MAX;
+  result.after = simulate(graph, plan, model, {flat});
+  result.afterFlat = simulate(graph, plan, model, {true});
+  size_t buckets = plan.buckets.size();
+  Decision decision{std::move(plan), std::vector(buckets, CloseReason::Given),
+                    std::vector<uint64_t>(buckets, UINT64_MAX),
+                    std::vector(graph.numNodes(), AloneReason::Given)};
+  record(graph, model, decision, flat, result);
+  result.plan = std::move(decision.plan);
+  return result;
+}
+
 OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::CostModel &model,
                                              const OptimizeOptions &options) {
   OptimizeResult result;
@@ -113,14 +153,7 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
   if (!options.memoryLimit)
     searched.freeBytes = ample;
   if (options.schedule && options.policy == SchedulingPolicy::Defensive) {
-    Problem problem(graph);
-    uint64_t least = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
-    // It hides no more for a little more memory.
-    searched.memoryLimit = std::min(searched.memoryLimit, searched.freeBytes);
-    decision = defensiveSchedule(problem, model, searched);
-    result.candidates = 1;
-    if (!decision)
-      result.error = describeMisfit(result.memoryLimit, least);
+    decision = defensive(graph, model, searched, result);
   } else if (options.schedule) {
     SearchResult search = searchRobust(graph, model, searched, options.robust);
     result.candidates = search.candidates;
@@ -146,7 +179,8 @@ OptimizeResult shardc::collectives::optimize(const Graph &graph, const cost::Cos
   result.after = simulate(graph, decision->plan, model, {options.flat});
   // The program as it is may be better than what was found, if it keeps to the limit.
   if (options.schedule && options.policy == SchedulingPolicy::Search &&
-      result.before.stepUs < result.after.stepUs && peak <= result.memoryLimit) {
+      result.before.stepUs < result.after.stepUs * (1 - stepRounding) &&
+      peak <= result.memoryLimit) {
     decision->plan = identityPlan(graph);
     decision->closed.clear();
     decision->capBytes.clear();

@@ -91,10 +91,16 @@ struct OptimizeResult {
   unsigned candidates = 0;
 };
 
+/// What a plan that checkPlan accepts takes. Why its buckets are as they are is not known
+/// (CloseReason::Given), and there is no memory limit.
+OptimizeResult evaluatePlan(const Graph &graph, const cost::CostModel &model, Plan plan,
+                            bool flat = false);
+
 /// Finds the plan with the shortest simulated step, but for what `robust` gives away. It is never
 /// longer than that of the program as it is, unless the memory limit is below what the program
-/// takes. The result depends on nothing but the arguments. With `robust` 0 and a higher memory
-/// limit the step is never longer; otherwise never by more than other times are worth, 1 %.
+/// takes. The result depends on nothing but the arguments. With `robust` 0 a higher memory limit
+/// makes no step longer as the scheduler estimates it, which the simulation may be below; otherwise
+/// it may, by what is given away for other times and what was gained for these under the lower one.
 OptimizeResult optimize(const Graph &graph, const cost::CostModel &model,
                         const OptimizeOptions &options = {});
 

@@ -21,11 +21,11 @@ public:
   explicit RangeMaxTree(std::span<const int64_t> values) {
     while (leaves < values.size())
       leaves *= 2;
-    top.assign(2 * leaves, lowest);
-    added.assign(leaves, 0);
-    std::copy(values.begin(), values.end(), top.begin() + leaves);
+    nodes.assign(2 * leaves, {lowest, 0});
+    for (uint32_t i = 0; i != values.size(); ++i)
+      nodes[leaves + i].top = values[i];
     for (uint32_t node = leaves; --node != 0;)
-      top[node] = std::max(top[2 * node], top[2 * node + 1]);
+      nodes[node].top = std::max(nodes[2 * node].top, nodes[2 * node + 1].top);
   }
 
   /// Adds `delta` to the positions [begin, end).
@@ -60,11 +60,11 @@ public:
     if (begin >= leaves)
       return lowest;
     uint32_t node = begin + leaves;
-    int64_t result = top[node];
+    int64_t result = nodes[node].top;
     for (; node != 1; node /= 2) {
       if ((node & 1) == 0)
-        result = std::max(result, top[node + 1]);
-      result += added[node / 2];
+        result = std::max(result, nodes[node + 1].top);
+      result += nodes[node / 2].added;
     }
     return result;
   }
@@ -86,42 +86,44 @@ private:
     uint32_t node = from + leaves;
     int64_t above = 0; // what is added to all below the node's parent
     for (uint32_t up = node / 2; up != 0; up /= 2)
-      above += added[up];
-    while (top[node] + above <= value) {
+      above += nodes[up].added;
+    while (nodes[node].top + above <= value) {
       // On to the neighbour, which may be on a higher level.
       while ((node & 1) == (forwards ? 1 : 0)) {
         node /= 2;
         if (node <= 1)
           return nowhere;
-        above -= added[node];
+        above -= nodes[node].added;
       }
       if (node == 1)
         return nowhere;
       node = forwards ? node + 1 : node - 1;
     }
     while (node < leaves) {
-      above += added[node];
+      above += nodes[node].added;
       uint32_t near = 2 * node + (forwards ? 0 : 1);
-      node = top[near] + above > value ? near : near ^ 1;
+      node = nodes[near].top + above > value ? near : near ^ 1;
     }
     return node - leaves;
   }
 
   void apply(uint32_t node, int64_t delta) {
-    top[node] += delta;
-    if (node < leaves)
-      added[node] += delta;
+    nodes[node].top += delta;
+    nodes[node].added += delta; // of a leaf nobody looks at it
   }
   /// Returns whether the node's maximum changed.
   bool pull(uint32_t node) {
-    int64_t value = std::max(top[2 * node], top[2 * node + 1]) + added[node];
-    bool changed = top[node] != value;
-    top[node] = value;
+    int64_t value = std::max(nodes[2 * node].top, nodes[2 * node + 1].top) + nodes[node].added;
+    bool changed = nodes[node].top != value;
+    nodes[node].top = value;
     return changed;
   }
 
   uint32_t leaves = 1;
-  std::vector<int64_t> top, added;
+  struct Node {
+    int64_t top, added;
+  };
+  std::vector<Node> nodes; // the root is 1, leaves come last
 };
 
 } // namespace shardc::collectives

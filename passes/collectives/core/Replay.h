@@ -9,6 +9,8 @@
 
 #include "passes/collectives/core/Plan.h"
 
+#include <array>
+
 namespace shardc::collectives {
 
 /// How the times of a run differ from those of the cost model.
@@ -24,8 +26,12 @@ struct Scenario {
   uint32_t seed = 0;
 };
 
+/// By what factor a kernel takes longer, from its node.
+double kernelFactor(const Scenario &scenario, NodeId kernel);
+
 /// The set that plans are judged by: nominal times first, networks that are up to twice as slow,
 /// kernels that are off by up to a fifth, and a straggler on each of the busiest groups.
+inline constexpr size_t mostScenarios = 9;
 std::vector<Scenario> standardScenarios(const Graph &graph, const cost::CostModel &model);
 
 /// A plan that checkPlan accepts, ready to be replayed.
@@ -53,7 +59,8 @@ private:
     uint32_t id;
     double us; // without launch
   };
-  template <typename OnWait> double run(const Scenario &scenario, OnWait onWait) const;
+  template <size_t width, typename OnWait>
+  std::array<double, width> run(std::span<const Scenario> scenarios, OnWait onWait) const;
 
   double launchUs;
   size_t numGroups;

@@ -19,18 +19,29 @@ inline constexpr double defaultRobust = 0.5;
 inline bool isRobustness(double robust) { return robust >= 0 && robust <= 1; }
 std::string describeRobustness(double robust);
 
+/// By what part a step is longer than the shortest.
+inline double regretOf(double stepUs, double shortestUs) {
+  return shortestUs == 0 ? 0 : stepUs / shortestUs - 1;
+}
+/// What plans are compared by, from their regrets by scenario, the nominal one first:
+/// (1 - robust) nominal regret + robust (worst + mean regret) / 2.
+double robustScore(std::span<const double> regrets, double robust);
+
 /// searchSchedules, and then the choice among all that it tried and more:
 /// - Each schedule that meets the limit is also a candidate with as much slack as the limit allows
 ///   (Loosen.h). So are the schedules that the search makes for slower networks, and the defensive
-///   ones (Defensive.h).
+///   ones (Defensive.h). For slower networks the search also merges no more than what packing may
+///   cost on nominal times.
+/// - In the best of these more is merged (MergeMore.h), at several costs.
 /// - Each candidate is replayed in the standard scenarios (Replay.h). Its regret in a scenario is
-/// how
-///   much longer its step is there than the shortest of all candidates, which those that were made
-///   for that scenario are among.
-/// - Of the candidates whose nominal step is at most `robust` times 1 % longer than the shortest,
-///   the one with the least (1 - robust) nominal regret + robust (worst + mean regret) / 2 is
-///   taken, and of those that differ by less than a hundredth of a percent the first: the search
-///   begins with the order of the program.
+///   how much longer its step is there than the shortest of all schedules.
+/// - Candidates whose nominal step is more than `robust` times 1 % longer than that of the plan for
+///   nominal times, or longer than the program's, are left out. Of the others the one with the
+///   least (1 - robust) nominal regret + robust (worst + mean regret) / 2 is taken, and of those
+///   that differ by less than a hundredth of a percent the first: the search begins with the order
+///   of the program. Where it is longer than a defensive schedule, or its regret is larger than
+///   a few percent (more where collectives take longer), by how much counts fifty times as much.
+/// - In the best by this measure small changes are tried that make it better (Refine.h).
 ///
 /// With `robust` 0 it is the schedule that searchSchedules finds, with slack where that leaves its
 /// step as it is. The larger the program, the fewer candidates.

@@ -31,6 +31,9 @@ constexpr MergeChoice mergeChoices[] = {{false, 0.1, 1},   {false, 1, 4},     {f
                                         {false, 0.3, 0.5}, {true, 0.01, 0.5}, {true, 0.1, 0.5},
                                         {true, 1, 4},      {true, 0.03, 0.5}};
 
+/// Patience of merges whose packing is limited by a sum.
+constexpr double patienceWithBudget = 1;
+
 /// How many orders and merge choices are tried for programs of up to so many tasks: the larger the
 /// program, the less there is to gain from one more.
 struct Effort {
@@ -54,6 +57,32 @@ double kernelUs(const PolicyInput &input) {
   for (TaskId task : input.program.kernels)
     sum += input.times.us[task];
   return sum;
+}
+
+/// The packShare with which all collectives that are cheap enough take at most so long to pack and
+/// unpack, together: whatever is merged of them, it is what saves most latency for the time.
+std::vector<double> packSharesFor(const PolicyInput &input) {
+  std::vector<std::pair<double, double>> members; // packShare, microseconds
+  for (TaskId task = 0; task != input.problem.numTasks(); ++task)
+    if (input.keys.keyOf(task) != none && input.times.latencyUs[task] > 0) {
+      double us =
+          packUs(input.problem, task, input.model) + unpackUs(input.problem, task, input.model);
+      members.push_back({us / input.times.latencyUs[task], us});
+    }
+  std::sort(members.begin(), members.end());
+  std::vector<double> shares;
+  for (double budget : input.packingUs) {
+    double share = 0, sum = 0;
+    for (auto [next, us] : members) {
+      if ((sum += us) > budget)
+        break;
+      share = next;
+    }
+    shares.push_back(share);
+  }
+  std::sort(shares.begin(), shares.end());
+  shares.erase(std::unique(shares.begin(), shares.end()), shares.end());
+  return shares;
 }
 
 } // namespace
@@ -101,5 +130,12 @@ std::vector<SchedulePolicy> shardc::collectives::schedulePolicies(const PolicyIn
     policy.packShare = choice.packShare;
     policy.patience = choice.patience;
   }
+  for (double share : packSharesFor(input))
+    for (bool isWide : {false, true}) {
+      SchedulePolicy &policy = policies.emplace_back(isWide ? wide : narrow);
+      policy.merge = true;
+      policy.packShare = share;
+      policy.patience = patienceWithBudget;
+    }
   return policies;
 }

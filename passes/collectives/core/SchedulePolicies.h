@@ -11,11 +11,15 @@ namespace shardc::collectives {
 
 struct PolicyInput {
   const Problem &problem;
+  const cost::CostModel &model;
   const TaskTimes &times;
   /// Outlive the policies.
   const Reference &program, &longestPath;
   /// Whether collectives may be merged.
   bool merge = true;
+  const BucketKeys &keys;
+  /// See SearchOptions.
+  std::span<const double> packingUs = {};
 };
 
 /// The most promising ones, fewer for large programs: orders without merging first, those that keep

@@ -28,11 +28,14 @@ constexpr uint64_t leastLevelAhead = 102;
 /// More than any program takes; a program that takes nothing needs no second level.
 constexpr uint64_t largestLevel = uint64_t(1) << 60;
 
-/// By how much a schedule must be shorter to be worth more memory than is free.
-constexpr double worthMemory = 0.99;
+/// Choices that are tried at each level, however large the program is.
+constexpr size_t leastChoices = 4, leastFurtherChoices = 2;
 
-/// Steps that differ by less are equal: the same kernels, added in another order.
-constexpr double rounding = 1e-9;
+/// Schedules that a search from one order needs that should be one of several.
+constexpr size_t wholeSearch = 50;
+
+/// For how many levels the work that is allowed should suffice.
+constexpr size_t levelsToTry = 2;
 
 /// Percent of the program's peak at which an order is worth a search of its own.
 constexpr uint64_t notablyLess = 98;
@@ -52,7 +55,7 @@ bool isBetter(const SearchOptions &options, const Cost &result, const Cost &than
     return result.stepUs < worthMemory * than.stepUs;
   if (than.peakBytes > std::max(options.freeBytes, result.peakBytes))
     return than.stepUs >= worthMemory * result.stepUs;
-  if (result.stepUs < than.stepUs * (1 - rounding))
+  if (result.stepUs < than.stepUs * (1 - stepRounding))
     return true;
   return result.stepUs <= than.stepUs && result.peakBytes < than.peakBytes;
 }
@@ -62,26 +65,38 @@ class Search {
 public:
   Search(const Graph &graph, const cost::CostModel &model, const SearchOptions &options,
          std::span<const NodeId> order)
-      : options(options), problem(graph, order), times(problem, model),
-        programTimes(problem, times), keys(problem, options.buckets),
+      : options(options), problem(graph, order),
+        choices((order.empty() ? options.work : options.work / 3) /
+                std::max<size_t>(problem.numSteps, 1)),
+        times(problem, model), programTimes(problem, times), keys(problem, options.buckets),
         program(makeReference(problem, times, ReferenceKind::Program)),
         longestPath(makeReference(problem, times, ReferenceKind::LongestPath)),
         input{problem, times,           programTimes,        model,
               keys,    options.buckets, options.memoryLimit, options.flat},
         merge(options.bucket && keys.numKeys() != 0) {
-    for (SchedulePolicy &policy : schedulePolicies({problem, times, program, longestPath, merge}))
+    for (SchedulePolicy &policy : schedulePolicies(
+             {problem, model, times, program, longestPath, merge, keys, options.packingUs}))
       schedules.push_back({std::move(policy)});
   }
 
   void run() {
     uint64_t base = MemoryTracker(problem, UINT64_MAX, options.flat).basePeakBytes();
-    if (!options.everyLevel) {
+    bool everyLevel = options.everyLevel;
+    if (options.limitFirst && everyLevel)
+      everyLevel =
+          (1 + std::ranges::count_if(
+                   levels(base), [&](uint64_t level) { return level <= options.memoryLimit; })) *
+              schedules.size() <=
+          choices;
+    limitChoices();
+    if (!everyLevel) {
       tryLevel(std::max(base, options.memoryLimit));
       return;
     }
     // Schedules for the base order's own peak may come out below it.
     if (tryLevel(base))
       return;
+    keepBestChoices();
     uint64_t last = base;
     for (uint64_t level : levels(base)) {
       if (level > options.memoryLimit || tryLevel(level))
@@ -100,6 +115,34 @@ public:
   Decision decide() { return toDecision(problem, std::move(*best)); }
 
 private:
+  /// Leaves as many choices as there is work for, of all kinds.
+  void limitChoices() {
+    size_t count = std::max(choices, leastChoices);
+    if (count >= schedules.size())
+      return;
+    for (size_t i = 0; i != count; ++i)
+      if (size_t from = i * schedules.size() / count; from != i)
+        schedules[i] = std::move(schedules[from]);
+    schedules.resize(count);
+  }
+
+  /// Leaves for each further level what there is still work for: the choices whose schedules were
+  /// the shortest.
+  void keepBestChoices() {
+    size_t left = choices - std::min<size_t>(choices, candidates);
+    size_t count = std::max(left / levelsToTry, leastFurtherChoices);
+    if (count >= schedules.size())
+      return;
+    std::vector<double> steps;
+    for (const Candidate &candidate : schedules)
+      steps.push_back(candidate.stepUs);
+    std::nth_element(steps.begin(), steps.begin() + (count - 1), steps.end());
+    formSettled = formSettled || formUs > steps[count - 1];
+    std::erase_if(schedules, [&, longest = steps[count - 1]](const Candidate &candidate) {
+      return candidate.stepUs > longest || count == 0 || count-- == 0;
+    });
+  }
+
   /// Those above the base order's peak, ascending.
   std::vector<uint64_t> levels(uint64_t base) const {
     auto part = [&](uint64_t percent) { return base / 100 * percent + base % 100 * percent / 100; };
@@ -126,11 +169,13 @@ private:
       ScheduleResult schedule = listSchedule(input, candidate.policy);
       candidate.settled = schedule.memoryRefusals == 0;
       settled &= candidate.settled;
+      candidate.stepUs = schedule.stepUs;
       consider(std::move(schedule));
     }
     if (merge && !formSettled) {
       ScheduleResult form = formInProgramOrder(level);
       formSettled = form.memoryRefusals == 0;
+      formUs = form.stepUs;
       settled &= formSettled;
       consider(std::move(form));
     }
@@ -148,14 +193,19 @@ private:
     Figures figures = simulate(problem.graph, formed.plan, input.model, {options.flat});
     uint64_t refused = std::count(formed.closed.begin(), formed.closed.end(), CloseReason::Memory) +
                        std::count(formed.alone.begin(), formed.alone.end(), AloneReason::Memory);
-    return {std::move(formed.plan),   figures.stepUs,
-            figures.peakHoldBytes,    refused,
-            std::move(formed.closed), std::move(formed.capBytes),
+    return {std::move(formed.plan),
+            figures.stepUs,
+            figures.peakHoldBytes,
+            level,
+            refused,
+            std::move(formed.closed),
+            std::move(formed.capBytes),
             std::move(formed.alone)};
   }
 
   void consider(ScheduleResult result) {
     ++candidates;
+    result.level = input.memoryLimit;
     if (result.peakBytes <= options.memoryLimit) {
       if (options.visit)
         options.visit(problem, result);
@@ -168,6 +218,8 @@ private:
 
   const SearchOptions &options;
   Problem problem;
+  /// How many schedules there is work for; a third where the order is not the program's.
+  size_t choices;
   TaskTimes times;
   ProgramTimes programTimes;
   BucketKeys keys;
@@ -178,9 +230,11 @@ private:
   struct Candidate {
     SchedulePolicy policy;
     bool settled = false;
+    double stepUs = 0; // of its last schedule
   };
   std::vector<Candidate> schedules;
   bool formSettled = false;
+  double formUs = 0; // of the last schedule that was formed in program order
 };
 
 } // namespace
@@ -263,8 +317,11 @@ SearchResult shardc::collectives::searchSchedules(const Graph &graph, const cost
       result.best = search.decide();
     }
   };
-  for (const std::vector<NodeId> &order : firstOrders(graph, options))
+  for (const std::vector<NodeId> &order : firstOrders(graph, options)) {
     searchFrom(order);
+    if (result.best && options.limitFirst && options.work < wholeSearch * graph.numNodes())
+      break;
+  }
   for (int restarts = 0; !result.best && leanest && restarts != maxRestarts; ++restarts) {
     std::vector<NodeId> order = nodeOrder(graph, *leanest);
     leanest.reset();

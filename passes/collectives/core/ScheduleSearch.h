@@ -25,6 +25,13 @@ struct Decision {
   std::vector<AloneReason> alone;
 };
 
+/// How many times as long as another a schedule may be at most to be worth more memory than is
+/// free.
+inline constexpr double worthMemory = 0.99;
+
+/// Steps that differ by less are equal: the same kernels, added in another order.
+inline constexpr double stepRounding = 1e-9;
+
 struct SearchOptions {
   uint64_t memoryLimit = UINT64_MAX;
   bool bucket = true;
@@ -35,6 +42,16 @@ struct SearchOptions {
   /// Whether to try all memory levels up to the limit, so that a higher limit only adds schedules;
   /// otherwise only the limit.
   bool everyLevel = true;
+  /// About how many steps may be scheduled from the program's order, and a third as many from each
+  /// other. The larger the program, the fewer choices are tried at each level, and the fewer
+  /// levels. Those that are tried under a limit are also tried under each higher one.
+  size_t work = SIZE_MAX;
+  /// Where that does not suffice for all levels, to try the limit alone, from the first order
+  /// alone.
+  bool limitFirst = false;
+  /// For each of these also merge only those collectives whose packing saves most latency for its
+  /// time, until together they take so many microseconds.
+  std::vector<double> packingUs = {};
   /// Called with each schedule that meets the limit, and the problem whose tasks it is about.
   std::function<void(const Problem &, const ScheduleResult &)> visit = nullptr;
 };

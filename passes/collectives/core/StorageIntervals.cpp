@@ -2,7 +2,9 @@
 
 #include "passes/collectives/core/StorageIntervals.h"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 using namespace shardc;
 using namespace shardc::collectives;
@@ -15,10 +17,22 @@ void StorageIntervals::touch(uint32_t storage, uint32_t entry) {
 }
 
 void StorageIntervals::build(uint64_t constantBytes) {
+  moving.resize(touches.size());
+  uint32_t at = 0;
+  for (Storage &s : storages) {
+    s.firstMoving = at;
+    at += std::exchange(s.numMoving, 0);
+  }
+  for (auto [storage, entry] : touches) {
+    Storage &s = storages[storage];
+    moving[s.firstMoving + s.numMoving++] = entry;
+  }
+  for (const Storage &s : storages)
+    std::ranges::sort(movingOf(s));
   std::vector<int64_t> live(numEntries + 1);
   live[0] = constantBytes;
   for (const Storage &s : storages) {
-    if (s.first == nowhere && s.moving.empty())
+    if (s.first == nowhere && s.numMoving == 0)
       continue;
     live[beginOf(s)] += s.bytes;
     live[endOf(s) + 1] -= s.bytes;
@@ -31,8 +45,17 @@ void StorageIntervals::build(uint64_t constantBytes) {
 void StorageIntervals::move(uint32_t storage, uint32_t from, uint32_t to) {
   Storage &s = storages[storage];
   uint32_t oldBegin = beginOf(s), oldEnd = endOf(s);
-  s.moving.erase(s.moving.find(from));
-  s.moving.insert(to);
+  std::span<uint32_t> all = movingOf(s);
+  auto here = std::lower_bound(all.begin(), all.end(), from);
+  if (to < from) {
+    auto there = std::upper_bound(all.begin(), here, to);
+    std::rotate(there, here, here + 1);
+    *there = to;
+  } else {
+    auto there = std::lower_bound(here + 1, all.end(), to);
+    std::rotate(here, here + 1, there);
+    *(there - 1) = to;
+  }
   uint32_t begin = beginOf(s), end = endOf(s);
   profile->add(begin, oldBegin, s.bytes);
   profile->add(oldBegin, begin, -s.bytes);
@@ -41,9 +64,9 @@ void StorageIntervals::move(uint32_t storage, uint32_t from, uint32_t to) {
 }
 
 template <typename Distance>
-std::vector<std::pair<uint32_t, uint32_t>>
+std::span<const std::pair<uint32_t, uint32_t>>
 StorageIntervals::byDistance(std::span<const uint32_t> touched, Distance distance) const {
-  std::vector<std::pair<uint32_t, uint32_t>> sorted;
+  sorted.clear();
   for (uint32_t storage : touched)
     sorted.push_back({distance(storages[storage]), storage});
   std::sort(sorted.begin(), sorted.end());

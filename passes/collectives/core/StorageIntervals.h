@@ -9,7 +9,6 @@
 #include "passes/collectives/core/RangeMaxTree.h"
 
 #include <optional>
-#include <set>
 
 namespace shardc::collectives {
 
@@ -22,17 +21,21 @@ public:
   explicit StorageIntervals(uint32_t numEntries) : numEntries(numEntries) {}
 
   void addStorage(uint64_t bytes, bool pinned) {
-    storages.push_back({static_cast<int64_t>(bytes), pinned, nowhere, 0, {}});
+    storages.push_back({static_cast<int64_t>(bytes), pinned, nowhere, 0, 0, 0});
   }
   uint32_t numStorages() const { return storages.size(); }
   /// Something that stays where it is. Entries in ascending order.
   void touch(uint32_t storage, uint32_t entry);
-  void touchMoving(uint32_t storage, uint32_t entry) { storages[storage].moving.insert(entry); }
+  void touchMoving(uint32_t storage, uint32_t entry) {
+    ++storages[storage].numMoving;
+    touches.push_back({storage, entry});
+  }
 
   /// `constantBytes` are live throughout.
   void build(uint64_t constantBytes);
 
-  /// Moves one of the moving touches in entry `from`. O(log n).
+  /// Moves one of the moving touches in entry `from`. O(log n), and linear in the moving touches of
+  /// the storage.
   void move(uint32_t storage, uint32_t from, uint32_t to);
 
   /// Whether more than `limit` bytes are live.
@@ -50,25 +53,35 @@ private:
     int64_t bytes;
     bool pinned;
     uint32_t first, last; // touches that stay; `nowhere` and 0 if there are none
-    std::multiset<uint32_t> moving;
+    uint32_t firstMoving, numMoving;
   };
 
+  std::span<uint32_t> movingOf(const Storage &s) {
+    return std::span(moving).subspan(s.firstMoving, s.numMoving);
+  }
+  std::span<const uint32_t> movingOf(const Storage &s) const {
+    return std::span(moving).subspan(s.firstMoving, s.numMoving);
+  }
+
   uint32_t beginOf(const Storage &s) const {
-    return s.moving.empty() ? s.first : std::min(s.first, *s.moving.begin());
+    return s.numMoving == 0 ? s.first : std::min(s.first, movingOf(s).front());
   }
   uint32_t endOf(const Storage &s) const {
     if (s.pinned)
       return numEntries - 1;
-    return s.moving.empty() ? s.last : std::max(s.last, *s.moving.rbegin());
+    return s.numMoving == 0 ? s.last : std::max(s.last, movingOf(s).back());
   }
-  /// By how far it is to where a storage is live anyway.
+  /// By how far it is to where a storage is live anyway; until the next call.
   template <typename Distance>
-  std::vector<std::pair<uint32_t, uint32_t>> byDistance(std::span<const uint32_t> touched,
-                                                        Distance distance) const;
+  std::span<const std::pair<uint32_t, uint32_t>> byDistance(std::span<const uint32_t> touched,
+                                                            Distance distance) const;
 
   uint32_t numEntries;
   std::vector<Storage> storages;
+  std::vector<std::pair<uint32_t, uint32_t>> touches; // that move, until `build`
+  std::vector<uint32_t> moving;                       // by storage, ascending
   std::optional<RangeMaxTree> profile;
+  mutable std::vector<std::pair<uint32_t, uint32_t>> sorted; // of byDistance
 };
 
 } // namespace shardc::collectives

@@ -16,9 +16,9 @@ class Converter {
 public:
   Converter(const torch_export::ExportedProgram &program, const ProcessGroups &processGroups,
             const Durations &durations, const cost::CostModel &model,
-            std::vector<std::string> &errors)
+            std::vector<std::string> &errors, std::string_view sizesAreFrom)
       : program(program), processGroups(processGroups), durations(durations), model(model),
-        errors(errors), tensors(program.graph.tensors.size(), none) {}
+        errors(errors), sizesAreFrom(sizesAreFrom), tensors(program.graph.tensors.size(), none) {}
 
   std::optional<Graph> run() {
     size_t before = errors.size();
@@ -151,6 +151,10 @@ private:
     info.outBuffers = numBuffers;
     std::string groupName = stringOf(node, "group_name");
     std::optional<int64_t> size = integerOf(node, "group_size");
+    if (groupName.empty()) {
+      errors.push_back(name + ": the collective does not say its group (group_name)");
+      return;
+    }
     auto it = processGroups.find(groupName);
     if (it == processGroups.end()) {
       int64_t &known = missingGroups[groupName];
@@ -195,8 +199,8 @@ private:
     for (const auto &[group, other] : otherSizes)
       errors.push_back(
           other.firstNode + ": group '" + group.first + "' has " + std::to_string(group.second) +
-          " ranks here, but " + std::to_string(processGroups.find(group.first)->second.size) +
-          " in the groups file" +
+          " ranks here, but " + std::to_string(processGroups.find(group.first)->second.size) + " " +
+          std::string(sizesAreFrom) +
           (other.nodes > 1 ? " (so at " + std::to_string(other.nodes) + " nodes)" : ""));
     if (missingGroups.empty())
       return;
@@ -215,6 +219,7 @@ private:
   const Durations &durations;
   const cost::CostModel &model;
   std::vector<std::string> &errors;
+  std::string_view sizesAreFrom;
   Graph graph;
   std::vector<ValueId> tensors; // by number
   std::unordered_map<std::string_view, ValueId> scalars;
@@ -233,6 +238,7 @@ private:
 
 std::optional<Graph> shardc::collectives::graphFromProgram(
     const torch_export::ExportedProgram &program, const ProcessGroups &groups,
-    const Durations &durations, const cost::CostModel &model, std::vector<std::string> &errors) {
-  return Converter(program, groups, durations, model, errors).run();
+    const Durations &durations, const cost::CostModel &model, std::vector<std::string> &errors,
+    std::string_view sizesAreFrom) {
+  return Converter(program, groups, durations, model, errors, sizesAreFrom).run();
 }

@@ -27,11 +27,13 @@ inline constexpr int64_t unknownExtent = 512;
 /// the model has a peak for it) and the bytes they move.
 /// Unknown operators are kernels, and so are collectives that the model does not support. Reports
 /// all mistakes together (groups that are missing or differ in size from what a node says, ...),
-/// one per entry of `errors`; the result is empty if there is any.
+/// one per entry of `errors`; the result is empty if there is any. `sizesAreFrom` is for messages:
+/// where `groups` has the sizes from.
 std::optional<Graph> graphFromProgram(const torch_export::ExportedProgram &program,
                                       const ProcessGroups &groups, const Durations &durations,
                                       const cost::CostModel &model,
-                                      std::vector<std::string> &errors);
+                                      std::vector<std::string> &errors,
+                                      std::string_view sizesAreFrom = "in the groups file");
 
 } // namespace shardc::collectives
 

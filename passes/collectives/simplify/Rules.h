@@ -10,7 +10,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/interfaces/PassStatistic.h"
-#include "passes/collectives/analysis/RankValues.h"
+#include "passes/collectives/analysis/Uniformity.h"
 #include "passes/cost/core/CostModel.h"
 
 #include "mlir/IR/PatternMatch.h"

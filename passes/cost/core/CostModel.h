@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -41,6 +42,10 @@ public:
   /// The part of collectiveUs that does not depend on the bytes: what merging two collectives
   /// saves.
   virtual double latencyUs(CollectiveKind kind, const Group &group) const = 0;
+
+  /// How many ranks a node holds, in order: rank r is on node r / ranksPerNode(). Nothing where the
+  /// model does not say which ranks share a node.
+  virtual std::optional<uint32_t> ranksPerNode() const { return std::nullopt; }
 
   /// What the compute stream pays to launch one kernel or collective.
   virtual double launchUs() const = 0;

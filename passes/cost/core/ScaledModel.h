@@ -27,6 +27,7 @@ public:
   double latencyUs(CollectiveKind kind, const Group &group) const override {
     return network * base.latencyUs(kind, group);
   }
+  std::optional<uint32_t> ranksPerNode() const override { return base.ranksPerNode(); }
   double launchUs() const override { return base.launchUs(); }
   double memoryBytesPerSecond() const override { return base.memoryBytesPerSecond(); }
   double peakFlops(std::string_view elementType) const override {

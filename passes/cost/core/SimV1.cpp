@@ -12,7 +12,7 @@ using namespace shardc::cost;
 CostModel::~CostModel() = default;
 
 namespace {
-constexpr uint32_t ranksPerNode = 8;
+constexpr uint32_t ranksOfNode = 8;
 constexpr std::array<double, 3> intraRanks = {2, 4, 8};
 constexpr std::array<double, 3> intraGBs = {537, 434, 394};
 constexpr std::array<double, 3> intraLatency = {8, 17, 30};
@@ -21,7 +21,7 @@ constexpr std::array<double, 3> interNodes = {2, 8, 32};
 constexpr std::array<double, 3> interGBs = {410, 390, 386};
 constexpr std::array<double, 3> interLatency = {70, 297, 1204};
 
-double nodesOf(uint32_t size) { return (size + ranksPerNode - 1) / ranksPerNode; }
+double nodesOf(uint32_t size) { return (size + ranksOfNode - 1) / ranksOfNode; }
 } // namespace
 
 bool SimV1::supports(CollectiveKind kind) const {
@@ -30,7 +30,7 @@ bool SimV1::supports(CollectiveKind kind) const {
 }
 
 double SimV1::latencyUs(CollectiveKind kind, const Group &group) const {
-  if (group.size > ranksPerNode)
+  if (group.size > ranksOfNode)
     return interpolateClamped(nodesOf(group.size), interNodes, interLatency);
   return interpolateClamped(group.size, intraRanks,
                             kind == CollectiveKind::AllReduce ? intraLatencyAllReduce
@@ -38,7 +38,7 @@ double SimV1::latencyUs(CollectiveKind kind, const Group &group) const {
 }
 
 double SimV1::collectiveUs(CollectiveKind kind, const Group &group, uint64_t bytes) const {
-  double gbPerSecond = group.size > ranksPerNode
+  double gbPerSecond = group.size > ranksOfNode
                            ? interpolateClamped(nodesOf(group.size), interNodes, interGBs)
                            : interpolateClamped(group.size, intraRanks, intraGBs);
   double n = group.size;

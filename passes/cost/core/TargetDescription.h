@@ -73,6 +73,7 @@ public:
   bool supports(CollectiveKind) const override { return true; }
   double collectiveUs(CollectiveKind kind, const Group &group, uint64_t bytes) const override;
   double latencyUs(CollectiveKind kind, const Group &group) const override;
+  std::optional<uint32_t> ranksPerNode() const override { return target.ranksPerNode; }
   double launchUs() const override { return target.launchUs; }
   double memoryBytesPerSecond() const override { return target.memoryGBPerSecond * 1e9; }
   double peakFlops(std::string_view elementType) const override;

@@ -18,6 +18,40 @@ module attributes {dist.mesh = #dist.mesh<["tp" = 2]>} {
 
 // -----
 
+// What is wrong on some devices is reported for all of them, each with its devices: the extents are 2, 2, 2, 1.
+#mesh = #dist.mesh<["tp" = 4]>
+#S = #dist.layout<#mesh, [S(1)]>
+module attributes {dist.mesh = #mesh} {
+  func.func @f(%x: tensor<4x?xf32> {dist.layout = #S, dist.global_type = tensor<4x7xf32>}, %a: tensor<2x3xf32>, %b: tensor<1x3xf32>) {
+    // expected-error@+2 {{contracted dims differ: 1 and 2}}
+    // expected-note@+1 {{on device 3}}
+    %y = aten.matmul %x, %a : (tensor<4x?xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+    // expected-error@+2 {{contracted dims differ: 2 and 1}}
+    // expected-note@+1 {{on devices 0, 1, 2}}
+    %z = aten.matmul %x, %b : (tensor<4x?xf32>, tensor<1x3xf32>) -> tensor<4x3xf32>
+    return
+  }
+}
+
+// -----
+
+// An error of each device alone is said once, and that of many classes does not take forever.
+#mesh = #dist.mesh<["tp" = 64]>
+#tp = #dist.axes<#mesh, ["tp"]>
+module attributes {dist.mesh = #mesh} {
+  func.func @f(%x: tensor<1x2xf32>) {
+    %c0 = arith.constant 0 : index
+    %i = dist.axis_index over #tp
+    %n = arith.divui %i, %c0 : index
+    // expected-error@+2 {{a result of 'aten.expand' still has a dynamic dim after specialisation}}
+    // expected-note@+1 {{on devices 0, 1, 2, 3, 4, 5, 6, 7 and 24 more; not all devices were looked at}}
+    %y = aten.expand %x [%n, 2] : (tensor<1x2xf32>) -> tensor<?x2xf32>
+    return
+  }
+}
+
+// -----
+
 // The ranks of a named group are not known, and so not a rank's position in it.
 module attributes {dist.mesh = #dist.mesh<["tp" = 2]>} {
   func.func @f(%x: tensor<3xf32>) {

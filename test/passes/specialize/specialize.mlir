@@ -1,8 +1,8 @@
 // RUN: shard-opt %s --dist-specialize --split-input-file | FileCheck %s
 // RUN: shard-opt %s --dist-specialize --split-input-file --pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAT
 // STAT: dist-specialize
-// STAT-NEXT: (S) 5 extents-folded - dist.extent ops that became constants
-// STAT-NEXT: (S) 12 variants - Functions after specialisation
+// STAT-NEXT: (S) 7 extents-folded - dist.extent ops that became constants
+// STAT-NEXT: (S) 18 variants - Functions after specialisation
 
 // Seven rows over four ranks: 2, 2, 2, 1. Names and places of the module's other symbols are kept.
 
@@ -111,6 +111,35 @@ module attributes {dist.mesh = #mesh} {
 
 // -----
 
+// An index that cannot be followed for all devices at once, as here where one of them would divide by zero, is a constant on each device alone: the first and
+// the last one have a variant of their own although they are alike.
+#mesh = #dist.mesh<["tp" = 4]>
+#tp = #dist.axes<#mesh, ["tp"]>
+// CHECK: f = #dist.variants<[@f_v0, @f_v1, @f_v2, @f_v3], [0, 1, 2, 3]>
+module attributes {dist.mesh = #mesh} {
+  // CHECK: func.func @f_v0(
+  // CHECK: aten.expand %{{.*}} [4, 2] : (tensor<1x2xf32>) -> tensor<4x2xf32>
+  // CHECK: func.func @f_v1(
+  // CHECK: aten.expand %{{.*}} [12, 2] : (tensor<1x2xf32>) -> tensor<12x2xf32>
+  // CHECK: func.func @f_v2(
+  // CHECK: aten.expand %{{.*}} [6, 2] : (tensor<1x2xf32>) -> tensor<6x2xf32>
+  // CHECK: func.func @f_v3(
+  // CHECK: aten.expand %{{.*}} [4, 2] : (tensor<1x2xf32>) -> tensor<4x2xf32>
+  func.func @f(%x: tensor<1x2xf32>) {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c12 = arith.constant 12 : index
+    %i = dist.axis_index over #tp
+    %first = arith.cmpi eq, %i, %c0 : index
+    %q = arith.divui %c12, %i : index
+    %n = arith.select %first, %c4, %q : index
+    %y = aten.expand %x [%n, 2] : (tensor<1x2xf32>) -> tensor<?x2xf32>
+    return
+  }
+}
+
+// -----
+
 // What depends on a symbol stays; the rank's own index stays too.
 #mesh = #dist.mesh<["dp" = 2]>
 #dp = #dist.axes<#mesh, ["dp"]>
@@ -131,4 +160,34 @@ module attributes {dist.mesh = #mesh} {
     %v = aten.view %x [%m] : (tensor<?x4xf32>) -> tensor<?xf32>
     return %v, %i : tensor<?xf32>, index
   }
+}
+
+// -----
+
+// Where a slice begins differs between all four ranks, its extent only between two kinds: 2, 2, 2, 1. The offset is looked up.
+#mesh = #dist.mesh<["tp" = 4]>
+#S = #dist.layout<#mesh, [S(0)]>
+#R = #dist.layout<#mesh, [R]>
+// CHECK: dist.specializations = {forward = #dist.variants<[@forward_v0, @forward_v1], [0, 0, 0, 1]>}
+module attributes {dist.mesh = #mesh} {
+  // CHECK: func.func @forward_v0(%[[X:.*]]: tensor<7x4xf32>
+  func.func @forward(%x: tensor<7x4xf32> {dist.layout = #R, dist.global_type = tensor<7x4xf32>}) -> (tensor<?x4xf32>, tensor<f32>) {
+    // CHECK: %[[AT:.*]] = dist.extent #dist.extents<table [0, 2, 4, 6] over #mesh{{.*}}>
+    %begin = dist.extent #dist.extents<table [0, 2, 4, 6] over #mesh>
+    // CHECK: %[[END:.*]] = dist.extent #dist.extents<table [2, 4, 6, 7] over #mesh{{.*}}>
+    %end = dist.extent #dist.extents<table [2, 4, 6, 7] over #mesh>
+    // CHECK: aten.slice %[[X]] dim 0 [%[[AT]] : %[[END]] : 1] : (tensor<7x4xf32>) -> tensor<2x4xf32>
+    %y = aten.slice %x dim 0 [%begin : %end : 1] : (tensor<7x4xf32>) -> tensor<?x4xf32>
+    // CHECK-NOT: arith.subi
+    // CHECK: aten.view %{{.*}} [8] : (tensor<2x4xf32>) -> tensor<8xf32>
+    %rows = arith.subi %end, %begin : index
+    %c4 = arith.constant 4 : index
+    %m = arith.muli %rows, %c4 : index
+    %z = aten.view %y [%m] : (tensor<?x4xf32>) -> tensor<?xf32>
+    %s = aten.sum %z dim [0] to f32 : (tensor<?xf32>) -> tensor<f32>
+    return %y, %s : tensor<?x4xf32>, tensor<f32>
+  }
+  // CHECK: func.func @forward_v1(
+  // CHECK: aten.slice %{{.*}} dim 0 [6 : 7 : 1] : (tensor<7x4xf32>) -> tensor<1x4xf32>
+  // CHECK: aten.view %{{.*}} [4] : (tensor<1x4xf32>) -> tensor<4xf32>
 }

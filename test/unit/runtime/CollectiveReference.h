@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 #include <numeric>
+#include <optional>
+#include <sys/mman.h>
 
 namespace test {
 
@@ -61,6 +63,40 @@ inline int64_t linear(const Table &shape, const Table &index) {
     at = at * shape[d] + index[d];
   return at;
 }
+
+/// Bytes that ranks see and change as the test does, also where they are processes that it forks.
+template <typename T> struct SharedAllocator {
+  using value_type = T;
+  SharedAllocator() = default;
+  template <typename U> SharedAllocator(const SharedAllocator<U> &) {}
+
+  /// Room for what is alive at a time; all of it is given up when nothing is.
+  struct Room {
+    static constexpr size_t bytes = size_t(1) << 30;
+    uint8_t *const data = static_cast<uint8_t *>(mmap(
+        nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    size_t used = 0, alive = 0;
+  };
+  static Room &room() {
+    static Room one;
+    return one;
+  }
+  T *allocate(size_t count) {
+    Room &here = room();
+    size_t at = here.used;
+    here.used += (count * sizeof(T) + 63) / 64 * 64;
+    ++here.alive;
+    if (here.data == MAP_FAILED || here.used > Room::bytes)
+      throw std::bad_alloc();
+    return reinterpret_cast<T *>(here.data + at);
+  }
+  void deallocate(T *, size_t) {
+    if (--room().alive == 0)
+      room().used = 0;
+  }
+  bool operator==(const SharedAllocator &) const { return true; }
+};
+using Bytes = std::vector<uint8_t, SharedAllocator<uint8_t>>;
 
 /// One operand as the reference sees it: everybody's inputs, and where each element comes from.
 struct Reference {
@@ -118,10 +154,10 @@ struct Reference {
       shape[size_t(o.gatherDim)] = gather[source(p) < 0 ? p : size_t(source(p))];
     return shape;
   }
-  double input(const std::vector<std::vector<uint8_t>> &in, size_t q, const Table &index) const {
+  double input(const std::vector<Bytes> &in, size_t q, const Table &index) const {
     return test::get(c.type, in[q].data(), size_t(linear(inShape(q), index)));
   }
-  double reduce(const std::vector<std::vector<uint8_t>> &in, const Table &index) const {
+  double reduce(const std::vector<Bytes> &in, const Table &index) const {
     double acc = input(in, 0, index);
     for (size_t q = 1; q < n; ++q) {
       double x = input(in, q, index);
@@ -146,7 +182,7 @@ struct Reference {
     return c.type == SHARDRT_F64 || c.type >= SHARDRT_I64 ? acc / double(n)
                                                           : double(float(acc) / float(n));
   }
-  double expected(const std::vector<std::vector<uint8_t>> &in, size_t p, Table index) const {
+  double expected(const std::vector<Bytes> &in, size_t p, Table index) const {
     if (o.isExchange()) {
       int64_t &at = index[size_t(o.gatherDim)];
       size_t q = 0;
@@ -178,7 +214,7 @@ inline int64_t count(const Table &shape) {
 
 /// Inputs and outputs of every member for one operand.
 struct Memory {
-  std::vector<std::vector<uint8_t>> in, out;
+  std::vector<Bytes> in, out;
 };
 
 inline void fill(const Reference &r, Memory &memory, unsigned seed) {
@@ -192,8 +228,10 @@ inline void fill(const Reference &r, Memory &memory, unsigned seed) {
   }
 }
 
-inline void check(const Reference &r, const Memory &memory, const std::string &what) {
-  for (size_t p = 0; p < r.n; ++p) {
+/// Checks what the members got, or one of them.
+inline void check(const Reference &r, const Memory &memory, const std::string &what,
+                  std::optional<size_t> only = std::nullopt) {
+  for (size_t p = only.value_or(0); p < only.value_or(r.n - 1) + 1; ++p) {
     Table shape = r.outShape(p);
     for (int64_t i = 0; i < count(shape); ++i) {
       Table index(shape.size());

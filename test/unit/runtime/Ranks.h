@@ -9,8 +9,10 @@
 #include "runtime/comm/Communicator.h"
 #include "test/unit/runtime/ToyStream.h"
 
+#include <array>
 #include <functional>
 #include <gtest/gtest.h>
+#include <optional>
 #include <thread>
 
 namespace test {
@@ -21,22 +23,23 @@ struct Outcome {
   std::string message;
 };
 
-/// A way to make the ends of a world.
-struct WorldKind {
-  std::string name;
-  std::function<std::vector<std::unique_ptr<shardc::rt::Communicator>>(uint32_t world)> make;
-  /// Whether the message about extents that differ has both.
-  bool namesExtents = true;
+/// Where the other ranks of a world are other processes, which run the same test.
+struct ElsewhereRanks {
+  uint32_t own; ///< the rank of this process
+  /// Gives the others the own outcome, and gets theirs.
+  std::function<void(std::vector<Outcome> &)> share;
 };
-inline void PrintTo(const WorldKind &kind, std::ostream *out) { *out << kind.name; }
+inline std::optional<ElsewhereRanks> elsewhere;
 
 /// Runs `body(end)` on one thread for each rank; the end is destroyed when the body is left, as by
-/// a rank that stops.
+/// a rank that stops. Ends that are null are in other processes.
 inline std::vector<Outcome> runRanks(std::vector<std::unique_ptr<shardc::rt::Communicator>> ends,
                                      const std::function<void(shardc::rt::Communicator &)> &body) {
   std::vector<Outcome> outcomes(ends.size());
   std::vector<std::thread> threads;
-  for (uint32_t r = 0; r < ends.size(); ++r)
+  for (uint32_t r = 0; r < ends.size(); ++r) {
+    if (!ends[r])
+      continue;
     threads.emplace_back([&, r] {
       try {
         body(*ends[r]);
@@ -45,9 +48,53 @@ inline std::vector<Outcome> runRanks(std::vector<std::unique_ptr<shardc::rt::Com
       }
       ends[r].reset();
     });
+  }
   for (std::thread &thread : threads)
     thread.join();
+  if (elsewhere)
+    elsewhere->share(outcomes);
   return outcomes;
+}
+
+/// A way to make the ends of a world.
+struct WorldKind {
+  using Body = std::function<void(shardc::rt::Communicator &)>;
+
+  std::string name;
+  std::function<std::vector<std::unique_ptr<shardc::rt::Communicator>>(uint32_t world)> make;
+  /// Whether the message about extents that differ has both.
+  bool namesExtents = true;
+  /// Whether messages between ranks cost so much that only worlds of four try every type.
+  bool slow = false;
+  /// Runs a body on each rank of a world, where that takes more than threads with the ends of
+  /// `make`: what ranks compute is seen by the test only in memory that it shares (Shared).
+  std::function<std::vector<Outcome>(uint32_t world, const Body &body)> runs = {};
+
+  std::vector<Outcome> run(uint32_t world, const Body &body) const {
+    return runs ? runs(world, body) : runRanks(make(world), body);
+  }
+};
+inline void PrintTo(const WorldKind &kind, std::ostream *out) { *out << kind.name; }
+
+/// What a program does before its first collective: lets all ranks connect these groups.
+inline void connectGroups(shardc::rt::Communicator &end,
+                          const std::vector<std::vector<uint32_t>> &sets) {
+  std::vector<std::array<uint32_t, 2>> bounds;
+  std::vector<shardrt_group> groups;
+  for (const std::vector<uint32_t> &members : sets)
+    bounds.push_back({0, uint32_t(members.size())});
+  for (size_t i = 0; i < sets.size(); ++i)
+    groups.push_back({"group", bounds[i].data(), sets[i].data(), 1, 0});
+  end.connect(groups, shardc::rt::deadlineAfter(60));
+}
+/// All ranks, and pairs of neighbours.
+inline std::vector<std::vector<uint32_t>> usualGroups(uint32_t world) {
+  std::vector<std::vector<uint32_t>> sets(1);
+  for (uint32_t rank = 0; rank < world; ++rank)
+    sets[0].push_back(rank);
+  for (uint32_t rank = 0; rank + 2 <= world; rank += 2)
+    sets.push_back({rank, rank + 1});
+  return sets;
 }
 
 /// Runs a collective in the form that the communicator has, and waits for it.
@@ -69,7 +116,10 @@ class OverWorlds : public ::testing::TestWithParam<WorldKind> {
 protected:
   std::vector<Outcome> runRanks(uint32_t world,
                                 const std::function<void(shardc::rt::Communicator &)> &body) const {
-    return test::runRanks(GetParam().make(world), body);
+    return GetParam().run(world, [&](shardc::rt::Communicator &end) {
+      connectGroups(end, usualGroups(world));
+      body(end);
+    });
   }
 };
 class Collectives : public OverWorlds {};

@@ -53,6 +53,17 @@ void checkAllRanks(const Mesh &mesh, const std::string &text, std::vector<int64_
       EXPECT_EQ(slice.offset(strides.data()),
                 std::inner_product(first.begin(), first.end(), strides.begin(), int64_t(0)));
     }
+    for (int64_t most : {1, 2, 3, 7, 1000}) {
+      std::vector<int32_t> inPieces;
+      for (const Slice &piece : slice.pieces(most)) {
+        ASSERT_GT(piece.elements(), 0);
+        ASSERT_LE(piece.elements(), most);
+        std::vector<int32_t> one(static_cast<size_t>(piece.elements()));
+        piece.extract(one.data(), whole.data(), strides.data(), 4);
+        inPieces.insert(inPieces.end(), one.begin(), one.end());
+      }
+      ASSERT_EQ(inPieces, local) << text << " rank " << rank << " in pieces of " << most;
+    }
     if (writesPart(layout, coordinate))
       slice.insert(rebuilt.data(), strides.data(), local.data(), 4);
   }

@@ -36,8 +36,8 @@ ModelNames model() {
   unsigned table = static_cast<unsigned>(m.parameters.size() - 1);
   m.modules.push_back({"model.embed", {{table, {1, 0, 0}}}, {{2, 16}}, {{2, 16, 8}}});
   m.modules.push_back({"lm_head", {{table, {0, 1, {}}}}, {{2, 16, 8}}, {{2, 16, 1003}}});
-  m.inputs.push_back({{"input_ids"}, {2, 16}});
-  m.outputs.push_back({{"logits"}, {2, 16, 1003}});
+  m.inputs.push_back({{"input_ids"}, {2, 16}, {}});
+  m.outputs.push_back({{"logits"}, {2, 16, 1003}, {}});
   m.numReturned = 1;
   return m;
 }
@@ -226,6 +226,18 @@ TEST(Resolve, ModulesToRecomputeExist) {
       << r.errors[0];
 }
 
+TEST(Resolve, NegativeDimsCountFromTheEnd) {
+  Resolution r = resolve({"param:*.up.{weight,bias}=tp:S(-1)", "input:0=dp:S(-2)"});
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 0), "[?, S(1)]"); // of rank 2
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 1), "[?, S(0)]"); // of rank 1
+  EXPECT_EQ(layoutOf(r, Target::Input, 0), "[S(0), ?]");
+  ASSERT_EQ(resolve({"input:0=dp:S(-3)"}).errors.size(), 1u);
+  EXPECT_EQ(resolve({"input:0=dp:S(-3)"}).errors[0],
+            "--place input:0=dp:S(-3): dp:S(-3) does not fit 'input_ids': axis \"dp\": S(-3): dim "
+            "-3 is out of range for a tensor of rank 2");
+}
+
 TEST(Resolve, WeightsAreNotPartial) {
   for (const char *reduction : {"sum", "avg", "min", "max", "prod"}) {
     std::string spec = "param:*.0.up.bias=tp:P(" + std::string(reduction) + ")";
@@ -246,7 +258,7 @@ TEST(Resolve, OnlyWhatTheModelReturnsHasAPosition) {
   for (const char *spec : {"output:0=R", "output:1=R", "output:x=tp:S(0)", "output:seen=R"})
     parsePlaceSpec(spec, plan, errors);
   ModelNames m = model();
-  m.outputs.push_back({{"x"}, {4}}); // an input that the model changes
+  m.outputs.push_back({{"x"}, {4}, {}}); // an input that the model changes
   m.parameters.push_back({{"seen"}, {4}, {}, /*isBuffer=*/true});
   Resolution r = resolvePlan(plan, mesh, m);
   ASSERT_EQ(r.errors.size(), 2u);

@@ -88,8 +88,8 @@ TEST(CheckPlan, AcceptsOrdersAndBuckets) {
 
 TEST(CheckPlan, RefusesBadBuckets) {
   Fixture f;
-  EXPECT_EQ(f.check(goodBucket, "a"), "bucket 0 has fewer than two members");
-  EXPECT_EQ(f.check(goodBucket, "a make"), "bucket 0 has a member that is no collective");
+  EXPECT_EQ(f.check(goodBucket, "a"), "bucket of a: has fewer than two members");
+  EXPECT_EQ(f.check(goodBucket, "a make"), "make: is no collective and cannot be in a bucket");
   EXPECT_EQ(f.check(goodBucket, "a a"), "a: is in two buckets, or twice in one");
   EXPECT_EQ(f.check(goodBucket, "a d"),
             "d: differs in kind, group or reduction from a in its bucket");

@@ -6,6 +6,10 @@
 //   collectives-tool GRAPH.pt2 [OPTION=VALUE]...    with GRAPH.groups.json and GRAPH.durations.json
 //                                                   (GRAPH up to its first dot) beside it
 //   collectives-tool generate [SHAPE=VALUE]... [OPTION=VALUE]...
+//   collectives-tool generate family=NAME seed=N nodes=N [OPTION=VALUE]...
+//                                                   one of UnseenGraphs.h
+//   collectives-tool unseen family=NAME seed=N nodes=N [limit=TIMES]
+//                                                   one line of JSON: our step over those of others
 //
 // SHAPE: layers tokens hidden mlp kv vocabulary dp tp experts ep replicated backward
 // OPTION: limit (times the program's peak), cap, bucket, schedule, flat, mixed (0 or 1), emit (a
@@ -16,8 +20,11 @@
 #include "passes/collectives/exported/FromProgram.h"
 #include "passes/cost/core/SimV1.h"
 #include "support/archive/Pt2Archive.h"
+#include "test/unit/passes/collectives/CompareNetworks.h"
 #include "test/unit/passes/collectives/ModelGenerator.h"
+#include "test/unit/passes/collectives/UnseenGraphs.h"
 
+#include <charconv>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -38,7 +45,31 @@ std::string readFile(const std::string &path) {
   return text.str();
 }
 
-Graph generate(const Arguments &arguments) {
+/// A whole number that an argument must be; nothing, with a message, for anything else.
+std::optional<uint32_t> numberOf(Arguments &arguments, const std::string &name) {
+  const std::string &text = arguments[name];
+  uint32_t number = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure == std::errc() && end == text.data() + text.size())
+    return number;
+  std::cerr << name << "='" << text << "' is no whole number\n";
+  return std::nullopt;
+}
+
+std::optional<Graph> unseenGraph(Arguments &arguments) {
+  const std::string &family = arguments["family"];
+  std::string problem = test::describeUnknownFamily(family);
+  if (!problem.empty())
+    std::cerr << problem << "\n";
+  std::optional<uint32_t> seed = numberOf(arguments, "seed"), nodes = numberOf(arguments, "nodes");
+  if (!problem.empty() || !seed || !nodes)
+    return std::nullopt;
+  return test::unseenGraph(family, *seed, *nodes);
+}
+
+std::optional<Graph> generate(Arguments &arguments) {
+  if (arguments.count("family"))
+    return unseenGraph(arguments);
   test::ModelShape shape;
   auto set = [&](const char *name, auto &value) {
     if (auto it = arguments.find(name); it != arguments.end())
@@ -100,6 +131,26 @@ void trace(const Graph &graph, const OptimizeResult &result, const cost::CostMod
   writeTrace(graph, timelines, file);
 }
 
+int unseen(Arguments &arguments) {
+  std::optional<Graph> made = unseenGraph(arguments);
+  if (!made)
+    return 1;
+  const Graph &graph = *made;
+  cost::SimV1 model;
+  OptimizeOptions options;
+  if (arguments.count("limit"))
+    options.memoryLimit =
+        std::stod(arguments["limit"]) * static_cast<double>(simulate(graph, model).peakHoldBytes);
+  test::Comparison result = test::compareWithOthers(graph, model, options);
+  std::printf("{\"nodes\": %zu, \"error\": \"%s\"", graph.numNodes(), result.error.c_str());
+  for (size_t i = 0; i != result.overOwn.size(); ++i)
+    std::printf(", \"x%g\": %.5f, \"least x%g\": %.5f", test::comparedNetworks[i],
+                result.overOwn[i], test::comparedNetworks[i], result.least[i]);
+  std::printf(", \"defensive\": %.5f, \"bound\": %.5f}\n", result.overDefensive,
+              result.nominalOverBound);
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -118,6 +169,8 @@ int main(int argc, char **argv) {
     return arguments.count(name) ? arguments[name] == "1" : value;
   };
 
+  if (argv[1] == std::string("unseen"))
+    return unseen(arguments);
   cost::SimV1 model;
   double start = cpuSeconds();
   bool generated = std::string(argv[1]) == "generate";

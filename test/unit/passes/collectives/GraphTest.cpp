@@ -155,6 +155,26 @@ std::set<std::string> before(const Problem &problem, const Graph &graph, std::st
 }
 using Names = std::set<std::string>;
 
+TEST(CollectiveGraph, BytesStayWithin64Bits) {
+  auto mistakes = [](uint64_t bytes) {
+    Builder b;
+    ValueId x = b.input(8);
+    for (int i = 0; i != 40; ++i)
+      b.output(
+          b.view("v" + std::to_string(i), b.kernel("k" + std::to_string(i), {x}, 1, bytes + i)));
+    std::vector<std::string> errors;
+    b.graph.finalize(errors);
+    return errors;
+  };
+  // 40 storages of 2.5e16 bytes, and a few: views take none.
+  EXPECT_TRUE(mistakes(Graph::mostBytes / 40 - 20).empty());
+  EXPECT_EQ(mistakes(Graph::mostBytes / 40),
+            std::vector<std::string>{
+                "the tensors take more than 1000000000000000000 bytes together; the largest, of "
+                "25000000000000039 bytes or more, is made by 'k39'"});
+  EXPECT_EQ(mistakes(UINT64_MAX - 39).size(), 1u); // their sum is a small number modulo 2^64
+}
+
 TEST(CollectiveProblem, FreeNodesVanish) {
   Builder b;
   GroupId g = b.group("g", 2);

@@ -122,14 +122,17 @@ TEST(LeanOrders, MoreMemoryIsNeverSlowerThanALeanOrder) {
   Graph graph = backward(Order::Both);
   uint64_t least = simulate(backward(Order::AsComputed), model).peakHoldBytes;
   uint64_t own = simulate(graph, model).peakHoldBytes;
-  double last = std::numeric_limits<double>::infinity();
-  for (uint64_t limit = least; limit < own + own / 5; limit += (own - least) / 10) {
-    OptimizeOptions options;
-    options.memoryLimit = limit;
-    OptimizeResult result = optimize(graph, model, options);
-    ASSERT_EQ(result.error, "");
-    EXPECT_LE(result.after.stepUs, last + 1e-9) << limit;
-    last = result.after.stepUs;
+  for (double robust : {0.0, defaultRobust}) {
+    double last = std::numeric_limits<double>::infinity();
+    for (uint64_t limit = least; limit < own + own / 5; limit += (own - least) / 10) {
+      OptimizeOptions options;
+      options.memoryLimit = limit;
+      options.robust = robust;
+      OptimizeResult result = optimize(graph, model, options);
+      ASSERT_EQ(result.error, "");
+      EXPECT_LE(result.after.stepUs, last + 1e-9) << limit;
+      last = result.after.stepUs;
+    }
   }
 }
 

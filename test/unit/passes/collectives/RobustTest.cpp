@@ -1,38 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Replays under other times, defensive schedules, and the choice of a plan for all of them.
+// Replays under other times, and the choice of a plan for all of them.
 #include "passes/collectives/core/CheckPlan.h"
-#include "passes/collectives/core/Defensive.h"
 #include "passes/collectives/core/Optimize.h"
 #include "passes/collectives/core/RangeMaxTree.h"
 #include "passes/cost/core/ScaledModel.h"
-#include "test/unit/passes/collectives/Builder.h"
+#include "test/unit/passes/collectives/Layers.h"
 #include "test/unit/passes/collectives/RandomGraph.h"
 #include "test/unit/passes/collectives/RoundModel.h"
 
+#include <cmath>
 #include <random>
 
 using namespace shardc;
 using namespace shardc::collectives;
 using shardc::collectives::test::Builder;
+using shardc::collectives::test::layers;
 using shardc::collectives::test::RoundModel;
 
 namespace {
 
 constexpr auto AG = CollectiveKind::AllGather;
-
-/// Layers whose weights are gathered right before their use.
-Graph layers(int count, double us, uint64_t bytes) {
-  Builder b;
-  GroupId g = b.group("g", 2);
-  ValueId x = b.input(10);
-  for (int i = 0; i < count; ++i) {
-    std::string name = std::to_string(i);
-    x = b.kernel("k" + name, {x, b.run("g" + name, AG, g, b.input(bytes / 2), bytes)}, us, 10);
-  }
-  b.output(x);
-  return b.finish();
-}
 
 TEST(RangeMaxTree, NearestAboveIsThatOfAList) {
   std::mt19937 random(1);
@@ -72,6 +60,33 @@ TEST(Replay, ANetworkIsThatOfAScaledModel) {
   }
 }
 
+TEST(Replay, JitterIsThatOfSplitmix64) {
+  // The first number of the generator that starts at 0, as others publish it.
+  Scenario scenario{"", 1, none, 0.5, 0};
+  auto factorOf = [](uint64_t number) {
+    return 1 + 0.5 * (std::ldexp(double(number >> 11), -52) - 1);
+  };
+  EXPECT_DOUBLE_EQ(kernelFactor(scenario, 0), factorOf(0xe220a8397b1dcdaf));
+  scenario.jitter = 0;
+  EXPECT_EQ(kernelFactor(scenario, 0), 1);
+  // Factors are from the whole range, and on average none.
+  for (uint32_t seed : {1, 2, 101}) {
+    scenario = {"", 1, none, 0.2, seed};
+    double sum = 0, least = 2, most = 0;
+    for (NodeId kernel = 0; kernel != 10000; ++kernel) {
+      double factor = kernelFactor(scenario, kernel);
+      sum += factor;
+      least = std::min(least, factor);
+      most = std::max(most, factor);
+    }
+    EXPECT_NEAR(sum / 10000, 1, 0.004);
+    EXPECT_NEAR(least, 0.8, 0.001);
+    EXPECT_NEAR(most, 1.2, 0.001);
+    EXPECT_GE(least, 0.8);
+    EXPECT_LE(most, 1.2);
+  }
+}
+
 TEST(Replay, JitterAndStragglers) {
   Builder b;
   GroupId g = b.group("g", 2), h = b.group("h", 2);
@@ -99,47 +114,6 @@ TEST(Replay, JitterAndStragglers) {
   EXPECT_EQ(scenarios.front().name, "nominal");
   EXPECT_EQ(scenarios[scenarios.size() - 2].name, "straggler on h");
   EXPECT_EQ(scenarios.back().name, "straggler on g");
-}
-
-TEST(Defensive, DependsOnNoTimes) {
-  for (uint32_t seed = 0; seed != 60; ++seed) {
-    Graph graph = test::randomGraph(seed);
-    Problem problem(graph);
-    RoundModel base;
-    SearchOptions options;
-    for (bool bucket : {false, true}) {
-      options.bucket = bucket;
-      options.memoryLimit = simulate(graph, base).peakHoldBytes;
-      std::optional<Decision> plan = defensiveSchedule(problem, base, options);
-      std::optional<Decision> slow =
-          defensiveSchedule(problem, cost::ScaledModel(base, 10), options);
-      ASSERT_EQ(plan.has_value(), slow.has_value());
-      if (!plan)
-        continue;
-      EXPECT_EQ(checkPlan(graph, plan->plan), "");
-      EXPECT_EQ(nodeOrder(graph, plan->plan), nodeOrder(graph, slow->plan));
-      EXPECT_LE(simulate(graph, plan->plan, base).peakHoldBytes, options.memoryLimit);
-    }
-  }
-}
-
-TEST(Defensive, IsAPolicy) {
-  Graph graph = layers(4, 100, 400);
-  OptimizeOptions options;
-  options.policy = SchedulingPolicy::Defensive;
-  options.bucket = false;
-  options.memoryLimit = 1 << 20;
-  OptimizeResult result = optimize(graph, RoundModel(), options);
-  ASSERT_EQ(result.error, "");
-  EXPECT_EQ(result.candidates, 1u);
-  // All four gathers run in a row, the kernels behind the last: 4 launches, 4 x 410, k3.
-  EXPECT_DOUBLE_EQ(result.after.stepUs, 1 + 4 * 410 + 101);
-  options.bucket = true;
-  OptimizeResult merged = optimize(graph, RoundModel(), options);
-  ASSERT_EQ(merged.buckets.size(), 1u);
-  EXPECT_EQ(merged.buckets.front().members.size(), 4u);
-  options.memoryLimit = 100;
-  EXPECT_NE(optimize(graph, RoundModel(), options).error.find("cannot be met"), std::string::npos);
 }
 
 /// Where gathers fill half of the time of the kernels: on a network that is twice as slow the plan
