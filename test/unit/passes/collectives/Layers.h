@@ -14,8 +14,7 @@ inline Graph layers(int count, double us, uint64_t bytes) {
   ValueId x = b.input(10);
   for (int i = 0; i < count; ++i) {
     std::string name = std::to_string(i);
-    ValueId weight =
-        b.run("g" + name, CollectiveKind::AllGather, g, b.input(bytes / 2), bytes);
+    ValueId weight = b.run("g" + name, CollectiveKind::AllGather, g, b.input(bytes / 2), bytes);
     x = b.kernel("k" + name, {x, weight}, us, 10);
   }
   b.output(x);
