@@ -24,9 +24,9 @@
  * Units: sizes named `bytes` and `offset` are bytes; extents and strides are elements. All pointers
  * to tensor data are dense row-major. bool is one byte.
  *
- * Alignment: arena, persistent memory: SHARDRT_ARENA_ALIGNMENT bytes. inputs[], parameters[],
- * outputs[]: the element's own size only (mapped files are used in place), so emit vector accesses
- * with element alignment for them.
+ * Alignment: arena, persistent memory: SHARDRT_ARENA_ALIGNMENT bytes, 256 on a device. inputs[],
+ * parameters[], outputs[]: the element's own size only (mapped files are used in place), so emit
+ * vector accesses with element alignment for them.
  *
  * Versions: SHARDRT_PROGRAM_ABI changes whenever a struct or the meaning of a field here changes;
  * the runtime refuses others.
@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 6u
+#define SHARDRT_PROGRAM_ABI 7u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -159,6 +159,48 @@ typedef struct shardrt_gemm {
   uint8_t reserved;
 } shardrt_gemm;
 
+/* ---- Kernels of a device ---- */
+
+/* Programs for a device carry the code of their kernels as data, in one or several forms; a device
+ * takes the image that fits it best. */
+enum {
+  SHARDRT_IMAGE_CUBIN = 1,  /* for exactly the chip */
+  SHARDRT_IMAGE_PTX = 2,    /* for the chip and later ones */
+  SHARDRT_IMAGE_BITCODE = 3 /* LLVM bitcode for nvptx64 after optimisation: the emulated device */
+};
+
+typedef struct shardrt_device_image {
+  const void *data; /* PTX ends with a zero, which `bytes` counts */
+  uint64_t bytes;
+  uint32_t format;
+  uint32_t chip; /* 90 for sm_90; 0 for bitcode */
+} shardrt_device_image;
+
+/* A function that every image has. Its parameters are: the address of the run's error word (a
+ * uint64_t in the device's memory), the number of the launch (uint32_t), and then n_params of its
+ * own.
+ *
+ * What the program meets with (an index out of range, say) a kernel writes into the error word, by
+ * a compare-and-swap with 0 so that one failure is kept: (number of the launch + 1) << 32 | number
+ * of the message. It does nothing with what it could not do, and goes on. */
+typedef struct shardrt_kernel {
+  const char *name;
+  const char *const *messages;
+  uint32_t n_messages;
+  uint32_t n_params;
+  uint32_t block[3];     /* threads of a block */
+  uint32_t shared_bytes; /* dynamic shared memory of a block */
+} shardrt_kernel;
+
+typedef struct shardrt_launch {
+  const char *location; /* where in the model, for the message of a failure */
+  /* Addresses of the values of the kernel's own parameters, read during the call: a pointer, or a
+   * number of the size that the parameter has. */
+  const void *const *params;
+  uint32_t kernel;  /* index into shardrt_program.kernels */
+  uint32_t grid[3]; /* blocks; nothing runs if one is 0 */
+} shardrt_launch;
+
 /* ---- Services: what generated code may call ---- */
 
 /* `runtime` is shardrt_frame.runtime. Unless said otherwise a service is called from the thread
@@ -210,6 +252,12 @@ typedef struct shardrt_services {
    * what a kernel needs per thread and a stack cannot hold. NULL: there is no memory, which is
    * recorded (see `fail`); leave the kernel. May be called from a parallel_for body. */
   void *(*scratch)(void *runtime, uint32_t slot, uint64_t bytes);
+
+  /* Puts a kernel into the order of the device's work; returns before it has run. Called by the
+   * thread that runs the entry, in programs for a device only, in which arena, parameters, inputs,
+   * outputs and scratch are memory of the device: scratch is then one buffer for each slot, whose
+   * use ends, in the order of launches, where the slot is asked for again. */
+  int32_t (*launch)(void *runtime, const shardrt_launch *launch);
 } shardrt_services;
 
 /* ---- Frames ---- */
@@ -313,6 +361,10 @@ typedef struct shardrt_program {
   uint32_t n_groups;
   uint32_t n_constants;
   uint32_t n_collectives;
+  const shardrt_device_image *images; /* of a program for a device */
+  const shardrt_kernel *kernels;
+  uint32_t n_images;
+  uint32_t n_kernels;
 } shardrt_program;
 
 #ifdef __cplusplus

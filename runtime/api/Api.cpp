@@ -9,7 +9,9 @@
 #include "runtime/support/Types.h"
 #include "runtime/world/Environment.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -61,6 +63,21 @@ template <typename T> T &needed(T *pointer, const char *name) {
   if (!pointer)
     throw Failure(SHARDRT_INVALID_ARGUMENT, std::string(name) + " is null");
   return *pointer;
+}
+
+/// What the struct was before it had a device and a stream.
+constexpr uint64_t configBytes21 = offsetof(shardrt_config, device);
+
+/// A caller's configuration with the defaults of what it does not know.
+shardrt_config completed(const shardrt_config &config) {
+  if (config.struct_bytes != sizeof config && config.struct_bytes != configBytes21)
+    throw Failure(SHARDRT_INVALID_ARGUMENT, "configuration: struct_bytes is " +
+                                                std::to_string(config.struct_bytes) +
+                                                ": call shardrt_config_init first");
+  shardrt_config all{};
+  std::memcpy(&all, &config, size_t(config.struct_bytes));
+  all.struct_bytes = sizeof all;
+  return all;
 }
 
 std::span<const shardrt_tensor> tensors(const shardrt_tensor *first, size_t count,
@@ -158,12 +175,8 @@ shardrt_status shardrt_communicator_from_environment(const shardrt_config *confi
     needed(communicator, "communicator") = nullptr;
     shardrt_config used;
     shardrt_config_init(&used);
-    if (config && config->struct_bytes != sizeof used)
-      throw Failure(SHARDRT_INVALID_ARGUMENT, "struct_bytes of the configuration is " +
-                                                  std::to_string(config->struct_bytes) +
-                                                  ": call shardrt_config_init first");
     if (config)
-      used = *config;
+      used = completed(*config);
     if (!(used.timeout_s > 0))
       throw Failure(SHARDRT_INVALID_ARGUMENT, "timeout_s must be positive");
     World world =
@@ -234,21 +247,25 @@ void shardrt_communicator_destroy(shardrt_communicator *communicator) {
   delete communicator;
 }
 
-void shardrt_config_init(shardrt_config *config) {
-  if (!config)
-    return;
-  *config = {};
-  config->struct_bytes = sizeof(shardrt_config);
-  config->world_size = 1;
-  config->timeout_s = 600;
-  config->log_level = defaultLogLevel();
+void shardrt_config_init_bytes(shardrt_config *config, uint64_t struct_bytes) {
+  shardrt_config defaults{};
+  defaults.struct_bytes = std::min<uint64_t>(struct_bytes, sizeof defaults);
+  defaults.world_size = 1;
+  defaults.timeout_s = 600;
+  defaults.log_level = defaultLogLevel();
+  if (config)
+    std::memcpy(config, &defaults, size_t(defaults.struct_bytes));
+}
+
+void(shardrt_config_init)(shardrt_config *config) {
+  shardrt_config_init_bytes(config, configBytes21);
 }
 
 shardrt_status shardrt_create(const shardrt_manifest *manifest, const shardrt_config *config,
                               shardrt_model **model, shardrt_error **error) {
   return guarded(error, [&] {
     needed(model, "model") = nullptr;
-    *model = new shardrt_model(needed(manifest, "manifest"), needed(config, "config"));
+    *model = new shardrt_model(needed(manifest, "manifest"), completed(needed(config, "config")));
   });
 }
 

@@ -157,6 +157,7 @@ std::string CollectiveCall::assign(const shardrt_collective &desc, Group &where,
              " are negative or too large";
     operand.gather.clear();
     operand.scatter.clear();
+    operand.ownCounts = operand.isExchange() && tensor.gather;
     if (operand.isExchange()) {
       if (std::string problem = splitExchange(tensor, where, operand); !problem.empty())
         return here + "dim " + std::to_string(operand.facts->gather_dim) + ": " + problem;

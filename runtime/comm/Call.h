@@ -29,6 +29,8 @@ struct CallOperand {
   std::vector<int64_t> scatter;
   const void *in = nullptr;
   void *out = nullptr;
+  /// Of an exchange: the program has passed counts, which may be others in every call.
+  bool ownCounts = false;
 
   std::span<const int64_t> shape() const { return {extents.data(), size_t(facts->rank)}; }
   /// Whether pieces are cut and concatenated along one dim (an all_to_all): extents are this rank's

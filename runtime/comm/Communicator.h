@@ -55,6 +55,14 @@ public:
   void handshake(const Identity &identity, uint64_t run, Clock::time_point deadline);
   void barrier(Clock::time_point deadline);
 
+  /// Whether its ranks are processes, of which each has devices of its own.
+  virtual bool betweenProcesses() const { return false; }
+  /// For who waits for data that does not move by the host transport. Both cost next to nothing and
+  /// never wait: whether the world was given up, and which of these members has left or will take
+  /// no part in this run, and why; empty: none. Communicators that do not know say so.
+  virtual bool givenUp() const { return false; }
+  virtual std::string absent(const Group &group, uint64_t run) { return ""; }
+
   /// What moves data, in each of the forms that this communicator has; null: not in this one.
   /// Owned by the communicator.
   virtual HostTransport *hostTransport() { return nullptr; }

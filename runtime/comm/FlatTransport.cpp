@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/comm/FlatTransport.h"
 
+#include "runtime/comm/Agreement.h"
 #include "runtime/comm/Reduce.h"
 #include "runtime/comm/Share.h"
 #include "runtime/support/Copy.h"
-#include "runtime/support/Fnv.h"
 #include "runtime/support/Types.h"
 
 #include <cstring>
@@ -15,33 +15,6 @@ namespace shardc::rt {
 namespace {
 
 constexpr size_t packAlignment = 64;
-
-/// A hash of what members must agree on.
-class Signature : public Fnv {
-public:
-  explicit Signature(const CollectiveCall &call) {
-    const shardrt_collective &c = *call.collective;
-    for (uint64_t value : {uint64_t(c.kind), uint64_t(c.reduction), uint64_t(c.root)})
-      add(value);
-    for (const char *at = c.name ? c.name : ""; *at; ++at)
-      add(uint64_t(uint8_t(*at)));
-    for (uint32_t i = 0; i < 2 * c.n_pairs; ++i)
-      add(uint64_t(c.permutation[i]));
-    for (const CallOperand &operand : call.operands) {
-      const shardrt_collective_operand &facts = *operand.facts;
-      for (int32_t value : {facts.type, facts.rank, facts.gather_dim, facts.scatter_dim})
-        add(uint64_t(value));
-      for (int32_t dim = 0; dim < facts.rank; ++dim) // of an exchange, one is each member's own
-        add(operand.isExchange() && dim == facts.gather_dim
-                ? 0
-                : uint64_t(operand.extents[size_t(dim)]));
-      if (!operand.isExchange())
-        for (const std::vector<int64_t> *table : {&operand.gather, &operand.scatter})
-          for (int64_t extent : *table)
-            add(uint64_t(extent));
-    }
-  }
-};
 
 } // namespace
 

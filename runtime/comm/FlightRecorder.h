@@ -25,6 +25,15 @@ public:
   };
 
   Record &begin(const CollectiveCall &call);
+  /// How many have begun: the number of the next one.
+  uint64_t begunCount() const { return count; }
+  /// For one whose end is seen later, by its number; it may be forgotten by then.
+  void finish(uint64_t number, Clock::time_point end) {
+    if (number < count && count - number <= capacity) {
+      ring[number % capacity].end = end;
+      ring[number % capacity].finished = true;
+    }
+  }
   /// One line for each record, oldest first; empty if there is none.
   std::string dump() const;
   /// Adds the collectives, by the clock of the host, and the groups.

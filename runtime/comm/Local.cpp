@@ -47,6 +47,10 @@ public:
     return all;
   }
 
+  bool givenUp() const override { return threads->givenUp(); }
+  std::string absent(const Group &group, uint64_t run) override {
+    return threads->absent(group, run);
+  }
   HostTransport *hostTransport() override { return this; }
   void abort(shardrt_status status, const std::string &reason) noexcept override {
     threads->abort(self, status, reason);

@@ -38,6 +38,14 @@ std::string Whereabouts::str() const {
 MeetingWorld::MeetingWorld(uint32_t size, uint32_t cores, Sharing sharing)
     : size(size), sharing(sharing), crowded(cores < size), spin{awakeLimit, cores >= size} {}
 
+std::string MeetingWorld::absent(const Group &group, uint64_t run) {
+  for (uint32_t position = 0; position < group.size(); ++position)
+    if (position != group.position)
+      if (std::string why = whyAbsent(group.members[position], run); !why.empty())
+        return why;
+  return "";
+}
+
 std::vector<uint32_t> MeetingWorld::missing(const MeetingGroup &group) {
   std::vector<uint32_t> out;
   for (size_t i = 0; i < group.members.size(); ++i)

@@ -106,6 +106,8 @@ public:
   [[noreturn]] virtual void failAborted(const MeetingGroup &group, const Activity &activity) = 0;
 
   virtual bool givenUp() const = 0;
+  /// Why one of the members will not come to a meeting of this run; empty: all may.
+  std::string absent(const Group &group, uint64_t run);
 
 protected:
   /// Why a rank will not come to a meeting of this run ("rank 1 has left ..."); empty: it may.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/comm/Stream.h"
 
+#include <cstdlib>
 #include <sys/prctl.h>
 
 namespace shardc::rt {
@@ -19,6 +20,14 @@ Link linkOf(const Links &links, const CollectiveCall &call) {
 }
 
 } // namespace
+
+CommStream::Options CommStream::Options::of(const shardrt_config &config,
+                                            const shardrt_program &program) {
+  bool communicates = config.world_size > 1 && program.n_collectives > 0;
+  return {config.timeout_s,
+          communicates && !(config.flags & (SHARDRT_NO_COMM_THREAD | SHARDRT_CHECK_MEMORY)),
+          Links::parse(std::getenv("SHARDRT_LINK"))};
+}
 
 CommStream::CommStream(Communicator &communicator, HostTransport &transport, EventLog &events,
                        Options options)
@@ -78,25 +87,29 @@ uint64_t CommStream::start(const shardrt_collective &collective, Group *group, u
 }
 
 void CommStream::execute(Operation &operation) {
-  FlightRecorder::Record &record = recorder.begin(operation.call);
+  FlightRecorder::Record *record = nullptr;
   try {
+    transport.await(operation.call, deadlineAfter(options.timeout));
+    record = &recorder.begin(operation.call);
     Clock::time_point arrived = transport.run(operation.call, deadlineAfter(options.timeout));
     if (options.links.enabled() && operation.call.group->size() > 1)
       std::this_thread::sleep_until(
           arrived + linkOf(options.links, operation.call).time(operation.call.wireBytes()));
   } catch (const Failure &failure) {
     operation.failure.emplace(failure);
-    record.status = failure.status;
   } catch (const std::exception &error) {
     operation.failure.emplace(SHARDRT_INTERNAL, error.what());
-    record.status = SHARDRT_INTERNAL;
     communicator.abort(SHARDRT_ABORTED, error.what());
   }
-  record.end = Clock::now();
-  record.finished = true;
+  if (!record) // it was not begun
+    record = &recorder.begin(operation.call);
+  if (operation.failure)
+    record->status = operation.failure->status;
+  record->end = Clock::now();
+  record->finished = true;
   if (events.enabled)
     events.add(SHARDRT_STREAM_COMM, operation.call.collective->name,
-               operation.call.collective->location, record.begin, record.end, record.bytes);
+               operation.call.collective->location, record->begin, record->end, record->bytes);
   operation.done.store(true, std::memory_order_release);
   completed.advance();
 }

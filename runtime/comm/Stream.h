@@ -27,6 +27,9 @@ public:
     double timeout = 600;
     bool thread = true;
     Links links;
+
+    /// As the configuration and the environment ask for them.
+    static Options of(const shardrt_config &config, const shardrt_program &program);
   };
   /// `transport` is one of the communicator's.
   CommStream(Communicator &communicator, HostTransport &transport, EventLog &events,

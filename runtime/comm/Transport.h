@@ -17,6 +17,9 @@ class HostTransport {
 public:
   virtual ~HostTransport() = default;
 
+  /// Returns when the operands of the call that runs next are computed, for those who get them from
+  /// elsewhere. Throws Failure if they never are.
+  virtual void await(const CollectiveCall &call, Clock::time_point deadline) {}
   /// Runs one collective from start to end. Returns the moment when all members had arrived, or the
   /// end where that is not known. Throws Failure (SHARDRT_TIMEOUT, SHARDRT_ABORTED or
   /// SHARDRT_MISMATCH) only when no other rank will touch this rank's operands any more, or they
@@ -26,8 +29,8 @@ public:
 };
 
 /// Enqueues collectives on streams of a device, in whose memory their operands are. Called by one
-/// thread of a rank at a time, which never waits here: it waits for the stream, by the means of the
-/// device, and polls.
+/// thread of a rank at a time, which never waits for data here: it waits for the stream, by the
+/// means of the device, and polls.
 class StreamTransport {
 public:
   virtual ~StreamTransport() = default;
@@ -35,17 +38,31 @@ public:
   /// The kind of target (`target.kind` of the manifest) whose executor's streams it takes.
   virtual std::string_view device() const = 0;
 
+  /// Whether it does this collective with the meaning that shardrt.h gives it, for groups of this
+  /// size; the same on all ranks. What it does not do goes through the host (HostTransport).
+  virtual bool takes(const shardrt_collective &collective, uint32_t members) const { return true; }
+
   /// Enqueues one collective behind what the stream has, so that it begins when its operands are
   /// computed and what is enqueued after it sees its results. `stream` is the device's own handle
   /// (a cudaStream_t, say). The operands stay until the collective is complete; the call may be
-  /// changed as soon as the function has returned. Throws Failure if it cannot be enqueued.
-  virtual void enqueue(const CollectiveCall &call, void *stream) = 0;
+  /// changed as soon as the function has returned. Throws Failure if it cannot be enqueued. Where
+  /// members have not yet compared that they mean the same call, it waits for them until the
+  /// deadline, though never for the stream.
+  virtual void enqueue(const CollectiveCall &call, void *stream, Clock::time_point deadline) = 0;
 
   /// Called now and then by an executor that waits for a stream: throws Failure once the world was
   /// given up, something that was enqueued has failed, or the deadline has passed. `oldest` is the
   /// first collective that is not known to be complete, which the message names. No other rank
   /// touches this rank's operands any more then.
   virtual void poll(const CollectiveCall &oldest, Clock::time_point deadline) = 0;
+
+  /// Memory of the device in which operands will lie, for faster ways; released after `forget`.
+  virtual void remember(void *memory, size_t bytes) {}
+  virtual void forget(void *memory) {}
+
+  /// After a failure, when the world was told: ends what is in flight, so that streams come to
+  /// their end. Nothing may be enqueued any more. May be called again, and after poll has thrown.
+  virtual void giveUp() noexcept {}
 };
 
 } // namespace shardc::rt

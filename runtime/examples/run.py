@@ -26,7 +26,8 @@ class Config(C.Structure):
     _fields_ = [("struct_bytes", C.c_uint64), ("world_size", C.c_int32), ("rank", C.c_int32),
                 ("communicator", C.c_void_p), ("timeout_s", C.c_double), ("threads", C.c_int32),
                 ("log_level", C.c_int32), ("log", C.c_void_p), ("log_context", C.c_void_p), ("alloc", C.c_void_p),
-                ("free", C.c_void_p), ("alloc_context", C.c_void_p), ("flags", C.c_uint32), ("reserved", C.c_uint32)]
+                ("free", C.c_void_p), ("alloc_context", C.c_void_p), ("flags", C.c_uint32), ("reserved", C.c_uint32),
+                ("device", C.c_char_p), ("stream", C.c_void_p)]
 
 
 class Tensor(C.Structure):
@@ -67,7 +68,7 @@ def tensor(array, scope):
 class Rank:
     def __init__(self, manifest, rank, world, communicator, weights, timeout=600):
         config = Config()
-        lib.shardrt_config_init(C.byref(config))
+        lib.shardrt_config_init_bytes(C.byref(config), C.c_uint64(C.sizeof(config)))
         config.world_size, config.rank, config.communicator = world, rank, communicator
         config.timeout_s = timeout
         self.model = C.c_void_p()

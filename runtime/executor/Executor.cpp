@@ -8,6 +8,8 @@ constexpr size_t stagingAlignment = 64;
 } // namespace
 
 uint8_t *Executor::arena(size_t bytes) {
+  if (bytes > arenaMemory.size())
+    arenaMoves();
   arenaMemory.reserve(memory().exchanged(), bytes, SHARDRT_ARENA_ALIGNMENT, "the arena");
   return arenaMemory.data();
 }
@@ -17,6 +19,15 @@ void *Executor::staging(size_t slot, size_t bytes) {
     stagingMemory.resize(slot + 1);
   stagingMemory[slot].reserve(memory().exchanged(), bytes, stagingAlignment, "staging");
   return stagingMemory[slot].data();
+}
+
+HostTransport &Executor::hostTransportOf(Communicator &communicator, const Manifest &manifest) {
+  HostTransport *transport = communicator.hostTransport();
+  if (!transport)
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  "the communicator does not move data in host memory, where programs for " +
+                      manifest.targetKind + " compute");
+  return *transport;
 }
 
 } // namespace shardc::rt

@@ -44,6 +44,10 @@ public:
   /// What it computes with, for the log: "2 threads".
   virtual std::string description() const = 0;
 
+  /// Called once by every rank, behind Communicator::connect and with the same groups: for what
+  /// moves data between devices and only all ranks together can make.
+  virtual void connect(std::span<const shardrt_group>, Clock::time_point) {}
+
   /// These fill in what a frame says about the executor (services, runtime, threads), call that
   /// function of the variant, and return when all its effects can be seen.
   virtual void plan(const shardrt_variant &variant, shardrt_frame &frame) = 0;
@@ -69,6 +73,12 @@ public:
 
 protected:
   explicit Executor(std::unique_ptr<ProgramMemory> memory) : programMemory(std::move(memory)) {}
+  /// Before the arena is released, and at other times when it is another one.
+  virtual void arenaMoves() {}
+
+  /// What all executors know of collectives that the host runs; throws Failure if the communicator
+  /// does not move data in host memory.
+  static HostTransport &hostTransportOf(Communicator &communicator, const Manifest &manifest);
 
 private:
   const std::unique_ptr<ProgramMemory> programMemory; ///< before the buffers that are of it

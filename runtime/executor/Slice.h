@@ -35,7 +35,7 @@ struct Slice {
   void extract(void *local, const void *global, const int64_t *strides, int64_t bytes) const;
   void insert(void *global, const int64_t *strides, const void *local, int64_t bytes) const;
 
-private:
+  /// Calls `visit` for each box of the global tensor that the part consists of.
   using Visit =
       std::function<void(std::span<const int64_t> globalBegin, std::span<const int64_t> localBegin,
                          std::span<const int64_t> extents)>;

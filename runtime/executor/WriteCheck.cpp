@@ -105,13 +105,18 @@ struct CheckingServices {
       check.fill(data, bytes);
     return data;
   }
+  static int32_t launch(void *runtime, const shardrt_launch *launch) {
+    WriteCheck &check = self(runtime);
+    return check.services->launch(check.runtime, launch);
+  }
   static const shardrt_services table;
 };
 
 const shardrt_services CheckingServices::table = {
     sizeof(shardrt_services),     CheckingServices::start,       CheckingServices::wait,
     CheckingServices::collective, CheckingServices::parallelFor, CheckingServices::gemm,
-    CheckingServices::fail,       CheckingServices::mark,        CheckingServices::scratch};
+    CheckingServices::fail,       CheckingServices::mark,        CheckingServices::scratch,
+    CheckingServices::launch};
 
 void WriteCheck::fill(void *data, size_t bytes) const {
   auto *out = static_cast<uint8_t *>(data);

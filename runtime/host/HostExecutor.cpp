@@ -19,23 +19,16 @@ int threadCount(const shardrt_config &config) {
   return std::max(1, int(std::thread::hardware_concurrency()) / std::max(1, config.world_size));
 }
 
-CommStream::Options streamOptions(const ExecutorContext &context) {
-  bool communicates = context.config.world_size > 1 && context.program.n_collectives > 0;
-  return {context.config.timeout_s,
-          communicates && !(context.config.flags & (SHARDRT_NO_COMM_THREAD | SHARDRT_CHECK_MEMORY)),
-          Links::parse(std::getenv("SHARDRT_LINK"))};
-}
-
-HostTransport &transportOf(const ExecutorContext &context) {
-  HostTransport *transport = context.communicator.hostTransport();
-  if (!transport)
-    throw Failure(SHARDRT_INVALID_ARGUMENT,
-                  "the communicator does not move data in host memory, where programs for " +
-                      context.manifest.targetKind + " compute");
-  return *transport;
-}
-
 void checkHost(const Manifest &manifest, Problems &problems) {
+  checkProcessor(manifest, problems);
+  for (const std::string &library : manifest.libraries)
+    if (library != "blas")
+      problems.add("it needs the library " + library + ", which this runtime does not know");
+}
+
+} // namespace
+
+void checkProcessor(const Manifest &manifest, Problems &problems) {
   std::string architecture = manifest.triple.substr(0, manifest.triple.find('-'));
   if (architecture != hostArchitecture())
     problems.add("it was compiled for " + manifest.triple + ", this machine is " +
@@ -46,16 +39,14 @@ void checkHost(const Manifest &manifest, Problems &problems) {
       names += (names.empty() ? "" : ", ") + name;
     problems.add("it was compiled for " + manifest.cpu + "; this CPU lacks " + names);
   }
-  for (const std::string &library : manifest.libraries)
-    if (library != "blas")
-      problems.add("it needs the library " + library + ", which this runtime does not know");
 }
-
-} // namespace
 
 const ExecutorKind hostExecutorKind{
     "cpu", checkHost, [](const ExecutorContext &context) -> std::unique_ptr<Executor> {
       const shardrt_config &config = context.config;
+      if (config.device || config.stream)
+        throw Failure(SHARDRT_INVALID_ARGUMENT,
+                      "the program computes on the host, and a device or a stream was given");
       Allocator allocator{config.alloc, config.free, config.alloc_context};
       // The caller's own allocator is asked for everything, if there is one.
       const Allocator *shared = config.alloc ? nullptr : context.communicator.memory();
@@ -81,7 +72,8 @@ HostExecutor::HostExecutor(const ExecutorContext &context, std::unique_ptr<Progr
     : Executor(std::move(memory)), communicator(context.communicator), groups(context.groups),
       events(context.events), log(context.log), self(context.config.rank),
       pool(threadCount(context.config), uint32_t(context.config.world_size)),
-      stream(communicator, transportOf(context), events, streamOptions(context)) {
+      stream(communicator, hostTransportOf(communicator, context.manifest), events,
+             CommStream::Options::of(context.config, context.program)) {
   scratch.resize(size_t(pool.threads()));
   const std::vector<std::string> &libraries = context.manifest.libraries;
   if (std::find(libraries.begin(), libraries.end(), "blas") != libraries.end())

@@ -14,6 +14,9 @@ namespace shardc::rt {
 
 extern const ExecutorKind hostExecutorKind;
 
+/// Adds what this machine's processor lacks for the code of a program.
+void checkProcessor(const Manifest &manifest, Problems &problems);
+
 class HostMemory : public ProgramMemory {
 public:
   /// `shared`: where other ranks reach what collectives work on; null: nowhere in particular.

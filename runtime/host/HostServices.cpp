@@ -104,6 +104,10 @@ struct HostServices {
     return status == SHARDRT_OK ? mine[slot].data() : nullptr;
   }
 
+  static int32_t launch(void *runtime, const shardrt_launch *) {
+    return fail(runtime, nullptr, "the program launches a kernel of a device on the host");
+  }
+
   static void mark(void *runtime, uint32_t op) {
     HostExecutor &x = executor(runtime);
     const shardrt_entry &entry = *x.running;
@@ -125,8 +129,8 @@ void HostExecutor::closeOp(Clock::time_point now) {
 }
 
 const shardrt_services hostServices = {
-    sizeof(shardrt_services), HostServices::start,       HostServices::wait,
-    HostServices::collective, HostServices::parallelFor, HostServices::gemm,
-    HostServices::fail,       HostServices::mark,        HostServices::scratch};
+    sizeof(shardrt_services),  HostServices::start, HostServices::wait, HostServices::collective,
+    HostServices::parallelFor, HostServices::gemm,  HostServices::fail, HostServices::mark,
+    HostServices::scratch,     HostServices::launch};
 
 } // namespace shardc::rt

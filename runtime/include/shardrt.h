@@ -54,7 +54,7 @@ extern "C" {
 /* Version of this interface. A library accepts callers with the same major version and a minor
  * version up to its own. */
 #define SHARDRT_VERSION_MAJOR 2
-#define SHARDRT_VERSION_MINOR 1
+#define SHARDRT_VERSION_MINOR 2
 
 /* The most dimensions a tensor may have. */
 #define SHARDRT_MAX_RANK 16
@@ -323,7 +323,7 @@ enum {
 };
 
 typedef struct shardrt_config {
-  uint64_t struct_bytes; /* sizeof(shardrt_config), set by shardrt_config_init */
+  uint64_t struct_bytes; /* set by shardrt_config_init: what the caller knows of this struct */
   int32_t world_size;    /* must equal the manifest's world size */
   int32_t rank;          /* 0 <= rank < world_size */
   /* Needed when world_size > 1. The model does not own it, and it must outlive the model. */
@@ -335,14 +335,26 @@ typedef struct shardrt_config {
   shardrt_log_fn log; /* default: lines on stderr */
   void *log_context;
   /* Give both functions or neither. They provide the memory for the arena, copies of parameters and
-   * staging. bytes > 0; alignment is a power of two. alloc returns NULL when there is no memory. */
+   * staging, of the device where the program is for one. bytes > 0; alignment is a power of two
+   * (256 is enough of a device). alloc returns NULL when there is no memory. */
   void *(*alloc)(void *context, size_t bytes, size_t alignment);
   void (*free)(void *context, void *memory, size_t bytes);
   void *alloc_context;
   uint32_t flags;    /* SHARDRT_RECORD_EVENTS, _NO_COMM_THREAD, _CHECK_MEMORY */
   uint32_t reserved; /* 0 */
+  /* Since 2.2, for programs of a device (target "cuda"): its number, "0", or "emulated". NULL: the
+   * rank on its host (by the launcher, else the rank itself) modulo the number of devices. */
+  const char *device;
+  /* A stream of the caller's there (a CUstream; 1: the legacy default one). What is on it when
+   * shardrt_run is called comes before the program, which is complete when that returns. NULL: none
+   */
+  void *stream;
 } shardrt_config;
+/* Fills in the defaults, of as many bytes as the caller's struct has (the function without a size
+ * is for callers that were compiled against 2.1). */
+SHARDRT_API void shardrt_config_init_bytes(shardrt_config *config, uint64_t struct_bytes);
 SHARDRT_API void shardrt_config_init(shardrt_config *config);
+#define shardrt_config_init(config) shardrt_config_init_bytes(config, sizeof(shardrt_config))
 
 /* Binds a program to one rank. It fails with all reasons at once if anything is missing or differs
  * from the manifest: ABI, CPU features, world size, rank, communicator. The call is not collective;
@@ -376,7 +388,9 @@ enum {
   SHARDRT_ROOT = 3
 };
 
-/* A view of host memory that the caller owns. */
+/* A view of memory that the caller owns: of the host, or, for a program of a device, of a device.
+ * What is dense on the program's own is used in place. A DLPack tensor is passed as its data +
+ * byte_offset, shape and strides. */
 typedef struct shardrt_tensor {
   void *data; /* inputs are only read. NULL is allowed if the view has no element. */
   shardrt_type type;

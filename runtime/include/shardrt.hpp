@@ -67,6 +67,35 @@ shardrt_tensor view(std::span<T> data, std::span<const int64_t> extents,
   return tensor;
 }
 
+/// The element type of a DLPack tensor (DLDataType); 0 if there is none.
+constexpr shardrt_type typeOfDlpack(uint8_t code, uint8_t bits, uint16_t lanes = 1) {
+  constexpr struct {
+    uint8_t code, bits;
+    shardrt_type type;
+  } known[] = {{2, 32, SHARDRT_F32},  {2, 64, SHARDRT_F64}, {2, 16, SHARDRT_F16},
+               {4, 16, SHARDRT_BF16}, {0, 64, SHARDRT_I64}, {0, 32, SHARDRT_I32},
+               {0, 16, SHARDRT_I16},  {0, 8, SHARDRT_I8},   {1, 8, SHARDRT_U8},
+               {6, 8, SHARDRT_BOOL}};
+  for (auto &one : known)
+    if (one.code == code && one.bits == bits && lanes == 1)
+      return one.type;
+  return 0;
+}
+
+/// A view of memory anywhere: of the host, or of a device that the program is for. Of a DLPack
+/// tensor: data + byte_offset, typeOfDlpack(dtype...), shape and strides, which must outlive it.
+inline shardrt_tensor view(void *data, shardrt_type type, std::span<const int64_t> extents,
+                           const int64_t *strides = nullptr, int32_t scope = SHARDRT_GLOBAL) {
+  shardrt_tensor tensor{};
+  tensor.data = data;
+  tensor.type = type;
+  tensor.rank = int32_t(extents.size());
+  tensor.extents = extents.data();
+  tensor.strides = strides;
+  tensor.scope = scope;
+  return tensor;
+}
+
 template <typename T, void (*release)(T *)> struct Release {
   void operator()(T *object) const { release(object); }
 };

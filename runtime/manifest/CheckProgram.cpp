@@ -67,6 +67,28 @@ void checkConstant(const shardrt_constant &constant, Problems &problems) {
     problems.add(here + "type, extents and bytes do not agree");
 }
 
+/// Of a program for a device: images that can be read, and kernels that a device can launch.
+void checkKernels(const shardrt_program &program, Problems &problems) {
+  for (uint32_t i = 0; i < program.n_images; ++i) {
+    const shardrt_device_image &image = program.images[i];
+    auto *text = static_cast<const char *>(image.data);
+    if (!image.data || image.bytes == 0 || image.format < SHARDRT_IMAGE_CUBIN ||
+        image.format > SHARDRT_IMAGE_BITCODE ||
+        (image.format == SHARDRT_IMAGE_PTX && text[image.bytes - 1]))
+      problems.add("image " + std::to_string(i) + " of its kernels is malformed");
+  }
+  if (program.n_kernels > 0 && program.n_images == 0)
+    problems.add("it has kernels, and no image of them");
+  for (uint32_t k = 0; k < program.n_kernels; ++k) {
+    const shardrt_kernel &kernel = program.kernels[k];
+    uint64_t threads = uint64_t(kernel.block[0]) * kernel.block[1] * kernel.block[2];
+    if (!kernel.name || (kernel.n_messages > 0 && !kernel.messages) || threads == 0 ||
+        threads > 1024)
+      problems.add("kernel " + std::to_string(k) + (kernel.name ? " " : "") +
+                   (kernel.name ? kernel.name : "") + " is malformed");
+  }
+}
+
 } // namespace
 
 void Manifest::checkProgram(const shardrt_program &program) const {
@@ -89,6 +111,7 @@ void Manifest::checkProgram(const shardrt_program &program) const {
   else
     for (uint32_t i = 0; i < program.n_entries; ++i)
       checkEntry(program.entries[i], entries[i], worldSize, problems);
+  checkKernels(program, problems);
   for (uint32_t i = 0; i < program.n_constants; ++i)
     checkConstant(program.constants[i], problems);
   for (const ParameterSpec &parameter : parameters) {

@@ -307,6 +307,10 @@ Manifest Manifest::parse(std::string_view json) {
   m.triple = reader.text(root["target"], "target", "triple");
   m.cpu = reader.text(root["target"], "target", "cpu");
   m.features = reader.strings(root["target"], "target", "features", true);
+  m.chips = reader.strings(root["target"], "target", "chips", false);
+  m.isEmulated = root["target"]["emulated"].boolean().value_or(false);
+  if (root["target"]["emulated"].exists() && !root["target"]["emulated"].boolean())
+    reader.wrong("target.emulated", "true or false");
   m.worldSize = reader.integer(root, "", "world_size");
   if (m.worldSize < 1 || m.worldSize > INT32_MAX)
     reader.wrong("world_size", "a positive integer");

@@ -71,6 +71,8 @@ struct Manifest {
   std::string tool, name, artifactHash, sequenceHash;
   std::string targetKind, triple, cpu;
   std::vector<std::string> features;
+  std::vector<std::string> chips; ///< of devices that there is code for, "sm_90"
+  bool isEmulated = false;        ///< there is code for the emulated device
   int64_t worldSize = 1;
   shardc::Mesh mesh;
   std::vector<MeshSpec> meshes;

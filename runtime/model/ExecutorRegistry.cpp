@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Executors that the library has: a new one is a folder of its own and a line here.
+#include "runtime/device/DeviceKind.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/host/HostExecutor.h"
 
@@ -12,6 +13,7 @@ const ExecutorRegistry &ExecutorRegistry::builtIn() {
   static const ExecutorRegistry registry = [] {
     ExecutorRegistry all;
     all.add(hostExecutorKind);
+    all.add(cudaExecutorKind);
     return all;
   }();
   return registry;

@@ -198,13 +198,14 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
     sizes.push_back(where ? parts.back().elements() * bytes : 0);
     total += sizes.back();
   }
-  Buffer all(executor->memory().exchanged(), size_t(total), gatherAlignment, "an output's parts");
-  const void *received = all.data();
+  Buffer all;
+  const void *received = local;
   if (world > 1) {
+    all =
+        Buffer(executor->memory().exchanged(), size_t(total), gatherAlignment, "an output's parts");
     shardrt_collective_tensor operands{local, all.data(), &total, sizes.data(), nullptr};
     executor->collective(outputGather, *everybody, runNumber, operands);
-  } else {
-    received = local;
+    received = all.data();
   }
   if (!tensor.data)
     return;
@@ -226,6 +227,7 @@ void Model::compareRanks(const std::string &rootTensors) {
   const uint32_t begins[] = {0, everybody->size()};
   connected.push_back({"all ranks", begins, everybody->members.data(), 1, 0});
   communicator.connect(connected, deadlineAfter(timeout));
+  executor->connect(connected, deadlineAfter(timeout));
   ranksCompared = true;
 }
 

@@ -100,13 +100,13 @@ void checkPlugin(const shardrt_transport_plugin *functions, const std::string &p
   problems.raise(SHARDRT_INCOMPATIBLE, headline);
 }
 
-LoadedPlugin loadPlugin(const std::string &name, const Variables &variables) {
+FoundPlugin findPlugin(const std::string &what, const std::string &name, const char *query,
+                       const Variables &variables) {
   // The name becomes part of a path: it may not lead elsewhere.
   if (name.empty() ||
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") != std::string::npos)
-    throw Failure(SHARDRT_INVALID_ARGUMENT,
-                  "'" + name +
-                      "' is no name of a transport: they have small letters, digits, '_' and '-'");
+    throw Failure(SHARDRT_INVALID_ARGUMENT, "'" + name + "' is no name of a " + what +
+                                                ": they have small letters, digits, '_' and '-'");
   Problems problems;
   for (const std::string &path : pluginPaths(name, variables)) {
     bool inFolder = path.find('/') != std::string::npos;
@@ -121,21 +121,24 @@ LoadedPlugin loadPlugin(const std::string &name, const Variables &variables) {
       problems.add(dlerror());
       continue;
     }
-    LoadedPlugin plugin{path, nullptr,
-                        std::shared_ptr<void>(handle, [](void *library) { dlclose(library); })};
-    auto query =
-        reinterpret_cast<shardrt_transport_query_fn>(dlsym(handle, "shardrt_transport_query"));
-    if (!query)
-      throw Failure(SHARDRT_INCOMPATIBLE,
-                    "transport " + path + ": it has no function shardrt_transport_query");
-    plugin.functions = query();
-    checkPlugin(plugin.functions, path);
-    return plugin;
+    FoundPlugin found{path, std::shared_ptr<void>(handle, [](void *library) { dlclose(library); }),
+                      dlsym(handle, query)};
+    if (!found.query)
+      throw Failure(SHARDRT_INCOMPATIBLE, what + " " + path + ": it has no function " + query);
+    return found;
   }
+  std::string headline = "there is no " + what + " '" + name + "'";
   problems.raise(SHARDRT_NOT_FOUND,
-                 "there is no transport '" + name +
-                     "' that could be loaded (SHARDRT_PLUGIN_PATH names more folders)");
-  throw Failure(SHARDRT_NOT_FOUND, "there is no transport '" + name + "'");
+                 headline + " that could be loaded (SHARDRT_PLUGIN_PATH names more folders)");
+  throw Failure(SHARDRT_NOT_FOUND, headline);
+}
+
+LoadedPlugin loadPlugin(const std::string &name, const Variables &variables) {
+  FoundPlugin found = findPlugin("transport", name, "shardrt_transport_query", variables);
+  LoadedPlugin plugin{found.path, reinterpret_cast<shardrt_transport_query_fn>(found.query)(),
+                      std::move(found.library)};
+  checkPlugin(plugin.functions, plugin.path);
+  return plugin;
 }
 
 } // namespace shardc::rt

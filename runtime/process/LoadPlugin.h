@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Libraries that move data between processes (runtime/include/shardrt_transport.h): where they are
-// looked for, and what they must be.
+// Libraries that the runtime loads when they are needed: where they are looked for; and those that
+// move data between processes (runtime/include/shardrt_transport.h): what they must be.
 #ifndef SHARDC_RUNTIME_PROCESS_LOADPLUGIN_H
 #define SHARDC_RUNTIME_PROCESS_LOADPLUGIN_H
 
@@ -23,6 +23,18 @@ struct LoadedPlugin {
 /// the launcher's variables say which. The folders are those of SHARDRT_PLUGIN_PATH (separated by
 /// colons), that of this library, its subfolder shardrt, and at last the system's.
 std::vector<std::string> pluginPaths(const std::string &name, const Variables &variables);
+
+/// A library that was found, and the function of it that was asked for.
+struct FoundPlugin {
+  std::string path;
+  std::shared_ptr<void> library; ///< loaded as long as this lives
+  void *query = nullptr;
+};
+
+/// Loads the first that exists. `what` is what such plugins are called: "transport". Throws as
+/// loadPlugin does.
+FoundPlugin findPlugin(const std::string &what, const std::string &name, const char *query,
+                       const Variables &variables);
 
 /// Loads the first that exists. Throws Failure: SHARDRT_NOT_FOUND, with all places and what was
 /// wrong there; SHARDRT_INCOMPATIBLE if it is no plugin, or not one for this runtime.

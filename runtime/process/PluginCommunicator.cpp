@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/process/PluginCommunicator.h"
 
+#include "runtime/comm/Agreement.h"
 #include "runtime/comm/FlatTransport.h"
 #include "runtime/process/ProcessCommunicator.h"
 #include "runtime/support/Types.h"
@@ -16,42 +17,6 @@ namespace {
 
 double secondsUntil(Clock::time_point deadline) {
   return std::max(0.0, std::chrono::duration<double>(deadline - Clock::now()).count());
-}
-
-/// What members must agree on, as text: one line each of the run, the collective, what is equal in
-/// its operands, and what they look like here.
-std::string facts(const CollectiveCall &call) {
-  std::string text = std::to_string(call.run) + "\n" + describe(*call.collective) + "\n";
-  for (const CallOperand &operand : call.operands) {
-    Extents extents = operand.extents;
-    text += describe(operand.facts->type, extents.data(), operand.shape().size()) + "\n";
-    if (operand.isExchange())
-      extents[size_t(operand.facts->gather_dim)] = 0; // each member's own
-    text += describe(operand.facts->type, extents.data(), operand.shape().size()) + "\n";
-  }
-  return text;
-}
-
-std::vector<std::string> linesOf(const std::string &text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
-/// How the facts of two members differ.
-std::string factsDifference(const std::vector<std::string> &a, const std::vector<std::string> &b) {
-  if (a[0] != b[0])
-    return "run " + a[0] + " and run " + b[0] + " of the program";
-  if (a[1] != b[1] || a.size() != b.size())
-    return "different collectives";
-  for (size_t i = 2; i + 1 < a.size(); i += 2)
-    if (a[i + 1] != b[i + 1])
-      return "operand " + std::to_string(i / 2 - 1) + ": extents " + a[i] + " and " + b[i];
-  return "different dims, extents of members, reductions, roots or permutations";
 }
 
 class PluginCommunicator final : public ProcessCommunicator, private FlatTransport {
@@ -127,23 +92,20 @@ private:
     if (std::all_of(all.begin(), all.end(), [&](int64_t one) { return one == all[0]; }))
       return;
     // All members have seen that, and tell each other what they are in.
-    std::string text = facts(call);
+    std::string text = factsOf(call);
     int64_t length = int64_t(text.size());
     std::vector<int64_t> lengths(n);
     gather(call, SHARDRT_I64, &length, std::vector<int64_t>(n, 1), lengths.data(), 0, deadline);
     std::string texts(size_t(std::accumulate(lengths.begin(), lengths.end(), int64_t(0))), '\0');
     gather(call, SHARDRT_U8, text.data(), lengths, texts.data(), 0, deadline);
-    std::vector<std::vector<std::string>> said;
+    std::vector<std::string> said;
     for (size_t q = 0, at = 0; q < n; at += size_t(lengths[q++]))
-      said.push_back(linesOf(texts.substr(at, size_t(lengths[q]))));
+      said.push_back(texts.substr(at, size_t(lengths[q])));
     auto other =
         size_t(std::find_if(all.begin(), all.end(), [&](int64_t one) { return one != all[0]; }) -
                all.begin());
-    auto name = [&](size_t q) {
-      return "rank " + std::to_string(call.group->members[q]) + " is in " + said[q][1];
-    };
-    flight->disagree(name(0) + ", " + name(other) + " (" + factsDifference(said[0], said[other]) +
-                     ")");
+    const std::vector<uint32_t> &members = call.group->members;
+    flight->disagree(factsDifference(members[0], said[0], members[other], said[other]));
   }
 
   bool offers(uint32_t kind, shardrt_type type, uint32_t reduction) override {

@@ -117,6 +117,26 @@ std::vector<std::string> ProcessCommunicator::exchange(const Topic &about, std::
   return all;
 }
 
+std::string ProcessCommunicator::absent(const Group &group, uint64_t run) {
+  uint32_t now = changes.load(std::memory_order_acquire);
+  if (now == presentChanges && run == presentRun)
+    return "";
+  for (uint32_t member : group.members) {
+    std::string name = "rank " + std::to_string(member);
+    if (member == rank())
+      continue;
+    if (plane->left(member))
+      return name + " has left and cannot take part";
+    if (std::optional<std::string> refusal = plane->refused(member, run); run != 0 && refusal)
+      return name + " did not start this run: " + *refusal;
+  }
+  if (group.size() == worldSize()) {
+    presentChanges = now;
+    presentRun = run;
+  }
+  return "";
+}
+
 void ProcessCommunicator::abort(shardrt_status status, const std::string &reason) noexcept {
   plane->abort(status, reason);
 }

@@ -36,6 +36,9 @@ public:
   Group &group(std::span<const uint32_t> members) final;
   std::vector<std::string> exchange(const Topic &topic, std::string_view mine,
                                     Clock::time_point deadline) final;
+  bool betweenProcesses() const final { return true; }
+  bool givenUp() const final { return plane->givenUp(); }
+  std::string absent(const Group &group, uint64_t run) final;
   void abort(shardrt_status status, const std::string &reason) noexcept final;
   void refuse(uint64_t run, const std::string &reason) noexcept final;
   void leave() noexcept final;
@@ -73,6 +76,9 @@ private:
   /// Nobody had left or refused the run when there were so many changes.
   uint32_t quietChanges = 0;
   uint64_t quietRun = 0;
+  /// The same of `absent`.
+  uint32_t presentChanges = 0;
+  uint64_t presentRun = 0;
   uint64_t exchangesEnded = 0; ///< of whoever communicates
 
   /// Guards what follows. Who holds it calls nothing of the plane.

@@ -53,6 +53,9 @@ public:
     return transport.exchange(*everybody, topic, mine, deadline);
   }
 
+  bool betweenProcesses() const override { return true; }
+  bool givenUp() const override { return world.givenUp(); }
+  std::string absent(const Group &group, uint64_t run) override { return world.absent(group, run); }
   HostTransport *hostTransport() override { return &transport; }
   const Allocator *memory() override { return &own->heap.allocator(); }
   std::string summary() const override {

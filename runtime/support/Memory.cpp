@@ -21,7 +21,11 @@ Buffer::Buffer(const Allocator &allocator, size_t wanted, size_t alignment, cons
   if (wanted == 0)
     return;
   if (allocator.alloc) {
-    memory = static_cast<uint8_t *>(allocator.alloc(allocator.context, wanted, alignment));
+    try {
+      memory = static_cast<uint8_t *>(allocator.alloc(allocator.context, wanted, alignment));
+    } catch (const Failure &failure) { // of the runtime's own functions, which know more
+      throw Failure(failure.status, what + (": " + failure.message));
+    }
   } else if (wanted >= mapThreshold && alignment <= pageBytes) {
     void *pages = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages != MAP_FAILED) {

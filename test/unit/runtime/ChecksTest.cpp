@@ -66,8 +66,8 @@ TEST_F(Checks, Create) {
   expectError(createChanged("-linux-gnu", "-other"), SHARDRT_OK, {});
   expectError(createChanged("\"triple\": \"", "\"triple\": \"sparc"), SHARDRT_INCOMPATIBLE,
               {"compiled for sparc"});
-  expectError(createChanged("\"kind\": \"cpu\"", "\"kind\": \"cuda\""), SHARDRT_INCOMPATIBLE,
-              {"target is cuda"});
+  expectError(createChanged("\"kind\": \"cpu\"", "\"kind\": \"tpu\""), SHARDRT_INCOMPATIBLE,
+              {"target is tpu"});
   expectError(createChanged("\"format\": 1", "\"format\": 9"), SHARDRT_INCOMPATIBLE, {"format 9"});
   expectError(createChanged("\"name\": \"slow\"", "\"name\": \"fast\""), SHARDRT_BAD_FILE,
               {"entry fast", "slow"});

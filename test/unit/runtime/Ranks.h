@@ -106,7 +106,7 @@ inline void runCollective(shardc::rt::Communicator &end, const shardc::rt::Colle
     return;
   }
   ToyStream stream;
-  end.streamTransport()->enqueue(call, &stream);
+  end.streamTransport()->enqueue(call, &stream, deadline);
   stream.wait([&] { end.streamTransport()->poll(call, deadline); });
 }
 

@@ -190,13 +190,13 @@ TEST_F(Toy, RunsWhatTheHostRuns) {
 
 TEST_F(Toy, TargetsThatCannotRun) {
   EXPECT_NE(refusal(changed.manifest, ExecutorRegistry::builtIn())
-                .find("its target is toy, which this runtime cannot run (it runs cpu)"),
+                .find("its target is toy, which this runtime cannot run (it runs cpu, cuda)"),
             std::string::npos);
   test::ChangedManifest fast(&changed.manifest, "\"cpu\": \"generic\"", "\"cpu\": \"fast\"");
   EXPECT_NE(refusal(fast.manifest, registry).find("a toy runs generic programs only"),
             std::string::npos);
-  EXPECT_EQ(registry.names(), "cpu, toy");
-  EXPECT_EQ(registry.find("cuda"), nullptr);
+  EXPECT_EQ(registry.names(), "cpu, cuda, toy");
+  EXPECT_EQ(registry.find("rocm"), nullptr);
 }
 
 TEST_F(Toy, HasMemoryThatCannotBeChecked) {

@@ -97,7 +97,7 @@ public:
 
 private:
   std::string_view device() const override { return "toy"; }
-  void enqueue(const CollectiveCall &call, void *stream) override {
+  void enqueue(const CollectiveCall &call, void *stream, Clock::time_point) override {
     static_cast<ToyStream *>(stream)->push([this, call] {
       if (failed.load())
         return;
@@ -149,7 +149,7 @@ TEST(ToyDevice, CollectivesAreEnqueuedOneBehindTheOther) {
           ToyStream stream;
           for (int i = 0; i < count; ++i) {
             ASSERT_EQ(call.assign(sum.desc, group, 1, &tensor), "");
-            end.streamTransport()->enqueue(call, &stream);
+            end.streamTransport()->enqueue(call, &stream, deadlineAfter(60));
           }
           stream.wait([&] { end.streamTransport()->poll(call, deadlineAfter(60)); });
         }

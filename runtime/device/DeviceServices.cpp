@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the host code of a program for a device may call (shardrt_program.h). Nothing is thrown
+// through it: failures are recorded and reported by the call.
+#include "runtime/device/DeviceExecutor.h"
+
+#include <algorithm>
+
+namespace shardc::rt {
+
+struct DeviceServices {
+  static DeviceExecutor &executor(void *runtime) { return *static_cast<DeviceExecutor *>(runtime); }
+
+  /// Runs `action`, unless the program has failed; turns what it throws into a recorded failure and
+  /// a status.
+  template <typename Action> static int32_t guarded(DeviceExecutor &x, Action action) noexcept {
+    if (x.failures.failed())
+      return x.failures.status();
+    try {
+      action();
+      return SHARDRT_OK;
+    } catch (const Failure &failure) {
+      return x.failures.record([&] { return failure; });
+    } catch (const std::exception &error) {
+      return x.failures.record([&] { return Failure(SHARDRT_INTERNAL, error.what()); });
+    }
+  }
+
+  /// The same for what waits for collectives: a kernel's failure that stopped one is what is told.
+  template <typename Action> static int32_t waiting(DeviceExecutor &x, Action action) noexcept {
+    return guarded(x, [&] {
+      try {
+        action();
+      } catch (const Failure &) {
+        if (uint64_t word = x.collectives().failedWord())
+          x.recordWord(word, x.launches);
+        throw;
+      }
+    });
+  }
+
+  static uint64_t start(void *runtime, const shardrt_collective *collective,
+                        const shardrt_collective_tensor *tensors) {
+    DeviceExecutor &x = executor(runtime);
+    uint64_t token = noToken;
+    waiting(x, [&] {
+      if (!runAlone(x, *collective, tensors) && !needsEagerRun(x, collective, tensors))
+        token =
+            x.collectives().start(*collective, x.groups[collective->group], x.runNumber, tensors);
+    });
+    return token;
+  }
+
+  static int32_t wait(void *runtime, uint64_t token) {
+    DeviceExecutor &x = executor(runtime);
+    return waiting(x, [&] {
+      if (token != noToken && !needsEagerRun(x))
+        x.collectives().wait(token);
+    });
+  }
+
+  static int32_t collective(void *runtime, const shardrt_collective *collective,
+                            const shardrt_collective_tensor *tensors) {
+    DeviceExecutor &x = executor(runtime);
+    return waiting(x, [&] {
+      if (!runAlone(x, *collective, tensors) && !needsEagerRun(x, collective, tensors))
+        x.collectives().runNow(*collective, x.groups[collective->group], x.runNumber, tensors);
+    });
+  }
+
+  /// Of what is done already.
+  static constexpr uint64_t noToken = UINT64_MAX;
+
+  /// A group of one rank, or of none that this one is in, needs nobody: results are operands.
+  static bool runAlone(DeviceExecutor &x, const shardrt_collective &collective,
+                       const shardrt_collective_tensor *tensors) {
+    Group *group = x.groups[collective.group];
+    if (!group || group->size() > 1)
+      return !group;
+    CollectiveCall call;
+    if (std::string problem = call.assign(collective, *group, x.runNumber, tensors);
+        !problem.empty())
+      throw Failure(SHARDRT_INTERNAL, describe(collective) + ": " + problem);
+    bool isCleared = collective.kind == SHARDRT_PERMUTE && permuteSource(collective, 0) < 0;
+    for (const CallOperand &operand : call.operands) {
+      uint64_t bytes = uint64_t(operand.outElements(0, collective) * operand.elementBytes);
+      if (bytes > 0 && (isCleared || operand.in != operand.out))
+        x.device->on([&](auto &table, void *device, char *message) {
+          return isCleared ? table.fill(device, operand.out, 0, bytes, x.compute, message)
+                           : table.copy(device, operand.out, operand.in, bytes, x.compute, message);
+        });
+    }
+    return true;
+  }
+
+  /// A collective that a graph cannot have ends the capture.
+  static bool needsEagerRun(DeviceExecutor &x, const shardrt_collective *collective = nullptr,
+                            const shardrt_collective_tensor *tensors = nullptr) {
+    Group *group = collective ? x.groups[collective->group] : nullptr;
+    if (x.capturing && group && !x.collectives().capturable(*collective, *group, tensors))
+      x.captureFailed = true;
+    return x.captureFailed;
+  }
+
+  static void parallelFor(void *, void (*body)(void *, int64_t, int64_t), void *arg, int64_t n,
+                          int64_t) {
+    if (n > 0)
+      body(arg, 0, n);
+  }
+
+  static int32_t gemm(void *runtime, const shardrt_gemm *gemm) {
+    DeviceExecutor &x = executor(runtime);
+    return guarded(x, [&] {
+      x.device->on([&](auto &table, void *device, char *message) {
+        return table.gemm(device, gemm, x.compute, message);
+      });
+    });
+  }
+
+  static int32_t fail(void *runtime, const char *location, const char *message) {
+    DeviceExecutor &x = executor(runtime);
+    return guarded(x, [&] {
+      std::string text = message ? message : "the program failed";
+      if (location && *location)
+        text = std::string(location) + ": " + text;
+      throw Failure(SHARDRT_PROGRAM_ERROR, text);
+    });
+  }
+
+  static void mark(void *runtime, uint32_t op) {
+    DeviceExecutor &x = executor(runtime);
+    const shardrt_op *next = x.running && op < x.running->n_ops ? &x.running->ops[op] : nullptr;
+    guarded(x, [&] {
+      x.closeOp();
+      if (x.timeline.enabled() && next)
+        x.opMark = x.timeline.mark(x.compute);
+    });
+    x.currentOp = x.lastOp = next;
+    x.communicator.notePosition(next);
+  }
+
+  static void *scratch(void *runtime, uint32_t slot, uint64_t bytes) {
+    DeviceExecutor &x = executor(runtime);
+    if (slot < x.scratch.size() && x.scratch[slot].size() >= bytes && x.scratch[slot].data())
+      return x.scratch[slot].data();
+    guarded(x, [&] {
+      if (x.capturing) { // nothing can be allocated now, and nothing of this runs
+        x.captureFailed = true;
+        return;
+      }
+      if (slot >= x.scratch.size())
+        x.scratch.resize(slot + 1);
+      Buffer larger(x.memory().allocator(), std::max<size_t>(bytes, 1), SHARDRT_ARENA_ALIGNMENT,
+                    "temporaries of a kernel");
+      // Kernels that are on the stream may use the old one.
+      std::swap(x.scratch[slot], larger);
+      x.retired.push_back(std::move(larger));
+      ++x.scratchVersion;
+    });
+    return x.failures.failed() || x.captureFailed ? nullptr : x.scratch[slot].data();
+  }
+
+  static int32_t launch(void *runtime, const shardrt_launch *launch) {
+    DeviceExecutor &x = executor(runtime);
+    return guarded(x, [&] {
+      if (launch->kernel >= x.kernels.size())
+        throw Failure(SHARDRT_INTERNAL, "the program launches kernel " +
+                                            std::to_string(launch->kernel) + " of " +
+                                            std::to_string(x.kernels.size()));
+      if (std::ranges::count(launch->grid, 0u) > 0)
+        return;
+      const shardrt_kernel &kernel = x.program.kernels[launch->kernel];
+      const uint32_t number = uint32_t(x.launches.size());
+      const void *const word = x.errorWord.data();
+      if (x.exchanged && !x.capturing)
+        x.exchanged->noteLaunches(number);
+      x.launches.push_back({launch->location, launch->kernel, x.currentOp});
+      x.params.assign({&word, &number});
+      x.params.insert(x.params.end(), launch->params, launch->params + kernel.n_params);
+      x.device->on([&](auto &table, void *device, char *message) {
+        return table.launch(device, x.kernels[launch->kernel], launch->grid, kernel.block,
+                            kernel.shared_bytes, x.params.data(), x.compute, message);
+      });
+    });
+  }
+};
+
+const shardrt_services deviceServices = {sizeof(shardrt_services),    DeviceServices::start,
+                                         DeviceServices::wait,        DeviceServices::collective,
+                                         DeviceServices::parallelFor, DeviceServices::gemm,
+                                         DeviceServices::fail,        DeviceServices::mark,
+                                         DeviceServices::scratch,     DeviceServices::launch};
+
+} // namespace shardc::rt
