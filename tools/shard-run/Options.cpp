@@ -25,6 +25,8 @@ OPTIONS:
   --steps K              run K times on the same inputs (default 1); printed times leave out the first
   --local                read and write each rank's own shards; %r in a path stands for the rank
   --threads N            number of compute threads of each rank (default: cores / ranks of a host)
+  --device N|emulated    the device of a program for one: its number, or the emulated one (default: the
+                         rank's number on its host, modulo the number of devices)
   --timeout SECONDS      fail if a collective takes longer than this (default 600)
   --no-overlap           run collectives where they are waited for, without a communication thread
   --check                find mistakes of the compiler: run each step twice, with memory that is
@@ -150,6 +152,8 @@ Options parseOptions(int argc, char **argv) {
       options.timeout = arguments.seconds(word);
     else if (word == "--threads")
       options.threads = arguments.number(word, 1);
+    else if (word == "--device")
+      options.device = arguments.value(word);
     else if (word == "--processes")
       options.processes = true;
     else if (word == "--flight-record")

@@ -31,6 +31,7 @@ struct Options {
   bool check = false;
   double timeout = 600;
   int threads = 0;
+  std::string device; ///< a number or "emulated"; empty: by rank
   bool local = false;
   bool overlap = true;
   bool json = false;

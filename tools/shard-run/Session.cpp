@@ -158,6 +158,8 @@ void Session::load() {
     config.communicator = isDistributed() ? launched.get() : ends[index].get();
     config.timeout_s = options.timeout;
     config.threads = options.threads;
+    if (!options.device.empty())
+      config.device = options.device.c_str();
     if (options.recordsEvents())
       config.flags |= SHARDRT_RECORD_EVENTS;
     if (options.check)

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checks of single accesses to memory, called by generated code before each.
+//
+// A cell of global memory says who has touched its byte in this launch, as the bits
+//   31      the byte is written
+//   30, 29  0: read by one thread, 1: written last, 2: read by several threads of the block,
+//           3: read by several blocks
+//   28..19  thread, 18..10 barriers that the block had passed (modulo 512), 9..1 block (modulo 512)
+//   0       set
+// Threads of one block are ordered by barriers of the block, blocks by nothing. Blocks run one
+// after the other, so only the last one's threads need be told apart.
+//
+// A cell of shared memory has the time (bits 31..12; it goes on with every barrier), the thread
+// (11..2) and 0: read by one, 1: written, 2: read by several of a warp, 3: read by several warps.
+#include "tools/cuda-emulator/Block.h"
+
+#include <bit>
+#include <cstring>
+
+namespace shardc::emulator {
+namespace {
+
+constexpr uint32_t writtenBit = 1u << 31;
+enum : uint32_t { ReadByOne, WrittenLast, ReadInBlock, ReadByMany };
+constexpr uint32_t many = ReadByMany << 29 | 1;
+
+uint32_t stateOf(uint32_t cell) { return cell >> 29 & 3; }
+uint32_t threadOf(uint32_t cell) { return cell >> 19 & 1023; }
+uint32_t epochOf(uint32_t cell) { return cell >> 10 & 511; }
+uint32_t blockOf(uint32_t cell) { return cell >> 1 & 511; }
+
+uint32_t mine(const Block &block, uint32_t thread) {
+  return thread << 19 | (block.epoch & 511) << 10 | (block.serial & 511) << 1 | 1;
+}
+
+/// What the cell becomes; 0: the access races with an earlier one.
+uint32_t afterRead(uint32_t cell, uint32_t own) {
+  if (cell == 0)
+    return own;
+  uint32_t written = cell & writtenBit;
+  if (blockOf(cell) != blockOf(own) || stateOf(cell) == ReadByMany)
+    return written ? 0 : many;
+  bool sameThread = threadOf(cell) == threadOf(own);
+  switch (stateOf(cell)) {
+  case ReadByOne:
+    return sameThread ? own | written : (own & ~(1023u << 19)) | ReadInBlock << 29 | written;
+  case WrittenLast:
+    if (sameThread)
+      return cell;
+    return epochOf(cell) == epochOf(own) ? 0 : own | written;
+  default:
+    return (own & ~(1023u << 19)) | ReadInBlock << 29 | written;
+  }
+}
+
+uint32_t afterWrite(uint32_t cell, uint32_t own) {
+  uint32_t next = own | WrittenLast << 29 | writtenBit;
+  if (cell == 0)
+    return next;
+  if (stateOf(cell) == ReadByMany || blockOf(cell) != blockOf(own))
+    return 0;
+  if (stateOf(cell) != ReadInBlock && threadOf(cell) == threadOf(own))
+    return next;
+  return epochOf(cell) == epochOf(own) ? 0 : next;
+}
+
+std::string bytesText(uint64_t bytes) {
+  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+}
+
+[[noreturn]] void failRace(Block &block, uint64_t address, uint32_t cell, bool write,
+                           uint32_t thread, uint32_t site) {
+  std::string who;
+  if (stateOf(cell) == ReadByMany)
+    who = "several blocks";
+  else if (blockOf(cell) != (block.serial & 511))
+    who = "thread " + std::to_string(threadOf(cell)) + " of another block";
+  else if (stateOf(cell) == ReadInBlock)
+    who = "several threads of the block";
+  else
+    who = "thread " + std::to_string(threadOf(cell)) + " of the block (counted from 0)";
+  block.fail(
+      CUDA_ERROR_LAUNCH_FAILED, thread, site,
+      std::string("race in global memory: ") + (write ? "writes" : "reads") + " what " + who +
+          (cell & writtenBit ? " wrote" : " read") +
+          " in this launch without a barrier between: " + Memory::instance().describe(address));
+}
+
+[[noreturn]] void failState(Block &block, uint64_t address, uint64_t bytes, bool write,
+                            uint32_t thread, uint32_t site) {
+  Memory &memory = Memory::instance();
+  const char *verb = write ? "writes " : "reads ";
+  for (uint64_t i = 0; i < bytes; ++i) {
+    uint64_t at = address + i;
+    if (!memory.owns(at) || *memory.state(at) == NoMemory)
+      block.fail(CUDA_ERROR_ILLEGAL_ADDRESS, thread, site,
+                 verb + bytesText(bytes) + " outside of live allocations: " + memory.describe(at));
+    if (!write && *memory.state(at) == Unwritten)
+      block.fail(CUDA_ERROR_ILLEGAL_ADDRESS, thread, site,
+                 verb + bytesText(bytes) + " that nothing has written: " + memory.describe(at));
+  }
+  block.fail(CUDA_ERROR_ILLEGAL_ADDRESS, thread, site,
+             verb + bytesText(bytes) +
+                 " of a device whose memory this one has no access to "
+                 "(cuCtxEnablePeerAccess): " +
+                 memory.describe(address));
+}
+
+[[noreturn]] void failAlignment(Block &block, uint64_t address, uint32_t alignment, uint32_t thread,
+                                uint32_t site) {
+  block.fail(CUDA_ERROR_MISALIGNED_ADDRESS, thread, site,
+             "the address is not a multiple of " + std::to_string(alignment) + ": " +
+                 Memory::instance().describe(address));
+}
+
+/// Marks cells one by one. `bytes` may be many.
+void markCells(Block &block, uint64_t address, uint64_t bytes, bool write, uint32_t thread,
+               uint32_t site) {
+  Memory &memory = Memory::instance();
+  uint32_t own = mine(block, thread);
+  uint32_t *cells = memory.cell(address);
+  for (uint64_t i = 0; i < bytes; ++i) {
+    if ((i == 0 || (address + i) % Memory::pageBytes == 0) && !memory.touchPage(address + i))
+      failState(block, address, bytes, write, thread, site);
+    uint32_t next = write ? afterWrite(cells[i], own) : afterRead(cells[i], own);
+    if (!next)
+      failRace(block, address + i, cells[i], write, thread, site);
+    cells[i] = next;
+  }
+}
+
+template <unsigned N> struct Word;
+template <> struct Word<1> {
+  using Type = uint8_t;
+};
+template <> struct Word<2> {
+  using Type = uint16_t;
+};
+template <> struct Word<4> {
+  using Type = uint32_t;
+};
+template <> struct Word<8> {
+  using Type = uint64_t;
+};
+template <> struct Word<16> {
+  using Type = unsigned __int128;
+};
+
+template <unsigned N> bool allWritten(const uint8_t *states) {
+  typename Word<N>::Type word, expected;
+  std::memcpy(&word, states, N);
+  std::memset(&expected, Written, N);
+  return word == expected;
+}
+
+template <unsigned N> bool all(const uint32_t *cells, uint32_t value) {
+  uint32_t difference = 0;
+  for (unsigned i = 0; i < N; ++i)
+    difference |= cells[i] ^ value;
+  return difference == 0;
+}
+
+/// Where memory lies that is neither of the device nor shared: on the stack of a thread, or a
+/// global variable of the module.
+void otherAccess(Block &block, uint64_t address, uint64_t bytes, bool write, uint32_t thread,
+                 uint32_t site) {
+  if (block.fibers.inStack(address))
+    return;
+  for (auto [begin, end] : block.kernel->constants)
+    if (address >= begin && address + bytes <= end) {
+      if (write)
+        block.fail(CUDA_ERROR_ILLEGAL_ADDRESS, thread, site, "writes a constant of the module");
+      return;
+    }
+  failState(block, address, bytes, write, thread, site);
+}
+
+template <unsigned N, bool write>
+inline void checked(Block *block, uint64_t address, uint32_t thread, uint32_t siteAndAlignment) {
+  Memory &memory = Memory::instance();
+  uint32_t alignment = 1u << (siteAndAlignment & 15), site = siteAndAlignment >> 4;
+  if (address & (alignment - 1)) [[unlikely]]
+    failAlignment(*block, address, alignment, thread, site);
+  if (!memory.owns(address)) [[unlikely]] {
+    uint64_t offset = address - reinterpret_cast<uint64_t>(block->shared);
+    if (offset < block->sharedBytes)
+      return block->sharedAccess(address, N, write, thread, site);
+    return otherAccess(*block, address, N, write, thread, site);
+  }
+  uint8_t *states = memory.state(address);
+  if (!allWritten<N>(states)) [[unlikely]] {
+    for (unsigned i = 0; i < N; ++i) {
+      if (write ? states[i] == NoMemory : states[i] != Written)
+        failState(*block, address, N, write, thread, site);
+      states[i] = Written;
+    }
+  }
+  uint32_t *cells = memory.cell(address);
+  uint32_t own = mine(*block, thread);
+  uint32_t first = cells[0];
+  bool onePage = address % Memory::pageBytes <= Memory::pageBytes - N;
+  if (all<N>(cells, first) && onePage) [[likely]] {
+    uint32_t next = write ? afterWrite(first, own) : afterRead(first, own);
+    if (next == first)
+      return;
+    if (next && (first || memory.touchPage(address))) [[likely]] {
+      for (unsigned i = 0; i < N; ++i)
+        cells[i] = next;
+      return;
+    }
+  }
+  markCells(*block, address, N, write, thread, site);
+}
+
+uint32_t &sharedCell(Block &block, uint64_t offset) { return block.sharedCells[offset]; }
+
+/// Whether the access that the cell tells of happens before one of `thread` now.
+bool orderedShared(const Block &block, uint32_t cell, uint32_t thread) {
+  uint32_t time = cell >> 12, other = cell >> 2 & 1023, state = cell & 3;
+  if (time < block.blockSync)
+    return true;
+  if (state == ReadByMany)
+    return false;
+  uint32_t warp = thread / warpThreads;
+  if (other / warpThreads != warp)
+    return false;
+  return time < block.warpSync[warp] || (other == thread && state != ReadInBlock);
+}
+
+template <unsigned N, bool write>
+inline void checkedShared(Block *block, uint64_t address, uint32_t thread,
+                          uint32_t siteAndAlignment) {
+  uint32_t alignment = 1u << (siteAndAlignment & 15), site = siteAndAlignment >> 4;
+  if (address & (alignment - 1)) [[unlikely]]
+    failAlignment(*block, address, alignment, thread, site);
+  block->sharedAccess(address, N, write, thread, site);
+}
+
+} // namespace
+
+void Block::sharedAccess(uint64_t address, uint32_t bytes, bool write, uint32_t thread,
+                         uint32_t site) {
+  uint64_t offset = address - reinterpret_cast<uint64_t>(shared);
+  const char *verb = write ? "writes " : "reads ";
+  for (uint32_t i = 0; i < bytes; ++i) {
+    uint64_t at = offset + i;
+    if (at >= sharedBytes || sharedStates[at] == NoMemory) [[unlikely]]
+      fail(CUDA_ERROR_ILLEGAL_ADDRESS, thread, site,
+           verb + bytesText(bytes) + " outside of the variables in shared memory: byte " +
+               std::to_string(int64_t(at)) + " of " + std::to_string(sharedBytes));
+    if (sharedStates[at] != Written) [[unlikely]] {
+      if (sharedStates[at] == InFlight)
+        fail(CUDA_ERROR_LAUNCH_FAILED, thread, site,
+             verb + bytesText(bytes) +
+                 " of shared memory that a cp.async copies to, for which "
+                 "nothing has waited");
+      if (!write)
+        fail(CUDA_ERROR_ILLEGAL_ADDRESS, thread, site,
+             verb + bytesText(bytes) +
+                 " of shared memory that no thread of the block has written: "
+                 "byte " +
+                 std::to_string(at));
+      sharedStates[at] = Written;
+    }
+    uint32_t &cell = sharedCell(*this, at);
+    uint32_t own = clock << 12 | thread << 2;
+    if (cell == (own | (write ? WrittenLast : ReadByOne)))
+      continue;
+    bool ordered = orderedShared(*this, cell, thread);
+    uint32_t kind = cell & 3;
+    if (!ordered && (write || kind == WrittenLast)) [[unlikely]]
+      fail(CUDA_ERROR_LAUNCH_FAILED, thread, site,
+           std::string("race in shared memory: ") + verb + "byte " + std::to_string(at) + " that " +
+               (kind == ReadByMany || kind == ReadInBlock
+                    ? std::string("other threads")
+                    : "thread " + std::to_string(cell >> 2 & 1023)) +
+               (kind == WrittenLast ? " wrote" : " read") + " without a barrier between");
+    if (write) {
+      cell = own | WrittenLast;
+    } else if (ordered) {
+      // What was written since the last barrier of the block is not forgotten: other warps must not
+      // read it yet.
+      if (kind != WrittenLast || cell >> 12 < blockSync)
+        cell = own | ReadByOne;
+    } else {
+      // Others have read it too since the last barrier.
+      bool oneWarp = kind != ReadByMany && (cell >> 2 & 1023) / warpThreads == thread / warpThreads;
+      cell = own | (oneWarp ? ReadInBlock : ReadByMany);
+    }
+  }
+}
+
+void Block::access(uint64_t address, uint64_t bytes, bool write, bool atomic, uint32_t thread,
+                   uint32_t site) {
+  if (!bytes || !checks)
+    return;
+  uint64_t offset = address - reinterpret_cast<uint64_t>(shared);
+  if (offset < sharedBytes)
+    return sharedAccess(address, uint32_t(bytes), write, thread, site);
+  Memory &memory = Memory::instance();
+  if (!memory.owns(address))
+    return otherAccess(*this, address, bytes, write, thread, site);
+  uint8_t *states = memory.state(address);
+  for (uint64_t i = 0; i < bytes; ++i) {
+    if (!memory.owns(address + i) ||
+        (write && !atomic ? states[i] == NoMemory : states[i] != Written))
+      failState(*this, address, bytes, write, thread, site);
+    states[i] = Written;
+  }
+  if (!atomic)
+    markCells(*this, address, bytes, write, thread, site);
+}
+
+namespace {
+
+template <unsigned N> void read(Block *block, uint64_t address, uint32_t thread, uint32_t site) {
+  checked<N, false>(block, address, thread, site);
+}
+template <unsigned N> void write(Block *block, uint64_t address, uint32_t thread, uint32_t site) {
+  checked<N, true>(block, address, thread, site);
+}
+template <unsigned N>
+void sharedRead(Block *block, uint64_t address, uint32_t thread, uint32_t site) {
+  checkedShared<N, false>(block, address, thread, site);
+}
+template <unsigned N>
+void sharedWrite(Block *block, uint64_t address, uint32_t thread, uint32_t site) {
+  checkedShared<N, true>(block, address, thread, site);
+}
+
+/// `flags`: 1 writes, 2 is atomic.
+void range(Block *block, uint64_t address, uint64_t bytes, uint32_t thread,
+           uint32_t siteAndAlignment, uint32_t flags) {
+  uint32_t alignment = 1u << (siteAndAlignment & 15), site = siteAndAlignment >> 4;
+  if (bytes && (address & (alignment - 1)))
+    failAlignment(*block, address, alignment, thread, site);
+  block->access(address, bytes, flags & 1, flags & 2, thread, site);
+}
+
+void trap(Block *block, uint32_t thread, uint32_t site) {
+  block->fail(CUDA_ERROR_LAUNCH_FAILED, thread, site, "the kernel has ended itself");
+}
+
+void barrier(Block *block, uint32_t thread, uint32_t site) {
+  block->state[thread].state = EmulatedThread::AtBarrier;
+  block->state[thread].site = site;
+  block->fibers.suspend();
+}
+
+void warp(Block *block, uint32_t thread, uint32_t operation, uint32_t mask, const uint32_t *in,
+          uint32_t *out, uint32_t site) {
+  EmulatedThread &t = block->state[thread];
+  if (!(mask >> thread % warpThreads & 1))
+    block->fail(CUDA_ERROR_LAUNCH_FAILED, thread, site,
+                std::string(nameOf(WarpOperation(operation))) +
+                    " with a mask that the thread's own lane is not in");
+  if (uint32_t matrices = matricesOf(WarpOperation(operation));
+      block->checks && thread % warpThreads < matrices * 8) {
+    uint64_t row;
+    std::memcpy(&row, in, 8);
+    checkedShared<16, false>(block, row, thread, site << 4 | 4);
+  }
+  t.state = EmulatedThread::AtWarp;
+  t.operation = WarpOperation(operation);
+  t.mask = mask;
+  t.in = in;
+  t.out = out;
+  t.site = site;
+  block->fibers.suspend();
+}
+
+void asyncCopy(Block *block, uint32_t thread, uint64_t to, uint64_t from, uint32_t bytes,
+               uint32_t fromBytes, uint32_t site) {
+  if (to % bytes || from % bytes)
+    failAlignment(*block, to % bytes ? to : from, bytes, thread, site);
+  block->access(from, fromBytes, false, false, thread, site);
+  if (block->checks) {
+    block->sharedAccess(to, bytes, true, thread, site);
+    std::memset(block->sharedStates.data() + (to - reinterpret_cast<uint64_t>(block->shared)),
+                InFlight, bytes);
+  }
+  block->state[thread].copies.push_back({to, from, bytes, fromBytes, site});
+}
+
+void finishCopies(Block *block, uint32_t thread, size_t n) {
+  std::vector<AsyncCopy> &copies = block->state[thread].copies;
+  for (size_t i = 0; i < n; ++i) {
+    const AsyncCopy &copy = copies[i];
+    if (block->checks) {
+      uint8_t *states =
+          block->sharedStates.data() + (copy.to - reinterpret_cast<uint64_t>(block->shared));
+      std::memset(states, Unwritten, copy.bytes);
+      block->sharedAccess(copy.to, copy.bytes, true, thread, copy.site);
+    }
+    uint8_t *to = reinterpret_cast<uint8_t *>(copy.to);
+    std::memcpy(to, reinterpret_cast<const void *>(copy.from), copy.fromBytes);
+    std::memset(to + copy.fromBytes, 0, copy.bytes - copy.fromBytes);
+  }
+  copies.erase(copies.begin(), copies.begin() + n);
+}
+
+void commitCopies(Block *block, uint32_t thread) {
+  EmulatedThread &t = block->state[thread];
+  uint32_t sum = 0;
+  for (uint32_t n : t.committed)
+    sum += n;
+  t.committed.push_back(uint32_t(t.copies.size()) - sum);
+}
+
+void waitCopies(Block *block, uint32_t thread, uint32_t groups) {
+  EmulatedThread &t = block->state[thread];
+  size_t n = 0;
+  while (t.committed.size() > groups) {
+    n += t.committed.front();
+    t.committed.erase(t.committed.begin());
+  }
+  finishCopies(block, thread, n);
+}
+
+void waitAllCopies(Block *block, uint32_t thread) {
+  block->state[thread].committed.clear();
+  finishCopies(block, thread, block->state[thread].copies.size());
+}
+
+template <typename F> void *address(F *function) { return reinterpret_cast<void *>(function); }
+
+} // namespace
+
+std::vector<std::pair<const char *, void *>> supportFunctions() {
+  return {{"emulated_read1", address(&read<1>)},
+          {"emulated_read2", address(&read<2>)},
+          {"emulated_read4", address(&read<4>)},
+          {"emulated_read8", address(&read<8>)},
+          {"emulated_read16", address(&read<16>)},
+          {"emulated_write1", address(&write<1>)},
+          {"emulated_write2", address(&write<2>)},
+          {"emulated_write4", address(&write<4>)},
+          {"emulated_write8", address(&write<8>)},
+          {"emulated_write16", address(&write<16>)},
+          {"emulated_shared_read1", address(&sharedRead<1>)},
+          {"emulated_shared_read2", address(&sharedRead<2>)},
+          {"emulated_shared_read4", address(&sharedRead<4>)},
+          {"emulated_shared_read8", address(&sharedRead<8>)},
+          {"emulated_shared_read16", address(&sharedRead<16>)},
+          {"emulated_shared_write1", address(&sharedWrite<1>)},
+          {"emulated_shared_write2", address(&sharedWrite<2>)},
+          {"emulated_shared_write4", address(&sharedWrite<4>)},
+          {"emulated_shared_write8", address(&sharedWrite<8>)},
+          {"emulated_shared_write16", address(&sharedWrite<16>)},
+          {"emulated_range", address(&range)},
+          {"emulated_trap", address(&trap)},
+          {"emulated_barrier", address(&barrier)},
+          {"emulated_warp", address(&warp)},
+          {"emulated_async_copy", address(&asyncCopy)},
+          {"emulated_commit_copies", address(&commitCopies)},
+          {"emulated_wait_copies", address(&waitCopies)},
+          {"emulated_wait_all_copies", address(&waitAllCopies)}};
+}
+
+} // namespace shardc::emulator
