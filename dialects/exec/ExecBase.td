@@ -28,6 +28,8 @@ def Exec_Dialect : Dialect {
     | `exec.kernel` | function | it is a kernel |
     | `exec.writes` | kernel | the numbers of the arguments that it writes, each of them whole and exactly once |
     | `exec.outlined` | kernel | it has its binary interface |
+    | `exec.messages` | function of a device | the messages that it may record as the failure of the run, by number |
+    | `exec.shared_bytes` | function of a device | dynamic shared memory of each of its blocks, in bytes |
     | `exec.argument` | argument of an entry | an `#exec.argument`: whether it is an input, a parameter or an output |
     | `exec.index` | argument of an entry | its number among those of its kind, where it is not the order of the arguments |
     | `exec.extents` | argument of an entry | the size of each dim as `#dist.extents`, where one is dynamic |

@@ -18,6 +18,10 @@ constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 constexpr llvm::StringLiteral kWritesAttr = "exec.writes";
 /// On a kernel that has its binary interface (`cpu-outline-parallel`).
 constexpr llvm::StringLiteral kOutlinedAttr = "exec.outlined";
+/// On functions of a device: the messages that it may record as the run's failure, by number, and
+/// the dynamic shared memory that each of its blocks has.
+constexpr llvm::StringLiteral kMessagesAttr = "exec.messages";
+constexpr llvm::StringLiteral kSharedBytesAttr = "exec.shared_bytes";
 /// On calls of kernels: the name that traces and messages have for it.
 constexpr llvm::StringLiteral kNameAttr = "exec.name";
 /// On arguments of entries: an ArgumentKindAttr, in the order of the manifest.

@@ -97,8 +97,10 @@ def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
     `logsumexp`, `batch x H x L`, gets the logarithm of what the softmax of each query divides by, and 0 for a query that
     sees no key.
 
-    Scores and sums are f32 (f64 for f64), whatever the element type, and the result is rounded once. How it is computed,
-    and whether the scores of a row ever exist as a whole, is the target's decision.
+    Scores and sums are f32 (f64 for f64), whatever the element type, and the result is rounded once. Where matrix units
+    multiply 16-bit numbers, the weights (the exponentials, relative to the largest score so far) are rounded to the element
+    type before they are multiplied with `value`; what the softmax divides by is the sum of those that are not rounded. How
+    it is computed, and whether the scores of a row ever exist as a whole, is the target's decision.
 
     ```mlir
     exec.attention %q, %k, %v mask %m -> %o scale 1.250000e-01 name "attention"
@@ -127,6 +129,7 @@ def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
     `out`. With p = exp(scores - logsumexp) and g = p * (grad_out V^T - rowsum(grad_out * out)), which are computed in the type
     of the logsumexp: `grad_query` = g K * scale, `grad_key` = g^T Q * scale and `grad_value` = p^T grad_out, of which the last
     two are sums over the heads of queries that share a head of keys. Sums have one order, so that every run gives the same bits.
+    Where matrix units multiply 16-bit numbers, p and g are rounded to the element type before these products.
 
     ```mlir
     exec.attention_backward %g, %q, %k, %v, %o, %l -> %dq, %dk, %dv causal scale 1.250000e-01 name "attention_backward"

@@ -75,7 +75,9 @@ LogicalResult Compiler::run() {
     return failure();
   program->name = options.name;
   for (ParameterDescription &parameter : program->parameters)
-    if (parameter.isConstant && options.constants)
+    if (parameter.data)
+      parameter.constant = *parameter.data;
+    else if (parameter.isConstant && options.constants)
       parameter.constant = options.constants(parameter.names.front());
   collectFacts();
   // What the passes saw, from the module itself.
@@ -89,10 +91,10 @@ LogicalResult Compiler::run() {
   llvm::Expected<llvm::json::Object> described = backend->describe(target);
   if (!described)
     return fail(described.takeError());
-  llvm::Expected<std::vector<target::ObjectCode>> objects =
-      backend->serialize(module, target, options.name);
-  if (!objects)
-    return fail(objects.takeError());
+  llvm::Expected<target::TargetCode> code = backend->serialize(module, target, options.name);
+  if (!code)
+    return fail(code.takeError());
+  std::vector<target::ObjectCode> &objects = code->objects;
 
   CompiledFacts facts;
   facts.target = std::move(*described);
@@ -106,22 +108,22 @@ LogicalResult Compiler::run() {
   facts.arenaBytes = [&](StringRef variant) { return variants[variant].arenaBytes; };
   // The hash covers code and description; the tables follow from both.
   std::string contents = manifestJson(*program, facts);
-  for (const target::ObjectCode &object : *objects)
+  for (const target::ObjectCode &object : objects)
     contents.append(object.data(), object.size());
   facts.artifactHash = hashOf(contents);
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> tables =
-      buildTables(context, module, *program, variants, target.limits.bufferAlignment,
-                  manifestJson(*program, facts));
+  std::unique_ptr<llvm::Module> tables = buildTables(
+      context, module, *program, variants,
+      {target.limits.bufferAlignment, code->images, code->kernels}, manifestJson(*program, facts));
   llvm::Expected<target::ObjectCode> data = host::emitObject(*tables, *processor);
   if (!data)
     return fail(data.takeError());
-  objects->push_back(std::move(*data));
+  objects.push_back(std::move(*data));
 
   LinkOptions link;
   link.exported.push_back("shardrt_query");
   link.soname = llvm::sys::path::filename(path).str();
-  if (llvm::Error error = linkSharedObject(*objects, path, link))
+  if (llvm::Error error = linkSharedObject(objects, path, link))
     return fail(std::move(error));
   return success();
 }

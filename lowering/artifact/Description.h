@@ -33,7 +33,8 @@ struct TensorDescription {
 
 struct ParameterDescription : TensorDescription {
   bool isMutable = false;
-  bool isConstant = false; // its bytes are to be part of the artifact
+  bool isConstant = false;               // its bytes are to be part of the artifact
+  std::optional<std::vector<char>> data; // of a constant that the compiler made: its bytes
   std::optional<llvm::ArrayRef<char>> constant;
 };
 

@@ -95,6 +95,15 @@ private:
   Builder b;
 };
 
+/// Of all elements, one after the other.
+std::vector<char> bytesOf(DenseElementsAttr data) {
+  ArrayRef<char> raw = data.getRawData();
+  std::vector<char> bytes;
+  for (int64_t i = 0, count = data.isSplat() ? data.getNumElements() : 1; i < count; ++i)
+    bytes.insert(bytes.end(), raw.begin(), raw.end());
+  return bytes;
+}
+
 /// Anything that is not as it was written sets `ok` to false.
 class Reader {
 public:
@@ -198,6 +207,8 @@ private:
     static_cast<TensorDescription &>(parameter) = readTensor(attributes);
     parameter.isMutable = flag(attributes, "mutable");
     parameter.isConstant = flag(attributes, "constant");
+    if (auto data = attributes.getAs<DenseElementsAttr>("data"))
+      parameter.data = bytesOf(data);
     return parameter;
   }
   EntryDescription readEntry(DictionaryAttr attributes) {

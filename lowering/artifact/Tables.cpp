@@ -5,6 +5,7 @@
 #include "dialects/exec/ElementTypes.h"
 #include "dialects/exec/Exec.h"
 #include "lowering/host/Emission.h"
+#include "lowering/target/Backend.h"
 
 #include "dialects/dist/Dist.h"
 #include "runtime/abi/shardrt_program.h"
@@ -27,15 +28,15 @@ static_assert(sizeof(shardrt_variant) == 6 * 8);
 static_assert(sizeof(shardrt_span) == 4 * 8 + 2 * 4);
 static_assert(sizeof(shardrt_entry) == 6 * 8 + 2 * 4);
 static_assert(sizeof(shardrt_constant) == 4 * 8 + 2 * 4);
-static_assert(sizeof(shardrt_program) == 5 * 8 + 4 * 4);
+static_assert(sizeof(shardrt_program) == 7 * 8 + 6 * 4);
 static_assert(sizeof(shardrt_manifest) == 2 * 4 + 3 * 8);
 
 class Builder {
 public:
   Builder(llvm::LLVMContext &context, ModuleOp lowered, const ProgramDescription &program,
-          const llvm::StringMap<VariantFacts> &variants, uint64_t alignment)
-      : context(context), lowered(lowered), program(program), variants(variants),
-        alignment(alignment), module(std::make_unique<llvm::Module>("tables", context)),
+          const llvm::StringMap<VariantFacts> &variants, const TargetFacts &target)
+      : context(context), lowered(lowered), program(program), variants(variants), target(target),
+        module(std::make_unique<llvm::Module>("tables", context)),
         pointer(llvm::PointerType::get(context, 0)) {}
 
   std::unique_ptr<llvm::Module> run(StringRef manifest);
@@ -60,6 +61,8 @@ private:
   Constant *string(StringRef text);
   Constant *uint32s(ArrayRef<int64_t> values);
   Constant *function(StringRef name);
+  /// Address of a table of `count` entries that another object defines; null for an empty one.
+  Constant *external(StringRef name, uint32_t count);
 
   Constant *groups();
   Constant *collectives();
@@ -71,7 +74,7 @@ private:
   ModuleOp lowered;
   const ProgramDescription &program;
   const llvm::StringMap<VariantFacts> &variants;
-  llvm::Align alignment;
+  TargetFacts target;
   std::unique_ptr<llvm::Module> module;
   llvm::PointerType *pointer;
   llvm::StringMap<Constant *> strings;
@@ -110,6 +113,16 @@ Constant *Builder::function(StringRef name) {
   auto *function = cast<llvm::Function>(module->getOrInsertFunction(name, type).getCallee());
   function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return function;
+}
+
+Constant *Builder::external(StringRef name, uint32_t count) {
+  if (count == 0)
+    return null();
+  auto *table = new llvm::GlobalVariable(*module, llvm::Type::getInt8Ty(context),
+                                         /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
+                                         /*Initializer=*/nullptr, name);
+  table->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  return table;
 }
 
 Constant *Builder::groups() {
@@ -224,7 +237,7 @@ Constant *Builder::constants() {
     StringRef bytes(parameter.constant->data(), parameter.constant->size());
     Constant *data = llvm::ConstantDataArray::getString(context, bytes, /*AddNull=*/false);
     auto *variable = cast<llvm::GlobalVariable>(global(data));
-    variable->setAlignment(alignment);
+    variable->setAlignment(llvm::Align(target.alignment));
     list.push_back(structure({string(parameter.names.front()), variable, array(extents),
                               i64(bytes.size()), i32(parameter.type), i32(extents.size())}));
   }
@@ -237,11 +250,13 @@ std::unique_ptr<llvm::Module> Builder::run(StringRef manifest) {
   };
   int64_t constantCount = llvm::count_if(
       program.parameters, [](const ParameterDescription &p) { return p.constant.has_value(); });
-  Constant *tables =
-      global(structure({i64(sizeof(shardrt_program)), entries(), groups(), constants(),
-                        collectives(), i32(program.entries.size()), i32(count(exec::kGroupsAttr)),
-                        i32(constantCount), i32(count(exec::kCollectivesAttr))}),
-             "program");
+  Constant *tables = global(
+      structure({i64(sizeof(shardrt_program)), entries(), groups(), constants(), collectives(),
+                 i32(program.entries.size()), i32(count(exec::kGroupsAttr)), i32(constantCount),
+                 i32(count(exec::kCollectivesAttr)), external(target::kImagesSymbol, target.images),
+                 external(target::kKernelsSymbol, target.kernels), i32(target.images),
+                 i32(target.kernels)}),
+      "program");
   Constant *description = global(structure({i32(SHARDRT_PROGRAM_ABI), i32(sizeof(shardrt_manifest)),
                                             string(manifest), i64(manifest.size()), tables}),
                                  "manifest");
@@ -258,8 +273,8 @@ std::unique_ptr<llvm::Module> Builder::run(StringRef manifest) {
 std::unique_ptr<llvm::Module> buildTables(llvm::LLVMContext &context, ModuleOp lowered,
                                           const ProgramDescription &program,
                                           const llvm::StringMap<VariantFacts> &variants,
-                                          uint64_t alignment, StringRef manifest) {
-  return Builder(context, lowered, program, variants, alignment).run(manifest);
+                                          const TargetFacts &target, StringRef manifest) {
+  return Builder(context, lowered, program, variants, target).run(manifest);
 }
 
 } // namespace shardc::artifact

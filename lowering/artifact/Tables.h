@@ -21,13 +21,20 @@ struct VariantFacts {
   int64_t slots = 0;
 };
 
+/// What the target says about the artifact.
+struct TargetFacts {
+  /// Constants begin at multiples of it, in bytes.
+  int64_t alignment = 64;
+  /// Entries of the tables that the target's objects define (lowering/target/Backend.h).
+  uint32_t images = 0, kernels = 0;
+};
+
 /// A module that defines `shardrt_query` and the tables behind it; functions of the program are
-/// declared. `lowered` has the attributes of `exec-emit-program`. Constants begin at multiples of
-/// `alignment` bytes.
+/// declared. `lowered` has the attributes of `exec-emit-program`.
 std::unique_ptr<llvm::Module> buildTables(llvm::LLVMContext &context, mlir::ModuleOp lowered,
                                           const ProgramDescription &program,
                                           const llvm::StringMap<VariantFacts> &variants,
-                                          uint64_t alignment, llvm::StringRef manifest);
+                                          const TargetFacts &target, llvm::StringRef manifest);
 
 } // namespace shardc::artifact
 

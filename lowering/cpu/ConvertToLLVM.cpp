@@ -3,6 +3,7 @@
 #include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/host/GlobalPool.h"
+#include "lowering/host/KernelPatterns.h"
 #include "lowering/host/RuntimeAbi.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -30,11 +31,6 @@ using namespace shardc;
 using namespace shardc::cpu;
 
 namespace {
-
-/// First argument of the function around `op`: kernels get the frame there.
-Value frameOf(Operation *op) {
-  return op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front().getArgument(0);
-}
 
 /// Packs the arguments into a struct on the stack; a small function unpacks them and calls the
 /// body.
@@ -67,8 +63,8 @@ struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
     Value function = LLVM::AddressOfOp::create(rewriter, loc, task);
     Value grain = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI64Type(),
                                            rewriter.getI64IntegerAttr(op.getGrain()));
-    host::abi::callParallelFor(rewriter, loc, frameOf(op), function, packed, adaptor.getCount(),
-                               grain);
+    host::abi::callParallelFor(rewriter, loc, host::kernelFrame(op), function, packed,
+                               adaptor.getCount(), grain);
     rewriter.eraseOp(op);
     return success();
   }
@@ -104,69 +100,6 @@ struct ParallelCallLowering : ConvertOpToLLVMPattern<exec::ParallelCallOp> {
   }
 };
 
-struct FailIfLowering : ConvertOpToLLVMPattern<exec::FailIfOp> {
-  FailIfLowering(const LLVMTypeConverter &converter, host::GlobalPool &pool)
-      : ConvertOpToLLVMPattern(converter), pool(pool) {}
-
-  LogicalResult matchAndRewrite(exec::FailIfOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
-    Block *before = rewriter.getInsertionBlock();
-    Block *after = rewriter.splitBlock(before, rewriter.getInsertionPoint());
-    Block *fail = rewriter.createBlock(after);
-    rewriter.setInsertionPointToEnd(before);
-    LLVM::CondBrOp::create(rewriter, loc, adaptor.getCondition(), fail, after);
-    rewriter.setInsertionPointToStart(fail);
-    Value message = pool.string(rewriter, loc, op.getMessage());
-    host::abi::callFail(rewriter, loc, frameOf(op), function.getBody().front().getArgument(1),
-                        message);
-    LLVM::BrOp::create(rewriter, loc, after);
-    rewriter.eraseOp(op);
-    return success();
-  }
-
-  host::GlobalPool &pool;
-};
-
-struct FrameLowering : ConvertOpToLLVMPattern<exec::FrameOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult matchAndRewrite(exec::FrameOp op, OpAdaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, frameOf(op));
-    return success();
-  }
-};
-
-/// Where there is no memory the function returns; the runtime has recorded why.
-struct ScratchLowering : ConvertOpToLLVMPattern<exec::ScratchOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult matchAndRewrite(exec::ScratchOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    MemRefType type = op.getBuffer().getType();
-    SmallVector<Value> sizes, strides;
-    Value bytes;
-    getMemRefDescriptorSizes(loc, type, adaptor.getSizes(), rewriter, sizes, strides, bytes);
-    Value slot = LLVM::ConstantOp::create(rewriter, loc, op.getSlotAttr());
-    Value memory = host::abi::callScratch(rewriter, loc, adaptor.getFrame(), slot, bytes);
-    Value null = LLVM::ZeroOp::create(rewriter, loc, memory.getType());
-    Value none = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory, null);
-    Block *before = rewriter.getInsertionBlock();
-    Block *after = rewriter.splitBlock(before, rewriter.getInsertionPoint());
-    Block *leave = rewriter.createBlock(after);
-    LLVM::ReturnOp::create(rewriter, loc, ValueRange());
-    rewriter.setInsertionPointToEnd(before);
-    LLVM::CondBrOp::create(rewriter, loc, none, leave, after);
-    rewriter.setInsertionPointToStart(after);
-    Value descriptor = createMemRefDescriptor(loc, type, memory, memory, sizes, strides, rewriter);
-    rewriter.replaceOp(op, descriptor);
-    return success();
-  }
-};
-
 bool isPlan(func::FuncOp function) { return function->hasAttrOfType<UnitAttr>(exec::kPlanAttr); }
 
 struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
@@ -190,9 +123,9 @@ struct ConvertToLlvm : cpu::impl::CpuConvertToLlvmBase<ConvertToLlvm> {
     populateVectorToLLVMConversionPatterns(converter, patterns);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
     module.walk([&](exec::ParallelCallOp) { ++tasks; });
-    patterns.add<ParallelCallLowering, FrameLowering, ScratchLowering>(converter);
+    patterns.add<ParallelCallLowering>(converter);
     host::GlobalPool pool(module);
-    patterns.add<FailIfLowering>(converter, pool);
+    host::populateKernelPatterns(converter, pool, patterns);
     LLVMConversionTarget target(*context);
     SmallVector<Operation *> roots;
     for (auto function : module.getOps<func::FuncOp>())

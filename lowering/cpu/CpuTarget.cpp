@@ -4,43 +4,15 @@
 
 #include "lowering/cpu/Passes.h"
 #include "lowering/host/HostCode.h"
+#include "lowering/host/KernelCalls.h"
 #include "lowering/linalg/Passes.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
 namespace shardc::cpu {
 namespace {
-
-/// A call of the kernel, with what `cpu-outline-parallel` gave it as arguments: the frame, the
-/// location, and of each memref a pointer and what its type does not say.
-class Calls : public target::LaunchLowering {
-public:
-  explicit Calls(ModuleOp module) {
-    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      kernels[function.getName()] = function;
-  }
-
-  LogicalResult emit(const target::LaunchSite &site, ConversionPatternRewriter &b) override {
-    exec::LaunchOp op = site.op;
-    LLVM::LLVMFuncOp kernel = kernels.lookup(op.getKernel());
-    if (!kernel)
-      return b.notifyMatchFailure(op, "launches a kernel that has not been converted");
-    SmallVector<Value> operands{site.frame, site.location};
-    for (const target::LaunchArgument &argument : site.arguments) {
-      operands.push_back(argument.value);
-      llvm::append_range(operands, argument.sizes);
-      llvm::append_range(operands, argument.strides);
-    }
-    LLVM::CallOp::create(b, op.getLoc(), kernel, operands);
-    return success();
-  }
-
-private:
-  llvm::StringMap<LLVM::LLVMFuncOp> kernels;
-};
 
 class CpuBackend : public target::Backend {
 public:
@@ -77,20 +49,20 @@ public:
   }
 
   std::unique_ptr<target::LaunchLowering> createLaunchLowering(ModuleOp module) const override {
-    return std::make_unique<Calls>(module);
+    return host::createKernelCalls(module);
   }
 
-  llvm::Expected<std::vector<target::ObjectCode>>
-  serialize(ModuleOp lowered, const target::Target &target, StringRef name) const override {
+  llvm::Expected<target::TargetCode> serialize(ModuleOp lowered, const target::Target &target,
+                                               StringRef name) const override {
     llvm::Expected<target::Processor> processor = hostProcessor(target);
     if (!processor)
       return processor.takeError();
     llvm::Expected<target::ObjectCode> object = host::emitObject(lowered, *processor, name);
     if (!object)
       return object.takeError();
-    std::vector<target::ObjectCode> objects;
-    objects.push_back(std::move(*object));
-    return objects;
+    target::TargetCode code;
+    code.objects.push_back(std::move(*object));
+    return code;
   }
 
   llvm::Expected<llvm::json::Object> describe(const target::Target &target) const override {

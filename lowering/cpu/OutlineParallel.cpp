@@ -2,6 +2,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
+#include "lowering/host/KernelArguments.h"
 #include "lowering/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,86 +24,12 @@ using namespace shardc;
 
 namespace {
 
-constexpr StringLiteral kNoAlias = "llvm.noalias";
-
-/// How a value is passed to a function: itself, or a memref as pointer and what its type does not
-/// say.
-struct Passed {
-  MemRefType type; // null: passed as it is
-  SmallVector<int64_t> strides;
-  int64_t offset = 0;
-
-  explicit Passed(Type valueType) {
-    type = dyn_cast<MemRefType>(valueType);
-    if (type && failed(type.getStridesAndOffset(strides, offset)))
-      type = {};
-  }
-
-  void types(Type original, SmallVectorImpl<Type> &result) const {
-    if (!type) {
-      result.push_back(original);
-      return;
-    }
-    Type index = IndexType::get(original.getContext());
-    result.push_back(MemRefType::get({}, type.getElementType(), MemRefLayoutAttrInterface(),
-                                     type.getMemorySpace()));
-    if (ShapedType::isDynamic(offset))
-      result.push_back(index);
-    result.append(type.getNumDynamicDims(), index);
-    result.append(llvm::count_if(strides, ShapedType::isDynamic), index);
-  }
-
-  /// Arguments for `value`.
-  void take(OpBuilder &builder, Location loc, Value value, SmallVectorImpl<Value> &result) const {
-    if (!type) {
-      result.push_back(value);
-      return;
-    }
-    auto parts = memref::ExtractStridedMetadataOp::create(builder, loc, value);
-    result.push_back(parts.getBaseBuffer());
-    if (ShapedType::isDynamic(offset))
-      result.push_back(parts.getOffset());
-    for (auto [size, part] : llvm::zip_equal(type.getShape(), parts.getSizes()))
-      if (ShapedType::isDynamic(size))
-        result.push_back(part);
-    for (auto [stride, part] : llvm::zip_equal(strides, parts.getStrides()))
-      if (ShapedType::isDynamic(stride))
-        result.push_back(part);
-  }
-
-  /// The value again, from arguments, which are taken off the front.
-  Value rebuild(OpBuilder &builder, Location loc, ArrayRef<BlockArgument> &arguments) const {
-    auto next = [&]() -> Value {
-      Value value = arguments.front();
-      arguments = arguments.drop_front();
-      return value;
-    };
-    Value first = next();
-    if (!type)
-      return first;
-    auto part = [&](int64_t known) {
-      return ShapedType::isDynamic(known) ? OpFoldResult(next())
-                                          : OpFoldResult(builder.getIndexAttr(known));
-    };
-    OpFoldResult from = part(offset);
-    SmallVector<OpFoldResult> sizes = llvm::map_to_vector(type.getShape(), part);
-    SmallVector<OpFoldResult> steps = llvm::map_to_vector(strides, part);
-    return memref::ReinterpretCastOp::create(builder, loc, type, first, from, sizes, steps);
-  }
-};
-
 /// Adds block arguments for `value`'s type.
-void addArguments(Block &block, const Passed &passed, Type original, Location loc) {
+void addArguments(Block &block, const host::PassedValue &passed, Type original, Location loc) {
   SmallVector<Type> types;
   passed.types(original, types);
   for (Type type : types)
     block.addArgument(type, loc);
-}
-
-void markPointers(func::FuncOp function) {
-  for (auto [position, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (isa<MemRefType>(type))
-      function.setArgAttr(position, kNoAlias, UnitAttr::get(function.getContext()));
 }
 
 struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
@@ -129,8 +56,8 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
         }
         outline(loop, symbols, slots);
       }
-      hoistAllocations(kernel, nullptr, slots, [&] { return frameIn(kernel); });
-      flattenSignature(kernel);
+      hoistAllocations(kernel, nullptr, slots, [&] { return host::frameIn(kernel); });
+      host::flattenKernelSignature(kernel);
     }
   }
 
@@ -146,7 +73,7 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     body.setPrivate();
     Block *entry = body.addEntryBlock();
     SmallVector<Value> arguments;
-    SmallVector<std::pair<Value, Passed>> passed;
+    SmallVector<std::pair<Value, host::PassedValue>> passed;
     IRMapping mapping;
     OpBuilder inner = OpBuilder::atBlockEnd(entry);
     for (Value value : captured) {
@@ -154,18 +81,18 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
         mapping.map(value, inner.clone(*value.getDefiningOp())->getResult(0));
         continue;
       }
-      Passed how(value.getType());
+      host::PassedValue how(value.getType());
       how.take(builder, loc, value, arguments);
       addArguments(*entry, how, value.getType(), loc);
       passed.emplace_back(value, how);
     }
     Value begin = entry->addArgument(builder.getIndexType(), loc);
     Value end = entry->addArgument(builder.getIndexType(), loc);
-    ArrayRef<BlockArgument> rest = entry->getArguments();
+    ValueRange rest = entry->getArguments();
     for (auto &[value, how] : passed)
       mapping.map(value, how.rebuild(inner, loc, rest));
     body.setType(builder.getFunctionType(entry->getArgumentTypes(), {}));
-    markPointers(body);
+    host::markPointers(body);
 
     Value one = arith::ConstantIndexOp::create(inner, loc, 1);
     auto range = scf::ForOp::create(inner, loc, begin, end, one);
@@ -178,7 +105,7 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
     Value frame;
     hoistAllocations(body, range, slots, [&] {
       if (!frame) {
-        arguments.push_back(frameIn(kernel));
+        arguments.push_back(host::frameIn(kernel));
         unsigned position = entry->getNumArguments() - 2;
         frame = entry->insertArgument(position, arguments.back().getType(), loc);
         body.setType(builder.getFunctionType(entry->getArgumentTypes(), {}));
@@ -190,12 +117,6 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
                                  loop.getGrain());
     loop.erase();
     ++bodies;
-  }
-
-  static Value frameIn(func::FuncOp kernel) {
-    OpBuilder builder = OpBuilder::atBlockBegin(&kernel.front());
-    return exec::FrameOp::create(builder, kernel.getLoc(),
-                                 LLVM::LLVMPointerType::get(kernel.getContext()));
   }
 
   /// Buffers are allocated once for the function: small ones on its stack, the others as scratch
@@ -230,38 +151,6 @@ struct OutlineParallel : cpu::impl::CpuOutlineParallelBase<OutlineParallel> {
       op.replaceAllUsesWith(buffer);
       op.erase();
     }
-  }
-
-  void flattenSignature(func::FuncOp kernel) {
-    Block &entry = kernel.getBody().front();
-    Location loc = kernel.getLoc();
-    OpBuilder builder = OpBuilder::atBlockBegin(&entry);
-    unsigned count = entry.getNumArguments();
-    SmallVector<Passed> passed;
-    Type pointer = LLVM::LLVMPointerType::get(&getContext());
-    for (BlockArgument argument : entry.getArguments()) {
-      passed.emplace_back(argument.getType());
-      passed.back().offset = 0;
-    }
-    entry.addArgument(pointer, loc); // the frame
-    entry.addArgument(pointer, loc); // the location of the launch
-    auto writes = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr);
-    SmallVector<int64_t> written;
-    for (unsigned i = 0; i < count; ++i) {
-      if (writes && llvm::is_contained(writes.asArrayRef(), i))
-        written.push_back(entry.getNumArguments() - count);
-      addArguments(entry, passed[i], entry.getArgument(i).getType(), loc);
-    }
-    if (writes)
-      kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(written));
-    ArrayRef<BlockArgument> rest = entry.getArguments().drop_front(count + 2);
-    for (unsigned i = 0; i < count; ++i)
-      entry.getArgument(i).replaceAllUsesWith(passed[i].rebuild(builder, loc, rest));
-    entry.eraseArguments(0, count);
-    kernel.setAllArgAttrs(ArrayRef<DictionaryAttr>());
-    kernel.setType(builder.getFunctionType(entry.getArgumentTypes(), {}));
-    kernel->setAttr(exec::kOutlinedAttr, builder.getUnitAttr());
-    markPointers(kernel);
   }
 
   int64_t bufferAlignment = 0; // of the target

@@ -99,6 +99,12 @@ Value callScratch(OpBuilder &builder, Location loc, const Frame &frame, Value sl
   return call.getResult();
 }
 
+Value callLaunch(OpBuilder &builder, Location loc, const Frame &frame, Value launch) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, launch), builder.getI32Type(),
+                     {launch})
+      .getResult();
+}
+
 void callMark(OpBuilder &builder, Location loc, const Frame &frame, Value op) {
   callService(builder, loc, frame, offsetof(shardrt_services, mark),
               LLVM::LLVMVoidType::get(builder.getContext()), {op});

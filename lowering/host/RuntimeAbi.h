@@ -52,6 +52,9 @@ mlir::Value callWait(mlir::OpBuilder &builder, mlir::Location loc, const Frame &
 /// Memory of the calling thread; null where there is none.
 mlir::Value callScratch(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame,
                         mlir::Value slot, mlir::Value bytes);
+/// `launch` is a shardrt_launch. The status of a failure, which the runtime has recorded.
+mlir::Value callLaunch(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame,
+                       mlir::Value launch);
 void callMark(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame, mlir::Value op);
 
 } // namespace shardc::host::abi

@@ -3,8 +3,7 @@
 #include "lowering/memory/Passes.h"
 
 #include "dialects/exec/Exec.h"
-
-#include <unordered_map>
+#include "lowering/target/EqualFunctions.h"
 
 namespace shardc::memory {
 #define GEN_PASS_DEF_MERGEKERNELS
@@ -16,46 +15,19 @@ using namespace shardc;
 
 namespace {
 
-/// What a kernel says about itself, but for its name.
-DictionaryAttr attributesOf(func::FuncOp kernel) {
-  NamedAttrList attributes(kernel->getAttrDictionary());
-  attributes.erase(kernel.getSymNameAttrName());
-  return attributes.getDictionary(kernel.getContext());
-}
-
-/// Equal for kernels that are equal. (Their text would do, but what is printed of a program depends
-/// on options of MLIR's.)
-llvm::hash_code hashOf(func::FuncOp kernel) {
-  llvm::hash_code hash = llvm::hash_value(attributesOf(kernel).getAsOpaquePointer());
-  kernel.getBody().walk([&](Operation *op) {
-    hash = llvm::hash_combine(hash, op->getName(), op->getAttrDictionary(), op->getResultTypes());
-  });
-  return hash;
-}
-
-bool areEqual(func::FuncOp a, func::FuncOp b) {
-  return attributesOf(a) == attributesOf(b) &&
-         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),
-                                                    OperationEquivalence::IgnoreLocations);
-}
-
 struct MergeKernels : memory::impl::MergeKernelsBase<MergeKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> different;
+    target::EqualFunctions equal;
     DenseMap<StringAttr, StringAttr> replacement;
     for (auto kernel : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(exec::kKernelAttr) || kernel.isDeclaration())
         continue;
       ++kernels;
-      SmallVector<func::FuncOp, 1> &candidates = different[hashOf(kernel)];
-      auto first =
-          llvm::find_if(candidates, [&](func::FuncOp one) { return areEqual(one, kernel); });
-      if (first == candidates.end()) {
-        candidates.push_back(kernel);
+      FunctionOpInterface first = equal.firstOf(kernel);
+      if (first.getOperation() == kernel)
         continue;
-      }
-      replacement[kernel.getSymNameAttr()] = first->getSymNameAttr();
+      replacement[kernel.getSymNameAttr()] = first.getNameAttr();
       kernel.erase();
       ++merged;
     }

@@ -33,6 +33,18 @@ namespace shardc::target {
 /// The bytes of an object file.
 using ObjectCode = llvm::SmallVector<char, 0>;
 
+/// Tables that the objects of a target for a device define, as hidden symbols: arrays of
+/// shardrt_device_image and shardrt_kernel (runtime/abi/shardrt_program.h).
+constexpr llvm::StringLiteral kImagesSymbol = "shardc_images";
+constexpr llvm::StringLiteral kKernelsSymbol = "shardc_kernels";
+
+struct TargetCode {
+  /// What the shared object is linked from, besides its tables: the host program and all kernels.
+  std::vector<ObjectCode> objects;
+  /// Entries of the two tables; a table of 0 entries is not defined.
+  uint32_t images = 0, kernels = 0;
+};
+
 /// What one `exec.launch` passes to its kernel, as values of LLVM's dialect: a pointer to the first
 /// element with the sizes and strides that the type does not say, in order; or a number.
 struct LaunchArgument {
@@ -79,10 +91,9 @@ public:
   virtual void registerDialects(mlir::DialectRegistry &registry) const {}
   virtual std::unique_ptr<LaunchLowering> createLaunchLowering(mlir::ModuleOp module) const = 0;
 
-  /// The objects that the shared object is linked from, besides its tables: the host program and
-  /// all kernels. `name` is the model's.
-  virtual llvm::Expected<std::vector<ObjectCode>>
-  serialize(mlir::ModuleOp lowered, const Target &target, llvm::StringRef name) const = 0;
+  /// Code for a lowered program. `name` is the model's.
+  virtual llvm::Expected<TargetCode> serialize(mlir::ModuleOp lowered, const Target &target,
+                                               llvm::StringRef name) const = 0;
   /// What the manifest says under "target", besides the kind (docs/manifest.md).
   virtual llvm::Expected<llvm::json::Object> describe(const Target &target) const = 0;
 };

@@ -5,6 +5,7 @@
 #include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -114,10 +115,13 @@ void KernelAccesses::enter(Operation *callee, ValueRange arguments, const Fields
   visitFunction(function, fields);
 }
 
-/// Bodies of loops, and tasks that get their arguments through a struct.
+/// Bodies of loops, functions of a device, and tasks that get their arguments through a struct.
 void KernelAccesses::visitCall(Operation *op) {
   if (auto call = dyn_cast<exec::ParallelCallOp>(op))
     return enter(symbols.lookupNearestSymbolFrom(op, call.getBodyAttr()), call.getArgs(), Fields());
+  if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
+    return enter(symbols.lookupNearestSymbolFrom(op, launch.getKernel()),
+                 launch.getKernelOperands(), Fields());
   auto call = cast<LLVM::CallOp>(op);
   if (FlatSymbolRefAttr callee = call.getCalleeAttr()) {
     Operation *function = symbols.lookupNearestSymbolFrom(op, callee);
@@ -144,7 +148,7 @@ void KernelAccesses::visitCall(Operation *op) {
 void KernelAccesses::visit(Operation *op, const Fields &fields) {
   if (visitMove(op, fields))
     return;
-  if (isa<exec::ParallelCallOp, LLVM::CallOp>(op))
+  if (isa<exec::ParallelCallOp, gpu::LaunchFuncOp, LLVM::CallOp>(op))
     return visitCall(op);
   if (auto read = dyn_cast<bufferization::ToTensorOp>(op))
     return access(op, memoryOf.lookup(read.getBuffer()), true, false);

@@ -2,6 +2,7 @@
 
 #include "passes/verify/StageChecks.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -22,11 +23,25 @@ static bool isAllowedExternal(StringRef name) {
   return libm.contains(name) || (name.consume_back("f") && libm.contains(name));
 }
 
+/// Of a device: functions of NVIDIA's libdevice.
+static bool isAllowedOnDevice(StringRef name) {
+  return name.starts_with("llvm.") || name.starts_with("__nv_");
+}
+
 void shardc::checkLoweredFunction(Operation *function, Violations &violations) {
   if (function->getNumRegions() != 1 || !function->getRegion(0).empty())
     return;
   auto name = function->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
-  if (name && !isAllowedExternal(name.getValue()))
+  if (!name)
+    return;
+  if (isa<gpu::GPUModuleOp>(function->getParentOp())) {
+    if (!isAllowedOnDevice(name.getValue()))
+      violations.add(function->getLoc(),
+                     "external function '" + name.getValue() +
+                         "': code of a device may call functions of libdevice alone");
+    return;
+  }
+  if (!isAllowedExternal(name.getValue()))
     violations.add(function->getLoc(),
                    "external function '" + name.getValue() +
                        "': generated code may call libm, memcpy, memmove and memset, "

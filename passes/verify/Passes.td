@@ -22,7 +22,7 @@ def VerifyStage : Pass<"dist-verify-stage", "::mlir::ModuleOp"> {
     | `scheduled` | as local, asynchronous collectives, `dist.wait` | a future is waited for at most once, or returned; collectives stand in the function's own block, so that their order is one |
     | `specialized` | as local or scheduled | `dist.specializations` names every function, and a dim is dynamic only where the function has symbols |
     | `planned` | in entries: `exec` (buffers, launches, products, attention, collectives, tokens), views (`memref.reinterpret_cast`), `dist.axis_index`, `dist.extent`, `arith`; in kernels: `aten`, `arith`, `linalg`, `tensor`, `bufferization` | every buffer lies inside the arena; buffers in use at the same time lie apart, and those of a collective in flight are in use until its wait; nothing writes what a collective in flight reads, or touches what it writes; no op writes memory that another of its operands is; a token is waited for at most once; static views lie in their buffers |
-    | `lowered` | `llvm` | external functions are those of libm and memcpy, memmove, memset |
+    | `lowered` | `llvm`; in a `gpu.module` also `nvvm` | external functions are those of libm and memcpy, memmove, memset, and in a `gpu.module` those of libdevice |
 
     From `placed` to `scheduled`, no op, argument or result has a `dist.sharding`: `dist-place` takes it off.
     In the stages up to `scheduled`, the new value of a buffer has the buffer's type and layout: the next run starts from it.
@@ -81,6 +81,9 @@ def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
     - a buffer of the kernel's own that is read before anything is written to it;
     - a write in a parallel loop to a place that does not depend on the iteration;
     - an op that gets memory and does not say what it does with it.
+
+    On a device (in a `gpu.launch`, or a `gpu.func` that is launched) several ops may write parts of one destination: threads with
+    whole vectors of it, and those at its end.
 
     That *all* elements of a destination are written is not proved here: `shard-run --check` finds those that are not.
 

@@ -80,8 +80,8 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
       "dist.extent",     "dist.leave_mesh",     "dist.enter_mesh", "dist.all_gather",
       "dist.all_reduce", "dist.reduce_scatter", "dist.all_to_all", "dist.broadcast",
       "dist.permute",    "dist.after",          "dist.wait"};
-  static constexpr StringLiteral llvmDialects[] = {"llvm"};
-  static constexpr StringLiteral lowered[] = {"builtin.module"};
+  static constexpr StringLiteral llvmDialects[] = {"llvm", "nvvm"};
+  static constexpr StringLiteral lowered[] = {"builtin.module", "gpu.module"};
   switch (stage) {
   case Stage::Imported:
     return {tensorDialects, imported};
@@ -154,7 +154,19 @@ void StageVerifier::checkNoShardings(FunctionOpInterface function) {
                        stringifyStage(stage) + "\": dist-place removes it");
 }
 
+/// Ops of devices stand in their modules alone.
+static bool isOutsideOfDevice(Operation *op) {
+  if (op->getName().getDialectNamespace() != "nvvm")
+    return false;
+  while ((op = op->getParentOp()))
+    if (op->getName().getStringRef() == "gpu.module")
+      return false;
+  return true;
+}
+
 void StageVerifier::check(Operation *op) {
+  if (stage == Stage::Lowered && isOutsideOfDevice(op))
+    return violations.add(op, "is outside of a 'gpu.module'");
   if (!vocabularyOf(stage).contains(op->getName()))
     return violations.add(op, "is no op of the stage \"" + stringifyStage(stage) + "\"");
   if (!mayHaveShardings() && op->getDiscardableAttr(dist::kShardingAttr))

@@ -17,7 +17,7 @@
 
 //--- arena.mlir
 // Passes of its own it has only where it is registered.
-// TAIL: error: unknown target 'toy'; use 'cpu' or 'cpu:NAME'
+// TAIL: error: unknown target 'toy'; use 'cpu', 'cpu:NAME', 'cuda', 'cuda:sm_80,sm_90,...' or 'cuda:emulated'
 // Two buffers that live at once, of 32 bytes each.
 // CHECK: exec.arena_bytes = 512
 // CHECK: exec.alloc at {{0|256}} : memref<8xf32>

@@ -23,8 +23,8 @@
 // CHECK-SAME: "copy_bytes_per_ns" = 6.000000e+00 : f64
 // CHECK-NOT: dlti.
 
-// UNKNOWN: error: unknown target 'gpu'; use 'cpu' or 'cpu:NAME'
-// EMPTY: error: unknown target 'cpu:'; use 'cpu' or 'cpu:NAME'
+// UNKNOWN: error: unknown target 'gpu'; use 'cpu', 'cpu:NAME', 'cuda', 'cuda:sm_80,sm_90,...' or 'cuda:emulated'
+// EMPTY: error: unknown target 'cpu:'; use 'cpu', 'cpu:NAME', 'cuda', 'cuda:sm_80,sm_90,...' or 'cuda:emulated'
 // CHIP: error: unknown processor 'znver33'; the nearest names are znver3
 
 module {}

@@ -23,3 +23,12 @@ func.func @f(%x: memref<4xf32>) {
   // expected-error@+1 {{'func.return' is no op of the stage "lowered"}}
   return
 }
+
+// -----
+
+// Ops of devices are in their modules.
+llvm.func @g() -> i32 {
+  // expected-error@+1 {{'nvvm.read.ptx.sreg.tid.x' is outside of a 'gpu.module'}}
+  %0 = nvvm.read.ptx.sreg.tid.x : i32
+  llvm.return %0 : i32
+}

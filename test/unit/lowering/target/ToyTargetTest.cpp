@@ -121,8 +121,8 @@ public:
     return std::make_unique<HookedCalls>(module);
   }
 
-  llvm::Expected<std::vector<target::ObjectCode>>
-  serialize(ModuleOp lowered, const target::Target &target, StringRef name) const override {
+  llvm::Expected<target::TargetCode> serialize(ModuleOp lowered, const target::Target &target,
+                                               StringRef name) const override {
     llvm::Expected<target::Processor> processor = hostProcessor(target);
     if (!processor)
       return processor.takeError();
@@ -135,10 +135,10 @@ public:
     llvm::Expected<target::ObjectCode> hook = host::emitObject(code, *processor);
     if (!hook)
       return hook.takeError();
-    std::vector<target::ObjectCode> objects;
-    objects.push_back(std::move(*host));
-    objects.push_back(std::move(*hook));
-    return objects;
+    target::TargetCode result;
+    result.objects.push_back(std::move(*host));
+    result.objects.push_back(std::move(*hook));
+    return result;
   }
 
   llvm::Expected<llvm::json::Object> describe(const target::Target &target) const override {
@@ -245,7 +245,8 @@ protected:
 
 TEST_F(ToyTargetTest, IsNamedWhereOthersAre) {
   std::string message = llvm::toString(target::resolveTarget("gpu").takeError());
-  EXPECT_EQ(message, "unknown target 'gpu'; use 'cpu', 'cpu:NAME' or 'toy:WORD'");
+  EXPECT_EQ(message, "unknown target 'gpu'; use 'cpu', 'cpu:NAME', 'cuda', 'cuda:sm_80,sm_90,...', "
+                     "'cuda:emulated' or 'toy:WORD'");
   auto resolved = target::resolveTarget("toy:hello");
   ASSERT_TRUE(bool(resolved));
   EXPECT_EQ(resolved->property("word"), "hello");

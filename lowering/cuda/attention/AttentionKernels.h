@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The attention kernels for devices: softmax(q k^T * scale + mask) v, tile by tile, with the online
+// softmax of FlashAttention (Dao et al., 2022; Dao, 2023), and its backward, which computes the
+// weights of a tile again from the logsumexp of their queries: the scores of a row never exist as a
+// whole.
+#ifndef SHARDC_LOWERING_CUDA_ATTENTION_ATTENTIONKERNELS_H
+#define SHARDC_LOWERING_CUDA_ATTENTION_ATTENTIONKERNELS_H
+
+#include "lowering/cuda/attention/AttentionEngine.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace shardc::cuda {
+
+struct DeviceAttention {
+  double scale = 1;
+  bool isCausal = false; ///< query i sees keys j <= i
+  bool hasMask = false;
+  bool hasLogsumexp = false; ///< forward: it is a result
+};
+
+/// A kernel (`exec.kernel`) of the memref arguments of `exec.attention`, which launches on the
+/// device. The sizes of a head are static and at most kAttentionMostDepth.
+mlir::func::FuncOp buildDeviceAttention(mlir::Location loc, llvm::ArrayRef<mlir::Type> arguments,
+                                        const DeviceAttention &options);
+/// Likewise of `exec.attention_backward`.
+mlir::func::FuncOp buildDeviceAttentionBackward(mlir::Location loc,
+                                                llvm::ArrayRef<mlir::Type> arguments,
+                                                const DeviceAttention &options);
+
+/// An empty kernel, which writes its last `results` arguments.
+mlir::func::FuncOp makeDeviceAttention(mlir::Location loc, llvm::StringRef name,
+                                       llvm::ArrayRef<mlir::Type> arguments, unsigned results);
+
+/// What the kernels share: where a block is, and which keys its queries see.
+class AttentionBlock {
+protected:
+  using Value = mlir::Value;
+  using ValueRange = mlir::ValueRange;
+  using Values = AttentionCode::Values;
+
+  AttentionBlock(mlir::func::FuncOp kernel, const DeviceAttention &options, mlir::Type element);
+
+  /// The rows of a head, -1 where they are not known.
+  static int64_t knownRows(Value memory);
+  /// The tiles of 1 or more rows of each head of each batch, times `parts`.
+  Value countBlocks(Value heads, Value batches, Value rows, const AttentionPlan &plan);
+  struct Place {
+    Value batch, head, tile, part;
+  };
+  /// Which of them this block is; `lastFirst`: the last tiles of a head come first.
+  Place findPlace(Value heads, Value rows, const AttentionPlan &plan, bool lastFirst);
+  /// The head of keys that a head of queries uses.
+  Value keyHeadOf(Value head, Value query, Value key);
+
+  /// Where the scores of a tile are; the rows are queries, or keys if `transposed`.
+  struct Scores {
+    AttentionEngine &engine;
+    int64_t rows, columns;      ///< of the tile
+    Value firstQuery, firstKey; ///< of the tile
+    Value queries, keys;        ///< how many there are
+    bool transposed = false;
+  };
+  /// Whether scores are used as the products are, and scaled when their exponential is computed.
+  bool scalesLate() const { return !options.hasMask && options.scale > 0; }
+  /// The factor of scores then, in powers of two.
+  double lateScale() const;
+  /// Products become scores, in powers of two unless `scalesLate`, with the mask; those that do not
+  /// take part become -infinity.
+  void finishScores(AttentionNumbers &scores, const Scores &at, const AttentionMatrix &mask);
+
+  DeviceAttention options;
+  AttentionCode code;
+
+private:
+  void applyMask(AttentionNumbers &scores, const Scores &at, const AttentionMatrix &mask);
+  void hideUnseen(AttentionNumbers &scores, const Scores &at);
+};
+
+} // namespace shardc::cuda
+
+#endif // SHARDC_LOWERING_CUDA_ATTENTION_ATTENTIONKERNELS_H

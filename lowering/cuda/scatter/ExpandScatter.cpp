@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Adding at computed positions: updates are sorted by the row that they go to, and each element of
+// the result then adds its own in order (ScatterKernel.h).
+
+#include "lowering/cuda/scatter/Passes.h"
+#include "lowering/cuda/scatter/ScatterKernel.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace shardc::cuda {
+#define GEN_PASS_DEF_CUDAEXPANDSCATTER
+#include "lowering/cuda/scatter/Passes.h.inc"
+} // namespace shardc::cuda
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<exec::ScatterAddOp> ops;
+    getOperation().walk([&](exec::ScatterAddOp op) { ops.push_back(op); });
+    for (exec::ScatterAddOp op : ops) {
+      func::FuncOp kernel = cuda::buildScatterKernel(op);
+      symbols.insert(kernel);
+      OpBuilder b(op);
+      exec::LaunchOp::create(b, op.getLoc(), kernel.getName(), op.getOperands(), op.getNameAttr());
+      op.erase();
+      ++expanded;
+    }
+  }
+};
+
+} // namespace
