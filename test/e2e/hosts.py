@@ -50,7 +50,7 @@ def reason_not():
 def run_hosts(count, commands, timeout, **network):
     """Runs commands, each on a host: [{"host": 0, "command": [...], "env": {...}}, ...]. `network`: delay_ms of each way,
     loss (the part of frames that is lost), seed, and cut: {"host": 1, "after_s": 0.5} takes that host off the network so long
-    after all commands were started. Returns for each command its status, output, error and when it ended, in seconds after the
+    after all commands were started, or, with "seen": "a text", after each of them has written that text to its error output. Returns for each command its status, output, error and when it ended, in seconds after the
     cut (after the start without one). What still runs after `timeout` seconds is killed; its status is None."""
     world = {"count": count, "commands": commands, "timeout": timeout, **network}
     done = subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, __file__, "run"],
@@ -132,10 +132,13 @@ def main_run(count, commands, timeout, delay_ms=0, loss=0, seed=0, cut=None):
         running[index] = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True,
                                           env={**os.environ, **{k: str(v) for k, v in spec.get("env", {}).items()}})
     start = time.monotonic()
-    origin = start + cut["after_s"] if cut else start
+    awaited = cut.get("seen", "").encode() if cut else b""
+    origin = start + cut["after_s"] if cut and not awaited else start
     while running:
         now = time.monotonic()
-        if cut and now >= origin:
+        if awaited and all(awaited in os.pread(err, 1 << 24, 0) for _, err in files):
+            awaited, origin = b"", now + cut["after_s"]
+        if cut and not awaited and now >= origin:
             switch.cut.add(cut["host"])
         switch.forward(0.02)
         for index, process in list(running.items()):

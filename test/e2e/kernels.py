@@ -128,15 +128,20 @@ def difference(got, want, operands, loose):
     return f"{int(wrong.sum())} of {wrong.numel()} differ, e.g. {got.flatten()[at]:.9g} for {want.flatten()[at]:.9g}"
 
 
-def compile_and_run(text, arguments, folder, *options):
+EMULATED = {"compile": ("--target", "cuda:emulated"), "run": ("--device", "emulated")}  # `tools` of the emulated device
+
+
+def compile_and_run(text, arguments, folder, *options, tools={}):
+    """`tools`: further options of each of the two tools."""
     (folder / "kernels.mlir").write_text(text)
     save_file({f"input_{i}": t.clone() for i, t in enumerate(arguments)}, folder / "inputs.safetensors")
-    run(tool("shardc"), "compile", folder / "kernels.mlir", "--mesh", "r=1", "-o", folder / "kernels.so")
+    run(tool("shardc"), "compile", folder / "kernels.mlir", "--mesh", "r=1", "-o", folder / "kernels.so",
+        *tools.get("compile", ()))
     return run(tool("shard-run"), folder / "kernels.so", "--inputs", folder / "inputs.safetensors", "--outputs",
-               folder / "outputs.safetensors", *options, check=False)
+               folder / "outputs.safetensors", *options, *tools.get("run", ()), check=False)
 
 
-def check(cases, folder):
+def check(cases, folder, tools={}):
     """Runs the cases that PyTorch can answer, and fails with a list of all wrong answers. Returns their number."""
     program, wants = Program(), []
     for case in cases:
@@ -146,7 +151,7 @@ def check(cases, folder):
             continue
         program.add(case, want)
         wants += list(want) if isinstance(want, (list, tuple)) else [want]
-    done = compile_and_run(program.text(), program.arguments, folder)
+    done = compile_and_run(program.text(), program.arguments, folder, tools=tools)
     assert done.returncode == 0, done.stderr[-4000:]
     got, problems = load_file(folder / "outputs.safetensors"), []
     for i, ((_, _, label), want) in enumerate(zip(program.results, wants, strict=True)):

@@ -35,7 +35,8 @@ def commands(kind, program, count, tmp_path, *arguments, link=""):
     words = [tool("shard-run"), program, "--weights", model.path, "--inputs", model.inputs, "--outputs", tmp_path / "out", "--threads", 1,
              *arguments]
     words = [str(word) for word in words]
-    common = {"SHARDRT_SECRET": SECRET, "MASTER_ADDR": hosts.address(0), "MASTER_PORT": 29500, "SHARDRT_COMMUNICATOR": kind}
+    common = {"SHARDRT_SECRET": SECRET, "MASTER_ADDR": hosts.address(0), "MASTER_PORT": 29500, "SHARDRT_COMMUNICATOR": kind,
+              "SHARDRT_LOG": "info"}
     if link:
         common["SHARDRT_LINK"] = link
     if kind == "gloo":
@@ -79,7 +80,7 @@ def test_gloo_names_ranks_of_a_host_that_is_cut_off(programs, tmp_path, count):
     deadline, cut = 2, count // PER_HOST - 1
     ended = hosts.run_hosts(count // PER_HOST,
                             commands("gloo", programs[count], count, tmp_path, "--steps", 1000000, "--timeout", deadline, "--flight-record",
-                                     tmp_path / "records", link="20000,1"), 60, cut={"host": cut, "after_s": 2})
+                                     tmp_path / "records", link="20000,1"), 60, cut={"host": cut, "after_s": 1, "seen": "loaded"})
     assert all(end.status == 1 and end.seconds < deadline + 2 for end in ended), ended
     records = {int(path.stem[5:]): json.loads(path.read_text()) for path in (tmp_path / "records").glob("rank-*.json")}
     assert sorted(records) == list(range(count))
@@ -98,7 +99,7 @@ def test_mpi_ends_in_time_when_a_host_is_cut_off(programs, tmp_path):
     """mpirun notices by itself that it has lost a host: it was told to look every second."""
     deadline = 2
     [ended] = hosts.run_hosts(2, commands("mpi", programs[4], 4, tmp_path, "--steps", 1000000, "--timeout", deadline, "--flight-record",
-                                          tmp_path / "records", link="20000,1"), 60, cut={"host": 1, "after_s": 3})
+                                          tmp_path / "records", link="20000,1"), 60, cut={"host": 1, "after_s": 1, "seen": "loaded"})
     assert ended.status not in (0, None), ended
     records = {int(path.stem[5:]): json.loads(path.read_text()) for path in (tmp_path / "records").glob("rank-*.json")}
     for rank in (0, 1):

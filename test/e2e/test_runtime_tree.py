@@ -9,7 +9,7 @@ import pytest
 from conftest import BUILD, ROOT, run
 
 TESTS = ["test_runtime_support", "test_runtime_comm", "test_runtime_control", "test_runtime_shared", "test_runtime_compute",
-         "test_runtime_model", "test_runtime_abi", "test_shard_run"]
+         "test_runtime_model", "test_runtime_device", "test_runtime_abi", "test_shard_run"]
 TREE = BUILD / "runtime-tree"
 pytestmark = pytest.mark.xdist_group("runtime-tree")  # one process builds it
 

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
-// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.writes, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.name, exec.groups, exec.collectives, exec.ops, exec.program, exec.uses_blas}}
+// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.writes, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.messages, exec.shared_bytes, exec.name, exec.groups, exec.collectives, exec.ops, exec.program, exec.uses_blas}}
 func.func @f() attributes {exec.enrty} {
   return
 }
@@ -130,3 +130,8 @@ func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<inptu>}) {
 func.func @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec.writes = "y"} {
   return
 }
+
+// -----
+
+// expected-error@+1 {{'exec.shared_bytes' must be}}
+func.func private @f() attributes {exec.shared_bytes = -1 : i64}
