@@ -71,7 +71,9 @@ ChipChoice chooseChips(std::string_view text) {
     size_t comma = text.find(',');
     std::string_view name = text.substr(0, comma);
     auto chip = std::ranges::find_if(kChips, [&](const Chip &c) { return c.name() == name; });
-    if (name == kEmulated)
+    if (name == kEmulated && choice.emulated)
+      problems.push_back("'emulated' is named twice");
+    else if (name == kEmulated)
       choice.emulated = true;
     else if (chip == std::end(kChips))
       problems.push_back(unknownName(name));

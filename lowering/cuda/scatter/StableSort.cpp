@@ -15,13 +15,6 @@ static OpFoldResult known(const WordBuilder &words, int64_t value) {
   return words.builder.getIndexAttr(value);
 }
 
-OpFoldResult shardc::cuda::addNumbers(const WordBuilder &words, OpFoldResult a, OpFoldResult b) {
-  auto x = getConstantIntValue(a), y = getConstantIntValue(b);
-  if (x && y)
-    return known(words, *x + *y);
-  return words.add(words.of(a), words.of(b));
-}
-
 OpFoldResult shardc::cuda::multiplyNumbers(const WordBuilder &words, OpFoldResult a,
                                            OpFoldResult b) {
   auto x = getConstantIntValue(a), y = getConstantIntValue(b);

@@ -53,8 +53,7 @@ private:
   mlir::Value totals; ///< of each digit
 };
 
-/// `a + b`, `a * b` and the quotient rounded up, on the host, folded where both are known.
-mlir::OpFoldResult addNumbers(const WordBuilder &words, mlir::OpFoldResult a, mlir::OpFoldResult b);
+/// `a * b` and the quotient rounded up, on the host, folded where both are known.
 mlir::OpFoldResult multiplyNumbers(const WordBuilder &words, mlir::OpFoldResult a,
                                    mlir::OpFoldResult b);
 mlir::OpFoldResult divideNumberUp(const WordBuilder &words, mlir::OpFoldResult a, int64_t b);
