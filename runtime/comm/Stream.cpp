@@ -14,6 +14,18 @@ constexpr std::chrono::seconds nap(1);
 /// A rank has a computing and a communicating thread.
 Spin spinAmong(uint32_t ranks) { return Spin::among(2 * ranks, std::chrono::microseconds(20)); }
 
+/// Sleeps with the least slack: the default of 50 us is more than many an emulated collective
+/// takes.
+void sleepUntil(Clock::time_point end) {
+  if (end <= Clock::now())
+    return;
+  int slack = prctl(PR_GET_TIMERSLACK);
+  prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+  std::this_thread::sleep_until(end);
+  if (slack > 0)
+    prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack), 0, 0, 0);
+}
+
 Link linkOf(const Links &links, const CollectiveCall &call) {
   uint32_t kind = call.collective->kind;
   return links.of(call.group->members, kind == SHARDRT_ALL_TO_ALL || kind == SHARDRT_PERMUTE);
@@ -54,6 +66,7 @@ CommStream::Operation &CommStream::allocate(uint32_t &index) {
   Operation &operation = *operations[index];
   operation.live = true;
   operation.failure.reset();
+  operation.end = {};
   operation.done.store(false, std::memory_order_relaxed);
   return operation;
 }
@@ -86,6 +99,14 @@ uint64_t CommStream::start(const shardrt_collective &collective, Group *group, u
   return token;
 }
 
+void CommStream::occupyLink(const CollectiveCall &call, Clock::time_point arrived,
+                            Clock::time_point &begin, Clock::time_point &end) {
+  Clock::time_point &free = linkFree[call.group];
+  begin = std::max(begin, free);
+  end = std::max(end, std::max(arrived, free) + linkOf(options.links, call).time(call.wireBytes()));
+  free = end;
+}
+
 void CommStream::execute(Operation &operation) {
   FlightRecorder::Record *record = nullptr;
   try {
@@ -93,8 +114,7 @@ void CommStream::execute(Operation &operation) {
     record = &recorder.begin(operation.call);
     Clock::time_point arrived = transport.run(operation.call, deadlineAfter(options.timeout));
     if (options.links.enabled() && operation.call.group->size() > 1)
-      std::this_thread::sleep_until(
-          arrived + linkOf(options.links, operation.call).time(operation.call.wireBytes()));
+      occupyLink(operation.call, arrived, record->begin, operation.end);
   } catch (const Failure &failure) {
     operation.failure.emplace(failure);
   } catch (const std::exception &error) {
@@ -105,7 +125,7 @@ void CommStream::execute(Operation &operation) {
     record = &recorder.begin(operation.call);
   if (operation.failure)
     record->status = operation.failure->status;
-  record->end = Clock::now();
+  record->end = std::max(Clock::now(), operation.end);
   record->finished = true;
   if (events.enabled)
     events.add(SHARDRT_STREAM_COMM, operation.call.collective->name,
@@ -128,8 +148,6 @@ bool CommStream::runNext() {
 }
 
 void CommStream::threadMain() {
-  // Emulated links and deadlines need sleeps to end on time; the default slack is 50 us.
-  prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
   while (true) {
     uint32_t seen = work.load();
     {
@@ -158,6 +176,7 @@ void CommStream::finishOperation(uint32_t index) {
     if (!operation.done.load(std::memory_order_acquire))
       completed.wait(seen, spin, nap);
   }
+  sleepUntil(operation.end);
 }
 
 CommStream::Operation *CommStream::find(uint64_t token) const {
@@ -200,6 +219,7 @@ void CommStream::runNow(const shardrt_collective &collective, Group *group, uint
     }
     execute(operation);
   }
+  sleepUntil(operation.end);
   std::optional<Failure> failure = std::move(operation.failure);
   release(index);
   if (failure)

@@ -10,6 +10,7 @@
 #include "runtime/support/Events.h"
 
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -19,6 +20,10 @@ namespace shardc::rt {
 /// Collectives run strictly in the order in which they were started, on whichever thread gets to
 /// them first: the communication thread, or the one that waits. So a collective that is waited for
 /// right away costs no change of thread, and one that is not makes progress at once.
+///
+/// Over emulated links, each group has a link of its own: a collective takes the time of its link
+/// from when its members have met and the one before it in its group has ended, whatever other
+/// groups do meanwhile. Its data has moved by then; the wait lasts until that time.
 ///
 /// start, wait, runNow and drain are called by one thread.
 class CommStream {
@@ -59,7 +64,8 @@ private:
     const shardrt_collective *collective = nullptr;
     CollectiveCall call;
     std::optional<Failure> failure;
-    std::atomic<bool> done{false};
+    Clock::time_point end;         ///< over an emulated link; may be after `done`
+    std::atomic<bool> done{false}; ///< its data has moved
     uint32_t generation = 0;
     bool live = false; ///< started and not yet waited for
   };
@@ -68,6 +74,9 @@ private:
   Operation &allocate(uint32_t &index);
   void release(uint32_t index);
   void finishOperation(uint32_t index);
+  /// Of a collective whose members have met at `arrived`.
+  void occupyLink(const CollectiveCall &call, Clock::time_point arrived, Clock::time_point &begin,
+                  Clock::time_point &end);
   void execute(Operation &operation);
   bool runNext();
   void threadMain();
@@ -78,6 +87,8 @@ private:
   const Options options;
   const Spin spin;
   FlightRecorder recorder; ///< guarded by executing
+  /// When each group's emulated link is free again; guarded by executing.
+  std::map<const Group *, Clock::time_point> linkFree;
 
   std::vector<std::unique_ptr<Operation>> operations; ///< by index of token
   std::vector<uint32_t> unused;

@@ -5,6 +5,7 @@
 #include "support/JsonText.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -31,34 +32,60 @@ std::string spanText(const char *name, const char *category, int rank, int tid, 
          ",\"args\":{\"location\":" + jsonString(location) + arguments + "}}";
 }
 
-std::string eventText(const shardrt_event &event, double origin) {
-  bool moves = event.stream == SHARDRT_STREAM_COMM;
-  return spanText(event.name, streamNames[event.stream], int(event.rank), int(event.stream),
-                  event.start_us - origin, event.duration_us, event.location,
-                  moves ? ",\"bytes\":" + std::to_string(event.bytes) : "");
-}
-
-std::string predictedText(const shardrt_span &span, int rank, double begin) {
-  return spanText(span.name, "predicted", rank, numStreams + int(span.stream),
-                  begin + span.start_us, span.duration_us, span.location, "");
-}
-
-/// Names the lanes of a rank, a predicted one below each measured one.
-std::string laneNames(int rank, bool predicted) {
-  std::string pid = std::to_string(rank);
-  std::string text = "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":" + pid +
-                     ",\"args\":{\"name\":\"rank " + pid + "\"}}";
-  for (int lane = 0; lane < (predicted ? 2 : 1) * numStreams; ++lane) {
-    bool expected = lane >= numStreams;
-    int stream = lane % numStreams;
-    std::string begin = ",\n{\"ph\":\"M\",\"pid\":" + pid + ",\"tid\":" + std::to_string(lane) +
-                        ",\"name\":\"thread_";
-    text += begin + "name\",\"args\":{\"name\":\"" + (expected ? "predicted " : "") +
-            streamNames[stream] + "\"}}" + begin +
-            "sort_index\",\"args\":{\"sort_index\":" + std::to_string(2 * stream + expected) + "}}";
+/// The lanes of one rank. A stream has one of what was measured and one of what was predicted, and
+/// more of them where spans overlap: collectives of several groups are in flight at the same time,
+/// and viewers want the spans of a lane one after the other.
+class Lanes {
+public:
+  /// The lane of a span; those of a stream come in order of begin.
+  int of(int stream, bool predicted, double begin, double end) {
+    std::vector<double> &rows = ends[size_t(kindOf(stream, predicted))];
+    size_t row = 0;
+    // Times are sums of roundings to a thousandth of a microsecond.
+    while (row < rows.size() && rows[row] > begin + 1e-3)
+      ++row;
+    rows.resize(std::max(rows.size(), row + 1));
+    rows[row] = end;
+    return idOf(kindOf(stream, predicted), row);
   }
-  return text;
-}
+
+  /// Predicted spans of the next run come: they are drawn from its begin, in the same lanes, though
+  /// those of the last run may reach beyond it.
+  void beginRun() {
+    for (int stream = 0; stream < numStreams; ++stream)
+      std::ranges::fill(ends[size_t(kindOf(stream, true))],
+                        -std::numeric_limits<double>::infinity());
+  }
+
+  /// Names the rank and its lanes, a predicted one below each measured one.
+  std::string names(int rank, bool predicted) const {
+    std::string pid = std::to_string(rank);
+    std::string text = "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":" + pid +
+                       ",\"args\":{\"name\":\"rank " + pid + "\"}}";
+    int index = 0;
+    for (int stream = 0; stream < numStreams; ++stream)
+      for (bool expected : {false, true})
+        for (size_t row = 0; row < rowsOf(stream, expected, predicted); ++row) {
+          std::string begin = ",\n{\"ph\":\"M\",\"pid\":" + pid +
+                              ",\"tid\":" + std::to_string(idOf(kindOf(stream, expected), row)) +
+                              ",\"name\":\"thread_";
+          text += begin + "name\",\"args\":{\"name\":\"" + (expected ? "predicted " : "") +
+                  streamNames[stream] + (row ? " " + std::to_string(row + 1) : "") + "\"}}" +
+                  begin + "sort_index\",\"args\":{\"sort_index\":" + std::to_string(index++) + "}}";
+        }
+    return text;
+  }
+
+private:
+  static int kindOf(int stream, bool predicted) { return stream + (predicted ? numStreams : 0); }
+  static int idOf(int kind, size_t row) { return kind + 2 * numStreams * int(row); }
+  size_t rowsOf(int stream, bool expected, bool predicted) const {
+    size_t used = ends[size_t(kindOf(stream, expected))].size();
+    return expected && !predicted ? 0 : std::max<size_t>(used, 1);
+  }
+
+  std::array<std::vector<double>, 2 * numStreams> ends; ///< by kind and row: of its last span
+};
 
 /// When a rank's first event began; infinite if it has none.
 double firstUs(const EventLog &log, const std::vector<shardrt_event> &events) {
@@ -73,14 +100,31 @@ double firstUs(const EventLog &log, const std::vector<shardrt_event> &events) {
 /// Everything of one rank, with times from `origin`.
 void appendRank(std::string &text, const EventLog &log, const std::vector<shardrt_event> &events,
                 double origin) {
-  bool predicted = std::ranges::any_of(
-      log.calls(), [](const EventLog::Run &run) { return run.entry->n_predicted != 0; });
-  text += (text.empty() ? "\n" : ",\n") + laneNames(log.rank, predicted);
-  for (const shardrt_event &event : events)
-    text += ",\n" + eventText(event, origin);
-  for (const EventLog::Run &run : log.calls())
-    for (const shardrt_span &span : std::span(run.entry->predicted, run.entry->n_predicted))
-      text += ",\n" + predictedText(span, log.rank, run.beginUs - origin);
+  Lanes lanes;
+  std::string spans;
+  for (const shardrt_event &event : events) {
+    bool moves = event.stream == SHARDRT_STREAM_COMM;
+    double begin = event.start_us - origin;
+    int lane = lanes.of(event.stream, false, begin, begin + event.duration_us);
+    spans += ",\n" + spanText(event.name, streamNames[event.stream], log.rank, lane, begin,
+                              event.duration_us, event.location,
+                              moves ? ",\"bytes\":" + std::to_string(event.bytes) : "");
+  }
+  bool predicted = false;
+  for (const EventLog::Run &run : log.calls()) {
+    std::vector<shardrt_span> ordered(run.entry->predicted,
+                                      run.entry->predicted + run.entry->n_predicted);
+    lanes.beginRun();
+    std::ranges::stable_sort(ordered, {}, &shardrt_span::start_us);
+    for (const shardrt_span &span : ordered) {
+      double begin = run.beginUs - origin + span.start_us;
+      int lane = lanes.of(span.stream, true, begin, begin + span.duration_us);
+      spans += ",\n" + spanText(span.name, "predicted", log.rank, lane, begin, span.duration_us,
+                                span.location, "");
+      predicted = true;
+    }
+  }
+  text += (text.empty() ? "\n" : ",\n") + lanes.names(log.rank, predicted) + spans;
 }
 
 /// What the events' clock is behind that of the host. Whole microseconds, because those since the

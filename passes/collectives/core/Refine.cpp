@@ -38,6 +38,9 @@ public:
     return std::exp(share * std::log(double(most)));
   }
 
+  /// From an exponential distribution with mean 1.
+  double exponential() { return -std::log(double((bits() >> 11) + 1) / double(uint64_t(1) << 53)); }
+
 private:
   uint64_t bits() { return splitMix64(state); }
   uint64_t state = 0;
@@ -62,15 +65,13 @@ public:
   std::optional<Decision> run() {
     if (events.size() < 2)
       return std::nullopt;
-    current = badnessOf(times.stepsUs());
-    bool any = false;
+    current = least = badnessOf(times.stepsUs());
     size_t failures = 0;
     for (size_t i = 0; i != options.tries && failures != options.failures; ++i) {
       if (times.replayed() > options.events)
         break;
       bool changed = change();
       if (changed && accept()) {
-        any = true;
         failures = 0;
         continue;
       }
@@ -78,7 +79,8 @@ public:
         events.undo();
       ++failures;
     }
-    return any ? std::optional(events.decide(options.buckets)) : std::nullopt;
+    note();
+    return std::move(best);
   }
 
 private:
@@ -102,6 +104,14 @@ private:
   bool transfer();
   UnitId partnerOf(UnitId unit);
   bool accept();
+  double mostWorse();
+  /// Keeps the plan if it is the least bad so far.
+  void note() {
+    if (current >= least - rounding)
+      return;
+    least = current;
+    best = events.decide(options.buckets);
+  }
 
   const Problem &problem;
   PlanEvents events;
@@ -112,7 +122,8 @@ private:
   const RefineOptions &options;
   uint64_t limit, cap;
   std::vector<TaskId> collectives; // those that can be in buckets
-  double current = 0;
+  double current = 0, least = 0;
+  std::optional<Decision> best;
   Draw draw;
   std::vector<EventId> changed;
 };
@@ -200,7 +211,17 @@ bool Refiner::transfer() {
   return events.settle(to);
 }
 
-/// Whether the plan is better for the changes, and fits; otherwise they are undone.
+/// By how much the next change may make the plan worse. A change that makes it worse by x is taken
+/// with the probability exp(-x / heat), as in simulated annealing.
+double Refiner::mostWorse() {
+  if (options.heat == 0)
+    return -rounding;
+  double done = double(times.replayed()) / double(options.events);
+  return options.heat * std::pow(1e-3, done) * draw.exponential();
+}
+
+/// Whether the plan fits and is better for the changes, or little enough worse; otherwise they are
+/// undone.
 bool Refiner::accept() {
   std::vector<UnitId> regrouped;
   changed.clear();
@@ -229,17 +250,20 @@ bool Refiner::accept() {
     for (UnitId unit : regrouped)
       times.updateUnit(unit);
   };
-  auto isBetter = [&](const Times &steps) { return badnessOf(steps) < current - rounding; };
+  double most = current + mostWorse();
+  auto isGood = [&](const Times &steps) { return badnessOf(steps) < most; };
 
   updateUnits();
-  std::optional<Times> steps = times.estimate(first, last, !regrouped.empty());
-  bool isPromising = steps && isBetter(*steps);
+  std::optional<Times> steps = times.estimate(first, last, !regrouped.empty() || options.heat > 0);
+  bool isPromising = steps && isGood(*steps);
   bool fits = isPromising && memory.update(changed, first, last) <= limit;
   if (fits) {
     times.keep(first);
-    if (isBetter(times.stepsUs())) {
+    if (isGood(times.stepsUs())) {
       current = badnessOf(times.stepsUs());
       events.keep();
+      if (options.heat > 0)
+        note();
       return true;
     }
   }

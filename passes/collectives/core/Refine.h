@@ -24,12 +24,15 @@ struct RefineOptions {
   /// How many changes to try, and how many in a row that are of no use. No more are tried once so
   /// many events have been replayed.
   size_t tries = 0, failures = SIZE_MAX, events = SIZE_MAX;
+  /// Simulated annealing: how much worse a change may make the plan, about, at the beginning. It
+  /// falls to a thousandth of that while `events` are replayed. 0: not at all.
+  double heat = 0;
 };
 
 /// How bad a plan is that takes so long in each scenario; infinite if it is of no use.
 using Badness = std::function<double(std::span<const double> stepsUs)>;
 
-/// The plan after changes that each made it less bad, or nothing if there were none: a kernel, a
+/// The least bad plan that changes led to, or nothing if none is better: a kernel, a
 /// start or a wait in another place; collectives of one key merged; a bucket taken apart; a
 /// collective in another bucket. What is tried is drawn at random, the same for the same arguments.
 ///

@@ -41,7 +41,10 @@ double robustScore(std::span<const double> regrets, double robust);
 ///   that differ by less than a hundredth of a percent the first: the search begins with the order
 ///   of the program. Where it is longer than a defensive schedule, or its regret is larger than
 ///   a few percent (more where collectives take longer), by how much counts fifty times as much.
-/// - In the best by this measure small changes are tried that make it better (Refine.h).
+/// - In the best by this measure small changes are tried that make it better (Refine.h), and where
+///   it is still longer than a defensive schedule, or its regret is large, changes that lead
+///   through worse plans. Those that are chosen among are also compared with the defensive ones
+///   under other draws of kernel times than the scenarios have.
 ///
 /// With `robust` 0 it is the schedule that searchSchedules finds, with slack where that leaves its
 /// step as it is. The larger the program, the fewer candidates.

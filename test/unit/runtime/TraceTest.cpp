@@ -52,4 +52,29 @@ TEST(Trace, WhatAllRanksSayAtOnceIsBounded) {
   EXPECT_EQ(ofMany, text + std::string(1023, ','));
 }
 
+TEST(Trace, CollectivesInFlightAtOnceHaveLanesOfTheirOwn) {
+  EventLog log(true, 0);
+  Clock::time_point begin = Clock::now();
+  auto add = [&](const char *name, int from, int to) {
+    log.add(SHARDRT_STREAM_COMM, name, "", begin + std::chrono::milliseconds(from),
+            begin + std::chrono::milliseconds(to), 8);
+  };
+  add("first", 0, 10);
+  add("beside", 4, 20);
+  add("third", 10, 15); // right behind the first
+  add("fourth", 12, 13);
+  Alone alone(1);
+  std::string text = gatherTrace(log, alone, 60);
+  for (auto [name, lane] : {std::pair("first", "1"), std::pair("beside", "7"),
+                            std::pair("third", "1"), std::pair("fourth", "13")})
+    EXPECT_NE(text.find("\"name\":\"" + std::string(name) +
+                        "\",\"cat\":\"communication\",\"ph\":\"X\",\"pid\":0,\"tid\":" + lane +
+                        ","),
+              std::string::npos)
+        << text;
+  EXPECT_NE(text.find("\"tid\":7,\"name\":\"thread_name\",\"args\":{\"name\":\"communication 2\"}"),
+            std::string::npos)
+      << text;
+}
+
 } // namespace
