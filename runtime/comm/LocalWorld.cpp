@@ -16,12 +16,13 @@ std::unique_ptr<MeetingGroup> LocalWorld::group(std::vector<uint32_t> members, u
 
 std::string LocalWorld::whyAbsent(uint32_t rank, uint64_t run) {
   std::string name = "rank " + std::to_string(rank);
-  if (ranks[rank].gone.load(std::memory_order_acquire))
-    return name + " has left and cannot take part";
-  if (run == 0 || ranks[rank].refusedRun.load(std::memory_order_acquire) < run)
-    return "";
-  std::lock_guard lock(mutex);
-  return name + " did not start this run: " + ranks[rank].refusal;
+  // Looked at first, as it comes first: a rank that refuses a run may leave because of that.
+  const bool gone = ranks[rank].gone.load(std::memory_order_acquire);
+  if (run != 0 && ranks[rank].refusedRun.load(std::memory_order_acquire) >= run) {
+    std::lock_guard lock(mutex);
+    return name + " did not start this run: " + ranks[rank].refusal;
+  }
+  return gone ? name + " has left and cannot take part" : "";
 }
 
 std::string LocalWorld::whereAre(std::span<const uint32_t> which) {

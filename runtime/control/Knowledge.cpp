@@ -142,11 +142,12 @@ std::optional<std::string> Knowledge::obstacleTo(uint64_t number, uint64_t run) 
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     const Rank &rank = ranks[r];
     std::string name = "rank " + std::to_string(r);
-    if (rank.left && rank.left->exchanges < number)
-      return name + " has left and cannot take part";
     for (const Refusal &refusal : rank.refusals)
       if (run != 0 && refusal.run == run && refusal.exchanges < number)
         return name + " did not start this run: " + refusal.reason;
+    // Perhaps because of such a refusal.
+    if (rank.left && rank.left->exchanges < number)
+      return name + " has left and cannot take part";
   }
   return std::nullopt;
 }

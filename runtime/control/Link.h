@@ -80,6 +80,7 @@ public:
   std::optional<uint32_t> peer;           ///< rank at the other end, once it is known
   uint32_t armed = 0;                     ///< events that epoll was last asked for
   Clock::time_point heard = Clock::now(); ///< when the last message came
+  bool spoke = false;                     ///< whether one has come
 
 private:
   bool readHandshake();

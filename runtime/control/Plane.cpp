@@ -218,10 +218,17 @@ void Plane::stop() {
   if (meeting.local)
     loop.remove(meeting.local);
   for (size_t i = 0; i < links.size(); ++i) {
-    if (links[i]->isOpen())
-      links[i]->finish();
+    Link &link = *links[i];
+    // Ranks that call this one, or are called to be asked, hear why it ends as soon as they can:
+    // they would take a connection that closes without a word for a death.
+    bool hears = (link.use == Link::Use::Guest && !link.peer) ||
+                 (link.use == Link::Use::Aside && !link.isOpen());
+    if (hears && joined)
+      continue;
+    if (link.isOpen())
+      link.finish();
     else
-      links[i]->end(LinkEnd::Closed, "this rank has ended");
+      link.end(LinkEnd::Closed, "this rank has ended");
   }
 }
 

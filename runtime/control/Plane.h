@@ -113,10 +113,10 @@ private:
   void beat();
   std::string answerTo(const std::string &question);
   void answerQuestion(const Question &question, Link *link);
-  /// To all links, of what begins here.
-  void broadcast(const std::string &message);
+  /// To all links: what begins here, or came by `from` and ends the world.
+  void broadcast(const std::string &message, const Link *from = nullptr);
   /// Of what came by `from`: over the tree, and what is urgent from the hub to everybody.
-  void forward(const std::string &message, const Link &from, bool urgent);
+  void forward(const std::string &message, const Link &from, bool urgent = false);
   void giveUp(shardrt_status status, const std::string &reason);
   bool isNeighbour(const Link &link) const;
 

@@ -78,6 +78,8 @@ void Plane::opened(Link &link) {
       hubLink = &link;
     else if (asking)
       link.send(encode(*asking));
+    if (stopping)
+      link.finish();
   }
 }
 
@@ -165,6 +167,10 @@ void Plane::closed(Link &link, LinkEnd end, const std::string &reason) {
     return callFailed(link, end, reason);
   if (!link.peer)
     return noteStranger(link, end, reason);
+  // Who is called aside may end, as others do, before it has said why: it is not more dead than one
+  // that cannot be called any more. Those whom it has told why, or who see it die, say so.
+  if (link.use == Link::Use::Aside && !link.spoke)
+    return;
   lost(*link.peer, end, reason);
 }
 

@@ -34,12 +34,16 @@ template <typename News> bool Plane::onNews(Link &link, const News &news, bool u
   if (!knowledge.learn(news))
     return true;
   changed = true;
-  forward(encode(news), link, urgent);
+  if (urgent)
+    broadcast(encode(news), &link);
+  else
+    forward(encode(news), link);
   return true;
 }
 
 void Plane::received(Link &link, std::string_view body) {
   link.heard = Clock::now();
+  link.spoke = true;
   uint8_t kind = body.empty() ? 0 : uint8_t(body[0]);
   std::string_view rest = body.substr(body.empty() ? 0 : 1);
   auto news = [&]<typename News>(bool urgent) {
@@ -87,9 +91,12 @@ bool Plane::isNeighbour(const Link &link) const {
   return found != neighbours.end() && found->second == &link;
 }
 
-void Plane::broadcast(const std::string &message) {
+// Of news that end the world every connection tells, also those that the other end can get from
+// elsewhere: this rank may end right after it, and whoever sees a connection close without a reason
+// takes that for a death, which would hide the reason.
+void Plane::broadcast(const std::string &message, const Link *from) {
   for (const std::unique_ptr<Link> &link : links)
-    if (link->peer)
+    if (link->peer && link.get() != from)
       link->send(message);
 }
 
@@ -157,6 +164,8 @@ bool Plane::on(Link &link, const Greeting &greeting) {
     neighbours[greeting.rank] = &link;
   for (const std::string &message : knowledge.messages())
     link.send(message);
+  if (stopping)
+    link.finish();
   return true;
 }
 

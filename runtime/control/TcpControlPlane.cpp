@@ -14,11 +14,15 @@ namespace shardc::rt {
 
 namespace {
 
-/// For the answers of others, when an exchange did not complete.
+/// For the answers of others, when an exchange did not complete: rank 0 asks for all ranks, as
+/// there would be no answers in time if each of many asked all others at the same moment. Answers
+/// come from threads that do nothing else, and are waited for no longer than until they are there;
+/// on a machine that is busy that may take some tenths of a second.
+constexpr std::chrono::milliseconds speakerPatience(900);
+/// Until the others ask themselves, and how long: all of it within the two seconds in which
+/// everybody has to end.
+constexpr std::chrono::milliseconds speakerTime(1000);
 constexpr std::chrono::milliseconds progressPatience(400);
-/// In which rank 0 asks for all ranks: if each of many asked all others at the same moment, there
-/// would be no answers in time.
-constexpr std::chrono::milliseconds speakerTime(500);
 /// Beyond rank 0's deadline: it can say who did not come.
 constexpr std::chrono::milliseconds rankZeroFirst(1500);
 
@@ -116,7 +120,8 @@ std::vector<std::string> Plane::exchange(const Topic &topic, std::string_view mi
 }
 
 std::string Plane::lateness(uint64_t number, double seconds) {
-  auto answers = askAll(true, {}, Clock::now() + progressPatience, true);
+  auto answers =
+      askAll(true, {}, Clock::now() + (self == 0 ? speakerPatience : progressPatience), true);
   std::vector<uint32_t> arrived, absent;
   std::string where;
   for (uint32_t r = 0; r < size; ++r) {

@@ -125,10 +125,12 @@ std::string ProcessCommunicator::absent(const Group &group, uint64_t run) {
     std::string name = "rank " + std::to_string(member);
     if (member == rank())
       continue;
-    if (plane->left(member))
-      return name + " has left and cannot take part";
+    // Looked at first, as news of one rank come in order: who refuses may leave because of it.
+    const bool left = plane->left(member).has_value();
     if (std::optional<std::string> refusal = plane->refused(member, run); run != 0 && refusal)
       return name + " did not start this run: " + *refusal;
+    if (left)
+      return name + " has left and cannot take part";
   }
   if (group.size() == worldSize()) {
     presentChanges = now;
@@ -263,18 +265,14 @@ bool ProcessCommunicator::Flight::cannotCome() {
     bool matters = member != c.rank() && std::find(group.members.begin(), group.members.end(),
                                                    member) != group.members.end();
     std::string name = "rank " + std::to_string(member);
-    if (std::optional<std::string> account = c.plane->left(member)) {
-      quiet = false;
-      if (matters && progressIn(*account, group.key).ended < sequence)
-        found.emplace(SHARDRT_ABORTED, name + " has left and cannot take part");
-    } else if (call.run != 0) {
-      std::optional<std::string> refusal = c.plane->refused(member, call.run);
-      if (!refusal)
-        continue;
-      quiet = false;
-      if (matters)
-        found.emplace(SHARDRT_ABORTED, name + " did not start this run: " + *refusal);
-    }
+    std::optional<std::string> account = c.plane->left(member), refusal;
+    if (call.run != 0)
+      refusal = c.plane->refused(member, call.run);
+    quiet &= !account && !refusal;
+    if (matters && refusal)
+      found.emplace(SHARDRT_ABORTED, name + " did not start this run: " + *refusal);
+    else if (matters && account && progressIn(*account, group.key).ended < sequence)
+      found.emplace(SHARDRT_ABORTED, name + " has left and cannot take part");
     if (found)
       return true;
   }

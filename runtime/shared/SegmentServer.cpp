@@ -103,32 +103,52 @@ Descriptor fetchSegment(const SegmentAddress &address, uint32_t segment, Clock::
     if (Clock::now() >= deadline)
       throw Failure(SHARDRT_TIMEOUT, "no answer until the deadline");
   };
-  Descriptor server;
-  // EAGAIN: so many ask at once that this one has to wait.
-  while (!(server = connectLocally(socketName(address)))) {
-    if (errno != EAGAIN && errno != EINTR)
-      failBySystem("its socket");
-    goOn();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  if (!peerIsSameUser(server))
-    throw Failure(SHARDRT_ABORTED, "its process belongs to another user");
-  Request request{address.token, segment};
-  if (send(server.get(), &request, sizeof request, MSG_NOSIGNAL) != ssize_t(sizeof request))
-    failBySystem("its socket");
-  while (!ready(server, POLLIN, sliceMs))
-    goOn();
   char known = 0;
   iovec data{&known, 1};
   alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
-  ssize_t got = recvmsg(server.get(), &message, MSG_CMSG_CLOEXEC);
-  if (got < 0)
-    failBySystem("its socket");
+  ssize_t got = -1;
+  while (true) {
+    Descriptor server;
+    Clock::time_point begin = Clock::now();
+    // EAGAIN: so many ask at once that this one has to wait.
+    for (; !(server = connectLocally(socketName(address))); begin = Clock::now()) {
+      if (errno != EAGAIN && errno != EINTR)
+        failBySystem("its socket");
+      goOn();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (!peerIsSameUser(server))
+      throw Failure(SHARDRT_ABORTED, "its process belongs to another user");
+    Request request{address.token, segment};
+    bool sent =
+        send(server.get(), &request, sizeof request, MSG_NOSIGNAL) == ssize_t(sizeof request);
+    int error = errno;
+    // On a busy machine this process may have had to wait for so long that the server took it for a
+    // stranger who says nothing.
+    bool tooSlow = Clock::now() - begin >= std::chrono::milliseconds(patienceMs);
+    if (sent) {
+      while (!ready(server, POLLIN, sliceMs))
+        goOn();
+      message = {};
+      message.msg_iov = &data;
+      message.msg_iovlen = 1;
+      message.msg_control = space;
+      message.msg_controllen = sizeof space;
+      got = recvmsg(server.get(), &message, MSG_CMSG_CLOEXEC);
+      error = errno;
+    }
+    if (got > 0)
+      break;
+    if (tooSlow) {
+      goOn();
+      continue;
+    }
+    errno = error;
+    if (got < 0)
+      failBySystem("its socket");
+    break;
+  }
   const cmsghdr *header = CMSG_FIRSTHDR(&message);
   if (got != 1 || known != 1 || !header || header->cmsg_level != SOL_SOCKET ||
       header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))

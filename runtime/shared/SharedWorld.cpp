@@ -277,12 +277,12 @@ void SharedWorld::failAborted(const MeetingGroup &group, const Activity &activit
 
 std::string SharedWorld::whyAbsent(uint32_t rank, uint64_t run) {
   std::string name = "rank " + std::to_string(rank);
-  if (control->left(rank))
-    return name + " has left and cannot take part";
+  // Looked at first, as news of one rank come in order: who refuses a run may leave because of it.
+  const bool left = control->left(rank).has_value();
   if (run != 0)
     if (std::optional<std::string> refusal = control->refused(rank, run))
       return name + " did not start this run: " + *refusal;
-  return "";
+  return left ? name + " has left and cannot take part" : "";
 }
 
 std::string SharedWorld::whereAre(std::span<const uint32_t> which) {

@@ -106,6 +106,12 @@ public:
   std::vector<std::unique_ptr<shardrt::Model>> models;
 };
 
+/// The input of the entry `slow`, in which this rank sleeps for so long in each step behind the
+/// first `before` of its process.
+constexpr int64_t sleeper(int64_t rank, int64_t milliseconds, int64_t before = 0) {
+  return rank + 10 * milliseconds + 1000000000 * before;
+}
+
 /// A manifest with one piece of its JSON replaced, over the same program.
 class ChangedManifest {
 public:

@@ -114,10 +114,10 @@ TEST_P(Brought, AProgramErrorEndsAllRanks) {
 
 TEST_P(Brought, AStuckRankTimesOutWithANamedPlace) {
   Ranks ranks(bring(GetParam()));
-  ranks.create([](shardrt_config &config) { config.timeout_s = 1; });
+  ranks.create([](shardrt_config &config) { config.timeout_s = 2; });
   ranks.load(weightFile());
   auto results = ranks.each([&](int32_t, shardrt::Model &model) {
-    int64_t stuck = 3, extents[] = {1};
+    int64_t stuck = sleeper(3, 6000), extents[] = {1};
     float count = 0;
     shardrt_tensor input = view<const int64_t>(std::span<const int64_t>(&stuck, 1), extents);
     shardrt_tensor output = view<float>({&count, 1}, {}, SHARDRT_LOCAL);

@@ -317,7 +317,7 @@ TEST_F(Checks, AProgramErrorEndsAllRanks) {
 TEST_F(Checks, AStuckRankTimesOutWithANamedPlace) {
   std::string log;
   ranks.create([&](shardrt_config &config) {
-    config.timeout_s = 1;
+    config.timeout_s = 2;
     if (config.rank != 1)
       return;
     config.log_context = &log;
@@ -328,7 +328,7 @@ TEST_F(Checks, AStuckRankTimesOutWithANamedPlace) {
   writeSafetensors(folder.file("good"), parameterFile());
   ranks.load(folder.file("good"));
   auto results = ranks.each([&](int32_t, shardrt::Model &model) {
-    int64_t stuck = 3, extents[] = {1};
+    int64_t stuck = sleeper(3, 6000), extents[] = {1};
     float count = 0;
     shardrt_tensor input = view<const int64_t>(std::span<const int64_t>(&stuck, 1), extents);
     shardrt_tensor output = view<float>({&count, 1}, {}, SHARDRT_LOCAL);

@@ -43,7 +43,7 @@ std::vector<Chosen> choose(const std::vector<CommunicatorKind> &kinds, std::vect
   for (size_t rank = 0; rank < facts.size(); ++rank)
     threads.emplace_back([&, rank] {
       try {
-        out[rank].world = chooseCommunicator(planes[rank], kinds, facts[rank], deadlineAfter(10));
+        out[rank].world = chooseCommunicator(planes[rank], kinds, facts[rank], deadlineAfter(60));
       } catch (const Failure &failure) {
         out[rank].status = failure.status;
         out[rank].message = failure.message;

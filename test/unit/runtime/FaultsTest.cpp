@@ -43,11 +43,12 @@ TEST_P(Faults, AStuckRankIsNamedAtTheDeadline) {
   AllReduce reduce;
   const shardrt_op op{"linear", "encoder.layer.3.output (bert.py:40)"};
   auto outcomes = runRanks(4, [&](Communicator &end) {
-    if (end.rank() == 2) {
+    if (end.rank() == 2)
       end.notePosition(&op);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1400));
-    }
-    reduce.run(end, 0.6);
+    end.barrier(deadlineAfter(60)); // deadlines begin when everybody is there
+    if (end.rank() == 2)
+      test::awaitFailure(end, 4);
+    reduce.run(end, 2);
   });
   for (uint32_t r : {0u, 1u, 3u}) {
     EXPECT_EQ(outcomes[r].status, SHARDRT_TIMEOUT);
@@ -60,13 +61,11 @@ TEST_P(Faults, AStuckRankIsNamedAtTheDeadline) {
 
 TEST_P(Faults, ARankThatDiesIsNoticedAtOnce) {
   AllReduce reduce;
-  Clock::time_point begin = Clock::now();
   auto outcomes = runRanks(4, [&](Communicator &end) {
     if (end.rank() == 1)
       return; // its end is destroyed
-    reduce.run(end, 60);
+    reduce.run(end, 600);
   });
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
   for (uint32_t r : {0u, 2u, 3u}) {
     EXPECT_EQ(outcomes[r].status, SHARDRT_ABORTED);
     expectContains(outcomes[r], {"all_reduce.7", "rank 1 has left"});
@@ -139,14 +138,12 @@ void exchange(Communicator &end, std::vector<int64_t> gives, std::vector<int64_t
 
 // A rank whose own counts fit must not go on either.
 TEST_P(Faults, CountsThatPeersDisagreeAboutAreAMismatch) {
-  Clock::time_point begin = Clock::now();
   auto outcomes = runRanks(4, [&](Communicator &end) {
     std::vector<int64_t> gives(4, 1), gets(4, 1);
     if (end.rank() == 2)
       gives[1] = 3; // rank 1 expects one
     exchange(end, gives, gets);
   });
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
   for (const Outcome &outcome : outcomes) {
     EXPECT_EQ(outcome.status, SHARDRT_MISMATCH) << outcome.message;
     expectContains(outcome, {"all_to_all.3", "experts (moe.py:7)",
@@ -193,8 +190,7 @@ TEST_P(Faults, ARefusedRunDoesNotMakeOthersWait) {
   auto outcomes = runRanks(4, [&](Communicator &end) {
     if (end.rank() == 0) {
       end.refuse(1, "input x: it is f32[3], expected f32[4]");
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      return;
+      return; // those who look for it after it has left still hear why
     }
     reduce.run(end, 60);
   });

@@ -4,6 +4,7 @@
 // of a world, and environments that cannot be right.
 #include "runtime/include/shardrt_launch.h"
 #include "test/unit/runtime/Artifact.h"
+#include "test/unit/runtime/Ports.h"
 
 #include <cstdlib>
 #include <set>
@@ -62,8 +63,8 @@ TEST(Launch, EnvironmentsThatCannotBeRight) {
   Environment environment({{"RANK", "0"},
                            {"WORLD_SIZE", "2"},
                            {"MASTER_ADDR", "127.0.0.1"},
-                           {"MASTER_PORT", "18811"},
-                           {"SHARDRT_SECRET", "0123456789abcdef0123456789abcdef"}});
+                           {"MASTER_PORT", std::to_string(ownPort())},
+                           {"SHARDRT_SECRET", ownSecret()}});
   EXPECT_EQ(shardrt_environment_rank(), 0);
   shardrt_config config = shardrt::defaultConfig();
   config.timeout_s = 0.3;

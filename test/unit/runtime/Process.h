@@ -45,7 +45,7 @@ public:
   std::vector<pid_t> children(size_t count) const {
     std::string list =
         "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children";
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       std::istringstream words(contents(list));
       std::vector<pid_t> found;
       for (pid_t child; words >> child;)
@@ -59,7 +59,7 @@ public:
   }
   /// Waits for a text on standard error.
   void waitFor(const std::string &text) const {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       if (contents(err).find(text) != std::string::npos)
         return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -86,7 +86,7 @@ private:
 
 /// Whether a process has ended, which it may take some time for.
 inline bool ends(pid_t pid) {
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
     // Behind the name: a process that nobody has waited for is a Z.
     size_t state = stat.rfind(") ");

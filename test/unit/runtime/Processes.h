@@ -10,10 +10,17 @@
 #include "runtime/shared/SharedMemory.h"
 #include "test/unit/runtime/Ranks.h"
 
+#include <atomic>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 namespace test {
@@ -24,8 +31,8 @@ public:
   using Body = std::function<void(shardc::rt::Communicator &)>;
 
   Processes(uint32_t world, const Body &body,
-            shardc::rt::Sharing sharing = shardc::rt::Sharing::Automatic, double joinSeconds = 20)
-      : joinSeconds(joinSeconds) {
+            shardc::rt::Sharing sharing = shardc::rt::Sharing::Automatic, double joinSeconds = 60)
+      : joinSeconds(joinSeconds), steps(world), left(world) {
     static int worlds = 0;
     job = "shardrt-test-" + std::to_string(getpid()) + "-" + std::to_string(worlds++);
     for (uint32_t rank = 0; rank < world; ++rank) {
@@ -51,6 +58,47 @@ public:
   Processes(const Processes &) = delete;
 
   void signal(uint32_t rank, int number) { send(ranks[rank].pid, number); }
+
+  /// By a rank, in its process: it has done something once more.
+  static void step() {
+    if (ownSteps)
+      ++*ownSteps;
+  }
+  /// Waits until every rank has done that so often. False if one has ended before.
+  bool awaitSteps(uint64_t count) const {
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank)
+      while (steps[rank] < count) {
+        siginfo_t ended{};
+        if (waitid(P_PID, id_t(ranks[rank].pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            ended.si_pid != 0)
+          return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    return true;
+  }
+
+  /// What is left of the memory that these ranks shared, once they have ended: their sockets, files
+  /// that they had in /dev/shm, and mappings of this process. What other processes of the machine
+  /// have does not count.
+  size_t traces() const {
+    size_t count = 0;
+    std::string line;
+    for (std::ifstream maps("/proc/self/maps"); std::getline(maps, line);)
+      count += line.find("memfd:shardrt") != std::string::npos;
+    std::set<std::string> bound; // inodes
+    for (std::ifstream sockets("/proc/net/unix"); std::getline(sockets, line);) {
+      std::istringstream words(line);
+      std::vector<std::string> columns{std::istream_iterator<std::string>(words), {}};
+      if (columns.size() > 6)
+        bound.insert(columns[6]);
+    }
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      for (const std::atomic<uint64_t> &inode : left[rank].sockets)
+        count += inode != 0 && bound.contains(std::to_string(inode));
+      count += left[rank].files;
+    }
+    return count;
+  }
 
   /// Waits for the end of a rank. Status SHARDRT_INTERNAL if it was killed.
   Outcome wait(uint32_t number) {
@@ -87,12 +135,50 @@ private:
 
   static void send(pid_t pid, int number) { kill(pid, number); }
 
+  /// Memory of the test and its ranks, zeros at first.
+  template <typename T> struct Common {
+    explicit Common(size_t count)
+        : bytes(count * sizeof(T)),
+          data(static_cast<T *>(
+              mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+      if (data == MAP_FAILED)
+        std::abort();
+    }
+    ~Common() { munmap(data, bytes); }
+    Common(const Common &) = delete;
+    T &operator[](size_t i) const { return data[i]; }
+
+    const size_t bytes;
+    T *const data;
+  };
+  /// What a rank has that must not stay.
+  struct Left {
+    std::array<std::atomic<uint64_t>, 64> sockets; ///< inodes
+    std::atomic<uint64_t> files;                   ///< open or mapped in /dev/shm
+  };
+
+  /// By a rank that has joined.
+  static void noteLeft(Left &mine) {
+    size_t count = 0;
+    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone; // the folder's own
+      std::string target = std::filesystem::read_symlink(entry, gone).string();
+      if (target.starts_with("socket:[") && count < mine.sockets.size())
+        mine.sockets[count++] = std::stoull(target.substr(8));
+      mine.files += target.starts_with("/dev/shm/");
+    }
+    std::string line;
+    for (std::ifstream maps("/proc/self/maps"); std::getline(maps, line);)
+      mine.files += line.find(" /dev/shm/") != std::string::npos;
+  }
+
   /// What a process of the world does.
   [[noreturn]] void run(uint32_t rank, uint32_t world, const Body &body,
                         shardc::rt::Sharing sharing, int pipe) const {
     using namespace shardc::rt;
     Outcome outcome;
     const bool before = ::testing::Test::HasFailure();
+    ownSteps = &steps[rank];
     try {
       ControlOptions options;
       options.rank = rank;
@@ -100,7 +186,8 @@ private:
       options.job = job;
       options.timeoutSeconds = joinSeconds;
       std::shared_ptr<ControlPlane> plane = joinControlPlane(options);
-      auto end = makeSharedMemoryEnd(std::move(plane), deadlineAfter(20), sharing);
+      auto end = makeSharedMemoryEnd(std::move(plane), deadlineAfter(60), sharing);
+      noteLeft(left[rank]);
       body(*end);
     } catch (const Failure &failure) {
       outcome = {failure.status, failure.message};
@@ -112,7 +199,11 @@ private:
     _exit(written == ssize_t(said.size()) ? 0 : 1);
   }
 
+  static inline std::atomic<uint64_t> *ownSteps = nullptr;
+
   const double joinSeconds;
+  const Common<std::atomic<uint64_t>> steps; ///< by rank
+  const Common<Left> left;                   ///< by rank
   std::string job;
   std::vector<Rank> ranks;
 };

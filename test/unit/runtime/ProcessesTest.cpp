@@ -2,9 +2,8 @@
 //
 // shard-run whose ranks are processes, of its own and of launchers.
 #include "test/unit/runtime/Artifact.h"
+#include "test/unit/runtime/Ports.h"
 #include "test/unit/runtime/Process.h"
-
-#include <chrono>
 
 using namespace test;
 
@@ -31,8 +30,12 @@ protected:
     writeSafetensors(
         folder.file("narrow"),
         {{"x", stored<float>("F32", {7, depth - 1}, std::vector<float>(size_t(7 * (depth - 1))))}});
-    // The rank that sleeps in the entry `slow`.
-    writeSafetensors(folder.file("rank"), {{"rank", stored<int64_t>("I64", {1}, {2})}});
+    // Rank 2 sleeps in the entry `slow`: for the rest of the test, once all have made a step.
+    sleep(sleeper(2, 600000, 1));
+  }
+
+  void sleep(int64_t how) {
+    writeSafetensors(folder.file("rank"), {{"rank", stored<int64_t>("I64", {1}, {how})}});
   }
 
   /// `launcher` comes in front of shard-run.
@@ -160,12 +163,10 @@ TEST_F(Processes, ARankThatIsKilledIsNamedWithTheOthersDiagnosis) {
   Process process(folder, slow({"--flight-record", folder.file("records")}));
   std::vector<pid_t> children = process.children(world);
   ASSERT_EQ(children.size(), size_t(world));
-  process.waitFor("loading");
-  std::this_thread::sleep_for(std::chrono::milliseconds(700)); // rank 2 sleeps
-  auto begin = std::chrono::steady_clock::now();
+  process.waitFor("step 1 of 100");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500)); // the others wait for rank 2
   kill(children[2], SIGKILL);
   Finished done = process.wait();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
   EXPECT_EQ(done.status, 128 + SIGKILL) << done.err;
   std::string rank2 = "rank 2 (pid " + std::to_string(children[2]);
   expectContains(done.err, {(rank2 + ") was killed by SIGKILL").c_str(), "all_reduce.1",
@@ -180,11 +181,11 @@ TEST_F(Processes, ARankThatIsKilledIsNamedWithTheOthersDiagnosis) {
 }
 
 TEST_F(Processes, AStoppedRankIsWaitedForUntilTheDeadlineAndThenKilled) {
+  sleep(sleeper(2, 100)); // in each step, of which none comes near the deadline
   Process process(folder, slow({"--timeout", "4"}));
   std::vector<pid_t> children = process.children(world);
   ASSERT_EQ(children.size(), size_t(world));
-  process.waitFor("loading");
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  process.waitFor("step 1 of 100");
   kill(children[1], SIGSTOP);
   Finished done = process.wait();
   EXPECT_EQ(done.status, 1) << done.err;
@@ -198,8 +199,7 @@ TEST_F(Processes, SignalsEndAllRanks) {
     Process process(folder, slow({}));
     std::vector<pid_t> children = process.children(world);
     ASSERT_EQ(children.size(), size_t(world));
-    process.waitFor("loading");
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    process.waitFor("step 1 of 100");
     kill(process.pid, number);
     Finished done = process.wait();
     EXPECT_EQ(done.status, 128 + number) << done.err;
@@ -246,8 +246,8 @@ TEST_F(Processes, NobodyOutlivesALauncherThatIsKilled) {
   Process process(folder, words,
                   {{"WORLD_SIZE", "4"},
                    {"MASTER_ADDR", "127.0.0.1"},
-                   {"MASTER_PORT", "18723"},
-                   {"SHARDRT_SECRET", "0123456789abcdef0123456789abcdef"}});
+                   {"MASTER_PORT", std::to_string(ownPort())},
+                   {"SHARDRT_SECRET", ownSecret()}});
   std::vector<pid_t> children = process.children(world);
   ASSERT_EQ(children.size(), size_t(world));
   process.waitFor("step 1 of 100");
@@ -262,8 +262,8 @@ TEST_F(Processes, UnderTorchrun) {
   if (runCommand(folder, "test -x '" TORCHRUN "'").status != 0)
     GTEST_SKIP() << "PyTorch is not installed in .venv";
   std::string wanted = outputOfThreads();
-  Finished done =
-      run("--inputs in --outputs out --steps 3", "'" TORCHRUN "' --no-python --nproc-per-node 4");
+  Finished done = run("--inputs in --outputs out --steps 3",
+                      "'" TORCHRUN "' --standalone --no-python --nproc-per-node 4");
   EXPECT_EQ(done.status, 0) << done.err;
   EXPECT_EQ(contents(folder.file("out")), wanted);
   EXPECT_EQ(occurrences(done.out, "forward:"), 1u) << done.out;

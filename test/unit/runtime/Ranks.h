@@ -110,6 +110,14 @@ inline void runCollective(shardc::rt::Communicator &end, const shardc::rt::Colle
   stream.wait([&] { end.streamTransport()->poll(call, deadline); });
 }
 
+/// Waits until the world of a rank was given up by others. Communicators that do not say so take
+/// `seconds` for it.
+inline void awaitFailure(const shardc::rt::Communicator &end, double seconds) {
+  for (auto until = shardc::rt::deadlineAfter(seconds);
+       !end.givenUp() && shardc::rt::Clock::now() < until;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 /// What all communicators must do (CollectivesTest.cpp, FaultsTest.cpp), and what those must that
 /// move data in host memory (StreamTest.cpp).
 class OverWorlds : public ::testing::TestWithParam<WorldKind> {

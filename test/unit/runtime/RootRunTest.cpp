@@ -142,12 +142,12 @@ TEST_P(RootRun, StridesOnRankZero) {
 }
 
 TEST_P(RootRun, AReplicatedInputIsBroadcast) {
-  int64_t two = 3;
+  int64_t three = sleeper(3, 2500);
   std::vector<float> counts(world, -1);
   ranks.expectOk(ranks.each([&](int32_t rank, shardrt::Model &model) {
     static const int64_t one[] = {1};
     shardrt_tensor input =
-        rank == 0 ? view<const int64_t>({&two, 1}, one, SHARDRT_ROOT) : nothing();
+        rank == 0 ? view<const int64_t>({&three, 1}, one, SHARDRT_ROOT) : nothing();
     shardrt_tensor output = view<float>({&counts[size_t(rank)], 1}, {});
     auto begin = std::chrono::steady_clock::now();
     model.run("slow", {&input, 1}, {&output, 1});

@@ -3,9 +3,8 @@
 // The tool shard-run and the examples, on the hand-written artifact.
 #include "support/archive/TensorStore.h"
 #include "test/unit/runtime/Artifact.h"
-#include "test/unit/runtime/Command.h"
+#include "test/unit/runtime/Process.h"
 
-#include <chrono>
 #include <cstring>
 
 using namespace test;
@@ -226,15 +225,15 @@ TEST_F(ShardRun, AProgramErrorIsTheOneThatIsShown) {
 }
 
 TEST_F(ShardRun, SignalsEndAllRanks) {
-  writeSafetensors(folder.file("who"), {{"rank", stored<int64_t>("I64", {1}, {0})}});
-  for (auto [signal, status] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
-    auto begin = std::chrono::steady_clock::now();
-    Finished done = runCommand(
-        folder, "'" SHARD_RUN "' '" HAND_ARTIFACT "' --weights '" + weightsFile +
-                    "' --entry slow --inputs '" + folder.file("who") +
-                    "' --steps 1000 & pid=$!; sleep 0.5; kill -" + signal + " $pid; wait $pid");
-    EXPECT_EQ(done.status, status) << done.err;
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  writeSafetensors(folder.file("who"), {{"rank", stored<int64_t>("I64", {1}, {sleeper(0, 2500)})}});
+  for (int signal : {SIGINT, SIGTERM}) {
+    Process process(folder, {SHARD_RUN, HAND_ARTIFACT, "--weights", weightsFile, "--entry", "slow",
+                             "--inputs", folder.file("who"), "--steps", "1000", "--progress"});
+    process.waitFor("step 1 of 1000");
+    kill(process.pid, signal);
+    Finished done = process.wait(); // not by a thousand steps
+    EXPECT_EQ(done.status, 128 + signal) << done.err;
+    EXPECT_EQ(done.err.find("step 20 of 1000"), std::string::npos) << done.err;
   }
 }
 

@@ -89,8 +89,15 @@ TEST(ThreadPool, WorkersTakePart) {
   Ranges ranges;
   pool.parallelFor(
       [](void *arg, int64_t begin, int64_t end) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
         Ranges::body(arg, begin, end);
+        // The other thread gets its part, however long it takes to wake up.
+        auto &self = *static_cast<Ranges *>(arg);
+        auto alone = [&] {
+          std::lock_guard lock(self.mutex);
+          return self.threads.size() < 2;
+        };
+        for (int i = 0; i < 60000 && alone(); ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
       },
       &ranges, 8, 1);
   EXPECT_EQ(ranges.threads.size(), 2u);

@@ -146,10 +146,10 @@ private:
     for (size_t p = 0; p < channel.visits.size(); ++p) {
       const Rank &rank = ranks[visit.members[p]];
       std::string name = "rank " + std::to_string(visit.members[p]);
-      if (!channel.visits[p] && rank.gone)
-        return name + " has left";
       if (!channel.visits[p] && visit.run != 0 && rank.refusedRun >= visit.run)
         return name + " did not start this run: " + rank.refusal;
+      if (!channel.visits[p] && rank.gone)
+        return name + " has left";
     }
     return "";
   }

@@ -100,13 +100,13 @@ TEST(ControlPlaneTcp, RanksMeetAtAnAddressWithASecret) {
     std::vector<SocketAddress> found = resolve(address, problem);
     if (found.empty() || !found[0].isOwn())
       continue; // no IPv6 here
-    uint16_t port = localAddress(listenAt(found[0])).port();
+    uint16_t port = ownPort(found[0].storage.ss_family);
     std::vector<ControlOptions> options;
     for (uint32_t r = 0; r < 6; ++r) {
       options.push_back(optionsOf(r, 6, ""));
       options[r].address = address;
       options[r].ports = {port, uint16_t(port + 1)};
-      options[r].secret = "a secret that only this test knows";
+      options[r].secret = ownSecret();
     }
     Joined joined = joinAll(options);
     for (const std::string &error : joined.errors)

@@ -3,6 +3,8 @@
 // Exchanges that do not complete, and ranks that end: everybody learns of it, in time.
 #include "test/unit/runtime/control/Planes.h"
 
+#include <latch>
+
 using namespace shardc::rt;
 using namespace test;
 
@@ -13,13 +15,19 @@ bool allGaveUp(const std::vector<Plane> &planes) {
                      [](const Plane &plane) { return !plane || plane->givenUp(); });
 }
 
-/// What each rank's exchange came to when those of `absent` do not come.
+/// What each rank's exchange came to when those of `absent` do not come. All deadlines begin when
+/// everybody else is there.
 std::vector<std::string> exchangeWithout(std::vector<Plane> &planes,
                                          const std::set<uint32_t> &absent, double seconds,
                                          Topic topic = {"the barrier"}) {
+  std::latch begin(std::count_if(planes.begin(), planes.end(), [&](const Plane &plane) {
+    return plane && !absent.contains(plane->rank());
+  }));
   return onAll(planes, [&](ControlPlane &plane) {
-    if (!absent.contains(plane.rank()))
-      plane.exchange(topic, "", in(seconds));
+    if (absent.contains(plane.rank()))
+      return;
+    begin.arrive_and_wait();
+    plane.exchange(topic, "", in(seconds));
   });
 }
 
@@ -28,12 +36,10 @@ std::vector<std::string> exchangeWithout(std::vector<Plane> &planes,
 TEST(ControlFaults, TheDeadlineNamesWhoIsMissingAndWhereItIs) {
   std::vector<Plane> planes = makeWorld(7);
   planes[5]->answerWith([](std::string_view) { return "in linear at encoder (bert.py:4)"; });
-  auto start = Clock::now();
-  auto errors = exchangeWithout(planes, {5}, 0.4);
-  EXPECT_LT(secondsSince(start), 0.4 + 2);
+  auto errors = exchangeWithout(planes, {5}, 2);
   for (uint32_t r : {0u, 1u, 2u, 3u, 4u, 6u}) {
     EXPECT_CONTAINS(errors[r], "the barrier");
-    EXPECT_CONTAINS(errors[r], "it did not complete within 0.4 s: missing rank 5, arrived ranks "
+    EXPECT_CONTAINS(errors[r], "it did not complete within 2 s: missing rank 5, arrived ranks "
                                "0, 1, 2, 3, 4 and 6 (rank 5 (pid ");
     EXPECT_CONTAINS(errors[r], "is in linear at encoder (bert.py:4))");
   }
@@ -45,7 +51,7 @@ TEST(ControlFaults, TheDeadlineNamesWhoIsMissingAndWhereItIs) {
 TEST(ControlFaults, OtherTopicsAreADisagreement) {
   std::vector<Plane> planes = makeWorld(6);
   auto errors = onAll(planes, [](ControlPlane &plane) {
-    plane.exchange({plane.rank() == 5 ? "the handshake" : "the barrier"}, "", in(10));
+    plane.exchange({plane.rank() == 5 ? "the handshake" : "the barrier"}, "", in(never));
   });
   for (const std::string &error : errors) {
     EXPECT_CONTAINS(error, "ranks meet for different things: ");
@@ -62,9 +68,7 @@ TEST(ControlFaults, WhoRefusedOrLeftIsNotWaitedFor) {
       planes[4]->leave("");
     else
       planes[4]->refuse(7, "no input x");
-    auto start = Clock::now();
-    auto errors = exchangeWithout(planes, {4}, 20, {"the handshake", 7});
-    EXPECT_LT(secondsSince(start), 5);
+    auto errors = exchangeWithout(planes, {4}, never, {"the handshake", 7});
     std::string reason = leaves ? "rank 4 has left and cannot take part"
                                 : "rank 4 did not start this run: no input x";
     for (uint32_t r : {0u, 1u, 2u, 3u, 5u})
@@ -76,11 +80,11 @@ TEST(ControlFaults, WhoRefusedOrLeftIsNotWaitedFor) {
 TEST(ControlFaults, ARefusalOfAnotherRunDoesNotDisturb) {
   std::vector<Plane> planes = makeWorld(3);
   planes[2]->refuse(6, "bad input");
-  for (const std::string &error : exchangeWithout(planes, {}, 20, {"the handshake", 7}))
+  for (const std::string &error : exchangeWithout(planes, {}, 60, {"the handshake", 7}))
     EXPECT_EQ(error, "");
   // Who leaves after it has given its part does not either.
   auto errors = onAll(planes, [](ControlPlane &plane) {
-    plane.exchange({"the end"}, "", in(20));
+    plane.exchange({"the end"}, "", in(60));
     plane.leave("");
   });
   for (const std::string &error : errors)
@@ -93,10 +97,8 @@ class ControlDeath : public testing::TestWithParam<uint32_t> {};
 TEST_P(ControlDeath, AllSurvivorsLearnAtOnce) {
   uint32_t victim = GetParam();
   std::vector<Plane> planes = makeWorld(22);
-  auto start = Clock::now();
   planes[victim].reset(); // without leave
-  EXPECT_TRUE(eventually([&] { return allGaveUp(planes); }));
-  EXPECT_LT(secondsSince(start), 1.5);
+  EXPECT_TRUE(eventually([&] { return allGaveUp(planes); })) << "nobody waits for anything";
   std::string name = "rank " + std::to_string(victim);
   for (const Plane &plane : planes) {
     if (!plane)
@@ -106,7 +108,7 @@ TEST_P(ControlDeath, AllSurvivorsLearnAtOnce) {
     EXPECT_CONTAINS(plane->failure()->message, "has died: its connections were closed");
     EXPECT_FALSE(plane->left(victim));
   }
-  auto errors = exchangeWithout(planes, {}, 20);
+  auto errors = exchangeWithout(planes, {}, never);
   for (uint32_t r = 0; r < 22; ++r)
     if (r != victim) {
       EXPECT_CONTAINS(errors[r], "the barrier: given up because of " + name);
@@ -115,7 +117,7 @@ TEST_P(ControlDeath, AllSurvivorsLearnAtOnce) {
   uint32_t asker = victim == 21 ? 20 : 21;
   planes[3 == victim ? 4 : 3]->answerWith([](std::string_view) { return "here"; });
   EXPECT_TRUE(eventually([&] {
-    auto answers = planes[asker]->ask("", std::chrono::milliseconds(300));
+    auto answers = planes[asker]->ask("", std::chrono::seconds(2));
     size_t count = 0;
     for (auto &answer : answers)
       count += answer.has_value();
@@ -161,16 +163,18 @@ TEST(ControlFaults, NewsReachThoseBehindARankThatHangs) {
     return "";
   });
   ASSERT_TRUE(eventually([&] { return hangs.load(); }));
-  auto start = Clock::now();
   planes[9]->abort(SHARDRT_PROGRAM_ERROR, "bad data");
   EXPECT_TRUE(eventually([&] { // ranks 5 to 8 have rank 1 as their parent
     return std::all_of(planes.begin(), planes.end(),
                        [&](const Plane &plane) { return plane->rank() == 1 || plane->givenUp(); });
   }));
-  EXPECT_LT(secondsSince(start), 1);
-  auto answers = planes[21]->ask("", std::chrono::milliseconds(500));
-  for (uint32_t r = 0; r < 22; ++r)
-    EXPECT_EQ(answers[r].has_value(), r != 1) << r;
+  // Rank 1 still hangs. Those who answer late are asked again.
+  EXPECT_TRUE(eventually([&] {
+    auto answers = planes[21]->ask("", std::chrono::seconds(1));
+    EXPECT_FALSE(answers[1]);
+    return std::count_if(answers.begin(), answers.end(),
+                         [](const auto &answer) { return answer.has_value(); }) == 21;
+  }));
   lock.unlock();
   EXPECT_TRUE(eventually([&] { return planes[1]->givenUp(); }));
   endWorld(planes);

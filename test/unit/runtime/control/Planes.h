@@ -5,6 +5,7 @@
 #define SHARDC_TEST_UNIT_RUNTIME_CONTROL_PLANES_H
 
 #include "runtime/control/TcpControlPlane.h"
+#include "test/unit/runtime/Ports.h"
 
 #include <gtest/gtest.h>
 #include <mutex>
@@ -110,12 +111,15 @@ inline shardc::rt::Clock::time_point in(double seconds) {
   return shardc::rt::deadlineAfter(seconds);
 }
 
+/// Deadlines of what must be noticed without waiting for them; tests would seem to hang.
+constexpr double never = 600;
+
 inline double secondsSince(shardc::rt::Clock::time_point start) {
   return std::chrono::duration<double>(shardc::rt::Clock::now() - start).count();
 }
 
-/// Waits until it holds; false after ten seconds.
-inline bool eventually(const std::function<bool()> &holds, double seconds = 10) {
+/// Waits until it holds; false after a minute, which is long for a machine however busy it is.
+inline bool eventually(const std::function<bool()> &holds, double seconds = 60) {
   auto until = in(seconds);
   while (!holds()) {
     if (shardc::rt::Clock::now() > until)

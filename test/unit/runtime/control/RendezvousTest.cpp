@@ -20,17 +20,12 @@ std::vector<ControlOptions> world(uint32_t size, double timeout) {
   return out;
 }
 
-uint16_t freePort() {
-  std::string problem;
-  return localAddress(listenAt(numericAddress("127.0.0.1", problem)[0])).port();
-}
-
 std::vector<ControlOptions> worldAt(uint16_t port, uint32_t size, double timeout) {
   std::vector<ControlOptions> out = world(size, timeout);
   for (ControlOptions &each : out) {
     each.address = "127.0.0.1";
     each.ports = {port};
-    each.secret = "the secret of this world";
+    each.secret = ownSecret();
   }
   return out;
 }
@@ -44,15 +39,13 @@ std::string joinError(const ControlOptions &options, int32_t status) {
 } // namespace
 
 TEST(ControlRendezvous, MissingRanksAreNamed) {
-  auto options = world(5, 0.8);
+  auto options = world(5, 3);
   options.erase(options.begin() + 3);
   options.erase(options.begin() + 1);
-  auto start = Clock::now();
   Joined joined = joinAll(options);
-  EXPECT_LT(secondsSince(start), 0.8 + 2);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(joined.status[i], SHARDRT_TIMEOUT);
-    EXPECT_CONTAINS(joined.errors[i], "ranks 1 and 3 did not come within 0.8 s");
+    EXPECT_CONTAINS(joined.errors[i], "ranks 1 and 3 did not come within 3 s");
     EXPECT_CONTAINS(joined.errors[i], "rank 0 waits at 127.0.0.1:");
     EXPECT_FALSE(contains(joined.errors[i], "SHARDRT_SECRET"));
   }
@@ -62,12 +55,10 @@ TEST(ControlRendezvous, MissingRanksAreNamed) {
 }
 
 TEST(ControlRendezvous, RankZeroThatDoesNotComeIsNamed) {
-  auto start = Clock::now();
-  auto options = worldAt(freePort(), 3, 0.5);
+  auto options = worldAt(ownPort(), 3, 0.5);
   std::string text = joinError(options[1], SHARDRT_TIMEOUT);
   EXPECT_CONTAINS(text, "rank 0 did not answer within 0.5 s (127.0.0.1:" +
                             std::to_string(options[1].ports[0]) + ": Connection refused)");
-  EXPECT_LT(secondsSince(start), 0.5 + 2.5);
   options[2].secret = "";
   text = joinError(options[2], SHARDRT_TIMEOUT);
   EXPECT_CONTAINS(text, "is not on this host, or has not come");
@@ -75,26 +66,24 @@ TEST(ControlRendezvous, RankZeroThatDoesNotComeIsNamed) {
 }
 
 TEST(ControlRendezvous, WhoAloneLacksTheSecretIsToldAtOnce) {
-  auto options = worldAt(freePort(), 3, 1.5);
-  for (ControlOptions &each : options)
-    each.job = "a job of which one rank lacks the secret";
+  auto options = worldAt(ownPort(), 3, 6);
   options[2].secret = "";
-  auto start = Clock::now();
-  double ended = 0;
+  options[2].timeoutSeconds = never;
+  std::atomic<bool> deadline{false};
   std::string text;
   std::thread without([&] {
     text = joinError(options[2], SHARDRT_INVALID_ARGUMENT);
-    ended = secondsSince(start);
+    EXPECT_FALSE(deadline) << "it must not wait for the deadline";
   });
   Joined joined = joinAll({options[0], options[1]});
+  deadline = true;
   without.join();
   EXPECT_CONTAINS(text, "has SHARDRT_SECRET, and this rank has not");
-  EXPECT_LT(ended, 1.2) << "it must not wait for the deadline";
   EXPECT_CONTAINS(joined.errors[0], "rank 2 did not come");
 }
 
 TEST(ControlRendezvous, RankZeroThatAloneLacksTheSecretIsSuspected) {
-  auto options = worldAt(freePort(), 2, 0.7);
+  auto options = worldAt(ownPort(), 2, 0.7);
   options[0].secret = "";
   options[0].job = freshJob();
   options[0].oneHost = true;
@@ -104,30 +93,29 @@ TEST(ControlRendezvous, RankZeroThatAloneLacksTheSecretIsSuspected) {
 }
 
 TEST(ControlRendezvous, AnotherSecretIsDroppedWhileTheOthersMeet) {
-  auto options = worldAt(freePort(), 3, 3);
-  std::vector<std::string> said;
+  auto options = worldAt(ownPort(), 3, 60);
+  std::string said;
   std::mutex mutex;
   options[0].log = [&](int32_t, const std::string &text) {
     std::lock_guard lock(mutex);
-    said.push_back(text);
+    said += text + "\n";
   };
   ControlOptions intruder = options[1];
   intruder.secret = "another secret of this length";
-  intruder.timeoutSeconds = 0.5;
+  intruder.timeoutSeconds = 3;
   options.push_back(intruder);
   Joined joined = joinAll(options);
   for (size_t i = 0; i < 3; ++i)
     EXPECT_EQ(joined.errors[i], "");
   EXPECT_EQ(joined.status[3], SHARDRT_TIMEOUT);
   EXPECT_CONTAINS(joined.errors[3], "it knows another secret");
-  ASSERT_FALSE(said.empty());
-  EXPECT_CONTAINS(said.front(), "it knows another secret");
-  endWorld(joined.planes);
+  endWorld(joined.planes); // with the thread that says it
+  EXPECT_CONTAINS(said, "it knows another secret");
   // Rank 0 that waits for such a rank says so.
-  options = worldAt(freePort(), 2, 0.7);
+  options = worldAt(ownPort(), 2, 3);
   options[1].secret = intruder.secret;
   joined = joinAll(options);
-  EXPECT_CONTAINS(joined.errors[0], "rank 1 did not come within 0.7 s");
+  EXPECT_CONTAINS(joined.errors[0], "rank 1 did not come within 3 s");
   EXPECT_CONTAINS(joined.errors[0], "connections knew another secret, the last one from 127.0.0.1");
 }
 
@@ -144,11 +132,9 @@ TEST(ControlRendezvous, ContradictionsAreToldOnBothSides) {
               o.worldSize = 6;
             },
             "has a world of 6 ranks, rank 0 one of 3"}}) {
-    auto options = world(3, 10);
+    auto options = world(3, 60);
     each.change(options[2]);
-    auto start = Clock::now();
     Joined joined = joinAll(options);
-    EXPECT_LT(secondsSince(start), 5) << each.says;
     for (size_t i : {0, 2}) {
       EXPECT_EQ(joined.status[i], SHARDRT_MISMATCH) << i;
       EXPECT_CONTAINS(joined.errors[i], each.says);
@@ -158,7 +144,7 @@ TEST(ControlRendezvous, ContradictionsAreToldOnBothSides) {
 }
 
 TEST(ControlRendezvous, WhoComesLateIsToldThatTheWorldIsComplete) {
-  auto options = world(2, 10);
+  auto options = world(2, 60);
   Joined joined = joinAll(options);
   ASSERT_EQ(joined.errors[1], "");
   EXPECT_CONTAINS(joinError(options[1], SHARDRT_MISMATCH), "two processes are rank 1");
@@ -173,7 +159,7 @@ TEST(ControlRendezvous, AnotherVersionOfRankZeroIsNamed) {
   std::string problem;
   SocketAddress here = numericAddress("127.0.0.1", problem)[0];
   Descriptor server = listenAt(here);
-  auto options = worldAt(localAddress(server).port(), 2, 0.6);
+  auto options = worldAt(localAddress(server).port(), 2, 3);
   std::thread old([&] {
     Descriptor socket;
     ASSERT_TRUE(eventually([&] { return bool(socket = acceptFrom(server)); }));
@@ -188,17 +174,16 @@ TEST(ControlRendezvous, AnotherVersionOfRankZeroIsNamed) {
 }
 
 TEST(ControlRendezvous, RankZeroThatEndsMeanwhileIsNoticed) {
-  auto options = worldAt(freePort(), 3, 20);
-  options[0].timeoutSeconds = 0.5; // gives up long before the others would
+  auto options = worldAt(ownPort(), 3, never);
+  options[0].timeoutSeconds = 3; // gives up long before the others would
   options.pop_back();
-  auto start = Clock::now();
   Joined joined = joinAll(options);
-  EXPECT_LT(secondsSince(start), 5);
-  EXPECT_CONTAINS(joined.errors[1], "rank 2 did not come within 0.5 s");
+  EXPECT_CONTAINS(joined.errors[1], "rank 2 did not come within 3 s");
   // Something that knows the secret, takes the rank and goes.
   std::string problem;
-  Descriptor server = listenAt(numericAddress("127.0.0.1", problem)[0]);
-  options[1].ports = {localAddress(server).port()};
+  options[1].ports = {ownPort()};
+  Descriptor server =
+      listenAt(numericAddress("127.0.0.1", problem)[0].withPort(options[1].ports[0]));
   std::thread zero([&] {
     Descriptor socket;
     ASSERT_TRUE(eventually([&] { return bool(socket = acceptFrom(server)); }));
@@ -221,10 +206,8 @@ TEST(ControlRendezvous, RankZeroThatEndsMeanwhileIsNoticed) {
     char byte = 0;
     eventually([&] { return recv(socket.get(), &byte, 1, 0) == 1; }); // it introduces itself
   });
-  start = Clock::now();
   EXPECT_CONTAINS(joinError(options[1], SHARDRT_ABORTED),
                   "rank 0 ended before all ranks were there");
-  EXPECT_LT(secondsSince(start), 5);
   zero.join();
 }
 
@@ -252,13 +235,13 @@ TEST(ControlRendezvous, OptionsAreChecked) {
   options.interface = "";
   options.listenFd = 0;
   EXPECT_CONTAINS(joinError(options, SHARDRT_INVALID_ARGUMENT), "no socket that listens");
-  options = worldAt(freePort(), 2, 0.3)[1];
+  options = worldAt(ownPort(), 2, 0.3)[1];
   options.address = "no-such-host.invalid";
   EXPECT_CONTAINS(joinError(options, SHARDRT_TIMEOUT), "no-such-host.invalid, cannot be looked up");
 }
 
 TEST(ControlRendezvous, ASocketListensAtTheInterfaceAskedFor) {
-  auto options = worldAt(freePort(), 2, 5);
+  auto options = worldAt(ownPort(), 2, 60);
   options[0].interface = "lo";
   options[1].interface = "127.0.0.1";
   Joined joined = joinAll(options);
@@ -271,7 +254,7 @@ TEST(ControlRendezvous, RankZeroTakesTheNextPortOfTheList) {
   std::string problem;
   Descriptor other = listenAt(numericAddress("127.0.0.1", problem)[0]);
   uint16_t taken = localAddress(other).port();
-  auto options = worldAt(taken, 4, 10);
+  auto options = worldAt(taken, 4, 60);
   for (ControlOptions &each : options)
     for (uint16_t more = 1; more <= 16; ++more)
       each.ports.push_back(uint16_t(taken + more));
@@ -295,7 +278,7 @@ TEST(ControlRendezvous, APortAtWhichNobodyAnswersDoesNotHoldRanksUp) {
   std::string problem;
   Descriptor silent = listenAt(numericAddress("127.0.0.1", problem)[0]); // takes none, says nothing
   uint16_t taken = localAddress(silent).port();
-  auto options = worldAt(taken, 2, 8);
+  auto options = worldAt(taken, 2, 60);
   for (ControlOptions &each : options)
     for (uint16_t more = 1; more <= 16; ++more)
       each.ports.push_back(uint16_t(taken + more));
