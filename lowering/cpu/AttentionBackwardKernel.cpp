@@ -207,7 +207,7 @@ private:
 func::FuncOp buildAttentionBackwardKernel(Location loc, ArrayRef<Type> arguments,
                                           const AttentionOptions &options,
                                           const target::Limits &limits) {
-  func::FuncOp kernel = makeAttentionKernel(loc, "attention_backward", arguments, /*results=*/3);
+  func::FuncOp kernel = host::makeKernel(loc, "attention_backward", arguments, /*results=*/3);
   AttentionBackwardBuilder(kernel, options, limits).build();
   return kernel;
 }

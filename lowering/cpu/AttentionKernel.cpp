@@ -171,26 +171,9 @@ private:
 
 } // namespace
 
-func::FuncOp makeAttentionKernel(Location loc, StringRef name, ArrayRef<Type> arguments,
-                                 unsigned results) {
-  Builder builder(loc.getContext());
-  auto kernel = func::FuncOp::create(loc, name, builder.getFunctionType(arguments, {}));
-  kernel.setPrivate();
-  kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
-  auto end = static_cast<int64_t>(arguments.size());
-  SmallVector<int64_t> written;
-  for (int64_t i = end - results; i < end; ++i)
-    if (!llvm::is_contained(cast<MemRefType>(arguments[i]).getShape(), 0)) // else there is nothing
-      written.push_back(i);
-  kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(written));
-  kernel.addEntryBlock();
-  return kernel;
-}
-
 func::FuncOp buildAttentionKernel(Location loc, ArrayRef<Type> arguments,
                                   const AttentionOptions &options, const target::Limits &limits) {
-  func::FuncOp kernel =
-      makeAttentionKernel(loc, "attention", arguments, options.hasLogsumexp ? 2 : 1);
+  func::FuncOp kernel = host::makeKernel(loc, "attention", arguments, options.hasLogsumexp ? 2 : 1);
   AttentionBuilder(kernel, options, limits).build();
   return kernel;
 }

@@ -6,22 +6,14 @@
 #ifndef SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
 #define SHARDC_LOWERING_CPU_ATTENTIONKERNEL_H
 
+#include "lowering/host/SharedKernels.h"
 #include "lowering/target/Limits.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace shardc::cpu {
 
-struct AttentionOptions {
-  double scale = 1;
-  bool isCausal = false; ///< query i sees keys j <= i
-  bool hasMask = false;
-  bool hasLogsumexp = false; ///< forward: it is a result
-};
-
-/// An empty kernel (`exec.kernel`), which writes its last `results` arguments.
-mlir::func::FuncOp makeAttentionKernel(mlir::Location loc, llvm::StringRef name,
-                                       llvm::ArrayRef<mlir::Type> arguments, unsigned results);
+using host::AttentionOptions;
 
 /// A kernel (`exec.kernel`) of these memref arguments: query [B, H, L, E], key [B, K, S, E], value
 /// [B, K, S, F], with `hasMask` a mask [B, H, L, S], the result [B, H, L, F] and with

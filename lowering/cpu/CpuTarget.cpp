@@ -5,7 +5,7 @@
 #include "lowering/cpu/Passes.h"
 #include "lowering/host/HostCode.h"
 #include "lowering/host/KernelCalls.h"
-#include "lowering/linalg/Passes.h"
+#include "lowering/host/KernelPipeline.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -41,9 +41,7 @@ public:
   void buildKernelTail(OpPassManager &pm) const override {
     pm.addPass(createCpuExpandAttention());
     pm.addPass(createCpuExpandScatter());
-    OpPassManager &kernels = pm.nest<func::FuncOp>();
-    kernels.addPass(createAtenToLinalg());
-    kernels.addPass(createFuseKernelOps());
+    host::addKernelsToLinalg(pm);
     buildKernelPipeline(pm);
     buildLlvmPipeline(pm);
   }

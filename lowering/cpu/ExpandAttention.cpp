@@ -27,29 +27,11 @@ struct ExpandAttention : cpu::impl::CpuExpandAttentionBase<ExpandAttention> {
     FailureOr<target::Limits> limits = target::readLimits(getOperation());
     if (failed(limits))
       return signalPassFailure();
-    SymbolTable symbols(getOperation());
-    // Attention in all layers is one kernel.
-    DenseMap<Attribute, func::FuncOp> known;
-    auto expand = [&](auto op, bool hasLogsumexp, auto build) {
-      OpBuilder b(op);
-      SmallVector<Type> types;
-      for (Value argument : op->getOperands())
-        types.push_back(exec::kernelArgumentType(cast<MemRefType>(argument.getType())));
-      AttentionOptions options;
-      options.scale = op.getScale().convertToDouble();
-      options.isCausal = op.getCausal();
-      options.hasMask = op.getMask() != nullptr;
-      options.hasLogsumexp = hasLogsumexp;
-      func::FuncOp &kernel = known[b.getArrayAttr(
-          {b.getStringAttr(op->getName().getStringRef()), b.getTypeArrayAttr(types),
-           op.getScaleAttr(), b.getBoolAttr(options.isCausal), b.getBoolAttr(options.hasMask)})];
-      if (!kernel) {
-        kernel = build(op.getLoc(), types, options, *limits);
-        symbols.insert(kernel);
-        ++kernels;
-      }
-      exec::LaunchOp::create(b, op.getLoc(), kernel.getName(), op->getOperands(), op.getNameAttr());
-      op.erase();
+    host::SharedKernels shared(getOperation());
+    auto expand = [&](auto op, auto build) {
+      auto options = AttentionOptions::of(op);
+      kernels += shared.replace(
+          op, [&](ArrayRef<Type> types) { return build(op.getLoc(), types, options, *limits); });
       ++expanded;
     };
     SmallVector<Operation *> ops;
@@ -59,9 +41,9 @@ struct ExpandAttention : cpu::impl::CpuExpandAttentionBase<ExpandAttention> {
     });
     for (Operation *op : ops) {
       if (auto forward = dyn_cast<exec::AttentionOp>(op))
-        expand(forward, forward.getLogsumexp() != nullptr, buildAttentionKernel);
+        expand(forward, buildAttentionKernel);
       else
-        expand(cast<exec::AttentionBackwardOp>(op), true, buildAttentionBackwardKernel);
+        expand(cast<exec::AttentionBackwardOp>(op), buildAttentionBackwardKernel);
     }
   }
 };

@@ -7,6 +7,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
+#include "lowering/host/SharedKernels.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,12 +33,8 @@ class KernelBuilder {
 public:
   KernelBuilder(exec::ScatterAddOp op, ArrayRef<Type> types)
       : op(op), loc(op.getLoc()), builder(op.getContext()) {
-    kernel = func::FuncOp::create(loc, "scatter_add", builder.getFunctionType(types, {}));
-    kernel.setPrivate();
-    kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
-    kernel->setAttr(exec::kWritesAttr,
-                    builder.getDenseI64ArrayAttr(static_cast<int64_t>(types.size()) - 1));
-    builder.setInsertionPointToStart(kernel.addEntryBlock());
+    kernel = host::makeKernel(loc, "scatter_add", types, /*results=*/1);
+    builder.setInsertionPointToStart(&kernel.getBody().front());
   }
 
   func::FuncOp build() {
@@ -266,18 +263,11 @@ private:
 
 struct ExpandScatter : cpu::impl::CpuExpandScatterBase<ExpandScatter> {
   void runOnOperation() override {
-    SymbolTable symbols(getOperation());
+    host::SharedKernels shared(getOperation());
     SmallVector<exec::ScatterAddOp> ops;
     getOperation().walk([&](exec::ScatterAddOp op) { ops.push_back(op); });
     for (exec::ScatterAddOp op : ops) {
-      SmallVector<Type> types;
-      for (Value operand : op.getOperands())
-        types.push_back(exec::kernelArgumentType(cast<MemRefType>(operand.getType())));
-      func::FuncOp kernel = KernelBuilder(op, types).build();
-      symbols.insert(kernel);
-      OpBuilder b(op);
-      exec::LaunchOp::create(b, op.getLoc(), kernel.getName(), op.getOperands(), op.getNameAttr());
-      op.erase();
+      shared.replace(op, [&](ArrayRef<Type> types) { return KernelBuilder(op, types).build(); });
       ++expanded;
     }
   }

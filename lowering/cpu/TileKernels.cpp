@@ -326,7 +326,8 @@ struct TileKernels : cpu::impl::CpuTileKernelsBase<TileKernels> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr(exec::kKernelAttr) || kernel.isDeclaration() ||
-        kernel.getOps<bufferization::MaterializeInDestinationOp>().empty())
+        (kernel.getOps<bufferization::MaterializeInDestinationOp>().empty() &&
+         kernel.getOps<exec::CheckRangeOp>().empty()))
       return;
     if (failed(generalize(kernel)))
       return signalPassFailure();

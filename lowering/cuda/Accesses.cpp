@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -14,6 +15,11 @@ namespace shardc::cuda {
 
 int64_t bytesOfElement(Type element) {
   return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+}
+
+MemRefType sharedMemory(ArrayRef<int64_t> shape, Type element) {
+  auto space = gpu::AddressSpaceAttr::get(element.getContext(), gpu::AddressSpace::Workgroup);
+  return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space);
 }
 
 /// Whether the low bits of an index, those below the power of two `factor`, are 0.
@@ -47,15 +53,13 @@ Value flatView(OpBuilder &builder, Location loc, Value memory, OpFoldResult size
                                            ArrayRef<OpFoldResult>(builder.getIndexAttr(1)));
 }
 
-namespace {
-
-/// How many elements one access moves.
 int64_t accessLanes(Type element, int64_t count) {
   return std::min(count, kVectorBytes / bytesOfElement(element));
 }
 
 /// The positions, `lanes` further along the last dim.
-SmallVector<Value> shifted(OpBuilder &builder, Location loc, ValueRange positions, int64_t lanes) {
+static SmallVector<Value> shifted(OpBuilder &builder, Location loc, ValueRange positions,
+                                  int64_t lanes) {
   SmallVector<Value> result(positions);
   if (lanes == 0)
     return result;
@@ -64,25 +68,33 @@ SmallVector<Value> shifted(OpBuilder &builder, Location loc, ValueRange position
   return result;
 }
 
-} // namespace
+SmallVector<Value> loadVectors(OpBuilder &builder, Location loc, Value memory, ValueRange positions,
+                               int64_t count) {
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  int64_t lanes = accessLanes(element, count);
+  SmallVector<Value> result;
+  for (int64_t first = 0; first < count; first += lanes)
+    result.push_back(vector::LoadOp::create(builder, loc, VectorType::get(lanes, element), memory,
+                                            shifted(builder, loc, positions, first),
+                                            /*nontemporal=*/false,
+                                            llvm::MaybeAlign(lanes * bytesOfElement(element))));
+  return result;
+}
 
 SmallVector<Value> loadLanes(OpBuilder &builder, Location loc, Value memory, ValueRange positions,
                              int64_t count) {
   Type element = cast<MemRefType>(memory.getType()).getElementType();
   int64_t lanes = accessLanes(element, count);
   SmallVector<Value> result;
-  for (int64_t first = 0; first < count; first += lanes) {
-    SmallVector<Value> at = shifted(builder, loc, positions, first);
-    if (lanes == 1) {
-      result.push_back(memref::LoadOp::create(builder, loc, memory, at));
-      continue;
-    }
-    Value vector = vector::LoadOp::create(builder, loc, VectorType::get(lanes, element), memory, at,
-                                          /*nontemporal=*/false,
-                                          llvm::MaybeAlign(lanes * bytesOfElement(element)));
+  if (lanes == 1) {
+    for (int64_t lane = 0; lane < count; ++lane)
+      result.push_back(
+          memref::LoadOp::create(builder, loc, memory, shifted(builder, loc, positions, lane)));
+    return result;
+  }
+  for (Value vector : loadVectors(builder, loc, memory, positions, count))
     for (int64_t lane = 0; lane < lanes; ++lane)
       result.push_back(vector::ExtractOp::create(builder, loc, vector, lane));
-  }
   return result;
 }
 

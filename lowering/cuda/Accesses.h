@@ -17,6 +17,9 @@ constexpr int64_t kVectorBytes = 16;
 /// Bytes of an element in memory.
 int64_t bytesOfElement(mlir::Type element);
 
+/// The type of a static buffer in the shared memory of a block.
+mlir::MemRefType sharedMemory(llvm::ArrayRef<int64_t> shape, mlir::Type element);
+
 /// An i1: whether the first element of `memory`, whose offset is 0, stands at a multiple of
 /// `bytes`, a power of two.
 mlir::Value isAligned(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
@@ -30,12 +33,19 @@ mlir::Value isMultiple(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFol
 mlir::Value flatView(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
                      mlir::OpFoldResult size);
 
+/// How many of `count` neighbours one access moves: as many as have 16 bytes together.
+int64_t accessLanes(mlir::Type element, int64_t count);
+
 /// `count` neighbours along the last dim of a memory, whose stride is 1, from a position on. One
 /// access has the bytes that the elements have together, but at most 16: the address must be a
 /// multiple of them.
 llvm::SmallVector<mlir::Value> loadLanes(mlir::OpBuilder &builder, mlir::Location loc,
                                          mlir::Value memory, mlir::ValueRange positions,
                                          int64_t count);
+/// The same as the vectors that accesses move, of `accessLanes` elements each, more than one.
+llvm::SmallVector<mlir::Value> loadVectors(mlir::OpBuilder &builder, mlir::Location loc,
+                                           mlir::Value memory, mlir::ValueRange positions,
+                                           int64_t count);
 void storeLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange lanes,
                 mlir::Value memory, mlir::ValueRange positions);
 

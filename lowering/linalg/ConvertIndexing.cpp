@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Ops that read elements at computed positions. Each checks its indices before the kernel reads any
-// of them.
+// of them: all of them, as PyTorch does, also where the result has no elements (aten.index apart).
 
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/LookupSizes.h"
@@ -26,10 +26,47 @@ int64_t tableSize(Operation *op, Value table, int64_t dim, unsigned number) {
   return cast<RankedTensorType>(table.getType()).getDimSize(dim);
 }
 
+/// Something that holds or does not, as is known now (no value: it does not; a null one: it does)
+/// or when the kernel runs.
+using Condition = std::optional<Value>;
+
+Condition both(OpBuilder &b, Location loc, Condition one, Condition other) {
+  if (!one || !other)
+    return std::nullopt;
+  if (!*one || !*other)
+    return *one ? one : other;
+  return arith::AndIOp::create(b, loc, *one, *other).getResult();
+}
+
+Condition either(OpBuilder &b, Location loc, Condition one, Condition other) {
+  if (!one || !other)
+    return one ? one : other;
+  if (!*one || !*other)
+    return Value();
+  return arith::OrIOp::create(b, loc, *one, *other).getResult();
+}
+
+Condition isZero(OpBuilder &b, Location loc, OpFoldResult size, bool negated = false) {
+  if (std::optional<int64_t> known = getConstantIntValue(size))
+    return (*known == 0) != negated ? Condition(Value()) : std::nullopt;
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  auto predicate = negated ? arith::CmpIPredicate::ne : arith::CmpIPredicate::eq;
+  return arith::CmpIOp::create(b, loc, predicate, cast<Value>(size), zero).getResult();
+}
+
+/// Whether none of the sizes is 0.
+Condition haveElements(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
+  Condition result = Value();
+  for (OpFoldResult size : sizes)
+    result = both(b, loc, result, isZero(b, loc, size, /*negated=*/true));
+  return result;
+}
+
 /// Every index must lie in [0, size), or [-size, size) where negative ones count from the end.
-/// `number`: which of the op's indices these are.
+/// `number`: which of the op's indices these are. `when`: whether they are looked at; null: always.
+/// (The largest integer of their type is refused in any case: ranges end before their last number.)
 void checkRange(ConversionPatternRewriter &rewriter, Operation *op, Value indices, Value table,
-                int64_t dim, bool fromEnd, unsigned number = 0) {
+                int64_t dim, bool fromEnd, unsigned number = 0, Value when = {}) {
   Location loc = op->getLoc();
   Value size = getValueOrCreateConstantIndexOp(rewriter, loc,
                                                tensor::getMixedSize(rewriter, loc, table, dim));
@@ -43,7 +80,17 @@ void checkRange(ConversionPatternRewriter &rewriter, Operation *op, Value indice
   if (!ShapedType::isDynamic(known))
     message += ", of size " + std::to_string(known);
   message += ")";
-  exec::CheckRangeOp::create(rewriter, loc, indices, low, size, message);
+  Value high = size;
+  if (when) {
+    // No index is out of the range of all integers of its type.
+    unsigned bits = cast<RankedTensorType>(indices.getType()).getElementTypeBitWidth();
+    auto limit = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(rewriter, loc, value).getResult();
+    };
+    low = arith::SelectOp::create(rewriter, loc, when, low, limit(llvm::minIntN(bits)));
+    high = arith::SelectOp::create(rewriter, loc, when, high, limit(llvm::maxIntN(bits)));
+  }
+  exec::CheckRangeOp::create(rewriter, loc, indices, low, high, message);
 }
 
 Value toIndex(OpBuilder &b, Location loc, Value stored) {
@@ -158,7 +205,6 @@ struct ConvertIndex : OpConversionPattern<aten::IndexOp> {
     SmallVector<Value> sizes;
     for (auto [index, dim] : llvm::zip_equal(adaptor.getIndices(), at)) {
       indexRank = std::max(indexRank, cast<RankedTensorType>(index.getType()).getRank());
-      checkRange(rewriter, op, index, source, dim, /*fromEnd=*/true, sizes.size());
       sizes.push_back(getValueOrCreateConstantIndexOp(
           rewriter, loc, tensor::getMixedSize(rewriter, loc, source, dim)));
     }
@@ -185,6 +231,7 @@ struct ConvertIndex : OpConversionPattern<aten::IndexOp> {
       }
       domain.push_back(dynamicSize(rewriter, adaptor, kept, position, first, indexRank));
     }
+    checkIndices(rewriter, op, adaptor, domain, first, indexRank);
     SmallVector<AffineMap> maps;
     for (Value index : adaptor.getIndices()) {
       auto type = cast<RankedTensorType>(index.getType());
@@ -209,6 +256,25 @@ struct ConvertIndex : OpConversionPattern<aten::IndexOp> {
                               });
     rewriter.replaceOp(op, result);
     return success();
+  }
+
+  /// As PyTorch: where the result has no elements nothing is looked at, but a dim without elements
+  /// is an error for indices that have some.
+  static void checkIndices(ConversionPatternRewriter &rewriter, aten::IndexOp op, OpAdaptor adaptor,
+                           ArrayRef<OpFoldResult> domain, int64_t first, int64_t indexRank) {
+    Location loc = op.getLoc();
+    ArrayRef<OpFoldResult> indexed = domain.slice(first, indexRank);
+    SmallVector<OpFoldResult> others(domain.take_front(first));
+    llvm::append_range(others, domain.drop_front(first + indexRank));
+    Condition reads = haveElements(rewriter, loc, others);
+    Condition isLookup = haveElements(rewriter, loc, indexed);
+    for (auto [number, index, dim] : llvm::enumerate(adaptor.getIndices(), op.getIndicesAt())) {
+      OpFoldResult size = tensor::getMixedSize(rewriter, loc, adaptor.getSelf(), dim);
+      Condition when =
+          both(rewriter, loc, isLookup, either(rewriter, loc, reads, isZero(rewriter, loc, size)));
+      if (when)
+        checkRange(rewriter, op, index, adaptor.getSelf(), dim, /*fromEnd=*/true, number, *when);
+    }
   }
 
   static OpFoldResult dynamicSize(ConversionPatternRewriter &rewriter, OpAdaptor adaptor,

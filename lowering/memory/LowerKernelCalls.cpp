@@ -5,10 +5,12 @@
 
 #include "lowering/memory/HostProgram.h"
 
+#include "dialects/aten/Aten.h"
 #include "dialects/exec/Exec.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -64,6 +66,26 @@ Value castTo(OpBuilder &builder, Location loc, Value value, Type type) {
   return UnrealizedConversionCastOp::create(builder, loc, type, value).getResult(0);
 }
 
+/// Whether a kernel without elements to compute looks at positions all the same, and fails where
+/// they are out of range, as PyTorch does.
+bool checksPositions(func::FuncOp kernel) {
+  auto hasElements = [](Value value) {
+    return !llvm::is_contained(cast<RankedTensorType>(value.getType()).getShape(), 0);
+  };
+  bool found = false;
+  for (Operation &op : kernel.getOps())
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case([&](aten::EmbeddingOp lookup) { found |= hasElements(lookup.getIndices()); })
+        .Case([&](aten::IndexSelectOp lookup) { found |= hasElements(lookup.getIndex()); })
+        .Case([&](aten::IndexOp lookup) {
+          ArrayRef<int64_t> table = cast<RankedTensorType>(lookup.getSelf().getType()).getShape();
+          found |=
+              llvm::any_of(lookup.getIndicesAt(), [&](int64_t dim) { return table[dim] == 0; }) &&
+              llvm::all_of(lookup.getIndices(), hasElements);
+        });
+  return found;
+}
+
 /// From tensors in and out to memrefs of these types, results last.
 void rewriteKernel(func::FuncOp kernel, ArrayRef<Type> types) {
   Block &block = kernel.getBody().front();
@@ -85,12 +107,16 @@ void rewriteKernel(func::FuncOp kernel, ArrayRef<Type> types) {
   }
   Operation *terminator = block.getTerminator();
   builder.setInsertionPoint(terminator);
+  bool checks = checksPositions(kernel);
   SmallVector<int64_t> written;
   for (auto [i, result] : llvm::enumerate(terminator->getOperands())) {
     Value target = block.addArgument(types[count + i], loc);
-    if (llvm::is_contained(cast<MemRefType>(types[count + i]).getShape(), 0))
-      continue; // on this rank
-    written.push_back(count + i);
+    // On this rank. What has no elements keeps its op if that checks positions.
+    bool isEmpty = llvm::is_contained(cast<MemRefType>(types[count + i]).getShape(), 0);
+    if (isEmpty && !checks)
+      continue;
+    if (!isEmpty)
+      written.push_back(count + i);
     auto type = cast<MemRefType>(target.getType());
     Value stored =
         castTo(builder, loc, result, RankedTensorType::get(type.getShape(), type.getElementType()));
@@ -127,7 +153,7 @@ LogicalResult lowerKernelCall(HostProgram &program, func::CallOp call) {
     computes |= !hasNoElements(target.sizes);
   }
   // On a rank whose shard is empty there is nothing to compute.
-  if (!computes) {
+  if (!computes && !checksPositions(kernel)) {
     program.symbols.erase(kernel);
     return success();
   }

@@ -81,6 +81,9 @@ public:
   /// The target that "KIND:CHIP" names; nothing for `chip` where there is no colon. An error says
   /// what is wrong with the chip, and the nearest names.
   virtual llvm::Expected<Target> resolve(std::optional<llvm::StringRef> chip) const = 0;
+  /// Fails where this machine lacks a program that writing code for such a target needs: asked
+  /// before anything is compiled.
+  virtual llvm::Error checkTools(const Target &) const { return llvm::Error::success(); }
   /// What runs the host program of such a target.
   virtual llvm::Expected<Processor> hostProcessor(const Target &target) const = 0;
 

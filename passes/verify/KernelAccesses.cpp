@@ -119,9 +119,13 @@ void KernelAccesses::enter(Operation *callee, ValueRange arguments, const Fields
 void KernelAccesses::visitCall(Operation *op) {
   if (auto call = dyn_cast<exec::ParallelCallOp>(op))
     return enter(symbols.lookupNearestSymbolFrom(op, call.getBodyAttr()), call.getArgs(), Fields());
-  if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
-    return enter(symbols.lookupNearestSymbolFrom(op, launch.getKernel()),
-                 launch.getKernelOperands(), Fields());
+  if (auto call = dyn_cast<gpu::LaunchFuncOp>(op)) {
+    launch = call;
+    enter(symbols.lookupNearestSymbolFrom(op, call.getKernel()), call.getKernelOperands(),
+          Fields());
+    launch = nullptr;
+    return;
+  }
   auto call = cast<LLVM::CallOp>(op);
   if (FlatSymbolRefAttr callee = call.getCalleeAttr()) {
     Operation *function = symbols.lookupNearestSymbolFrom(op, callee);
@@ -146,6 +150,9 @@ void KernelAccesses::visitCall(Operation *op) {
 }
 
 void KernelAccesses::visit(Operation *op, const Fields &fields) {
+  if (unsigned set = readForOperands(op))
+    for (Value result : op->getResults())
+      readFrom[result] = set;
   if (visitMove(op, fields))
     return;
   if (isa<exec::ParallelCallOp, gpu::LaunchFuncOp, LLVM::CallOp>(op))
@@ -187,25 +194,41 @@ void KernelAccesses::visit(Operation *op, const Fields &fields) {
 void KernelAccesses::access(Operation *op, Value memory, bool reads, bool writes) {
   if (!memory || (!reads && !writes))
     return;
-  bool updates = writes && (reads || dependsOnReads(op, memory));
-  accesses[memory].push_back({op, reads, writes, updates});
+  unsigned number = memoryNumbers.try_emplace(memory, memoryNumbers.size()).first->second;
+  bool updates = writes && (reads || llvm::binary_search(sets[readForOperands(op)], number));
+  Operation *place = launch ? launch : op->getParentOfType<gpu::LaunchOp>().getOperation();
+  accesses[memory].push_back({op, reads, writes, updates, place});
+  if (!reads)
+    return;
+  unsigned one = setNumber({number});
+  for (Value result : op->getResults())
+    readFrom[result] = unite(readFrom.lookup(result), one);
 }
 
-bool KernelAccesses::dependsOnReads(Operation *op, Value memory) const {
-  llvm::SmallPtrSet<Operation *, 16> readers, seen;
-  for (const MemoryAccess &entry : of(memory))
-    if (entry.reads)
-      readers.insert(entry.op);
-  if (readers.empty())
-    return false;
-  SmallVector<Operation *> work{op};
-  while (!work.empty())
-    for (Value operand : work.pop_back_val()->getOperands())
-      if (Operation *definition = operand.getDefiningOp();
-          definition && seen.insert(definition).second) {
-        if (readers.contains(definition))
-          return true;
-        work.push_back(definition);
-      }
-  return false;
+unsigned KernelAccesses::readForOperands(Operation *op) {
+  unsigned set = 0;
+  for (Value operand : op->getOperands())
+    set = unite(set, readFrom.lookup(operand));
+  return set;
+}
+
+unsigned KernelAccesses::setNumber(std::vector<unsigned> members) {
+  auto [it, inserted] = setNumbers.try_emplace(members, sets.size());
+  if (inserted)
+    sets.push_back(std::move(members));
+  return it->second;
+}
+
+unsigned KernelAccesses::unite(unsigned a, unsigned b) {
+  if (a == b || b == 0)
+    return a;
+  if (a == 0)
+    return b;
+  auto it = unions.find({std::min(a, b), std::max(a, b)});
+  if (it != unions.end())
+    return it->second;
+  std::vector<unsigned> both;
+  std::set_union(sets[a].begin(), sets[a].end(), sets[b].begin(), sets[b].end(),
+                 std::back_inserter(both));
+  return unions[{std::min(a, b), std::max(a, b)}] = setNumber(std::move(both));
 }

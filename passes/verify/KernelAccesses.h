@@ -8,7 +8,10 @@
 
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <map>
+#include <vector>
 
 namespace shardc {
 
@@ -19,6 +22,8 @@ struct MemoryAccess {
   bool writes = false;
   /// What it writes is computed from what was read in the same memory: the step of a reduction.
   bool updates = false;
+  /// The launch whose device code the op belongs to; null for code of the host.
+  mlir::Operation *launch = nullptr;
 };
 
 class KernelAccesses {
@@ -47,7 +52,9 @@ private:
   void visitCall(mlir::Operation *op);
   void enter(mlir::Operation *callee, mlir::ValueRange arguments, const Fields &fields);
   void access(mlir::Operation *op, mlir::Value memory, bool reads, bool writes);
-  bool dependsOnReads(mlir::Operation *op, mlir::Value memory) const;
+  unsigned readForOperands(mlir::Operation *op);
+  unsigned setNumber(std::vector<unsigned> members);
+  unsigned unite(unsigned a, unsigned b);
   void alias(mlir::Value value, mlir::Value memory);
 
   mlir::SymbolTableCollection &symbols;
@@ -58,6 +65,13 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<MemoryAccess>> accesses;
   llvm::SmallVector<mlir::Value> allocated;
   llvm::SmallVector<mlir::Operation *> opaque;
+  mlir::Operation *launch = nullptr; // that is entered
+  /// Memories that a value was computed from, as the number of a set; sets are kept once.
+  llvm::DenseMap<mlir::Value, unsigned> readFrom;
+  llvm::DenseMap<mlir::Value, unsigned> memoryNumbers;
+  std::vector<std::vector<unsigned>> sets{{}};
+  std::map<std::vector<unsigned>, unsigned> setNumbers{{{}, 0}};
+  llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> unions;
 };
 
 } // namespace shardc

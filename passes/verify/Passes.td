@@ -82,8 +82,17 @@ def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
     - a write in a parallel loop to a place that does not depend on the iteration;
     - an op that gets memory and does not say what it does with it.
 
-    On a device (in a `gpu.launch`, or a `gpu.func` that is launched) several ops may write parts of one destination: threads with
-    whole vectors of it, and those at its end.
+    On a device (in a `gpu.launch`, or a `gpu.func` that is launched) several threads and ops write parts of one destination: those with
+    whole vectors of it, say, and those at its end. Reported are also:
+
+    - a launch that writes a destination that another launch before it has written, unless conditions of the host let only one of them
+      run;
+    - a write at a place that is the same for all threads of a block, for all blocks, or for all iterations of a loop, unless what
+      guards it is not;
+    - two ops that write one element in one thread: their positions are compared as sums of products, and they are no violation
+      where the conditions around them exclude each other.
+
+    Positions that cannot be compared so are counted, not reported.
 
     That *all* elements of a destination are written is not proved here: `shard-run --check` finds those that are not.
 
@@ -97,7 +106,9 @@ def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let statistics = [Statistic<"kernels", "kernels-checked", "Kernels looked at">];
+  let statistics = [Statistic<"kernels", "kernels-checked", "Kernels looked at">,
+                    Statistic<"unproven", "parts-unproven", "Writes of a launch of which it cannot be shown here that they are apart from "
+                              "others of the same destination">];
 }
 
 #endif // SHARDC_PASSES_VERIFY_PASSES_TD

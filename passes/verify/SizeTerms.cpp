@@ -10,6 +10,26 @@
 using namespace mlir;
 using namespace shardc;
 
+namespace {
+
+constexpr size_t kMostProducts = 256;
+
+/// Whether an op computes what it would in integers of any width.
+bool cannotWrap(Operation *op) {
+  auto arithmetic = dyn_cast_or_null<arith::ArithIntegerOverflowFlagsInterface>(op);
+  if (!arithmetic || !op->getResult(0).getType().isSignlessInteger())
+    return false;
+  auto both = arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
+  return (arithmetic.getOverflowAttr().getValue() & both) == both;
+}
+
+/// Whether a value may be asked for: of others it counts only which ones they are.
+bool isNumber(Value value) {
+  return value.getType().isIntOrIndex() || isa<MemRefType>(value.getType());
+}
+
+} // namespace
+
 SizeSum SizeTerms::constant(int64_t value) { return value ? SizeSum{{{}, value}} : SizeSum(); }
 
 std::optional<SizeSum> SizeTerms::add(const SizeSum &a, const SizeSum &b, int64_t factor) {
@@ -58,9 +78,15 @@ SizeSum SizeTerms::compute(Value value) {
   if (std::optional<int64_t> number = getConstantIntValue(value))
     return constant(*number);
   Operation *op = value.getDefiningOp();
-  if (!op || !value.getType().isIndex() || op->getNumOperands() != 2)
+  if (op && isa<arith::IndexCastOp, arith::IndexCastUIOp>(op) &&
+      cannotWrap(op->getOperand(0).getDefiningOp()))
+    return of(op->getOperand(0));
+  if (!op || op->getNumOperands() != 2 || (!value.getType().isIndex() && !cannotWrap(op)))
     return atomOf(value);
   SizeSum a = of(op->getOperand(0)), b = of(op->getOperand(1));
+  // Nobody compares sums of so many products.
+  if (a.size() * b.size() > kMostProducts)
+    return atomOf(value);
   std::optional<SizeSum> sum;
   if (isa<arith::AddIOp>(op))
     sum = add(a, b);
@@ -76,7 +102,8 @@ SizeSum SizeTerms::atomOf(Value value) {
   Operation *op = value.getDefiningOp();
   Key key{value.getAsOpaquePointer(), nullptr, {}};
   Atom atom;
-  if (op && op->getNumResults() == 1 && op->getNumRegions() == 0 && isMemoryEffectFree(op)) {
+  if (op && op->getNumResults() == 1 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+      llvm::all_of(op->getOperands(), isNumber)) {
     key = {op->getName().getAsOpaquePointer(), op->getAttrDictionary().getAsOpaquePointer(), {}};
     for (Value operand : op->getOperands())
       key.operands.push_back(of(operand));

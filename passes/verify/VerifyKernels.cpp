@@ -5,10 +5,11 @@
 #include "passes/verify/Passes.h"
 
 #include "dialects/exec/Exec.h"
+#include "passes/verify/DeviceWrites.h"
 #include "passes/verify/KernelAccesses.h"
+#include "passes/verify/Variation.h"
 #include "passes/verify/Violations.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -24,17 +25,13 @@ namespace {
 
 bool isMemory(Type type) { return isa<MemRefType, LLVM::LLVMPointerType>(type); }
 
-/// On a device the ops that write a destination share it: each writes a part.
-bool isPart(Operation *op) {
-  return op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUFuncOp>();
-}
-
 class KernelVerifier {
 public:
   KernelVerifier(FunctionOpInterface kernel, SymbolTableCollection &symbols, Violations &violations)
       : kernel(kernel), accesses(kernel, symbols), violations(violations) {}
 
   void verify();
+  int64_t getNumUnproven() const { return device.getNumUnproven(); }
 
 private:
   void add(Location place, const Twine &what) {
@@ -42,23 +39,28 @@ private:
   }
   void checkDestination(unsigned number, ArrayRef<MemoryAccess> list);
   void checkIterations(exec::ParallelOp loop);
-  bool isItsOwn(const MemoryAccess &access, Value memory, const DenseSet<Value> &varying);
+  bool isItsOwn(const MemoryAccess &access, Value memory, const Variation &variation);
 
   FunctionOpInterface kernel;
   KernelAccesses accesses;
+  DeviceWrites device;
   Violations &violations;
 };
 
 void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> list) {
   std::string argument = ("argument " + Twine(number)).str();
   const MemoryAccess *first = nullptr;
+  // On a device threads and launches share a destination.
+  SmallVector<MemoryAccess> parts;
   for (const MemoryAccess &access : list) {
     if (!first && access.reads)
       return add(access.op->getLoc(),
                  "reads " + argument + ", a destination, before it is written");
     if (!access.writes || access.updates)
       continue;
-    if (first && !isPart(access.op))
+    if (access.launch)
+      parts.push_back(access);
+    if (first && !(access.launch && first->launch))
       return add(access.op->getLoc(),
                  "writes " + argument + " twice: every destination is written exactly once");
     first = &access;
@@ -66,14 +68,15 @@ void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> li
   if (!first)
     add(kernel.getLoc(),
         "never writes " + argument + ": every destination is written exactly once");
+  device.check(parts, argument, [&](Operation *op, const Twine &what) { add(op->getLoc(), what); });
 }
 
 /// Whether each iteration writes another part of `memory`, as far as the operands say.
 bool KernelVerifier::isItsOwn(const MemoryAccess &access, Value memory,
-                              const DenseSet<Value> &varying) {
+                              const Variation &variation) {
   return llvm::any_of(access.op->getOperands(), [&](Value operand) {
     bool isPlace = operand.getType().isIndex() || accesses.memoryBehind(operand) == memory;
-    return isPlace && varying.contains(operand);
+    return isPlace && variation.of(operand);
   });
 }
 
@@ -81,23 +84,15 @@ bool KernelVerifier::isItsOwn(const MemoryAccess &access, Value memory,
 void KernelVerifier::checkIterations(exec::ParallelOp loop) {
   if (std::optional<int64_t> count = getConstantIntValue(loop.getCount()); count && *count <= 1)
     return;
-  DenseSet<Value> varying{loop.getInductionVariable()};
+  Variation variation(loop.getBody(), {{loop.getInductionVariable(), 1}});
   llvm::SmallPtrSet<Operation *, 32> inside;
-  loop.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    inside.insert(op);
-    if (llvm::none_of(op->getOperands(), [&](Value value) { return varying.contains(value); }))
-      return;
-    varying.insert(op->result_begin(), op->result_end());
-    for (Region &region : op->getRegions())
-      for (BlockArgument argument : region.getArguments())
-        varying.insert(argument);
-  });
+  loop.getBody().walk([&](Operation *op) { inside.insert(op); });
   SmallVector<Value> shared(kernel.getArguments());
   llvm::copy_if(accesses.buffers(), std::back_inserter(shared),
                 [&](Value buffer) { return !inside.contains(buffer.getDefiningOp()); });
   for (Value memory : shared)
     for (const MemoryAccess &access : accesses.of(memory))
-      if (access.writes && inside.contains(access.op) && !isItsOwn(access, memory, varying))
+      if (access.writes && inside.contains(access.op) && !isItsOwn(access, memory, variation))
         add(access.op->getLoc(), "writes one place in all iterations of a parallel loop");
 }
 
@@ -121,6 +116,10 @@ void KernelVerifier::verify() {
                           "', which does not say what it does with it");
   for (BlockArgument argument : kernel.getArguments()) {
     unsigned number = argument.getArgNumber();
+    // Without elements there is nothing to write, and nothing is wrong with doing it.
+    auto memory = dyn_cast<MemRefType>(argument.getType());
+    if (memory && llvm::is_contained(memory.getShape(), 0))
+      continue;
     ArrayRef<MemoryAccess> list = accesses.of(argument);
     if (destinations.contains(number)) {
       checkDestination(number, list);
@@ -146,8 +145,10 @@ struct VerifyKernels : shardc::impl::VerifyKernelsBase<VerifyKernels> {
           (!function->hasAttr(exec::kWritesAttr) &&
            llvm::none_of(function.getArgumentTypes(), isMemory)))
         continue;
-      KernelVerifier(function, symbols, violations).verify();
+      KernelVerifier verifier(function, symbols, violations);
+      verifier.verify();
       ++kernels;
+      unproven += verifier.getNumUnproven();
     }
     if (failed(violations.report()))
       signalPassFailure();

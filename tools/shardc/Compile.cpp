@@ -51,11 +51,19 @@ std::string whyNotWritable() {
   return "";
 }
 
+/// What is wrong with the target, or missing here to write code for it; empty if nothing is.
+std::string whyNoTarget() {
+  auto resolved = shardc::target::resolveTarget(options.target.getValue());
+  if (!resolved)
+    return llvm::toString(resolved.takeError());
+  return llvm::toString(shardc::target::findBackend(resolved->kind)->checkTools(*resolved));
+}
+
 int run(const char *) {
   std::vector<std::string> problems;
   shardc::registerTargets();
-  if (auto resolved = shardc::target::resolveTarget(options.target.getValue()); !resolved)
-    problems.push_back("--target: " + llvm::toString(resolved.takeError()));
+  if (std::string why = whyNoTarget(); !why.empty())
+    problems.push_back("--target: " + why);
   if (std::string why = whyNotWritable(); !why.empty())
     problems.push_back("cannot write '" + output + "': " + why);
   if (failed(shardc::checkOptions(model, options, problems)))

@@ -9,22 +9,6 @@ using namespace mlir;
 
 namespace shardc::cuda {
 
-func::FuncOp makeDeviceAttention(Location loc, StringRef name, ArrayRef<Type> arguments,
-                                 unsigned results) {
-  Builder builder(loc.getContext());
-  auto kernel = func::FuncOp::create(loc, name, builder.getFunctionType(arguments, {}));
-  kernel.setPrivate();
-  kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
-  auto end = static_cast<int64_t>(arguments.size());
-  SmallVector<int64_t> written;
-  for (int64_t i = end - results; i < end; ++i)
-    if (!llvm::is_contained(cast<MemRefType>(arguments[i]).getShape(), 0)) // else there is nothing
-      written.push_back(i);
-  kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(written));
-  kernel.addEntryBlock();
-  return kernel;
-}
-
 AttentionBlock::AttentionBlock(func::FuncOp kernel, const DeviceAttention &options, Type element)
     : options(options),
       code(OpBuilder::atBlockBegin(&kernel.getBody().front()), kernel.getLoc(), element) {}
@@ -51,7 +35,7 @@ AttentionBlock::Place AttentionBlock::findPlace(Value heads, Value rows, const A
   auto [headOfAll, tile] = split(tileOfAll, tiles);
   auto [batch, head] = split(headOfAll, code.toI32(heads));
   if (lastFirst)
-    tile = code.sub(code.sub(tiles, code.i32(1)), tile);
+    tile = code.maximum(code.sub(code.sub(tiles, code.i32(1)), tile), code.i32(0));
   return {code.toIndex(batch), code.toIndex(head), code.toIndex(tile), code.toIndex(part)};
 }
 
@@ -78,7 +62,7 @@ void AttentionBlock::finishScores(AttentionNumbers &scores, const Scores &at,
   if (options.isCausal) {
     // The last key of the tile is behind its first query.
     Value last = code.add(at.firstKey, (at.transposed ? at.rows : at.columns) - 1);
-    Value diagonal = code.less(at.firstQuery, last);
+    Value diagonal = code.less(queryOf(at.firstQuery), last);
     edge = arith::OrIOp::create(code.builder, code.loc, edge, diagonal);
   }
   scores.values = code.change(edge, scores.values, [&] {
@@ -113,7 +97,7 @@ void AttentionBlock::applyMask(AttentionNumbers &scores, const Scores &at,
     for (int64_t j = 0; j < columns.size(); ++j) {
       Value query = at.transposed ? ofColumns[j] : ofRows[i];
       Value key = at.transposed ? ofRows[i] : ofColumns[j];
-      Value entry = code.load(mask.memory, {query, key}), &score = scores.at(i, j);
+      Value entry = code.load(mask.memory, code.at(mask, query, key)), &score = scores.at(i, j);
       if (!isBool) {
         Value added = code.fmul(code.wide(entry), code.number(std::numbers::log2e));
         score = code.fma(score, factor, added);
@@ -128,7 +112,9 @@ void AttentionBlock::applyMask(AttentionNumbers &scores, const Scores &at,
 }
 
 void AttentionBlock::hideUnseen(AttentionNumbers &scores, const Scores &at) {
-  const AttentionPositions &rows = at.engine.rows(), &columns = at.engine.columns();
+  AttentionPositions rows = at.engine.rows(), columns = at.engine.columns();
+  rows.base = code.computedHere(rows.base);
+  columns.base = code.computedHere(columns.base);
   // Relative to the columns of the thread, in 32 bits.
   auto relative = [&](Value position, Value first) {
     Value limit = code.sub(code.sub(position, first), columns.base);
@@ -150,7 +136,7 @@ void AttentionBlock::hideUnseen(AttentionNumbers &scores, const Scores &at) {
       if (at.transposed)
         begin = relative(row, first);
       else
-        limit = relative(code.minimum(at.keys, code.add(row, 1)), first);
+        limit = relative(code.minimum(at.keys, code.add(queryOf(row), 1)), first);
     }
     for (int64_t j = 0; j < columns.size(); ++j) {
       hide(scores.at(i, j), arith::CmpIPredicate::slt, columns.offsets[j], limit);

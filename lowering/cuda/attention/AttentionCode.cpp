@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "lowering/cuda/attention/AttentionCode.h"
 
+#include "lowering/cuda/Accesses.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -102,9 +104,12 @@ AttentionCode::Values AttentionCode::change(Value condition, ValueRange values,
 }
 
 void AttentionCode::launch(Value blocks, int64_t threadCount, ArrayRef<Type> shared,
-                           function_ref<void(ValueRange)> body) {
+                           function_ref<void(ValueRange)> body, Value parts) {
+  awaited = true;
+  anyCopies = false;
   Value one = index(1);
-  auto op = gpu::LaunchOp::create(builder, loc, blocks, one, one, index(threadCount), one, one,
+  auto op = gpu::LaunchOp::create(builder, loc, blocks, parts ? parts : one, one,
+                                  index(threadCount), one, one,
                                   /*dynamicSharedMemorySize=*/nullptr, /*asyncTokenType=*/nullptr,
                                   /*asyncDependencies=*/{}, /*workgroupAttributions=*/shared);
   // Two blocks hide each other's waits, where shared memory lets them be together; for more, ptxas
@@ -120,6 +125,7 @@ void AttentionCode::launch(Value blocks, int64_t threadCount, ArrayRef<Type> sha
   builder.setInsertionPointToStart(&op.getBody().front());
   thread = op.getThreadIds().x;
   block = op.getBlockIds().x;
+  part = op.getBlockIds().y;
   threads = threadCount;
   body(Values(op.getWorkgroupAttributions()));
   gpu::TerminatorOp::create(builder, loc);
@@ -211,7 +217,12 @@ AttentionCode::Values AttentionCode::elements(Value vector) {
   return all;
 }
 
-AttentionMatrix AttentionCode::matrix(Value memory, Value batch, Value head) {
+Value AttentionCode::together(ValueRange numbers) {
+  auto vector = VectorType::get({static_cast<int64_t>(numbers.size())}, numbers.front().getType());
+  return vector::FromElementsOp::create(builder, loc, vector, numbers);
+}
+
+AttentionMatrix AttentionCode::matrix(Value memory, Value batch, Value head, int64_t heads) {
   auto memoryType = cast<MemRefType>(memory.getType());
   SmallVector<int64_t> known;
   int64_t offset;
@@ -222,16 +233,20 @@ AttentionMatrix AttentionCode::matrix(Value memory, Value batch, Value head) {
     return ShapedType::isDynamic(known[d]) ? metadata.getStrides()[d] : index(known[d]);
   };
   Value start = add(mul(batch, stride(0)), mul(head, stride(1)));
-  SmallVector<int64_t> sizes{memoryType.getDimSize(2), memoryType.getDimSize(3)};
-  auto layout = StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic,
-                                       ArrayRef(known).take_back(2));
   AttentionMatrix made;
-  made.columns = sizes.back();
+  made.columns = memoryType.getDimSize(3);
+  made.heads = heads;
+  SmallVector<int64_t> sizes, steps;
   SmallVector<OpFoldResult> dims, strides;
-  for (int64_t d : {2, 3}) {
-    dims.push_back(getAsOpFoldResult(dim(memory, d)));
+  for (int64_t d : {2, 1, 3}) {
+    if (d == 1 && heads == 1)
+      continue;
+    sizes.push_back(d == 1 ? heads : memoryType.getDimSize(d));
+    steps.push_back(known[d]);
+    dims.push_back(getAsOpFoldResult(d == 1 ? index(heads) : dim(memory, d)));
     strides.push_back(getAsOpFoldResult(stride(d)));
   }
+  auto layout = StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, steps);
   made.memory = memref::ReinterpretCastOp::create(
       builder, loc, MemRefType::get(sizes, memoryType.getElementType(), layout), memory, start,
       dims, strides);
@@ -241,15 +256,21 @@ AttentionMatrix AttentionCode::matrix(Value memory, Value batch, Value head) {
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memory);
   address = add(address, mul(start, bytes));
   Value bits = fold<arith::OrIOp>(address, mul(stride(2), bytes));
+  if (heads > 1)
+    bits = fold<arith::OrIOp>(bits, mul(stride(1), bytes));
   made.aligned = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                        fold<arith::AndIOp>(bits, index(15)), index(0));
   return made;
 }
 
+AttentionCode::Values AttentionCode::at(const AttentionMatrix &matrix, Value row, Value column) {
+  if (matrix.heads == 1)
+    return {row, column};
+  return {div(row, matrix.heads), rem(row, matrix.heads), column};
+}
+
 Type AttentionCode::tileType(int64_t stages, int64_t rows, const AttentionColumns &columns) const {
-  auto space = gpu::AddressSpaceAttr::get(builder.getContext(), gpu::AddressSpace::Workgroup);
-  return MemRefType::get({stages, rows, columns.stride}, element, MemRefLayoutAttrInterface(),
-                         space);
+  return sharedMemory({stages, rows, columns.stride}, element);
 }
 
 AttentionCode::Values AttentionCode::at(const AttentionTile &tile, Value row, Value column) {
@@ -298,11 +319,8 @@ void AttentionCode::byAlignment(const AttentionMatrix &matrix, function_ref<void
   if (!matrix.aligned)
     return slow();
   when(matrix.aligned, quick, [&] {
-    // What the rare path computes from the number of the thread would be computed before the loop
-    // around it and take registers from the products. LLVM does not move a shuffle, and one by no
-    // bits gives what it gets.
     Value number = thread;
-    thread = toIndex(shuffle(toI32(thread), /*bits=*/0));
+    thread = computedHere(thread);
     slow();
     thread = number;
   });
@@ -319,9 +337,11 @@ void AttentionCode::copyIn(const AttentionMatrix &from, const AttentionTile &to,
     };
     auto copyPiece = [&](Value row, Value which) {
       Value column = mul(which, count);
-      Values place = at(to, row, column), source{add(first, row), column};
+      Values place = at(to, row, column), source = at(from, add(first, row), column);
       if (count == 1)
         return store(load(from.memory, source), to.memory, place);
+      awaited = false;
+      anyCopies = true;
       nvgpu::DeviceAsyncCopyOp::create(
           builder, loc, nvgpu::DeviceAsyncTokenType::get(builder.getContext()), to.memory, place,
           from.memory, source, builder.getIndexAttr(count), /*srcElements=*/Value(),
@@ -339,7 +359,10 @@ void AttentionCode::copyIn(const AttentionMatrix &from, const AttentionTile &to,
   byAlignment(from, [&] { copy(piece()); }, [&] { copy(1); });
 }
 
-void AttentionCode::awaitCopies() {
+void AttentionCode::awaitCopies(bool all) {
+  if (all ? !anyCopies : awaited)
+    return;
+  awaited = true;
   NVVM::CpAsyncCommitGroupOp::create(builder, loc);
   NVVM::CpAsyncWaitGroupOp::create(builder, loc, 0);
 }
@@ -351,7 +374,7 @@ void AttentionCode::copyOut(const AttentionTile &from, const AttentionMatrix &to
   auto copy = [&](int64_t count) {
     auto copyPiece = [&](Value row, Value which) {
       Value column = add(firstColumn, mul(which, count));
-      Values source = at(from, row, column), place{add(first, row), column};
+      Values source = at(from, row, column), place = at(to, add(first, row), column);
       auto move = [&] {
         if (count == 1)
           store(load(from.memory, source), to.memory, place);

@@ -13,10 +13,12 @@
 
 namespace shardc::cuda {
 
-/// The rows of one head in global memory.
+/// The rows of one head in global memory, or of heads that share keys: then the rows of all of them
+/// that belong to one query are neighbours.
 struct AttentionMatrix {
-  mlir::Value memory; ///< a memref of two dims
+  mlir::Value memory; ///< a memref of rows and columns, or of queries, heads and columns
   int64_t columns = 0;
+  int64_t heads = 1;
   mlir::Value aligned; ///< whether all rows begin at multiples of 16 bytes; null: no
 };
 
@@ -58,6 +60,10 @@ public:
   Value i32(int64_t v);
   Value toI32(Value position);
   Value toIndex(Value number); ///< of 32 bits without sign
+  /// The same index, of which nothing is computed before a loop around this code: in a rare branch
+  /// that would take registers from the products. All threads of a warp are here. LLVM does not
+  /// move a shuffle, and one by no bits gives what it gets.
+  Value computedHere(Value index) { return toIndex(shuffle(toI32(index), /*bits=*/0)); }
   Value dim(Value memref, int64_t d);
   static int64_t sizeOf(Value memref, int64_t d);
   static mlir::Type elementOf(Value memref);
@@ -71,9 +77,10 @@ public:
             llvm::function_ref<void()> otherwise = {});
   /// What `body` makes of the values where the condition holds, and else themselves.
   Values change(Value condition, ValueRange values, llvm::function_ref<Values()> body);
-  /// Blocks of `threads` threads in one dim that share these buffers.
+  /// Blocks of `threads` threads in one dim that share these buffers; `parts` times as many, if it
+  /// is not null.
   void launch(Value blocks, int64_t threads, llvm::ArrayRef<mlir::Type> shared,
-              llvm::function_ref<void(ValueRange)> body);
+              llvm::function_ref<void(ValueRange)> body, Value parts = {});
   void barrier();
   void syncWarp();
 
@@ -104,22 +111,27 @@ public:
   Value loadVector(Value memref, ValueRange at, int64_t count);
   void storeVector(Value v, Value memref, ValueRange at);
   Values elements(Value vector);
-  /// Rows and columns of [batch, head].
-  AttentionMatrix matrix(Value memory, Value batch, Value head);
+  Value together(ValueRange numbers); ///< as a vector
+  /// Rows and columns of [batch, head], or of that many heads from this one on.
+  AttentionMatrix matrix(Value memory, Value batch, Value head, int64_t heads = 1);
+  /// Where an element is in the memory of a matrix.
+  Values at(const AttentionMatrix &matrix, Value row, Value column);
   mlir::Type tileType(int64_t stages, int64_t rows, const AttentionColumns &columns) const;
   static Values at(const AttentionTile &tile, Value row, Value column);
   /// Begins to copy the rows from `first`; those from `end` on are zero. What was begun is there
   /// after awaitCopies() and a barrier.
   void copyIn(const AttentionMatrix &from, const AttentionTile &to, Value first, Value end);
-  void awaitCopies();
+  /// Nothing, where memory is not aligned for asynchronous copies since the last call. `all`: what
+  /// was built before may not have run.
+  void awaitCopies(bool all = false);
   /// Writes the rows from `first` up to `end` that a tile has.
   void copyOut(const AttentionTile &from, const AttentionMatrix &to, Value first, Value end,
                Value firstColumn, int64_t columns);
 
   mlir::OpBuilder builder;
   mlir::Location loc;
-  mlir::Type element, type; ///< of the operands, and of the arithmetic
-  Value thread, block;      ///< numbers, in a launch
+  mlir::Type element, type;  ///< of the operands, and of the arithmetic
+  Value thread, block, part; ///< numbers, in a launch
   int64_t threads = 0;
 
 private:
@@ -132,6 +144,10 @@ private:
   void byAlignment(const AttentionMatrix &matrix, llvm::function_ref<void()> quick,
                    llvm::function_ref<void()> slow);
   int64_t piece() const; ///< elements of 16 bytes
+
+  // Of the asynchronous copies that were built in this launch: whether awaitCopies() was built
+  // behind the last, and whether there are any.
+  bool awaited = true, anyCopies = false;
 };
 
 } // namespace shardc::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "lowering/cuda/attention/AttentionEngine.h"
 
+#include "lowering/cuda/Accesses.h"
 #include "lowering/cuda/attention/FmaEngine.h"
 #include "lowering/cuda/attention/MatrixEngine.h"
 
@@ -20,9 +21,7 @@ AttentionEngine::create(AttentionCode &code, const AttentionPlan &plan, Value ex
 Type AttentionEngine::exchangeType(const AttentionCode &code, const AttentionPlan &plan) {
   if (plan.matrixUnits)
     return {};
-  auto space = gpu::AddressSpaceAttr::get(code.element.getContext(), gpu::AddressSpace::Workgroup);
-  return MemRefType::get({plan.rows, plan.exchangeStride}, code.type, MemRefLayoutAttrInterface(),
-                         space);
+  return sharedMemory({plan.rows, plan.exchangeStride}, code.type);
 }
 
 Value AttentionEngine::acrossRow(Value v, function_ref<Value(Value, Value)> combine) {

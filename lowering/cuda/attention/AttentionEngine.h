@@ -43,13 +43,19 @@ public:
   /// Columns of sums, as many as the padded columns of a part.
   virtual AttentionPositions sumColumns(const AttentionColumns &of) const = 0;
 
+  /// Whether only threads of one warp read a row of a left operand, and wait for each other in
+  /// accumulate(), between that and what follows.
+  virtual bool readsOwnRows() const { return false; }
+
   /// left right^T: the product of all rows of both.
   virtual AttentionNumbers scores(const AttentionTile &left, const AttentionTile &right) = 0;
   /// sums += weights right. The sums are at these columns from `firstColumn` of `right`, which is
   /// null for 0.
+  /// `isFirst`: it is the first product of a turn, before which a barrier of the block stands after
+  /// the last product of the turn before.
   virtual void accumulate(AttentionNumbers &sums, const AttentionPositions &at,
                           const AttentionNumbers &weights, const AttentionTile &right,
-                          Value firstColumn) = 0;
+                          Value firstColumn, bool isFirst) = 0;
   /// Combines the numbers of the threads that share a row, in one order.
   Value acrossRow(Value v, llvm::function_ref<Value(Value, Value)> combine);
   /// Writes sums, rounded, to the rows and columns of a tile.

@@ -8,16 +8,15 @@
 #define SHARDC_LOWERING_CUDA_ATTENTION_ATTENTIONKERNELS_H
 
 #include "lowering/cuda/attention/AttentionEngine.h"
+#include "lowering/host/SharedKernels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace shardc::cuda {
 
-struct DeviceAttention {
-  double scale = 1;
-  bool isCausal = false; ///< query i sees keys j <= i
-  bool hasMask = false;
-  bool hasLogsumexp = false; ///< forward: it is a result
+struct DeviceAttention : host::AttentionOptions {
+  /// Forward: blocks divide the keys of few queries until that many multiprocessors are busy.
+  int64_t multiprocessors = kAttentionMultiprocessors;
 };
 
 /// A kernel (`exec.kernel`) of the memref arguments of `exec.attention`, which launches on the
@@ -28,10 +27,6 @@ mlir::func::FuncOp buildDeviceAttention(mlir::Location loc, llvm::ArrayRef<mlir:
 mlir::func::FuncOp buildDeviceAttentionBackward(mlir::Location loc,
                                                 llvm::ArrayRef<mlir::Type> arguments,
                                                 const DeviceAttention &options);
-
-/// An empty kernel, which writes its last `results` arguments.
-mlir::func::FuncOp makeDeviceAttention(mlir::Location loc, llvm::StringRef name,
-                                       llvm::ArrayRef<mlir::Type> arguments, unsigned results);
 
 /// What the kernels share: where a block is, and which keys its queries see.
 class AttentionBlock {
@@ -51,6 +46,9 @@ protected:
   };
   /// Which of them this block is; `lastFirst`: the last tiles of a head come first.
   Place findPlace(Value heads, Value rows, const AttentionPlan &plan, bool lastFirst);
+  /// The query of a row, where rows of a head of keys are those of all heads of queries that use
+  /// it.
+  Value queryOf(Value row) { return code.div(row, heads); }
   /// The head of keys that a head of queries uses.
   Value keyHeadOf(Value head, Value query, Value key);
 
@@ -58,7 +56,7 @@ protected:
   struct Scores {
     AttentionEngine &engine;
     int64_t rows, columns;      ///< of the tile
-    Value firstQuery, firstKey; ///< of the tile
+    Value firstQuery, firstKey; ///< rows of queries and keys of the tile
     Value queries, keys;        ///< how many there are
     bool transposed = false;
   };
@@ -72,6 +70,8 @@ protected:
 
   DeviceAttention options;
   AttentionCode code;
+  /// Of queries that a block has together: those that use the same keys.
+  int64_t heads = 1;
 
 private:
   void applyMask(AttentionNumbers &scores, const Scores &at, const AttentionMatrix &mask);

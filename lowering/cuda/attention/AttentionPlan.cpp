@@ -2,7 +2,6 @@
 #include "lowering/cuda/attention/AttentionPlan.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace shardc::cuda {
 namespace {
@@ -37,7 +36,7 @@ int64_t sharedBytesOf(const AttentionPlan &plan, const AttentionProblem &problem
   return (plan.rows * stays + plan.stages * plan.columns * both + exchange) * problem.elementBytes;
 }
 
-AttentionPlan planFma(const AttentionProblem &problem) {
+std::optional<AttentionPlan> planFma(const AttentionProblem &problem) {
   struct Candidate {
     int64_t threads, rows, columns;
   };
@@ -46,7 +45,7 @@ AttentionPlan planFma(const AttentionProblem &problem) {
                                               {16, 32, 16}, {16, 16, 16}, {8, 16, 16},
                                               {8, 16, 8},   {8, 8, 8}};
   static constexpr Candidate kFewRows = {16, 16, 64};
-  // Sums of a thread, in registers of 32 bits.
+  // Of 16 x 16 threads, of which two blocks are to be on a multiprocessor.
   constexpr int64_t kMostSums = 64;
   bool backward = problem.kind != AttentionKernelKind::Forward;
   auto tryCandidate = [&](const Candidate &candidate) {
@@ -61,7 +60,7 @@ AttentionPlan planFma(const AttentionProblem &problem) {
     plan.sharedBytes = sharedBytesOf(plan, problem);
     return plan;
   };
-  auto fits = [&](const AttentionPlan &plan) {
+  auto fits = [&](const AttentionPlan &plan, int64_t mostSums) {
     int64_t columns = plan.width.perThread;
     if (problem.kind == AttentionKernelKind::QueryGradient)
       columns = plan.depth.perThread;
@@ -69,20 +68,20 @@ AttentionPlan planFma(const AttentionProblem &problem) {
       columns += plan.depth.perThread;
     int64_t sums = plan.rowsPerThread() * columns * problem.elementBytes / 4;
     int64_t scores = plan.rowsPerThread() * plan.columnsPerThread() * problem.elementBytes / 4;
-    return plan.sharedBytes <= kAttentionSharedBytes && sums <= kMostSums &&
+    return plan.sharedBytes <= kAttentionSharedBytes && sums <= mostSums &&
            scores * (backward ? 2 : 1) <= kMostSums;
   };
   if (problem.rows >= 0 && problem.rows <= kFewRows.rows)
-    if (AttentionPlan plan = tryCandidate(kFewRows); fits(plan))
+    if (AttentionPlan plan = tryCandidate(kFewRows); fits(plan, kMostSums))
       return plan;
-  AttentionPlan plan;
-  for (const Candidate &candidate : kCandidates)
-    if (plan = tryCandidate(candidate); fits(plan))
-      break;
-  return plan;
+  for (int64_t mostSums : {kMostSums, kAttentionMostSums})
+    for (const Candidate &candidate : kCandidates)
+      if (AttentionPlan plan = tryCandidate(candidate); fits(plan, mostSums))
+        return plan;
+  return std::nullopt;
 }
 
-AttentionPlan planMatrixUnits(const AttentionProblem &problem) {
+std::optional<AttentionPlan> planMatrixUnits(const AttentionProblem &problem) {
   AttentionPlan plan;
   plan.matrixUnits = true;
   int64_t depth = roundUp(std::max<int64_t>(problem.depth, 1), 16);
@@ -111,6 +110,8 @@ AttentionPlan planMatrixUnits(const AttentionProblem &problem) {
   if (problem.rows >= 0 && problem.rows <= 16 * warps) {
     rowsOfWarp = 16;
     warps = std::clamp<int64_t>(roundUp(problem.rows, 16) / 16, 1, warps);
+    if (problem.kind == AttentionKernelKind::Forward)
+      columns = 64;
   }
   if (problem.columns >= 0)
     columns = std::clamp<int64_t>(roundUp(problem.columns, 16), 16, columns);
@@ -119,13 +120,19 @@ AttentionPlan planMatrixUnits(const AttentionProblem &problem) {
   plan.depth = {depth, strideFor(depth, problem.elementBytes)};
   plan.width = {width, strideFor(width, problem.elementBytes)};
   plan.stages = problem.kind == AttentionKernelKind::Forward ? 1 : 2;
-  for (plan.columns = columns; plan.columns >= 16; plan.columns /= 2) {
-    plan.columns = roundUp(plan.columns, 16);
+  int64_t sums = problem.kind == AttentionKernelKind::Forward         ? width
+                 : problem.kind == AttentionKernelKind::QueryGradient ? depth
+                                                                      : depth + width;
+  if (plan.rowsPerThread() * sums / plan.parts / 4 > kAttentionMostSums)
+    return std::nullopt;
+  for (;; columns = roundUp(columns / 2, 16)) {
+    plan.columns = columns;
     plan.sharedBytes = sharedBytesOf(plan, problem);
-    if (plan.sharedBytes <= kAttentionSharedBytes || plan.columns == 16)
-      break;
+    if (plan.sharedBytes <= kAttentionSharedBytes)
+      return plan;
+    if (columns == 16)
+      return std::nullopt;
   }
-  return plan;
 }
 
 } // namespace
@@ -140,11 +147,13 @@ int64_t AttentionPlan::columnsPerThread() const {
   return matrixUnits ? columns / 4 : columns / threadColumns;
 }
 
-AttentionPlan planAttention(const AttentionProblem &problem) {
-  assert(problem.depth <= kAttentionMostDepth && problem.width <= kAttentionMostDepth);
-  AttentionPlan plan = problem.elementBytes == 2 ? planMatrixUnits(problem) : planFma(problem);
-  assert(plan.sharedBytes <= kAttentionSharedBytes);
-  return plan;
+int64_t AttentionPlan::residentBlocks() const {
+  constexpr int64_t kWarps = 8;
+  return std::clamp<int64_t>(kWarps * 32 / threads, 2, 4);
+}
+
+std::optional<AttentionPlan> planAttention(const AttentionProblem &problem) {
+  return problem.elementBytes == 2 ? planMatrixUnits(problem) : planFma(problem);
 }
 
 } // namespace shardc::cuda

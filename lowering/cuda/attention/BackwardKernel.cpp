@@ -89,7 +89,7 @@ private:
     problem.width = AttentionCode::sizeOf(value, 3);
     problem.rows = knownRows(transposed ? key : query);
     problem.columns = knownRows(transposed ? query : key);
-    plan = planAttention(problem);
+    plan = *planAttention(problem); // the pass has checked that there is one
     Value resident = transposed ? key : query;
     Value blocks =
         countBlocks(code.dim(resident, 1), code.dim(resident, 0), code.dim(resident, 2), plan);
@@ -188,8 +188,17 @@ private:
       return next;
     });
     unpack(state);
-    code.awaitCopies();
-    code.barrier();
+    // The result takes the place of what stays. The last turn has waited for all copies; after it
+    // others may still read, but where only the threads of a warp read a row, accumulate() has
+    // made them wait for each other.
+    bool isFree = engine->readsOwnRows();
+    code.when(code.less(turns, code.index(1)), [&] {
+      code.awaitCopies(/*all=*/true);
+      if (isFree)
+        code.barrier();
+    });
+    if (!isFree)
+      code.barrier();
     finish(left, leftWidth, end);
   }
 
@@ -260,7 +269,7 @@ private:
       }
     });
     if (transposed && !isEmpty(gradValue))
-      engine->accumulate(ofWidth, widthAt, weights, rightWidth, widthPart);
+      engine->accumulate(ofWidth, widthAt, weights, rightWidth, widthPart, /*isFirst=*/true);
     if (isEmpty(transposed ? gradKey : gradQuery))
       return;
     AttentionNumbers slopes = engine->scores(leftWidth, rightWidth);
@@ -268,7 +277,8 @@ private:
     eachNumber(slopes, [&](Value &slope, int64_t query) {
       slope = code.fmul(weights.values[next++], code.fsub(slope, inners[query]));
     });
-    engine->accumulate(ofDepth, depthAt, slopes, right, depthPart);
+    engine->accumulate(ofDepth, depthAt, slopes, right, depthPart,
+                       /*isFirst=*/!transposed || isEmpty(gradValue));
   }
 
   /// With the number of the query among those of the thread, in order.
@@ -319,7 +329,7 @@ private:
 
 func::FuncOp buildDeviceAttentionBackward(Location loc, ArrayRef<Type> arguments,
                                           const DeviceAttention &options) {
-  func::FuncOp kernel = makeDeviceAttention(loc, "attention_backward", arguments, /*results=*/3);
+  func::FuncOp kernel = host::makeKernel(loc, "attention_backward", arguments, /*results=*/3);
   DeviceAttentionBackward(kernel, options).build();
   return kernel;
 }

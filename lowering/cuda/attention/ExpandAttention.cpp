@@ -4,6 +4,7 @@
 #include "lowering/cuda/attention/AttentionKernels.h"
 #include "lowering/cuda/attention/Passes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,7 +23,14 @@ using namespace shardc::cuda;
 
 namespace {
 
+/// Of the forward, and of the backward.
+constexpr AttentionKernelKind kKinds[] = {AttentionKernelKind::Forward,
+                                          AttentionKernelKind::QueryGradient,
+                                          AttentionKernelKind::KeyGradient};
+
 struct CudaExpandAttention : cuda::impl::CudaExpandAttentionBase<CudaExpandAttention> {
+  using cuda::impl::CudaExpandAttentionBase<CudaExpandAttention>::CudaExpandAttentionBase;
+
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     bool supported = true;
@@ -37,14 +45,13 @@ struct CudaExpandAttention : cuda::impl::CudaExpandAttentionBase<CudaExpandAtten
     });
     if (!supported)
       return signalPassFailure();
-    SymbolTable symbols(getOperation());
+    host::SharedKernels shared(getOperation());
     for (Operation *op : ops) {
       if (auto forward = dyn_cast<exec::AttentionOp>(op))
-        expand(forward, forward.getLogsumexp() != nullptr, buildDeviceAttention, symbols);
+        expand(forward, buildDeviceAttention, shared);
       else
-        expand(cast<exec::AttentionBackwardOp>(op), true, buildDeviceAttentionBackward, symbols);
+        expand(cast<exec::AttentionBackwardOp>(op), buildDeviceAttentionBackward, shared);
     }
-    known.clear();
   }
 
   /// The sizes of a head, which tiles in shared memory are made for.
@@ -60,36 +67,39 @@ struct CudaExpandAttention : cuda::impl::CudaExpandAttentionBase<CudaExpandAtten
                << what << " of size " << size << "; CUDA kernels take sizes up to "
                << kAttentionMostDepth;
     }
+    AttentionProblem problem;
+    Type element = op.getQuery().getType().getElementType();
+    problem.elementBytes = element.getIntOrFloatBitWidth() / 8;
+    problem.depth = depth;
+    problem.width = width;
+    ArrayRef<AttentionKernelKind> all(kKinds);
+    for (AttentionKernelKind kind :
+         isa<exec::AttentionOp>(op) ? all.take_front() : all.drop_front())
+      for (int64_t rows : {int64_t(-1), kAttentionFewRows}) {
+        problem.kind = kind;
+        problem.rows = rows;
+        if (!planAttention(problem))
+          return op.emitOpError("has heads of sizes ")
+                 << depth << " and " << width << " of " << element
+                 << ", whose smallest tiles need more shared memory or registers than a block of "
+                    "CUDA threads has";
+      }
     return success();
   }
 
   template <typename OpT, typename Build>
-  void expand(OpT op, bool hasLogsumexp, Build build, SymbolTable &symbols) {
-    OpBuilder b(op);
-    SmallVector<Type> types;
-    for (Value argument : op->getOperands())
-      types.push_back(exec::kernelArgumentType(cast<MemRefType>(argument.getType())));
-    DeviceAttention options;
-    options.scale = op.getScale().convertToDouble();
-    options.isCausal = op.getCausal();
-    options.hasMask = op.getMask() != nullptr;
-    options.hasLogsumexp = hasLogsumexp;
-    func::FuncOp &kernel = known[b.getArrayAttr(
-        {b.getStringAttr(op->getName().getStringRef()), b.getTypeArrayAttr(types),
-         op.getScaleAttr(), b.getBoolAttr(options.isCausal), b.getBoolAttr(options.hasMask),
-         b.getBoolAttr(hasLogsumexp)})];
-    if (!kernel) {
-      kernel = build(op.getLoc(), types, options);
-      symbols.insert(kernel);
-      ++kernels;
-    }
-    exec::LaunchOp::create(b, op.getLoc(), kernel.getName(), op->getOperands(), op.getNameAttr());
-    op.erase();
+  void expand(OpT op, Build build, host::SharedKernels &shared) {
+    DeviceAttention options{host::AttentionOptions::of(op)};
+    options.multiprocessors = multiprocessors;
+    kernels += shared.replace(op, [&](ArrayRef<Type> types) {
+      func::FuncOp kernel = build(op.getLoc(), types, options);
+      int64_t launches = 0;
+      kernel.walk([&](gpu::LaunchOp) { ++launches; });
+      divided += isa<exec::AttentionOp>(op) && launches > 1;
+      return kernel;
+    });
     ++expanded;
   }
-
-  /// Attention in all layers is one kernel.
-  DenseMap<Attribute, func::FuncOp> known;
 };
 
 } // namespace

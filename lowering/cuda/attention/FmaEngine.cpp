@@ -54,10 +54,11 @@ AttentionNumbers FmaEngine::scores(const AttentionTile &left, const AttentionTil
 
 void FmaEngine::accumulate(AttentionNumbers &sums, const AttentionPositions &columns,
                            const AttentionNumbers &weights, const AttentionTile &right,
-                           Value firstColumn) {
+                           Value firstColumn, bool isFirst) {
   auto rowAt = [&](int64_t i) { return code.add(rowPositions.base, rowPositions.offsets[i]); };
-  // Those of before have been read.
-  code.syncWarp();
+  // Those of before have been read: by all threads, if a barrier of the block stands between.
+  if (!isFirst)
+    code.syncWarp();
   for (int64_t i = 0; i < rowPositions.size(); ++i)
     for (int64_t j = 0; j < columnPositions.size(); ++j)
       code.store(weights.at(i, j), exchange,

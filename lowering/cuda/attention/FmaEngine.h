@@ -14,10 +14,11 @@ class FmaEngine : public AttentionEngine {
 public:
   FmaEngine(AttentionCode &code, const AttentionPlan &plan, Value exchange);
   AttentionPositions sumColumns(const AttentionColumns &of) const override;
+  bool readsOwnRows() const override { return true; }
   AttentionNumbers scores(const AttentionTile &left, const AttentionTile &right) override;
   void accumulate(AttentionNumbers &sums, const AttentionPositions &at,
-                  const AttentionNumbers &weights, const AttentionTile &right,
-                  Value firstColumn) override;
+                  const AttentionNumbers &weights, const AttentionTile &right, Value firstColumn,
+                  bool isFirst) override;
 
 private:
   int64_t vector; ///< elements of 16 bytes

@@ -102,7 +102,7 @@ AttentionNumbers MatrixEngine::scores(const AttentionTile &left, const Attention
 
 void MatrixEngine::accumulate(AttentionNumbers &sums, const AttentionPositions &at,
                               const AttentionNumbers &weights, const AttentionTile &right,
-                              Value firstColumn) {
+                              Value firstColumn, bool /*isFirst*/) {
   Value rightRow = code.rem(lane, 16), rightColumn = code.mul(code.div(lane, 16), 8);
   if (firstColumn)
     rightColumn = code.add(rightColumn, firstColumn);

@@ -16,8 +16,8 @@ public:
   AttentionPositions sumColumns(const AttentionColumns &of) const override;
   AttentionNumbers scores(const AttentionTile &left, const AttentionTile &right) override;
   void accumulate(AttentionNumbers &sums, const AttentionPositions &at,
-                  const AttentionNumbers &weights, const AttentionTile &right,
-                  Value firstColumn) override;
+                  const AttentionNumbers &weights, const AttentionTile &right, Value firstColumn,
+                  bool isFirst) override;
 
 private:
   using Values = AttentionCode::Values;

@@ -15,6 +15,13 @@ def CudaExpandAttention : Pass<"cuda-expand-attention", "::mlir::ModuleOp"> {
     by asynchronous copies of 16 bytes where the memory is aligned, which the kernel looks at when it runs, and else element
     by element.
 
+    Where heads of queries share heads of keys, a block of the forward has the queries of all of them, so that keys are read
+    once. Where that leaves multiprocessors without work, as in a decode step, blocks divide the keys too: a block leaves
+    its sums, its largest score and its sum of weights in a temporary, and a second launch combines the parts, by rising
+    number. There are as many parts as 132 multiprocessors (an H100's; every chip divides alike, for the same bits) can have
+    blocks for at once (2 to 4 each), and a part has at least 128 keys. Where sizes are known only when the program runs, the
+    host divides by the same rule then, and takes the kernel of one launch where the keys are not divided.
+
     The backward (`exec.attention_backward`) computes the weights of a tile again from the logsumexp of its queries. It is three
     launches: the sums of grad_out * out of each query into a temporary, the cotangents of queries, and those of keys and
     values, where a block has some keys and the queries of all heads that share them pass by. No sum is shared by blocks, so
@@ -50,8 +57,11 @@ def CudaExpandAttention : Pass<"cuda-expand-attention", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect", "::mlir::gpu::GPUDialect", "::mlir::nvgpu::NVGPUDialect",
                            "::mlir::NVVM::NVVMDialect", "::mlir::LLVM::LLVMDialect"];
+  let options = [Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"132",
+                        "Blocks divide the keys of few queries until that many multiprocessors are busy">];
   let statistics = [Statistic<"expanded", "expanded", "Attentions that became launches">,
-                    Statistic<"kernels", "kernels", "Kernels made for them">];
+                    Statistic<"kernels", "kernels", "Kernels made for them">,
+                    Statistic<"divided", "divided", "Kernels of the forward whose blocks may divide keys">];
 }
 
 #endif // SHARDC_LOWERING_CUDA_ATTENTION_PASSES_TD

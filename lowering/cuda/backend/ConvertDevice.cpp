@@ -118,9 +118,23 @@ void keepLoopAnnotations(gpu::GPUModuleOp device) {
 struct ConvertDevice : cuda::impl::CudaConvertDeviceBase<ConvertDevice> {
   void runOnOperation() override {
     gpu::GPUModuleOp device = getOperation();
+    SmallVector<Operation *> narrow;
+    device.walk([&](gpu::GPUFuncOp function) {
+      ++functions;
+      if (function->removeAttr(cuda::kNarrowIndicesAttr))
+        narrow.push_back(function);
+    });
+    if (failed(convert(narrow, /*indexBits=*/32)) ||
+        failed(convert({device.getOperation()}, /*indexBits=*/64)) ||
+        failed(reportLeftovers(device)))
+      return signalPassFailure();
+    keepLoopAnnotations(device);
+  }
+
+  LogicalResult convert(ArrayRef<Operation *> ops, unsigned indexBits) {
     MLIRContext *context = &getContext();
     LowerToLLVMOptions options(context);
-    options.overrideIndexBitwidth(64);
+    options.overrideIndexBitwidth(indexBits);
     options.useBarePtrCallConv = true;
     LLVMTypeConverter converter(context, options);
     configureGpuToNVVMTypeConverter(converter);
@@ -137,11 +151,7 @@ struct ConvertDevice : cuda::impl::CudaConvertDeviceBase<ConvertDevice> {
     ConversionTarget target(*context);
     target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
     target.addLegalOp<gpu::GPUModuleOp>();
-    device.walk([&](gpu::GPUFuncOp) { ++functions; });
-    if (failed(applyPartialConversion(device, target, std::move(patterns))) ||
-        failed(reportLeftovers(device)))
-      return signalPassFailure();
-    keepLoopAnnotations(device);
+    return applyPartialConversion(ops, target, std::move(patterns));
   }
 };
 

@@ -6,11 +6,12 @@
 #include "lowering/cuda/backend/DeviceCode.h"
 #include "lowering/cuda/backend/KernelFacts.h"
 #include "lowering/cuda/backend/Passes.h"
+#include "lowering/cuda/backend/Toolkit.h"
 #include "lowering/cuda/core/Chips.h"
 #include "lowering/cuda/scatter/Passes.h"
 #include "lowering/host/HostCode.h"
 #include "lowering/host/KernelCalls.h"
-#include "lowering/linalg/Passes.h"
+#include "lowering/host/KernelPipeline.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
@@ -57,6 +58,12 @@ public:
     return target::Target{kind().str(), deviceLimits(), {{kChip.str(), choice.text()}}};
   }
 
+  llvm::Error checkTools(const target::Target &target) const override {
+    if (chooseChips(target.property(kChip).str()).emulated)
+      return llvm::Error::success();
+    return findPtxas().takeError();
+  }
+
   /// The host program computes sizes and asks for launches: it needs nothing that some machines of
   /// its architecture lack.
   llvm::Expected<target::Processor> hostProcessor(const target::Target &) const override {
@@ -68,9 +75,7 @@ public:
     pm.addPass(createCudaEmbedConstants());
     pm.addPass(createCudaExpandAttention());
     pm.addPass(createCudaExpandScatter());
-    OpPassManager &kernels = pm.nest<func::FuncOp>();
-    kernels.addPass(createAtenToLinalg());
-    kernels.addPass(createFuseKernelOps());
+    host::addKernelsToLinalg(pm);
     buildKernelPipeline(pm);
     buildLlvmPipeline(pm);
   }

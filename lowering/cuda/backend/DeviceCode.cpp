@@ -3,6 +3,7 @@
 #include "lowering/cuda/backend/DeviceCode.h"
 
 #include "lowering/cuda/backend/KernelFacts.h"
+#include "lowering/cuda/backend/Residency.h"
 #include "lowering/cuda/backend/Toolkit.h"
 #include "runtime/abi/shardrt_program.h"
 
@@ -226,6 +227,24 @@ Expected<target::ObjectCode> emitPtx(Module &module, TargetMachine &machine) {
   return text;
 }
 
+/// Kernels that would need local memory to have several blocks on a multiprocessor get as many
+/// registers as one block has; `ptx` is what was assembled in the end.
+Expected<target::ObjectCode> assembleInRegisters(target::ObjectCode &ptx, const Chip &chip,
+                                                 StringRef ptxas) {
+  Expected<target::ObjectCode> code = assemble(StringRef(ptx.data(), ptx.size()), chip, ptxas);
+  if (!code)
+    return code;
+  Expected<std::vector<std::string>> kernels =
+      kernelsWithFrames(StringRef(code->data(), code->size()));
+  if (!kernels)
+    return kernels.takeError();
+  std::string text(ptx.data(), ptx.size());
+  if (dropResidency(text, *kernels) == 0)
+    return code;
+  ptx.assign(text.begin(), text.end());
+  return assemble(text, chip, ptxas);
+}
+
 Expected<std::vector<Image>> compileForEmulator(mlir::gpu::GPUModuleOp kernels) {
   Expected<std::unique_ptr<TargetMachine>> machine = createMachine(emulatedChip());
   if (!machine)
@@ -252,7 +271,7 @@ Expected<std::vector<Image>> compileKernels(mlir::gpu::GPUModuleOp kernels,
   if (!ptxas)
     return ptxas.takeError();
   std::vector<Image> images;
-  for (const Chip &chip : choice.chips) {
+  for (auto [index, chip] : enumerate(choice.chips)) {
     Expected<std::unique_ptr<TargetMachine>> machine = createMachine(chip);
     if (!machine)
       return machine.takeError();
@@ -264,11 +283,11 @@ Expected<std::vector<Image>> compileKernels(mlir::gpu::GPUModuleOp kernels,
     Expected<target::ObjectCode> ptx = emitPtx(**module, **machine);
     if (!ptx)
       return ptx.takeError();
-    Expected<target::ObjectCode> code = assemble(StringRef(ptx->data(), ptx->size()), chip, *ptxas);
+    Expected<target::ObjectCode> code = assembleInRegisters(*ptx, chip, *ptxas);
     if (!code)
       return code.takeError();
     images.push_back({SHARDRT_IMAGE_CUBIN, chip.number, std::move(*code)});
-    if (&chip != &choice.chips.back())
+    if (!keepsPtx(choice.chips, index))
       continue;
     ptx->push_back('\0');
     images.push_back({SHARDRT_IMAGE_PTX, chip.number, std::move(*ptx)});

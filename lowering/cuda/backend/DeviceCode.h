@@ -18,8 +18,8 @@ struct Image {
   target::ObjectCode bytes;
 };
 
-/// A cubin for each chip and PTX of the highest one, or bitcode for the emulated device. Errors
-/// name the kernels that cannot be compiled, all at once.
+/// A cubin for each chip with the PTX that `keepsPtx` names, or bitcode for the emulated device.
+/// Errors name the kernels that cannot be compiled, all at once.
 llvm::Expected<std::vector<Image>> compileKernels(mlir::gpu::GPUModuleOp kernels,
                                                   const ChipChoice &choice);
 

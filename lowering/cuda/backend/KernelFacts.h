@@ -24,6 +24,9 @@ constexpr int64_t kMostThreads = 1024;
 /// Parameters before a kernel's own: the error word and the number of the launch.
 constexpr unsigned kRunParams = 2;
 
+/// Of a function of the device: its indices have 32 bits, but for what it takes.
+constexpr llvm::StringLiteral kNarrowIndicesAttr = "narrow_indices";
+
 /// One kernel, as `gpu.func` or as function of LLVM's dialect.
 struct KernelFacts {
   std::string name;

@@ -45,8 +45,7 @@ int64_t alignedBytes(MemRefType type, const DataLayout &layout) {
 /// Makes a function of the device from one launch.
 class LaunchOutliner {
 public:
-  LaunchOutliner(func::FuncOp kernel, gpu::LaunchOp launch, int64_t sharedLimit)
-      : kernel(kernel), launch(launch), sharedLimit(sharedLimit) {}
+  LaunchOutliner(func::FuncOp kernel, gpu::LaunchOp launch) : kernel(kernel), launch(launch) {}
 
   /// Says everything that is wrong with the launch at once.
   LogicalResult check();
@@ -66,7 +65,7 @@ private:
 
   func::FuncOp kernel;
   gpu::LaunchOp launch;
-  int64_t sharedLimit, sharedBytes = 0;
+  int64_t sharedBytes = 0;
   bool problems = false;
   /// Of pointers that the launch passes: the memory behind each.
   DenseMap<Value, Value> roots;
@@ -100,9 +99,9 @@ LogicalResult LaunchOutliner::check() {
     else
       sharedBytes += alignedBytes(type, layout);
   }
-  if (sharedBytes > sharedLimit)
-    refuse() << "needs " << sharedBytes << " bytes of shared memory in a block, and the chips have "
-             << sharedLimit;
+  if (sharedBytes > cuda::kMostSharedBytes)
+    refuse() << "needs " << sharedBytes << " bytes of shared memory in a block, of at most "
+             << cuda::kMostSharedBytes;
   gpu::KernelDim3 grid = launch.getGridSizeOperandValues();
   const Value sizes[] = {grid.x, grid.y, grid.z};
   for (auto [size, most] : llvm::zip_equal(sizes, kMostBlocks))
@@ -259,17 +258,17 @@ struct OutlineKernels : cuda::impl::CudaOutlineKernelsBase<OutlineKernels> {
     SymbolTable symbols(device);
     bool valid = true;
     for (func::FuncOp kernel : kernels)
-      valid &= succeeded(outline(kernel, symbols, chips.sharedBytes()));
+      valid &= succeeded(outline(kernel, symbols));
     if (!valid)
       signalPassFailure();
   }
 
-  LogicalResult outline(func::FuncOp kernel, SymbolTable &symbols, int64_t sharedLimit) {
+  LogicalResult outline(func::FuncOp kernel, SymbolTable &symbols) {
     SmallVector<gpu::LaunchOp> list;
     kernel.walk([&](gpu::LaunchOp launch) { list.push_back(launch); });
     bool valid = true;
     for (gpu::LaunchOp launch : list) {
-      LaunchOutliner outliner(kernel, launch, sharedLimit);
+      LaunchOutliner outliner(kernel, launch);
       if (failed(outliner.check())) {
         valid = false;
         continue;

@@ -50,8 +50,8 @@ def CudaOutlineKernels : Pass<"cuda-outline-kernels", "::mlir::ModuleOp"> {
     table says. Buffers that the kernel allocates are memory of the device that the runtime keeps (`exec.scratch`). A grid that
     is computed, and has more blocks than a device takes, is a failure of the run.
 
-    What a device cannot launch is refused, all at once: blocks of unknown size or of more than 1024 threads, more shared
-    memory than the chips have, clusters, asynchronous launches.
+    What a device cannot launch is refused, all at once: blocks of unknown size or of more than 1024 threads, more than
+    99 KiB of shared memory (what all devices from sm_80 on have), clusters, asynchronous launches.
 
     Before:
     ```mlir
@@ -136,6 +136,63 @@ def CudaMergeFunctions : Pass<"cuda-merge-functions", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
   let statistics = [Statistic<"merged", "merged", "Functions that equal an earlier one">];
+}
+
+def CudaNarrowIndices : Pass<"cuda-narrow-indices", "::mlir::ModuleOp"> {
+  let summary = "Lets functions of the device compute indices in 32 bits where these are enough";
+  let description = [{
+    Registers of a device have 32 bits: an index of 64 takes two, and arithmetic on it several instructions. A function is
+    marked (`narrow_indices`) where every index in it, every number that indices are computed from, and every offset into its
+    memory, in elements, is less than 2^31 in magnitude, so that 32 bits with sign give what 64 bits give. Bounds follow from the
+    sizes of the launch, of its grid and of memory.
+
+    Sizes that are known when the program runs make bounds that the host computes in front of the launch. The function then has
+    a variant for 32 bits, and the host launches the one that the bounds allow. What is computed from data, or from one turn of
+    a loop to the next, has no bound, and its function keeps 64 bits; only positions in memory need none, as accesses are in range.
+    Parameters stay 64 bits.
+
+    Before:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @kernels {
+        gpu.func @k(%x: memref<f32>, %n: index) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+          %t = gpu.thread_id x
+          %b = gpu.block_id x
+          %at = arith.muli %b, %n : index
+          %i = arith.addi %at, %t : index
+          %memory = memref.reinterpret_cast %x to offset: [0], sizes: [4096], strides: [1] : memref<f32> to memref<4096xf32>
+          %v = memref.load %memory[%i] : memref<4096xf32>
+          gpu.return
+        }
+      }
+      func.func private @f(%x: memref<f32>, %n: index, %blocks: index) {
+        %c1 = arith.constant 1 : index
+        %c32 = arith.constant 32 : index
+        gpu.launch_func @kernels::@k blocks in (%blocks, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<f32>, %n : index)
+        return
+      }
+    }
+    ```
+    After, in part:
+    ```mlir
+    gpu.func @k_narrow(%x: memref<f32>, %wide: i64) kernel attributes {known_block_size = array<i32: 32, 1, 1>, narrow_indices} {
+      %n = arith.index_cast %wide : i64 to index
+    ...
+    %span = arith.muli %blocks, %size : index
+    ...
+    %fits = arith.cmpi ule, %span, %most : index
+    ...
+    scf.if %all {
+      %passed = arith.index_cast %size : index to i64
+      gpu.launch_func @kernels::@k_narrow blocks in ...
+    } else {
+      gpu.launch_func @kernels::@k blocks in ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"narrowed", "narrowed", "Functions whose indices have 32 bits">,
+                    Statistic<"variants", "variants", "Of these, the ones that exist for 64 bits too">,
+                    Statistic<"wide", "wide", "Functions with indices that have 64 bits only">];
 }
 
 def CudaConvertHost : Pass<"cuda-convert-host", "::mlir::ModuleOp"> {
@@ -253,7 +310,7 @@ def CudaExpandDeviceOps : Pass<"cuda-expand-device-ops", "::mlir::gpu::GPUModule
 def CudaConvertDevice : Pass<"cuda-convert-device", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Converts functions of the device to the dialects of LLVM and NVVM";
   let description = [{
-    Indices are 64 bits. Functions that a chip has exact instructions for (a root, a rounding) become LLVM's intrinsics;
+    Indices are 64 bits, or 32 in the functions that `cuda-narrow-indices` marked. Functions that a chip has exact instructions for (a root, a rounding) become LLVM's intrinsics;
     the others (exp, tanh, a remainder) become calls of NVIDIA's libdevice, which are accurate to a few units in the last
     place. No fast-math flag is added. Ops that cannot be converted are reported, of all functions at once.
 

@@ -2,10 +2,10 @@
 
 #include "lowering/cuda/backend/Passes.h"
 #include "lowering/cuda/kernels/Passes.h"
+#include "lowering/host/KernelPipeline.h"
 #include "passes/verify/Passes.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -13,6 +13,7 @@
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace shardc;
 
 void shardc::cuda::buildKernelPipeline(OpPassManager &pm) {
   pm.addPass(createVerifyKernels());
@@ -26,40 +27,29 @@ void shardc::cuda::buildKernelPipeline(OpPassManager &pm) {
 void shardc::cuda::buildLlvmPipeline(OpPassManager &pm) {
   pm.addPass(createCudaOutlineKernels());
   OpPassManager &function = pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>();
+  // Positions are arithmetic before indices are narrowed.
   function.addPass(memref::createFoldMemRefAliasOpsPass());
-  function.addPass(createCanonicalizerPass());
-  function.addPass(createCSEPass());
-  function.addPass(createLoopInvariantCodeMotionPass());
+  function.addPass(memref::createExpandStridedMetadataPass());
+  function.addPass(createLowerAffinePass());
+  host::addSimplifiedLoops(function);
   pm.addPass(createCudaMergeFunctions());
   pm.addPass(createVerifyKernels());
+  pm.addPass(createCudaNarrowIndices());
 
-  OpPassManager &stub = pm.nest<func::FuncOp>();
-  stub.addPass(memref::createExpandStridedMetadataPass());
-  stub.addPass(createLowerAffinePass());
-  stub.addPass(createSCFToControlFlowPass());
-  stub.addPass(createCanonicalizerPass());
-  stub.addPass(createCSEPass());
+  host::addControlFlow(pm.nest<func::FuncOp>());
   pm.addPass(createCudaConvertHost());
 
   OpPassManager &device = pm.nest<gpu::GPUModuleOp>();
   device.addPass(createCudaLowerChecks());
   device.addPass(createCudaExpandDeviceOps());
   device.addPass(math::createMathExtendToSupportedTypes());
-  device.addPass(memref::createExpandStridedMetadataPass());
-  device.addPass(createLowerAffinePass());
-  device.addPass(createSCFToControlFlowPass());
-  device.addPass(createCanonicalizerPass());
-  device.addPass(createCSEPass());
+  host::addControlFlow(device);
   device.addPass(createCudaConvertDevice());
 }
 
-/// Passes of MLIR's, so that a pipeline that was printed (in a crash reproducer) is read again.
-static void registerUpstreamPasses() {
-  registerPass([] { return math::createMathExtendToSupportedTypes(); });
-}
-
 void shardc::cuda::registerPipelines() {
-  registerUpstreamPasses();
+  host::registerKernelPasses();
+  registerPass([] { return math::createMathExtendToSupportedTypes(); });
   PassPipelineRegistration<>("cuda-lower-kernels", "Kernels on linalg to launches on a device",
                              buildKernelPipeline);
   PassPipelineRegistration<>("cuda-lower-to-llvm",

@@ -23,6 +23,11 @@ Error makeError(const Twine &message) {
 
 std::string variable(StringRef name) { return sys::Process::GetEnv(name).value_or(""); }
 
+/// How the wheels get where they are found, in the versions that the set-up installs. What they
+/// depend on is not needed.
+constexpr const char *kInstallWheels =
+    "'" SHARDC_VENV "/bin/pip install --no-deps " SHARDC_CUDA_WHEELS "'";
+
 /// Folders of the wheels that NVIDIA publishes: their place depends on the version of CUDA.
 std::vector<std::string> wheelFolders() {
   std::vector<std::string> folders;
@@ -71,9 +76,9 @@ Expected<std::string> findPtxas() {
   return makeError(
       "compiling for a CUDA chip needs NVIDIA's assembler ptxas, which is not in $CUDA_HOME/bin, "
       "PATH, the toolkit that shardc was built with, or " SHARDC_VENV
-      ". Install the CUDA toolkit (12.8 or later for sm_100), or run '" SHARDC_VENV
-      "/bin/pip install nvidia-cuda-nvcc nvidia-nvvm', or name the program in SHARDC_PTXAS. "
-      "--target=cuda:emulated needs none");
+      ". Install the CUDA toolkit (12.8 or later for sm_100), or run " +
+      Twine(kInstallWheels) +
+      ", or name the program in SHARDC_PTXAS. --target=cuda:emulated needs none");
 }
 
 Expected<std::string> findLibdevice() {
@@ -100,8 +105,9 @@ Expected<std::string> findLibdevice() {
 }
 
 std::string libdeviceAdvice() {
-  return "Install the CUDA toolkit, or run '" SHARDC_VENV
-         "/bin/pip install nvidia-nvvm', or name the file libdevice.10.bc in SHARDC_LIBDEVICE";
+  return (Twine("Install the CUDA toolkit, or run ") + kInstallWheels +
+          ", or name the file libdevice.10.bc in SHARDC_LIBDEVICE")
+      .str();
 }
 
 Expected<target::ObjectCode> assemble(StringRef ptx, const Chip &chip, StringRef ptxas) {

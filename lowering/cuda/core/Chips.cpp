@@ -10,9 +10,9 @@ namespace shardc::cuda {
 namespace {
 
 constexpr Chip kChips[] = {
-    {80, 70, 163 * 1024},
-    {90, 78, 227 * 1024},
-    {100, 86, 227 * 1024},
+    {80, 70},
+    {90, 78},
+    {100, 86},
 };
 constexpr std::string_view kEmulated = "emulated";
 
@@ -53,11 +53,12 @@ std::string ChipChoice::text() const {
   return text;
 }
 
-int64_t ChipChoice::sharedBytes() const {
-  int64_t bytes = kChips[0].sharedBytes; // of the emulated device, which is an sm_80
-  for (size_t i = 0; i < chips.size(); ++i)
-    bytes = i == 0 ? chips[i].sharedBytes : std::min(bytes, chips[i].sharedBytes);
-  return bytes;
+bool keepsPtx(std::span<const Chip> chips, size_t index) {
+  if (index + 1 == chips.size())
+    return true;
+  unsigned generation = chips[index].number / 10, next = chips[index + 1].number;
+  bool isNeighbour = next / 10 == generation || next == 10 * (generation + 1);
+  return !isNeighbour;
 }
 
 ChipChoice chooseChips(std::string_view text) {

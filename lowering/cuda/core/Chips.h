@@ -17,14 +17,15 @@ struct Chip {
   unsigned number = 0; // 90 for sm_90
   /// Version of the oldest PTX that knows the chip, times ten: what drivers and ptxas must read.
   unsigned ptx = 0;
-  /// Most shared memory of a block, in bytes.
-  int64_t sharedBytes = 0;
 
   std::string name() const { return "sm_" + std::to_string(number); }
 };
 
 /// Shared memory that every launch may have without asking for more.
 inline constexpr int64_t kStaticSharedBytes = 48 * 1024;
+/// Most shared memory of a block. Some chips have more (sm_90: 227 KiB), but code for sm_80 also
+/// runs on sm_86 and sm_89, and PTX on sm_120, which have no more than this.
+inline constexpr int64_t kMostSharedBytes = 99 * 1024;
 
 /// By number.
 std::span<const Chip> knownChips();
@@ -38,9 +39,13 @@ struct ChipChoice {
 
   /// "sm_80,sm_90" or "emulated".
   std::string text() const;
-  /// What a block may have on all of them.
-  int64_t sharedBytes() const;
 };
+
+/// Whether an artifact has the PTX of chip number `index` besides its machine code, so that every
+/// device from the lowest of the chips on runs it. Machine code runs on its chip and on later ones
+/// of its generation (sm_80 on sm_86, not on sm_90); PTX on all later ones. So it is kept for the
+/// last chip, and where devices may lie between the generations of two neighbours.
+bool keepsPtx(std::span<const Chip> chips, size_t index);
 
 /// "" (all known chips), "sm_80,sm_90" or "emulated". A problem names everything that is wrong.
 ChipChoice chooseChips(std::string_view text);

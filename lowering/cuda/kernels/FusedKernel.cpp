@@ -19,25 +19,28 @@ bool isPointwise(linalg::LinalgOp op) { return op.getNumReductionLoops() == 0; }
 /// sizes of tensors are those of the memory that they are read from.
 LogicalResult FusedKernel::normalize() {
   IRRewriter rewriter(function.getContext());
+  bool valid = true;
   for (auto op : llvm::make_early_inc_range(function.getOps<linalg::LinalgOp>())) {
     if (isa<linalg::GenericOp, linalg::FillOp>(op.getOperation()))
       continue;
     rewriter.setInsertionPoint(op);
-    if (failed(linalg::generalizeNamedOp(rewriter, op)))
-      return op.emitOpError("has no generic form");
+    if (failed(linalg::generalizeNamedOp(rewriter, op))) {
+      op.emitOpError("has no generic form");
+      valid = false;
+    }
   }
   separateDestinations(function);
-  WalkResult sizes = function.walk([&](tensor::DimOp dim) {
+  function.walk([&](tensor::DimOp dim) {
     auto read = dim.getSource().getDefiningOp<bufferization::ToTensorOp>();
     if (!read) {
       dim.emitOpError("asks for a size that no argument of the kernel has");
-      return WalkResult::interrupt();
+      valid = false;
+      return;
     }
     rewriter.setInsertionPoint(dim);
     rewriter.replaceOpWithNewOp<memref::DimOp>(dim, read.getBuffer(), dim.getIndex());
-    return WalkResult::advance();
   });
-  return failure(sizes.wasInterrupted());
+  return success(valid);
 }
 
 void FusedKernel::collect() {

@@ -25,13 +25,15 @@ LaunchResult LaunchDomain::describe(OpResult value) const {
 std::optional<LaunchResult> LaunchDomain::fit(OpResult value) const {
   LaunchResult result = describe(value);
   ArrayRef<std::optional<unsigned>> dims = stage->kernel.dims().dimsOf(value);
-  SmallVector<unsigned> numbers;
+  SmallVector<std::optional<unsigned>> numbers;
   for (auto [loop, dim] : llvm::zip_equal(result.dims, dims))
     if (loop != kNoDim)
-      numbers.push_back(dim.value_or(~0u));
+      numbers.push_back(dim);
+  if (llvm::is_contained(numbers, std::nullopt) || llvm::is_contained(kernelDims, std::nullopt))
+    return std::nullopt;
   if (numbers == kernelDims)
     return result;
-  SmallVector<unsigned> sorted(numbers), own(kernelDims);
+  SmallVector<std::optional<unsigned>> sorted(numbers), own(kernelDims);
   llvm::sort(sorted);
   llvm::sort(own);
   if (sorted != own || std::adjacent_find(own.begin(), own.end()) != own.end())
@@ -62,7 +64,7 @@ std::vector<LaunchDomain> LaunchDomain::divide(const KernelStage &stage, OpBuild
       if (isOneInteger(size))
         continue;
       domain.extents.push_back(size);
-      domain.kernelDims.push_back(dims[position].value_or(~0u));
+      domain.kernelDims.push_back(dims[position]);
     }
   }
   for (LaunchDomain &domain : domains) {
@@ -96,7 +98,7 @@ void LaunchDomain::orderLoops() {
   });
   SmallVector<int> number(order.size());
   SmallVector<OpFoldResult> oldExtents = extents;
-  SmallVector<unsigned> oldDims = kernelDims;
+  SmallVector<std::optional<unsigned>> oldDims = kernelDims;
   for (auto [now, before] : llvm::enumerate(order)) {
     number[before] = now;
     extents[now] = oldExtents[before];
@@ -197,11 +199,13 @@ void LaunchDomain::findPositions() {
   }
 }
 
-LoopStride LaunchDomain::times(LoopStride stride, OpFoldResult extent, unsigned kernelDim) const {
+LoopStride LaunchDomain::times(LoopStride stride, OpFoldResult extent,
+                               std::optional<unsigned> kernelDim) const {
   if (std::optional<int64_t> constant = getConstantIntValue(extent)) {
     stride.factor *= *constant;
   } else {
-    stride.extents.push_back(kernelDim);
+    assert(kernelDim && "an extent that is not known belongs to a dim of the kernel");
+    stride.extents.push_back(*kernelDim);
     llvm::sort(stride.extents);
   }
   return stride;

@@ -64,7 +64,9 @@ public:
 
   const KernelStage *stage;
   llvm::SmallVector<mlir::OpFoldResult> extents; // of each loop, none is known to be 1
-  llvm::SmallVector<unsigned> kernelDims;
+  /// Of each loop; none where the kernel does not know with what else it has its extent in common:
+  /// such a loop is like no other.
+  llvm::SmallVector<std::optional<unsigned>> kernelDims;
   llvm::SmallVector<LaunchResult> results;
   llvm::SmallVector<CollapsedLoop> loops;
   std::vector<LaunchAccess> reads, writes;
@@ -85,7 +87,8 @@ private:
   void collapse(mlir::OpBuilder &host);
   bool canJoin(const CollapsedLoop &outer, unsigned inner) const;
   LoopStride strideOf(const ElementAccess &element, mlir::Value memory, unsigned loop) const;
-  LoopStride times(LoopStride stride, mlir::OpFoldResult extent, unsigned kernelDim) const;
+  LoopStride times(LoopStride stride, mlir::OpFoldResult extent,
+                   std::optional<unsigned> kernelDim) const;
 
   llvm::SmallVector<bool> isSeparate; // loops whose position is looked at by itself
 };

@@ -34,11 +34,6 @@ gpu::LaunchOp createLaunch(OpBuilder &host, Location loc, ArrayRef<OpFoldResult>
   return launch;
 }
 
-MemRefType sharedMemory(ArrayRef<int64_t> shape, Type element) {
-  auto space = gpu::AddressSpaceAttr::get(element.getContext(), gpu::AddressSpace::Workgroup);
-  return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space);
-}
-
 std::optional<int64_t> staticProduct(ArrayRef<OpFoldResult> sizes) {
   int64_t product = 1;
   for (OpFoldResult size : sizes) {
@@ -74,8 +69,8 @@ OpFoldResult divideUp(OpBuilder &host, Location loc, OpFoldResult size, int64_t 
 
 DeviceIndex::DeviceIndex(OpBuilder &builder, Location loc, std::optional<int64_t> bound)
     : builder(builder), loc(loc),
-      integer(bound && *bound <= std::numeric_limits<int32_t>::max() ? builder.getI32Type()
-                                                                     : builder.getI64Type()) {}
+      integer(bound && *bound <= std::numeric_limits<int32_t>::max() ? Type(builder.getI32Type())
+                                                                     : builder.getIndexType()) {}
 
 Value DeviceIndex::constant(int64_t value) const {
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(integer, value));
@@ -84,10 +79,14 @@ Value DeviceIndex::constant(int64_t value) const {
 Value DeviceIndex::of(OpFoldResult index) const {
   if (std::optional<int64_t> value = getConstantIntValue(index))
     return constant(*value);
+  if (integer.isIndex())
+    return cast<Value>(index);
   return arith::IndexCastUIOp::create(builder, loc, integer, cast<Value>(index));
 }
 
 Value DeviceIndex::toIndex(Value value) const {
+  if (integer.isIndex())
+    return value;
   return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), value);
 }
 
@@ -114,11 +113,8 @@ Value DeviceIndex::less(Value a, Value b) const {
 }
 
 Value DeviceIndex::globalThread(gpu::LaunchOp launch) const {
-  auto get = [&](Value id) -> Value {
-    return arith::IndexCastUIOp::create(builder, loc, integer, id);
-  };
   std::optional<int64_t> size = getConstantIntValue(launch.getBlockSizeX());
-  return add(mul(get(launch.getBlockIds().x), constant(*size)), get(launch.getThreadIds().x));
+  return add(mul(of(launch.getBlockIds().x), constant(*size)), of(launch.getThreadIds().x));
 }
 
 SmallVector<Value> DeviceIndex::delinearize(Value number, ArrayRef<OpFoldResult> extents) const {

@@ -18,16 +18,13 @@ createLaunch(mlir::OpBuilder &host, mlir::Location loc, llvm::ArrayRef<mlir::OpF
              llvm::ArrayRef<int64_t> block, mlir::TypeRange shared,
              llvm::function_ref<void(mlir::OpBuilder &, mlir::gpu::LaunchOp)> body);
 
-/// A static buffer in shared memory.
-mlir::MemRefType sharedMemory(llvm::ArrayRef<int64_t> shape, mlir::Type element);
-
 /// Products and quotients of extents, on the host.
 mlir::OpFoldResult multiply(mlir::OpBuilder &host, mlir::Location loc,
                             llvm::ArrayRef<mlir::OpFoldResult> sizes);
 mlir::OpFoldResult divideUp(mlir::OpBuilder &host, mlir::Location loc, mlir::OpFoldResult size,
                             int64_t by);
 
-/// Positions in device code: in 32 bits where static extents prove that they fit, else in 64.
+/// Positions in device code: in 32 bits where static extents prove that they fit, else indices.
 class DeviceIndex {
 public:
   /// `bound`: exclusive; no value for one that is not known.
@@ -36,7 +33,6 @@ public:
   /// The same, for code that another builder makes.
   DeviceIndex at(mlir::OpBuilder &other) const { return DeviceIndex(other, loc, integer); }
 
-  mlir::Type type() const { return integer; }
   mlir::Value constant(int64_t value) const;
   /// From an index or a constant, and back.
   mlir::Value of(mlir::OpFoldResult index) const;

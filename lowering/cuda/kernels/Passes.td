@@ -16,7 +16,9 @@ def CudaTileKernels : Pass<"cuda-tile-kernels", "::mlir::func::FuncOp"> {
     that only its own launch reads exists in registers.
 
     Elements that are read at computed positions are read where the position is in its range; elsewhere, the run's failure is
-    recorded.
+    recorded. Positions from which no element may be computed, because results have no elements, get a launch that only checks them.
+
+    All that a kernel has and that cannot be launched is an error, at once.
 
     Before:
     ```mlir

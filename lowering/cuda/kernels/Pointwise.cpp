@@ -301,8 +301,8 @@ void PointwiseEmitter::emitSeveral(OpBuilder &b, const DeviceIndex &index, gpu::
   // One by one: the elements of the last thread, or, where memory is not aligned, of every thread.
   OpBuilder inner = choice.getElseBodyBuilder();
   DeviceIndex i = index.at(inner);
-  Value thread = arith::IndexCastUIOp::create(inner, loc, i.type(), launch.getThreadIds().x);
-  Value block = arith::IndexCastUIOp::create(inner, loc, i.type(), launch.getBlockIds().x);
+  Value thread = i.of(launch.getThreadIds().x);
+  Value block = i.of(launch.getBlockIds().x);
   Value ofBlock = i.mul(block, i.constant(kThreads * plan.lanes));
   auto select = [&](Value a, Value b) -> Value {
     return arith::SelectOp::create(inner, loc, aligned, a, b);

@@ -2,6 +2,8 @@
 
 #include "lowering/cuda/kernels/Reductions.h"
 
+#include "lowering/cuda/Accesses.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -255,8 +257,7 @@ Value shuffleFrom(OpBuilder &builder, Location loc, Value value, Value lane) {
 }
 
 Value SharedBuffers::take(Type element, int64_t count) {
-  auto space = gpu::AddressSpaceAttr::get(element.getContext(), gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get({count}, element, MemRefLayoutAttrInterface(), space);
+  MemRefType type = sharedMemory({count}, element);
   for (Buffer &buffer : buffers)
     if (buffer.passes >= 2 && buffer.memory.getType() == type) {
       buffer.passes = 0;
@@ -312,7 +313,7 @@ static void reduceColumns(OpBuilder &builder, Location loc, const RowTeam &team,
 
 void reduceTeam(OpBuilder &builder, Location loc, const RowTeam &team,
                 MutableArrayRef<TeamState> states, SharedBuffers &shared) {
-  if (team.size == 1)
+  if (team.size == 1 || states.empty()) // nobody reads what others have: there is no barrier
     return;
   if (team.columns) {
     reduceColumns(builder, loc, team, states, shared);

@@ -2,6 +2,7 @@
 
 #include "lowering/cuda/kernels/RowEmitter.h"
 
+#include "lowering/cuda/Accesses.h"
 #include "lowering/cuda/kernels/Launches.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -276,8 +277,15 @@ void RowEmitter::emitScan() {
       }
       for (const RowResult *result : resultsOf(0))
         chunk.store(result->access, yielded[result->value.getResultNumber()]);
-      if (plan.team > kWarpLanes)
-        gpu::BarrierOp::create(b, loc);
+      // The next step writes the sums of warps that others may still read in this one. After the
+      // last step nobody writes them.
+      if (plan.team > kWarpLanes) {
+        Value next = arith::AddIOp::create(b, loc, loop.getInductionVar(), row.index(1));
+        Value goesOn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, next, steps);
+        auto more = scf::IfOp::create(b, loc, goesOn, /*withElseRegion=*/false);
+        OpBuilder then = more.getThenBodyBuilder();
+        gpu::BarrierOp::create(then, loc);
+      }
       scf::YieldOp::create(b, loc, plan.team > 1 ? carried : state);
     }
     row.rowBuilder.setInsertionPoint(b.getInsertionBlock(), b.getInsertionPoint());

@@ -5,6 +5,7 @@
 #include "dialects/exec/Exec.h"
 #include "lowering/cuda/kernels/KernelKind.h"
 #include "lowering/cuda/kernels/Passes.h"
+#include "lowering/cuda/kernels/RangeChecks.h"
 #include "lowering/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,7 +37,8 @@ struct TileCudaKernels : cuda::impl::CudaTileKernelsBase<TileCudaKernels> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr(exec::kKernelAttr) || kernel.isDeclaration() ||
-        kernel.getOps<bufferization::MaterializeInDestinationOp>().empty())
+        (kernel.getOps<bufferization::MaterializeInDestinationOp>().empty() &&
+         kernel.getOps<exec::CheckRangeOp>().empty()))
       return;
     FailureOr<target::Limits> limits = target::readLimits(kernel);
     if (failed(limits))
@@ -45,6 +47,8 @@ struct TileCudaKernels : cuda::impl::CudaTileKernelsBase<TileCudaKernels> {
     if (failed(fused))
       return signalPassFailure();
     OpBuilder host(kernel.getBody().front().getTerminator());
+    if (failed(emitRangeChecks(*fused, host)))
+      return signalPassFailure();
     SmallVector<linalg::LinalgOp> ops(fused->getOps());
     for (ArrayRef<linalg::LinalgOp> rest = ops; !rest.empty();) {
       const KernelKind *best = nullptr;

@@ -125,9 +125,7 @@ void SquareEmitter::emitBody(OpBuilder &b, gpu::LaunchOp launch) {
   if (bound)
     *bound = *bound * 2 + kSide * kSide;
   DeviceIndex index(b, loc, bound);
-  auto id = [&](Value value) -> Value {
-    return arith::IndexCastUIOp::create(b, loc, index.type(), value);
-  };
+  auto id = [&](Value value) -> Value { return index.of(value); };
   threadX = id(launch.getThreadIds().x);
   threadY = id(launch.getThreadIds().y);
   SmallVector<Value> point = index.delinearize(id(launch.getBlockIds().x), counts);

@@ -5,6 +5,7 @@
 
 #include "lowering/cuda/scatter/Passes.h"
 #include "lowering/cuda/scatter/ScatterKernel.h"
+#include "lowering/host/SharedKernels.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -24,15 +25,11 @@ namespace {
 
 struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> {
   void runOnOperation() override {
-    SymbolTable symbols(getOperation());
+    host::SharedKernels shared(getOperation());
     SmallVector<exec::ScatterAddOp> ops;
     getOperation().walk([&](exec::ScatterAddOp op) { ops.push_back(op); });
     for (exec::ScatterAddOp op : ops) {
-      func::FuncOp kernel = cuda::buildScatterKernel(op);
-      symbols.insert(kernel);
-      OpBuilder b(op);
-      exec::LaunchOp::create(b, op.getLoc(), kernel.getName(), op.getOperands(), op.getNameAttr());
-      op.erase();
+      shared.replace(op, [&](ArrayRef<Type> types) { return cuda::buildScatterKernel(op, types); });
       ++expanded;
     }
   }

@@ -2,8 +2,10 @@
 
 #include "lowering/cuda/scatter/ScatterKernel.h"
 
+#include "lowering/cuda/Accesses.h"
 #include "lowering/cuda/scatter/ScatterDivision.h"
 #include "lowering/cuda/scatter/StableSort.h"
+#include "lowering/host/SharedKernels.h"
 #include "lowering/linalg/ScalarBuilder.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,12 +31,8 @@ public:
   ScatterKernelBuilder(exec::ScatterAddOp op, ArrayRef<Type> types)
       : op(op), loc(op.getLoc()), builder(op.getContext()),
         words(builder, loc, builder.getI64Type()) {
-    kernel = func::FuncOp::create(loc, "scatter_add", builder.getFunctionType(types, {}));
-    kernel.setPrivate();
-    kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
-    kernel->setAttr(exec::kWritesAttr,
-                    builder.getDenseI64ArrayAttr(static_cast<int64_t>(types.size()) - 1));
-    builder.setInsertionPointToStart(kernel.addEntryBlock());
+    kernel = host::makeKernel(loc, "scatter_add", types, /*results=*/1);
+    builder.setInsertionPointToStart(&kernel.getBody().front());
     divide();
   }
 
@@ -274,7 +272,7 @@ void ScatterKernelBuilder::addUp(const SortedPairs &pairs) {
     across = builder.getIndexAttr(std::min(*constant, kMostBlocks));
   else
     across = words.min(cast<Value>(across), words.constant(kMostBlocks));
-  launch(divideNumberUp(words, rows, rowsOfBlock), across, sharedType(words.type, 2),
+  launch(divideNumberUp(words, rows, rowsOfBlock), across, sharedMemory({2}, words.type),
          [&](OpBuilder &b, const LaunchedBlock &block) {
            WordBuilder w = words.at(b), lane32(b, loc, b.getI32Type());
            Value thread = lane32.fromIndex(block.thread), bounds = block.shared.front();
@@ -375,9 +373,6 @@ void ScatterKernelBuilder::addElement(const WordBuilder &w, const SortedPairs &p
   memref::StoreOp::create(b, loc, rest.getResult(0), out(), position);
 }
 
-func::FuncOp shardc::cuda::buildScatterKernel(exec::ScatterAddOp op) {
-  SmallVector<Type> types;
-  for (Value operand : op.getOperands())
-    types.push_back(exec::kernelArgumentType(cast<MemRefType>(operand.getType())));
+func::FuncOp shardc::cuda::buildScatterKernel(exec::ScatterAddOp op, ArrayRef<Type> types) {
   return ScatterKernelBuilder(op, types).build();
 }

@@ -9,9 +9,9 @@
 
 namespace shardc::cuda {
 
-/// The function with the launches that compute `op`, in no module yet; its arguments are the op's
-/// operands.
-mlir::func::FuncOp buildScatterKernel(exec::ScatterAddOp op);
+/// The function with the launches that compute `op`, in no module yet. `types` are those of its
+/// operands, as kernels have them.
+mlir::func::FuncOp buildScatterKernel(exec::ScatterAddOp op, llvm::ArrayRef<mlir::Type> types);
 
 } // namespace shardc::cuda
 

@@ -2,6 +2,8 @@
 
 #include "lowering/cuda/scatter/StableSort.h"
 
+#include "lowering/cuda/Accesses.h"
+
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -135,9 +137,10 @@ void WarpOfTile::forEach(const SortedPairs &memory, Value from, Value shift, Bod
   sync();
 }
 
-/// The sum of the values of all threads up to and with this one, in `sums`, memory of a block.
-/// Every thread calls it; there is a barrier behind the last write.
-Value sumUpTo(WordBuilder words, Value thread, Value value, Value sums) {
+/// The sum of the values of all threads up to and with this one, by way of `sums`, memory of a
+/// block. Every thread calls it. With `inMemory` they are in `sums` too, with a barrier behind the
+/// last write; else there is at least one barrier, and others may still read `sums`.
+Value sumUpTo(WordBuilder words, Value thread, Value value, Value sums, bool inMemory) {
   OpBuilder &b = words.builder;
   Location loc = words.loc;
   WordBuilder lanes(b, loc, b.getI32Type());
@@ -152,8 +155,10 @@ Value sumUpTo(WordBuilder words, Value thread, Value value, Value sums) {
     WordBuilder inner = lanes.at(then);
     scf::YieldOp::create(then, loc, inner.load(sums, inner.sub(thread, inner.constant(step))));
     scf::YieldOp::create(other, loc, words.at(other).constant(0));
-    gpu::BarrierOp::create(b, loc);
     sum = words.add(sum, read.getResult(0));
+    if (2 * step >= StableSort::kThreads && !inMemory)
+      break; // nobody reads what is not written again
+    gpu::BarrierOp::create(b, loc);
     lanes.store(sum, sums, thread);
     gpu::BarrierOp::create(b, loc);
   }
@@ -214,7 +219,7 @@ void StableSort::sort(OpFoldResult digits) {
 void StableSort::count(const Pass &pass) {
   OpBuilder &host = words.builder;
   Value one = arith::ConstantIndexOp::create(host, words.loc, 1);
-  MemRefType shared = sharedType(words.type, kThreads / kWarp * kDigits);
+  MemRefType shared = sharedMemory({kThreads / kWarp * kDigits}, words.type);
   launchBlocks(host, words.loc, hostIndex(tiles), one, kThreads, shared,
                [&](OpBuilder &b, const LaunchedBlock &block) {
                  WordBuilder w = words.at(b);
@@ -245,7 +250,7 @@ void StableSort::addUp() {
   else
     blocks = words.mul(words.min(cast<Value>(tiles), words.constant(1)), words.constant(kDigits));
   Value one = arith::ConstantIndexOp::create(host, loc, 1);
-  launchBlocks(host, loc, hostIndex(blocks), one, kThreads, sharedType(words.type, kThreads),
+  launchBlocks(host, loc, hostIndex(blocks), one, kThreads, sharedMemory({kThreads}, words.type),
                [&](OpBuilder &b, const LaunchedBlock &block) {
                  WordBuilder w = words.at(b);
                  WordBuilder lanes(b, loc, b.getI32Type());
@@ -263,13 +268,19 @@ void StableSort::addUp() {
                    OpBuilder then = read.getThenBodyBuilder(), other = read.getElseBodyBuilder();
                    scf::YieldOp::create(then, loc, w.at(then).load(counts, at));
                    scf::YieldOp::create(other, loc, w.at(other).constant(0));
-                   Value own = read.getResult(0), upTo = sumUpTo(w, thread, own, sums);
+                   Value own = read.getResult(0);
+                   Value upTo = sumUpTo(w, thread, own, sums, /*inMemory=*/true);
                    auto write = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
                    OpBuilder inner = write.getThenBodyBuilder();
                    WordBuilder in = w.at(inner);
                    in.store(in.add(before, in.sub(upTo, own)), counts, at);
                    Value all = lanes.load(sums, lanes.constant(kThreads - 1));
-                   gpu::BarrierOp::create(b, loc); // the next chunk writes `sums` again
+                   // The next chunk, if there is one, writes `sums` again.
+                   Value next = w.add(loop.getInductionVar(), w.constant(kThreads));
+                   auto more = scf::IfOp::create(b, loc, w.isBelow(next, w.of(tiles)),
+                                                 /*withElseRegion=*/false);
+                   OpBuilder again = more.getThenBodyBuilder();
+                   gpu::BarrierOp::create(again, loc);
                    scf::YieldOp::create(b, loc, w.add(before, all));
                  }
                  Value isFirst = lanes.isEqual(thread, lanes.constant(0));
@@ -283,8 +294,8 @@ void StableSort::place(const Pass &pass) {
   OpBuilder &host = words.builder;
   Location loc = words.loc;
   Value one = arith::ConstantIndexOp::create(host, loc, 1);
-  MemRefType shared[] = {sharedType(words.type, kThreads / kWarp * kDigits),
-                         sharedType(words.type, kThreads)};
+  MemRefType shared[] = {sharedMemory({kThreads / kWarp * kDigits}, words.type),
+                         sharedMemory({kThreads}, words.type)};
   launchBlocks(host, loc, hostIndex(tiles), one, kThreads, shared,
                [&](OpBuilder &b, const LaunchedBlock &block) {
                  WordBuilder w = words.at(b);
@@ -293,9 +304,10 @@ void StableSort::place(const Pass &pass) {
                  warp.forEach(memory, pass.from, pass.shift,
                               [](const WarpOfTile &, Value, Value, Value, Value, Value) {});
                  // Thread d: where digit d begins in the result, in this tile, in each warp. The
-                 // barriers of the sum stand between the counting and the reading of counters too.
+                 // first barrier of the sum stands between the counting and the reading of counters
+                 // too.
                  Value digit = w.fromI32(warp.thread), total = w.load(totals, digit);
-                 Value upTo = sumUpTo(w, warp.thread, total, block.shared[1]);
+                 Value upTo = sumUpTo(w, warp.thread, total, block.shared[1], /*inMemory=*/false);
                  Value row = w.mul(digit, w.of(tiles));
                  Value base = w.load(counts, w.add(row, w.fromIndex(block.x)));
                  base = w.add(base, w.sub(upTo, total));

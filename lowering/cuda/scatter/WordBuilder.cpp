@@ -97,8 +97,3 @@ void shardc::cuda::launchBlocks(OpBuilder &builder, Location loc, Value x, Value
   body(inner, block);
   gpu::TerminatorOp::create(inner, loc);
 }
-
-MemRefType shardc::cuda::sharedType(Type element, int64_t size) {
-  auto space = gpu::AddressSpaceAttr::get(element.getContext(), gpu::AddressSpace::Workgroup);
-  return MemRefType::get(size, element, MemRefLayoutAttrInterface(), space);
-}

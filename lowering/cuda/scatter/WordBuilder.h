@@ -62,9 +62,6 @@ void launchBlocks(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, m
                   int64_t threads, mlir::ArrayRef<mlir::MemRefType> shared,
                   llvm::function_ref<void(mlir::OpBuilder &, const LaunchedBlock &)> body);
 
-/// Memory of a block.
-mlir::MemRefType sharedType(mlir::Type element, int64_t size);
-
 } // namespace shardc::cuda
 
 #endif // SHARDC_LOWERING_CUDA_SCATTER_WORDBUILDER_H

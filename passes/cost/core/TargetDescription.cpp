@@ -2,6 +2,7 @@
 
 #include "passes/cost/core/TargetDescription.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <sstream>
@@ -88,7 +89,7 @@ private:
     else if (key.size() != 1)
       fail("unknown setting '" + std::string(line.substr(0, equals)) + "'");
     else if (key[0] == "ranks_per_node" && *number >= 1 && *number <= 1e6)
-      target.ranksPerNode = static_cast<uint32_t>(*number);
+      saysOneRank = (target.ranksPerNode = static_cast<uint32_t>(*number)) == 1;
     else if (key[0] == "memory_gb_per_s" && *number > 0)
       target.memoryGBPerSecond = *number;
     else if (key[0] == "launch_us")
@@ -157,7 +158,7 @@ private:
       fail("no 'name'");
     if (target.memoryGBPerSecond == 0)
       fail("no 'memory_gb_per_s'");
-    if (target.intra[0].empty() && target.inter[0].empty())
+    if (target.intra[0].empty() && target.inter[0].empty() && !(saysOneRank && target.isOneRank()))
       fail("no rows for all_gather, intra or inter: every other kind falls back to it");
     for (auto &[key, rows] : target.measured)
       if (rows.bytes.empty())
@@ -171,10 +172,17 @@ private:
   LinkTable *table = nullptr;
   MeasuredTable *measured = nullptr;
   unsigned lineNumber = 0;
+  bool saysOneRank = false;
   bool failed = false;
 };
 
 } // namespace
+
+bool TargetDescription::isOneRank() const {
+  auto isEmpty = [](const LinkTable &table) { return table.empty(); };
+  return ranksPerNode == 1 && std::ranges::all_of(intra, isEmpty) &&
+         std::ranges::all_of(inter, isEmpty) && measured.empty();
+}
 
 std::optional<TargetDescription> shardc::cost::parseTargetDescription(std::string_view text,
                                                                       std::string_view source,

@@ -17,7 +17,8 @@
 //
 // `algbw` is S / (t - latency); `busbw` counts what crosses a link, so algbw = busbw * n / (n - 1),
 // half of that for an all-reduce. A kind without a table of its own takes the one of all_gather.
-// A measured table overrides the formula for its kind and group size.
+// A measured table overrides the formula for its kind and group size. With `ranks_per_node = 1`,
+// all tables may be left out: such a machine has no cost of collectives, and runs none.
 
 #ifndef SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H
 #define SHARDC_PASSES_COST_CORE_TARGETDESCRIPTION_H
@@ -57,6 +58,9 @@ struct TargetDescription {
   std::array<LinkTable, numCollectiveKinds> intra;
   std::array<LinkTable, numCollectiveKinds> inter;
   std::map<std::pair<CollectiveKind, uint32_t>, MeasuredTable> measured;
+
+  /// A machine of one rank a node that says nothing of links: programs without collectives.
+  bool isOneRank() const;
 };
 
 /// Parses a description. All mistakes are reported together, one per line as "SOURCE:LINE:
@@ -70,7 +74,7 @@ public:
   explicit TargetModel(TargetDescription description);
 
   std::string_view name() const override { return target.name; }
-  bool supports(CollectiveKind) const override { return true; }
+  bool supports(CollectiveKind) const override { return !target.isOneRank(); }
   double collectiveUs(CollectiveKind kind, const Group &group, uint64_t bytes) const override;
   double latencyUs(CollectiveKind kind, const Group &group) const override;
   std::optional<uint32_t> ranksPerNode() const override { return target.ranksPerNode; }

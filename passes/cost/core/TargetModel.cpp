@@ -65,6 +65,8 @@ const MeasuredTable *TargetModel::measuredFor(CollectiveKind kind, const Group &
 }
 
 TargetModel::Link TargetModel::linkOf(CollectiveKind kind, const Group &group) const {
+  if (target.isOneRank())
+    return {std::numeric_limits<double>::infinity(), 1}; // there is none: supports()
   Span span = spanOf(group, target.ranksPerNode);
   bool between = span.nodes > 1;
   size_t index = static_cast<size_t>(kind);

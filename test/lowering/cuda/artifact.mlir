@@ -27,7 +27,13 @@
 // RUN: not shardc compile %s --mesh tp=1 --target=cuda:sm_91,gfx942 -o %t/m.so 2>&1 | FileCheck %s --check-prefix=CHIP
 // CHIP: target 'cuda': 'sm_91' is no chip that kernels are compiled for; did you mean sm_90?; 'gfx942' is no chip that kernels are compiled for (use sm_80, sm_90, sm_100 or emulated, chips also as a list with commas)
 // RUN: env SHARDC_PTXAS=%t/nothing not shardc compile %s --mesh tp=1 --target=cuda -o %t/m.so 2>&1 | FileCheck %s --check-prefix=PTXAS
-// PTXAS: error: SHARDC_PTXAS is '{{.*}}nothing', which is no program that can be run
+// PTXAS: error: --target: SHARDC_PTXAS is '{{.*}}nothing', which is no program that can be run
+
+// It is missing before anything is compiled, and told with what else is wrong.
+// RUN: env SHARDC_PTXAS=%t/nothing not shardc compile %t/no-model.mlir --mesh tp=1 --target=cuda:sm_80 -o %t/no-folder/m.so 2>&1 | FileCheck %s --check-prefix=FIRST
+// FIRST: error: --target: SHARDC_PTXAS is '{{.*}}nothing', which is no program that can be run
+// FIRST-NEXT: error: cannot write '{{.*}}no-folder/m.so': there is no folder
+// RUN: env SHARDC_PTXAS=%t/nothing shardc compile %s --mesh tp=1 --target=cuda:emulated -o %t/m.so
 func.func @forward(%x: tensor<64x4096xf32>, %z: tensor<4xf32>) -> (tensor<64x4096xf32>, tensor<4xf32>) {
   %0 = aten.relu %x : (tensor<64x4096xf32>) -> tensor<64x4096xf32>
   %1 = aten.exp %0 : (tensor<64x4096xf32>) -> tensor<64x4096xf32>

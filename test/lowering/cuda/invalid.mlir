@@ -21,7 +21,7 @@ func.func private @threads(%x: memref<8xf32>, %n: index) attributes {exec.kernel
 func.func private @shared(%x: memref<8xf32>) attributes {exec.kernel, exec.writes = array<i64: 0>} {
   %c1 = arith.constant 1 : index
   %c70000 = arith.constant 70000 : index
-  // expected-error @+2 {{kernel 'shared' needs 262144 bytes of shared memory in a block, and the chips have 166912}}
+  // expected-error @+2 {{kernel 'shared' needs 262144 bytes of shared memory in a block, of at most 101376}}
   // expected-error @+1 {{kernel 'shared' has a grid of 70000 blocks in a dim, of at most 65535}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c70000, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1)

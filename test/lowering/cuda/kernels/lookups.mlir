@@ -90,3 +90,103 @@ func.func private @pad(%x: memref<6x10xf32>, %y: memref<6x16xf32>) attributes {e
   bufferization.materialize_in_destination %r in restrict writable %y : (tensor<6x16xf32>, memref<6x16xf32>) -> ()
   return
 }
+
+// -----
+// Rows that may have no columns: then nothing is read, and a launch checks the positions. Else it has no blocks.
+// CHECK-LABEL: func.func private @maybe_empty(
+// CHECK-SAME: %[[W:.*]]: memref<9x?xf32>, %[[I:.*]]: memref<300xi64>, %[[Y:.*]]: memref<300x?xf32>)
+// CHECK-DAG: %[[COLUMNS:.*]] = memref.dim %[[W]]
+// CHECK: %[[NONE:.*]] = arith.cmpi eq, %[[COLUMNS]], %c0
+// CHECK: %[[BLOCKS:.*]] = arith.select %[[NONE]], %c2, %c0
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]], %{{.*}} = %c1
+// CHECK: memref.load %[[I]]
+// CHECK: exec.fail_if %{{.*}}, "index out of range in aten.embedding (dim 0 of the table, of size 9)"
+// CHECK: gpu.launch
+// CHECK: exec.fail_if
+// CHECK: return
+func.func private @maybe_empty(%w: memref<9x?xf32>, %i: memref<300xi64>, %y: memref<300x?xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %w restrict : memref<9x?xf32> to tensor<9x?xf32>
+  %1 = bufferization.to_tensor %i restrict : memref<300xi64> to tensor<300xi64>
+  %r = aten.embedding %0 at %1 : (tensor<9x?xf32>, tensor<300xi64>) -> tensor<300x?xf32>
+  bufferization.materialize_in_destination %r in restrict writable %y : (tensor<300x?xf32>, memref<300x?xf32>) -> ()
+  return
+}
+
+// -----
+// A result that nobody has memory for, since it has no elements.
+// CHECK-LABEL: func.func private @empty(
+// CHECK-SAME: %[[W:.*]]: memref<9x0xf32>, %[[I:.*]]: memref<300xi64>
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c2
+// CHECK: memref.load %[[I]]
+// CHECK: exec.fail_if
+// CHECK-NOT: gpu.launch
+// CHECK: return
+func.func private @empty(%w: memref<9x0xf32>, %i: memref<300xi64>, %y: memref<300x0xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %w restrict : memref<9x0xf32> to tensor<9x0xf32>
+  %1 = bufferization.to_tensor %i restrict : memref<300xi64> to tensor<300xi64>
+  %r = aten.embedding %0 at %1 : (tensor<9x0xf32>, tensor<300xi64>) -> tensor<300x0xf32>
+  return
+}
+
+// -----
+// Rows that two ops read, which have no elements where there are no columns: then nothing is looked up, though the rows themselves
+// have an element. The launch for the check has blocks exactly where the columns are 0.
+// CHECK-LABEL: func.func private @two_readers(
+// CHECK-SAME: %{{.*}}: memref<9x1xf32>, %[[I:.*]]: memref<300xi64>, %[[S:.*]]: memref<1x?xf32>
+// CHECK: %[[COLUMNS:.*]] = memref.dim %[[S]], %c1
+// CHECK: %[[NONE:.*]] = arith.cmpi eq, %[[COLUMNS]], %c0
+// CHECK: %[[BLOCKS:.*]] = arith.select %[[NONE]], %c2, %c0
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]], %{{.*}} = %c1
+// CHECK: memref.load %[[I]]
+// CHECK: exec.fail_if %{{.*}}, "index out of range in aten.embedding (dim 0 of the table, of size 9)"
+// CHECK: gpu.launch
+// CHECK: return
+func.func private @two_readers(%w: memref<9x1xf32>, %i: memref<300xi64>, %s: memref<1x?xf32>, %y: memref<300x?xf32>, %z: memref<300x?xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %w restrict : memref<9x1xf32> to tensor<9x1xf32>
+  %1 = bufferization.to_tensor %i restrict : memref<300xi64> to tensor<300xi64>
+  %2 = bufferization.to_tensor %s restrict : memref<1x?xf32> to tensor<1x?xf32>
+  %r = aten.embedding %0 at %1 : (tensor<9x1xf32>, tensor<300xi64>) -> tensor<300x1xf32>
+  %m = aten.mul %r, %2 : (tensor<300x1xf32>, tensor<1x?xf32>) -> tensor<300x?xf32>
+  %n = aten.add %r, %2 : (tensor<300x1xf32>, tensor<1x?xf32>) -> tensor<300x?xf32>
+  bufferization.materialize_in_destination %m in restrict writable %y : (tensor<300x?xf32>, memref<300x?xf32>) -> ()
+  bufferization.materialize_in_destination %n in restrict writable %z : (tensor<300x?xf32>, memref<300x?xf32>) -> ()
+  return
+}
+
+// -----
+// The same where it is known that there are none.
+// CHECK-LABEL: func.func private @two_empty_readers(
+// CHECK-SAME: %{{.*}}: memref<9x1xf32>, %[[I:.*]]: memref<300xi64>
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c2
+// CHECK: memref.load %[[I]]
+// CHECK: exec.fail_if
+// CHECK: return
+func.func private @two_empty_readers(%w: memref<9x1xf32>, %i: memref<300xi64>, %s: memref<1x0xf32>, %y: memref<300x0xf32>, %z: memref<300x0xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %w restrict : memref<9x1xf32> to tensor<9x1xf32>
+  %1 = bufferization.to_tensor %i restrict : memref<300xi64> to tensor<300xi64>
+  %2 = bufferization.to_tensor %s restrict : memref<1x0xf32> to tensor<1x0xf32>
+  %r = aten.embedding %0 at %1 : (tensor<9x1xf32>, tensor<300xi64>) -> tensor<300x1xf32>
+  %m = aten.mul %r, %2 : (tensor<300x1xf32>, tensor<1x0xf32>) -> tensor<300x0xf32>
+  %n = aten.add %r, %2 : (tensor<300x1xf32>, tensor<1x0xf32>) -> tensor<300x0xf32>
+  bufferization.materialize_in_destination %m in restrict writable %y : (tensor<300x0xf32>, memref<300x0xf32>) -> ()
+  bufferization.materialize_in_destination %n in restrict writable %z : (tensor<300x0xf32>, memref<300x0xf32>) -> ()
+  return
+}
+
+// -----
+// One of two readers reads all rows in any case: no launch for the check.
+// CHECK-LABEL: func.func private @one_reads_all(
+// CHECK-NOT: arith.select
+// CHECK: gpu.launch
+// CHECK: return
+func.func private @one_reads_all(%w: memref<9x1xf32>, %i: memref<300xi64>, %s: memref<1x?xf32>, %y: memref<300x?xf32>, %z: memref<300x1xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %w restrict : memref<9x1xf32> to tensor<9x1xf32>
+  %1 = bufferization.to_tensor %i restrict : memref<300xi64> to tensor<300xi64>
+  %2 = bufferization.to_tensor %s restrict : memref<1x?xf32> to tensor<1x?xf32>
+  %r = aten.embedding %0 at %1 : (tensor<9x1xf32>, tensor<300xi64>) -> tensor<300x1xf32>
+  %m = aten.mul %r, %2 : (tensor<300x1xf32>, tensor<1x?xf32>) -> tensor<300x?xf32>
+  %n = aten.relu %r : (tensor<300x1xf32>) -> tensor<300x1xf32>
+  bufferization.materialize_in_destination %m in restrict writable %y : (tensor<300x?xf32>, memref<300x?xf32>) -> ()
+  bufferization.materialize_in_destination %n in restrict writable %z : (tensor<300x1xf32>, memref<300x1xf32>) -> ()
+  return
+}

@@ -48,10 +48,9 @@ func.func private @two_results(%x: memref<6x40xf32>, %y: memref<6x40xf32>, %z: m
 // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[STRIDE:.*]]:2 = memref.extract_strided_metadata %[[X]]
 // CHECK: arith.andi %[[STRIDE]]#0, %{{.*}} : index
 // CHECK: scf.if
-// CHECK: %[[COLUMN:.*]] = arith.remui %{{.*}} : i64
-// CHECK: %[[ROW:.*]] = arith.divui %{{.*}} : i64
-// CHECK: %[[STEP:.*]] = arith.index_castui %[[STRIDE]]#0
-// CHECK: arith.muli %[[ROW]], %[[STEP]]
+// CHECK: %[[COLUMN:.*]] = arith.remui %{{.*}} : index
+// CHECK: %[[ROW:.*]] = arith.divui %{{.*}} : index
+// CHECK: arith.muli %[[ROW]], %[[STRIDE]]#0
 // CHECK: vector.load
 // CHECK: vector.load %[[B]]
 // CHECK-COUNT-4: arith.maximumf

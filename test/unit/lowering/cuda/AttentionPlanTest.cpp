@@ -28,7 +28,11 @@ std::vector<Planned> plans() {
         for (int64_t depth = 0; depth <= kAttentionMostDepth; depth += depth < 40 ? 1 : 9)
           for (int64_t width = 0; width <= kAttentionMostDepth; width += 16) {
             AttentionProblem problem{kind, bytes, depth, width, rows, rows};
-            all.push_back({problem, planAttention(problem)});
+            std::optional<AttentionPlan> plan = planAttention(problem);
+            if (plan)
+              all.push_back({problem, *plan});
+            else
+              ADD_FAILURE() << "no plan for heads of " << depth << " and " << width;
           }
   return all;
 }
@@ -89,12 +93,55 @@ TEST(AttentionPlanTest, SumsOfAThreadStayInRegisters) {
   }
 }
 
+TEST(AttentionPlanTest, WhatDoesNotFitHasNoPlan) {
+  for (AttentionKernelKind kind : kKinds)
+    for (int64_t bytes : {2, 4, 8}) {
+      // Large enough that one row each of what stays and what passes by exceeds shared memory.
+      EXPECT_FALSE(planAttention({kind, bytes, 50000, 50000, -1, -1}));
+      // And that sums of 8 rows exceed the registers of 8 x 8 threads.
+      EXPECT_FALSE(planAttention({kind, bytes, 2048, 2048, -1, -1}));
+    }
+}
+
 TEST(AttentionPlanTest, FewRowsTakeFewThreads) {
   AttentionProblem one{AttentionKernelKind::Forward, 2, 64, 64, 1, -1};
-  EXPECT_EQ(planAttention(one).threads, 32);
-  EXPECT_EQ(planAttention(one).rows, 16);
+  EXPECT_EQ(planAttention(one)->threads, 32);
+  EXPECT_EQ(planAttention(one)->rows, 16);
   one.rows = -1;
-  EXPECT_EQ(planAttention(one).rows, 128);
+  EXPECT_EQ(planAttention(one)->rows, 128);
+}
+
+using Parts = AttentionParts<PlainArithmetic, int64_t>;
+
+TEST(AttentionPartsTest, PartsCoverAllKeysInWholeTiles) {
+  PlainArithmetic plain;
+  for (const auto &[problem, plan] : plans()) {
+    if (problem.kind != AttentionKernelKind::Forward || problem.depth % 32 != problem.width % 32)
+      continue;
+    for (int64_t blocks : {0, 1, 7, 64, 200, 263, 1000, 100000})
+      for (int64_t seen : {0, 1, 127, 128, 129, 1000, 4096, 99999}) {
+        Parts parts(plain, plan, kAttentionMultiprocessors, blocks, seen);
+        ASSERT_GE(parts.count, 1);
+        EXPECT_EQ(parts.keys % plan.columns, 0);
+        EXPECT_GE(parts.count * parts.keys, seen);
+        if (parts.count == 1)
+          continue;
+        // None is empty, or small, and there are no more than multiprocessors have room for.
+        EXPECT_LT((parts.count - 1) * parts.keys, seen);
+        EXPECT_GE(parts.keys, kAttentionLeastKeys);
+        EXPECT_LE(blocks * parts.count, kAttentionMultiprocessors * plan.residentBlocks());
+      }
+  }
+}
+
+TEST(AttentionPartsTest, ADecodeStepKeepsAllMultiprocessorsBusy) {
+  PlainArithmetic plain;
+  AttentionPlan plan = *planAttention({AttentionKernelKind::Forward, 2, 128, 128, 4, 4096});
+  Parts parts(plain, plan, kAttentionMultiprocessors, /*blocks=*/8 * 8, /*seen=*/4096);
+  EXPECT_EQ(parts.count, 8);
+  EXPECT_EQ(parts.keys, 512);
+  EXPECT_EQ(Parts(plain, plan, kAttentionMultiprocessors, 8 * 8, 100).count, 1);
+  EXPECT_EQ(Parts(plain, plan, kAttentionMultiprocessors, 8 * 64, 4096).count, 1);
 }
 
 TEST(AttentionPlanTest, TypesOf16BitsUseMatrixUnits) {

@@ -101,6 +101,27 @@ TEST(TargetDescription, MeasuredTablesOverrideTheFormula) {
   EXPECT_DOUBLE_EQ(model.collectiveUs(A2A, size(2), 1000), 11);
 }
 
+// A machine of one device has no links to describe; a program with collectives is not for it.
+TEST(TargetDescription, OneRank) {
+  std::string errors;
+  auto target = parseTargetDescription("name = one\nranks_per_node = 1\nmemory_gb_per_s = 4000\n",
+                                       "t", errors);
+  ASSERT_TRUE(target) << errors;
+  TargetModel model(*target);
+  EXPECT_FALSE(model.supports(AR));
+  EXPECT_DOUBLE_EQ(model.memoryUs(4e6), 1);
+  EXPECT_FALSE(parseTargetDescription("name = two\nranks_per_node = 2\nmemory_gb_per_s = 4000\n",
+                                      "t", errors));
+  EXPECT_TRUE(makeBuiltinModel("cpu-local")->supports(AR));
+  // Rows of another kind, or measured times, say that there are links: all_gather has to be there.
+  for (std::string rows : {"[all_reduce inter busbw]\n2 10 25\n8 10 25\n",
+                           "[all_reduce intra busbw]\n2 10 25\n", "[measured AR 2]\n1000 8\n"}) {
+    errors.clear();
+    EXPECT_FALSE(parse("name = one\nranks_per_node = 1\nmemory_gb_per_s = 4000\n" + rows, errors));
+    EXPECT_NE(errors.find("no rows for all_gather"), std::string::npos) << rows << errors;
+  }
+}
+
 TEST(TargetDescription, AllMistakesAreReported) {
   std::string errors;
   EXPECT_FALSE(parse("name = t\nranks_per_node = x\nspeed = 3\n[gather intra algbw]\n"
