@@ -164,7 +164,7 @@ typedef struct shardrt_gemm {
 /* Programs for a device carry the code of their kernels as data, in one or several forms; a device
  * takes the image that fits it best. */
 enum {
-  SHARDRT_IMAGE_CUBIN = 1,  /* for exactly the chip */
+  SHARDRT_IMAGE_CUBIN = 1,  /* for the chip and later ones of its generation */
   SHARDRT_IMAGE_PTX = 2,    /* for the chip and later ones */
   SHARDRT_IMAGE_BITCODE = 3 /* LLVM bitcode for nvptx64 after optimisation: the emulated device */
 };

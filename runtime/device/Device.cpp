@@ -4,6 +4,10 @@
 #include "runtime/process/LoadPlugin.h"
 #include "runtime/support/Types.h"
 
+#include <chrono>
+#include <thread>
+#include <utility>
+
 namespace shardc::rt {
 
 DevicePlugin DevicePlugin::load(const std::string &kind) {
@@ -36,21 +40,42 @@ void DevicePlugin::check() const {
   problems.raise(SHARDRT_INCOMPATIBLE, "plugin for devices " + path);
 }
 
-Device::Device(DevicePlugin loaded, const shardrt_device_options &options)
+Device::Device(DevicePlugin loaded, const shardrt_device_options &asked)
     : plugin(std::move(loaded)) {
+  shardrt_device_options options = asked;
+  options.host = this;
+  options.must_stop = [](void *host) -> int32_t {
+    auto &self = *static_cast<const Device *>(host);
+    try {
+      if (self.whileWaiting)
+        self.whileWaiting();
+      return 0;
+    } catch (...) {
+      self.stopped = std::current_exception();
+      return 1;
+    }
+  };
+  options.warn = [](void *host, const char *message) {
+    auto &self = *static_cast<const Device *>(host);
+    if (self.warn)
+      self.warn(message);
+  };
   on([&](auto &table, void *, char *message) {
     return table.open(&options, &opened, &known, message);
   });
 }
 
-Device::~Device() { plugin.functions->close(opened); }
+Device::~Device() {
+  if (!stuck)
+    plugin.functions->close(opened);
+}
 
 void Device::fail(shardrt_status status, const char *message) const {
   throw Failure(status, *message ? message : statusName(status));
 }
 
 DeviceObject Device::own(void (*release)(void *, void *), void *object) const {
-  return DeviceObject(object, DeviceRelease{release, opened});
+  return DeviceObject(object, DeviceRelease{release, opened, &stuck});
 }
 
 DeviceObject Device::makeStream() const {
@@ -111,6 +136,33 @@ void Device::synchronizeStream(void *stream) const {
   on([&](auto &table, void *device, char *message) {
     return table.stream_synchronize(device, stream, message);
   });
+}
+
+bool Device::settle(void *stream, std::chrono::steady_clock::time_point until) const {
+  if (stuck)
+    return false;
+  DeviceObject event = makeEvent();
+  record(event, stream);
+  while (!done(event)) {
+    if (std::chrono::steady_clock::now() >= until) {
+      stuck = true;
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+void Device::multiply(const shardrt_gemm &gemm, void *stream) const {
+  try {
+    on([&](auto &table, void *device, char *message) {
+      return table.gemm(device, &gemm, stream, message);
+    });
+  } catch (const Failure &) {
+    if (stopped)
+      std::rethrow_exception(std::exchange(stopped, nullptr));
+    throw;
+  }
 }
 
 void Device::copy(void *to, const void *from, size_t bytes, void *stream) const {

@@ -9,6 +9,10 @@
 #include "runtime/include/shardrt_device.h"
 #include "runtime/support/Failure.h"
 
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <functional>
 #include <memory>
 
 namespace shardc::rt {
@@ -30,7 +34,11 @@ struct DevicePlugin {
 struct DeviceRelease {
   void (*function)(void *device, void *object) = nullptr;
   void *device = nullptr;
-  void operator()(void *object) const { function(device, object); }
+  const std::atomic<bool> *stuck = nullptr; ///< of the device; nothing is released then
+  void operator()(void *object) const {
+    if (!stuck || !*stuck)
+      function(device, object);
+  }
 };
 using DeviceObject = std::unique_ptr<void, DeviceRelease>;
 
@@ -40,6 +48,15 @@ public:
   Device(DevicePlugin plugin, const shardrt_device_options &options);
   ~Device();
   Device(const Device &) = delete;
+
+  /// Seconds for which work that was given up is waited for when everything ends.
+  static inline std::atomic<double> patience{10};
+
+  /// Called while the plugin waits for a stream by itself, in `multiply`: what it throws ends the
+  /// wait, and is thrown there.
+  mutable std::function<void()> whileWaiting;
+  /// Gets what the plugin warns of.
+  mutable std::function<void(const std::string &)> warn;
 
   const DevicePlugin plugin;
   const shardrt_device_facts &facts() const { return known; }
@@ -56,6 +73,17 @@ public:
   bool done(const DeviceObject &event) const;
   void synchronize(const DeviceObject &event) const;
   void synchronizeStream(void *stream) const;
+  /// Waits until everything on the stream is done, but no longer than until then. If it is not done
+  /// then, the device is stuck: false, and nothing is released any more, which would wait for it.
+  bool settle(void *stream, std::chrono::steady_clock::time_point until) const;
+  /// `patience` as the clock has it.
+  static std::chrono::nanoseconds longestWait() {
+    return std::chrono::nanoseconds(int64_t(1e9 * patience.load()));
+  }
+  bool isStuck() const { return stuck; }
+  /// Others have work on its memory that does not end: the same.
+  void setStuck() const { stuck = true; }
+  void multiply(const shardrt_gemm &gemm, void *stream) const;
   void copy(void *to, const void *from, size_t bytes, void *stream) const;
   /// For memory that is the host's alone: false.
   bool isOnDevice(const void *memory) const;
@@ -75,6 +103,8 @@ private:
 
   void *opened = nullptr;
   shardrt_device_facts known{};
+  mutable std::atomic<bool> stuck{false};
+  mutable std::exception_ptr stopped; ///< by whileWaiting
 };
 
 } // namespace shardc::rt

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace shardc::rt {
 
@@ -22,8 +23,11 @@ int32_t localRank(const shardrt_config &config) {
 
 shardrt_device_options deviceOptions(const ExecutorContext &context) {
   const char *wanted = context.config.device;
-  shardrt_device_options options{sizeof options, -1, localRank(context.config), nullptr,
-                                 context.config.world_size};
+  shardrt_device_options options{};
+  options.struct_bytes = sizeof options;
+  options.ordinal = -1;
+  options.local_rank = localRank(context.config);
+  options.ranks = context.config.world_size;
   if (wanted && std::strcmp(wanted, "emulated") == 0) {
     options.library = emulatedLibrary;
   } else if (wanted) {
@@ -59,12 +63,21 @@ DeviceExecutor::DeviceExecutor(const ExecutorContext &context, DevicePlugin plug
       events(context.events), log(context.log),
       options(CommStream::Options::of(context.config, context.program)),
       device(deviceMemory().device), compute(deviceMemory().stream()),
-      errorWord(memory().allocator(), sizeof(uint64_t), alignof(uint64_t), "the error word"),
+      errorWord(memory().allocator(), sizeof(uint64_t) + 1, alignof(uint64_t), "the error word"),
       errorCopy(device->makePinned(sizeof(uint64_t))), finished(device->makeEvent()),
       timeline(*device, events) {
-  device->on([&](auto &table, void *handle, char *message) {
-    return table.fill(handle, errorWord.data(), 0, sizeof(uint64_t), compute, message);
-  });
+  device->whileWaiting = [this] {
+    if (exchanged)
+      exchanged->look();
+  };
+  device->warn = [this](const std::string &text) { log.write(SHARDRT_LOG_WARNING, text); };
+  auto fill = [&](size_t at, uint8_t value, size_t bytes) {
+    device->on([&](auto &table, void *handle, char *message) {
+      return table.fill(handle, errorWord.data() + at, value, bytes, compute, message);
+    });
+  };
+  fill(0, 0, sizeof(uint64_t));
+  fill(sizeof(uint64_t), 1, 1);
   device->synchronizeStream(compute); // it is released if what follows fails
   if (program.n_kernels == 0)
     return;
@@ -85,14 +98,22 @@ DeviceExecutor::DeviceExecutor(const ExecutorContext &context, DevicePlugin plug
 
 DeviceExecutor::~DeviceExecutor() {
   try {
-    device->synchronizeStream(compute);
+    device->settle(compute, Clock::now() + device->longestWait());
   } catch (const Failure &failure) {
     log.write(SHARDRT_LOG_WARNING, failure.message);
+  }
+  device->whileWaiting = nullptr;
+  device->warn = nullptr;
+  if (device->isStuck()) {
+    log.write(SHARDRT_LOG_WARNING,
+              "the device has not completed its work: what the model has there is not released");
+    static_cast<void>(ownTransport.release()); // it would wait
+    rememberedArena = nullptr;
   }
   steps.clear();
   arenaMoves();
   exchanged.reset();
-  if (module)
+  if (module && !device->isStuck())
     device->plugin.functions->module_unload(device->handle(), module);
 }
 
@@ -119,10 +140,15 @@ void DeviceExecutor::connect(std::span<const shardrt_group> connected, Clock::ti
     transport = ownTransport.get();
     if (!transport && communicator.rank() == 0)
       log.write(SHARDRT_LOG_INFO, "collectives go through the host: " + whyNot);
+    if (transport && communicator.rank() == 0)
+      log.write(SHARDRT_LOG_INFO, "collectives go between devices by " + transport->way());
   }
-  if (transport)
-    exchanged = std::make_unique<StreamCollectives>(*device, compute, *transport, timeline,
-                                                    options.timeout, staged(false));
+  if (!transport)
+    return;
+  transport->watch(errorWord.data(), static_cast<const uint64_t *>(errorCopy.get()));
+  exchanged =
+      std::make_unique<StreamCollectives>(*device, compute, *transport, timeline, options.timeout,
+                                          errorWord.data() + sizeof(uint64_t), staged(false));
 }
 
 std::unique_ptr<StagedCollectives> DeviceExecutor::staged(bool withThread) {
@@ -258,30 +284,37 @@ void DeviceExecutor::keyOf(const shardrt_entry &entry, const shardrt_variant &va
   add(rest, std::size(rest));
 }
 
+void DeviceExecutor::logLaunch(const shardrt_entry &entry, Clock::time_point when) const {
+  auto us = std::chrono::duration<double, std::micro>(when.time_since_epoch());
+  log.write(SHARDRT_LOG_DEBUG, std::string(entry.name) + ": its graph was launched at " +
+                                   std::to_string(us.count()) + " us of the steady clock");
+}
+
 bool DeviceExecutor::capture(DeviceStep &step, const shardrt_entry &entry,
                              const shardrt_variant &variant, shardrt_frame &frame) {
   int32_t result = 0;
   std::string problem;
-  device->on([&](auto &table, void *handle, char *message) {
-    return table.capture_begin(handle, compute, message);
-  });
-  capturing = true;
-  if (exchanged)
-    exchanged->setCapturing(true);
   try {
+    if (exchanged)
+      exchanged->setCapturing(true);
+    device->on([&](auto &table, void *handle, char *message) {
+      return table.capture_begin(handle, compute, message);
+    });
+    capturing = true;
     result = enqueue(variant.run, frame, &entry);
     failures.raise();
   } catch (const Failure &failure) {
     problem = failure.message;
   }
-  capturing = false;
+  const bool begun = std::exchange(capturing, false);
   if (exchanged)
     exchanged->setCapturing(false);
   void *graph = nullptr;
   try {
-    device->on([&](auto &table, void *handle, char *message) {
-      return table.capture_end(handle, compute, &graph, message);
-    });
+    if (begun)
+      device->on([&](auto &table, void *handle, char *message) {
+        return table.capture_end(handle, compute, &graph, message);
+      });
   } catch (const Failure &failure) {
     problem += failure.message;
   }
@@ -329,6 +362,8 @@ void DeviceExecutor::run(const shardrt_entry &entry, const shardrt_variant &vari
     device->on([&](auto &table, void *handle, char *message) {
       return table.graph_launch(handle, step.graph.get(), compute, message);
     });
+    if (log.enabled(SHARDRT_LOG_DEBUG))
+      logLaunch(entry, Clock::now());
     complete(step.launches, 0, entry.name);
   } else {
     runNow(variant.run, frame, &entry, entry.name);
@@ -339,22 +374,20 @@ void DeviceExecutor::run(const shardrt_entry &entry, const shardrt_variant &vari
 
 void DeviceExecutor::collective(const shardrt_collective &collective, Group &group, uint64_t number,
                                 const shardrt_collective_tensor &tensor) {
-  collectives().begin();
-  collectives().runNow(collective, &group, number, &tensor);
-  device->record(finished, compute);
-  collectives().waitFor(finished);
+  // Its result may go to memory that the caller's stream still uses, also on a rank that has no
+  // part of the program and runs nothing.
+  deviceMemory().followCaller();
+  collectives().runOutside(collective, &group, number, &tensor);
 }
 
 std::string DeviceExecutor::giveUp() {
   try {
+    const Clock::time_point until = Clock::now() + device->longestWait();
     if (exchanged)
-      exchanged->giveUp();
-    // Kernels end by themselves; one that does not is left alone.
-    device->record(finished, compute);
-    const Clock::time_point until = deadlineAfter(10);
-    while (!device->done(finished) && Clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (device->done(finished))
+      exchanged->giveUp(until);
+    if (transport && transport->isStuck())
+      device->setStuck();
+    if (device->settle(compute, until))
       retired.clear();
   } catch (const Failure &failure) {
     log.write(SHARDRT_LOG_WARNING, failure.message);

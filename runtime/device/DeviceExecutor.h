@@ -46,6 +46,7 @@ private:
   /// Waits for it, and throws what failed.
   void complete(const std::vector<DeviceLaunch> &launched, int32_t result, const std::string &what);
   void runNow(Code code, shardrt_frame &frame, const shardrt_entry *entry, const std::string &what);
+  void logLaunch(const shardrt_entry &entry, Clock::time_point when) const;
   bool capture(DeviceStep &step, const shardrt_entry &entry, const shardrt_variant &variant,
                shardrt_frame &frame);
   void keyOf(const shardrt_entry &entry, const shardrt_variant &variant,
@@ -57,6 +58,10 @@ private:
   /// Records what kernels have written into the error word.
   void recordWord(uint64_t word, const std::vector<DeviceLaunch> &launched);
   void closeOp();
+  void noteWork(size_t pieces) {
+    if (exchanged)
+      exchanged->noteWork(pieces);
+  }
 
   const Manifest &manifest;
   const shardrt_program &program;

@@ -19,9 +19,10 @@ void checkCuda(const Manifest &manifest, Problems &problems) {
 }
 
 std::unique_ptr<Executor> createCuda(const ExecutorContext &context) {
-  // It stays: the executor's code is in it.
-  static const FoundPlugin found =
-      findPlugin("library for devices", "device", "shardrt_device_library", processEnvironment());
+  // It stays, also when the process ends: the executor's code is in it, and models may be destroyed
+  // later than anything that was made in here.
+  static const FoundPlugin &found = *new FoundPlugin(
+      findPlugin("library for devices", "device", "shardrt_device_library", processEnvironment()));
   const DeviceLibrary *library = reinterpret_cast<shardrt_device_library_fn>(found.query)();
   if (!library || library->fingerprint != DeviceLibrary::expectedFingerprint())
     throw Failure(SHARDRT_INCOMPATIBLE,

@@ -51,7 +51,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<const Device> used, const Allocator &
 DeviceMemory::~DeviceMemory() {
   // Copies may still use what is released now.
   try {
-    device->synchronizeStream(stream());
+    device->settle(stream(), std::chrono::steady_clock::now() + device->longestWait());
   } catch (const Failure &) {
   }
 }
@@ -67,7 +67,8 @@ void *DeviceMemory::allocate(void *context, size_t bytes, size_t) {
 
 void DeviceMemory::release(void *context, void *memory, size_t) {
   const Device &device = *static_cast<DeviceMemory *>(context)->device;
-  device.plugin.functions->release(device.handle(), memory);
+  if (!device.isStuck())
+    device.plugin.functions->release(device.handle(), memory);
 }
 
 bool DeviceMemory::reaches(const void *data) const {
@@ -103,9 +104,9 @@ DeviceMemory::Half &DeviceMemory::nextHalf(size_t bytes) const {
 
 void DeviceMemory::take(void *to, const Slice &part, const void *from, const int64_t *strides,
                         int64_t elementBytes) {
-  followCaller();
   char *next = static_cast<char *>(to);
   if (device->isOnDevice(from)) {
+    followCaller(); // who may still write it
     eachBox(part, strides, elementBytes,
             [&](int64_t global, int64_t local, const int64_t *dense, auto extents) {
               copyOnDevice(next + local, dense, static_cast<const char *>(from) + global, strides,
@@ -134,7 +135,7 @@ void DeviceMemory::give(void *to, const int64_t *strides, const Slice &part, con
                         int64_t elementBytes) {
   const char *next = static_cast<const char *>(from);
   if (device->isOnDevice(to)) {
-    followCaller();
+    // The run or the collective whose result this is follows what the caller had on the stream.
     eachBox(part, strides, elementBytes,
             [&](int64_t global, int64_t local, const int64_t *dense, auto extents) {
               copyOnDevice(static_cast<char *>(to) + global, strides, next + local, dense, extents,

@@ -84,11 +84,13 @@ struct DeviceServices {
     bool isCleared = collective.kind == SHARDRT_PERMUTE && permuteSource(collective, 0) < 0;
     for (const CallOperand &operand : call.operands) {
       uint64_t bytes = uint64_t(operand.outElements(0, collective) * operand.elementBytes);
-      if (bytes > 0 && (isCleared || operand.in != operand.out))
-        x.device->on([&](auto &table, void *device, char *message) {
-          return isCleared ? table.fill(device, operand.out, 0, bytes, x.compute, message)
-                           : table.copy(device, operand.out, operand.in, bytes, x.compute, message);
-        });
+      if (bytes == 0 || (!isCleared && operand.in == operand.out))
+        continue;
+      x.noteWork(1);
+      x.device->on([&](auto &table, void *device, char *message) {
+        return isCleared ? table.fill(device, operand.out, 0, bytes, x.compute, message)
+                         : table.copy(device, operand.out, operand.in, bytes, x.compute, message);
+      });
     }
     return true;
   }
@@ -111,9 +113,9 @@ struct DeviceServices {
   static int32_t gemm(void *runtime, const shardrt_gemm *gemm) {
     DeviceExecutor &x = executor(runtime);
     return guarded(x, [&] {
-      x.device->on([&](auto &table, void *device, char *message) {
-        return table.gemm(device, gemm, x.compute, message);
-      });
+      constexpr size_t pieces = 12; // two products, each with copies of its operands
+      x.noteWork(pieces);
+      x.device->multiply(*gemm, x.compute);
     });
   }
 
@@ -172,8 +174,7 @@ struct DeviceServices {
       const shardrt_kernel &kernel = x.program.kernels[launch->kernel];
       const uint32_t number = uint32_t(x.launches.size());
       const void *const word = x.errorWord.data();
-      if (x.exchanged && !x.capturing)
-        x.exchanged->noteLaunches(number);
+      x.noteWork(1);
       x.launches.push_back({launch->location, launch->kernel, x.currentOp});
       x.params.assign({&word, &number});
       x.params.insert(x.params.end(), launch->params, launch->params + kernel.n_params);

@@ -2,6 +2,8 @@
 #include "runtime/device/DeviceTransport.h"
 
 #include "runtime/comm/Agreement.h"
+#include "runtime/device/PeerTransport.h"
+#include "runtime/device/Tell.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,8 +18,6 @@ namespace {
 /// A rank that has left, or another's failure, may be heard of before data that was on its way has
 /// arrived.
 constexpr std::chrono::milliseconds grace(1000);
-/// How long ranks wait for each other when they find out why a collective is late.
-constexpr std::chrono::milliseconds lateTime(500);
 /// A rank whose library has failed says so only after the others have given up on it.
 constexpr std::chrono::seconds connectTime(60);
 constexpr std::chrono::milliseconds connectTimePerRank(10);
@@ -45,9 +45,10 @@ template <typename Function> Said ask(Function function) {
 
 class DeviceTransport final : public StreamTransport {
 public:
-  DeviceTransport(Communicator &communicator, const shardrt_device_plugin &plugin, void *device)
+  DeviceTransport(Communicator &communicator, const shardrt_device_plugin &plugin, void *device,
+                  std::string library)
       : communicator(communicator), functions(*plugin.communication), kind(plugin.name),
-        device_(device) {}
+        library(std::move(library)), device_(device) {}
   ~DeviceTransport() override {
     waitsUntil = Clock::now() + closeTime;
     if (context)
@@ -91,8 +92,18 @@ public:
   }
 
   std::string_view device() const override { return kind; }
+  std::string way() const override { return library; }
   bool takes(const shardrt_collective &collective, uint32_t members) const override {
     return functions.supports(context, &collective, members) != 0;
+  }
+  /// Shards of an inner dimension are packed and unpacked, with a copy for each member.
+  size_t pieces(const CollectiveCall &call) const override {
+    constexpr size_t ofOperand = 4, besides = 2;
+    size_t all = besides;
+    for (const CallOperand &o : call.operands)
+      all += ofOperand +
+             (std::max(o.facts->gather_dim, o.facts->scatter_dim) > 0 ? 2 * call.group->size() : 0);
+    return all;
   }
   void remember(void *memory, size_t bytes) override {
     if (!ended)
@@ -183,42 +194,13 @@ private:
     fail(SHARDRT_ABORTED, call, reason);
   }
 
-  /// The members come together on the host, which fails in the words of their communicator if one
-  /// of them does not, or the world was given up. If all come, it is the data that has not.
   [[noreturn]] void explain(const CollectiveCall &call, bool atDeadline) {
     try {
-      tell(call, std::string("late"), 4, Clock::now() + lateTime);
+      explainLate(communicator, call, atDeadline);
     } catch (const Failure &) {
       giveUp();
       throw;
     }
-    fail(atDeadline ? SHARDRT_TIMEOUT : SHARDRT_ABORTED, call,
-         "it did not complete in time: all members have arrived, but their data has not");
-  }
-
-  /// Every member gets what each of them says in that many bytes, by position.
-  std::vector<std::string> tell(const CollectiveCall &call, std::string mine, size_t bytes,
-                                Clock::time_point deadline) {
-    const uint32_t n = call.group->size();
-    mine.resize(bytes);
-    std::string all(n * bytes, '\0');
-    const shardrt_collective_operand facts{SHARDRT_U8, 1, 0, -1};
-    shardrt_collective c{};
-    c.name = call.collective->name ? call.collective->name : kindName(call.collective->kind);
-    c.location = call.collective->location;
-    c.operands = &facts;
-    c.kind = SHARDRT_ALL_GATHER;
-    c.n_operands = 1;
-    const auto extent = int64_t(all.size());
-    shardrt_collective_tensor tensor{mine.data(), all.data(), &extent, nullptr, nullptr};
-    CollectiveCall told;
-    if (std::string problem = told.assign(c, *call.group, call.run, &tensor); !problem.empty())
-      throw Failure(SHARDRT_INTERNAL, problem);
-    communicator.hostTransport()->run(told, deadline);
-    std::vector<std::string> texts;
-    for (uint32_t q = 0; q < n; ++q)
-      texts.push_back(all.substr(q * bytes, bytes));
-    return texts;
   }
 
   /// The members compare what they mean: once for everything that is always the same, and every
@@ -242,7 +224,7 @@ private:
     std::string mine(sizeof(uint64_t), '\0');
     const uint64_t value = signature.value();
     std::memcpy(mine.data(), &value, sizeof value);
-    compare(call, tell(call, mine, mine.size(), deadline), deadline);
+    compare(call, tellMembers(communicator, call, mine, mine.size(), deadline), deadline);
     if (!counts.empty())
       compareCounts(call, counts, deadline);
     group.agreed.insert(seen);
@@ -255,7 +237,8 @@ private:
     if (other == signatures.end())
       return;
     // All members have seen that, and tell each other what they are in.
-    std::vector<std::string> facts = tell(call, factsOf(call), factsBytes, deadline);
+    std::vector<std::string> facts =
+        tellMembers(communicator, call, factsOf(call), factsBytes, deadline);
     for (std::string &text : facts)
       text.resize(std::strlen(text.c_str()));
     auto q = size_t(other - signatures.begin());
@@ -269,8 +252,9 @@ private:
     const Group &group = *call.group;
     const uint32_t n = group.size();
     const size_t bytes = counts.size() * sizeof(int64_t);
-    std::vector<std::string> all = tell(
-        call, std::string(reinterpret_cast<const char *>(counts.data()), bytes), bytes, deadline);
+    std::vector<std::string> all = tellMembers(
+        communicator, call, std::string(reinterpret_cast<const char *>(counts.data()), bytes),
+        bytes, deadline);
     // Of each member: for each operand and each other member what it gives and what it expects.
     auto at = [&](uint32_t member, size_t operand, uint32_t other, size_t which) {
       int64_t count = 0;
@@ -293,7 +277,7 @@ private:
 
   Communicator &communicator;
   const shardrt_device_communication &functions;
-  const std::string kind;
+  const std::string kind, library;
   void *const device_;
   shardrt_device_comm_world world{};
   void *context = nullptr;
@@ -307,10 +291,15 @@ private:
 std::string wishedFor() {
   const char *text = std::getenv("SHARDRT_DEVICE_COLLECTIVES");
   std::string wish = text && *text ? text : "auto";
-  if (wish != "auto" && wish != "device" && wish != "host")
+  if (wish != "auto" && wish != "peers" && wish != "device" && wish != "host")
     throw Failure(SHARDRT_INVALID_ARGUMENT, "SHARDRT_DEVICE_COLLECTIVES is '" + wish +
-                                                "': expected 'auto', 'device' or 'host'");
+                                                "': expected 'auto', 'peers', 'device' or 'host'");
   return wish;
+}
+
+/// Whether ranks are tried as threads that reach each other's devices.
+bool wantsPeers(const Communicator &communicator, const std::string &wish) {
+  return wish == "peers" || (wish == "auto" && !communicator.betweenProcesses());
 }
 
 /// Whether this rank could: "y" with the library, or "n" with why not; and of rank 0 the id.
@@ -320,8 +309,15 @@ std::string ability(const Communicator &communicator, const shardrt_device_plugi
   auto no = [&](const std::string &why) { return "n" + why + separator; };
   if (wish == "host")
     return no("SHARDRT_DEVICE_COLLECTIVES asks for it");
-  if (wish == "auto" && !communicator.betweenProcesses())
-    return no("ranks are threads");
+  if (wantsPeers(communicator, wish)) {
+    if (communicator.betweenProcesses())
+      return no("ranks are processes");
+    try {
+      return "y" + peersOf(plugin) + separator;
+    } catch (const Failure &failure) {
+      return no(failure.message);
+    }
+  }
   if (!functions)
     return no(std::string("the plugin ") + plugin.name + " has no collectives");
   if (functions->struct_bytes != sizeof *functions ||
@@ -342,16 +338,6 @@ std::string ability(const Communicator &communicator, const shardrt_device_plugi
   }
   return std::string("y") + facts.library + separator +
          std::string(reinterpret_cast<const char *>(id), sizeof id);
-}
-
-/// The reasons of all ranks, each with the first rank that has it.
-std::string reasonsOf(const std::vector<std::string> &texts) {
-  std::string all;
-  for (uint32_t rank = 0; rank < texts.size(); ++rank)
-    if (!texts[rank].empty() &&
-        std::find(texts.begin(), texts.begin() + rank, texts[rank]) == texts.begin() + rank)
-      all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": " + texts[rank];
-  return all;
 }
 
 } // namespace
@@ -381,7 +367,7 @@ std::unique_ptr<StreamTransport> connectDevices(Communicator &communicator,
                                           wishes[0] + "', rank " + std::to_string(rank) + " '" +
                                           wishes[rank] + "'");
   auto refused = [&](const std::string &why) {
-    if (wish == "device")
+    if (wish == "device" || wish == "peers")
       throw Failure(SHARDRT_NOT_FOUND,
                     "SHARDRT_DEVICE_COLLECTIVES asks for collectives between devices: " + why);
     whyNot = why;
@@ -393,7 +379,13 @@ std::unique_ptr<StreamTransport> connectDevices(Communicator &communicator,
     if (libraries[rank] != libraries[0])
       return refused("rank 0 has " + libraries[0] + ", rank " + std::to_string(rank) + " has " +
                      libraries[rank]);
-  auto made = std::make_unique<DeviceTransport>(communicator, plugin, device);
+  if (wantsPeers(communicator, wish)) {
+    std::string problem;
+    if (auto made = connectPeers(communicator, plugin, device, deadline, problem))
+      return made;
+    return refused(problem);
+  }
+  auto made = std::make_unique<DeviceTransport>(communicator, plugin, device, libraries[0]);
   Clock::time_point until = std::min(deadline, Clock::now() + connectTime +
                                                    communicator.worldSize() * connectTimePerRank);
   std::string problem = made->open(ids[0], until);

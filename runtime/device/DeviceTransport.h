@@ -13,10 +13,11 @@ namespace shardc::rt {
 /// Called once by every rank of the world, at the same place, after Communicator::connect with the
 /// same groups. Returns what moves data between the devices of all ranks, or null, on all ranks
 /// alike, with the reason: then operands are staged through the host. The variable
-/// SHARDRT_DEVICE_COLLECTIVES chooses: "device" makes it an error if that is not possible, "host"
-/// is always staged; "auto", the default, tries between processes only, since threads have the same
-/// bits as on the CPU by way of the host. Throws Failure, after which the communicator can only be
-/// destroyed. `plugin`, `device` and `communicator` outlive what is returned.
+/// SHARDRT_DEVICE_COLLECTIVES chooses: "auto", the default, tries kernels over peer access between
+/// threads (PeerTransport.h) and the plugin's library between processes; "peers" and "device" ask
+/// for one of these, and make it an error if that is not possible; "host" is always staged. Throws
+/// Failure, after which the communicator can only be destroyed. `plugin`, `device` and
+/// `communicator` outlive what is returned.
 std::unique_ptr<StreamTransport> connectDevices(Communicator &communicator,
                                                 const shardrt_device_plugin &plugin, void *device,
                                                 std::span<const shardrt_group> groups,

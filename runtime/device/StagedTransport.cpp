@@ -31,9 +31,10 @@ bool gives(const CollectiveCall &call) {
 
 } // namespace
 
-StagedTransport::StagedTransport(const Device &device, HostTransport &host, const void *errorWord)
-    : device(device), host(host), errorWord(errorWord), stream(device.makeStream()),
-      uploaded(device.makeEvent()) {}
+StagedTransport::StagedTransport(const Device &device, HostTransport &host, const void *errorWord,
+                                 const Communicator &communicator)
+    : device(device), host(host), errorWord(errorWord), communicator(communicator),
+      stream(device.makeStream()), uploaded(device.makeEvent()) {}
 
 void StagedTransport::expect(void *computeStream) {
   std::lock_guard lock(mutex);
@@ -45,6 +46,10 @@ void StagedTransport::expect(void *computeStream) {
 }
 
 void StagedTransport::finish(void *computeStream) {
+  const uint64_t now = results.load(std::memory_order_acquire);
+  if (now == finished)
+    return;
+  finished = now;
   device.record(uploaded, stream.get());
   device.wait(computeStream, uploaded);
 }
@@ -65,13 +70,17 @@ void StagedTransport::await(const CollectiveCall &call, Clock::time_point deadli
     event = std::move(expected.front());
     expected.pop_front();
   }
-  // The host has nothing else to do, but the device's own work may take long.
+  // Computations of this rank have no deadline: it begins with the collective. But nobody waits for
+  // a world that was given up.
   for (Clock::time_point begin = Clock::now(); !device.done(event);) {
-    Clock::time_point now = Clock::now();
-    if (now >= deadline)
-      throw Failure(SHARDRT_TIMEOUT,
-                    "the device has not computed what " + describe(*call.collective) + " needs");
-    if (now - begin < std::chrono::milliseconds(1))
+    if (look)
+      look();
+    if (communicator.givenUp()) {
+      stage(call);
+      host.run(staged, deadline); // throws, in the words of the communicator
+      throw Failure(SHARDRT_ABORTED, describe(*call.collective) + ": it was given up");
+    }
+    if (Clock::now() - begin < std::chrono::milliseconds(1))
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -102,12 +111,14 @@ size_t StagedTransport::place(const CollectiveCall &call) {
   return total;
 }
 
-Clock::time_point StagedTransport::run(const CollectiveCall &call, Clock::time_point deadline) {
+void StagedTransport::stage(const CollectiveCall &call) {
   size_t bytes = place(call);
   if (bytes > pinnedBytes) {
-    device.synchronizeStream(stream.get()); // the last results may still be copied up
+    if (pinned)
+      device.synchronizeStream(stream.get()); // the last results may still be copied up
     pinnedBytes = 0;
-    pinned = device.makePinned(std::max(bytes, smallestPinned));
+    bytes = std::max(bytes, smallestPinned);
+    pinned = device.makePinned(bytes);
     pinnedBytes = bytes;
   }
   char *base = static_cast<char *>(pinned.get());
@@ -117,6 +128,11 @@ Clock::time_point StagedTransport::run(const CollectiveCall &call, Clock::time_p
     if (operand.out)
       operand.out = base + reinterpret_cast<uintptr_t>(operand.out);
   }
+}
+
+Clock::time_point StagedTransport::run(const CollectiveCall &call, Clock::time_point deadline) {
+  stage(call);
+  char *base = static_cast<char *>(pinned.get());
   for (size_t i = 0; i < staged.operands.size() && gives(call); ++i)
     device.copy(const_cast<void *>(staged.operands[i].in), call.operands[i].in, inBytes(call, i),
                 stream.get());
@@ -128,9 +144,12 @@ Clock::time_point StagedTransport::run(const CollectiveCall &call, Clock::time_p
     throw Failure(SHARDRT_PROGRAM_ERROR,
                   "the program failed on the device before " + describe(*call.collective));
   }
+  if (check)
+    check(call);
   Clock::time_point arrived = host.run(staged, deadline);
   for (size_t i = 0; i < staged.operands.size(); ++i)
     device.copy(call.operands[i].out, staged.operands[i].out, outBytes(call, i), stream.get());
+  results.fetch_add(1, std::memory_order_release);
   return arrived;
 }
 

@@ -5,11 +5,12 @@
 #ifndef SHARDC_RUNTIME_DEVICE_STAGEDTRANSPORT_H
 #define SHARDC_RUNTIME_DEVICE_STAGEDTRANSPORT_H
 
-#include "runtime/comm/Transport.h"
+#include "runtime/comm/Communicator.h"
 #include "runtime/device/Device.h"
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <mutex>
 
 namespace shardc::rt {
@@ -18,12 +19,18 @@ namespace shardc::rt {
 /// collectives (Stream.h).
 class StagedTransport final : public HostTransport {
 public:
-  /// `errorWord` is in the device's memory, and outlives it.
-  StagedTransport(const Device &device, HostTransport &host, const void *errorWord);
+  /// `errorWord` is in the device's memory, and outlives it. `host` is one of the communicator's.
+  StagedTransport(const Device &device, HostTransport &host, const void *errorWord,
+                  const Communicator &communicator);
+  /// Called again and again while operands are waited for; throws where they will never come.
+  void setLook(std::function<void()> called) { look = std::move(called); }
+  /// Called when operands are computed, before anything is sent; throws if they are none.
+  void setCheck(std::function<void(const CollectiveCall &)> called) { check = std::move(called); }
 
   /// The call that is started next may begin when the stream has done what it has now.
   void expect(void *computeStream);
-  /// Makes the stream wait for the results of the calls that are complete.
+  /// Makes the stream wait for the results of the calls that are complete, if there are any for
+  /// which it was not made to wait before.
   void finish(void *computeStream);
   /// Before a run, when nothing is in flight.
   void reset();
@@ -36,10 +43,15 @@ public:
 
 private:
   size_t place(const CollectiveCall &call);
+  /// Makes `staged` the call with operands in pinned memory.
+  void stage(const CollectiveCall &call);
 
   const Device &device;
   HostTransport &host;
   const void *const errorWord;
+  const Communicator &communicator;
+  std::function<void()> look;
+  std::function<void(const CollectiveCall &)> check;
   const DeviceObject stream, uploaded;
   DeviceObject pinned; ///< the error word, then operands
   size_t pinnedBytes = 0;
@@ -48,6 +60,8 @@ private:
   std::deque<DeviceObject> expected;
   std::vector<DeviceObject> unused;
   std::atomic<uint64_t> failed{0};
+  std::atomic<uint64_t> results{0}; ///< calls whose results have been put on the stream
+  uint64_t finished = 0;            ///< of these, for which `finish` has made others wait
 };
 
 } // namespace shardc::rt

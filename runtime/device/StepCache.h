@@ -16,6 +16,13 @@ struct DeviceLaunch {
   const shardrt_op *op = nullptr;
 };
 
+/// The collectives of a graph, in order, and two bytes of pinned memory for each of them, which the
+/// graph makes 1 when the operands are computed and when the results are there.
+struct CapturedCollectives {
+  std::vector<CollectiveCall> calls;
+  DeviceObject marks; ///< null: no collectives
+};
+
 /// A run with the same key puts the same work on the device.
 struct DeviceStep {
   std::vector<uint64_t> key;
@@ -24,7 +31,7 @@ struct DeviceStep {
   bool mayCapture = true;
   DeviceObject graph; ///< null: it was not captured
   std::vector<DeviceLaunch> launches;
-  std::vector<CollectiveCall> collectives;
+  CapturedCollectives collectives;
   uint64_t lastUse = 0;
 };
 

@@ -389,8 +389,8 @@ enum {
 };
 
 /* A view of memory that the caller owns: of the host, or, for a program of a device, of a device.
- * What is dense on the program's own is used in place. A DLPack tensor is passed as its data +
- * byte_offset, shape and strides. */
+ * What is dense on the program's own is used in place. shardrt_dlpack.h makes one of a DLPack
+ * tensor. */
 typedef struct shardrt_tensor {
   void *data; /* inputs are only read. NULL is allowed if the view has no element. */
   shardrt_type type;

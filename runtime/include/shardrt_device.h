@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_DEVICE_VERSION 1
+#define SHARDRT_DEVICE_VERSION 2
 
 /* Of runtime/abi/shardrt_program.h. */
 typedef struct shardrt_device_image shardrt_device_image;
@@ -36,6 +36,14 @@ typedef struct shardrt_device_options {
   /* Of the world. Where there are several, a product must be computed in one way by all of them. */
   int32_t ranks;
   int32_t reserved;
+  /* First argument of the functions below, which may be NULL. */
+  void *host;
+  /* Whether a function that waits must return now, with SHARDRT_ABORTED. Asked at least every 50 ms
+   * where a function other than a synchronisation waits for a stream (to measure a product, say),
+   * by the thread that called the plugin. */
+  int32_t (*must_stop)(void *host);
+  /* For the log: something is not as it should be, and the plugin goes on. */
+  void (*warn)(void *host, const char *message);
 } shardrt_device_options;
 
 typedef struct shardrt_device_facts {
@@ -50,6 +58,8 @@ typedef struct shardrt_device_facts {
 
 /* Collectives on streams (shardrt_device_comm.h). */
 typedef struct shardrt_device_communication shardrt_device_communication;
+/* Kernels on memory of several devices of a process (shardrt_device_peer.h). */
+typedef struct shardrt_device_peers shardrt_device_peers;
 
 /* Where a kernel or a copy of a device finds memory. */
 enum {
@@ -133,6 +143,7 @@ typedef struct shardrt_device_plugin {
   void (*graph_destroy)(void *device, void *graph);
 
   const shardrt_device_communication *communication; /* NULL: none */
+  const shardrt_device_peers *peers;                 /* NULL: none */
 } shardrt_device_plugin;
 
 /* The type of shardrt_device_query. */

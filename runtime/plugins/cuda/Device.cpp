@@ -2,6 +2,7 @@
 #include "runtime/plugins/cuda/Device.h"
 
 #include <cstring>
+#include <thread>
 
 namespace shardc::plugin::cuda {
 
@@ -28,7 +29,8 @@ int chosenOrdinal(const shardrt_device_options &options, int count) {
 } // namespace
 
 Device::Device(const shardrt_device_options &options)
-    : table(Driver::load(options.library)), alone(options.ranks <= 1) {
+    : table(Driver::load(options.library)), alone(options.ranks <= 1), host(options.host),
+      mustStop(options.must_stop), warnHost(options.warn) {
   int count = 0;
   check(table->deviceCount(&count), "counting the devices");
   if (count == 0)
@@ -48,6 +50,7 @@ Device::Device(const shardrt_device_options &options)
 Device::~Device() {
   try {
     Current here(*this);
+    peers.reset();
     nccl.reset();
     lt.reset();
   } catch (const Failure &) { // the driver is at its end, and nothing can be released
@@ -64,6 +67,52 @@ Device::Current::Current(const Device &device) : device(device) {
 Device::Current::~Current() {
   if (previous != device.context)
     device.table->contextSet(previous);
+}
+
+void Device::copyRows(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t bytes,
+                      size_t rows, StreamHandle stream) const {
+  Copy2d box;
+  box.fromDevice = reinterpret_cast<Pointer>(from);
+  box.fromPitch = fromPitch;
+  box.toDevice = reinterpret_cast<Pointer>(to);
+  box.toPitch = toPitch;
+  box.widthInBytes = bytes;
+  box.height = rows;
+  check(table->copy2d(&box, stream),
+        "a copy of " + std::to_string(rows) + " rows of " + std::to_string(bytes) + " bytes");
+}
+
+void Device::await(EventHandle event, const std::string &what) const {
+  std::chrono::microseconds pause(5);
+  while (true) {
+    Result result = table->eventQuery(event);
+    if (result != resultNotReady)
+      return check(result, what);
+    if (mustStop && mustStop(host))
+      throw Failure{SHARDRT_ABORTED, what + " was stopped"};
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(1000));
+  }
+}
+
+void Device::warn(const std::string &text) const {
+  if (warnHost)
+    warnHost(host, text.c_str());
+}
+
+void Device::reach(const Device &other) const {
+  if (isEmulated() != other.isEmulated())
+    throw Failure{SHARDRT_NOT_FOUND, "one rank has the emulated device and another has not"};
+  if (number == other.number)
+    return;
+  const std::string what = "peer access from device " + std::to_string(number) + " to device " +
+                           std::to_string(other.number);
+  int can = 0;
+  check(table->canReach(&can, device, other.device), what);
+  if (!can)
+    throw Failure{SHARDRT_NOT_FOUND, "there is no " + what};
+  if (Result result = table->reach(other.context, 0); result != resultPeerAlreadyEnabled)
+    check(result, what);
 }
 
 void *Device::symbol(Library library, const char *name) {

@@ -40,6 +40,14 @@ public:
     ContextHandle previous = nullptr;
   };
   void check(Result result, const std::string &what) const { table->check(result, what); }
+  /// `rows` times `bytes`, at distances of at least that, in one copy.
+  void copyRows(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t bytes,
+                size_t rows, StreamHandle stream) const;
+  /// Waits on the host until the event has happened, or until the runtime says that it never will:
+  /// throws Failure (SHARDRT_ABORTED) then.
+  void await(EventHandle event, const std::string &what) const;
+  /// For the runtime's log.
+  void warn(const std::string &text) const;
 
   /// A function of a library, which is loaded when it is first asked for. Null if the library lacks
   /// it. Throws Failure (SHARDRT_NOT_FOUND) if there is no such library, with all places.
@@ -54,9 +62,13 @@ public:
   bool isAlone() const { return alone; } ///< its program has one rank
   shardrt_device_facts facts() const;
 
+  /// Makes memory of another device usable by kernels of this one. Throws Failure
+  /// (SHARDRT_NOT_FOUND) where that cannot be.
+  void reach(const Device &other) const;
+
   /// State of those who use the libraries, for as long as the device is open; destroyed while the
   /// context is there, the last one first.
-  std::shared_ptr<void> lt, nccl;
+  std::shared_ptr<void> lt, nccl, peers;
 
 private:
   std::shared_ptr<const Driver> table;
@@ -65,12 +77,17 @@ private:
   ContextHandle context = nullptr;
   int chipNumber = 0, processors = 0;
   bool alone = true;
+  void *host = nullptr; ///< of the two that follow
+  int32_t (*mustStop)(void *host) = nullptr;
+  void (*warnHost)(void *host, const char *message) = nullptr;
   mutable std::mutex mutex; ///< guards libraries
   std::array<std::shared_ptr<OpenLibrary>, 2> libraries;
 };
 
 /// What Lt*.cpp and Nccl*.cpp have. Throws Failure.
 void runGemm(Device &device, const shardrt_gemm &gemm, StreamHandle stream);
+/// Kernels on memory of several devices.
+const shardrt_device_peers *peerTable();
 /// Null if there is none.
 const shardrt_device_communication *communicationTable();
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plugins/cuda/Driver.h"
 
+#include "runtime/plugins/cuda/Images.h"
+
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
@@ -8,10 +10,6 @@
 namespace shardc::plugin::cuda {
 
 namespace {
-
-std::string versionText(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
 
 /// A name without a folder is looked for beside the plugin first.
 std::vector<std::string> placesOf(const char *library) {
@@ -50,9 +48,10 @@ OpenLibrary::~OpenLibrary() { dlclose(handle); }
 void *OpenLibrary::find(const char *symbol) const { return dlsym(handle, symbol); }
 
 std::shared_ptr<const Driver> Driver::load(const char *library) {
-  static std::mutex mutex;
-  // Drivers stay: they are not made to be unloaded.
-  static std::map<std::string, std::shared_ptr<const Driver>> loaded;
+  static std::mutex &mutex = *new std::mutex;
+  // Drivers stay, also when the process ends: they are not made to be unloaded, and devices may be
+  // closed later than anything that was made in here. So does this library (CMakeLists.txt).
+  static auto &loaded = *new std::map<std::string, std::shared_ptr<const Driver>>;
   std::lock_guard lock(mutex);
   std::shared_ptr<const Driver> &known = loaded[library ? library : ""];
   if (known)
@@ -60,26 +59,16 @@ std::shared_ptr<const Driver> Driver::load(const char *library) {
   auto driver = std::make_shared<Driver>();
   driver->library =
       OpenLibrary::open(library ? "the emulated device" : "the driver of CUDA", placesOf(library));
-  std::string missing;
-  auto find = [&](auto &member, const char *symbol) {
-    member =
-        reinterpret_cast<std::remove_reference_t<decltype(member)>>(driver->library->find(symbol));
-    if (!member)
-      missing += (missing.empty() ? "" : ", ") + std::string(symbol);
-  };
-#define SHARDC_CUDA_FIND(member, symbol, parameters) find(driver->member, #symbol);
-  SHARDC_CUDA_DRIVER(SHARDC_CUDA_FIND)
-#undef SHARDC_CUDA_FIND
-  // An old driver says more by its version than by what it lacks.
-  if (driver->driverVersion && driver->driverVersion(&driver->version) == resultSuccess &&
-      driver->version < oldestDriver)
-    throw Failure{SHARDRT_INCOMPATIBLE,
-                  driver->library->name + " is a driver for CUDA " + versionText(driver->version) +
-                      ", and programs need one for " + versionText(oldestDriver) + " at least"};
-  if (!missing.empty())
-    throw Failure{SHARDRT_INCOMPATIBLE, driver->library->name + " lacks " + missing};
-  driver->loadBitcode = reinterpret_cast<decltype(driver->loadBitcode)>(
-      driver->library->find("cuEmulatedModuleLoadBitcode"));
+  Driver &entries = *driver;
+  EntryFinder finder([&](const char *symbol) { return driver->library->find(symbol); });
+  SHARDC_CUDA_DRIVER(SHARDC_ENTRY_FIND)
+  if (driver->driverVersion)
+    driver->driverVersion(&driver->version);
+  finder.require(driver->library->name, driver->version, oldestDriver,
+                 "is a driver for CUDA " + cudaVersionText(driver->version) +
+                     ", and programs need one for",
+                 cudaVersionText(oldestDriver));
+  finder.findOptional(driver->loadBitcode, "cuEmulatedModuleLoadBitcode");
   if (library && !driver->isEmulated())
     throw Failure{SHARDRT_INCOMPATIBLE,
                   driver->library->name + " is no emulated device: it does not take bitcode"};

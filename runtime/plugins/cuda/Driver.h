@@ -4,15 +4,15 @@
 #ifndef SHARDC_RUNTIME_PLUGINS_CUDA_DRIVER_H
 #define SHARDC_RUNTIME_PLUGINS_CUDA_DRIVER_H
 
-#include "runtime/plugins/Plugin.h"
 #include "runtime/plugins/cuda/DriverTypes.h"
+#include "runtime/plugins/cuda/EntryPoints.h"
 
 #include <memory>
 #include <vector>
 
 namespace shardc::plugin::cuda {
 
-/// Name in the table, symbol of the library, parameters. All return a Result.
+/// The table (EntryPoints.h); all return a Result.
 #define SHARDC_CUDA_DRIVER(X)                                                                      \
   X(init, cuInit, (unsigned))                                                                      \
   X(driverVersion, cuDriverGetVersion, (int *))                                                    \
@@ -31,6 +31,8 @@ namespace shardc::plugin::cuda {
   X(release, cuMemFree_v2, (Pointer))                                                              \
   X(allocatePinned, cuMemHostAlloc, (void **, size_t, unsigned))                                   \
   X(releasePinned, cuMemFreeHost, (void *))                                                        \
+  X(canReach, cuDeviceCanAccessPeer, (int *, DeviceNumber, DeviceNumber))                          \
+  X(reach, cuCtxEnablePeerAccess, (ContextHandle, unsigned))                                       \
   X(memoryInfo, cuMemGetInfo_v2, (size_t *, size_t *))                                             \
   X(pointerAttribute, cuPointerGetAttribute, (void *, int, Pointer))                               \
   X(streamCreate, cuStreamCreate, (StreamHandle *, unsigned))                                      \
@@ -93,9 +95,8 @@ struct Driver {
   /// "CUDA_ERROR_INVALID_VALUE (invalid argument)".
   std::string describe(Result result) const;
 
-#define SHARDC_CUDA_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;
-  SHARDC_CUDA_DRIVER(SHARDC_CUDA_MEMBER)
-#undef SHARDC_CUDA_MEMBER
+  using EntryResult = Result;
+  SHARDC_CUDA_DRIVER(SHARDC_ENTRY)
   /// Only the emulated driver has it.
   Result (*loadBitcode)(ModuleHandle *, const void *, size_t) = nullptr;
 

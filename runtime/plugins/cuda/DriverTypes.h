@@ -27,11 +27,13 @@ constexpr Result resultSuccess = 0;
 constexpr Result resultInvalidValue = 1;
 constexpr Result resultOutOfMemory = 2;
 constexpr Result resultNoDevice = 100;
+constexpr Result resultInvalidImage = 200;
 constexpr Result resultNoBinary = 209;
 constexpr Result resultInvalidPtx = 218;
 constexpr Result resultUnsupportedPtx = 222;
 constexpr Result resultNotFound = 500;
 constexpr Result resultNotReady = 600;
+constexpr Result resultPeerAlreadyEnabled = 704;
 
 constexpr int attributeMultiprocessors = 16;
 constexpr int attributeComputeMajor = 75;

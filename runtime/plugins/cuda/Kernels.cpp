@@ -1,43 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Code for the device: the image that fits it, its kernels, and their launches.
+#include "runtime/plugins/cuda/Images.h"
 #include "runtime/plugins/cuda/Operations.h"
-
-#include <algorithm>
-#include <span>
 
 namespace shardc::plugin::cuda {
 
 namespace {
-
-using Images = std::span<const shardrt_device_image>;
-
-std::string chipsOf(Images images) {
-  std::vector<std::string> names;
-  for (const shardrt_device_image &image : images)
-    names.push_back(image.format == SHARDRT_IMAGE_BITCODE
-                        ? "the emulated device"
-                        : (image.format == SHARDRT_IMAGE_PTX
-                               ? "sm_" + std::to_string(image.chip) + " and later (as PTX)"
-                               : "sm_" + std::to_string(image.chip)));
-  std::string text;
-  for (const std::string &name : names)
-    text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "no chip" : text;
-}
-
-/// How well an image fits; 0: not at all. Machine code runs on its chip and on later ones of its
-/// generation, PTX on all later ones, for which the driver compiles it.
-int fitOf(const shardrt_device_image &image, int device, bool emulated) {
-  int chip = int(image.chip);
-  if (emulated || image.format == SHARDRT_IMAGE_BITCODE)
-    return emulated && image.format == SHARDRT_IMAGE_BITCODE;
-  if (chip > device)
-    return 0;
-  if (image.format == SHARDRT_IMAGE_CUBIN)
-    return chip / 10 == device / 10 ? 2000 + chip : 0;
-  return image.format == SHARDRT_IMAGE_PTX ? 1000 + chip : 0;
-}
 
 /// With what the driver's compiler says of PTX that it does not take.
 ModuleHandle loadImage(Device &device, const shardrt_device_image &image) {
@@ -52,23 +21,23 @@ ModuleHandle loadImage(Device &device, const shardrt_device_image &image) {
   constexpr int errorLog = 5, errorLogBytes = 6;
   int names[] = {errorLog, errorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(uintptr_t(sizeof log))};
-  if (Result result = driver.moduleLoad(&module, image.data, 2, names, values))
+  if (Result result = driver.moduleLoad(&module, image.data, 2, names, values)) {
+    bool isForm = result == resultInvalidImage || result == resultNoBinary ||
+                  result == resultInvalidPtx || result == resultUnsupportedPtx;
+    std::string advice = isForm ? adviceOnImage(image, driver.version) : "";
     throw Failure{result == resultOutOfMemory ? SHARDRT_OUT_OF_MEMORY : SHARDRT_INCOMPATIBLE,
                   "loading the program's kernels for sm_" + std::to_string(image.chip) + ": " +
-                      driver.describe(result) + (*log ? std::string(": ") + log : "")};
+                      driver.describe(result) + (*log ? std::string(": ") + log : "") +
+                      (advice.empty() ? "" : "; " + advice)};
+  }
   return module;
 }
 
 shardrt_status moduleLoad(void *handle, const shardrt_device_image *images, uint32_t count,
                           void **module, char *message) {
   return on(handle, message, [&](Device &device) {
-    const shardrt_device_image *best = nullptr;
-    int fit = 0;
-    for (const shardrt_device_image &image : Images(images, count))
-      if (int mine = fitOf(image, device.chip(), device.isEmulated()); mine > fit) {
-        best = &image;
-        fit = mine;
-      }
+    const shardrt_device_image *best =
+        chooseImage(Images(images, count), device.chip(), device.isEmulated());
     if (!best)
       throw Failure{SHARDRT_INCOMPATIBLE,
                     "the program has code for " + chipsOf({images, count}) + "; " +

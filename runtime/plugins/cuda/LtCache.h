@@ -5,6 +5,7 @@
 #define SHARDC_RUNTIME_PLUGINS_CUDA_LTCACHE_H
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,28 +17,36 @@ struct LtChoice {
   uint64_t workspace;
 };
 
-/// A file for each device model and version of the library, of a line for each product. Lines that
-/// are damaged count as not there. Without a folder for it ($XDG_CACHE_HOME, $HOME/.cache), or
-/// where it cannot be written, choices are kept in memory only.
+/// A file for each device model and version of the library, of a line for each product. Processes
+/// add lines at its end, one at a time. Lines that are damaged count as not there. Without a folder
+/// for it, or where it cannot be written, choices are kept in memory only. All of that is warned
+/// of, once.
 class LtCache {
 public:
+  using Warn = std::function<void(const std::string &)>;
+
   /// `subject`: what choices depend on besides the product, e.g. "NVIDIA H100, cuBLASLt 120401".
   /// They are in the file `path`; empty: nowhere.
-  LtCache(std::string subject, std::string path);
+  LtCache(std::string subject, std::string path, Warn warn = {});
 
-  /// Where the choices for a subject are kept; empty: nowhere.
-  static std::string fileFor(const std::string &subject);
+  /// Where the choices for a subject are kept; empty: nowhere. It is the folder that
+  /// SHARDRT_GEMM_CACHE names, else $XDG_CACHE_HOME/shardc or $HOME/.cache/shardc, where those of
+  /// an emulated device have no place.
+  static std::string fileFor(const std::string &subject, bool isEmulated);
 
   std::optional<LtChoice> find(const std::string &product) const;
-  /// Adds to what the file has by now, and replaces it as a whole.
+  /// Keeps a choice that the file does not have.
   void add(const std::string &product, const LtChoice &choice);
   const std::string &file() const { return path; }
 
 private:
   void read();
+  void warnOnce(const std::string &text);
 
   const std::string subject;
   const std::string path;
+  const Warn warn;
+  bool warned = false;
   std::map<std::string, LtChoice> choices;
 };
 

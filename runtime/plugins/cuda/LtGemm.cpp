@@ -137,8 +137,10 @@ private:
     if (products.multiply(p, stream))
       return;
     if (p.batch > 1) {
-      for (int64_t i = 0; i < p.batch; ++i)
+      for (int64_t i = 0; i < p.batch; ++i) {
+        products.keepShort(stream);
         multiply(oneOf(p, i));
+      }
       return;
     }
     if (!multiplyCopies(p))
@@ -160,14 +162,9 @@ private:
 
   void copyColumns(char *to, int64_t toLd, const void *from, int64_t fromLd, int64_t rows,
                    int64_t columns) {
-    Copy2d box;
-    box.fromDevice = reinterpret_cast<Pointer>(from);
-    box.fromPitch = size_t(std::max(fromLd, rows)) * widthOf(g);
-    box.toDevice = reinterpret_cast<Pointer>(to);
-    box.toPitch = size_t(std::max(toLd, rows)) * widthOf(g);
-    box.widthInBytes = size_t(rows) * widthOf(g);
-    box.height = size_t(columns);
-    device.check(device.driver().copy2d(&box, stream), "a copy of an operand");
+    auto pitch = [&](int64_t ld) { return size_t(std::max(ld, rows)) * widthOf(g); };
+    device.copyRows(to, pitch(toLd), from, pitch(fromLd), size_t(rows) * widthOf(g),
+                    size_t(columns), stream);
   }
 
   /// With all operands at good addresses and distances.

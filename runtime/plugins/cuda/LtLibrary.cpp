@@ -4,26 +4,14 @@
 namespace shardc::plugin::cuda {
 
 LtLibrary::LtLibrary(Device &device) {
-  std::string missing;
-  auto find = [&](auto &member, const char *symbol) {
-    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(
-        device.symbol(Library::CublasLt, symbol));
-    if (!member)
-      missing += (missing.empty() ? "" : ", ") + std::string(symbol);
-  };
-  find(getVersion, "cublasLtGetVersion");
-#define SHARDC_CUBLASLT_FIND(member, symbol, parameters) find(member, #symbol);
-  SHARDC_CUBLASLT(SHARDC_CUBLASLT_FIND)
-#undef SHARDC_CUBLASLT_FIND
-  const std::string file = device.fileOf(Library::CublasLt);
+  EntryFinder finder([&](const char *name) { return device.symbol(Library::CublasLt, name); });
+  LtLibrary &entries = *this;
+  finder.find(getVersion, "cublasLtGetVersion");
+  SHARDC_CUBLASLT(SHARDC_ENTRY_FIND)
   version = getVersion ? getVersion() : 0;
-  // An old library says more by its version than by what it lacks.
-  if (version > 0 && version < oldestLt)
-    throw Failure{SHARDRT_INCOMPATIBLE, file + " is cuBLASLt " + std::to_string(version) +
-                                            ", and " + std::to_string(oldestLt) +
-                                            " is needed at least"};
-  if (!missing.empty())
-    throw Failure{SHARDRT_INCOMPATIBLE, file + " lacks " + missing};
+  finder.require(device.fileOf(Library::CublasLt), long(version), long(oldestLt),
+                 "is cuBLASLt " + std::to_string(version) + ", and the plugin needs",
+                 std::to_string(oldestLt));
 }
 
 void LtLibrary::check(const char *function, LtStatus status) const {

@@ -54,7 +54,7 @@ struct LtCandidate {
   int reserved[4];
 };
 
-/// Name in the table, symbol, parameters. All return an LtStatus, but for the version.
+/// The table (EntryPoints.h); all return an LtStatus, but for the version.
 #define SHARDC_CUBLASLT(X)                                                                         \
   X(create, cublasLtCreate, (LtHandle *))                                                          \
   X(destroy, cublasLtDestroy, (LtHandle))                                                          \
@@ -91,9 +91,8 @@ struct LtLibrary {
   /// Throws Failure: SHARDRT_NOT_FOUND, or SHARDRT_INCOMPATIBLE with all that it lacks.
   explicit LtLibrary(Device &device);
 
-#define SHARDC_CUBLASLT_MEMBER(member, symbol, parameters) LtStatus(*member) parameters = nullptr;
-  SHARDC_CUBLASLT(SHARDC_CUBLASLT_MEMBER)
-#undef SHARDC_CUBLASLT_MEMBER
+  using EntryResult = LtStatus;
+  SHARDC_CUBLASLT(SHARDC_ENTRY)
   size_t (*getVersion)() = nullptr;
 
   /// Throws Failure unless it is a success.

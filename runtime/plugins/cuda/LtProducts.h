@@ -47,6 +47,9 @@ public:
   char *reserve(StreamHandle stream, Purpose purpose, size_t bytes);
   /// That many elements of value 1.
   const void *ones(shardrt_type type, int64_t count, StreamHandle stream);
+  /// Called for each of many small products: waits where the device's own queue would fill up, in
+  /// which the host would be caught.
+  void keepShort(StreamHandle stream);
 
 private:
   /// A product with what cuBLASLt needs for it; kept from call to call.
@@ -69,7 +72,10 @@ private:
   std::map<std::pair<StreamHandle, Purpose>, StreamScratch> memories;
   std::map<shardrt_type, std::pair<Pointer, int64_t>> onesOf;
   std::vector<Pointer> outgrown;
-  EventHandle begin = nullptr, end = nullptr; ///< for timing
+  EventHandle event(size_t which, unsigned flags);
+  enum : size_t { Begin, End, Written, Behind, BehindThat, EventCount };
+  EventHandle events[EventCount] = {};
+  size_t small = 0; ///< products that keepShort was called for
 };
 
 } // namespace shardc::plugin::cuda

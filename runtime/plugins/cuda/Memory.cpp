@@ -79,16 +79,8 @@ shardrt_status copyRows(void *handle, void *to, uint64_t toPitch, const void *fr
   return on(handle, message, [&](Device &device) {
     if (bytes == 0 || rows == 0)
       return;
-    Copy2d copy;
-    copy.fromDevice = address(from);
-    copy.fromPitch = size_t(fromPitch);
-    copy.toDevice = address(to);
-    copy.toPitch = size_t(toPitch);
-    copy.widthInBytes = size_t(bytes);
-    copy.height = size_t(rows);
-    device.check(device.driver().copy2d(&copy, streamOf(stream)),
-                 "a copy of " + std::to_string(rows) + " rows of " + std::to_string(bytes) +
-                     " bytes");
+    device.copyRows(to, size_t(toPitch), from, size_t(fromPitch), size_t(bytes), size_t(rows),
+                    streamOf(stream));
   });
 }
 

@@ -467,16 +467,7 @@ void NcclCall::copyRows(char *to, size_t toPitch, const char *from, size_t fromP
                         size_t rows) {
   if (rows == 1 || (toPitch == bytes && fromPitch == bytes))
     return copy(to, from, rows * bytes);
-  Copy2d box;
-  box.fromDevice = address(from);
-  box.fromPitch = fromPitch;
-  box.toDevice = address(to);
-  box.toPitch = toPitch;
-  box.widthInBytes = bytes;
-  box.height = rows;
-  device.check(device.driver().copy2d(&box, stream), "a copy of " + std::to_string(rows) +
-                                                         " rows of " + std::to_string(bytes) +
-                                                         " bytes");
+  device.copyRows(to, toPitch, from, fromPitch, bytes, rows, stream);
 }
 
 void NcclCall::enqueue() {

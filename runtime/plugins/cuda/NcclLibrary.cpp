@@ -14,29 +14,15 @@ std::string versionText(int number) {
 
 std::shared_ptr<const NcclLibrary> NcclLibrary::load(Device &device) {
   auto library = std::make_shared<NcclLibrary>();
-  std::string missing;
-  auto find = [&](auto &member, const char *symbol) {
-    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(
-        device.symbol(Library::Nccl, symbol));
-    if (!member)
-      missing += (missing.empty() ? "" : ", ") + std::string(symbol);
-  };
-#define SHARDC_NCCL_FIND(member, symbol, result, parameters) find(library->member, #symbol);
-  SHARDC_NCCL(SHARDC_NCCL_FIND)
-#undef SHARDC_NCCL_FIND
-  const std::string file = device.fileOf(Library::Nccl);
-  // An old library says more by its version than by what it lacks.
+  NcclLibrary &entries = *library;
+  EntryFinder finder([&](const char *name) { return device.symbol(Library::Nccl, name); });
+  SHARDC_NCCL(SHARDC_ENTRY_FIND)
   if (library->version)
     library->check("ncclGetVersion", library->version(&library->number));
-  if (library->number > 0 && library->number < oldestNccl)
-    throw Failure{SHARDRT_INCOMPATIBLE, file + " is " + library->name() + ", and " +
-                                            versionText(oldestNccl) + " is needed at least"};
-  if (!missing.empty())
-    throw Failure{SHARDRT_INCOMPATIBLE, file + " lacks " + missing};
-  library->remember = reinterpret_cast<decltype(library->remember)>(
-      device.symbol(Library::Nccl, "ncclCommRegister"));
-  library->forget = reinterpret_cast<decltype(library->forget)>(
-      device.symbol(Library::Nccl, "ncclCommDeregister"));
+  finder.require(device.fileOf(Library::Nccl), library->number, oldestNccl,
+                 "is " + library->name() + ", and the plugin needs", versionText(oldestNccl));
+  finder.findOptional(library->remember, "ncclCommRegister");
+  finder.findOptional(library->forget, "ncclCommDeregister");
   return library;
 }
 

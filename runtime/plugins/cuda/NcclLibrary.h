@@ -57,7 +57,7 @@ struct NcclConfig {
   int splitShare = INT_MIN;
 };
 
-/// Name in the table, symbol, result, parameters.
+/// The table (EntryPoints.h).
 #define SHARDC_NCCL(X)                                                                             \
   X(version, ncclGetVersion, NcclResult, (int *))                                                  \
   X(makeId, ncclGetUniqueId, NcclResult, (NcclId *))                                               \
@@ -88,9 +88,7 @@ struct NcclLibrary {
   /// Throws Failure: SHARDRT_NOT_FOUND, or SHARDRT_INCOMPATIBLE with all that it lacks.
   static std::shared_ptr<const NcclLibrary> load(Device &device);
 
-#define SHARDC_NCCL_MEMBER(member, symbol, result, parameters) result(*member) parameters = nullptr;
-  SHARDC_NCCL(SHARDC_NCCL_MEMBER)
-#undef SHARDC_NCCL_MEMBER
+  SHARDC_NCCL(SHARDC_ENTRY_RETURNING)
   /// Of 2.19; null before.
   NcclResult (*remember)(NcclHandle, void *, size_t, void **) = nullptr;
   NcclResult (*forget)(NcclHandle, void *) = nullptr;

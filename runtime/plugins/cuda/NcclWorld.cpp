@@ -65,14 +65,14 @@ void NcclWorld::settle(NcclHandle handle, const char *function) {
 }
 
 NcclHandle NcclWorld::split(int color, int key) {
-  NcclHandle made = nullptr;
   NcclConfig config;
   config.blocking = 0;
-  nccl->check("ncclCommSplit", nccl->split(everybody, color, key, &made, &config), everybody);
+  // If it fails, `abort` ends what there is by then.
+  nccl->check("ncclCommSplit", nccl->split(everybody, color, key, &unfinished, &config), everybody);
   settle(everybody, "ncclCommSplit");
   if (color != ncclNoColor)
-    settle(made, "ncclCommSplit");
-  return made;
+    settle(unfinished, "ncclCommSplit");
+  return std::exchange(unfinished, nullptr);
 }
 
 /// Every split is one of all ranks. Sets that have no rank in common are made by the same one.
@@ -160,6 +160,8 @@ void NcclWorld::abort() noexcept {
       nccl->abort(handle);
   groups.clear();
   registrations.clear();
+  if (unfinished)
+    nccl->abort(std::exchange(unfinished, nullptr));
   if (everybody)
     nccl->abort(everybody);
   everybody = nullptr;

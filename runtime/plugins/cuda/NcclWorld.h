@@ -50,6 +50,7 @@ private:
   shardrt_device_comm_world runtime;
   std::mutex mutex; ///< one thread at a time calls NCCL
   NcclHandle everybody = nullptr;
+  NcclHandle unfinished = nullptr; ///< what a split that has not ended makes
   std::map<std::vector<uint32_t>, NcclHandle> groups;
   std::map<StreamHandle, StreamScratch> scratch;
   struct Registered {

@@ -32,6 +32,7 @@ shardrt_device_plugin makeTable() {
   addKernels(table);
   addGraphs(table);
   table.communication = communicationTable();
+  table.peers = peerTable();
   return table;
 }
 

@@ -13,11 +13,13 @@ static_assert(real::resultSuccess == CUDA_SUCCESS &&
               real::resultInvalidValue == CUDA_ERROR_INVALID_VALUE &&
               real::resultOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY &&
               real::resultNoDevice == CUDA_ERROR_NO_DEVICE &&
+              real::resultInvalidImage == CUDA_ERROR_INVALID_IMAGE &&
               real::resultNoBinary == CUDA_ERROR_NO_BINARY_FOR_GPU &&
               real::resultInvalidPtx == CUDA_ERROR_INVALID_PTX &&
               real::resultUnsupportedPtx == CUDA_ERROR_UNSUPPORTED_PTX_VERSION &&
               real::resultNotFound == CUDA_ERROR_NOT_FOUND &&
-              real::resultNotReady == CUDA_ERROR_NOT_READY);
+              real::resultNotReady == CUDA_ERROR_NOT_READY &&
+              real::resultPeerAlreadyEnabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 static_assert(real::attributeMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT &&
               real::attributeComputeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               real::attributeComputeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&

@@ -1,28 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The plugin of CUDA on the emulated device, for tests of what it does there.
+// The plugin of CUDA on the emulated device, for tests of what it does there. A copy of the tests
+// runs on a real device (scripts/gpu.sh): SHARDC_TEST_GPU has its number, SHARDC_TEST_PLUGINS the
+// folder of the plugins.
 #ifndef SHARDC_TEST_UNIT_RUNTIME_CUDADEVICE_H
 #define SHARDC_TEST_UNIT_RUNTIME_CUDADEVICE_H
 
 #include "runtime/device/Device.h"
+#include "test/unit/runtime/EnvironmentVariable.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <optional>
 
 namespace test {
 
 constexpr const char *emulatedLibrary = "libcuda-emulated.so";
 
-/// Whether it was built: it needs the compiler's LLVM.
-inline bool hasEmulatedDevice() {
-  return std::filesystem::exists(std::string(PLUGINS "/") + emulatedLibrary);
+/// Where the plugins are: those of the build, if nothing else is said.
+inline std::string pluginPath(const char *name) {
+  const char *folder = std::getenv("SHARDC_TEST_PLUGINS");
+  return std::string(folder && *folder ? folder : PLUGINS) + "/" + name;
+}
+
+/// The number of the real device that the tests are to run on.
+inline std::optional<int> realDevice() {
+  const char *number = std::getenv("SHARDC_TEST_GPU");
+  if (!number || !*number)
+    return std::nullopt;
+  return std::atoi(number);
+}
+
+/// Whether there is one to test on: the emulated one needs the compiler's LLVM.
+inline bool hasDevice() {
+  return realDevice() || std::filesystem::exists(pluginPath(emulatedLibrary));
+}
+
+/// A device of the plugin. Ranks share the real one.
+inline shardrt_device_options deviceOptions(int ordinal = 0) {
+  shardrt_device_options options{};
+  options.struct_bytes = sizeof options;
+  options.ordinal = realDevice().value_or(ordinal);
+  options.library = realDevice() ? nullptr : emulatedLibrary;
+  return options;
 }
 
 class CudaDevice {
 public:
   explicit CudaDevice(int ordinal = 0)
-      : device(load(), options(ordinal)), stream(device.makeStream()) {}
+      : device(load(), deviceOptions(ordinal)), stream(device.makeStream()) {}
 
   /// Memory of the device with these bytes; released with the device.
   char *put(const void *data, size_t bytes) {
@@ -47,17 +75,25 @@ public:
 
   /// What the emulated device has found so far.
   static std::string reports() {
+    if (realDevice())
+      return "";
     auto find = symbol<const char *(size_t *)>("cuEmulatedReports");
     return find(nullptr);
   }
-  static void clearReports() { symbol<void()>("cuEmulatedClearReports")(); }
+  static void clearReports() {
+    if (!realDevice())
+      symbol<void()>("cuEmulatedClearReports")();
+  }
+  /// A real device has an order of its own.
   static void setOrder(const char *order) {
+    if (realDevice())
+      return;
     symbol<int(unsigned)>("cuInit")(0);
     ASSERT_EQ(symbol<int(const char *)>("cuEmulatedSetOrder")(order), 0) << order;
   }
 
   template <typename Function> static Function *symbol(const char *name) {
-    static void *library = dlopen((std::string(PLUGINS "/") + emulatedLibrary).c_str(), RTLD_NOW);
+    static void *library = dlopen(pluginPath(emulatedLibrary).c_str(), RTLD_NOW);
     return reinterpret_cast<Function *>(library ? dlsym(library, name) : nullptr);
   }
 
@@ -67,7 +103,7 @@ public:
 private:
   static shardc::rt::DevicePlugin load() {
     shardc::rt::DevicePlugin plugin;
-    plugin.path = PLUGINS "/libshardrt_cuda.so";
+    plugin.path = pluginPath("libshardrt_cuda.so");
     void *library = dlopen(plugin.path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library)
       throw shardc::rt::Failure(SHARDRT_NOT_FOUND, dlerror());
@@ -75,22 +111,15 @@ private:
         reinterpret_cast<shardrt_device_query_fn>(dlsym(library, "shardrt_device_query"))();
     return plugin;
   }
-  static shardrt_device_options options(int ordinal) {
-    shardrt_device_options options{};
-    options.struct_bytes = sizeof options;
-    options.ordinal = ordinal;
-    options.library = emulatedLibrary;
-    return options;
-  }
 
   std::vector<shardc::rt::DeviceObject> blocks;
 };
 
-/// Skips where there is no emulated device; no test leaves a report behind.
-class OnEmulatedDevice : public ::testing::Test {
+/// Skips where there is no device; no test leaves a report of the emulated one behind.
+class OnDevice : public ::testing::Test {
 protected:
   void SetUp() override {
-    if (!hasEmulatedDevice())
+    if (!hasDevice())
       GTEST_SKIP() << "the emulated device was not built";
     CudaDevice::clearReports();
   }
@@ -103,14 +132,14 @@ protected:
   std::string expectedReports;
 };
 
-/// A variable of the environment, for as long as this lives.
-struct EnvironmentVariable {
-  EnvironmentVariable(const char *name, const std::string &value) : name(name) {
-    setenv(name, value.c_str(), 1);
+/// What needs a device for each rank, or mistakes that only the emulated one makes.
+class OnEmulatedDevice : public OnDevice {
+protected:
+  void SetUp() override {
+    if (realDevice())
+      GTEST_SKIP() << "for the emulated device";
+    OnDevice::SetUp();
   }
-  ~EnvironmentVariable() { unsetenv(name); }
-  EnvironmentVariable(const EnvironmentVariable &) = delete;
-  const char *const name;
 };
 
 } // namespace test

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products of the plugin of CUDA, by emulated cuBLASLt, and what it keeps of its choices.
+// Products of the plugin of CUDA, by cuBLASLt (emulated, or real: CudaDevice.h), and what it keeps
+// of its choices.
 #include "runtime/plugins/cuda/LtCache.h"
 #include "test/unit/runtime/Command.h"
 #include "test/unit/runtime/CudaDevice.h"
 #include "test/unit/runtime/GemmCases.h"
 
+#include <algorithm>
 #include <fstream>
+#include <unistd.h>
 
 using namespace shardc;
 using test::CudaDevice;
@@ -14,13 +17,16 @@ using test::GemmProblem;
 
 namespace {
 
-class CudaGemm : public test::OnEmulatedDevice {
+template <typename Device> class GemmFixture : public Device {
 protected:
-  CudaGemm() : cacheHome("XDG_CACHE_HOME", folder.path.string()) {}
+  GemmFixture() : cache("SHARDRT_GEMM_CACHE", folder.file("shardc")) {}
 
   test::Folder folder;
-  test::EnvironmentVariable cacheHome;
+  test::EnvironmentVariable cache;
 };
+using CudaGemm = GemmFixture<test::OnDevice>;
+/// What a real device does otherwise.
+using EmulatedGemm = GemmFixture<test::OnEmulatedDevice>;
 
 int64_t bytesOf(int64_t rows, int64_t columns, int64_t ld, int64_t stride, int64_t batch,
                 shardrt_type type) {
@@ -96,8 +102,6 @@ TEST_F(CudaGemm, ChoicesOfAnotherProcessAndNone) {
     runAll(device);
   }
   EXPECT_FALSE(std::filesystem::is_empty(folder.path / "shardc"));
-  for (const auto &entry : std::filesystem::directory_iterator(folder.path / "shardc"))
-    EXPECT_EQ(entry.path().filename().string().find(".new"), std::string::npos) << entry.path();
   test::EnvironmentVariable tune("SHARDRT_GEMM_TUNE", "0");
   CudaDevice device;
   runAll(device);
@@ -253,6 +257,34 @@ TEST_F(CudaGemm, GraphsOfProducts) {
   device.releaseAll();
 }
 
+// Times of the emulated device are nobody's, unless they are asked for.
+TEST_F(EmulatedGemm, NothingIsWrittenIntoHomes) {
+  test::Folder home;
+  unsetenv("SHARDRT_GEMM_CACHE");
+  test::EnvironmentVariable base("XDG_CACHE_HOME", home.path.string());
+  using plugin::cuda::LtCache;
+  EXPECT_EQ(LtCache::fileFor("x", true), "");
+  EXPECT_EQ(LtCache::fileFor("x", false).find(home.path.string() + "/shardc/cublaslt-"), 0u);
+  CudaDevice device;
+  test::GemmCase({SHARDRT_F32, 4, 5, 6}).run([&](const shardrt_gemm &gemm) {
+    multiplyOn(device, gemm);
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(home.path));
+}
+
+TEST_F(EmulatedGemm, AnOldLibrary) {
+  test::EnvironmentVariable version("CUDA_EMULATED_LT_VERSION", "111103");
+  CudaDevice device;
+  shardrt_gemm gemm{};
+  gemm.type = SHARDRT_F32;
+  char message[SHARDRT_MESSAGE_BYTES] = "";
+  EXPECT_EQ(device.table().gemm(device.device.handle(), &gemm, device.stream.get(), message),
+            SHARDRT_INCOMPATIBLE);
+  EXPECT_NE(std::string(message).find("is cuBLASLt 111103, and the plugin needs 120000 at least"),
+            std::string::npos)
+      << message;
+}
+
 TEST(LtCache, KeepsWhatOthersHaveAdded) {
   test::Folder folder;
   const std::string file = folder.file("deeper/choices");
@@ -267,4 +299,98 @@ TEST(LtCache, KeepsWhatOthersHaveAdded) {
   EXPECT_FALSE(later.find("z"));
   EXPECT_FALSE(LtCache("another device", file).find("x"));
   EXPECT_FALSE(LtCache("a device", "").find("x"));
+}
+
+namespace {
+
+plugin::cuda::LtChoice choiceOf(uint64_t number) {
+  plugin::cuda::LtChoice choice{};
+  std::ranges::fill(choice.algorithm, number);
+  choice.workspace = number;
+  return choice;
+}
+
+/// A cache of "a device" in this file; what it warns of goes behind `warnings`.
+plugin::cuda::LtCache openCache(const std::string &file, std::vector<std::string> &warnings) {
+  return {"a device", file, [&](const std::string &text) { warnings.push_back(text); }};
+}
+
+} // namespace
+
+// Each process adds its own lines to what the others write at the same time.
+TEST(LtCache, ManyProcessesAtOnce) {
+  constexpr uint64_t processes = 6, products = 60;
+  test::Folder folder;
+  const std::string file = folder.file("deeper/choices");
+  std::vector<pid_t> children;
+  for (uint64_t process = 0; process < processes; ++process) {
+    children.push_back(fork());
+    if (children.back() != 0)
+      continue;
+    plugin::cuda::LtCache cache("a device", file);
+    for (uint64_t i = 0; i < products; ++i)
+      cache.add(std::to_string(process) + " " + std::to_string(i), choiceOf(process + i));
+    _exit(0);
+  }
+  for (pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  std::vector<std::string> warnings;
+  auto cache = openCache(file, warnings);
+  EXPECT_TRUE(warnings.empty()) << warnings[0];
+  for (uint64_t process = 0; process < processes; ++process)
+    for (uint64_t i = 0; i < products; ++i) {
+      auto found = cache.find(std::to_string(process) + " " + std::to_string(i));
+      ASSERT_TRUE(found) << process << " " << i;
+      EXPECT_EQ(found->workspace, process + i);
+    }
+  const std::string text = test::contents(file);
+  EXPECT_EQ(std::ranges::count(text, '\n'), ptrdiff_t(1 + processes * products));
+}
+
+TEST(LtCache, LinesAreAddedAndNotWrittenAgain) {
+  test::Folder folder;
+  const std::string file = folder.file("choices");
+  std::vector<std::string> warnings;
+  auto cache = openCache(file, warnings);
+  cache.add("x", choiceOf(1));
+  const std::string first = test::contents(file);
+  cache.add("x", choiceOf(1));
+  EXPECT_EQ(test::contents(file), first) << "it is there already";
+  cache.add("y", choiceOf(2));
+  EXPECT_EQ(test::contents(file).substr(0, first.size()), first);
+  cache.add("x", choiceOf(3)); // the last one counts
+  EXPECT_EQ(openCache(file, warnings).find("x")->workspace, 3u);
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST(LtCache, DamagedFilesAreWarnedOf) {
+  test::Folder folder;
+  const std::string file = folder.file("choices");
+  std::vector<std::string> warnings;
+  openCache(file, warnings).add("x", choiceOf(1));
+  const std::string good = test::contents(file);
+  // A process was killed while it wrote; what comes behind is good.
+  std::ofstream(file, std::ios::app) << "0123456789abcdef 12 34";
+  openCache(file, warnings).add("y", choiceOf(2));
+  warnings.clear();
+  auto later = openCache(file, warnings);
+  EXPECT_TRUE(later.find("x") && later.find("y"));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0], file + ": damaged lines are not used: 1");
+  // Nothing of it is ours.
+  std::ofstream(file, std::ios::trunc) << "nonsense\n";
+  warnings.clear();
+  auto another = openCache(file, warnings);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("is not used"), std::string::npos);
+  another.add("x", choiceOf(1));
+  EXPECT_EQ(test::contents(file), good);
+  // Where nothing can be written.
+  warnings.clear();
+  openCache(file + "/below", warnings).add("x", choiceOf(1));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("cannot be kept there"), std::string::npos) << warnings[0];
 }

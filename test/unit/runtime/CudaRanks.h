@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Worlds whose ranks have an emulated device each and communicate by emulated NCCL.
+// Worlds whose ranks have an emulated device each, or share one, and communicate by emulated NCCL
+// or over peer access. On a real device, which all share, ranks are threads that communicate by own
+// kernels, or processes: each is a host of its own to NCCL, which refuses two ranks on a device of
+// one host before 2.30.
 #ifndef SHARDC_TEST_UNIT_RUNTIME_CUDARANKS_H
 #define SHARDC_TEST_UNIT_RUNTIME_CUDARANKS_H
 
@@ -28,6 +31,8 @@ public:
   void connect(std::span<const shardrt_group> groups,
                shardc::rt::Clock::time_point deadline) override {
     inner.connect(groups, deadline);
+    if (realDevice() && betweenProcesses())
+      setenv("NCCL_HOSTID", ("shardc-" + std::to_string(rank())).c_str(), 1);
     transport = shardc::rt::connectDevices(inner, device.table(), device.device.handle(), groups,
                                            deadline, whyNot);
   }
@@ -100,22 +105,24 @@ private:
   }
 };
 
-/// The same ranks, each with a device, whose streams run in this order.
-inline WorldKind cudaWorlds(const char *name, const WorldKind &inner, const char *order = "eager") {
+/// The same ranks, each with one of so many devices, whose streams run in this order. `wish` says
+/// how they communicate (SHARDRT_DEVICE_COLLECTIVES). `real`: also on a real device.
+inline WorldKind cudaWorlds(const char *name, const WorldKind &inner, const char *order = "eager",
+                            const char *wish = "device", int devices = 8, bool real = false) {
   WorldKind kind{name, {}};
   kind.slow = true;
-  kind.runs = [inner, order](uint32_t world, const WorldKind::Body &body) {
-    if (!hasEmulatedDevice()) {
-      [] { GTEST_SKIP() << "the emulated device was not built"; }();
+  kind.runs = [=](uint32_t world, const WorldKind::Body &body) {
+    if (!hasDevice() || (realDevice() && !real)) {
+      [] { GTEST_SKIP() << "the emulated device was not built, or it is not asked for"; }();
       throw ::testing::AssertionException(
           ::testing::TestPartResult(::testing::TestPartResult::kSuccess, nullptr, 0, ""));
     }
-    EnvironmentVariable wish("SHARDRT_DEVICE_COLLECTIVES", "device");
+    EnvironmentVariable wished("SHARDRT_DEVICE_COLLECTIVES", wish);
     CudaDevice::clearReports();
     CudaDevice::setOrder(order); // also of processes that are forked from this one
     return inner.run(world, [&](shardc::rt::Communicator &end) {
       {
-        CudaEnd there(end, int(end.rank()));
+        CudaEnd there(end, int(end.rank()) % devices);
         body(there);
       }
       EXPECT_EQ(CudaDevice::reports(), "");
@@ -145,11 +152,14 @@ inline std::vector<uint32_t> ranks(uint32_t world) {
 
 /// A body on each rank of a connected world with devices.
 inline std::vector<Outcome> onDevices(const WorldKind &inner, uint32_t world,
-                                      const std::function<void(CudaEnd &)> &body) {
-  return cudaWorlds("", inner).run(world, [&](shardc::rt::Communicator &end) {
-    connectGroups(end, {ranks(world)});
-    body(dynamic_cast<CudaEnd &>(end));
-  });
+                                      const std::function<void(CudaEnd &)> &body,
+                                      const char *wish = "device", int devices = 8,
+                                      const char *order = "eager", bool real = false) {
+  return cudaWorlds("", inner, order, wish, devices, real)
+      .run(world, [&](shardc::rt::Communicator &end) {
+        connectGroups(end, {ranks(world)});
+        body(dynamic_cast<CudaEnd &>(end));
+      });
 }
 
 } // namespace test

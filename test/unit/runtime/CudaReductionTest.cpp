@@ -4,52 +4,30 @@
 #include "runtime/comm/Reduce.h"
 #include "runtime/plugins/cuda/OrderedReduction.h"
 #include "runtime/support/Types.h"
+#include "test/unit/runtime/AnyElements.h"
+#include "test/unit/runtime/Assembler.h"
 #include "test/unit/runtime/Command.h"
 #include "test/unit/runtime/CudaDevice.h"
-#include "test/unit/runtime/Elements.h"
-
-#include <random>
 
 using namespace shardc;
 using plugin::cuda::OrderedReduction;
 
 namespace {
 
-using CudaReduction = test::OnEmulatedDevice;
+using CudaReduction = test::OnDevice;
 
-const std::vector<shardrt_type> types = {SHARDRT_F32, SHARDRT_F64, SHARDRT_F16, SHARDRT_BF16,
-                                         SHARDRT_I64, SHARDRT_I32, SHARDRT_I16, SHARDRT_I8,
-                                         SHARDRT_U8,  SHARDRT_BOOL};
-
-bool isFloat(shardrt_type type) { return type <= SHARDRT_BF16; }
-
-/// Any bits that a type may have, with NaNs, infinities and zeros of both signs among floats.
-std::vector<uint8_t> anything(shardrt_type type, size_t count, std::mt19937_64 &random) {
-  const auto width = size_t(rt::typeBytes(type));
-  std::vector<uint8_t> bytes(count * width);
-  for (uint8_t &byte : bytes)
-    byte = type == SHARDRT_BOOL ? uint8_t(random() % 2) : uint8_t(random());
-  for (size_t i = 0; isFloat(type) && i < count; ++i) {
-    const double special[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1.0, -1.5, 3.0};
-    if (random() % 2 == 0)
-      test::set(type, bytes.data(), i, special[random() % 8]);
-    else if (random() % 2 == 0)
-      test::set(type, bytes.data(), i, double(int(random() % 2001) - 1000) / 7);
-  }
-  return bytes;
-}
-
-bool isNan(shardrt_type type, const uint8_t *data, size_t i) {
-  return isFloat(type) && std::isnan(test::get(type, data, i));
-}
+using test::anything;
+using test::isNan;
+using test::types;
 
 } // namespace
 
 TEST_F(CudaReduction, BitsOfTheCpu) {
   using namespace plugin::cuda;
-  shardrt_device_options options{};
-  options.struct_bytes = sizeof options;
-  options.library = PLUGINS "/libcuda-emulated.so";
+  const std::string emulated = test::pluginPath(test::emulatedLibrary);
+  shardrt_device_options options = test::deviceOptions();
+  if (options.library)
+    options.library = emulated.c_str();
   Device device(options);
   Device::Current here(device);
   const Driver &driver = device.driver();
@@ -106,10 +84,7 @@ TEST_F(CudaReduction, BitsOfTheCpu) {
 
 // The text for devices, where there is an assembler.
 TEST(OrderedReductionText, IsTakenByTheAssembler) {
-  std::string assembler;
-  for (const char *path : {"/usr/local/cuda/bin/ptxas", "/usr/local/cuda-13.0/bin/ptxas"})
-    if (assembler.empty() && std::filesystem::exists(path))
-      assembler = path;
+  std::string assembler = test::findAssembler(VENV);
   if (assembler.empty())
     GTEST_SKIP() << "there is no ptxas";
   test::Folder folder;

@@ -28,13 +28,15 @@ SHARDRT_HOST_CONFORMANCE(Cuda, test::cudaWorlds("threads", threads()),
                          test::cudaWorlds("plugins", plugins()),
                          test::cudaWorlds("threadsLazy", threads(), "lazy"),
                          test::cudaWorlds("threadsRandom", threads(), "random:7"),
-                         test::cudaWorlds("processes", processes()),
+                         test::cudaWorlds("processes", processes(), "eager", "device", 8, true),
                          test::cudaWorlds("processesLazy", processes(), "lazy"),
                          test::cudaWorlds("processesRandom", processes(), "random:11"));
 
 namespace {
 
 using CudaWorld = test::OnEmulatedDevice;
+/// Ranks that are processes, which may share a real device.
+using CudaProcesses = test::OnDevice;
 
 /// An all-reduce of ones over the world; every call is the same collective.
 struct AllReduce {
@@ -60,10 +62,6 @@ void expectParts(const Outcome &outcome, std::initializer_list<const char *> par
         << "no '" << part << "' in: " << outcome.message;
 }
 
-double secondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 } // namespace
 
 TEST_F(CudaWorld, CollectivesAreOnTheDevice) {
@@ -77,17 +75,28 @@ TEST_F(CudaWorld, CollectivesAreOnTheDevice) {
     EXPECT_EQ(outcome.status, SHARDRT_OK) << outcome.message;
 }
 
+// NCCL has nobody to talk to, and is asked all the same.
+TEST_F(CudaProcesses, AWorldOfOne) {
+  for (const Outcome &outcome :
+       test::cudaWorlds("", processes(), "eager", "device", 8, true).run(1, [](auto &end) {
+         test::connectGroups(end, {ranks(1)});
+         AllReduce reduce;
+         for (int i = 0; i < 3; ++i)
+           reduce.run(end, 60);
+         EXPECT_EQ(dynamic_cast<CudaEnd &>(end).enqueued, 3u);
+       }))
+    EXPECT_EQ(outcome.status, SHARDRT_OK) << outcome.message;
+}
+
 // All ranks know the collective, so that they do not meet on the host any more.
 TEST_F(CudaWorld, ARankThatLeavesBetweenTwoCollectives) {
   AllReduce reduce;
   for (const test::WorldKind &kind : {threads(), processes(), plugins()}) {
-    Clock::time_point begin = Clock::now();
     auto outcomes = onDevices(kind, 3, [&](CudaEnd &end) {
       reduce.run(end, 60);
       if (end.rank() != 1)
-        reduce.run(end, 60);
+        reduce.run(end, 600);
     });
-    EXPECT_LT(secondsSince(begin), 20);
     for (uint32_t rank : {0u, 2u}) {
       EXPECT_EQ(outcomes[rank].status, SHARDRT_ABORTED);
       expectParts(outcomes[rank], {"all_reduce.7 (encoder.layer.3 (bert.py:42))", "rank 1"});
@@ -101,11 +110,12 @@ TEST_F(CudaWorld, ARankThatIsLateIsNamedAtTheDeadline) {
     const shardrt_op op{"linear", "encoder.layer.3.output (bert.py:40)"};
     auto outcomes = onDevices(kind, 3, [&](CudaEnd &end) {
       reduce.run(end, 60);
-      if (end.rank() == 2) {
+      if (end.rank() == 2)
         end.notePosition(&op);
-        std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-      }
-      reduce.run(end, 0.6);
+      end.barrier(deadlineAfter(60)); // deadlines begin when everybody is there
+      if (end.rank() == 2)
+        test::awaitFailure(end, 60);
+      reduce.run(end, 2);
     });
     for (uint32_t rank : {0u, 1u}) {
       EXPECT_EQ(outcomes[rank].status, SHARDRT_TIMEOUT);
@@ -116,20 +126,18 @@ TEST_F(CudaWorld, ARankThatIsLateIsNamedAtTheDeadline) {
   }
 }
 
-TEST_F(CudaWorld, AProcessThatIsKilled) {
+TEST_F(CudaProcesses, AProcessThatIsKilled) {
   AllReduce reduce;
   test::EnvironmentVariable wish("SHARDRT_DEVICE_COLLECTIVES", "device");
-  Clock::time_point begin = Clock::now();
   test::Processes world(3, [&](Communicator &inner) {
     CudaEnd end(inner, int(inner.rank()));
     test::connectGroups(end, {ranks(3)});
     reduce.run(end, 60);
     if (end.rank() == 1)
       raise(SIGKILL);
-    reduce.run(end, 60);
+    reduce.run(end, 600);
   });
   auto outcomes = world.waitAll();
-  EXPECT_LT(secondsSince(begin), 20);
   for (uint32_t rank : {0u, 2u}) {
     EXPECT_EQ(outcomes[rank].status, SHARDRT_ABORTED);
     expectParts(outcomes[rank], {"all_reduce.7", "rank 1"});
@@ -141,12 +149,10 @@ TEST_F(CudaWorld, AnAsynchronousError) {
   AllReduce reduce;
   for (const test::WorldKind &kind : {threads(), processes(), plugins()}) {
     test::EnvironmentVariable error("CUDA_EMULATED_NCCL_ERROR", "2:1");
-    Clock::time_point begin = Clock::now();
     auto outcomes = onDevices(kind, 3, [&](CudaEnd &end) {
       for (int i = 0; i < 4; ++i)
-        reduce.run(end, 60);
+        reduce.run(end, 600);
     });
-    EXPECT_LT(secondsSince(begin), 20);
     for (uint32_t rank = 0; rank < 3; ++rank) {
       EXPECT_EQ(outcomes[rank].status, SHARDRT_ABORTED) << rank;
       expectParts(outcomes[rank],
@@ -257,11 +263,10 @@ std::vector<std::string> reasons(const test::WorldKind &kind, uint32_t world,
 
 TEST_F(CudaWorld, WhyCollectivesGoThroughTheHost) {
   auto own = [](uint32_t rank) { return int(rank); };
-  for (const std::string &text : reasons(threads(), 2, own))
-    EXPECT_NE(text.find("ranks are threads"), std::string::npos) << text;
   test::EnvironmentVariable host("SHARDRT_DEVICE_COLLECTIVES", "host");
-  for (const std::string &text : reasons(processes(), 2, own))
-    EXPECT_NE(text.find("SHARDRT_DEVICE_COLLECTIVES asks for it"), std::string::npos) << text;
+  for (const test::WorldKind &kind : {threads(), processes()})
+    for (const std::string &text : reasons(kind, 2, own))
+      EXPECT_NE(text.find("SHARDRT_DEVICE_COLLECTIVES asks for it"), std::string::npos) << text;
 }
 
 // Asked for, and not possible: two ranks have one device.
@@ -277,7 +282,7 @@ TEST_F(CudaWorld, OneDeviceForTwoRanks) {
   }
 }
 
-TEST_F(CudaWorld, WishesThatDiffer) {
+TEST_F(CudaProcesses, WishesThatDiffer) {
   auto outcomes = processes().run(2, [&](Communicator &inner) {
     test::EnvironmentVariable wish("SHARDRT_DEVICE_COLLECTIVES",
                                    inner.rank() == 0 ? "device" : "host");
@@ -290,7 +295,7 @@ TEST_F(CudaWorld, WishesThatDiffer) {
   }
 }
 
-TEST_F(CudaWorld, ReductionsThatDiffer) {
+TEST_F(CudaProcesses, ReductionsThatDiffer) {
   auto outcomes = processes().run(2, [&](Communicator &inner) {
     test::EnvironmentVariable wish("SHARDRT_DEVICE_COLLECTIVES", "device"),
         reduce("SHARDRT_NCCL_REDUCE", inner.rank() == 0 ? "nccl" : "auto");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An artifact for the emulated device written by hand, as code generation would emit it, for WORLD
-// ranks on a mesh tp = WORLD. Kernels are LLVM IR as text, which the emulated device takes as well.
+// ranks on a mesh tp = WORLD, or of the last rank alone with OUTSIDE. Kernels are LLVM IR as text,
+// which the emulated device takes as well.
 //
 //   forward(x: f32[s0]): y = sum over ranks of (2 * x + rank) + total; total = sum of w over
 //                        everything; calls += 1 (a mutable buffer). w: f32[8] is sharded.
@@ -106,7 +107,16 @@ static const shardrt_kernel kernels[] = {{"twice", twice_messages, 2, 3, {32, 1,
                                          {"add_scalar", NULL, 0, 4, {32, 1, 1}, 0},
                                          {"count", NULL, 0, 2, {1, 1, 1}, 0}};
 
-static const uint32_t set_begin[] = {0, WORLD}, ranks[] = {0, 1, 2, 3};
+#ifdef OUTSIDE
+#define MESH 1
+#define DEVICES ", \"devices\": [1]"
+static const uint32_t ranks[] = {1}, variants[] = {SHARDRT_NO_VARIANT, 0};
+#else
+#define MESH WORLD
+#define DEVICES
+static const uint32_t ranks[] = {0, 1, 2, 3}, variants[] = {0, 0, 0, 0};
+#endif
+static const uint32_t set_begin[] = {0, MESH};
 static const shardrt_group group = {"tp", set_begin, ranks, 1, 0};
 static const shardrt_collective_operand vector = {SHARDRT_F32, 1, -1, -1};
 static const shardrt_collective_operand scalar = {SHARDRT_F32, 0, -1, -1};
@@ -139,7 +149,7 @@ static int32_t plan(shardrt_frame *f) {
 
 static int32_t forward(shardrt_frame *f) {
   const shardrt_services *s = f->services;
-  int64_t n = f->symbols[0], part = 8 / f->world, one = 1, none = 0;
+  int64_t n = f->symbols[0], part = 8 / MESH, one = 1, none = 0;
   uint32_t blocks = (uint32_t)((n + 31) / 32);
   uint8_t *mine = f->arena, *reduced = f->arena + f->offsets[0];
   uint8_t *local = f->arena + f->offsets[1], *total = local + 64;
@@ -169,7 +179,6 @@ static int32_t forward(shardrt_frame *f) {
 }
 
 static const shardrt_variant variant = {forward, plan, NULL, 0, 0, 2};
-static const uint32_t variants[] = {0, 0, 0, 0};
 static const shardrt_entry entry = {"forward", &variant, variants, ops, 1, 2, NULL, 0};
 static const shardrt_program program = {sizeof(shardrt_program),
                                         &entry,
@@ -195,27 +204,27 @@ static const char json[] =
                           "  \"cpu\": \"generic\", \"features\": [], " TARGET "},"
                           " \"mesh\": {\"name\": \"mesh\", \"axes\": [{\"name\": \"tp\", "
                           "\"size\": " NUMBER(
-                              WORLD) "}]},"
-                                     " \"symbols\": [{\"name\": \"s0\", \"min\": 1, \"max\": "
-                                     "100000}],"
-                                     " \"parameters\": ["
-                                     "  {\"names\": [\"w\"], \"type\": \"f32\", \"shape\": [8], "
-                                     "\"layout\": \"[S(0)]\"},"
-                                     "  {\"names\": [\"calls\"], \"type\": \"i64\", \"shape\": [], "
-                                     "\"layout\": \"[R]\","
-                                     "   \"mutable\": true}],"
-                                     " \"entries\": [{\"name\": \"forward\", \"arena_bytes\": [0],"
-                                     "  \"inputs\": [{\"name\": \"x\", \"type\": \"f32\", "
-                                     "\"shape\": [\"s0\"], \"layout\": \"[R]\"}],"
-                                     "  \"outputs\": [{\"name\": \"y\", \"type\": \"f32\", "
-                                     "\"shape\": [\"s0\"], \"layout\": \"[R]\","
-                                     "    \"kind\": \"user\"},"
-                                     "   {\"name\": \"total\", \"type\": \"f32\", \"shape\": [], "
-                                     "\"layout\": \"[R]\","
-                                     "    \"kind\": \"user\"},"
-                                     "   {\"name\": \"calls\", \"type\": \"i64\", \"shape\": [], "
-                                     "\"layout\": \"[R]\","
-                                     "    \"kind\": \"state\", \"updates\": \"calls\"}]}]}";
+                              MESH) "}]" DEVICES "},"
+                                    " \"symbols\": [{\"name\": \"s0\", \"min\": 1, \"max\": "
+                                    "100000}],"
+                                    " \"parameters\": ["
+                                    "  {\"names\": [\"w\"], \"type\": \"f32\", \"shape\": [8], "
+                                    "\"layout\": \"[S(0)]\"},"
+                                    "  {\"names\": [\"calls\"], \"type\": \"i64\", \"shape\": [], "
+                                    "\"layout\": \"[R]\","
+                                    "   \"mutable\": true}],"
+                                    " \"entries\": [{\"name\": \"forward\", \"arena_bytes\": [0],"
+                                    "  \"inputs\": [{\"name\": \"x\", \"type\": \"f32\", "
+                                    "\"shape\": [\"s0\"], \"layout\": \"[R]\"}],"
+                                    "  \"outputs\": [{\"name\": \"y\", \"type\": \"f32\", "
+                                    "\"shape\": [\"s0\"], \"layout\": \"[R]\","
+                                    "    \"kind\": \"user\"},"
+                                    "   {\"name\": \"total\", \"type\": \"f32\", \"shape\": [], "
+                                    "\"layout\": \"[R]\","
+                                    "    \"kind\": \"user\"},"
+                                    "   {\"name\": \"calls\", \"type\": \"i64\", \"shape\": [], "
+                                    "\"layout\": \"[R]\","
+                                    "    \"kind\": \"state\", \"updates\": \"calls\"}]}]}";
 
 static const shardrt_manifest manifest = {SHARDRT_PROGRAM_ABI, sizeof(shardrt_manifest), json,
                                           sizeof json - 1, &program};

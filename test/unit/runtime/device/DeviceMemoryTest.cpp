@@ -23,11 +23,7 @@ struct Memory {
   Memory() : memory(device(), Allocator{}, nullptr) {}
   explicit Memory(std::shared_ptr<const Device> device, void *stream)
       : memory(std::move(device), Allocator{}, stream) {}
-  static std::shared_ptr<const Device> device() {
-    return std::make_shared<const Device>(
-        DevicePlugin{"fake", &FakeDevice::table(), nullptr},
-        shardrt_device_options{sizeof(shardrt_device_options), 0, 0, nullptr});
-  }
+  static std::shared_ptr<const Device> device() { return test::fakeDevice(); }
   Buffer buffer(size_t bytes) { return {memory.allocator(), bytes, 64, "a test"}; }
   /// What is in memory of the device.
   std::vector<float> read(const void *data, size_t count) {

@@ -98,7 +98,7 @@ TEST_F(DeviceRun, NothingLeavesARankAfterAFailure) {
 }
 
 TEST_F(DeviceRun, ARankThatIsMissing) {
-  FakeModels models(2, [](shardrt_config &config) { config.timeout_s = 0.3; });
+  FakeModels models(2, [](shardrt_config &config) { config.timeout_s = 3; });
   models.expectRight(models.run(iota(4)), iota(4));
   int64_t n = 4;
   std::vector<float> x = iota(4);

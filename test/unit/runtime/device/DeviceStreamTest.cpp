@@ -3,6 +3,8 @@
 // Collectives that a communicator puts on streams of the device.
 #include "test/unit/runtime/device/FakeModels.h"
 
+#include <algorithm>
+
 using namespace shardc::rt;
 using test::DeviceRun, test::FakeDevice, test::FakeModels, test::FakeResult, test::iota;
 
@@ -36,19 +38,32 @@ public:
   bool takes(const shardrt_collective &collective, uint32_t) const override {
     return !refused || refused != std::string(collective.name);
   }
-  void enqueue(const CollectiveCall &call, void *stream, Clock::time_point) override {
+  size_t pieces(const CollectiveCall &) const override { return parts; }
+  bool isStuck() const override { return stuck; }
+  void enqueue(const CollectiveCall &call, void *stream, Clock::time_point deadline) override {
     ++enqueued;
-    fake->push(stream, [this, copy = call] {
-      try {
-        inner->hostTransport()->run(copy, deadlineAfter(timeout));
-      } catch (const Failure &failure) {
-        if (!problem)
-          problem.emplace(failure);
-      }
-    });
+    given = deadline;
+    for (size_t i = 1; i < parts; ++i)
+      fake->push(stream, [] {});
+    // Three queries find it begun and not done: two of a look and one of who waits.
+    fake->push(
+        stream,
+        [this, copy = call] {
+          try {
+            if (isLate && given.load() == never)
+              throw Failure(SHARDRT_INTERNAL, "it would wait without a deadline");
+            inner->hostTransport()->run(copy, isLate ? given.load() - timeout : given.load());
+          } catch (const Failure &failure) {
+            if (!problem)
+              problem.emplace(failure);
+          }
+        },
+        3);
   }
-  void poll(const CollectiveCall &oldest, Clock::time_point) override {
+  void poll(const CollectiveCall &oldest, Clock::time_point deadline) override {
     polled.insert(oldest.collective->name);
+    given = deadline;
+    deadlines.push_back(deadline != never);
     runs.insert(oldest.run);
     if (problem)
       throw Failure(*problem);
@@ -57,10 +72,16 @@ public:
   const std::unique_ptr<Communicator> inner;
   FakeDevice *fake = nullptr;
   const char *refused = nullptr; ///< the name of a collective that it does not take
-  double timeout = 20;
+  static constexpr Clock::time_point never = Clock::time_point::max();
+  static constexpr std::chrono::seconds timeout{20}; ///< of the models
+  bool isLate = false;                               ///< that much time has passed when it begins
+  std::atomic<Clock::time_point> given{never};       ///< the last deadline
+  size_t parts = 1;                                  ///< pieces of work of a collective
+  std::atomic<bool> stuck{false};                    ///< others have work on this rank's memory
   std::optional<Failure> problem;
   std::atomic<int> enqueued{0};
   std::set<std::string> polled;
+  std::vector<bool> deadlines; ///< of each poll: whether it had one
   std::set<uint64_t> runs;
 };
 
@@ -126,7 +147,7 @@ TEST_F(DeviceRun, ARankThatIsMissingOnAStream) {
     ranks.models->expectRight(ranks.models->run(iota(4)), iota(4));
     for (int step = 0; step < steps; ++step)
       ranks.models->expectRight(ranks.models->run(iota(4)), iota(4));
-    ranks.ends[0]->timeout = 0.2;
+    ranks.ends[0]->isLate = true;
     int64_t n = 4;
     std::vector<float> x = iota(4);
     FakeResult alone = ranks.models->runRank(0, shardrt::view<const float>(x, {&n, 1}), iota(4));
@@ -138,14 +159,91 @@ TEST_F(DeviceRun, ARankThatIsMissingOnAStream) {
 
 TEST_F(DeviceRun, LongProgramsDoNotFillTheQueue) {
   // A full queue would make a launch wait behind a collective that may never come.
-  test::fake::repetitions = 3000;
-  FakeDevice::longestQueue = 0;
-  {
-    StreamModels ranks(2);
-    ranks.models->expectRight(ranks.models->run(iota(4)), iota(4));
+  for (bool areProducts : {false, true}) {
+    (areProducts ? test::fake::products : test::fake::repetitions) = 3000;
+    FakeDevice::longestQueue = 0;
+    {
+      StreamModels ranks(2);
+      ranks.models->expectRight(ranks.models->run(iota(4)), iota(4));
+    }
+    test::fake::repetitions = 1;
+    test::fake::products = 0;
+    EXPECT_LT(FakeDevice::longestQueue, 1000u);
   }
-  test::fake::repetitions = 1;
-  EXPECT_LT(FakeDevice::longestQueue, 1000u);
+}
+
+// Of many collectives that nobody waits for, and of many that are waited for at once.
+TEST_F(DeviceRun, ManyCollectivesDoNotFillTheQueue) {
+  for (bool areStarted : {false, true}) {
+    (areStarted ? test::fake::starts : test::fake::exchanges) = 100;
+    FakeDevice::longestQueue = 0;
+    {
+      StreamModels ranks(2);
+      for (StreamEnd *end : ranks.ends)
+        end->parts = 130; // as of 64 members over peer access
+      ranks.models->expectRight(ranks.models->run(iota(4)), iota(4));
+    }
+    test::fake::starts = test::fake::exchanges = 0;
+    EXPECT_GT(FakeDevice::longestQueue, 130u);
+    EXPECT_LT(FakeDevice::longestQueue, 1000u);
+  }
+}
+
+// What others have put on a rank's memory may still come: the rank ends and releases nothing.
+TEST_F(DeviceRun, WorkOfOthersThatNeverEndsKeepsMemory) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  auto stuckRank = [] {
+    alarm(60); // its signal is none of the exit status that is expected
+    static std::string said;
+    StreamModels ranks(2, [](shardrt_config &config) {
+      config.log = [](void *, int32_t, int32_t, const char *text) {
+        if (std::string(text).find("is not released") != std::string::npos)
+          said = text;
+      };
+    });
+    ranks.models->expectRight(ranks.models->run(iota(4)), iota(4));
+    ranks.ends[0]->stuck = true;
+    ranks.ends[1]->abort(SHARDRT_ABORTED, "rank 1 has seen enough");
+    const int64_t n = 4;
+    std::vector<float> x = iota(4);
+    FakeResult result = ranks.models->runRank(0, shardrt::view<const float>(x, {&n, 1}), iota(4));
+    const int before = FakeDevice::allocations;
+    ranks.models->models[0].reset();
+    const bool kept = FakeDevice::allocations == before && FakeDevice::open == 2;
+    std::fprintf(stderr, "status %d: %s; %s\n", result.status, result.message.c_str(),
+                 said.c_str());
+    std::_Exit(result.status != SHARDRT_OK && kept && !said.empty() ? 0 : 1);
+  };
+  EXPECT_EXIT(stuckRank(), ::testing::ExitedWithCode(0), "has not completed its work");
+}
+
+// The deadline of a collective does not run while this rank still computes what it needs.
+TEST_F(DeviceRun, DeadlinesBeginWithTheirCollectives) {
+  StreamModels ranks(2);
+  for (int step = 0; step < 5; ++step) { // eager, and from graphs
+    for (StreamEnd *end : ranks.ends)
+      end->deadlines.clear();
+    ranks.models->expectRight(ranks.models->run(iota(6)), iota(6));
+    for (StreamEnd *end : ranks.ends) {
+      ASSERT_FALSE(end->deadlines.empty());
+      EXPECT_FALSE(end->deadlines.front()) << "step " << step;
+      EXPECT_TRUE(std::ranges::count(end->deadlines, true) > 0) << "step " << step;
+    }
+  }
+}
+
+// What is needed for a graph may be missing where a run is not captured.
+TEST_F(DeviceRun, RunsThatCannotBeCapturedAreEager) {
+  for (std::atomic<bool> *missing : {&FakeDevice::noPinned, &FakeDevice::noCapture}) {
+    StreamModels ranks(2);
+    for (int step = 0; step < 6; ++step) {
+      *missing = step >= 2;
+      ranks.models->expectRight(ranks.models->run(iota(6, float(step))), iota(6, float(step)));
+    }
+    *missing = false;
+    ranks.models->expectRight(ranks.models->run(iota(6)), iota(6));
+  }
+  EXPECT_EQ(FakeDevice::graphLaunches, 0);
 }
 
 TEST_F(DeviceRun, TimesOnStreams) {

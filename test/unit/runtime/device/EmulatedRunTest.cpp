@@ -2,97 +2,13 @@
 //
 // The whole way through the C ABI: libshardrt loads its library for devices, that the plugin of
 // CUDA, and that the emulated device. The tests run again in each of its orders (CMakeLists.txt).
-#include "runtime/include/shardrt.hpp"
+#include "runtime/include/shardrt_dlpack.h"
+#include "test/unit/runtime/device/EmulatedRanks.h"
 
 #include <algorithm>
-#include <cstring>
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-#include <numeric>
-#include <thread>
 
-namespace {
-
-struct Result {
-  shardrt_status status = SHARDRT_OK;
-  std::string message;
-  std::vector<float> y;
-  float total = 0;
-};
-
-int32_t parameter(void *, const char *name, shardrt_tensor *tensor) {
-  static float w[] = {0, 1, 2, 3, 4, 5, 6, 7};
-  static int64_t calls = 41, extents[] = {8};
-  const bool isW = std::strcmp(name, "w") == 0;
-  tensor->data = isW ? static_cast<void *>(w) : &calls;
-  tensor->type = isW ? SHARDRT_F32 : SHARDRT_I64;
-  tensor->rank = isW ? 1 : 0;
-  tensor->extents = extents;
-  tensor->scope = SHARDRT_GLOBAL;
-  return 0;
-}
-
-/// The artifact for a world of so many ranks, which are threads with the emulated device.
-class Ranks {
-public:
-  explicit Ranks(int32_t world, uint32_t flags = 0, void *stream = nullptr)
-      : artifact(std::string(ARTIFACTS) + "/device_artifact_" + std::to_string(world) + ".so"),
-        ends(shardrt::localCommunicators(world)) {
-    for (int32_t rank = 0; rank < world; ++rank) {
-      shardrt_config config = shardrt::defaultConfig();
-      config.world_size = world;
-      config.rank = rank;
-      config.communicator = ends[size_t(rank)].get();
-      config.timeout_s = 60;
-      config.device = "emulated";
-      config.flags = flags;
-      config.stream = stream;
-      config.log = [](void *, int32_t, int32_t, const char *) {};
-      models.push_back(std::make_unique<shardrt::Model>(artifact.manifest(), config));
-      shardrt::check(shardrt_load_parameters, models.back()->get(), parameter,
-                     static_cast<void *>(nullptr));
-    }
-  }
-  std::vector<Result> run(const std::vector<std::vector<float>> &x) {
-    std::vector<Result> results(models.size());
-    std::vector<std::thread> threads;
-    for (size_t rank = 0; rank < models.size(); ++rank)
-      threads.emplace_back([&, rank] {
-        Result &result = results[rank];
-        const int64_t n = int64_t(x[rank].size());
-        result.y.resize(x[rank].size());
-        shardrt_tensor in = shardrt::view<const float>(x[rank], {&n, 1});
-        shardrt_tensor out[] = {shardrt::view<float>(result.y, {&n, 1}, SHARDRT_LOCAL),
-                                shardrt::view<float>({&result.total, 1}, {}, SHARDRT_LOCAL)};
-        try {
-          models[rank]->run("forward", {&in, 1}, out);
-        } catch (const shardrt::Error &error) {
-          result.status = error.status;
-          result.message = error.what();
-        }
-      });
-    for (std::thread &thread : threads)
-      thread.join();
-    return results;
-  }
-  void expectRight(size_t n, float first) {
-    std::vector<float> x(n);
-    std::iota(x.begin(), x.end(), first);
-    const float world = float(models.size());
-    for (const Result &result : run(std::vector<std::vector<float>>(models.size(), x))) {
-      ASSERT_EQ(result.message, "");
-      EXPECT_EQ(result.total, 28);
-      for (size_t i = 0; i < n; ++i)
-        ASSERT_EQ(result.y[i], 2 * x[i] * world + world * (world - 1) / 2 + 28) << i;
-    }
-  }
-
-  shardrt::Artifact artifact;
-  std::vector<shardrt::Communicator> ends;
-  std::vector<std::unique_ptr<shardrt::Model>> models;
-};
-
-} // namespace
+using Ranks = test::EmulatedRanks;
+using Result = test::EmulatedResult;
 
 TEST(EmulatedRun, AnswersOfEveryWorld) {
   for (int32_t world : {1, 2, 4}) {
@@ -115,7 +31,11 @@ TEST(EmulatedRun, KernelsThatFail) {
   }
   std::vector<Result> results = Ranks(2).run({{1, 2}, {1, -2}});
   EXPECT_EQ(results[1].message, "embed (model.py:3): index is out of range");
-  EXPECT_EQ(results[0].status, SHARDRT_ABORTED);
+  EXPECT_EQ(results[0].status, SHARDRT_ABORTED) << "it has what came of a kernel that failed";
+  // The first to say so ends the other, which does not wait for it.
+  for (const Result &result : Ranks(2).run({{1, -2}, {1, -2}}))
+    EXPECT_TRUE(result.status == SHARDRT_PROGRAM_ERROR || result.status == SHARDRT_ABORTED)
+        << result.message;
 }
 
 TEST(EmulatedRun, Traces) {
@@ -139,14 +59,9 @@ TEST(EmulatedRun, Traces) {
 
 TEST(EmulatedRun, TensorsAndStreamsOfTheCaller) {
   // What a program that uses the driver itself would do.
-  void *driver = dlopen((std::string(ARTIFACTS) + "/../../lib/shardrt/libcuda-emulated.so").c_str(),
-                        RTLD_NOW | RTLD_LOCAL);
-  ASSERT_TRUE(driver) << dlerror();
+  ASSERT_TRUE(test::emulatedDriver()) << dlerror();
   using Address = unsigned long long;
-  auto call = [&](const char *name, auto... arguments) {
-    auto function = reinterpret_cast<int (*)(decltype(arguments)...)>(dlsym(driver, name));
-    EXPECT_EQ(function(arguments...), 0) << name;
-  };
+  auto call = [](const char *name, auto... arguments) { test::driverCall(name, arguments...); };
   int device = 0;
   void *context = nullptr, *stream = nullptr;
   call("cuInit", 0u);
@@ -169,11 +84,23 @@ TEST(EmulatedRun, TensorsAndStreamsOfTheCaller) {
       call("cuMemcpyAsync", x, at(given), 4 * count, stream);
       float total = 0;
       const bool inPlace = step % 4 < 2; // or in a view with a stride
-      shardrt_tensor in =
-          shardrt::view(reinterpret_cast<void *>(x), shardrt::typeOfDlpack(2, 32), {&n, 1});
-      shardrt_tensor out[] = {shardrt::view(reinterpret_cast<void *>(y), SHARDRT_F32, {&n, 1},
-                                            inPlace ? nullptr : strides),
-                              shardrt::view<float>({&total, 1}, {})};
+      int64_t shape[] = {n}, apart[] = {strides[0]};
+      shardrt_dl_tensor source{reinterpret_cast<void *>(x),
+                               {SHARDRT_DL_CUDA, 0},
+                               1,
+                               {SHARDRT_DL_FLOAT, 32, 1},
+                               shape,
+                               nullptr,
+                               0};
+      // The address of the output is an offset from that of the input.
+      shardrt_dl_tensor wanted = source;
+      wanted.byte_offset = y - x;
+      wanted.strides = inPlace ? nullptr : apart;
+      shardrt_tensor in{}, out[] = {{}, shardrt::view<float>({&total, 1}, {})};
+      shardrt_dlpack_use use{SHARDRT_DL_CUDA, 0, SHARDRT_GLOBAL, 0};
+      ASSERT_EQ(shardrt_dlpack_view(&source, &use, &in, nullptr, 0), SHARDRT_OK);
+      use.is_output = 1;
+      ASSERT_EQ(shardrt_dlpack_view(&wanted, &use, &out[0], nullptr, 0), SHARDRT_OK);
       out[0].scope = out[1].scope = SHARDRT_LOCAL;
       ranks.models[0]->run("forward", {&in, 1}, out);
       call("cuMemcpyAsync", at(got), y, (inPlace ? count : 3 * count - 2) * 4, stream);
@@ -186,7 +113,62 @@ TEST(EmulatedRun, TensorsAndStreamsOfTheCaller) {
   call("cuMemFree_v2", y);
   call("cuStreamDestroy_v2", stream);
   call("cuDevicePrimaryCtxRelease_v2", device);
-  dlclose(driver);
+}
+
+// It runs nothing, and still gets outputs, which go where its caller's stream may be at work.
+TEST(EmulatedRun, ARankOutsideOfTheMeshFollowsItsCaller) {
+  ASSERT_TRUE(test::emulatedDriver()) << dlerror();
+  using Address = unsigned long long;
+  auto call = [](const char *name, auto... arguments) { test::driverCall(name, arguments...); };
+  int device = 0;
+  void *context = nullptr, *stream = nullptr;
+  call("cuInit", 0u);
+  call("cuDeviceGet", &device, 0);
+  call("cuDevicePrimaryCtxRetain", &context, device);
+  call("cuCtxSetCurrent", context);
+  call("cuStreamCreate", &stream, 1u);
+  constexpr size_t count = 10;
+  const int64_t n = count;
+  Address y = 0;
+  call("cuMemAlloc_v2", &y, 4 * count);
+  for (const char *order : {"eager", "lazy", "random:3"}) {
+    call("cuEmulatedSetOrder", order);
+    Ranks ranks(2, 0, stream, 60, "outside");
+    for (int32_t scope : {SHARDRT_GLOBAL, SHARDRT_ROOT})
+      for (int step = 0; step < 3; ++step) {
+        std::vector<float> x(count), got(count), elsewhere(count);
+        std::iota(x.begin(), x.end(), float(step));
+        float totals[2] = {};
+        auto run = [&](size_t rank) {
+          void *const data = rank == 0 ? reinterpret_cast<void *>(y) : elsewhere.data();
+          shardrt_tensor in = shardrt::view<const float>(x, {&n, 1}),
+                         out[] = {shardrt::view(data, SHARDRT_F32, {&n, 1}, nullptr, scope),
+                                  shardrt::view<float>({&totals[rank], 1}, {}, scope)};
+          if (scope == SHARDRT_ROOT && rank != 0)
+            out[0].data = out[1].data = nullptr;
+          try {
+            ranks.models[rank]->run("forward", {&in, 1}, out);
+          } catch (const shardrt::Error &error) {
+            ADD_FAILURE() << "rank " << rank << ": " << error.what();
+          }
+        };
+        call("cuCtxSetCurrent", context);
+        call("cuMemsetD8Async", y, static_cast<unsigned char>(0), 4 * count, stream);
+        std::thread other([&] { run(1); });
+        run(0);
+        other.join();
+        call("cuCtxSetCurrent", context);
+        call("cuMemcpyAsync", reinterpret_cast<Address>(got.data()), y, 4 * count, stream);
+        call("cuStreamSynchronize", stream);
+        EXPECT_EQ(totals[0], 28);
+        for (size_t i = 0; i < count; ++i)
+          EXPECT_EQ(got[i], 2 * x[i] + 1 + 28) << order << ", scope " << scope << ", " << i;
+      }
+  }
+  call("cuEmulatedSetOrder", "eager");
+  call("cuMemFree_v2", y);
+  call("cuStreamDestroy_v2", stream);
+  call("cuDevicePrimaryCtxRelease_v2", device);
 }
 
 TEST(EmulatedRun, TypesOfDlpack) {

@@ -41,6 +41,7 @@ public:
     Work work;
     Stream *other = nullptr;
     uint64_t until = 0;
+    int asks = 0; ///< queries that come to it before it begins
   };
   struct Stream {
     std::deque<Node> queue;
@@ -58,7 +59,7 @@ public:
     double us = 0;
   };
   struct Graph {
-    std::vector<Work> work;
+    std::vector<Node> nodes;
   };
 
   // What tests look at and set; of all devices.
@@ -66,14 +67,17 @@ public:
       objects{0};
   static inline std::atomic<uint64_t> largestAllocation{UINT64_MAX};
   static inline std::atomic<size_t> longestQueue{0};
+  static inline std::atomic<bool> noPinned{false}, noCapture{false};
   static inline std::atomic<FakeDevice *> newest{nullptr};
+  std::atomic<bool> stuck{false}; ///< nothing ends any more, and who waits for it stays caught
 
   static const shardrt_device_plugin &table(); ///< FakeTable.h
 
-  /// Puts something on a stream, for transports of tests.
-  void push(void *stream, Work work) {
+  /// Puts something on a stream, for transports of tests. `asks`: so many queries of what comes
+  /// behind find it still waiting.
+  void push(void *stream, Work work, int asks = 0) {
     std::lock_guard lock(mutex);
-    add(*static_cast<Stream *>(stream), {std::move(work)});
+    add(*static_cast<Stream *>(stream), {std::move(work), nullptr, 0, asks});
   }
   /// For tests that have memory there: reads and writes it at once.
   void touch(const Work &work) {
@@ -88,7 +92,7 @@ private:
     if (stream.captured) {
       ++stream.nodes;
       if (node.work)
-        graph->work.push_back(std::move(node.work));
+        graph->nodes.push_back(std::move(node));
       return;
     }
     stream.queue.push_back(std::move(node));
@@ -102,16 +106,23 @@ private:
     if (--opened == 0)
       protect(PROT_NONE);
   }
-  void runUntil(Stream &stream, uint64_t position) {
+  /// Of a query, it comes no further than to what waits to be asked again: whether it came there.
+  bool runUntil(Stream &stream, uint64_t position, bool isQuery = false) {
     while (stream.executed < position) {
-      Node node = std::move(stream.queue.front());
+      Node &next = stream.queue.front();
+      if (isQuery && next.asks > 0) {
+        --next.asks;
+        return false;
+      }
+      if (next.other && !runUntil(*next.other, next.until, isQuery))
+        return false;
+      Node node = std::move(next);
       stream.queue.pop_front();
-      if (node.other)
-        runUntil(*node.other, node.until);
-      else if (node.work)
+      if (node.work)
         run(node.work);
       ++stream.executed;
     }
+    return true;
   }
   void protect(int access) {
     for (auto [memory, bytes] : blocks)

@@ -96,6 +96,11 @@ inline int32_t plan(shardrt_frame *f) {
 
 /// How often it computes the local total.
 inline int repetitions = 1;
+/// How many products of one element it computes besides.
+inline int products = 0;
+/// How many collectives of its own total it does besides, one after the other, and how many it
+/// starts and waits for in the end.
+inline int exchanges = 0, starts = 0;
 /// How many times as much memory it asks for as it needs for temporaries.
 inline uint64_t scratchFactor = 1;
 
@@ -115,10 +120,26 @@ inline int32_t forward(shardrt_frame *f) {
   s->mark(f->runtime, 1);
   for (int i = 0; i < repetitions; ++i)
     launch(f, Sum, "total (model.py:6)", local, f->parameters[0], 8 / f->world);
+  shardrt_gemm one{};
+  one.a = one.b = one.c = local;
+  one.m = one.n = one.k = one.lda = one.ldb = one.ldc = one.batch = 1;
+  one.alpha = 1;
+  one.type = SHARDRT_F32;
+  one.c = local + 32; // nobody reads it
+  for (int i = 0; i < products; ++i)
+    s->gemm(f->runtime, &one);
   int64_t none = 0;
   shardrt_collective_tensor t{local, total, &none, nullptr, nullptr};
   if (int32_t status = s->collective(f->runtime, &collectives[1], &t))
     return status;
+  shardrt_collective_tensor unused{local, total + 16, &none, nullptr, nullptr};
+  for (int i = 0; i < exchanges; ++i)
+    s->collective(f->runtime, &collectives[1], &unused);
+  std::vector<uint64_t> started;
+  for (int i = 0; i < starts; ++i)
+    started.push_back(s->start(f->runtime, &collectives[1], &unused));
+  for (uint64_t one : started)
+    s->wait(f->runtime, one);
   launch(f, Count, "", f->outputs[2], f->parameters[1]);
   if (int32_t status = s->wait(f->runtime, token))
     return status;

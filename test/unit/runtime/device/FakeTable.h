@@ -4,11 +4,13 @@
 #ifndef SHARDC_TEST_UNIT_RUNTIME_DEVICE_FAKETABLE_H
 #define SHARDC_TEST_UNIT_RUNTIME_DEVICE_FAKETABLE_H
 
+#include "runtime/device/Device.h"
 #include "test/unit/runtime/device/FakeDevice.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 namespace test {
 
@@ -55,6 +57,7 @@ struct FakeTable {
     return SHARDRT_OK;
   }
   static void close(void *device) {
+    caught(device);
     --FakeDevice::open;
     delete static_cast<FakeDevice *>(device);
   }
@@ -73,7 +76,13 @@ struct FakeTable {
       *memory = pages;
     });
   }
+  /// As a driver that waits for everything that the device has to do.
+  static void caught(void *device) {
+    while (static_cast<FakeDevice *>(device)->stuck)
+      pause();
+  }
   static void release(void *device, void *memory) {
+    caught(device);
     on(device, nullptr, [&](FakeDevice &fake) {
       munmap(memory, fake.blocks.at(memory));
       fake.blocks.erase(memory);
@@ -83,6 +92,8 @@ struct FakeTable {
   static shardrt_status allocatePinned(void *device, uint64_t bytes, void **memory, char *message) {
     return on(device, message, [&](FakeDevice &fake) {
       notInCapture(fake, "allocation");
+      if (FakeDevice::noPinned)
+        throw FakeError{SHARDRT_OUT_OF_MEMORY, "the host has no more memory that can be pinned"};
       *memory = std::malloc(bytes);
       std::memset(*memory, 0xab, bytes);
       fake.pinnedBlocks[*memory] = bytes;
@@ -90,6 +101,7 @@ struct FakeTable {
     });
   }
   static void releasePinned(void *device, void *memory) {
+    caught(device);
     on(device, nullptr, [&](FakeDevice &fake) {
       std::memset(memory, 0xee, fake.pinnedBlocks.at(memory));
       fake.pinnedBlocks.erase(memory);
@@ -116,6 +128,7 @@ struct FakeTable {
     delete &streamOf(stream);
   }
   static shardrt_status streamSynchronize(void *device, void *stream, char *message) {
+    caught(device);
     return on(device, message, [&](FakeDevice &fake) {
       notInCapture(fake, "synchronisation");
       fake.runUntil(streamOf(stream), streamOf(stream).pushed);
@@ -155,12 +168,13 @@ struct FakeTable {
       if (e.captured)
         wrong("query of an event in a capture");
       // Never at once, and not before it was asked for several times.
-      if (e.stream && e.stream->executed < e.position && ++e.queries > 3)
-        fake.runUntil(*e.stream, e.position);
+      if (!fake.stuck && e.stream && e.stream->executed < e.position && ++e.queries > 3)
+        fake.runUntil(*e.stream, e.position, true);
       *done = !e.stream || e.stream->executed >= e.position;
     });
   }
   static shardrt_status eventSynchronize(void *device, void *event, char *message) {
+    caught(device);
     return on(device, message, [&](FakeDevice &fake) {
       FakeDevice::Event &e = eventOf(event);
       if (e.captured)
@@ -238,7 +252,7 @@ struct FakeTable {
       *module = const_cast<void *>(images[0].data);
     });
   }
-  static void moduleUnload(void *, void *) {}
+  static void moduleUnload(void *device, void *) { caught(device); }
   static shardrt_status kernelFind(void *device, void *module, const shardrt_kernel *kernel,
                                    void **found, char *message) {
     return on(device, message, [&](FakeDevice &) {
@@ -282,6 +296,8 @@ struct FakeTable {
   static shardrt_status captureBegin(void *device, void *stream, char *message) {
     return on(device, message, [&](FakeDevice &fake) {
       notInCapture(fake, "a capture");
+      if (FakeDevice::noCapture)
+        wrong("it cannot capture now");
       fake.origin = &streamOf(stream);
       fake.origin->captured = true;
       fake.captured = {fake.origin};
@@ -311,8 +327,8 @@ struct FakeTable {
   static shardrt_status graphLaunch(void *device, void *graph, void *stream, char *message) {
     return on(device, message, [&](FakeDevice &fake) {
       ++FakeDevice::graphLaunches;
-      for (const FakeDevice::Work &work : static_cast<FakeDevice::Graph *>(graph)->work)
-        fake.add(streamOf(stream), {work});
+      for (const FakeDevice::Node &node : static_cast<FakeDevice::Graph *>(graph)->nodes)
+        fake.add(streamOf(stream), node);
     });
   }
   static void graphDestroy(void *, void *graph) {
@@ -358,6 +374,14 @@ inline const shardrt_device_plugin &FakeDevice::table() {
                                             T::graphDestroy,
                                             nullptr};
   return all;
+}
+
+/// One of these, opened as the runtime does.
+inline std::shared_ptr<const shardc::rt::Device> fakeDevice() {
+  shardrt_device_options options{};
+  options.struct_bytes = sizeof options;
+  return std::make_shared<const shardc::rt::Device>(
+      shardc::rt::DevicePlugin{"fake", &FakeDevice::table(), nullptr}, options);
 }
 
 } // namespace test
