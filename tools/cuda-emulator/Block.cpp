@@ -44,7 +44,8 @@ void Block::begin(const CompiledKernel &compiled, const uint32_t gridSize[3],
   serial = 0;
   if (!shared) {
     shared = static_cast<uint8_t *>(std::aligned_alloc(4096, sharedLimit));
-    sharedCells.assign(sharedLimit, 0);
+    sharedWrites.assign(sharedLimit, 0);
+    sharedReads.assign(sharedLimit, 0);
   }
   sharedBytes = kernel->dynamicOffset + dynamicShared;
   sharedStates.assign(sharedBytes, NoMemory);
@@ -173,7 +174,8 @@ bool Block::releaseBarrier() {
 void Block::advanceClock() {
   if (++clock < clockLimit)
     return;
-  std::fill(sharedCells.begin(), sharedCells.end(), 0);
+  std::fill(sharedWrites.begin(), sharedWrites.end(), 0);
+  std::fill(sharedReads.begin(), sharedReads.end(), 0);
   std::fill(std::begin(warpSync), std::end(warpSync), 0);
   clock = blockSync = 1;
 }

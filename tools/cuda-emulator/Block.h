@@ -24,6 +24,12 @@ struct SharedVariable {
   uint32_t bytes = 0;
 };
 
+/// Where threads wait for each other or for copies: what a mutant of the kernel lacks.
+struct WaitingSite {
+  const char *kind; ///< "barrier", "warp-sync", "mask", "copy-commit", "copy-wait"
+  uint32_t site;    ///< in CompiledKernel::sites
+};
+
 /// A kernel that has been compiled for the host.
 struct CompiledKernel {
   std::string name;
@@ -31,7 +37,9 @@ struct CompiledKernel {
   /// entry(block, 0) runs all threads of the block.
   bool fibers = false;
   void (*entry)(void *block, uint32_t thread) = nullptr;
-  std::vector<std::string> sites;                       ///< texts of instructions that are checked
+  std::vector<std::string> sites; ///< texts of instructions that are checked
+  std::vector<WaitingSite> waiting;
+  uint64_t rangeChecks = 0;
   std::vector<std::pair<uint64_t, uint64_t>> constants; ///< global variables: begin and end
   std::vector<SharedVariable> shared;
   uint32_t dynamicOffset = 0; ///< where dynamic shared memory begins
@@ -113,11 +121,19 @@ struct Block {
   uint32_t blockSync = 0;
   uint32_t warpSync[maxThreads / warpThreads] = {};
   std::vector<uint8_t> sharedStates;
-  std::vector<uint32_t> sharedCells;
+  std::vector<uint32_t> sharedWrites, sharedReads; ///< cells (Checks.cpp)
 
   std::vector<EmulatedThread> state;
   Fibers fibers;
   bool failed = false;
+  /// The WaitingSite that is left out, and whether a thread came there.
+  uint32_t leftOut = ~0u;
+  bool cameBy = false;
+  bool leaves(uint32_t site) {
+    if (site != leftOut) [[likely]]
+      return false;
+    return cameBy = true;
+  }
 
   /// Prepares for a launch; the index of blocks is set by run().
   void begin(const CompiledKernel &kernel, const uint32_t grid[3], const uint32_t size[3],
@@ -136,6 +152,8 @@ struct Block {
   void sharedAccess(uint64_t address, uint32_t bytes, bool write, uint32_t thread, uint32_t site);
   void access(uint64_t address, uint64_t bytes, bool write, bool atomic, uint32_t thread,
               uint32_t site);
+  [[noreturn]] void misaligned(uint64_t address, uint32_t alignment, uint32_t thread,
+                               uint32_t site);
 
   // Warp.cpp
   /// Does what the lanes of a warp have come together for; false: none goes on.
@@ -155,6 +173,8 @@ Block &theBlock();
 
 /// Names and addresses of what generated code calls.
 std::vector<std::pair<const char *, void *>> supportFunctions();
+/// Those of them that check accesses.
+std::vector<std::pair<const char *, void *>> checkFunctions();
 /// The same of functions of mathematics.
 std::vector<std::pair<const char *, void *>> mathFunctions();
 

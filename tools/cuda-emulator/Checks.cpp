@@ -11,11 +11,12 @@
 // Threads of one block are ordered by barriers of the block, blocks by nothing. Blocks run one
 // after the other, so only the last one's threads need be told apart.
 //
-// A cell of shared memory has the time (bits 31..12; it goes on with every barrier), the thread
-// (11..2) and 0: read by one, 1: written, 2: read by several of a warp, 3: read by several warps.
+// A byte of shared memory has two cells, one of the last write and one of the reads after it: a
+// write has to come after both. A cell has the time (bits 31..12; it goes on with every barrier),
+// the thread (11..2) and 0: read by one, 1: written, 2: read by several of a warp, 3: read by
+// several warps.
 #include "tools/cuda-emulator/Block.h"
 
-#include <bit>
 #include <cstring>
 
 namespace shardc::emulator {
@@ -42,13 +43,16 @@ uint32_t afterRead(uint32_t cell, uint32_t own) {
   if (blockOf(cell) != blockOf(own) || stateOf(cell) == ReadByMany)
     return written ? 0 : many;
   bool sameThread = threadOf(cell) == threadOf(own);
+  if (stateOf(cell) != WrittenLast && epochOf(cell) != epochOf(own))
+    return own | written; // all that read it before have passed a barrier
   switch (stateOf(cell)) {
   case ReadByOne:
     return sameThread ? own | written : (own & ~(1023u << 19)) | ReadInBlock << 29 | written;
   case WrittenLast:
-    if (sameThread)
-      return cell;
-    return epochOf(cell) == epochOf(own) ? 0 : own | written;
+    // A read after a barrier counts for itself: others may not write there before the next one.
+    if (epochOf(cell) != epochOf(own))
+      return own | written;
+    return sameThread ? cell : 0;
   default:
     return (own & ~(1023u << 19)) | ReadInBlock << 29 | written;
   }
@@ -105,13 +109,6 @@ std::string bytesText(uint64_t bytes) {
                  " of a device whose memory this one has no access to "
                  "(cuCtxEnablePeerAccess): " +
                  memory.describe(address));
-}
-
-[[noreturn]] void failAlignment(Block &block, uint64_t address, uint32_t alignment, uint32_t thread,
-                                uint32_t site) {
-  block.fail(CUDA_ERROR_MISALIGNED_ADDRESS, thread, site,
-             "the address is not a multiple of " + std::to_string(alignment) + ": " +
-                 Memory::instance().describe(address));
 }
 
 /// Marks cells one by one. `bytes` may be many.
@@ -181,7 +178,7 @@ inline void checked(Block *block, uint64_t address, uint32_t thread, uint32_t si
   Memory &memory = Memory::instance();
   uint32_t alignment = 1u << (siteAndAlignment & 15), site = siteAndAlignment >> 4;
   if (address & (alignment - 1)) [[unlikely]]
-    failAlignment(*block, address, alignment, thread, site);
+    block->misaligned(address, alignment, thread, site);
   if (!memory.owns(address)) [[unlikely]] {
     uint64_t offset = address - reinterpret_cast<uint64_t>(block->shared);
     if (offset < block->sharedBytes)
@@ -213,8 +210,6 @@ inline void checked(Block *block, uint64_t address, uint32_t thread, uint32_t si
   markCells(*block, address, N, write, thread, site);
 }
 
-uint32_t &sharedCell(Block &block, uint64_t offset) { return block.sharedCells[offset]; }
-
 /// Whether the access that the cell tells of happens before one of `thread` now.
 bool orderedShared(const Block &block, uint32_t cell, uint32_t thread) {
   uint32_t time = cell >> 12, other = cell >> 2 & 1023, state = cell & 3;
@@ -228,16 +223,31 @@ bool orderedShared(const Block &block, uint32_t cell, uint32_t thread) {
   return time < block.warpSync[warp] || (other == thread && state != ReadInBlock);
 }
 
+/// What the cell of the last reads becomes.
+uint32_t afterSharedRead(const Block &block, uint32_t cell, uint32_t own, uint32_t thread) {
+  if (orderedShared(block, cell, thread))
+    return own | ReadByOne;
+  bool oneWarp =
+      (cell & 3) != ReadByMany && (cell >> 2 & 1023) / warpThreads == thread / warpThreads;
+  return own | (oneWarp ? ReadInBlock : ReadByMany);
+}
+
 template <unsigned N, bool write>
 inline void checkedShared(Block *block, uint64_t address, uint32_t thread,
                           uint32_t siteAndAlignment) {
   uint32_t alignment = 1u << (siteAndAlignment & 15), site = siteAndAlignment >> 4;
   if (address & (alignment - 1)) [[unlikely]]
-    failAlignment(*block, address, alignment, thread, site);
+    block->misaligned(address, alignment, thread, site);
   block->sharedAccess(address, N, write, thread, site);
 }
 
 } // namespace
+
+void Block::misaligned(uint64_t address, uint32_t alignment, uint32_t thread, uint32_t site) {
+  fail(CUDA_ERROR_MISALIGNED_ADDRESS, thread, site,
+       "the address is not a multiple of " + std::to_string(alignment) + ": " +
+           Memory::instance().describe(address));
+}
 
 void Block::sharedAccess(uint64_t address, uint32_t bytes, bool write, uint32_t thread,
                          uint32_t site) {
@@ -263,31 +273,27 @@ void Block::sharedAccess(uint64_t address, uint32_t bytes, bool write, uint32_t 
                  std::to_string(at));
       sharedStates[at] = Written;
     }
-    uint32_t &cell = sharedCell(*this, at);
+    uint32_t &writer = sharedWrites[at], &reader = sharedReads[at];
     uint32_t own = clock << 12 | thread << 2;
-    if (cell == (own | (write ? WrittenLast : ReadByOne)))
-      continue;
-    bool ordered = orderedShared(*this, cell, thread);
-    uint32_t kind = cell & 3;
-    if (!ordered && (write || kind == WrittenLast)) [[unlikely]]
+    auto check = [&](uint32_t cell) {
+      if (orderedShared(*this, cell, thread)) [[likely]]
+        return;
+      uint32_t kind = cell & 3;
       fail(CUDA_ERROR_LAUNCH_FAILED, thread, site,
            std::string("race in shared memory: ") + verb + "byte " + std::to_string(at) + " that " +
                (kind == ReadByMany || kind == ReadInBlock
                     ? std::string("other threads")
                     : "thread " + std::to_string(cell >> 2 & 1023)) +
                (kind == WrittenLast ? " wrote" : " read") + " without a barrier between");
-    if (write) {
-      cell = own | WrittenLast;
-    } else if (ordered) {
-      // What was written since the last barrier of the block is not forgotten: other warps must not
-      // read it yet.
-      if (kind != WrittenLast || cell >> 12 < blockSync)
-        cell = own | ReadByOne;
-    } else {
-      // Others have read it too since the last barrier.
-      bool oneWarp = kind != ReadByMany && (cell >> 2 & 1023) / warpThreads == thread / warpThreads;
-      cell = own | (oneWarp ? ReadInBlock : ReadByMany);
+    };
+    check(writer);
+    if (!write) {
+      reader = afterSharedRead(*this, reader, own, thread);
+      continue;
     }
+    check(reader);
+    writer = own | WrittenLast;
+    reader = 0; // these reads happen before the write
   }
 }
 
@@ -334,100 +340,15 @@ void range(Block *block, uint64_t address, uint64_t bytes, uint32_t thread,
            uint32_t siteAndAlignment, uint32_t flags) {
   uint32_t alignment = 1u << (siteAndAlignment & 15), site = siteAndAlignment >> 4;
   if (bytes && (address & (alignment - 1)))
-    failAlignment(*block, address, alignment, thread, site);
+    block->misaligned(address, alignment, thread, site);
   block->access(address, bytes, flags & 1, flags & 2, thread, site);
-}
-
-void trap(Block *block, uint32_t thread, uint32_t site) {
-  block->fail(CUDA_ERROR_LAUNCH_FAILED, thread, site, "the kernel has ended itself");
-}
-
-void barrier(Block *block, uint32_t thread, uint32_t site) {
-  block->state[thread].state = EmulatedThread::AtBarrier;
-  block->state[thread].site = site;
-  block->fibers.suspend();
-}
-
-void warp(Block *block, uint32_t thread, uint32_t operation, uint32_t mask, const uint32_t *in,
-          uint32_t *out, uint32_t site) {
-  EmulatedThread &t = block->state[thread];
-  if (!(mask >> thread % warpThreads & 1))
-    block->fail(CUDA_ERROR_LAUNCH_FAILED, thread, site,
-                std::string(nameOf(WarpOperation(operation))) +
-                    " with a mask that the thread's own lane is not in");
-  if (uint32_t matrices = matricesOf(WarpOperation(operation));
-      block->checks && thread % warpThreads < matrices * 8) {
-    uint64_t row;
-    std::memcpy(&row, in, 8);
-    checkedShared<16, false>(block, row, thread, site << 4 | 4);
-  }
-  t.state = EmulatedThread::AtWarp;
-  t.operation = WarpOperation(operation);
-  t.mask = mask;
-  t.in = in;
-  t.out = out;
-  t.site = site;
-  block->fibers.suspend();
-}
-
-void asyncCopy(Block *block, uint32_t thread, uint64_t to, uint64_t from, uint32_t bytes,
-               uint32_t fromBytes, uint32_t site) {
-  if (to % bytes || from % bytes)
-    failAlignment(*block, to % bytes ? to : from, bytes, thread, site);
-  block->access(from, fromBytes, false, false, thread, site);
-  if (block->checks) {
-    block->sharedAccess(to, bytes, true, thread, site);
-    std::memset(block->sharedStates.data() + (to - reinterpret_cast<uint64_t>(block->shared)),
-                InFlight, bytes);
-  }
-  block->state[thread].copies.push_back({to, from, bytes, fromBytes, site});
-}
-
-void finishCopies(Block *block, uint32_t thread, size_t n) {
-  std::vector<AsyncCopy> &copies = block->state[thread].copies;
-  for (size_t i = 0; i < n; ++i) {
-    const AsyncCopy &copy = copies[i];
-    if (block->checks) {
-      uint8_t *states =
-          block->sharedStates.data() + (copy.to - reinterpret_cast<uint64_t>(block->shared));
-      std::memset(states, Unwritten, copy.bytes);
-      block->sharedAccess(copy.to, copy.bytes, true, thread, copy.site);
-    }
-    uint8_t *to = reinterpret_cast<uint8_t *>(copy.to);
-    std::memcpy(to, reinterpret_cast<const void *>(copy.from), copy.fromBytes);
-    std::memset(to + copy.fromBytes, 0, copy.bytes - copy.fromBytes);
-  }
-  copies.erase(copies.begin(), copies.begin() + n);
-}
-
-void commitCopies(Block *block, uint32_t thread) {
-  EmulatedThread &t = block->state[thread];
-  uint32_t sum = 0;
-  for (uint32_t n : t.committed)
-    sum += n;
-  t.committed.push_back(uint32_t(t.copies.size()) - sum);
-}
-
-void waitCopies(Block *block, uint32_t thread, uint32_t groups) {
-  EmulatedThread &t = block->state[thread];
-  size_t n = 0;
-  while (t.committed.size() > groups) {
-    n += t.committed.front();
-    t.committed.erase(t.committed.begin());
-  }
-  finishCopies(block, thread, n);
-}
-
-void waitAllCopies(Block *block, uint32_t thread) {
-  block->state[thread].committed.clear();
-  finishCopies(block, thread, block->state[thread].copies.size());
 }
 
 template <typename F> void *address(F *function) { return reinterpret_cast<void *>(function); }
 
 } // namespace
 
-std::vector<std::pair<const char *, void *>> supportFunctions() {
+std::vector<std::pair<const char *, void *>> checkFunctions() {
   return {{"emulated_read1", address(&read<1>)},
           {"emulated_read2", address(&read<2>)},
           {"emulated_read4", address(&read<4>)},
@@ -448,14 +369,7 @@ std::vector<std::pair<const char *, void *>> supportFunctions() {
           {"emulated_shared_write4", address(&sharedWrite<4>)},
           {"emulated_shared_write8", address(&sharedWrite<8>)},
           {"emulated_shared_write16", address(&sharedWrite<16>)},
-          {"emulated_range", address(&range)},
-          {"emulated_trap", address(&trap)},
-          {"emulated_barrier", address(&barrier)},
-          {"emulated_warp", address(&warp)},
-          {"emulated_async_copy", address(&asyncCopy)},
-          {"emulated_commit_copies", address(&commitCopies)},
-          {"emulated_wait_copies", address(&waitCopies)},
-          {"emulated_wait_all_copies", address(&waitAllCopies)}};
+          {"emulated_range", address(&range)}};
 }
 
 } // namespace shardc::emulator

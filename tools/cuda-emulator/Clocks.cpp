@@ -20,6 +20,17 @@ void normalize(std::vector<ByteInterval> &intervals) {
   intervals.resize(kept);
 }
 
+std::vector<ByteInterval> without(const std::vector<ByteInterval> &intervals,
+                                  const ByteInterval &bytes) {
+  std::vector<ByteInterval> out;
+  for (const ByteInterval &own : intervals)
+    for (const ByteInterval &part : {ByteInterval{own.begin, std::min(own.end, bytes.begin)},
+                                     ByteInterval{std::max(own.begin, bytes.end), own.end}})
+      if (part.begin < part.end)
+        out.push_back(part);
+  return out;
+}
+
 } // namespace
 
 void LaneClock::set(uint32_t lane, uint64_t time) {
@@ -90,8 +101,34 @@ std::optional<Conflict> HappensBefore::add(OperationRecord record) {
   return found;
 }
 
-void HappensBefore::forget(const LaneClock &known) {
-  records.remove_if([&](const OperationRecord &r) { return known.of(r.lane) >= r.number(); });
+void HappensBefore::forget(const std::vector<LaneClock> &known) {
+  records.remove_if(
+      [&](const OperationRecord &r) { return known[r.device].of(r.lane) >= r.number(); });
+}
+
+void HappensBefore::forget(const ByteInterval &bytes) {
+  for (OperationRecord &record : records)
+    for (auto *intervals : {&record.effects.reads, &record.effects.writes})
+      *intervals = without(*intervals, bytes);
+  records.remove_if(
+      [](const OperationRecord &r) { return r.effects.reads.empty() && r.effects.writes.empty(); });
+}
+
+std::optional<Conflict> HappensBefore::release(const ByteInterval &bytes, const LaneClock &known,
+                                               int device) {
+  std::optional<Conflict> found;
+  for (const OperationRecord &other : records) {
+    if (other.device == device || known.of(other.lane) >= other.number())
+      continue;
+    if (auto written = common({bytes}, other.effects.writes))
+      found = Conflict{other.name, true, true, *written};
+    else if (auto read = common({bytes}, other.effects.reads))
+      found = Conflict{other.name, true, false, *read};
+    if (found)
+      break;
+  }
+  forget(bytes);
+  return found;
 }
 
 } // namespace shardc::emulator

@@ -44,6 +44,7 @@ struct Effects {
 struct OperationRecord {
   std::string name;
   uint32_t lane = 0;
+  int device = 0;  ///< on which it ran
   LaneClock clock; ///< its own number included
   Effects effects; ///< normalized
   uint64_t number() const { return clock.of(lane); }
@@ -59,9 +60,15 @@ class HappensBefore {
 public:
   /// Adds an operation that has run, and finds one that it must be ordered with but is not.
   std::optional<Conflict> add(OperationRecord record);
-  /// Forgets operations that happen before everything to come. `known` is the meet of the clocks of
-  /// what has not run yet and of what streams will inherit.
-  void forget(const LaneClock &known);
+  /// Forgets operations that happen before everything to come. `known`, by device of the operation,
+  /// is the meet of the clocks of what has not run yet and of what streams will inherit, on all
+  /// devices that touch what it has touched.
+  void forget(const std::vector<LaneClock> &known);
+  /// Forgets what has touched some bytes.
+  void forget(const ByteInterval &bytes);
+  /// The same for bytes of a device that are released by who knows `known`, and all that has run on
+  /// the device: finds an operation of another device that it does not know.
+  std::optional<Conflict> release(const ByteInterval &bytes, const LaneClock &known, int device);
   void clear() { records.clear(); }
   size_t size() const { return records.size(); }
 

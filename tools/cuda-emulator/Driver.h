@@ -220,10 +220,13 @@ EMULATED const char *cuEmulatedReports(size_t *count);
 EMULATED void cuEmulatedClearReports(void);
 /// Sets the order of streams: "eager", "lazy" or "random:SEED". Everything enqueued has run then.
 EMULATED CUresult cuEmulatedSetOrder(const char *order);
+/// Whether devices can reach each other's memory from now on (cuCtxEnablePeerAccess).
+EMULATED void cuEmulatedSetPeers(int peers);
 /// Sets what is dropped: "wait:N", "barrier:N", "check:N" or "". Counting begins anew, and kernels
 /// are compiled anew.
 EMULATED CUresult cuEmulatedSetDrop(const char *drop);
-/// How many waits, barriers and range checks there were: "wait", "barrier", "check".
+/// How many waits, barriers and range checks there were: "wait", "barrier", "check"; launches of
+/// graphs: "graphs". And what there is now: "communicators", and bytes "registered" with them.
 EMULATED uint64_t cuEmulatedCount(const char *what);
 
 #undef EMULATED

@@ -4,6 +4,7 @@
 #include "tools/cuda-emulator/DriverSupport.h"
 #include "tools/cuda-emulator/Image.h"
 #include "tools/cuda-emulator/Memory.h"
+#include "tools/cuda-emulator/Mutants.h"
 #include "tools/cuda-emulator/Report.h"
 #include "tools/cuda-emulator/Settings.h"
 
@@ -16,7 +17,21 @@ namespace shardc::emulator {
 namespace {
 
 bool ready = false;
-thread_local std::vector<Device *> contexts; // the last is current
+/// The contexts of a thread, the last of which is current. It is of no use to destroy it: models
+/// may be destroyed when the variables of the main thread are gone.
+struct Contexts {
+  Device *all[64];
+  size_t count;
+  bool empty() const { return count == 0; }
+  Device *&back() { return all[count - 1]; }
+  void pop_back() { --count; }
+  void push_back(Device *device) {
+    if (count == std::size(all))
+      pop_back();
+    all[count++] = device;
+  }
+};
+constinit thread_local Contexts contexts{};
 
 Device *deviceOf(CUcontext context) {
   for (auto &device : Engine::instance().devices)
@@ -30,7 +45,7 @@ CUcontext handle(Device *device) { return reinterpret_cast<CUcontext>(device); }
 struct ErrorText {
   const char *name, *text;
 };
-const std::map<CUresult, ErrorText> errors = {
+const auto &errors = *new std::map<CUresult, ErrorText>{
     {CUDA_SUCCESS, {"CUDA_SUCCESS", "no error"}},
     {CUDA_ERROR_INVALID_VALUE, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
     {CUDA_ERROR_OUT_OF_MEMORY, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
@@ -149,6 +164,7 @@ struct AtEnd {
       if (device->retained)
         reportLeaks(*device);
     writeCounts();
+    writeMutants();
   }
 } atEnd;
 
@@ -287,7 +303,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
   return ofDevice(device, [&](Device &of) -> CUresult {
     if (peer < 0 || size_t(peer) >= of.peers.size())
       return CUDA_ERROR_INVALID_DEVICE;
-    *can = device != peer;
+    *can = device != peer && settings().peers;
     return CUDA_SUCCESS;
   });
 }
@@ -383,6 +399,8 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
       return CUDA_ERROR_INVALID_CONTEXT;
     if (flags)
       return CUDA_ERROR_INVALID_VALUE;
+    if (!settings().peers)
+      return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (device.peers[other->ordinal])
       return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     device.peers[other->ordinal] = true;
@@ -423,6 +441,11 @@ CUresult cuEmulatedSetOrder(const char *order) {
   });
 }
 
+void cuEmulatedSetPeers(int peers) {
+  std::lock_guard lock(Engine::instance().mutex);
+  settings().peers = peers != 0;
+}
+
 CUresult cuEmulatedSetDrop(const char *drop) {
   std::lock_guard lock(Engine::instance().mutex);
   if (!parseDrop(drop, settings()))
@@ -435,7 +458,10 @@ CUresult cuEmulatedSetDrop(const char *drop) {
 uint64_t cuEmulatedCount(const char *what) {
   std::lock_guard lock(Engine::instance().mutex);
   std::string name = what;
-  return name == "wait"      ? counts().waits
+  if (name == "communicators" || name == "registered")
+    return name == "registered" ? held().registeredBytes : held().communicators;
+  return name == "graphs"    ? counts().graphs
+         : name == "wait"    ? counts().waits
          : name == "barrier" ? counts().barriers
          : name == "check"   ? counts().checks
                              : 0;

@@ -35,8 +35,12 @@ CUresult release(uint64_t address, bool pinned, const char *name) {
       return error;
     const Allocation *of = Memory::instance().find(address);
     // Work that is under way may use it.
-    if (CUresult error = engine.waitForDevice(of ? of->device : device.ordinal))
+    if (CUresult error = engine.waitForDevice(of ? of->device : device.ordinal, false))
       return error;
+    if (of && !of->freed)
+      if (CUresult error =
+              engine.release(*engine.devices[of->device], {of->address, of->address + of->bytes}))
+        return error;
     if (!Memory::instance().release(address, pinned)) {
       engine.fail(-1, CUDA_ERROR_INVALID_VALUE,
                   std::string(name) +
@@ -96,12 +100,17 @@ CUresult copy(Rows to, Rows from, uint64_t bytes, uint64_t rows, CUstream handle
                                        rows);
                             }));
     }
+    // What goes to memory that is not pinned is there when the call returns: who uses that memory
+    // next, of whatever thread, is the program's business.
+    const bool returnsWhenDone = toHost && !stream.capture;
+    std::vector<Region> writes;
+    if (!returnsWhenDone)
+      writes.push_back(written);
     CUresult result =
-        engine.enqueue(stream, workOf(name, {read}, {written}, [=] {
+        engine.enqueue(stream, workOf(name, {read}, writes, [=] {
                          copyRows(to.address, to.pitch, from.address, from.pitch, bytes, rows);
                        }));
-    // What goes to memory that is not pinned is there when the call returns.
-    if (result == CUDA_SUCCESS && toHost && !stream.capture)
+    if (result == CUDA_SUCCESS && returnsWhenDone)
       result = engine.waitFor({stream.tail}, stream.device);
     return result;
   });

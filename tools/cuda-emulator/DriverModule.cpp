@@ -4,6 +4,7 @@
 #include "tools/cuda-emulator/DriverSupport.h"
 #include "tools/cuda-emulator/Image.h"
 #include "tools/cuda-emulator/Memory.h"
+#include "tools/cuda-emulator/Mutants.h"
 #include "tools/cuda-emulator/Settings.h"
 
 #include <algorithm>
@@ -63,8 +64,16 @@ struct Launch {
   uint32_t grid[3], block[3], shared;
   std::vector<std::vector<uint64_t>> params;
   Effects effects;
+  std::shared_ptr<Image> image; ///< that mutants are compiled from
 
   Progress run(int device) {
+    if (mutantsAreTried())
+      tryMutants(device);
+    return runOnce(device) ? Progress::Done : Progress::Failed;
+  }
+
+private:
+  bool runOnce(int device) {
     Memory &memory = Memory::instance();
     std::vector<const void *> addresses;
     for (const auto &param : params)
@@ -75,7 +84,28 @@ struct Launch {
     b.begin(*kernel, grid, block, shared, addresses.data());
     bool fine = b.run();
     effects = memory.takeTouched();
-    return fine ? Progress::Done : Progress::Failed;
+    return fine;
+  }
+
+  /// What this launch does without one of its barriers, waits or range checks.
+  void tryMutants(int device) {
+    for (const WaitingSite &waiting : kernel->waiting)
+      tryMutantOf(kernel->name, waiting.kind, waiting.site, kernel->sites[waiting.site], [&] {
+        theBlock().leftOut = waiting.site;
+        runOnce(device);
+        return theBlock().cameBy;
+      });
+    for (uint64_t i = 0; i < kernel->rangeChecks; ++i)
+      tryMutantOf(kernel->name, "check", i, "range check " + std::to_string(i), [&] {
+        settings().dropped = Dropped::Check;
+        settings().droppedNumber = counts().checks + i;
+        std::string error;
+        kernel = image->compileAnew(kernel->name, error);
+        if (!kernel)
+          return false;
+        runOnce(device);
+        return counts().reached != 0;
+      });
   }
 };
 
@@ -220,6 +250,7 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned gridX, unsigned gridY, unsig
                         " are allowed (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)");
     auto launch = std::make_shared<Launch>();
     launch->kernel = kernel;
+    launch->image = function->module->image;
     std::copy_n(std::begin({gridX, gridY, gridZ}), 3, launch->grid);
     std::copy_n(std::begin({blockX, blockY, blockZ}), 3, launch->block);
     launch->shared = sharedBytes;

@@ -84,7 +84,7 @@ CUresult cuStreamQuery(CUstream handle) {
     for (const TaskPtr &task : engine.tails(stream)) {
       done &= task->done;
       if (task->done)
-        engine.observe(*task);
+        engine.observe(*task, task->point);
       else
         engine.pollFor(task);
     }
@@ -280,7 +280,7 @@ CUresult cuEventQuery(CUevent handle) {
       return error;
     if (!event->task || event->task->done) {
       if (event->task)
-        engine.observe(*event->task);
+        engine.observeAsked(*event->task, event->point);
       return CUDA_SUCCESS;
     }
     engine.pollFor(event->task);
@@ -297,7 +297,7 @@ CUresult cuEventSynchronize(CUevent handle) {
       return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult error = hostCall(engine, *event, "cuEventSynchronize"))
       return error;
-    return event->task ? engine.waitFor({event->task}, event->device) : CUDA_SUCCESS;
+    return event->task ? engine.waitFor({event->task}, event->device, event->point) : CUDA_SUCCESS;
   });
 }
 

@@ -93,12 +93,19 @@ Engine::Engine() : random(settings().seed) {
   for (int i = 0; i < settings().devices; ++i) {
     devices.push_back(std::make_unique<Device>());
     devices.back()->ordinal = devices.back()->zero.device = i;
-    devices.back()->zero.lane = newLane();
+    devices.back()->zero.lane = newLane(i);
     devices.back()->peers.resize(settings().devices);
   }
 }
 
-uint32_t Engine::newLane() {
+void Engine::becomeCopy() {
+  // A lock knows its owner by the number of the thread, which the copy has not inherited.
+  std::construct_at(&mutex);
+  mutex.lock();
+}
+
+uint32_t Engine::newLane(int device) {
+  std::vector<uint32_t> &freeLanes = devices[device]->freeLanes;
   if (!freeLanes.empty()) {
     uint32_t lane = freeLanes.back();
     freeLanes.pop_back();
@@ -112,7 +119,7 @@ Stream *Engine::createStream(int device, bool blocking) {
   Stream *stream = new Stream;
   stream->device = device;
   stream->blocking = blocking;
-  stream->lane = newLane();
+  stream->lane = newLane(device);
   devices[device]->streams.insert(stream);
   return stream;
 }
@@ -125,7 +132,7 @@ void Engine::destroyStream(Stream *stream) {
   devices[stream->device]->streams.erase(stream);
   // Its lane is not used again while its tasks may run; lanes cost eight bytes in a clock.
   if (!stream->tail || stream->tail->done)
-    freeLanes.push_back(stream->lane);
+    devices[stream->device]->freeLanes.push_back(stream->lane);
   delete stream;
 }
 
@@ -147,6 +154,19 @@ std::vector<TaskPtr> Engine::tails(Stream &stream) {
   return out;
 }
 
+std::vector<OrderPoint> Engine::pointsBefore(const Stream &stream) {
+  Device &device = *devices[stream.device];
+  std::vector<OrderPoint> out{stream.point, host(device).point};
+  if (&stream == &device.zero) {
+    for (const Stream *other : device.streams)
+      if (other->blocking && !other->capture)
+        out.push_back(other->point);
+  } else if (stream.blocking) {
+    out.push_back(device.zero.point);
+  }
+  return out;
+}
+
 TaskPtr Engine::makeTask(int device, uint32_t lane, std::shared_ptr<const Work> work,
                          std::vector<TaskPtr> after, const LaneClock &clock) {
   TaskPtr task = std::make_shared<Task>();
@@ -155,7 +175,7 @@ TaskPtr Engine::makeTask(int device, uint32_t lane, std::shared_ptr<const Work> 
   task->lane = lane;
   task->work = std::move(work);
   task->clock = clock;
-  task->clock.join(host);
+  task->clock.join(host(*devices[device]).clock);
   for (TaskPtr &before : after) {
     task->clock.join(before->clock);
     if (!before->done)
@@ -168,9 +188,11 @@ TaskPtr Engine::makeTask(int device, uint32_t lane, std::shared_ptr<const Work> 
 
 TaskPtr Engine::append(Stream &stream, std::shared_ptr<const Work> work) {
   TaskPtr task = makeTask(stream.device, stream.lane, std::move(work), tails(stream), stream.clock);
+  task->point = OrderLog::instance().add(nullptr, pointsBefore(stream));
   stream.waits.clear();
   stream.tail = task;
   stream.clock = task->clock;
+  stream.point = task->point;
   return task;
 }
 
@@ -190,13 +212,18 @@ CUresult Engine::record(Event &event, Stream &stream) {
   if (stream.capture) {
     if (!stream.capture->invalid.empty())
       return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    OrderPoint previous = event.capture == stream.capture->id ? event.point : noPoint;
+    event.point = OrderLog::instance().record(&stream.capture->graph->order, stream.lane,
+                                              stream.capturePoint, previous);
     event.capture = stream.capture->id;
     event.frontier = stream.frontier;
     event.task = nullptr;
     return CUDA_SUCCESS;
   }
-  event.capture = 0;
   event.task = append(stream, nullptr);
+  event.point = OrderLog::instance().record(nullptr, stream.lane, event.task->point,
+                                            event.capture ? noPoint : event.point);
+  event.capture = 0;
   afterEnqueue();
   return CUDA_SUCCESS;
 }
@@ -210,7 +237,7 @@ CUresult Engine::wait(Stream &stream, Event &event) {
   if (!event.task) // It was never recorded: there is nothing to wait for.
     return CUDA_SUCCESS;
   LaneClock known = stream.clock;
-  known.join(host);
+  known.join(host(*devices[stream.device]).clock);
   if (known.includes(event.task->clock))
     return CUDA_SUCCESS; // is in order anyway
   // A wait that is dropped is dropped again where it is repeated.
@@ -220,6 +247,7 @@ CUresult Engine::wait(Stream &stream, Event &event) {
     droppedWait = {event.task, &stream};
     return CUDA_SUCCESS;
   }
+  stream.point = OrderLog::instance().wait(nullptr, stream.lane, stream.point, event.point);
   stream.waits.push_back(event.task);
   stream.clock.join(event.task->clock);
   return CUDA_SUCCESS;
@@ -276,9 +304,11 @@ void Engine::checkOrder(Task &task) {
   OperationRecord record;
   record.name = work.operation.name;
   record.lane = task.lane;
+  record.device = task.device;
   record.clock = task.clock;
   record.effects = work.touched ? work.touched() : declared(work.operation);
   record.effects.normalize();
+  OrderLog::instance().setEffects(task.point, record.name, task.device, record.effects);
   std::optional<Conflict> conflict = happensBefore.add(std::move(record));
   if (!conflict)
     return;
@@ -289,15 +319,6 @@ void Engine::checkOrder(Task &task) {
            conflict->other + " " + verb(conflict->otherWrites) +
            ", and no event, stream or synchronisation orders the two: " +
            Memory::instance().describe(conflict->bytes.begin));
-}
-
-void Engine::forgetOld() {
-  dropDone();
-  // What is to come knows at least what the host knows; what waits already has its own clock.
-  LaneClock known = host;
-  for (const TaskPtr &task : pending)
-    known.meet(task->clock);
-  happensBefore.forget(known);
 }
 
 void Engine::pollFor(const TaskPtr &task) {
@@ -356,7 +377,8 @@ void Engine::poll() {
   dropDone();
 }
 
-CUresult Engine::waitFor(const std::vector<TaskPtr> &targets, int device) {
+CUresult Engine::waitFor(const std::vector<TaskPtr> &targets, int device, OrderPoint event,
+                         bool observes) {
   int fruitless = 0;
   auto done = [&] {
     return std::all_of(targets.begin(), targets.end(),
@@ -374,12 +396,12 @@ CUresult Engine::waitFor(const std::vector<TaskPtr> &targets, int device) {
   if (CUresult error = devices[device]->error)
     return error;
   for (const TaskPtr &task : targets)
-    if (task)
-      observe(*task);
+    if (task && observes)
+      observe(*task, event == noPoint ? task->point : event);
   return CUDA_SUCCESS;
 }
 
-CUresult Engine::waitForDevice(int device) {
+CUresult Engine::waitForDevice(int device, bool observes) {
   std::vector<TaskPtr> targets;
   for (const TaskPtr &task : pending)
     if (task->device == device && !task->done)
@@ -389,7 +411,7 @@ CUresult Engine::waitForDevice(int device) {
       targets.push_back(stream->tail);
   if (devices[device]->zero.tail)
     targets.push_back(devices[device]->zero.tail);
-  return waitFor(targets, device);
+  return waitFor(targets, device, noPoint, observes);
 }
 
 CUresult Engine::fail(int device, CUresult error, const std::string &message) {
@@ -412,8 +434,10 @@ void Engine::resetDevice(Device &device) {
   for (Event *event : device.events)
     delete event;
   device.events.clear();
-  for (const Allocation &allocation : Memory::instance().live(device.ordinal))
+  for (const Allocation &allocation : Memory::instance().live(device.ordinal)) {
+    happensBefore.forget({allocation.address, allocation.address + allocation.bytes});
     Memory::instance().release(allocation.address, allocation.pinned);
+  }
   device.zero.tail = nullptr;
   device.zero.waits.clear();
   device.error = CUDA_SUCCESS;

@@ -9,6 +9,7 @@
 #define SHARDC_TOOLS_CUDA_EMULATOR_ENGINE_H
 
 #include "tools/cuda-emulator/Clocks.h"
+#include "tools/cuda-emulator/OrderLog.h"
 #include "tools/cuda-emulator/Streams.h"
 
 #include <chrono>
@@ -35,6 +36,7 @@ struct Task {
   std::vector<std::shared_ptr<Task>> after;
   LaneClock clock;
   uint32_t lane = 0;
+  OrderPoint point = noPoint;
   int device = 0;
   bool done = false;
   std::function<Progress()> step; ///< set once it has started
@@ -46,12 +48,14 @@ struct CapturedNode {
   std::shared_ptr<const Work> work;
   std::vector<size_t> after; ///< indices of earlier nodes
   size_t lane = 0;           ///< one for each stream of the capture
+  OrderPoint point = noPoint;
 };
 
 struct CapturedGraph {
   std::vector<CapturedNode> nodes;
   size_t lanes = 0;
   int device = 0;
+  OrderGraph order;
 };
 
 struct Stream;
@@ -75,6 +79,7 @@ struct Stream {
   std::shared_ptr<Capture> capture;
   std::vector<size_t> frontier; ///< nodes that the next captured one comes after
   size_t captureLane = 0;
+  OrderPoint point = noPoint, capturePoint = noPoint; ///< of the tail, or of a wait after it
 };
 
 struct Event {
@@ -83,6 +88,7 @@ struct Event {
   TaskPtr task;         ///< of the last record
   uint64_t capture = 0; ///< of the last record, if it was captured
   std::vector<size_t> frontier;
+  OrderPoint point = noPoint; ///< of the last record
 };
 
 struct GraphHandle {
@@ -95,6 +101,15 @@ struct GraphExec {
   TaskPtr last; ///< launches of one executable graph come one after the other
 };
 
+/// What a host thread, or the threads that work in one context, have waited for.
+struct HostKnowledge {
+  LaneClock clock;
+  OrderPoint point = noPoint;
+  OrderPoint taken = noPoint; ///< of a context: what it has learned last from a thread
+
+  void learn(const LaneClock &what, OrderPoint where);
+};
+
 struct Device {
   int ordinal = 0;
   CUresult error = CUDA_SUCCESS;
@@ -103,6 +118,8 @@ struct Device {
   std::set<Stream *> streams;
   std::set<Event *> events;
   std::vector<bool> peers;
+  HostKnowledge host; ///< of the threads that work in its context
+  std::vector<uint32_t> freeLanes;
 };
 
 class Engine {
@@ -110,6 +127,8 @@ public:
   static Engine &instance();
 
   std::recursive_mutex mutex; ///< held by every call of the driver
+  /// Called first in a copy of the process, by its only thread: it holds the lock.
+  void becomeCopy();
   std::vector<std::unique_ptr<Device>> devices;
   std::set<GraphHandle *> graphs;
   std::set<GraphExec *> executables;
@@ -130,10 +149,18 @@ public:
   CUresult unsafeCall(const char *name);
 
   /// Runs what `tasks` need until they are done; the error of the device that comes up meanwhile.
-  CUresult waitFor(const std::vector<TaskPtr> &tasks, int device);
-  CUresult waitForDevice(int device);
+  /// `event` is where an event was recorded, if that is what is waited for.
+  CUresult waitFor(const std::vector<TaskPtr> &tasks, int device, OrderPoint event = noPoint,
+                   bool observes = true);
+  /// Not `observes`: the driver waits, but a program must not rely on that.
+  CUresult waitForDevice(int device, bool observes = true);
   /// The host knows that the task is done: what it enqueues from now on comes after it.
-  void observe(const Task &task) { host.join(task.clock); }
+  void observe(const Task &task, OrderPoint point);
+  /// The same, for a call that asks whether it is done.
+  void observeAsked(const Task &task, OrderPoint point);
+  /// Memory of a device is released, whose own work has ended: that of other devices must be known
+  /// to have ended too. Who has the memory next need not wait for those who had it.
+  CUresult release(Device &device, const ByteInterval &bytes);
   /// Lets time pass, for calls that ask whether something is done.
   void poll();
   void pollFor(const TaskPtr &task);
@@ -150,10 +177,17 @@ public:
 
 private:
   Engine();
-  uint32_t newLane();
+  /// Lanes are used again by streams of the same device only: it would order those of others.
+  uint32_t newLane(int device);
+  /// What comes before all that this thread enqueues now on the device: what it has waited for
+  /// itself, and what any thread has waited for in the device's context. Threads of one context
+  /// are taken to tell each other; of those of different contexts, the device sees only events.
+  const HostKnowledge &host(Device &device);
   TaskPtr makeTask(int device, uint32_t lane, std::shared_ptr<const Work> work,
                    std::vector<TaskPtr> after, const LaneClock &clock);
   TaskPtr append(Stream &stream, std::shared_ptr<const Work> work);
+  /// What the next task of the stream comes after.
+  std::vector<OrderPoint> pointsBefore(const Stream &stream);
   CUresult captureNode(Stream &stream, Work work);
   bool join(Stream &stream, Event &event, CUresult &result);
   /// After something was enqueued: runs what the order of streams says.
@@ -164,14 +198,14 @@ private:
   void finish(Task &task);
   void checkOrder(Task &task);
   void forgetOld();
+  /// The devices that touch each other's memory, that one included.
+  std::vector<bool> neighboursOf(const Device &device) const;
   bool runPass(const std::vector<TaskPtr> &tasks);
   bool runRandom();
   void dropDone();
 
   std::vector<TaskPtr> pending;
-  std::vector<uint32_t> freeLanes;
   std::vector<uint64_t> laneTimes;
-  LaneClock host;
   HappensBefore happensBefore;
   std::vector<std::shared_ptr<Capture>> captures;
   std::pair<TaskPtr, Stream *> droppedWait;

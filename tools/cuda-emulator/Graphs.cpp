@@ -41,8 +41,9 @@ CUresult Engine::captureNode(Stream &stream, Work work) {
   if (!capture.invalid.empty())
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   CapturedGraph &graph = *capture.graph;
-  graph.nodes.push_back(
-      {std::make_shared<Work>(std::move(work)), stream.frontier, stream.captureLane});
+  stream.capturePoint = OrderLog::instance().add(&graph.order, {stream.capturePoint});
+  graph.nodes.push_back({std::make_shared<Work>(std::move(work)), stream.frontier,
+                         stream.captureLane, stream.capturePoint});
   stream.frontier = {graph.nodes.size() - 1};
   return CUDA_SUCCESS;
 }
@@ -75,19 +76,23 @@ bool Engine::join(Stream &stream, Event &event, CUresult &result) {
       result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
       return true;
     }
-    const CapturedGraph &graph = *(*active)->graph;
+    CapturedGraph &graph = *(*active)->graph;
     bool ordered = stream.capture && includes(graph, stream.frontier, event.frontier);
     if (ordered || counts().next(Dropped::Wait)) {
       // A stream that does not join runs its work now, not in the graph: as without the wait.
       return true;
     }
-    if (!stream.capture) {
+    const bool joins = !stream.capture;
+    if (joins) {
       stream.capture = *active;
       stream.frontier.clear();
-      stream.captureLane = (*active)->graph->lanes++;
+      stream.capturePoint = noPoint;
+      stream.captureLane = graph.lanes++;
       (*active)->streams.insert(&stream);
     }
     addNew(stream.frontier, event.frontier);
+    stream.capturePoint = OrderLog::instance().wait(&graph.order, stream.lane, stream.capturePoint,
+                                                    event.point, joins);
   }
   return true;
 }
@@ -111,6 +116,7 @@ CUresult Engine::beginCapture(Stream &stream, int mode) {
   capture->streams.insert(&stream);
   stream.capture = capture;
   stream.frontier.clear();
+  stream.capturePoint = noPoint;
   stream.captureLane = 0;
   captures.push_back(capture);
   return CUDA_SUCCESS;
@@ -137,15 +143,20 @@ CUresult Engine::endCapture(Stream &stream, std::shared_ptr<CapturedGraph> &grap
                 "stream does not wait for");
       result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     }
+  OrderGraph &order = capture->graph->order;
+  order.end = stream.capturePoint;
   for (Stream *other : capture->streams) {
+    order.otherEnds.push_back(other->capturePoint);
     other->frontier.clear();
     if (other != &stream)
       other->capture = nullptr;
   }
   stream.capture = nullptr;
   std::erase(captures, capture);
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
     graph = capture->graph;
+    OrderLog::instance().endCapture(order);
+  }
   return result;
 }
 
@@ -172,7 +183,7 @@ CUresult Engine::unsafeCall(const char *name) {
 CUresult Engine::instantiate(std::shared_ptr<const CapturedGraph> graph, GraphExec *&executable) {
   executable = new GraphExec;
   for (size_t i = 0; i < graph->lanes; ++i)
-    executable->lanes.push_back(newLane());
+    executable->lanes.push_back(newLane(graph->device));
   executable->graph = std::move(graph);
   executables.insert(executable);
   return CUDA_SUCCESS;
@@ -186,6 +197,7 @@ CUresult Engine::launch(GraphExec &executable, Stream &stream) {
                                 "not supported by the emulated device)");
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
+  ++counts().graphs;
   const CapturedGraph &graph = *executable.graph;
   std::vector<TaskPtr> before = tails(stream);
   if (executable.last)
@@ -193,6 +205,11 @@ CUresult Engine::launch(GraphExec &executable, Stream &stream) {
   LaneClock start = stream.clock;
   for (const TaskPtr &task : before)
     start.join(task->clock);
+  OrderLog &log = OrderLog::instance();
+  std::vector<OrderPoint> pointsOfAll = pointsBefore(stream);
+  if (executable.last)
+    pointsOfAll.push_back(executable.last->point);
+  OrderPoint first = log.launch(graph.order, pointsOfAll);
   std::vector<TaskPtr> tasks, ends;
   std::vector<bool> inner(graph.nodes.size());
   for (const CapturedNode &node : graph.nodes) {
@@ -205,6 +222,13 @@ CUresult Engine::launch(GraphExec &executable, Stream &stream) {
       after = before;
     tasks.push_back(
         makeTask(stream.device, executable.lanes[node.lane], node.work, std::move(after), start));
+    if (log.enabled)
+      tasks.back()->point = first + node.point;
+  }
+  if (log.enabled) { // the graph ends when all of it has
+    for (OrderPoint i = 0; i < graph.order.points.size(); ++i)
+      pointsOfAll.push_back(first + i);
+    stream.point = log.add(nullptr, std::move(pointsOfAll));
   }
   for (size_t i = 0; i < tasks.size(); ++i)
     if (!inner[i])

@@ -156,10 +156,15 @@ std::shared_ptr<const CompiledKernel> Image::compile(const std::string &name, st
   for (auto &[known, kernel] : compiled)
     if (known == name)
       return kernel;
-  std::shared_ptr<const CompiledKernel> kernel = compileKernel(bitcode, name, error);
+  std::shared_ptr<const CompiledKernel> kernel = compileAnew(name, error);
   if (kernel)
     compiled.push_back({name, kernel});
   return kernel;
+}
+
+std::shared_ptr<const CompiledKernel> Image::compileAnew(const std::string &name,
+                                                         std::string &error) const {
+  return compileKernel(bitcode, name, error);
 }
 
 void Image::forgetCompiled() {

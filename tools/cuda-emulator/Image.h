@@ -30,6 +30,9 @@ public:
   const std::vector<KernelFacts> &kernels() const { return facts; }
   /// Null with an error that names all that is not supported.
   std::shared_ptr<const CompiledKernel> compile(const std::string &name, std::string &error);
+  /// The same, without what was compiled before: with what the settings leave out now.
+  std::shared_ptr<const CompiledKernel> compileAnew(const std::string &name,
+                                                    std::string &error) const;
   /// Compiles anew from now on.
   static void forgetCompiled();
 

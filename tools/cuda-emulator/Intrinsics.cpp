@@ -123,6 +123,12 @@ private:
     return made;
   }
 
+  Value *waitingSite(IRBuilder<> &b, llvm::CallInst &call, const char *kind) {
+    uint32_t site = addSite(kernel, call);
+    kernel.waiting.push_back({kind, site});
+    return b.getInt32(site);
+  }
+
   /// Comes together with the other lanes of the mask. What comes out is in `outMemory`.
   void together(IRBuilder<> &b, llvm::CallInst &call, WarpOperation operation, Value *mask,
                 llvm::ArrayRef<Value *> in) {
@@ -136,7 +142,9 @@ private:
     }
     b.CreateCall(support(module, "emulated_warp"),
                  {values.block, values.thread, b.getInt32(uint32_t(operation)), mask, from, to,
-                  b.getInt32(addSite(kernel, call))});
+                  operation == WarpOperation::Sync         ? waitingSite(b, call, "warp-sync")
+                  : operation < WarpOperation::LoadMatrix1 ? waitingSite(b, call, "mask")
+                                                           : b.getInt32(addSite(kernel, call))});
   }
 
   Value *outWord(IRBuilder<> &b, unsigned i, Type *type) {
@@ -168,7 +176,7 @@ private:
         return nullptr;
       kernel.fibers = true;
       return b.CreateCall(support(module, "emulated_barrier"),
-                          {values.block, values.thread, b.getInt32(addSite(kernel, call))});
+                          {values.block, values.thread, waitingSite(b, call, "barrier")});
     }
     if (name == "bar.warp.sync") {
       together(b, call, WarpOperation::Sync, argument(0), {});
@@ -247,10 +255,12 @@ private:
       kernel.fibers = true;
       if (name == "wait.group")
         return b.CreateCall(support(module, "emulated_wait_copies"),
-                            {values.block, values.thread, call.getArgOperand(0)});
-      return b.CreateCall(support(module, name == "wait.all" ? "emulated_wait_all_copies"
-                                                             : "emulated_commit_copies"),
-                          {values.block, values.thread});
+                            {values.block, values.thread, call.getArgOperand(0),
+                             waitingSite(b, call, "copy-wait")});
+      bool waits = name == "wait.all";
+      return b.CreateCall(
+          support(module, waits ? "emulated_wait_all_copies" : "emulated_commit_copies"),
+          {values.block, values.thread, waitingSite(b, call, waits ? "copy-wait" : "copy-commit")});
     }
     if (!name.consume_front("ca.shared.global.") && !name.consume_front("cg.shared.global."))
       return nullptr;
@@ -366,14 +376,15 @@ llvm::FunctionCallee support(llvm::Module &module, StringRef name) {
        *none = Type::getVoidTy(c);
   llvm::SmallVector<Type *> types;
   bool access = false;
-  if (name == "emulated_barrier" || name == "emulated_trap" || name == "emulated_wait_copies")
+  if (name == "emulated_barrier" || name == "emulated_trap" || name == "emulated_commit_copies" ||
+      name == "emulated_wait_all_copies")
     types = {ptr, i32, i32};
   else if (name == "emulated_warp")
     types = {ptr, i32, i32, i32, ptr, ptr, i32};
   else if (name == "emulated_async_copy")
     types = {ptr, i32, i64, i64, i32, i32, i32};
-  else if (name == "emulated_commit_copies" || name == "emulated_wait_all_copies")
-    types = {ptr, i32};
+  else if (name == "emulated_wait_copies")
+    types = {ptr, i32, i32, i32};
   else if (name == "emulated_range")
     types = {ptr, i64, i64, i32, i32, i32}, access = true;
   else

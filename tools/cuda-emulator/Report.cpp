@@ -10,6 +10,7 @@ namespace {
 struct Reports {
   std::string text;
   size_t count = 0;
+  bool keptOnly = false;
 };
 
 Reports &reports() {
@@ -21,9 +22,11 @@ Reports &reports() {
 
 void addReport(const std::string &text) {
   std::string line = "cuda-emulated: " + text + "\n";
-  std::fputs(line.c_str(), stderr);
   reports().text += line;
   ++reports().count;
+  if (reports().keptOnly)
+    return;
+  std::fputs(line.c_str(), stderr);
   if (settings().reportsFile.empty())
     return;
   std::FILE *file = std::fopen(settings().reportsFile.c_str(), "a");
@@ -42,6 +45,11 @@ const std::string &allReports(size_t *count) {
   return reports().text;
 }
 
-void clearReports() { reports() = {}; }
+void clearReports() {
+  reports().text.clear();
+  reports().count = 0;
+}
+
+void keepReportsOnly() { reports().keptOnly = true; }
 
 } // namespace shardc::emulator

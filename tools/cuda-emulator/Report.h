@@ -12,6 +12,8 @@ void addReport(const std::string &text);
 /// All of them, a line or more each; how many.
 const std::string &allReports(size_t *count);
 void clearReports();
+/// From now on reports are kept only.
+void keepReportsOnly();
 
 } // namespace shardc::emulator
 

@@ -79,7 +79,7 @@ void collectFailures(llvm::BasicBlock &block, int depth,
 
 } // namespace
 
-std::vector<llvm::Instruction *> dropOne(llvm::Function &kernel) {
+std::vector<llvm::Instruction *> dropOne(llvm::Function &kernel, uint64_t &rangeChecks) {
   std::vector<llvm::Instruction *> dropped;
   std::vector<llvm::CallInst *> barriers;
   std::vector<std::pair<llvm::BranchInst *, bool>> failures;
@@ -102,6 +102,7 @@ std::vector<llvm::Instruction *> dropOne(llvm::Function &kernel) {
       dropped.push_back(barrier->getNextNode());
       barrier->eraseFromParent();
     }
+  rangeChecks = failures.size();
   for (auto [branch, failsIfTrue] : failures) {
     if (!counts().next(Dropped::Check))
       continue;
@@ -150,7 +151,7 @@ llvm::Function *lowerKernel(llvm::Function *function, CompiledKernel &kernel, Pr
   ThreadValues values{thread->getArg(0),
                       thread->getArg(1),
                       {thread->getArg(2), thread->getArg(3), thread->getArg(4)}};
-  std::vector<llvm::Instruction *> dropped = dropOne(*thread);
+  std::vector<llvm::Instruction *> dropped = dropOne(*thread, kernel.rangeChecks);
   for (llvm::Instruction &instruction : llvm::instructions(thread))
     if (auto *alloca = llvm::dyn_cast<llvm::AllocaInst>(&instruction)) {
       auto bytes = alloca->getAllocationSize(module.getDataLayout());

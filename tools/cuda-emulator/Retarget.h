@@ -35,8 +35,8 @@ void lowerIntrinsics(llvm::Function &function, const ThreadValues &values, Compi
                      Problems &problems);
 
 /// Counts barriers and range checks, and takes out the one that is to be dropped. Returns what now
-/// stands where it was.
-std::vector<llvm::Instruction *> dropOne(llvm::Function &kernel);
+/// stands where it was. `rangeChecks` becomes the number of the kernel's own.
+std::vector<llvm::Instruction *> dropOne(llvm::Function &kernel, uint64_t &rangeChecks);
 
 /// Inserts checks before accesses to memory.
 void insertChecks(llvm::Function &function, const ThreadValues &values, CompiledKernel &kernel,

@@ -40,16 +40,21 @@ struct FromEnvironment {
              "', expected " + expected;
   }
 
+  void readSwitch(const char *name, bool &value) {
+    if (std::string text = variable(name); text == "0" || text == "off")
+      value = false;
+    else if (!text.empty() && text != "1" && text != "on")
+      wrong(name, "on or off");
+  }
+
   FromEnvironment() {
     if (std::string text = variable("CUDA_EMULATED_ORDER");
         !text.empty() && !parseOrder(text, settings))
       wrong("CUDA_EMULATED_ORDER", "eager, lazy or random:SEED");
     if (!parseDrop(variable("CUDA_EMULATED_DROP"), settings))
       wrong("CUDA_EMULATED_DROP", "wait:N, barrier:N or check:N");
-    if (std::string text = variable("CUDA_EMULATED_CHECKS"); text == "0" || text == "off")
-      settings.checks = false;
-    else if (!text.empty() && text != "1" && text != "on")
-      wrong("CUDA_EMULATED_CHECKS", "on or off");
+    readSwitch("CUDA_EMULATED_CHECKS", settings.checks);
+    readSwitch("CUDA_EMULATED_PEERS", settings.peers);
     if (std::string text = variable("CUDA_EMULATED_DEVICES"); !text.empty()) {
       std::optional<uint64_t> n = number(text);
       if (n && *n <= 64)
@@ -66,6 +71,7 @@ struct FromEnvironment {
     }
     settings.reportsFile = fileName("CUDA_EMULATED_REPORTS");
     settings.countsFile = fileName("CUDA_EMULATED_COUNTS");
+    settings.mutantsFile = fileName("CUDA_EMULATED_MUTANTS");
   }
 };
 
@@ -121,6 +127,11 @@ bool Counts::next(Dropped kind) {
 
 Counts &counts() {
   static Counts instance;
+  return instance;
+}
+
+Held &held() {
+  static Held instance;
   return instance;
 }
 

@@ -5,6 +5,7 @@
 #ifndef SHARDC_TOOLS_CUDA_EMULATOR_SETTINGS_H
 #define SHARDC_TOOLS_CUDA_EMULATOR_SETTINGS_H
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -21,9 +22,11 @@ struct Settings {
   Dropped dropped = Dropped::Nothing;
   uint64_t droppedNumber = 0; ///< from 0
   int devices = 8;
+  bool peers = true;                         ///< devices can reach each other's memory
   uint64_t memoryBytes = uint64_t(16) << 30; ///< of each device
   std::string reportsFile;
   std::string countsFile;
+  std::string mutantsFile;
 };
 
 /// Settings of the process; the environment is read once. What it says wrongly is in settingsError.
@@ -41,6 +44,7 @@ struct Counts {
   uint64_t waits = 0;
   uint64_t barriers = 0;
   uint64_t checks = 0;
+  uint64_t graphs = 0; ///< launches of graphs
   /// Whether a thread came to the barrier or the check that was dropped.
   uint8_t reached = 0;
 
@@ -48,6 +52,11 @@ struct Counts {
   bool next(Dropped kind);
 };
 Counts &counts();
+/// What programs hold of NCCL at the moment.
+struct Held {
+  std::atomic<uint64_t> communicators{0}, registeredBytes{0};
+};
+Held &held();
 /// Writes the counts to settings().countsFile, if there is one.
 void writeCounts();
 

@@ -13,8 +13,9 @@ namespace shardc::emulator {
 
 namespace {
 
-std::mutex errorMutex;
-std::string errorText;
+// Used until the process ends.
+std::mutex &errorMutex = *new std::mutex;
+std::string &errorText = *new std::string;
 
 /// What a rank says when a world begins.
 struct Hello {
@@ -40,10 +41,10 @@ void setLastError(const std::string &text) {
   errorText = text;
 }
 const char *lastErrorText() {
-  static thread_local std::string copy;
+  static thread_local char copy[1024];
   std::lock_guard lock(errorMutex);
-  copy = errorText;
-  return copy.c_str();
+  std::snprintf(copy, sizeof copy, "%s", errorText.c_str());
+  return copy;
 }
 
 NcclRoot::NcclRoot(const std::string &folder, int rank) : mailbox(folder, rank), rank(rank) {
@@ -148,6 +149,10 @@ ncclResult_t Communicator::state() {
   std::lock_guard lock(mutex);
   if (error == ncclInProgress)
     error = parent ? comeTogetherSplit() : comeTogether();
+  if (error == ncclSuccess && laterError != ncclSuccess && --questions == 0) {
+    error = laterError;
+    setLastError(laterText);
+  }
   if (error == ncclSuccess && !asked) {
     asked = true;
     return ncclInProgress;
@@ -160,6 +165,13 @@ void Communicator::fail(ncclResult_t what, const std::string &text) {
   std::lock_guard lock(mutex);
   if (error == ncclSuccess)
     error = what;
+}
+
+void Communicator::failLater(ncclResult_t what, const std::string &text) {
+  std::lock_guard lock(mutex);
+  laterError = what;
+  laterText = text;
+  questions = 2;
 }
 
 ncclResult_t Communicator::usable(const char *function) {

@@ -21,7 +21,8 @@ struct NcclRoot {
 
   Mailbox mailbox;
   const int rank; ///< in the world
-  /// CUDA_EMULATED_NCCL_ERROR=N or N:RANK: operation number N (from 1) of the rank fails.
+  /// CUDA_EMULATED_NCCL_ERROR=N or N:RANK: operation number N (from 1) of the rank fails, which the
+  /// second question after its start is told.
   uint64_t failing = 0;
   std::atomic<uint64_t> started{0};
 };
@@ -69,6 +70,10 @@ public:
   void abort() { aborted = true; }
   bool isAborted() const { return aborted; }
   void fail(ncclResult_t error, const std::string &text);
+  /// The same, seen by the second `state` from now. A host that first looks which operations are
+  /// done, and then asks, may be between the two now: when it asks again it has seen that those
+  /// before this one are.
+  void failLater(ncclResult_t error, const std::string &text);
   uint64_t nextSplit() { return ++splits; }
   /// Work that was enqueued and is not done.
   std::atomic<int> inFlight{0};
@@ -88,6 +93,9 @@ private:
   std::mutex mutex;
   ncclResult_t error = ncclInProgress;
   bool asked = true;
+  ncclResult_t laterError = ncclSuccess; ///< after so many more questions
+  std::string laterText;
+  int questions = 0;
   std::atomic<bool> aborted{false};
   uint64_t splits = 0;
   std::shared_ptr<Communicator> parent; ///< while a split is made

@@ -2,10 +2,12 @@
 //
 // The functions of emulated NCCL: checks of arguments, groups of calls, and the life of
 // communicators.
+#include "tools/cuda-emulator/Settings.h"
 #include "tools/cuda-emulator/nccl/Communicator.h"
 #include "tools/cuda-emulator/nccl/Reduce.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -20,18 +22,34 @@ constexpr unsigned configMagic = 0xcafebeef;
 constexpr int noColor = -1;
 constexpr int unset = -2147483647 - 1;
 
-std::mutex registryMutex;
-std::map<ncclComm_t, std::shared_ptr<Communicator>> registry;
+// They are used until the process ends: none is destroyed.
+std::mutex &registryMutex = *new std::mutex;
+auto &registry = *new std::map<ncclComm_t, std::shared_ptr<Communicator>>;
+/// Memory that is registered with a communicator.
+auto &registered = *new std::map<ncclComm_t, std::map<void *, size_t>>;
+
+/// With the lock.
+void countHeld() {
+  uint64_t bytes = 0;
+  for (const auto &[comm, blocks] : registered)
+    for (const auto &[memory, size] : blocks)
+      bytes += size;
+  held().communicators = registry.size();
+  held().registeredBytes = bytes;
+}
 
 ncclComm_t add(std::shared_ptr<Communicator> communicator) {
   std::lock_guard lock(registryMutex);
   auto handle = reinterpret_cast<ncclComm_t>(communicator.get());
   registry[handle] = std::move(communicator);
+  countHeld();
   return handle;
 }
 void drop(ncclComm_t handle) {
   std::lock_guard lock(registryMutex);
   registry.erase(handle);
+  registered.erase(handle);
+  countHeld();
 }
 
 ncclResult_t refuse(ncclResult_t result, const char *function, const std::string &why) {
@@ -168,7 +186,8 @@ extern "C" {
 ncclResult_t ncclGetVersion(int *version) {
   if (!version)
     return refuse(ncclInvalidArgument, "ncclGetVersion", "the address is null");
-  *version = emulatedVersion;
+  const char *other = std::getenv("CUDA_EMULATED_NCCL_VERSION");
+  *version = other ? std::atoi(other) : emulatedVersion;
   return ncclSuccess;
 }
 
@@ -313,6 +332,14 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank) {
 ncclResult_t ncclCommRegister(ncclComm_t comm, void *memory, size_t bytes, void **handle) {
   if (!communicatorOf(comm) || !memory || bytes == 0 || !handle)
     return refuse(ncclInvalidArgument, "ncclCommRegister", "memory or communicator is null");
+  // It maps the memory for other ranks: it must be the device's.
+  unsigned kind = 0;
+  if (cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUdeviceptr(memory)) ||
+      kind != CU_MEMORYTYPE_DEVICE)
+    return refuse(ncclInvalidUsage, "ncclCommRegister", "the memory is none of a device");
+  std::lock_guard lock(registryMutex);
+  registered[comm][memory] = bytes;
+  countHeld();
   *handle = memory;
   return ncclSuccess;
 }
@@ -320,6 +347,10 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void *memory, size_t bytes, void 
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle) {
   if (!communicatorOf(comm) || !handle)
     return refuse(ncclInvalidArgument, "ncclCommDeregister", "handle or communicator is null");
+  std::lock_guard lock(registryMutex);
+  if (registered[comm].erase(handle) == 0)
+    return refuse(ncclInvalidArgument, "ncclCommDeregister", "the memory is not registered");
+  countHeld();
   return ncclSuccess;
 }
 

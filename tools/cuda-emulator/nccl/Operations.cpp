@@ -210,8 +210,8 @@ public:
       return;
     for (const CommWork &work : works) {
       if (++c->root->started == c->root->failing) {
-        c->fail(ncclRemoteError, "an error that CUDA_EMULATED_NCCL_ERROR asks for, in " +
-                                     work.describe() + " of " + c->describe());
+        c->failLater(ncclRemoteError, "an error that CUDA_EMULATED_NCCL_ERROR asks for, in " +
+                                          work.describe() + " of " + c->describe());
         lost = true;
         return;
       }

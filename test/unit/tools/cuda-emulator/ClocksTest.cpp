@@ -84,8 +84,54 @@ TEST(Clocks, WhatEverybodyKnowsIsForgotten) {
   checker.add(record(0, 2, {}, {{0, 8}}));
   LaneClock known;
   known.set(0, 1);
-  checker.forget(known);
+  checker.forget(std::vector{known});
   EXPECT_EQ(checker.size(), 1u);
+}
+
+TEST(Clocks, WhatIsKnownOnOneDeviceIsKeptForOthers) {
+  HappensBefore checker;
+  OperationRecord first = record(0, 1, {}, {{0, 8}}), second = record(1, 1, {}, {{8, 16}});
+  second.device = 1;
+  checker.add(first);
+  checker.add(second);
+  LaneClock both;
+  both.set(0, 1);
+  both.set(1, 1);
+  checker.forget(std::vector{both, LaneClock()});
+  EXPECT_EQ(checker.size(), 1u);
+  EXPECT_TRUE(checker.add(record(2, 1, {{8, 9}}, {})));
+}
+
+TEST(Clocks, ReleaseComesAfterWhatOtherDevicesDo) {
+  HappensBefore checker;
+  OperationRecord reader = record(1, 1, {{8, 16}}, {});
+  reader.device = 1;
+  LaneClock known;
+  checker.add(record(0, 1, {}, {{0, 8}}));
+  checker.add(reader);
+  // The device's own work has ended; that of others is known or not.
+  EXPECT_FALSE(checker.release({0, 8}, known, 0));
+  std::optional<Conflict> conflict = checker.release({0, 12}, known, 0);
+  ASSERT_TRUE(conflict);
+  EXPECT_EQ(conflict->other, "1.1");
+  EXPECT_FALSE(conflict->otherWrites);
+  EXPECT_EQ(conflict->bytes, (ByteInterval{8, 12}));
+  known.set(1, 1);
+  EXPECT_FALSE(checker.release({8, 16}, known, 0));
+  EXPECT_EQ(checker.size(), 0u);
+}
+
+TEST(Clocks, BytesOfReleasedMemoryAreForgotten) {
+  HappensBefore checker;
+  checker.add(record(0, 1, {{0, 40}}, {{40, 60}}));
+  checker.forget(ByteInterval{10, 60});
+  EXPECT_EQ(checker.size(), 1u);
+  EXPECT_FALSE(checker.add(record(1, 1, {}, {{10, 60}})));
+  std::optional<Conflict> conflict = checker.add(record(2, 1, {}, {{0, 11}}));
+  ASSERT_TRUE(conflict);
+  EXPECT_EQ(conflict->other, "0.1");
+  checker.forget(ByteInterval{0, 60});
+  EXPECT_EQ(checker.size(), 0u);
 }
 
 TEST(Clocks, JoinAndMeet) {

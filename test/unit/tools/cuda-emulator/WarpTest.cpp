@@ -193,6 +193,38 @@ TEST_F(EmulatedWarp, ABarrierOfAWarpOrdersItsLanes) {
   EXPECT_NE(run(each(tile, reverse(between)), 1, 64, out, out), CUDA_SUCCESS);
 }
 
+TEST_F(EmulatedWarp, AWriteAfterAReadNeedsABarrierOfItsOwn) {
+  // The last lane writes, all read after a barrier of the warp, it writes again: that its first
+  // write is ordered says nothing of the reads.
+  std::string body = R"(
+  %isLast = icmp eq i32 %t, 31
+  %zero = getelementptr i32, ptr addrspace(3) @tile, i64 0
+  br i1 %isLast, label %once, label %met
+once:
+  store i32 5, ptr addrspace(3) %zero, align 4
+  br label %met
+met:
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  %r = load i32, ptr addrspace(3) %zero, align 4
+  BETWEEN
+  br i1 %isLast, label %again, label %done
+again:
+  store i32 6, ptr addrspace(3) %zero, align 4
+  br label %done
+done:
+)";
+  auto with = [&](const std::string &between) {
+    std::string text = body;
+    return text.replace(text.find("BETWEEN"), 7, between);
+  };
+  CUdeviceptr out = allocate(128);
+  EXPECT_EQ(run(each(tile, with("call void @llvm.nvvm.bar.warp.sync(i32 -1)")), 1, 32, out, out),
+            CUDA_SUCCESS);
+  EXPECT_EQ(reports(), "");
+  EXPECT_EQ(run(each(tile, with("")), 1, 32, out, out), CUDA_ERROR_LAUNCH_FAILED);
+  expectReport("race in shared memory: writes byte 0 that other threads read");
+}
+
 TEST_F(EmulatedWarp, AnAccessBeyondAVariableInSharedMemoryIsReported) {
   CUdeviceptr out = allocate(256);
   std::string body = R"(
