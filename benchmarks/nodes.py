@@ -72,14 +72,14 @@ class Nodes:
         return (self.folder / f"{kind}.{name}.mlir").read_text().count(" = dist.") - (
             self.folder / f"{kind}.{name}.mlir").read_text().count(" = dist.wait")
 
-    def run(self, kind, name, steps=1, link=""):
+    def run(self, kind, name, steps=1, link="", which="median"):
         out = self.folder / "out"
         report = json.loads(call(BUILD / "bin/shard-run", "-n", self.world, self.artifacts[kind, name], "--inputs",
                                  self.folder / "inputs", "--outputs", out, "--threads", 1, "--steps", steps + 1, "--format",
                                  "json", env={"SHARDRT_LINK": link}))
         expected = self.x if kind == "all_gather" else self.x.reshape(self.world, -1).sum(0)
         assert np.array_equal(load_file(out)["y"], expected), f"{kind} {name} computes something else"
-        return report["step_ms"]["median"]
+        return report["step_ms"][which]
 
 
 def report(nodes, ranks, megabytes, within, between, steps, rounds):

@@ -22,6 +22,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -208,6 +209,21 @@ class Variants:
                         break
                     exposed[-1][-1] += min(end, wait_end) - max(begin, wait_begin)
         return 1 - sum(map(min, zip(*exposed))) / (len(exposed[0]) * transfer_us)
+
+    def hidden_now(self, names, steps):
+        """`hidden` of several variants, in turn, over a link that is as slow beside what the ranks compute as it was when that was
+        measured for the cost model: the machine may be busy with other work by now, or not any more. `busy` then is how many times as
+        long the ranks took to compute as with all processors to themselves, by the time of processors that they have used."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        times = [self.run(names[0], steps, trace=self.folder / "now.json")["per_step_and_rank_ms"]["compute"] for _ in range(2)]
+        used_ms = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) * 1e3
+        self.busy = sum(times) * (steps + 1) * min(WORLD, len(os.sched_getaffinity(0))) / used_ms
+        now, planned = min(times), self.transfer_us
+        self.set_link(planned * now / self.compute_ms)
+        try:
+            return {name: self.hidden(name, steps) for name in names}
+        finally:
+            self.set_link(planned)
 
     def each_us(self, collectives, steps):
         """What the link takes for each of so many collectives in so many steps."""

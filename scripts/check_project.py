@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks of the project itself, written as a JUnit report: formatting, licence lines, sizes of files, include guards,
-dependency order, folders of tests, pass flags, links."""
+dependency order, folders of tests, pass flags, links, versions of packages."""
 import argparse
 import pathlib
 import re
@@ -125,6 +125,16 @@ def pass_flags():
     return "\n".join(out)
 
 
+def versions():
+    """Pages and CMake name the versions of Python packages that the set-up installs."""
+    pattern = r"\b([a-z][\w-]*)==(\d[\w.]*\w)"
+    installed = dict(re.findall(pattern, (ROOT / "scripts/lib.sh").read_text()))
+    return "\n".join(f"{f}: {name}=={version}, but scripts/lib.sh installs {installed[name]}"
+                     for f in tracked("*.md", "*.cmake", "*CMakeLists.txt") if (ROOT / f).exists()
+                     for name, version in re.findall(pattern, (ROOT / f).read_text())
+                     if version != installed.get(name, version))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--junit", type=pathlib.Path)
@@ -133,7 +143,7 @@ def main():
     suite = ET.Element("testsuite", name="project")
     failed = 0
     for check in (formatting, licence_lines, file_sizes, include_guards, dependencies, tests_mirror_the_source, pass_flags,
-                  links):
+                  links, versions):
         case = ET.SubElement(suite, "testcase", classname="project", name=check.__name__)
         problems = check().strip()
         if problems:

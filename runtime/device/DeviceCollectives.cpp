@@ -235,7 +235,11 @@ void StreamCollectives::look() {
   transport.poll(callOf(all ? oldest - 1 : oldest), deadline.value_or(Clock::time_point::max()));
 }
 
-template <typename Ask> void StreamCollectives::pollUntil(const DeviceObject &event, Ask ask) {
+void StreamCollectives::pollUntil(const DeviceObject &event) {
+  pollUntil(event, [this] { look(); });
+}
+
+void StreamCollectives::pollUntil(const DeviceObject &event, const std::function<void()> &ask) {
   const Clock::time_point began = Clock::now();
   while (!device.done(event)) {
     ask();

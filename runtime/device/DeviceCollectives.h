@@ -10,6 +10,7 @@
 #include "runtime/device/StagedTransport.h"
 #include "runtime/device/StepCache.h"
 
+#include <functional>
 #include <optional>
 
 namespace shardc::rt {
@@ -158,10 +159,8 @@ private:
   };
   void *streamOf(const Group *group);
   /// Asks until the event has happened; what is asked meanwhile may throw.
-  template <typename Ask> void pollUntil(const DeviceObject &event, Ask ask);
-  void pollUntil(const DeviceObject &event) {
-    pollUntil(event, [this] { look(); });
-  }
+  void pollUntil(const DeviceObject &event, const std::function<void()> &ask);
+  void pollUntil(const DeviceObject &event);
   /// Waits where collectives with so many pieces more would fill the queues of their streams.
   void makeRoom(size_t more);
   /// The calls in flight, in order.

@@ -2,12 +2,12 @@
 """What a group of measurements works with: the packed folder, the device, and the time that is left."""
 import json
 import os
-import subprocess
 import time
 import traceback
 
 import torch
 
+import commands
 import measure
 import programs
 import shardrt
@@ -25,39 +25,59 @@ class Context:
         self.facts = json.loads((folder / "pack.json").read_text())
         self.for_device = self.facts["target"].startswith("cuda")
         self.packed = set(self.facts["programs"])
-        self.place = torch.device("cpu") if self.emulated else torch.device("cuda", self.number)
+        self.clocks = None
+        self.place, self.device_name = self.where()
         if not self.emulated:
             torch.cuda.set_device(self.place)
-        self.device_name = "emulated" if self.emulated else str(self.number)
         os.environ.update(self.environment())
         self.library = shardrt.Library(folder / "lib/libshardrt.so")
 
+    def where(self):
+        """PyTorch's device, and what the runtime calls it."""
+        if self.emulated:
+            return torch.device("cpu"), "emulated"
+        return torch.device("cuda", self.number), str(self.number)
+
     def environment(self):
         library = os.environ.get("LD_LIBRARY_PATH")
-        paths = [str(self.folder / "lib")] + ([library] if library else [])
-        return {"LD_LIBRARY_PATH": ":".join(paths)}
+        paths = [str(self.folder / "lib"), *([library] if library else []), *([] if self.emulated else commands.cuda_folders())]
+        return {"LD_LIBRARY_PATH": ":".join(dict.fromkeys(":".join(paths).split(":")))}
 
     @property
     def left(self):
         return self.end - time.monotonic()
 
     def chosen(self, group):
-        return [p for p in programs.everything() if p.group == group and p.name in self.packed]
+        return [p for p in programs.everything(self.facts["small"]) if p.group == group and p.name in self.packed]
 
     def stream(self):
         """PyTorch's; its default one has a number of its own."""
         return None if self.emulated else torch.cuda.current_stream().cuda_stream or 1
 
-    def open(self, name, weights=None):
+    def open(self, name, weights=None, **options):
         return shardrt.Program(self.library, self.folder / "programs" / f"{name}.so",
-                               self.device_name if self.for_device else None, self.stream(), weights)
+                               self.device_name if self.for_device else None, self.stream(), weights, **options)
 
     def synchronise(self):
         if not self.emulated:
             torch.cuda.synchronize()
 
-    def measure(self, *functions, seconds=1.0):
-        return measure.on_gpu(torch, *functions, seconds=seconds)
+    @property
+    def gpu(self):
+        """Clocks; the first use warms the device up."""
+        if self.clocks is None:
+            self.clocks = measure.Gpu(torch, self.place, self.facts.get("flushed", measure.Gpu.FLUSHED))
+            self.clocks.warm_up()
+        return self.clocks
+
+    def kernels(self, call, *functions, seconds=1.0):
+        """The device's time for a recorded program's call and for functions of PyTorch, in turns."""
+        return measure.interleaved([self.gpu.of_call(call), *map(self.gpu.of_function, functions)], seconds)
+
+    def steps(self, *functions, seconds=1.0):
+        """The host's time for whole steps, in turns."""
+        self.gpu
+        return measure.interleaved(list(map(self.gpu.of_step, functions)), seconds)
 
     def each(self, items, work):
         """Runs `work` for each item that there is time for. One that fails is a miss, and the next goes on; so are those
@@ -75,13 +95,9 @@ class Context:
             if not self.emulated:
                 torch.cuda.empty_cache()
 
-    def run(self, *command, seconds=None, **kwargs):
+    def run(self, *command, seconds=None, env=None):
         """Exit status and output of a program of the folder, which gets at most the time that is left."""
-        limit = min(seconds or self.left, self.left)
-        try:
-            done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=max(limit, 1), env=os.environ | self.environment() | kwargs.pop("env", {}), **kwargs)
-        except subprocess.TimeoutExpired as error:
-            return 124, (error.stdout or b"").decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout or ""
-        print(done.stdout)
-        return done.returncode, done.stdout
+        limit = max(min(seconds or self.left, self.left), 1)
+        status, output = commands.bounded(command, limit, env=os.environ | self.environment() | (env or {}))
+        print(output)
+        return status, output

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The runtime meets the real driver: the unit tests for it, a first program through `shard-run`, which runs again as a captured
-graph, and a failure that a kernel reports."""
+"""The runtime meets the real driver: the unit tests of the plugin's products and reductions, a first program through `shard-run`, which runs again as a captured
+graph (the runtime's log says so), and a failure that a kernel reports."""
 import re
 
 import torch
 
 import tensors
+
+GRAPH = "its graph was launched"  # in the log of each step that was a graph
 
 
 def passed(output):
@@ -15,21 +17,30 @@ def passed(output):
 
 
 def run(it):
-    names = it.facts["tests"]
-    if not names:
-        it.report.skip("tests", "this build has no unit tests for a real driver")
-    it.each([n for n in names if not n.startswith("test_gpu_nccl")], lambda name: one_test(it, name))
     it.each(["first program"], lambda name: first_program(it, name))
     it.each(["failure in a kernel"], lambda name: failure(it, name))
+    it.each([t for t in it.facts["tests"] if t["group"] == "abi"], lambda test: unit_test(it, test))
     if not it.emulated:
-        it.report.add("multiprocessors", torch.cuda.get_device_properties(it.place).multi_processor_count)
+        properties = torch.cuda.get_device_properties(it.place)
+        it.report.add("multiprocessors", properties.multi_processor_count, note=f"{properties.name}, PyTorch {torch.__version__}, "
+                      f"CUDA {torch.version.cuda}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}")
 
 
-def one_test(it, name):
-    status, output = it.run(it.folder / "tests" / name, seconds=120)
+def unit_test(it, test):
+    """A gtest binary, which brings the emulated device where it is not told of a real one."""
+    own = {"SHARDC_TEST_PLUGINS": str(it.folder / "lib/shardrt")} | ({} if it.emulated else {"SHARDC_TEST_GPU": str(it.number)})
+    status, output = it.run(it.folder / "tests" / test["name"], f"--gtest_filter={test['filter']}", env=own | test.get("env", {}))
     counts = passed(output)
-    problem = None if status == 0 and counts and counts[0] and not counts[1] else f"ended with {status}: {output[-400:]}"
-    it.report.check(name, problem)
+    problem = None if status == 0 and counts and counts[0] and not counts[1] else f"ended with {status}: {failed(output)}"
+    it.report.check(test["name"], problem)
+    it.report.add(f"{test['name']}: tests", counts[0] if counts else None)
+
+
+def failed(output):
+    """The names of what failed, else the end of what was said."""
+    names = re.findall(r"^\[  FAILED  \] (\S+)", output, re.M)
+    good = len(re.findall(r"^\[       OK \]", output, re.M))
+    return f"{good} passed; " + (", ".join(dict.fromkeys(names)) or output[-400:])
 
 
 def first_program(it, name):
@@ -38,11 +49,12 @@ def first_program(it, name):
     operands, inputs, outputs = op.operands(), it.out / "first.safetensors", it.out / "first.out.safetensors"
     tensors.save({f"x{i}": t for i, t in enumerate(operands)}, inputs)
     status, output = it.run(it.folder / "bin/shard-run", "--device", it.device_name, it.folder / "programs" / f"{op.name}.so",
-                            "--inputs", inputs, "--outputs", outputs, "--steps", 5, seconds=60)
+                            "--inputs", inputs, "--outputs", outputs, "--steps", 5, seconds=60, env={"SHARDRT_LOG": "debug"})
     if status:
         it.report.check(name, f"shard-run ended with {status}: {output[-400:]}")
         return
     it.report.check(name, None if torch.equal(tensors.load(outputs)["y0"], op.call(*operands)) else "a wrong answer")
+    it.report.check(f"{name}: a captured graph", None if GRAPH in output else f"none of 5 steps was one: {output[-400:]}")
 
 
 def failure(it, name):

@@ -78,7 +78,8 @@ def answer(it, model):
         got["loss"] = got.pop(next(name for name in got if name not in wants))
     else:
         with torch.no_grad():
-            wants = dict(zip(got, [reference(**inputs).cpu()], strict=True))
+            out = reference(**inputs)
+        wants = dict(zip(got, [t.cpu() for t in (out if isinstance(out, tuple) else (out,))], strict=True))
     if missing := wants.keys() - got.keys():
         it.report.check(model.name, f"no {', '.join(sorted(missing)[:5])}")
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products: their rate over that of PyTorch, which calls the same library."""
+"""Products: the device's time for them over that for PyTorch's, which calls the same library."""
 import torch
 
 import measure
@@ -13,9 +13,9 @@ def run(it):
 
 def product(it, op):
     operands = op.operands(it.place)
-    with it.open(op.name) as program:
+    with it.open(op.name, record=True) as program:
         call = program.prepare({f"x{i}": t for i, t in enumerate(operands)})
-        ours, torchs = it.measure(call, lambda: op.call(*operands), seconds=0.5)
+        ours, torchs = it.kernels(call, lambda: op.call(*operands), seconds=0.5)
         error = measure.scaled_error(call.outputs["y0"], op.call(*operands))
     it.report.add(f"{op.name}: rate", op.flops / ours * 1e-12, unit="TFLOP/s", note=f"PyTorch {op.flops / torchs * 1e-12:.4g}")
     it.report.add(f"{op.name}: over PyTorch's", torchs / ours, op.limit)

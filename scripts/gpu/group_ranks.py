@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Several ranks: threads of one process on one device, processes over NCCL, each as a host of its own (NCCL refuses two ranks on
-one device of one host before 2.30), and the conformance suite."""
+one device of one host before 2.30), and the suite of all communicators on 2 and 4 processes and one."""
+import concurrent.futures
 import os
 import secrets
 import socket
-import subprocess
 
 import torch
 
+import commands
 import group_abi
 import measure
 import tensors
@@ -15,8 +16,9 @@ import tensors
 
 def run(it):
     it.each(it.chosen("ranks"), lambda model: threads(it, model))
-    it.each([n for n in it.facts["tests"] if n.startswith("test_gpu_nccl")], lambda name: group_abi.one_test(it, name))
     it.each(it.chosen("ranks"), lambda model: over_nccl(it, model))
+    own = {name: value for name, value in environment(0, 1, 0).items() if name.startswith("NCCL_") and name != "NCCL_HOSTID"}
+    it.each([t | {"env": own} for t in it.facts["tests"] if t["group"] == "ranks"], lambda test: group_abi.unit_test(it, test))
 
 
 def reference(it, model):
@@ -84,21 +86,13 @@ def over_nccl(it, model):
                "--weights", weights, "--inputs", inputs, "--outputs", outputs, "--timeout", "60"]
     command += ["--entry", "gradients"] if model.gradients else []
     port = free_port()
-    processes = [subprocess.Popen([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  env=os.environ | environment(rank, world, port)) for rank in range(world)]
-    try:
-        results = [process.communicate(timeout=max(min(120, it.left - 2), 5)) for process in processes]
-    except subprocess.TimeoutExpired:
-        it.report.check(name, "the processes did not end in time")
-        return
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    texts = [out for out, _ in results]
-    print("\n".join(texts))
-    if any(process.returncode for process in processes):
-        it.report.check(name, " | ".join(f"rank {r} ended with {p.returncode}: {texts[r][-300:]}"
-                                         for r, p in enumerate(processes) if p.returncode))
+    limit = max(min(120, it.left - 2), 5)
+    with concurrent.futures.ThreadPoolExecutor(world) as pool:
+        results = list(pool.map(lambda rank: commands.bounded(command, limit, env=os.environ | environment(rank, world, port)),
+                                range(world)))
+    print("\n".join(text for _, text in results))
+    if any(status for status, _ in results):
+        it.report.check(name, " | ".join(f"rank {rank} ended with {status}: {text[-300:]}"
+                                         for rank, (status, text) in enumerate(results) if status))
         return
     it.report.add(f"{name}: error", error(tensors.load(outputs), reference(it, model)), 1e-4, measure.AT_MOST)

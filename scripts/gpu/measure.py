@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import statistics
+import time
 
 AT_LEAST, AT_MOST = ">=", "<="
 
@@ -24,6 +25,7 @@ class Figure:
             return "missing" if self.required else "not measured"
         if self.limit is None:
             return "measured"
+        # What is no number holds no limit.
         holds = self.value >= self.limit if self.sense == AT_LEAST else self.value <= self.limit
         return "hit" if holds else "miss"
 
@@ -33,21 +35,26 @@ class Figure:
 
 
 class Report:
-    """The figures of one group."""
+    """The figures of one group. With a path, the file there always has all figures so far."""
 
-    def __init__(self, group):
-        self.group, self.figures = group, []
+    def __init__(self, group, path=None):
+        self.group, self.figures, self.path = group, [], path
+
+    def append(self, figure):
+        self.figures.append(figure)
+        if self.path:
+            self.write(self.path)
 
     def add(self, name, value, limit=None, sense=AT_LEAST, unit="", note=""):
-        self.figures.append(Figure(name, None if value is None else float(value), limit, sense, unit, note))
+        self.append(Figure(name, None if value is None else float(value), limit, sense, unit, note))
 
     def check(self, name, problem):
         """A figure that is 1 where nothing is wrong, else 0 with what is."""
-        self.figures.append(Figure(name, 0.0 if problem else 1.0, 1.0, AT_LEAST, "", str(problem or "")))
+        self.append(Figure(name, 0.0 if problem else 1.0, 1.0, AT_LEAST, "", str(problem or "")))
 
     def skip(self, name, note):
         """What this machine cannot measure; no miss."""
-        self.figures.append(Figure(name, None, note=note, required=False))
+        self.append(Figure(name, None, note=note, required=False))
 
     @property
     def failed(self):
@@ -85,36 +92,77 @@ def table(reports):
     return "\n".join(lines) + "\n"
 
 
-def interleaved(functions, synchronise, clock, seconds=1.0, least=5, most=200, warm=3):
-    """Seconds of a call of each function: the median of runs that take turns, so that what changes on the machine changes
-    all. `clock` times one call."""
-    for function in functions:
-        for _ in range(warm):
-            function()
-    synchronise()
-    once = sum(clock(f) for f in functions)
+def interleaved(clocks, seconds=1.0, least=5, most=200, warm=3):
+    """Seconds of each: the medians of measurements that take turns, so that what changes on the machine changes all. Each of
+    `clocks` does the work once and returns its seconds."""
+    for clock in clocks:
+        for _ in range(warm - 1):
+            clock()
+    begin = time.perf_counter()
+    for clock in clocks:
+        clock()
+    once = time.perf_counter() - begin
     rounds = int(min(max(seconds / max(once, 1e-7), least), most))
-    times = [[] for _ in functions]
+    times = [[] for _ in clocks]
     for _ in range(rounds):
-        for own, function in zip(times, functions):
-            own.append(clock(function))
+        for own, clock in zip(times, clocks):
+            own.append(clock())
     return [statistics.median(own) for own in times]
 
 
-def gpu_clock(torch):
-    """Times one call on the current stream by events, in seconds."""
-    def clock(function):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        function()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) * 1e-3
-    return clock
+class Gpu:
+    """Clocks on PyTorch's current device. What is timed on the device begins with caches that hold other data, and while the
+    device is still busy, so that it does not wait for the host between kernels."""
+    FLUSHED = 256 << 20  # bytes; the second-level cache of an H100 or H200 has 50 to 60 MB
+    BUSY = 1_000_000  # cycles, about 0.6 ms
 
+    def __init__(self, torch, place, flushed=FLUSHED):
+        self.torch, self.place = torch, place
+        self.flushed = torch.empty(flushed, dtype=torch.uint8, device=place)
 
-def on_gpu(torch, *functions, seconds=1.0):
-    return interleaved(functions, torch.cuda.synchronize, gpu_clock(torch), seconds)
+    def prepare(self):
+        self.flushed.zero_()
+        self.torch.cuda._sleep(self.BUSY)
+
+    def warm_up(self, seconds=0.7):
+        """Until clocks are those of a device that works."""
+        a = self.torch.ones(2048, 2048, device=self.place)
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            for _ in range(10):
+                a @ a
+            self.torch.cuda.synchronize()
+
+    def of_function(self, function):
+        """The device's time for what PyTorch puts on its stream, between two events."""
+        def clock():
+            begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+            self.prepare()
+            begin.record()
+            function()
+            end.record()
+            end.synchronize()
+            return begin.elapsed_time(end) * 1e-3
+        return clock
+
+    def of_call(self, call):
+        """The device's time for a program that was opened to record events: from the first op's begin to the last one's end."""
+        def clock():
+            self.prepare()
+            call.clear_events()
+            call()
+            return call.device_seconds()
+        return clock
+
+    def of_step(self, function):
+        """The time until the host has the result: `function`, and the end of everything that it started."""
+        def clock():
+            self.torch.cuda.synchronize()
+            begin = time.perf_counter()
+            function()
+            self.torch.cuda.synchronize()
+            return time.perf_counter() - begin
+        return clock
 
 
 def scaled_error(got, want):

@@ -16,12 +16,19 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT / "tools/export"), str(ROOT / "test/e2e")]
 
+import commands  # noqa: E402
 import programs  # noqa: E402
 
 LIMIT = 48 << 20
-# Unit tests that ask the real driver, by their name; other tests of devices bring the emulated one.
-TESTS = ("test_gpu_*",)
-LIBRARIES = ("lib/libshardrt.so*", "lib/shardrt/*.so")
+# Unit tests that a real device can run as well as the emulated one (test/unit/runtime/CudaDevice.h), each with the group that runs
+# it: all of the first, of the second those whose ranks are processes, and of the third those whose ranks may share a device.
+TESTS = [{"name": "test_runtime_cuda_gemm", "group": "abi", "filter": "*"},
+         {"name": "test_runtime_cuda_world", "group": "ranks", "filter": "Cuda/*/processes:CudaProcesses.*"},
+         {"name": "test_runtime_cuda_peers", "group": "ranks", "filter": "CudaPeersOfAnyDevice.*"}]
+# What every machine has: the parts of glibc; and what is packed, for a machine whose own is older.
+SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"}
+CXX = ("libstdc++.so.6", "libgcc_s.so.1")
+LIBRARIES = ("lib/libshardrt.so*", "lib/shardrt/libshardrt_device.so", "lib/shardrt/libshardrt_cuda.so")
 EMULATOR = "libcuda-emulated.so"
 
 
@@ -47,7 +54,7 @@ class Packer:
         self.work = folder.with_name(folder.name + ".work")
 
     def compile(self, source, name, mesh="r=1", *options):
-        run(self.build / "bin/shardc", "compile", source, "--mesh", mesh, "--target", self.target, *options, "-o",
+        run(self.build / "bin/shardc", "compile", source, *(("--mesh", mesh) if mesh else ()), "--target", self.target, *options, "-o",
             self.folder / "programs" / f"{name}.so")
 
     def add(self, program):
@@ -73,26 +80,42 @@ class Packer:
 
     def copy(self, pattern, into):
         found = sorted(self.build.glob(pattern))
+        if not found:
+            raise RuntimeError(f"there is no {self.build / pattern}: build it first")
         for file in found:
-            if file.name == EMULATOR and self.target != "cuda:emulated":
-                continue
             target = self.folder / into / file.name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file, target, follow_symlinks=False)
             if file.is_file() and not file.is_symlink():
                 subprocess.run(["strip", "--strip-unneeded", target], check=False, capture_output=True)
-        return found
 
     def copy_runtime(self):
-        for pattern in ("bin/shard-run", *LIBRARIES):
-            if not self.copy(pattern, pathlib.Path(pattern).parent):
-                raise RuntimeError(f"there is no {self.build / pattern}: build it first")
-        tests = [file for pattern in TESTS for file in self.copy(f"test/unit/{pattern}", "tests")]
-        (self.folder / "tests").mkdir(exist_ok=True)
+        emulated = (f"lib/shardrt/{EMULATOR}",) if self.target == "cuda:emulated" else ()
+        for pattern in ("bin/shard-run", *LIBRARIES, *emulated):
+            self.copy(pattern, pathlib.Path(pattern).parent)
+        for test in TESTS:
+            self.copy(f"test/unit/{test['name']}", "tests")
         for file in sorted(HERE.glob("*.py")):
             shutil.copy2(file, self.folder / "gpu" / file.name)
         shutil.copy2(HERE.parent / "gpu.sh", self.folder / "gpu.sh")
-        return [t.name for t in tests]
+
+    def copy_cxx(self):
+        """This machine's libstdc++, which is the one that everything was linked with."""
+        import ctypes
+        (self.folder / "lib/cxx").mkdir(parents=True)
+        for name in CXX:
+            ctypes.CDLL(name)
+            (path,) = {line.split()[-1] for line in open("/proc/self/maps") if f"/{name}" in line}
+            shutil.copy2(path, self.folder / "lib/cxx" / name)
+
+    def needs(self):
+        """The newest symbols of glibc and libstdc++ that packed files ask for. That they ask for other libraries is an error."""
+        files = [f for part in ("bin", "tests", "lib", "programs") for f in sorted((self.folder / part).rglob("*"))
+                 if f.is_file() and not f.is_symlink() and f.name not in (*CXX, EMULATOR)]
+        own = {f.name for f in (self.folder / "lib").rglob("*.so*")}
+        if others := commands.needed_libraries(files) - SYSTEM - set(CXX) - own:
+            raise SystemExit(f"error: packed files need {', '.join(sorted(others))}, which another machine may lack")
+        return commands.symbol_versions(files)
 
 
 def kernel_cases(packer):
@@ -129,19 +152,20 @@ BEYOND = """func.func @forward(%x: tensor<7x5xf32>, %i: tensor<3xi64>) -> tensor
 """
 
 
-def pack(build, folder, target, small, jobs):
+def pack(build, folder, target, small, jobs, only=None, cases=True):
+    """`only`: whether a program is packed; without `cases`, none of the kernel tests is."""
     packer = Packer(build, folder, target)
     for path in (folder, packer.work):
         shutil.rmtree(path, ignore_errors=True)
     for part in ("programs", "cases", "gpu"):
         (folder / part).mkdir(parents=True)
     packer.work.mkdir()
-    chosen = programs.everything(small)
+    chosen = [p for p in programs.everything(small) if only is None or only(p)]
     for program in chosen:
         if isinstance(program, programs.Model):
             export(program, packer.work / f"{program.name}.pt2")
     torch.manual_seed(7)
-    tasks = [functools.partial(packer.add, program) for program in chosen] + list(kernel_cases(packer))
+    tasks = [functools.partial(packer.add, program) for program in chosen] + (list(kernel_cases(packer)) if cases else [])
     tasks.append(functools.partial(packer.add_cases, "cases_beyond", BEYOND,
                                    {"input_0": torch.randn(7, 5), "input_1": torch.tensor([0, 7, 1])}, []))
     problems = []
@@ -153,14 +177,16 @@ def pack(build, folder, target, small, jobs):
                 problems.append(str(error))
     if problems:
         raise SystemExit("\n".join(problems) + f"\nerror: {len(problems)} of {len(tasks)} programs were not made")
-    tests = packer.copy_runtime()
+    packer.copy_runtime()
+    packer.copy_cxx()
     shutil.rmtree(packer.work)
-    facts = {"target": target, "programs": [p.name for p in chosen], "tests": tests,
+    facts = {"target": target, "small": small, "programs": [p.name for p in chosen], "tests": TESTS, "needs": packer.needs(),
              "commit": subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], text=True, capture_output=True).stdout.strip()}
     (folder / "pack.json").write_text(json.dumps(facts, indent=1))
     size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file() and not f.is_symlink())
-    print(f"{folder}: {len(tasks)} programs, {len(tests)} tests, {size / 2**20:.1f} MiB")
-    if size > LIMIT:
+    needs = ", ".join(f"{kind} {version}" for kind, version in facts["needs"].items())
+    print(f"{folder}: {len(tasks)} programs, {len(TESTS)} tests, {size / 2**20:.1f} MiB; needs {needs}")
+    if size > LIMIT and target != "cuda:emulated":  # which has a compiler of its own, and does not travel
         raise SystemExit(f"error: that is more than {LIMIT >> 20} MiB")
 
 

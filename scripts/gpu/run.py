@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs groups of checks and measurements on the device, each in a process of its own, and writes what they found after each:
-DIR/GROUP.json, DIR/GROUP.log and DIR/summary.md. The exit status is not 0 if a figure missed its limit or is missing."""
+DIR/GROUP.json, DIR/GROUP.log, and all of them as DIR/results.json and DIR/summary.md. The exit status is not 0 if a figure missed its limit or is missing."""
 import argparse
 import json
 import os
@@ -13,15 +13,17 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import commands  # noqa: E402
 from measure import Report, table  # noqa: E402
 
 # In this order: what decides whether other figures mean anything comes first.
-GROUPS = ("abi", "answers", "ranks", "gemm", "rows", "attention", "models", "sanitize")
+GROUPS = ("abi", "answers", "ranks", "gemm", "rows", "attention", "models", "gpus", "sanitize")
 # Those that need no GPU.
 EMULATED = ("abi", "answers", "ranks")
+SLACK = 10  # seconds
 # What one group may take of the whole, at most.
-SHARES = {"abi": 0.15, "answers": 0.3, "ranks": 0.25, "gemm": 0.2, "rows": 0.2, "attention": 0.2, "models": 0.5,
-          "sanitize": 0.3}
+SHARES = {"abi": 0.15, "answers": 0.25, "ranks": 0.25, "gemm": 0.15, "rows": 0.15, "attention": 0.15, "models": 0.5,
+          "gpus": 0.2, "sanitize": 0.3}
 
 
 def choose(asked, device):
@@ -53,25 +55,22 @@ def parse_gpus(text):
     return [{"name": name, "driver": driver, "memory": memory} for name, driver, memory in fields]
 
 
-def group_command(group, folder, out, device, seconds):
+def group_command(group, folder, out, device, end):
+    """`end` is on the clock of time.monotonic, which processes share: a group that starts slowly has less time."""
     return [sys.executable, str(HERE / "run.py"), "--group", group, "--folder", str(folder), "--out", str(out),
-            "--device", device, "--budget", f"{seconds:.0f}"]
+            "--device", device, "--end", f"{end:.1f}"]
 
 
-def run_group(group, folder, out, device, seconds):
-    """The report of the group, also where its process failed: that is a figure then."""
+def run_group(group, folder, out, device, seconds, environment=None):
+    """The report of the group, also where its process failed: that is a figure then, beside those that it had written."""
     path = out / f"{group}.json"
     path.unlink(missing_ok=True)
-    problem = None
     with open(out / f"{group}.log", "w") as log:
-        try:
-            # The group ends itself in time; the rest is for one that hangs.
-            done = subprocess.run(group_command(group, folder, out, device, seconds), stdout=log, stderr=subprocess.STDOUT,
-                                  timeout=seconds + 15)
-            if done.returncode:
-                problem = f"the process ended with {done.returncode}; see {group}.log"
-        except subprocess.TimeoutExpired:
-            problem = f"not done after {seconds + 15:.0f} s; see {group}.log"
+        # The group ends itself in time; the rest is for one that hangs.
+        command = group_command(group, folder, out, device, time.monotonic() + seconds)
+        status = commands.into_file(command, seconds + SLACK, log, env=os.environ | (environment or {}))
+    problem = {0: None, 124: f"not done after {seconds + SLACK:.0f} s; see {group}.log"}.get(
+        status, f"the process ended with {status}; see {group}.log")
     report = Report.from_json(json.loads(path.read_text())) if path.exists() else Report(group)
     report.check("completed", problem)
     report.write(path)
@@ -79,48 +78,53 @@ def run_group(group, folder, out, device, seconds):
 
 
 def summary(facts, reports, missing):
+    """Every figure with its limit; docs/benchmarks.md is filled in from it."""
     gpus = ", ".join(f"{g['name']} ({g['memory']}, driver {g['driver']})" for g in facts["gpus"]) or "no GPU"
-    text = f"{facts['date']}, device {facts['device']}: {gpus}\n\n" + table(reports)
+    text = f"{facts['date']}, device {facts['device']}: {gpus}; commit {facts['commit'][:12]}\n\n" + table(reports)
     if missing:
         text += f"\nNot run, as the budget was used up: {', '.join(missing)}\n"
     misses = sum(len(r.failed) for r in reports) + len(missing)
     return text + f"\n{misses} misses\n", misses
 
 
-def run_all(groups, folder, out, device, budget):
-    out.mkdir(parents=True, exist_ok=True)
-    facts = machine(device)
-    (out / "machine.json").write_text(json.dumps(facts, indent=1))
-    end, reports, missing, misses = time.monotonic() + budget, [], list(groups), 0
-    for group in groups:
-        left = end - time.monotonic()
-        # A group alone may take all.
-        seconds = min(left - 15, budget * (SHARES[group] if len(groups) > 1 else 1))
-        if seconds < 10:
-            break
-        print(f"== {group} (at most {seconds:.0f} s)", flush=True)
-        reports.append(run_group(group, folder, out, device, seconds))
-        missing.remove(group)
-        text, misses = summary(facts, reports, missing)
-        (out / "summary.md").write_text(text)
-        print(table(reports[-1:]), flush=True)
+def write(out, facts, reports, missing):
     text, misses = summary(facts, reports, missing)
     (out / "summary.md").write_text(text)
-    print(text.splitlines()[-1])
+    data = {"machine": facts, "groups": [r.as_json() for r in reports], "missing": missing, "misses": misses}
+    (out / "results.json").write_text(json.dumps(data, indent=1))
     return misses
 
 
-def one_group(group, folder, out, device, seconds):
-    """In a process of its own. A report is kept up to where the time ended or a part failed."""
+def run_all(groups, folder, out, device, budget):
+    end, reports, missing = time.monotonic() + budget, [], list(groups)
+    out.mkdir(parents=True, exist_ok=True)
+    pack = json.loads((folder / "pack.json").read_text())
+    facts = machine(device) | {"commit": pack["commit"], "target": pack["target"]}
+    environment = commands.machine_needs(pack, folder)
+    misses = write(out, facts, reports, missing)
+    for group in groups:
+        left = end - time.monotonic() - SLACK
+        # A group alone may take all.
+        seconds = min(left, budget * (SHARES[group] if len(groups) > 1 else 1))
+        if seconds < 10:
+            break
+        print(f"== {group} (at most {seconds:.0f} s)", flush=True)
+        reports.append(run_group(group, folder, out, device, seconds, environment))
+        missing.remove(group)
+        misses = write(out, facts, reports, missing)
+        print(table(reports[-1:]), flush=True)
+    print(f"{misses} misses")
+    return misses
+
+
+def one_group(group, folder, out, device, end):
+    """In a process of its own. The report is kept up to where the time ended or a part failed."""
     import importlib
 
     import context
-    report = Report(group)
-    it = context.Context(folder, out, device, time.monotonic() + seconds, report)
-    try:
-        importlib.import_module(f"group_{group}").run(it)
-    finally:
-        report.write(out / f"{group}.json")
+    report = Report(group, out / f"{group}.json")
+    it = context.Context(folder, out, device, end, report)
+    importlib.import_module(f"group_{group}").run(it)
 
 
 def main(arguments):
@@ -131,18 +135,22 @@ def main(arguments):
     parser.add_argument("--device", default="0", help="number of the GPU, or 'emulated'")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE.parent, help="what `pack` made")
     parser.add_argument("--group", help=argparse.SUPPRESS)
+    parser.add_argument("--end", type=float, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if not (args.folder / "pack.json").exists():
         raise SystemExit(f"error: {args.folder} is no folder that `gpu.sh pack` made: it has no pack.json")
     folder, out = args.folder.resolve(), args.out.resolve()
     if args.group:
-        return one_group(args.group, folder, out, args.device, args.budget)
+        return one_group(args.group, folder, out, args.device, args.end)
     try:
         groups = choose(args.groups, args.device)
     except ValueError as error:
         raise SystemExit(f"error: {error}") from None
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
-    return 1 if run_all(groups, folder, out, args.device, args.budget) else 0
+    try:
+        return 1 if run_all(groups, folder, out, args.device, args.budget) else 0
+    except RuntimeError as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 if __name__ == "__main__":

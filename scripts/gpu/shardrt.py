@@ -30,6 +30,15 @@ class Shape(C.Structure):
     _fields_ = [("type", C.c_int32), ("rank", C.c_int32), ("extents", C.c_int64 * MAX_RANK)]
 
 
+class Event(C.Structure):
+    _fields_ = [("name", C.c_char_p), ("location", C.c_char_p), ("rank", C.c_int32), ("stream", C.c_int32),
+                ("start_us", C.c_double), ("duration_us", C.c_double), ("bytes", C.c_int64)]
+
+
+COMPUTE, COMM, WAIT = 0, 1, 2  # lanes of events
+RECORD_EVENTS, DEBUG = 1, 3
+VISIT = C.CFUNCTYPE(None, C.c_void_p, C.POINTER(Event))
+LOG = C.CFUNCTYPE(None, C.c_void_p, C.c_int32, C.c_int32, C.c_char_p)
 FIND = C.CFUNCTYPE(C.c_int32, C.c_void_p, C.c_char_p, C.POINTER(Tensor))
 
 
@@ -58,8 +67,21 @@ class Library:
         self.lib.shardrt_error_message.argtypes = self.lib.shardrt_error_free.argtypes = [C.c_void_p]
         self.lib.shardrt_artifact_manifest.restype = C.POINTER(Manifest)
         self.lib.shardrt_artifact_manifest.argtypes = [C.c_void_p]
-        for name in ("destroy", "communicator_destroy", "close"):
+        for name in ("destroy", "communicator_destroy", "close", "clear_events"):
             getattr(self.lib, f"shardrt_{name}").argtypes = [C.c_void_p]
+        for name in ("destroy", "communicator_destroy", "close", "clear_events", "visit_events"):
+            getattr(self.lib, f"shardrt_{name}").restype = None
+
+    def communicator(self):
+        """This process's end of the world that its launcher says, by variables of the environment."""
+        config, end = Config(), C.c_void_p()
+        self.lib.shardrt_config_init_bytes(C.byref(config), C.c_uint64(C.sizeof(config)))
+        self("communicator_from_environment", C.byref(config), C.byref(end))
+        return end
+
+    def rank_of(self, communicator):
+        self.lib.shardrt_communicator_rank.argtypes = [C.c_void_p]
+        return self.lib.shardrt_communicator_rank(communicator)
 
     def __call__(self, name, *arguments):
         error = C.c_void_p()
@@ -70,15 +92,19 @@ class Library:
 
 
 class Rank:
-    """A program bound to one rank."""
+    """A program bound to one rank. `log`: takes each message of its log, all levels."""
 
-    def __init__(self, program, rank, communicator, device, stream):
+    def __init__(self, program, rank, communicator, device, stream, record=False, log=None):
         self.program, self.library = program, program.library
         config = Config()
         self.library.lib.shardrt_config_init_bytes(C.byref(config), C.c_uint64(C.sizeof(config)))
         config.world_size, config.rank, config.communicator = program.world, rank, communicator
         config.timeout_s = 120
         config.device, config.stream = device, stream
+        config.flags = RECORD_EVENTS if record else 0
+        if log:
+            self.log = LOG(lambda _, level, rank, text: log(text.decode(errors="replace")))
+            config.log, config.log_level = C.cast(self.log, C.c_void_p), DEBUG
         self.model = C.c_void_p()
         self.library("create", program.manifest, C.byref(config), C.byref(self.model))
 
@@ -103,26 +129,44 @@ class Rank:
     def run(self, entry, inputs, outputs):
         self.library("run", self.model, entry, inputs, C.c_size_t(len(inputs)), outputs, C.c_size_t(len(outputs)))
 
+    def events(self):
+        """(lane, name, location, begin, end) of what was recorded, in seconds."""
+        found = []
+
+        def visit(_, event):
+            e = event[0]
+            found.append((e.stream, e.name.decode(), e.location.decode(), e.start_us * 1e-6,
+                          (e.start_us + e.duration_us) * 1e-6))
+        self.library.lib.shardrt_visit_events(self.model, VISIT(visit), None)
+        return found
+
+    def clear_events(self):
+        self.library.lib.shardrt_clear_events(self.model)
+
     def close(self):
         self.library.lib.shardrt_destroy(self.model)
 
 
 class Program:
-    """An artifact with its ranks, all in this process, on one device: the number of a GPU or "emulated", as text."""
+    """An artifact with its ranks, all in this process, on one device: the number of a GPU or "emulated", as text. Or with the
+    rank that this process is (`communicator`, of Library.communicator)."""
 
-    def __init__(self, library, path, device, stream=None, weights=None):
+    def __init__(self, library, path, device, stream=None, weights=None, record=False, log=None, communicator=None):
         device = device.encode() if device else None
         self.library, self.artifact, self.ranks, self.ends = library, C.c_void_p(), [], []
         library("open", str(path).encode(), C.byref(self.artifact))
         self.manifest = library.lib.shardrt_artifact_manifest(self.artifact)
         self.facts = json.loads(C.string_at(self.manifest.contents.json, self.manifest.contents.json_bytes))
         self.world = self.facts["world_size"]
+        if communicator:
+            self.ranks.append(Rank(self, library.rank_of(communicator), communicator, device, stream, record, log))
+            return
         ends = (C.c_void_p * self.world)()
         if self.world > 1:
             library("local_communicators", self.world, ends)
         self.ends = [C.c_void_p(end) for end in ends]
         for rank in range(self.world):
-            self.ranks.append(Rank(self, rank, self.ends[rank] if self.world > 1 else None, device, stream))
+            self.ranks.append(Rank(self, rank, self.ends[rank] if self.world > 1 else None, device, stream, record, log))
             if weights is not None:
                 self.ranks[-1].load(weights)
 
@@ -166,6 +210,15 @@ class Call:
         kept = [view(tensor, scope) for tensor in self.outputs.values()]
         self.kept = kept
         self.results = (Tensor * len(kept))(*kept)
+
+    def clear_events(self):
+        for rank in self.program.ranks:
+            rank.clear_events()
+
+    def device_seconds(self):
+        """Of the last run, of the rank that took longest: from the first op's begin to the last one's end."""
+        spans = [[e for e in rank.events() if e[0] == COMPUTE] for rank in self.program.ranks]
+        return max(max(e[4] for e in own) - min(e[3] for e in own) for own in spans)
 
     def __call__(self):
         ranks = self.program.ranks

@@ -33,10 +33,37 @@ def on_device(command):
     return command
 
 
-def run(*command, timeout=300, check=True, **kwargs):
-    done = subprocess.run(on_device([str(c) for c in command]), text=True, capture_output=True, timeout=timeout, **kwargs)
+ORDERS = ("eager", "lazy", "random:3")
+
+
+def in_other_orders(command, done, **kwargs):
+    """Where SHARDC_TEST_ORDERS is set, what ran on the emulated device runs again with its streams in each of these orders: it ends in
+    the same way, and its outputs have the same bits, so that one comparison of them holds for all orders. A command that gets an environment
+    of its own, and one that writes no outputs, runs once."""
+    orders = os.environ.get("SHARDC_TEST_ORDERS", "").split()
+    if not orders or command[0] != str(tool("shard-run")) or "emulated" not in command or "--outputs" not in command or "env" in kwargs:
+        return
+    outputs = pathlib.Path(command[command.index("--outputs") + 1])
+    first = outputs.read_bytes() if done.returncode == 0 else b""
+    for order in orders:
+        again = subprocess.run(command, text=True, capture_output=True, env=os.environ | {"CUDA_EMULATED_ORDER": order}, **kwargs)
+        assert again.returncode == done.returncode, f"{' '.join(command)} ended with {again.returncode} in the order {order}:\n{last_of(again)}"
+        assert done.returncode or outputs.read_bytes() == first, f"{' '.join(command)}: other bits in the order {order}"
+
+
+def last_of(done):
+    """The ends of what a command wrote to its output and to its error output: some tools say on the first what was wrong."""
+    streams = {"output": done.stdout, "error output": done.stderr}
+    return "\n".join(f"-- the end of its {name}:\n{text[-6000:]}" for name, text in streams.items() if text) or "it said nothing"
+
+
+def run(*command, timeout=900, check=True, **kwargs):
+    """The limit is a guard against commands that hang: no command takes a tenth of it on an idle machine."""
+    command = on_device([str(c) for c in command])
+    done = subprocess.run(command, text=True, capture_output=True, timeout=timeout, **kwargs)
     if check and done.returncode:
-        raise AssertionError(f"{' '.join(map(str, command))} failed with {done.returncode}:\n{done.stderr[-6000:]}")
+        raise AssertionError(f"{' '.join(command)} failed with {done.returncode}:\n{last_of(done)}")
+    in_other_orders(command, done, timeout=timeout, **kwargs)
     return done
 
 
@@ -64,8 +91,15 @@ class Model:
         with open(MODELS / ".lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not stamp.exists() or stamp.read_text() != digest:
-                run(sys.executable, ROOT / "test/models/export_models.py", "-o", MODELS, self.name, timeout=600)
+                run(sys.executable, ROOT / "test/models/export_models.py", "-o", MODELS, self.name)
                 stamp.write_text(digest)
+
+
+@pytest.fixture
+def all_orders(monkeypatch):
+    """Programs of a test run on the emulated device with its streams in every order."""
+    monkeypatch.setenv("CUDA_EMULATED_ORDER", ORDERS[0])
+    monkeypatch.setenv("SHARDC_TEST_ORDERS", " ".join(ORDERS[1:]))
 
 
 @pytest.fixture(scope="session")

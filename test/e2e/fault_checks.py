@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 from safetensors.numpy import load_file
 
-SECONDS_MORE = 2  # after the deadline
+SECONDS_MORE = 2  # after the deadline, by the clock of Trial.seconds
 COLLECTIVE = re.compile(r"all_reduce\.\d+ \(down \(builders\.py:\d+\)\)")
 OTHER_WAITS = re.compile(r"the barrier|the broadcast of an input|the arguments of a run")
 RIGHT = ("stop and continue", "slow rank")
@@ -57,7 +57,7 @@ def check_left(trial, before, problems):
 
 
 def check_times(trial, problems):
-    limit = trial.world["deadline"] + SECONDS_MORE
+    limit = trial.deadline + SECONDS_MORE
     for rank, pid in trial.survivors().items():
         if rank not in trial.ended:
             problems.append(f"rank {rank} did not end")
@@ -115,7 +115,7 @@ def check_records(trial, problems):
                 problems.append(f"the record of rank {rank} does not name rank {trial.victim}: {message!r}")
     if not records:
         return
-    done = subprocess.run([trial.world["shard_run"], "--postmortem", trial.records], text=True, capture_output=True, timeout=30)
+    done = subprocess.run([trial.world["shard_run"], "--postmortem", trial.records], text=True, capture_output=True, timeout=120)
     if done.returncode or not all(f"rank {rank}" in done.stdout for rank in records):
         problems.append(f"shard-run --postmortem ended with {done.returncode}: {done.stdout[-1500:]} {done.stderr}")
 

@@ -9,15 +9,20 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
 
 import fault_checks
+import waiting
 
 WORLD = 4
-DEADLINE = 2.0  # of the ranks, in seconds
+DEADLINE = 4.0  # of the ranks, in seconds
+LATE = 1.5  # the most that a rank is late without a fault
+PATIENCE = 60.0  # the deadline of ranks that wait for one that is late: a busy machine may add to that
+GUARD = 120.0  # for what comes within a second or two unless something hangs
 MOMENTS = ("joining", "loading", "step", "end")
 SECRET = "a secret of the ranks of these trials"
 MARKER = "SHARDC_FAULT_TRIAL"  # a variable of all processes of a trial
@@ -74,8 +79,9 @@ class Trial:
         self.moment = self.random.choice(MOMENTS)
         self.delay = self.random.uniform(0, 0.06)
         self.steps, self.disk = 10, None
-        if fault in ("kill", "stop", "interrupt a rank", "interrupt the launcher") and self.moment == "step":
-            self.steps = 1000000  # it does not end by itself
+        self.deadline = PATIENCE if fault in fault_checks.RIGHT else DEADLINE
+        if fault in ("kill", "stop", "interrupt a rank", "interrupt the launcher") and self.moment != "end":
+            self.steps = 1000000  # it does not end by itself, before the fault comes or after it
         if fault == "full disk":
             self.disk = self.random.choice(["outputs", "trace", "records"])
             if self.disk == "records":
@@ -85,7 +91,7 @@ class Trial:
         self.records = self.full("records") / "records"
         self.marker = uuid.uuid4().hex
         self.files, self.commands, self.pids, self.ended = [], [], {}, {}
-        self.fault_time = None
+        self.fault_time, self.waiting = None, waiting.Waiting()
 
     def full(self, what):
         """The folder for such files: the one without space if these are the trial's."""
@@ -99,7 +105,7 @@ class Trial:
             artifact = self.world["artifacts"][self.fault]
         weights = self.world["weights"]["wrong artifact" if rank == self.victim and self.fault == "wrong artifact" else "mlp"]
         words = [self.world["shard_run"], artifact, "--weights", weights, "--inputs", self.world["inputs"], "--outputs", self.outputs,
-                 "--timeout", DEADLINE, "--steps", self.steps, "--flight-record", self.records, "--progress", "--threads", 1]
+                 "--timeout", self.deadline, "--steps", self.steps, "--flight-record", self.records, "--progress", "--threads", 1]
         if self.disk == "trace" or (self.steps < 100 and self.random.random() < 0.5):
             words += ["--trace", self.trace]
         return [str(word) for word in words]
@@ -122,12 +128,13 @@ class Trial:
             ranks.append(self.arguments(rank))
         if self.communicator in ("alone", "gloo"):
             order = self.random.sample(range(WORLD), WORLD)
-            port = self.random.randrange(20000, 30000)
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
             for rank in order:
                 if self.fault == "never starts" and rank == self.victim:
                     continue
                 if self.fault == "slow rank" and rank == self.victim:
-                    time.sleep(self.random.uniform(0.2, DEADLINE / 2))
+                    time.sleep(self.random.uniform(0.2, LATE))
                 size = WORLD - 1 if self.fault == "another world size" and rank == self.victim and rank < WORLD - 1 else WORLD
                 more = {"SHARDRT_COMMUNICATOR": "gloo"} if self.communicator == "gloo" else {}
                 self.spawn(ranks[rank], RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
@@ -167,7 +174,7 @@ class Trial:
                 pass
 
     def wait_until(self, happened, what):
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + GUARD
         while not happened():
             if all(command.poll() is not None for command in self.commands):
                 return
@@ -200,7 +207,7 @@ class Trial:
         if self.fault in ("kill", "stop", "interrupt a rank", "stop and continue") or self.disk == "records" or (
                 self.fault == "slow rank" and self.communicator not in ("alone", "gloo")) or self.fault == "interrupt the launcher":
             self.until_moment()
-        self.fault_time = time.monotonic()
+        self.begin_of_fault()
         if self.fault == "kill" or self.disk == "records":
             self.signal(victim(), signal.SIGKILL)
         elif self.fault == "stop":
@@ -211,12 +218,12 @@ class Trial:
             self.signal(self.commands[0].pid, signal.SIGINT)
         elif self.fault == "stop and continue":
             self.signal(victim(), signal.SIGSTOP)
-            time.sleep(self.random.uniform(0.1, DEADLINE / 2))
+            time.sleep(self.random.uniform(0.1, LATE))
             self.signal(victim(), signal.SIGCONT)
         elif self.fault == "slow rank" and self.communicator not in ("alone", "gloo"):
             for _ in range(4):
                 self.signal(victim(), signal.SIGSTOP)
-                time.sleep(self.random.uniform(0.05, DEADLINE / 8))
+                time.sleep(self.random.uniform(0.05, LATE / 6))
                 self.signal(victim(), signal.SIGCONT)
                 time.sleep(0.02)
 
@@ -227,17 +234,28 @@ class Trial:
     def fault_is_deadly(self):
         return self.fault not in ("stop and continue", "slow rank")
 
+    def begin_of_fault(self):
+        self.waiting.see([os.getpid(), *self.processes()])
+        self.waiting.begin()
+        self.fault_time = time.monotonic()
+
+    def seconds(self):
+        """Since the fault, without the time that the trial's processes, or this one, which looks at them, waited for a processor."""
+        return time.monotonic() - self.fault_time - self.waiting.most()
+
     def follow(self):
-        """Until all has ended, or it is too late."""
-        limit = time.monotonic() + 3 * DEADLINE + 14
+        """Until all has ended, or it is far too late. A launcher may end before the ranks that it has killed have."""
+        limit = time.monotonic() + GUARD
+        stopped = self.fault == "stop" and self.communicator in ("alone", "gloo")
         while time.monotonic() < limit:
             self.find_ranks()
+            left = self.processes()
+            self.waiting.see([os.getpid(), *left])
             for rank, pid in self.pids.items():
                 if rank not in self.ended and not is_running(pid):
-                    self.ended[rank] = time.monotonic() - self.fault_time
-            waits = [command for command in self.commands if command.poll() is None]
-            stopped = self.fault == "stop" and self.communicator in ("alone", "gloo")
-            if not waits or (stopped and [command.pid for command in waits] == [self.pids[self.victim]]):
+                    self.ended[rank] = self.seconds()
+            waits = {command.pid for command in self.commands if command.poll() is None}
+            if waits | set(left) <= ({self.pids[self.victim]} if stopped else set()):
                 break
             time.sleep(0.005)
         if stopped:
@@ -245,15 +263,13 @@ class Trial:
             next(c for c in self.commands if c.pid == self.pids[self.victim]).wait()
         for rank, pid in self.pids.items():
             if rank not in self.ended and not is_running(pid):
-                self.ended[rank] = time.monotonic() - self.fault_time
+                self.ended[rank] = self.seconds()
 
     def make(self):
         before = fault_checks.resources()
         try:
             self.start()
-            self.fault_time = time.monotonic()
             self.happen()
-            self.fault_time = self.fault_time or time.monotonic()
             self.follow()
             problems = fault_checks.problems(self, before)
         except Failed as failed:

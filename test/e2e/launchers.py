@@ -28,6 +28,11 @@ PLUGINS = {"gloo": ("libshardrt_gloo.so", "libgloo-dev"), "mpirun mpi": ("openmp
            "mpiexec mpi": ("mpich/libshardrt_mpi.so", "libmpich-dev")}
 
 
+def torchrun():
+    """Four ranks, with a port that torchrun chooses: its own choice without --standalone is the same for every job of a machine."""
+    return [TORCHRUN, "--standalone", "--no-python", "--nproc-per-node", "4"]
+
+
 def command_of(launcher):
     if launcher == "processes":
         return [tool("shard-run"), "--processes"]
@@ -41,7 +46,7 @@ def command_of(launcher):
         return [MPIEXEC, "-n", "4", tool("shard-run")]
     if not TORCHRUN.exists():
         pytest.skip("torchrun is not in the environment of these tests")
-    return [TORCHRUN, "--no-python", "--nproc-per-node", "4", tool("shard-run")]
+    return [*torchrun(), tool("shard-run")]
 
 
 def launch(kind, artifact, *arguments):

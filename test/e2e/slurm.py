@@ -34,14 +34,14 @@ def configuration(count, folder):
              "SlurmdSpoolDir": folder / "spool.%n", "SlurmctldPidFile": folder / "slurmctld.pid", "SlurmdPidFile": folder / "%n.pid",
              "SlurmctldLogFile": folder / "slurmctld.log", "SlurmdLogFile": folder / "%n.log", "ProctrackType": "proctrack/pgid",
              "TaskPlugin": "task/none", "JobAcctGatherType": "jobacct_gather/none", "AccountingStorageType": "accounting_storage/none",
-             "SelectType": "select/linear", "SchedulerType": "sched/builtin", "MpiDefault": "none"}
+             "SelectType": "select/linear", "MessageTimeout": 60, "SchedulerType": "sched/builtin", "MpiDefault": "none"}
     text = "".join(f"{name}={value}\n" for name, value in lines.items())
     # As few processors as each machine that can run this has.
     text += "".join(f"NodeName=h{host} NodeAddr={hosts.address(host)} CPUs=1 State=UNKNOWN\n" for host in range(count))
     return text + "PartitionName=all Nodes=ALL Default=YES State=UP\n"
 
 
-def srun(folder, count, arguments, environment, timeout=60):
+def srun(folder, count, arguments, environment, timeout=3 * hosts.GUARD):
     """Runs `srun ARGUMENTS` on the first of `count` hosts. Returns what hosts.run_hosts says of it."""
     folder = pathlib.Path(folder)
     for name in ("state", *(f"spool.h{host}" for host in range(count))):
@@ -79,7 +79,7 @@ def main(folder, count, *command):
         while not ended.exists() and daemons[0].poll() is None:
             time.sleep(0.05)
         return
-    end = time.monotonic() + 30
+    end = time.monotonic() + hosts.GUARD
     while idle_hosts() < count:
         if time.monotonic() > end:
             sys.exit("Slurm's hosts did not become idle")

@@ -13,9 +13,9 @@ from plans import MLP_TP, places
 WORLD = 2
 
 
-def refused(*command, says, timeout=120, **kwargs):
+def refused(*command, says, **kwargs):
     """Runs a command that must fail in the ordinary way and say all of `says` on standard error."""
-    done = run(*command, check=False, timeout=timeout, **kwargs)
+    done = run(*command, check=False, **kwargs)
     assert done.returncode == 1, f"{done.returncode}: {done.stderr[-3000:]}"
     for part in [says] if isinstance(says, str) else says:
         assert part in done.stderr, f"no '{part}' in: {done.stderr[-3000:]}"

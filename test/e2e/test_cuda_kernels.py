@@ -16,6 +16,7 @@ from test_kernels import BEYOND, FAMILIES, out_of_range
 
 LAYOUTS = {f.__name__: f for f in (cuda_kernel_cases.flat, cuda_kernel_cases.broadcasts, cuda_kernel_cases.orders,
                                    cuda_kernel_cases.parts, cuda_kernel_cases.lookups)}
+pytestmark = pytest.mark.usefixtures("all_orders")
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from kernel_cases import A, BF16, F16, F32, F64, I64, values
 from kernels import EMULATED, SUMS, Case, check, compile_and_run, difference, mlir_type
 
 FLOATS = (F32, BF16, F16, F64)
+pytestmark = pytest.mark.usefixtures("all_orders")
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ def device_run(files, world, *options, check=True, x=None, **environment):
     if x is not None:
         save_file({"x": np.asarray(x, dtype=np.float32)}, files / "in")
     return run(tool("shard-run"), ARTIFACTS / f"device_artifact_{world}.so", "--device", "emulated", "--weights", files / "w",
-               "--inputs", files / "in", "--outputs", files / "out", *options, check=check, timeout=120,
+               "--inputs", files / "in", "--outputs", files / "out", *options, check=check,
                env={**os.environ, **environment})
 
 
@@ -54,6 +54,18 @@ def test_collectives_of_processes(files, collectives):
     done = device_run(files, 2, "--processes", "--steps", 4, SHARDRT_DEVICE_COLLECTIVES=collectives, SHARDRT_LOG="info")
     np.testing.assert_array_equal(load_file(files / "out")["y"], expected(2))
     assert ("collectives go through the host" in done.stderr) == (collectives == "host")
+
+
+@pytest.mark.parametrize("environment, way", [
+    ({}, "between devices by kernels over peer access"), ({"SHARDRT_DEVICE_COLLECTIVES": "peers"}, "between devices by kernels over peer access"),
+    ({"CUDA_EMULATED_DEVICES": "1", "CUDA_EMULATED_PEERS": "off"}, "between devices by kernels over peer access"),
+    ({"CUDA_EMULATED_PEERS": "off"}, "through the host: rank 0: there is no peer access from device 0 to device 1"),
+    ({"SHARDRT_DEVICE_COLLECTIVES": "host"}, "through the host: rank 0: SHARDRT_DEVICE_COLLECTIVES asks for it")])
+def test_collectives_of_threads(files, environment, way):
+    for order in ["eager", "lazy", "random:5"]:
+        done = device_run(files, 2, "--steps", 4, SHARDRT_LOG="info", CUDA_EMULATED_ORDER=order, **environment)
+        np.testing.assert_array_equal(load_file(files / "out")["y"], expected(2))
+        assert f"collectives go {way}" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--processes",)], ids=["threads", "processes"])
@@ -128,6 +140,22 @@ def test_models(compile_model, tmp_path):
         program.source.inputs, "--outputs", staged, env={**os.environ, "SHARDRT_DEVICE_COLLECTIVES": "host"})
     for name, value in load_file(staged).items():
         assert value.tobytes() == threads[name].tobytes(), name
+
+
+@pytest.mark.parametrize("mesh", [("tp=2", *tensor_parallel("gpt2_odd")), ("tp=3", *tensor_parallel("gpt2_odd"), *REPLICATED_OUTPUT), SHARDED],
+                         ids=["tp2", "tp3", "dp2xtp2"])
+def test_ranks_that_are_threads(compile_model, tmp_path, mesh):
+    """Over peer access, on several devices and on one, they have the bits of the way through the host, and nothing goes that way."""
+    program = compile_model("gpt2_odd", *(mesh if mesh is SHARDED else (mesh[0], "--target=cuda:emulated", *mesh[1:])))
+    answers = []
+    for environment in [{"SHARDRT_DEVICE_COLLECTIVES": "host"}, {}, {"CUDA_EMULATED_DEVICES": "1"}, {"CUDA_EMULATED_ORDER": "random:6"}]:
+        out = tmp_path / "out"
+        done = run(tool("shard-run"), program.path, "--device", "emulated", "--steps", 2, "--weights", program.source.path, "--inputs",
+                   program.source.inputs, "--outputs", out, env={**os.environ, "SHARDRT_LOG": "info", **environment})
+        assert ("collectives go between devices by kernels over peer access" in done.stderr) == ("SHARDRT_DEVICE_COLLECTIVES" not in environment)
+        assert ("through the host" in done.stderr) == ("SHARDRT_DEVICE_COLLECTIVES" in environment)
+        answers.append({name: value.tobytes() for name, value in load_file(out).items()})
+        assert answers[-1] == answers[0], environment
 
 
 def test_models_under_launchers(compile_model, tmp_path):

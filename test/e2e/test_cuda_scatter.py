@@ -14,6 +14,7 @@ import gradients
 import cuda_scatter_cases as scatter_cases
 
 TARGETS = {"cpu": (), "cuda:emulated": ("--device", "emulated")}
+pytestmark = pytest.mark.usefixtures("all_orders")
 
 
 @pytest.fixture(autouse=True)

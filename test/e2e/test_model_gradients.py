@@ -126,7 +126,10 @@ def test_gradients(reference, tmp_path, kind):
 
 @pytest.mark.parametrize("case", SHARDED)
 def test_sharded_gradients(reference, tmp_path, case):
-    kind, mesh, plan = SHARDED[case]
+    check(reference, tmp_path, *SHARDED[case])
+
+
+def check(reference, tmp_path, kind, mesh, plan):
     model, program = reference(kind), tmp_path / "m.so"
     run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--gradients", "0", "-o", program)
     model.check(model.outputs(program, "gradients", math.prod(int(axis.split("=")[1]) for axis in mesh.split(","))))

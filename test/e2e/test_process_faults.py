@@ -5,6 +5,7 @@ SHARDC_FAULT_TRIALS=200 makes so many trials in all, SHARDC_FAULT_SEED=N others,
 import collections
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -46,7 +47,7 @@ def world(artifacts, tmp_path):
         (tmp_path / name).mkdir()
     return {"shard_run": tool("shard-run"), "artifacts": artifacts, "weights": {"mlp": mlp.path, "wrong artifact": Model("mlp_odd").path},
             "inputs": mlp.inputs, "expected": mlp.outputs, "work": tmp_path / "work", "full": tmp_path / "full",
-            "deadline": fault_trials.DEADLINE, "private": not hosts.reason_not()}
+            "private": not hosts.reason_not()}
 
 
 def make_trials(world, trials):
@@ -54,7 +55,7 @@ def make_trials(world, trials):
     if world["private"]:
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *command]
     done = subprocess.run(command, input=json.dumps(world | {"trials": trials}, default=str), text=True, capture_output=True,
-                          timeout=60 + 30 * len(trials))
+                          timeout=3 * fault_trials.GUARD * (1 + len(trials)))
     assert done.returncode == 0, done.stderr[-4000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -85,23 +86,38 @@ def test_random_faults(artifacts, tmp_path, communicator):
     assert not failures, "\n\n".join(failures)
 
 
+def wait_until_joining(process):
+    """Until a rank has the thread that takes signals, for which they are blocked in all others, and the one that looks for other ranks."""
+    end = time.monotonic() + fault_trials.GUARD
+    while True:
+        status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines())
+        if int(status["SigBlk"], 16) >> (signal.SIGINT - 1) & 1 and int(status.get("Threads", 0)) >= 3:
+            return
+        assert process.poll() is None and time.monotonic() < end, "the rank does not begin to look for others"
+        time.sleep(0.01)
+
+
 def test_a_signal_while_ranks_join_is_not_lost(artifacts, tmp_path):
     mlp = Model("mlp")
-    command = [tool("shard-run"), artifacts["another world size"], "--weights", mlp.path, "--inputs", mlp.inputs, "--outputs", tmp_path / "out"]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    command = [tool("shard-run"), artifacts["another world size"], "--weights", mlp.path, "--inputs", mlp.inputs, "--outputs", tmp_path / "out",
+               "--timeout", 10]
 
-    def start(rank):
+    def start(rank, port):
         variables = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "SHARDRT_SECRET": fault_trials.SECRET}
         return subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True,
                                 env=os.environ | {name: str(value) for name, value in variables.items()})
 
-    first = start(1)
-    time.sleep(0.3)
-    first.send_signal(signal.SIGINT)
-    time.sleep(0.1)
-    second = start(0)
-    said = [process.communicate(timeout=60)[1] for process in (second, first)]
-    assert (second.returncode, first.returncode) == (1, 130), said
-    assert "interrupted" in "".join(said)
-    assert not (tmp_path / "out").exists()
+    for _ in range(10):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        first = start(1, port)
+        wait_until_joining(first)
+        first.send_signal(signal.SIGINT)
+        second = start(0, port)
+        said = [process.communicate(timeout=fault_trials.GUARD)[1] for process in (second, first)]
+        assert (second.returncode, first.returncode) == (1, 130), said
+        assert not (tmp_path / "out").exists()
+        # A rank that was interrupted does not wait for others for more than two seconds: on a busy machine, this one may have come too late.
+        if "rank 1 did not come within" not in said[0]:
+            break
+    assert "interrupted" in "".join(said), said

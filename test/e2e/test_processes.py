@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from conftest import BUILD, ROOT, run, tool
 import test_meshes
-from launchers import TORCHRUN, launch
+from launchers import TORCHRUN, launch, torchrun
 from plans import DATA_PARALLEL, MLP_TP, REPLICATED_OUTPUT, places, tensor_parallel
 
 KINDS = ["processes", "mpirun", "torchrun", "processes gloo", "mpirun mpi"]
@@ -73,7 +73,7 @@ def test_c_example_under_a_launcher(compile_model, tmp_path):
     example = tmp_path / "example"
     run(compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", ROOT / "runtime/examples/processes.c", "-I", ROOT / "runtime/include",
         "-L", BUILD / "lib", f"-Wl,-rpath,{BUILD / 'lib'}", "-lshardrt", "-o", example)
-    done = run(TORCHRUN, "--no-python", "--nproc-per-node", "4", example, program.path, program.source.path, "8", "64")
+    done = run(*torchrun(), example, program.path, program.source.path, "8", "64")
     assert done.stdout.startswith("512 elements of f32:")
     import torch
     expected = torch.export.load(program.source.path).module()(x=torch.ones(8, 64)).detach().numpy().ravel()[:8]

@@ -61,7 +61,7 @@ numpy.savez({str(tmp_path / "out.npz")!r}, **run.main(*sys.argv[1:]))"""
 
 def fault(mlp, kind):
     done = run(sys.executable, ROOT / "test/e2e/faulty_ranks.py", kind, EXAMPLES / "run.py", mlp.path, mlp.source.path,
-               mlp.source.inputs, env={**os.environ, "SHARDRT": str(LIBRARY)}, timeout=120)
+               mlp.source.inputs, env={**os.environ, "SHARDRT": str(LIBRARY)})
     return json.loads(done.stdout), done.stderr
 
 
