@@ -141,16 +141,23 @@ def compile_and_run(text, arguments, folder, *options, tools={}):
                folder / "outputs.safetensors", *options, *tools.get("run", ()), check=False)
 
 
-def check(cases, folder, tools={}):
-    """Runs the cases that PyTorch can answer, and fails with a list of all wrong answers. Returns their number."""
-    program, wants = Program(), []
+def answered(cases):
+    """The cases that PyTorch does not refuse, with its answer and the list of the tensors in it."""
     for case in cases:
         try:
             want = case.call(*case.operands)
         except (RuntimeError, IndexError, NotImplementedError, ZeroDivisionError, ValueError):
             continue
+        yield case, want, list(want) if isinstance(want, (list, tuple)) else [want]
+
+
+def check(cases, folder, tools={}):
+    """Runs the cases that PyTorch can answer, and fails with a list of all wrong answers. Returns their number."""
+    program, wants = Program(), []
+    for case, want, tensors in answered(cases):
         program.add(case, want)
-        wants += list(want) if isinstance(want, (list, tuple)) else [want]
+        wants += tensors
+    assert wants, "PyTorch refuses all cases"
     done = compile_and_run(program.text(), program.arguments, folder, tools=tools)
     assert done.returncode == 0, done.stderr[-4000:]
     got, problems = load_file(folder / "outputs.safetensors"), []

@@ -53,14 +53,7 @@ loop:
  selp.b64 %base, %own, %base, %isown;
  add.s64 %at, %base, %offset;
  $load
- setp.eq.u32 %isfirst, %q, 0;
- @%isfirst bra first;
  $combine
- mov.$t %a, %o;
- bra.uni next;
-first:
- mov.$t %a, %v;
-next:
  add.s32 %q, %q, 1;
  setp.lt.u32 %more, %q, %n;
  @%more bra loop;

@@ -218,14 +218,7 @@ source:
  cvta.to.global.u64 %at, %at;
  add.s64 %at, %at, %offset;
  $load
- setp.eq.u32 %isfirst, %q, 0;
- @%isfirst bra first;
  $combine
- mov.$t %a, %o;
- bra.uni next;
-first:
- mov.$t %a, %v;
-next:
  add.s64 %slot, %slot, 8;
  add.s32 %q, %q, 1;
  setp.lt.u32 %more, %q, %n;

@@ -87,6 +87,8 @@ ReductionText reductionTextPtx(shardrt_type type, uint32_t reduction) {
     finish = fillText(isFloat(sums) ? "cvt.rn.$t.u32 %v, %n;\n div.rn.$t %a, %a, %v;"
                                     : "cvt.$t.u32 %v, %n;\n div.$t %a, %a, %v;",
                       {{"$t", suffix}});
+  combine = "setp.eq.u32 %isfirst, %q, 0;\n @%isfirst bra first;\n " + combine +
+            "\n mov.$t %a, %o;\n bra.uni next;\nfirst:\n mov.$t %a, %v;\nnext:";
   return {registers, load, combine, finish, store, ""};
 }
 

@@ -24,7 +24,9 @@ struct ReductionText {
   /// PTX: the element at [%at] into %v, with %h for 16 bits and %zero, which is 0.
   /// IR: the element at %at as %v.
   std::string load;
-  /// %o is the sum %a with %v; PTX has the predicates %better and %isnan.
+  /// PTX: %a is the sum %a with %v, or %v where %q is 0; %o is changed, and the predicates
+  /// %isfirst, %better and %isnan. It has the labels `first` and `next`. IR: %o is the sum %a with
+  /// %v.
   std::string combine;
   /// PTX: makes the result in %a of the sum there. IR: %done of %next. %n is how many there were.
   std::string finish;

@@ -10,6 +10,33 @@
 using Ranks = test::EmulatedRanks;
 using Result = test::EmulatedResult;
 
+namespace {
+
+using Address = unsigned long long;
+
+void call(const char *name, auto... arguments) { test::driverCall(name, arguments...); }
+
+/// A program that uses the driver itself, with a stream of its own on the first device.
+struct Caller {
+  Caller() {
+    call("cuInit", 0u);
+    call("cuDeviceGet", &device, 0);
+    call("cuDevicePrimaryCtxRetain", &context, device);
+    call("cuCtxSetCurrent", context);
+    call("cuStreamCreate", &stream, 1u);
+  }
+  ~Caller() {
+    call("cuStreamDestroy_v2", stream);
+    call("cuDevicePrimaryCtxRelease_v2", device);
+  }
+  Caller(const Caller &) = delete;
+
+  int device = 0;
+  void *context = nullptr, *stream = nullptr;
+};
+
+} // namespace
+
 TEST(EmulatedRun, AnswersOfEveryWorld) {
   for (int32_t world : {1, 2, 4}) {
     Ranks ranks(world);
@@ -58,17 +85,9 @@ TEST(EmulatedRun, Traces) {
 }
 
 TEST(EmulatedRun, TensorsAndStreamsOfTheCaller) {
-  // What a program that uses the driver itself would do.
   ASSERT_TRUE(test::emulatedDriver()) << dlerror();
-  using Address = unsigned long long;
-  auto call = [](const char *name, auto... arguments) { test::driverCall(name, arguments...); };
-  int device = 0;
-  void *context = nullptr, *stream = nullptr;
-  call("cuInit", 0u);
-  call("cuDeviceGet", &device, 0);
-  call("cuDevicePrimaryCtxRetain", &context, device);
-  call("cuCtxSetCurrent", context);
-  call("cuStreamCreate", &stream, 1u);
+  Caller caller;
+  void *stream = caller.stream;
   Address x = 0, y = 0;
   constexpr size_t count = 10;
   const int64_t n = count, strides[] = {3};
@@ -111,22 +130,13 @@ TEST(EmulatedRun, TensorsAndStreamsOfTheCaller) {
   }
   call("cuMemFree_v2", x);
   call("cuMemFree_v2", y);
-  call("cuStreamDestroy_v2", stream);
-  call("cuDevicePrimaryCtxRelease_v2", device);
 }
 
 // It runs nothing, and still gets outputs, which go where its caller's stream may be at work.
 TEST(EmulatedRun, ARankOutsideOfTheMeshFollowsItsCaller) {
   ASSERT_TRUE(test::emulatedDriver()) << dlerror();
-  using Address = unsigned long long;
-  auto call = [](const char *name, auto... arguments) { test::driverCall(name, arguments...); };
-  int device = 0;
-  void *context = nullptr, *stream = nullptr;
-  call("cuInit", 0u);
-  call("cuDeviceGet", &device, 0);
-  call("cuDevicePrimaryCtxRetain", &context, device);
-  call("cuCtxSetCurrent", context);
-  call("cuStreamCreate", &stream, 1u);
+  Caller caller;
+  void *stream = caller.stream;
   constexpr size_t count = 10;
   const int64_t n = count;
   Address y = 0;
@@ -152,12 +162,12 @@ TEST(EmulatedRun, ARankOutsideOfTheMeshFollowsItsCaller) {
             ADD_FAILURE() << "rank " << rank << ": " << error.what();
           }
         };
-        call("cuCtxSetCurrent", context);
+        call("cuCtxSetCurrent", caller.context);
         call("cuMemsetD8Async", y, static_cast<unsigned char>(0), 4 * count, stream);
         std::thread other([&] { run(1); });
         run(0);
         other.join();
-        call("cuCtxSetCurrent", context);
+        call("cuCtxSetCurrent", caller.context);
         call("cuMemcpyAsync", reinterpret_cast<Address>(got.data()), y, 4 * count, stream);
         call("cuStreamSynchronize", stream);
         EXPECT_EQ(totals[0], 28);
@@ -167,8 +177,6 @@ TEST(EmulatedRun, ARankOutsideOfTheMeshFollowsItsCaller) {
   }
   call("cuEmulatedSetOrder", "eager");
   call("cuMemFree_v2", y);
-  call("cuStreamDestroy_v2", stream);
-  call("cuDevicePrimaryCtxRelease_v2", device);
 }
 
 TEST(EmulatedRun, TypesOfDlpack) {
