@@ -11,6 +11,7 @@
 #include "passes/recompute/Passes.h"
 #include "passes/redistribute/Passes.h"
 #include "passes/specialize/Passes.h"
+#include "passes/training/Passes.h"
 #include "passes/verify/Passes.h"
 
 void shardc::registerAllPasses() {
@@ -21,6 +22,7 @@ void shardc::registerAllPasses() {
   registerRedistributePasses();
   registerGradientPasses();
   registerPartialGradientPasses();
+  registerTrainingPasses();
   registerLocalizePasses();
   registerCollectivesPasses();
   registerRecomputePasses();

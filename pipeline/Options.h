@@ -48,6 +48,16 @@ struct PlacementOptions : virtual OptionGroup {
                                 llvm::cl::value_desc("spec")};
 };
 
+/// imported -> placed: the training step.
+struct TrainingOptions : virtual OptionGroup {
+  ListOption<TextOption> trains{
+      *this, "train",
+      llvm::cl::desc("add a training step: one key of the section 'train' of a plan, e.g. "
+                     "optimizer=adamw, optimizer.weight_decay=0.1 or zero=1 (docs/training.md); "
+                     "may be repeated"),
+      llvm::cl::value_desc("key=value")};
+};
+
 /// placed, and still placed: what else the program computes.
 struct GradientOptions : virtual OptionGroup {
   ListOption<TextOption> gradients{
@@ -215,7 +225,7 @@ struct StageOptions : mlir::PassPipelineOptions<StageOptions<Groups...>>, Groups
 
 /// All of them.
 struct PipelineOptions
-    : StageOptions<GradientOptions, PlacementOptions, SizeOptions, MemoryOptions, KeepingOptions,
+    : StageOptions<GradientOptions, PlacementOptions, TrainingOptions, SizeOptions, MemoryOptions, KeepingOptions,
                    CollectiveOptions, SpecializationOptions, TargetOptions> {};
 
 /// What is wrong with the options by themselves, as "--NAME: ...": found out before anything takes

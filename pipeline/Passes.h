@@ -6,6 +6,7 @@
 #define SHARDC_PIPELINE_PASSES_H
 
 #include "dialects/interfaces/PassStatistic.h"
+#include "passes/gradient/partial/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

@@ -56,4 +56,35 @@ def FitMemory : Pass<"dist-fit-memory", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numTrials", "trials", "Copies of the module whose memory was planned">];
 }
 
+def Train : Pass<"dist-train", "::mlir::ModuleOp"> {
+  let summary = "Makes the training step that a plan asks for, and places it";
+  let description = [{
+    Form: placed -> placed. Where the module has `dist.train`, which `dist-apply-plan` writes for a plan with a section `train:`, the pass runs
+    `aten-train-step`, and then places the backward around the forward: `dist-propagate`, `dist-place` and
+    `dist-rewrite-partial-gradients`. It changes no other module.
+
+    Before, in part:
+    ```mlir
+    module attributes {dist.mesh = #mesh, dist.train = "{optimizer: \"sgd\"}"} {
+      func.func @forward(...)
+    }
+    ```
+    After, in part:
+    ```mlir
+    module attributes {dist.mesh = #mesh, dist.training = {step = "train_step", ...}} {
+      func.func @forward(...)
+      func.func @train_step(...)
+    }
+    ```
+  }];
+  let options = [
+    Option<"partialGradients", "partial-gradients", "::shardc::PartialGradients", "::shardc::PartialGradients::Replicate",
+           "What a gradient becomes of which the model made the value partial (G3)",
+           [{::llvm::cl::values(
+             clEnumValN(::shardc::PartialGradients::Off, "off", "partial, which is reduced again later"),
+             clEnumValN(::shardc::PartialGradients::Replicate, "replicate", "replicated"),
+             clEnumValN(::shardc::PartialGradients::Cheapest, "cheapest", "what moves the fewest bytes"))}]>,
+  ];
+}
+
 #endif // SHARDC_PIPELINE_PASSES_TD

@@ -33,6 +33,7 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   plan.meshes.assign(options.otherMeshes.begin(), options.otherMeshes.end());
   plan.plan = options.plan;
   plan.places.assign(options.places.begin(), options.places.end());
+  plan.trains.assign(options.trains.begin(), options.trains.end());
   pm.addPass(createApplyPlan(plan));
   // Before views of views become one, which says less about where dims come from.
   pm.addNestedPass<func::FuncOp>(aten::createAtenUnflattenProducts());
@@ -199,6 +200,9 @@ void shardc::buildPipeline(OpPassManager &pm, const PipelineOptions &options, St
   if (from <= Stage::Imported && to > Stage::Imported) {
     place(pm, options);
     differentiate(pm, options);
+    TrainOptions train;
+    train.partialGradients = options.partialGradients;
+    pm.addPass(createTrain(train));
     verify(pm, Stage::Placed);
   } else if (from == Stage::Placed && !options.gradients.empty()) {
     differentiate(pm, options);

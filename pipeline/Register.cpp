@@ -64,7 +64,7 @@ void shardc::registerPipelines() {
         return success();
       },
       [](function_ref<void(const detail::PassOptions &)> handle) { handle(WholeOptions()); });
-  registerStep<PlacementOptions, SizeOptions, MemoryOptions>(
+  registerStep<PlacementOptions, TrainingOptions, SizeOptions, MemoryOptions>(
       "shardc-place", "imported -> placed: apply a plan, propagate, place, verify", Stage::Imported,
       Stage::Placed);
   registerStep<SizeOptions, MemoryOptions>(

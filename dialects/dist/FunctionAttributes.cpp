@@ -14,14 +14,21 @@ using namespace shardc;
 using namespace shardc::dist;
 
 ArrayRef<StringLiteral> shardc::dist::argumentKinds() {
-  static constexpr StringLiteral kinds[] = {"parameter", "buffer", "constant", "input"};
+  static constexpr StringLiteral kinds[] = {"parameter", "buffer", "constant", "state",
+                                            "input"};
   return kinds;
 }
 
 ArrayRef<StringLiteral> shardc::dist::resultKinds() {
-  static constexpr StringLiteral kinds[] = {"output", "loss", "buffer_mutation", "input_mutation",
+  static constexpr StringLiteral kinds[] = {"output",         "loss",
+                                            "parameter_mutation", "buffer_mutation",
+                                            "state_mutation", "input_mutation",
                                             "gradient"};
   return kinds;
+}
+
+bool shardc::dist::isStateUpdate(StringAttr kind) {
+  return kind && kind.getValue().ends_with("_mutation") && kind.getValue() != "input_mutation";
 }
 
 SmallVector<StringRef> shardc::dist::getNames(DictionaryAttr attributes) {
@@ -75,6 +82,12 @@ private:
   LogicalResult verifyName(Attribute value);
   LogicalResult verifyKind(Attribute value);
   LogicalResult verifyFrozen(Attribute value);
+  LogicalResult verifyInitial(Attribute value);
+  LogicalResult verifyUnsaved(Attribute value);
+  bool isState() {
+    auto kind = attributes.getAs<StringAttr>(kKindAttr);
+    return !isResult && kind && kind.getValue() == "state";
+  }
   LogicalResult verifyAnnotation(Attribute value);
   LogicalResult verifyGlobalType(Attribute value);
   LogicalResult verifyLayout(Attribute value);
@@ -122,9 +135,26 @@ LogicalResult Verifier::verifyFrozen(Attribute value) {
          << value;
 }
 
+LogicalResult Verifier::verifyInitial(Attribute value) {
+  auto number = dyn_cast<FloatAttr>(value);
+  if (number && number.getType().isF64() && isState())
+    return success();
+  return error() << "'dist.initial' must be a number (f64) of an argument of kind state, got "
+                 << value;
+}
+
+LogicalResult Verifier::verifyUnsaved(Attribute value) {
+  if (isa<UnitAttr>(value) && isState())
+    return success();
+  return error() << "'dist.unsaved' must be a unit attribute of an argument of kind state, got "
+                 << value;
+}
+
 LogicalResult Verifier::verifyKind(Attribute value) {
   auto kind = dyn_cast<StringAttr>(value);
   ArrayRef<StringLiteral> kinds = isResult ? resultKinds() : argumentKinds();
+  if (kind && !isResult && kind.getValue() == "state" && !attributes.contains(kInitialAttr))
+    return error() << "an argument of kind state needs 'dist.initial'";
   if (kind && llvm::is_contained(kinds, kind.getValue()))
     return success();
   InFlightDiagnostic diagnostic = error() << "'dist.kind' must be one of ";
@@ -226,6 +256,10 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
     return verifyKind(value);
   if (name == kFrozenAttr)
     return verifyFrozen(value);
+  if (name == kInitialAttr)
+    return verifyInitial(value);
+  if (name == kUnsavedAttr)
+    return verifyUnsaved(value);
   if (name == kAnnotationAttr)
     return verifyAnnotation(value);
   if (name == kShardingAttr)
@@ -241,8 +275,8 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
   if (name == kStrengthAttr)
     return verifyPerAxis(name, value, {"pinned", "normal", "weak"});
   return error() << "unknown attribute '" << name
-                 << "'; known are dist.name, dist.kind, dist.frozen, dist.annotation, dist.origin, "
-                    "dist.strength, "
+                 << "'; known are dist.name, dist.kind, dist.initial, dist.unsaved, dist.frozen, "
+                    "dist.annotation, dist.origin, dist.strength, "
                     "dist.sharding, dist.layout, dist.global_type and dist.sizes";
 }
 
@@ -272,6 +306,23 @@ static LogicalResult verifySymbols(Operation *op, Attribute value) {
     if (!names.insert(symbol.getName().getValue()).second)
       return op->emitOpError("'dist.symbols' declares ") << symbol.getName() << " twice";
   return success();
+}
+
+static LogicalResult verifyTrain(Operation *op, Attribute value) {
+  if (isa<ModuleOp>(op) && isa<StringAttr>(value))
+    return success();
+  return op->emitOpError("'dist.train' must be a module's text, got ") << value;
+}
+
+static LogicalResult verifyTraining(Operation *op, Attribute value) {
+  auto items = dyn_cast<DictionaryAttr>(value);
+  bool ok = isa<ModuleOp>(op) && items && llvm::all_of(items, [](NamedAttribute item) {
+              return isa<StringAttr, IntegerAttr>(item.getValue());
+            });
+  if (ok)
+    return success();
+  return op->emitOpError("'dist.training' must be a module's dictionary of text and numbers, got ")
+         << value;
 }
 
 static LogicalResult verifyMeshes(Operation *op, Attribute value) {
@@ -335,6 +386,10 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifySpecializations(op, attribute.getValue());
   if (name == kAssumedSizesAttr)
     return verifyAssumedSizes(op, attribute.getValue());
+  if (name == kTrainAttr)
+    return verifyTrain(op, attribute.getValue());
+  if (name == kTrainingAttr)
+    return verifyTraining(op, attribute.getValue());
   if (name == kMeshesAttr)
     return verifyMeshes(op, attribute.getValue());
   if (name == kOrdinalAttr)

@@ -8,6 +8,8 @@
 //                     "fc.weight"; of a mutation or gradient result the name of what is mutated or
 //                     differentiated
 //   dist.kind         what it is: see `argumentKinds()` and `resultKinds()`
+//   dist.initial      of a state: what each element is before the first run, a number (f64)
+//   dist.unsaved      of a state, unit: it is in no checkpoint, and is initial again after a load
 //   dist.frozen       of a parameter, unit: PyTorch would not give it a gradient
 //                     (`requires_grad=False`); or array of strings: those of its names that have
 //                     none
@@ -29,6 +31,9 @@
 //   dist.mesh         the mesh that the program is for
 //   dist.meshes       dictionary: name -> #dist.mesh, further meshes that inputs, outputs and
 //                     values may be on
+//   dist.train        string: what a training step does, the section `train:` of a plan on one line
+//   dist.training     dictionary: the entries of training and the names of what they take and
+//                     return, for the manifest
 //   dist.specializations  dictionary: name of a function that was specialised -> #dist.variants
 //// Collectives of functions that dist-specialize made:
 //   dist.ordinal      number of the collective in the sequence that all ranks share, where some
@@ -49,6 +54,8 @@ namespace shardc::dist {
 
 inline constexpr llvm::StringLiteral kNameAttr = "dist.name";
 inline constexpr llvm::StringLiteral kKindAttr = "dist.kind";
+inline constexpr llvm::StringLiteral kInitialAttr = "dist.initial";
+inline constexpr llvm::StringLiteral kUnsavedAttr = "dist.unsaved";
 inline constexpr llvm::StringLiteral kFrozenAttr = "dist.frozen";
 inline constexpr llvm::StringLiteral kAnnotationAttr = "dist.annotation";
 inline constexpr llvm::StringLiteral kOriginAttr = "dist.origin";
@@ -59,14 +66,20 @@ inline constexpr llvm::StringLiteral kSizesAttr = "dist.sizes";
 inline constexpr llvm::StringLiteral kSymbolsAttr = "dist.symbols";
 inline constexpr llvm::StringLiteral kMeshAttr = "dist.mesh";
 inline constexpr llvm::StringLiteral kMeshesAttr = "dist.meshes";
+inline constexpr llvm::StringLiteral kTrainAttr = "dist.train";
+inline constexpr llvm::StringLiteral kTrainingAttr = "dist.training";
 inline constexpr llvm::StringLiteral kSequenceHashAttr = "dist.sequence_hash";
 inline constexpr llvm::StringLiteral kOrdinalAttr = "dist.ordinal";
 inline constexpr llvm::StringLiteral kSpecializationsAttr = "dist.specializations";
 
-/// "parameter", "buffer", "constant", "input".
+/// "parameter", "buffer", "constant", "state", "input".
 llvm::ArrayRef<llvm::StringLiteral> argumentKinds();
-/// "output", "loss", "buffer_mutation", "input_mutation", "gradient".
+/// "output", "loss", "parameter_mutation", "buffer_mutation", "state_mutation", "input_mutation",
+/// "gradient".
 llvm::ArrayRef<llvm::StringLiteral> resultKinds();
+
+/// Whether a result of this kind is the new value of a parameter, buffer or state.
+bool isStateUpdate(mlir::StringAttr kind);
 
 /// The names in `dist.name`, in order; none where it is absent.
 llvm::SmallVector<llvm::StringRef> getNames(mlir::DictionaryAttr attributes);

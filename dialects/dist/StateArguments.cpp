@@ -10,15 +10,15 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-/// By result of this kind: the first argument that has its name and is `accepted`.
+/// By result of such a kind: the first argument that has its name and is `accepted`.
 static SmallVector<std::optional<unsigned>>
-findArguments(FunctionOpInterface function, StringRef kind,
+findArguments(FunctionOpInterface function, function_ref<bool(StringAttr)> isKind,
               function_ref<bool(unsigned argument)> accepted) {
   SmallVector<std::optional<unsigned>> arguments(function.getNumResults());
   llvm::StringMap<unsigned> argumentOf;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     auto own = function.getResultAttrOfType<StringAttr>(i, kKindAttr);
-    if (!own || own.getValue() != kind)
+    if (!isKind(own))
       continue;
     if (argumentOf.empty())
       for (unsigned a = 0; a < function.getNumArguments(); ++a)
@@ -34,7 +34,7 @@ findArguments(FunctionOpInterface function, StringRef kind,
 
 SmallVector<std::optional<unsigned>>
 shardc::dist::findStateArguments(FunctionOpInterface function) {
-  return findArguments(function, "buffer_mutation", [&](unsigned argument) {
+  return findArguments(function, isStateUpdate, [&](unsigned argument) {
     auto kind = function.getArgAttrOfType<StringAttr>(argument, kKindAttr);
     return kind && kind.getValue() != "input";
   });
@@ -43,7 +43,9 @@ shardc::dist::findStateArguments(FunctionOpInterface function) {
 SmallVector<std::optional<unsigned>>
 shardc::dist::findGradientArguments(FunctionOpInterface function) {
   SmallVector<std::optional<unsigned>> arguments =
-      findArguments(function, "gradient", [](unsigned) { return true; });
+      findArguments(
+          function, [](StringAttr kind) { return kind && kind.getValue() == "gradient"; },
+          [](unsigned) { return true; });
   for (auto [result, argument] : llvm::enumerate(arguments))
     if (argument && function.getArgumentTypes()[*argument] != function.getResultTypes()[result])
       argument.reset();

@@ -6,6 +6,7 @@
 #define SHARDC_IMPORTERS_PLAN_PLAN_H
 
 #include "dialects/sharding/Layout.h"
+#include "importers/plan/Training.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -59,6 +60,7 @@ struct Plan {
   /// Whether the backward gathers weights again that the forward has gathered; not said: as the
   /// compiler finds best.
   std::optional<bool> reshardAfterForward;
+  std::optional<Training> training; ///< the section `train:`
   std::string tpAxis; ///< axis that styles act on; empty: `tp`, or the only axis
   std::vector<Rule> rules;
 };

@@ -89,6 +89,11 @@ struct Resolution {
 /// (`layers.*` finds `model.layers.*`). Linear in rules times names.
 Resolution resolvePlan(const Plan &plan, const Mesh &mesh, const ModelNames &model);
 
+/// With `zero: 3`: parameters are stored in shards of the data axes, those that shard inputs, where
+/// the plan says nothing else, and gathered for use. Scalars stay whole.
+void storeShards(const Training &training, const Mesh &mesh, const ModelNames &model,
+                 std::vector<Annotation> &annotations);
+
 } // namespace shardc::plan
 
 #endif // SHARDC_IMPORTERS_PLAN_RESOLVE_H

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/plan/Plan.h"
+#include "importers/plan/TrainingReader.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -97,6 +98,12 @@ private:
       return readRecompute(value);
     if (*key == "reshard_after_forward")
       return readReshard(value);
+    if (*key == "train") {
+      auto report = [this](yaml::Node *node, const llvm::Twine &what) { error(node, what); };
+      if (!plan.training)
+        plan.training.emplace();
+      return readTraining(value, report, *plan.training);
+    }
     auto section = llvm::StringSwitch<std::optional<Section>>(*key)
                        .Case("inputs", Section::Input)
                        .Case("outputs", Section::Output)
@@ -114,6 +121,7 @@ private:
                                         "tp_axis",
                                         "base_model_tp_plan",
                                         "recompute",
+                                        "train",
                                         "reshard_after_forward"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");

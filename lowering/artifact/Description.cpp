@@ -191,7 +191,7 @@ TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAtt
       result.mesh = name->second.str();
   }
   auto kind = dyn_cast_or_null<StringAttr>(get(dist::kKindAttr));
-  result.kind = kind && kind.getValue() == "buffer_mutation" ? "state" : "user";
+  result.kind = dist::isStateUpdate(kind) ? "state" : "user";
   return result;
 }
 
@@ -228,6 +228,9 @@ unsigned Describer::addParameter(func::FuncOp function, unsigned argument) {
   static_cast<TensorDescription &>(parameter) = std::move(tensor);
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
   parameter.isConstant = kind && kind.getValue() == "constant";
+  if (auto initial = function.getArgAttrOfType<FloatAttr>(argument, dist::kInitialAttr))
+    parameter.initial = initial.getValueAsDouble();
+  parameter.isSaved = !function.getArgAttr(argument, dist::kUnsavedAttr);
   if (!parameter.mesh.empty())
     error(function) << "has the parameter '" << parameter.names.front() << "' on the mesh '"
                     << parameter.mesh
@@ -310,6 +313,13 @@ static std::string verifiedSequences(ModuleOp module) {
 FailureOr<ProgramDescription> Describer::run() {
   describeMesh();
   program.sequenceHashes = verifiedSequences(module);
+  if (auto training = module->getAttrOfType<DictionaryAttr>(dist::kTrainingAttr))
+    for (NamedAttribute item : training) {
+      if (auto text = dyn_cast<StringAttr>(item.getValue()))
+        program.training[item.getName().getValue()] = text.getValue();
+      else
+        program.training[item.getName().getValue()] = cast<IntegerAttr>(item.getValue()).getInt();
+    }
   auto specializations = module->getAttrOfType<DictionaryAttr>(dist::kSpecializationsAttr);
   llvm::MapVector<StringRef, std::pair<StringRef, dist::VariantsAttr>> first; // by first variant
   llvm::DenseSet<StringRef> other;
@@ -358,7 +368,13 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
     llvm::json::Object object = tensorJson(parameter);
     object.erase("name");
     object["names"] = llvm::json::Array(parameter.names);
-    object["source"] = parameter.constant ? "constant" : "weights";
+    object["source"] = parameter.constant  ? "constant"
+                       : parameter.initial ? "state"
+                                           : "weights";
+    if (parameter.initial) {
+      object["initial"] = *parameter.initial;
+      object["saved"] = parameter.isSaved;
+    }
     object["mutable"] = parameter.isMutable;
     parameters.push_back(std::move(object));
   }
@@ -402,6 +418,8 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
                           {"parameters", std::move(parameters)},
                           {"libraries", std::move(libraries)},
                           {"entries", std::move(entries)}};
+  if (!program.training.empty())
+    json["training"] = llvm::json::Object(program.training);
   if (!program.meshes.empty())
     json["meshes"] = llvm::json::Array(program.meshes);
   std::string text;

@@ -29,6 +29,7 @@ public:
          {"parameters", list(program.parameters)},
          {"sequences", b.getStringAttr(program.sequenceHashes)},
          {"symbols", json(llvm::json::Value(llvm::json::Array(program.symbols)))},
+         {"training", json(llvm::json::Value(llvm::json::Object(program.training)))},
          {"world_size", b.getI64IntegerAttr(program.worldSize)}});
   }
 
@@ -60,6 +61,10 @@ private:
         cast<DictionaryAttr>(write(static_cast<const TensorDescription &>(parameter))));
     attributes.set("constant", b.getBoolAttr(parameter.isConstant));
     attributes.set("mutable", b.getBoolAttr(parameter.isMutable));
+    if (parameter.initial) {
+      attributes.set("initial", b.getF64FloatAttr(*parameter.initial));
+      attributes.set("saved", b.getBoolAttr(parameter.isSaved));
+    }
     return attributes.getDictionary(b.getContext());
   }
   Attribute write(const EntryDescription &entry) {
@@ -119,6 +124,9 @@ public:
     if (attributes.contains("meshes"))
       program.meshes = array(attributes, "meshes");
     program.sequenceHashes = text(attributes, "sequences");
+    llvm::json::Value training = json(get<DictionaryAttr>(attributes, "training"));
+    if (const llvm::json::Object *object = training.getAsObject())
+      program.training = *object;
     if (auto worldSize = get<IntegerAttr>(attributes, "world_size"))
       program.worldSize = worldSize.getInt();
     for (DictionaryAttr parameter : dictionaries(attributes, "parameters"))
@@ -207,6 +215,11 @@ private:
     static_cast<TensorDescription &>(parameter) = readTensor(attributes);
     parameter.isMutable = flag(attributes, "mutable");
     parameter.isConstant = flag(attributes, "constant");
+    if (attributes.contains("initial")) {
+      if (auto initial = get<FloatAttr>(attributes, "initial"))
+        parameter.initial = initial.getValueAsDouble();
+      parameter.isSaved = flag(attributes, "saved");
+    }
     if (auto data = attributes.getAs<DenseElementsAttr>("data"))
       parameter.data = bytesOf(data);
     return parameter;

@@ -58,6 +58,7 @@ public:
       getOperation()->setAttr(dist::kMeshAttr, dist::MeshAttr::get(&getContext(), meshValue));
       nameMeshes(read, errors);
       noteRecompute(read);
+      noteTraining(read, errors);
       for (auto function : getOperation().getOps<func::FuncOp>())
         if (!function.isExternal() && function.isPublic())
           apply(function, read, meshValue, errors);
@@ -82,6 +83,16 @@ private:
                               b.getBoolAttr(*read.reshardAfterForward));
   }
 
+  /// For aten-train-step, once the program is placed.
+  void noteTraining(const plan::Plan &read, std::vector<std::string> &errors) {
+    if (!read.training)
+      return;
+    for (const std::string &problem : read.training->validate())
+      errors.push_back("train: " + problem);
+    getOperation()->setAttr(dist::kTrainAttr,
+                            StringAttr::get(&getContext(), plan::printTraining(*read.training)));
+  }
+
   plan::Plan readPlan(std::vector<std::string> &errors) {
     plan::Plan read;
     if (!plan.empty()) {
@@ -93,6 +104,11 @@ private:
     }
     for (const TextOption &place : places)
       plan::parsePlaceSpec(place.text, read, errors);
+    for (const TextOption &train : trains) {
+      if (!read.training)
+        read.training.emplace();
+      plan::parseTrainSpec(train.text, *read.training, errors);
+    }
     if (!mesh.empty())
       plan::parseMesh(mesh, "mesh", read.mesh, errors);
     for (const TextOption &other : meshes)
@@ -131,6 +147,8 @@ private:
     errors.insert(errors.end(), resolution.errors.begin(), resolution.errors.end());
     if (!errors.empty())
       return;
+    if (read.training && read.training->zero >= 3)
+      plan::storeShards(*read.training, meshValue, index.names, resolution.annotations);
     for (const std::string &remark : resolution.remarks)
       emitRemark(function.getLoc()) << remark;
     dist::SignatureAttributes signature(function);

@@ -49,6 +49,8 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
     Option<"plan", "plan", "std::string", "", "Path of a YAML plan">,
     ListOption<"places", "place", "::shardc::TextOption",
                "Lines of a plan, e.g. param:*.weight=tp:S(0); one with commas stands in braces">,
+    ListOption<"trains", "train", "::shardc::TextOption",
+               "Keys of the section 'train' of a plan, e.g. zero=1; one with commas stands in braces">,
   ];
   let statistics = [
     Statistic<"numAnnotated", "annotated", "Arguments and results that got an annotation">,

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/plan/TrainingReader.h"
+
+#include "importers/plan/Plan.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/YAMLParser.h"
+
+#include <cmath>
+
+using llvm::StringRef;
+namespace yaml = llvm::yaml;
+
+namespace shardc::plan {
+namespace {
+
+/// Keys that other trainers have and this one does not: said so, and not as an unknown key.
+constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> unsupported[] = {
+    {"precision", "the step computes in the element types of the exported model"},
+    {"init", "load the parameters of the exported model, or a checkpoint"},
+    {"random", "a model whose step draws random numbers is refused by the importer"},
+};
+
+class TrainingReader {
+public:
+  using Report = llvm::function_ref<void(yaml::Node *, const llvm::Twine &)>;
+  explicit TrainingReader(Report report) : report(report) {}
+
+  /// Calls `read(key, node)`, which says whether it knows the key, for each entry of a mapping.
+  template <typename Read>
+  void readMapping(yaml::Node *node, StringRef what, const std::vector<std::string> &keys,
+                   Read read) {
+    auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(node);
+    if (!map) {
+      if (node && !llvm::isa<yaml::NullNode>(node))
+        report(node, what + " is a mapping, e.g. {" + keys.front() + ": ...}");
+      return;
+    }
+    for (yaml::KeyValueNode &entry : *map) {
+      std::optional<std::string> key = scalar(entry.getKey(), "the name of a key");
+      if (!key || read(*key, entry.getValue()))
+        continue;
+      auto *known = llvm::find_if(unsupported, [&](auto &pair) { return pair.first == *key; });
+      if (known != std::end(unsupported))
+        report(entry.getKey(), what + " has the key '" + *key + "', which is not supported: " +
+                                   known->second);
+      else
+        report(entry.getKey(), what + " has no key '" + *key + "'; did you mean " +
+                                   nearestNames(*key, keys, 1) + "?");
+    }
+  }
+
+  void read(yaml::Node *node, std::string &field) {
+    if (std::optional<std::string> text = scalar(node, "a name"))
+      field = *text;
+  }
+  void read(yaml::Node *node, int64_t &field) {
+    std::optional<std::string> text = scalar(node, "a whole number");
+    if (text && StringRef(*text).getAsInteger(10, field))
+      report(node, "expected a whole number here, not '" + *text + "'");
+  }
+  void read(yaml::Node *node, std::optional<double> &field) {
+    if (std::optional<double> number = readNumber(node))
+      field = number;
+  }
+  void read(yaml::Node *node, std::optional<bool> &field) {
+    std::optional<std::string> text = scalar(node, "true or false");
+    if (!text)
+      return;
+    if (*text != "true" && *text != "false")
+      return report(node, "expected true or false here, not '" + *text + "'");
+    field = *text == "true";
+  }
+  void read(yaml::Node *node, std::optional<std::array<double, 2>> &field) {
+    std::vector<double> numbers;
+    size_t count = 0;
+    if (auto *list = llvm::dyn_cast_or_null<yaml::SequenceNode>(node))
+      for (yaml::Node &item : *list) {
+        ++count;
+        if (std::optional<double> number = readNumber(&item))
+          numbers.push_back(*number);
+      }
+    if (count != 2)
+      return report(node, "expected two numbers here, e.g. [0.9, 0.999]");
+    if (numbers.size() == 2)
+      field = {numbers[0], numbers[1]};
+  }
+  /// A list, or its only item.
+  void read(yaml::Node *node, std::vector<std::string> &field) {
+    field.clear();
+    auto add = [&](yaml::Node *item) {
+      if (std::optional<std::string> text = scalar(item, "a name or pattern"))
+        field.push_back(*text);
+    };
+    auto *list = llvm::dyn_cast_or_null<yaml::SequenceNode>(node);
+    if (!list)
+      return add(node);
+    for (yaml::Node &item : *list)
+      add(&item);
+  }
+  /// A name, or a mapping with the name and numbers.
+  void read(yaml::Node *node, Optimizer &optimizer) {
+    if (llvm::isa_and_nonnull<yaml::ScalarNode>(node))
+      return read(node, optimizer.name);
+    std::vector<std::string> keys = {"name", "groups"};
+    addKeys(optimizer.numbers, keys);
+    readMapping(node, "the optimizer", keys, [&](StringRef key, yaml::Node *value) {
+      if (key == "name")
+        read(value, optimizer.name);
+      else if (key == "groups")
+        readGroups(value, optimizer.groups);
+      else
+        return readNumbers(key, value, optimizer.numbers);
+      return true;
+    });
+  }
+
+private:
+  std::optional<std::string> scalar(yaml::Node *node, StringRef what) {
+    llvm::SmallString<64> storage;
+    if (auto *text = llvm::dyn_cast_or_null<yaml::ScalarNode>(node))
+      return text->getValue(storage).trim().str();
+    if (node)
+      report(node, "expected " + what + " here");
+    return std::nullopt;
+  }
+
+  std::optional<double> readNumber(yaml::Node *node) {
+    std::optional<std::string> text = scalar(node, "a number");
+    double number = 0;
+    if (!text)
+      return std::nullopt;
+    if (StringRef(*text).getAsDouble(number) || !std::isfinite(number)) {
+      report(node, "expected a number here, not '" + *text + "'");
+      return std::nullopt;
+    }
+    return number;
+  }
+
+  static void addKeys(const OptimizerNumbers &numbers, std::vector<std::string> &keys) {
+    visitNumbers(numbers, [&](StringRef key, auto &) { keys.push_back(key.str()); });
+  }
+
+  bool readNumbers(StringRef key, yaml::Node *value, OptimizerNumbers &numbers) {
+    bool isKnown = false;
+    visitNumbers(numbers, [&](StringRef name, auto &field) {
+      if (name != key)
+        return;
+      isKnown = true;
+      read(value, field);
+    });
+    return isKnown;
+  }
+
+  void readGroups(yaml::Node *node, std::vector<ParameterGroup> &groups) {
+    groups.clear();
+    auto *list = llvm::dyn_cast_or_null<yaml::SequenceNode>(node);
+    if (!list) {
+      if (node)
+        report(node, "groups is a list, e.g. [{parameters: \"*.bias\", weight_decay: 0}]");
+      return;
+    }
+    for (yaml::Node &item : *list) {
+      ParameterGroup &group = groups.emplace_back();
+      std::vector<std::string> keys = {"parameters"};
+      addKeys(group.numbers, keys);
+      readMapping(&item, "a group", keys, [&](StringRef key, yaml::Node *value) {
+        if (key == "parameters")
+          read(value, group.parameters);
+        else
+          return readNumbers(key, value, group.numbers);
+        return true;
+      });
+      if (group.parameters.empty())
+        report(&item, "a group needs the patterns of its parameters: parameters: \"*.bias\"");
+    }
+  }
+
+  Report report;
+};
+
+} // namespace
+
+void readTraining(yaml::Node *section, TrainingReader::Report report, Training &training) {
+  TrainingReader reader(report);
+  std::vector<std::string> keys;
+  visitTraining(training, [&](StringRef key, auto &) { keys.push_back(key.str()); });
+  reader.readMapping(section, "section 'train'", keys, [&](StringRef key, yaml::Node *value) {
+    bool isKnown = false;
+    visitTraining(training, [&](StringRef name, auto &field) {
+      if (name != key)
+        return;
+      isKnown = true;
+      reader.read(value, field);
+    });
+    return isKnown;
+  });
+}
+
+void parseTraining(StringRef text, StringRef origin, Training &training,
+                   std::vector<std::string> &errors) {
+  llvm::SourceMgr sources;
+  auto add = [&](const llvm::Twine &what) { errors.push_back((origin + ": " + what).str()); };
+  sources.setDiagHandler(
+      [](const llvm::SMDiagnostic &diagnostic, void *context) {
+        (*static_cast<decltype(add) *>(context))(diagnostic.getMessage());
+      },
+      &add);
+  yaml::Stream stream(text, sources, /*ShowColors=*/false);
+  yaml::document_iterator document = stream.begin();
+  if (document == stream.end())
+    return;
+  if (yaml::Node *root = document->getRoot())
+    readTraining(root, [&](yaml::Node *, const llvm::Twine &what) { add(what); }, training);
+}
+
+void parseTrainSpec(StringRef spec, Training &training, std::vector<std::string> &errors) {
+  auto [key, value] = spec.split('=');
+  std::string origin = ("--train " + spec).str();
+  if (key.trim().empty() || value.trim().empty()) {
+    errors.push_back(origin + ": expected a key of the section 'train' and its value, e.g. zero=1");
+    return;
+  }
+  auto [outer, inner] = key.trim().split('.');
+  std::string text = "{" + outer.str() + ": ";
+  text += inner.empty() ? value.str() : "{" + inner.str() + ": " + value.str() + "}";
+  parseTraining(text + "}", origin, training, errors);
+}
+
+} // namespace shardc::plan
