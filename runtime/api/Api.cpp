@@ -3,6 +3,7 @@
 // The C ABI (shardrt.h): arguments are checked for null, exceptions become errors.
 #include "runtime/comm/Endpoint.h"
 #include "runtime/include/shardrt_launch.h"
+#include "runtime/include/shardrt_states.h"
 #include "runtime/manifest/ArtifactFile.h"
 #include "runtime/model/Model.h"
 #include "runtime/model/Trace.h"
@@ -283,6 +284,33 @@ shardrt_status shardrt_load_parameters(shardrt_model *model, shardrt_find_parame
       throw Failure(SHARDRT_INVALID_ARGUMENT, "find is null");
     needed(model, "model").model.loadCallback(find, context);
   });
+}
+
+shardrt_status shardrt_save(shardrt_model *model, const char *path, shardrt_error **error) {
+  return guarded(error, [&] { needed(model, "model").model.save(path ? path : ""); });
+}
+
+shardrt_status shardrt_resume(shardrt_model *model, const char *path, shardrt_error **error) {
+  return guarded(error, [&] { needed(model, "model").model.resumeFile(&needed(path, "path")); });
+}
+
+shardrt_status shardrt_get_state(shardrt_model *model, const char *name, const shardrt_tensor *to,
+                                 shardrt_error **error) {
+  return guarded(error, [&] {
+    needed(model, "model").model.getState(&needed(name, "name"), needed(to, "to"));
+  });
+}
+
+shardrt_status shardrt_set_state(shardrt_model *model, const char *name, const shardrt_tensor *from,
+                                 shardrt_error **error) {
+  return guarded(error, [&] {
+    needed(model, "model").model.setState(&needed(name, "name"), needed(from, "from"));
+  });
+}
+
+void shardrt_visit_states(const shardrt_model *model, shardrt_state_fn visit, void *context) {
+  if (model && visit)
+    model->model.visitStates(visit, context);
 }
 
 shardrt_status shardrt_run(shardrt_model *model, const char *entry, const shardrt_tensor *inputs,

@@ -54,7 +54,7 @@ extern "C" {
 /* Version of this interface. A library accepts callers with the same major version and a minor
  * version up to its own. */
 #define SHARDRT_VERSION_MAJOR 2
-#define SHARDRT_VERSION_MINOR 2
+#define SHARDRT_VERSION_MINOR 3
 
 /* The most dimensions a tensor may have. */
 #define SHARDRT_MAX_RANK 16

@@ -6,6 +6,7 @@
 #define SHARDRT_HPP
 
 #include "shardrt_launch.h"
+#include "shardrt_states.h"
 
 #include <memory>
 #include <span>
@@ -178,6 +179,15 @@ public:
   }
   void loadParameters(const std::string &path) {
     check(shardrt_load_parameters_file, get(), path.c_str());
+  }
+  /// Checkpoints of shardrt_states.h. Saving is collective.
+  void save(const std::string &path) { check(shardrt_save, get(), path.c_str()); }
+  void resume(const std::string &path) { check(shardrt_resume, get(), path.c_str()); }
+  void getState(const std::string &name, const shardrt_tensor &to) {
+    check(shardrt_get_state, get(), name.c_str(), &to);
+  }
+  void setState(const std::string &name, const shardrt_tensor &from) {
+    check(shardrt_set_state, get(), name.c_str(), &from);
   }
   void run(const char *entry, std::span<const shardrt_tensor> inputs,
            std::span<const shardrt_tensor> outputs) {

@@ -68,7 +68,9 @@ public:
   Expression expression(JsonValue value, const std::string &path, const Manifest &m);
   void tensor(JsonValue value, const std::string &path, const Manifest &m, TensorSpec &spec);
   void parameters(JsonValue root, Manifest &m);
+  void source(JsonValue value, const std::string &path, ParameterSpec &spec);
   void entries(JsonValue root, Manifest &m);
+  void training(JsonValue root, Manifest &m);
 };
 
 shardc::Mesh Reader::mesh(JsonValue value, const std::string &path, const Manifest &m) {
@@ -216,21 +218,34 @@ void Reader::parameters(JsonValue root, Manifest &m) {
         wrong(path + ".shape", "integers");
     if (spec.mesh != 0)
       wrong(path + ".mesh", "none: parameters are on the program's own mesh");
-    if (spec.layout.hasPartial())
+    if (value["source"].exists())
+      source(value, path, spec);
+    if (spec.layout.hasPartial() && (!spec.isState() || spec.isSaved))
       problems.add(path + ".layout: " + spec.layout.str() +
                    " is partial, but every rank loads a parameter from the file: it is whole or a "
                    "shard");
-    if (value["source"].exists()) {
-      std::string source = text(value, path, "source");
-      spec.isConstant = source == "constant";
-      if (!spec.isConstant && source != "weights")
-        wrong(path + ".source", "weights or constant");
-    }
     if (value["mutable"].exists() && !value["mutable"].boolean())
       wrong(path + ".mutable", "true or false");
     spec.isMutable = value["mutable"].boolean().value_or(false);
     m.parameters.push_back(std::move(spec));
   });
+}
+
+void Reader::source(JsonValue value, const std::string &path, ParameterSpec &spec) {
+  std::string source = text(value, path, "source");
+  spec.isConstant = source == "constant";
+  if (source == "state") {
+    spec.initial = value["initial"].real();
+    if (!spec.initial)
+      wrong(path + ".initial", "a number");
+    if (value["saved"].exists() && !value["saved"].boolean())
+      wrong(path + ".saved", "true or false");
+    spec.isSaved = value["saved"].boolean().value_or(true);
+    if (spec.layout.hasPartial() && spec.initial != 0)
+      wrong(path + ".initial", "0 of a sum that ranks hold parts of");
+  } else if (!spec.isConstant && source != "weights") {
+    wrong(path + ".source", "weights, constant or state");
+  }
 }
 
 void Reader::entries(JsonValue root, Manifest &m) {
@@ -282,6 +297,50 @@ void Reader::entries(JsonValue root, Manifest &m) {
     wrong("entries", "at least one entry");
 }
 
+void Reader::training(JsonValue root, Manifest &m) {
+  JsonValue value = root["training"];
+  if (!value.exists())
+    return;
+  const std::string path = "training";
+  if (!value.isObject())
+    return wrong(path, "an object");
+  TrainingSpec spec;
+  auto optional = [&](const char *key) {
+    return value[key].exists() ? text(value, path, key) : std::string();
+  };
+  spec.step = text(value, path, "step");
+  spec.accumulate = optional("accumulate");
+  spec.microBatches = value["micro_batches"].exists() ? integer(value, path, "micro_batches") : 1;
+  spec.loss = text(value, path, "loss");
+  spec.learningRate = text(value, path, "learning_rate");
+  spec.gradNorm = optional("grad_norm");
+  spec.skipped = optional("skipped");
+  spec.nonFinite = text(value, path, "non_finite");
+  auto entryOf = [&](const std::string &name) {
+    auto found = std::find_if(m.entries.begin(), m.entries.end(),
+                              [&](const EntrySpec &entry) { return entry.name == name; });
+    return found == m.entries.end() ? nullptr : &*found;
+  };
+  const EntrySpec *step = entryOf(spec.step);
+  if (!step)
+    return wrong(path + ".step", "the name of an entry");
+  auto has = [](const auto &specs, const std::string &name) {
+    return std::any_of(specs.begin(), specs.end(),
+                       [&](const TensorSpec &one) { return one.name == name; });
+  };
+  if (spec.microBatches < 1 || (spec.microBatches > 1) != !spec.accumulate.empty())
+    wrong(path + ".micro_batches", "a positive number, of 1 exactly where nothing accumulates");
+  if (!spec.accumulate.empty() && !entryOf(spec.accumulate))
+    wrong(path + ".accumulate", "the name of an entry");
+  if (!has(step->inputs, spec.learningRate))
+    wrong(path + ".learning_rate", "the name of an input of " + spec.step);
+  for (auto &[key, name] : {std::pair("loss", spec.loss), std::pair("grad_norm", spec.gradNorm),
+                            std::pair("skipped", spec.skipped)})
+    if (!name.empty() && !has(step->outputs, name))
+      wrong(path + "." + key, "the name of an output of " + spec.step);
+  m.training = std::move(spec);
+}
+
 } // namespace
 
 Manifest Manifest::parse(std::string_view json) {
@@ -322,6 +381,7 @@ Manifest Manifest::parse(std::string_view json) {
   if (reader.problems.empty()) {
     reader.parameters(root, m);
     reader.entries(root, m);
+    reader.training(root, m);
   }
   reader.problems.raise(SHARDRT_BAD_FILE, "the artifact's manifest");
   return m;

@@ -9,6 +9,7 @@
 #include "runtime/manifest/Expression.h"
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,14 @@ struct ParameterSpec : TensorSpec { ///< all dims are constants; name is the fir
   std::vector<std::string> names;
   bool isConstant = false; ///< the data is in the artifact
   bool isMutable = false;
+  /// Of a state (an optimizer's, say): what every element is where nothing has been loaded. Of
+  /// partial sums it is 0, which every rank may hold.
+  std::optional<double> initial;
+  bool isSaved = true; ///< in checkpoints
 
+  bool isState() const { return initial.has_value(); }
+  /// Whether a file with weights has it.
+  bool isWeight() const { return !isConstant && !isState(); }
   std::vector<int64_t> extents() const;
 };
 
@@ -64,6 +72,15 @@ struct MeshSpec {
   shardc::Mesh mesh;
 };
 
+/// How a program trains: names of entries, inputs and outputs (docs/manifest.md). What the program
+/// does not have is empty.
+struct TrainingSpec {
+  std::string step, accumulate;
+  int64_t microBatches = 1; ///< runs of `accumulate` and one of `step` make a step
+  std::string loss, learningRate, gradNorm, skipped;
+  std::string nonFinite; ///< "continue", "skip", "stop"
+};
+
 /// Where a rank is in each mesh, by TensorSpec::mesh; nothing in those that it is outside of.
 using Coordinates = std::vector<std::optional<shardc::Coordinate>>;
 
@@ -83,6 +100,7 @@ struct Manifest {
   std::vector<std::string> ignoredParameters; ///< patterns
   std::vector<std::string> libraries; ///< that generated code calls through services: "blas"
   std::vector<EntrySpec> entries;
+  std::optional<TrainingSpec> training; ///< of programs that train
 
   /// Throws Failure (SHARDRT_BAD_FILE) with everything that is wrong, each with the path of its
   /// key.

@@ -147,8 +147,8 @@ Model::EntryState &Model::entryNamed(const char *name) {
 }
 
 void Model::loadFile(const std::string &path) {
-  adoptParameters(
-      ParameterSet::fromFile(manifest, program, coordinates[0], executor->memory(), path));
+  adoptParameters(ParameterSet::fromFile(manifest, program, coordinates[0], executor->memory(),
+                                         path, ParameterSet::Reading::Weights));
   log.write(SHARDRT_LOG_INFO, "loaded " + path + ": " + std::to_string(parameters.bytes()) +
                                   " bytes of parameters, " +
                                   std::to_string(parameters.copiedBytes()) + " of them copied");
@@ -162,21 +162,25 @@ void Model::loadCallback(shardrt_find_parameter_fn find, void *context) {
 void Model::adoptParameters(ParameterSet fresh) {
   // Packed forms are made from the new parameters before anything old is given up.
   std::swap(parameters, fresh);
-  std::vector<Buffer> packed(entries.size());
   try {
-    for (size_t e = 0; e < entries.size() && parameters.unset(manifest).empty(); ++e) {
-      EntryState &entry = entries[e];
-      if (!entry.variant || entry.variant->persistent_bytes == 0)
-        continue;
-      packed[e] = Buffer(executor->memory().allocator(), entry.variant->persistent_bytes,
-                         SHARDRT_ARENA_ALIGNMENT, "packed parameters");
-      shardrt_frame frame = frameFor(entry, {});
-      frame.persistent = packed[e].data();
-      executor->prepare(*entry.program, *entry.variant, frame);
-    }
+    prepareEntries();
   } catch (...) {
     std::swap(parameters, fresh);
     throw;
+  }
+}
+
+void Model::prepareEntries() {
+  std::vector<Buffer> packed(entries.size());
+  for (size_t e = 0; e < entries.size() && parameters.unset(manifest).empty(); ++e) {
+    EntryState &entry = entries[e];
+    if (!entry.variant || entry.variant->persistent_bytes == 0)
+      continue;
+    packed[e] = Buffer(executor->memory().allocator(), entry.variant->persistent_bytes,
+                       SHARDRT_ARENA_ALIGNMENT, "packed parameters");
+    shardrt_frame frame = frameFor(entry, {});
+    frame.persistent = packed[e].data();
+    executor->prepare(*entry.program, *entry.variant, frame);
   }
   for (size_t e = 0; e < entries.size(); ++e)
     if (packed[e].size() > 0)

@@ -6,6 +6,7 @@
 
 #include "runtime/comm/Endpoint.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/include/shardrt_states.h"
 #include "runtime/manifest/Manifest.h"
 #include "runtime/model/Binding.h"
 #include "runtime/model/Parameters.h"
@@ -28,7 +29,15 @@ public:
   Model(const Model &) = delete;
 
   void loadFile(const std::string &path);
+  /// Parameters and states of a checkpoint.
+  void resumeFile(const std::string &path);
   void loadCallback(shardrt_find_parameter_fn find, void *context);
+
+  /// Writes a checkpoint, together with all ranks.
+  void save(const std::string &path);
+  void getState(const std::string &name, const shardrt_tensor &to);
+  void setState(const std::string &name, const shardrt_tensor &from);
+  void visitStates(shardrt_state_fn visit, void *context) const;
 
   /// `entry` null: the first.
   void run(const char *entry, std::span<const shardrt_tensor> inputs,
@@ -72,6 +81,12 @@ private:
                                     const ExecutorRegistry &executors) const;
   EntryState &entryNamed(const char *name);
   void adoptParameters(ParameterSet parameters);
+  /// Makes the packed forms of parameters again, of every entry or of none.
+  void prepareEntries();
+  /// Throws Failure if a parameter has no value.
+  void checkLoaded() const;
+  /// Throws Failure if the program has none of this name.
+  size_t parameterNamed(const std::string &name) const;
   /// Of this rank and its run.
   Identity identity(const std::string &rootTensors) const;
 
@@ -93,6 +108,10 @@ private:
   /// `inputs` are set to those of rank 0, which `said` keeps.
   Bound bindWithRoot(const char *entryName, std::span<shardrt_tensor> inputs,
                      std::span<const shardrt_tensor> outputs, RootStatement &said);
+  /// Tells all ranks whether this one can go on (`reason` has SHARDRT_OK), and throws what the
+  /// first that cannot says; the world goes on. Returns what all ranks said.
+  std::vector<RootStatement> agreeToStart(const char *topic, RootStatement mine,
+                                          const Failure &reason);
   Plan &planFor(EntryState &entry, const SymbolValues &symbols);
   shardrt_frame frameFor(EntryState &entry, const SymbolValues &symbols);
   /// `rootTensors`: which tensors of the run are on rank 0 only.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/model/Parameters.h"
 
+#include "runtime/model/Checkpoint.h"
+#include "runtime/model/RootTensors.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Failure.h"
 #include "runtime/support/Types.h"
@@ -42,6 +44,25 @@ public:
     for (size_t i = 0; i < manifest.parameters.size(); ++i)
       if (manifest.parameters[i].isConstant)
         addConstant(i);
+  }
+
+  void addStates() {
+    for (size_t i = 0; i < manifest.parameters.size(); ++i)
+      if (manifest.parameters[i].isState() && !set.isSet[i])
+        addInitial(i);
+  }
+
+  /// What every element of a state is at first.
+  void addInitial(size_t index) {
+    const ParameterSpec &spec = manifest.parameters[index];
+    uint64_t element = 0; // room for one of any type
+    encodeNumber(&element, spec.type, *spec.initial);
+    ParameterSource source;
+    source.type = spec.type;
+    source.extents = spec.extents();
+    source.strides.assign(source.extents.size(), 0);
+    source.data = &element;
+    add(index, spec.name, source);
   }
 
   /// Checks the source and takes this rank's slice of it, unless something was wrong before.
@@ -156,11 +177,23 @@ ParameterSource sourceOf(const shardc::StoredTensor &tensor) {
   return source;
 }
 
+/// Names of the states of a checkpoint, which another program need not have.
+std::unordered_set<std::string_view> statesOf(const shardc::TensorStore &store) {
+  std::unordered_set<std::string_view> states;
+  std::string_view text = store.metadata(checkpointStatesKey);
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size());
+    states.insert(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return states;
+}
+
 /// Names in the file that the program does not have. Of an archive only parameters count: its
 /// buffers and constants may have been folded.
 std::vector<const shardc::StoredTensor *> surplusTensors(const Manifest &manifest,
                                                          const shardc::TensorStore &store) {
-  std::unordered_set<std::string_view> known;
+  std::unordered_set<std::string_view> known = statesOf(store);
   for (const ParameterSpec &spec : manifest.parameters)
     known.insert(spec.names.begin(), spec.names.end());
   std::vector<const shardc::StoredTensor *> surplus;
@@ -200,17 +233,21 @@ void checkNames(const Manifest &manifest, const shardc::TensorStore &store,
 
 ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_program &program,
                                     const std::optional<shardc::Coordinate> &coordinate,
-                                    ProgramMemory &memory, const std::string &path) {
+                                    ProgramMemory &memory, const std::string &path,
+                                    Reading reading) {
   std::string error;
   std::optional<shardc::TensorStore> opened = shardc::TensorStore::open(path, error);
   if (!opened)
     throw Failure(SHARDRT_BAD_FILE, error);
   auto store = std::make_shared<const shardc::TensorStore>(std::move(*opened));
   Builder builder(manifest, program, coordinate, memory);
+  if (reading == Reading::Checkpoint && store->metadata(checkpointKey) != checkpointValue)
+    builder.problems.add("it is no checkpoint of a training: give it as weights, with which a "
+                         "training begins anew");
   std::vector<const ParameterSpec *> missing;
   for (size_t i = 0; i < manifest.parameters.size(); ++i) {
     const ParameterSpec &spec = manifest.parameters[i];
-    if (spec.isConstant)
+    if (spec.isConstant || (spec.isState() && (reading == Reading::Weights || !spec.isSaved)))
       continue;
     const shardc::StoredTensor *first = nullptr;
     for (const std::string &name : spec.names) {
@@ -234,8 +271,11 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
   }
   checkNames(manifest, *store, missing, builder.problems);
   builder.addConstants();
+  if (builder.problems.empty())
+    builder.addStates();
   builder.set.file = store;
-  return builder.finish("parameters in " + path);
+  return builder.finish((reading == Reading::Checkpoint ? "the checkpoint " : "parameters in ") +
+                        path);
 }
 
 ParameterSet ParameterSet::fromCallback(const Manifest &manifest, const shardrt_program &program,
@@ -245,7 +285,7 @@ ParameterSet ParameterSet::fromCallback(const Manifest &manifest, const shardrt_
   Builder builder(manifest, program, coordinate, memory);
   for (size_t i = 0; i < manifest.parameters.size(); ++i) {
     const ParameterSpec &spec = manifest.parameters[i];
-    if (spec.isConstant)
+    if (!spec.isWeight())
       continue;
     int32_t answer = 1;
     for (const std::string &name : spec.names) {
@@ -285,6 +325,8 @@ ParameterSet ParameterSet::fromCallback(const Manifest &manifest, const shardrt_
                            shapeText(spec.type, spec.extents()));
   }
   builder.addConstants();
+  if (builder.problems.empty())
+    builder.addStates();
   return builder.finish("parameters");
 }
 
@@ -293,6 +335,8 @@ ParameterSet ParameterSet::fromConstants(const Manifest &manifest, const shardrt
                                          ProgramMemory &memory) {
   Builder builder(manifest, program, coordinate, memory);
   builder.addConstants();
+  if (std::ranges::none_of(manifest.parameters, &ParameterSpec::isWeight))
+    builder.addStates();
   return builder.finish("constants");
 }
 
@@ -302,6 +346,22 @@ std::vector<std::string> ParameterSet::unset(const Manifest &manifest) const {
     if (!isSet[i])
       names.push_back(manifest.parameters[i].name);
   return names;
+}
+
+void ParameterSet::assign(size_t parameter, const Manifest &manifest, ProgramMemory &memory,
+                          const Slice &part, const shardrt_tensor &tensor) {
+  const ParameterSpec &spec = manifest.parameters[parameter];
+  int64_t elementBytes = typeBytes(spec.type);
+  size_t bytes = size_t(part.elements() * elementBytes);
+  if (bytes == 0)
+    return;
+  if (owned[parameter].size() == 0) { // it is in place in a file
+    const Allocator &allocator = spec.isMutable ? memory.exchanged() : memory.allocator();
+    owned[parameter] = Buffer(allocator, bytes, copyAlignment, "a parameter");
+    copied += bytes;
+  }
+  memory.take(owned[parameter].data(), part, tensor.data, stridesOf(tensor).data(), elementBytes);
+  slices[parameter] = owned[parameter].data();
 }
 
 void ParameterSet::adoptNext(size_t parameter) {

@@ -24,18 +24,28 @@ struct ParameterSource {
 /// A complete set of parameters, built as a whole and then used: never half-loaded.
 class ParameterSet {
 public:
+  /// What a file is read for.
+  enum class Reading : uint8_t {
+    Weights,    ///< states begin with their initial values, whatever the file says of them
+    Checkpoint, ///< the file has the states too
+  };
   /// From a file. Throws Failure with all missing, unknown and misfitting parameters.
   static ParameterSet fromFile(const Manifest &manifest, const shardrt_program &program,
                                const std::optional<shardc::Coordinate> &coordinate,
-                               ProgramMemory &memory, const std::string &path);
+                               ProgramMemory &memory, const std::string &path, Reading reading);
   static ParameterSet fromCallback(const Manifest &manifest, const shardrt_program &program,
                                    const std::optional<shardc::Coordinate> &coordinate,
                                    ProgramMemory &memory, shardrt_find_parameter_fn find,
                                    void *context);
-  /// Only the constants of the artifact. Complete if the program has no other parameters.
+  /// Only the constants of the artifact, and the states where the program has no other parameters:
+  /// then it is complete.
   static ParameterSet fromConstants(const Manifest &manifest, const shardrt_program &program,
                                     const std::optional<shardc::Coordinate> &coordinate,
                                     ProgramMemory &memory);
+
+  /// Takes a new value of one parameter from `part` of a tensor; it must fit.
+  void assign(size_t parameter, const Manifest &manifest, ProgramMemory &memory, const Slice &part,
+              const shardrt_tensor &tensor);
 
   /// Names of parameters that have no value yet.
   std::vector<std::string> unset(const Manifest &manifest) const;

@@ -336,18 +336,27 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
     size_t o = spec.userOutputs[u];
     returnOutput(spec.outputs[o], plan.shapes.outputs[o], out[o], outputs[u]);
   }
+  bool isPacked = false;
   for (const OutputSpec &output : spec.outputs)
-    if (output.updates)
+    if (output.updates) {
       parameters.adoptNext(*output.updates);
+      isPacked |= !manifest.parameters[*output.updates].isState();
+    }
+  if (isPacked)
+    prepareEntries();
   communicator.notePosition(nullptr);
 }
 
-Model::EntryState &Model::entryToRun(const char *name) {
-  EntryState &entry = entryNamed(name);
+void Model::checkLoaded() const {
   if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
     throw Failure(SHARDRT_INVALID_ARGUMENT, std::to_string(unset.size()) +
                                                 " parameters have not been loaded, the first is " +
                                                 unset.front() + ": load them before the first run");
+}
+
+Model::EntryState &Model::entryToRun(const char *name) {
+  EntryState &entry = entryNamed(name);
+  checkLoaded();
   return entry;
 }
 

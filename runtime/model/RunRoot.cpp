@@ -41,9 +41,38 @@ RootMover Model::rootMover() {
       });
 }
 
+std::vector<RootStatement> Model::agreeToStart(const char *topic, RootStatement mine,
+                                               const Failure &reason) {
+  mine.status = reason.status;
+  mine.reason = reason.message;
+  std::vector<RootStatement> all;
+  try {
+    compareRanks(mine.tensors);
+    Clock::time_point deadline = deadlineAfter(timeout);
+    for (const std::string &text :
+         communicator.exchange({topic, runNumber}, mine.encode(), deadline))
+      all.push_back(RootStatement::decode(text, uint32_t(all.size())));
+    // One that cannot start may not know what it would have run.
+    bool refused = std::ranges::any_of(all, &RootStatement::status);
+    if (std::string problem = refused ? "" : rootDifferences(all); !problem.empty())
+      throw Failure(SHARDRT_MISMATCH, topic + (": " + problem));
+  } catch (const Failure &failure) {
+    failRun(failure);
+  }
+  // All ranks know who refuses, and nobody has started: the world goes on.
+  if (mine.status != SHARDRT_OK)
+    throw Failure(mine.status, mine.reason);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].status != SHARDRT_OK)
+      throw Failure(all[rank].status, "rank " + std::to_string(rank) +
+                                          " did not start this run: " + all[rank].reason);
+  return all;
+}
+
 Model::Bound Model::bindWithRoot(const char *entryName, std::span<shardrt_tensor> inputs,
                                  std::span<const shardrt_tensor> outputs, RootStatement &said) {
   RootStatement mine;
+  Failure reason(SHARDRT_OK, "");
   Bound bound;
   mine.tensors = RootStatement::tensorsOf(inputs, outputs);
   try {
@@ -58,33 +87,11 @@ Model::Bound Model::bindWithRoot(const char *entryName, std::span<shardrt_tensor
       checkOutputCount(*entryNamed(entryName).spec, outputs.size());
     }
   } catch (const Failure &failure) {
-    mine.status = failure.status;
-    mine.reason = failure.message;
+    reason = failure;
   } catch (const std::exception &error) {
-    mine.status = SHARDRT_INTERNAL;
-    mine.reason = error.what();
+    reason = Failure(SHARDRT_INTERNAL, error.what());
   }
-  std::vector<RootStatement> all;
-  try {
-    compareRanks(mine.tensors);
-    Clock::time_point deadline = deadlineAfter(timeout);
-    for (const std::string &text :
-         communicator.exchange({rootTopic, runNumber}, mine.encode(), deadline))
-      all.push_back(RootStatement::decode(text, uint32_t(all.size())));
-    // One that cannot start may not know what it would have run.
-    bool refused = std::ranges::any_of(all, &RootStatement::status);
-    if (std::string problem = refused ? "" : rootDifferences(all); !problem.empty())
-      throw Failure(SHARDRT_MISMATCH, rootTopic + (": " + problem));
-  } catch (const Failure &failure) {
-    failRun(failure);
-  }
-  // All ranks know who refuses, and nobody has started: the world goes on.
-  if (mine.status != SHARDRT_OK)
-    throw Failure(mine.status, mine.reason);
-  for (size_t rank = 0; rank < all.size(); ++rank)
-    if (all[rank].status != SHARDRT_OK)
-      throw Failure(all[rank].status, "rank " + std::to_string(rank) +
-                                          " did not start this run: " + all[rank].reason);
+  std::vector<RootStatement> all = agreeToStart(rootTopic, mine, reason);
   if (self == 0)
     return bound;
   said = std::move(all[0]);

@@ -4,6 +4,7 @@
 #include "support/ElementType.h"
 
 #include <array>
+#include <cstring>
 #include <iterator>
 
 namespace shardc::rt {
@@ -78,6 +79,32 @@ int64_t checkedBytes(const int64_t *extents, size_t rank, int64_t elementBytes) 
     overflow |= __builtin_mul_overflow(bytes, extents[i], &bytes);
   }
   return empty ? 0 : overflow ? -1 : bytes;
+}
+
+void encodeNumber(void *to, shardrt_type type, double value) {
+  auto write = [&](auto element) { std::memcpy(to, &element, sizeof element); };
+  switch (type) {
+  case SHARDRT_F64:
+    return write(value);
+  case SHARDRT_F32:
+    return write(float(value));
+  case SHARDRT_F16:
+    return write(toFloat16(float(value)));
+  case SHARDRT_BF16:
+    return write(toBFloat16(float(value)));
+  case SHARDRT_I64:
+    return write(int64_t(value));
+  case SHARDRT_I32:
+    return write(int32_t(value));
+  case SHARDRT_I16:
+    return write(int16_t(value));
+  case SHARDRT_I8:
+    return write(int8_t(value));
+  case SHARDRT_BOOL:
+    return write(uint8_t(value != 0));
+  default:
+    return write(uint8_t(value));
+  }
 }
 
 } // namespace shardc::rt

@@ -31,6 +31,9 @@ int64_t countElements(const int64_t *extents, size_t rank);
 /// The same in bytes, or -1 where an extent is negative or the product overflows.
 int64_t checkedBytes(const int64_t *extents, size_t rank, int64_t elementBytes);
 
+/// Writes a number as one element of a type (typeBytes of it): integers are truncated.
+void encodeNumber(void *to, shardrt_type type, double value);
+
 struct BFloat16 {
   uint16_t bits;
 };

@@ -94,17 +94,21 @@ std::optional<TensorStore> readSafetensors(std::span<const std::byte> bytes, std
     return std::nullopt;
   }
   std::span<const std::byte> data = bytes.subspan(sizeof headerSize + headerSize);
+  TensorStore store;
   std::vector<Item> items;
   for (JsonMember member : header->root().members()) {
-    if (member.key == "__metadata__")
+    if (member.key == "__metadata__") {
+      for (JsonMember note : member.value.members())
+        if (std::optional<std::string_view> text = note.value.string())
+          store.setMetadata(std::string(note.key), std::string(*text));
       continue;
+    }
     if (!readItem(member, items.emplace_back(), error))
       return std::nullopt;
   }
   std::sort(items.begin(), items.end(), [](const Item &a, const Item &b) {
     return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
   });
-  TensorStore store;
   uint64_t at = 0;
   for (Item &item : items) {
     if (item.begin != at || item.end > data.size()) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,13 @@ public:
   /// The tensor called `name`, or null.
   const StoredTensor *find(std::string_view name) const;
 
+  /// What the file says of itself ("__metadata__" of a safetensors file); empty if it does not.
+  std::string_view metadata(const std::string &key) const {
+    auto found = notes.find(key);
+    return found == notes.end() ? std::string_view() : found->second;
+  }
+  void setMetadata(std::string key, std::string value) { notes[std::move(key)] = std::move(value); }
+
   /// Adds a tensor after checking its shape, strides and offset against its storage. On failure
   /// `error` names the tensor.
   bool add(StoredTensor tensor, std::string &error);
@@ -60,6 +68,7 @@ public:
 private:
   std::vector<StoredTensor> list;
   std::unordered_map<std::string, size_t> index;
+  std::map<std::string, std::string> notes;
   std::shared_ptr<const MappedFile> mapping;
 };
 

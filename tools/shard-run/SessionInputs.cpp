@@ -13,7 +13,7 @@ namespace {
 /// Parameters that are not part of the artifact.
 size_t parametersToLoad(const rt::Manifest &manifest) {
   return size_t(std::count_if(manifest.parameters.begin(), manifest.parameters.end(),
-                              [](const rt::ParameterSpec &p) { return !p.isConstant; }));
+                              [](const rt::ParameterSpec &p) { return p.isWeight(); }));
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shard-run/Tensors.h"
 
-#include "support/JsonText.h"
+#include "support/archive/SafetensorsWriter.h"
 #include "support/archive/TensorStore.h"
 
 #include <algorithm>
@@ -160,30 +160,19 @@ std::vector<FileTensor> readTensors(const std::string &argument) {
 }
 
 void writeSafetensors(const std::string &path, const std::vector<OutputTensor> &tensors) {
-  std::string header = "{";
-  size_t offset = 0;
+  std::vector<SafetensorsEntry> entries;
   std::unordered_set<std::string_view> names;
   for (const OutputTensor &tensor : tensors) {
     if (!names.insert(tensor.name).second)
       throw std::runtime_error(path + ": cannot write: two outputs are called " + tensor.name);
-    header += (offset || header.size() > 1 ? "," : "") + jsonString(tensor.name) + ":{\"dtype\":\"";
-    header += safetensorsName(elementTypeFromRuntime(tensor.type).value());
-    header += "\",\"shape\":[";
-    for (size_t d = 0; d < tensor.extents.size(); ++d)
-      header += (d ? "," : "") + std::to_string(tensor.extents[d]);
-    header += "],\"data_offsets\":[" + std::to_string(offset) + ",";
-    offset += tensor.bytes.size();
-    header += std::to_string(offset) + "]}";
+    entries.push_back({tensor.name, elementTypeFromRuntime(tensor.type).value(), tensor.extents});
   }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' '); // data start at a multiple of 8
+  const std::string header = safetensorsHeader(entries, {});
   std::string temporary = path + ".tmp" + std::to_string(getpid());
   FILE *file = std::fopen(temporary.c_str(), "wb");
   bool good = file != nullptr;
   if (file) {
-    uint64_t length = header.size();
-    good = std::fwrite(&length, 8, 1, file) == 1 &&
-           std::fwrite(header.data(), 1, header.size(), file) == header.size();
+    good = std::fwrite(header.data(), 1, header.size(), file) == header.size();
     for (const OutputTensor &tensor : tensors)
       good = good &&
              std::fwrite(tensor.bytes.data(), 1, tensor.bytes.size(), file) == tensor.bytes.size();

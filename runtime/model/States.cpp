@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A model's parameters, buffers and states from outside of runs: checkpoints, and one by its name.
+#include "runtime/model/Checkpoint.h"
+#include "runtime/model/Model.h"
+#include "runtime/support/Types.h"
+#include "support/NearestNames.h"
+
+#include <algorithm>
+
+namespace shardc::rt {
+
+namespace {
+
+constexpr const char *beginTopic = "the beginning of a checkpoint";
+constexpr const char *endTopic = "the end of a checkpoint";
+
+/// A run of no entry, which takes or returns one parameter: arguments are checked as those of runs.
+EntrySpec passing(const char *what, const ParameterSpec &spec, bool out) {
+  EntrySpec entry;
+  entry.name = what + (" of " + spec.name);
+  TensorSpec tensor = spec;
+  if (out) {
+    static_cast<TensorSpec &>(entry.outputs.emplace_back()) = std::move(tensor);
+    entry.userOutputs.push_back(0);
+  } else {
+    entry.inputs.push_back(std::move(tensor));
+  }
+  return entry;
+}
+
+} // namespace
+
+void Model::resumeFile(const std::string &path) {
+  adoptParameters(ParameterSet::fromFile(manifest, program, coordinates[0], executor->memory(),
+                                         path, ParameterSet::Reading::Checkpoint));
+  log.write(SHARDRT_LOG_INFO, "resumed " + path);
+}
+
+void Model::save(const std::string &path) {
+  ++runNumber;
+  RootStatement mine;
+  mine.entry = "a checkpoint";
+  mine.tensors = "none";
+  std::unique_ptr<CheckpointFile> file;
+  Failure reason(SHARDRT_OK, "");
+  try {
+    checkLoaded();
+    if (self == 0)
+      file = std::make_unique<CheckpointFile>(manifest, path);
+  } catch (const Failure &failure) {
+    reason = failure;
+  } catch (const std::exception &error) {
+    reason = Failure(SHARDRT_INTERNAL, error.what());
+  }
+  agreeToStart(beginTopic, mine, reason);
+  try {
+    for (size_t i : savedParameters(manifest)) {
+      const ParameterSpec &spec = manifest.parameters[i];
+      Slice slice = Slice::make(spec.layout, spec.extents(), coordinates[0]);
+      const std::vector<int64_t> extents = spec.extents();
+      shardrt_tensor whole{};
+      whole.type = spec.type;
+      whole.rank = int32_t(extents.size());
+      whole.extents = extents.data();
+      whole.scope = SHARDRT_ROOT;
+      if (file)
+        whole.data = file->dataOf(i);
+      returnOutput(spec, slice, {parameters.pointers()[i], true}, whole);
+    }
+  } catch (const Failure &failure) {
+    failRun(failure);
+  }
+  // Rank 0 alone can fail now, and nothing depends on it: the world goes on.
+  reason.status = SHARDRT_OK;
+  try {
+    if (file)
+      file->commit();
+  } catch (const Failure &failure) {
+    reason = failure;
+  }
+  agreeToStart(endTopic, mine, reason);
+  log.write(SHARDRT_LOG_INFO, "saved " + path);
+}
+
+size_t Model::parameterNamed(const std::string &name) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < manifest.parameters.size(); ++i)
+    for (const std::string &one : manifest.parameters[i].names) {
+      if (one == name)
+        return i;
+      names.push_back(one);
+    }
+  std::string near = shardc::NearestNames(names).find(name);
+  throw Failure(SHARDRT_NOT_FOUND, "the program has no parameter, buffer or state " + name +
+                                       (near.empty() ? "" : "; it has " + near));
+}
+
+void Model::getState(const std::string &name, const shardrt_tensor &to) {
+  size_t index = parameterNamed(name);
+  const ParameterSpec &spec = manifest.parameters[index];
+  ++runNumber;
+  checkLoaded();
+  if (spec.layout.hasPartial() && to.scope != SHARDRT_LOCAL)
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  name + " is a sum that ranks hold parts of: only its local parts can be read");
+  EntrySpec entry = passing("the value", spec, true);
+  Slice slice = Slice::make(spec.layout, spec.extents(), coordinates[0]);
+  std::span<const shardrt_tensor> outputs(&to, 1);
+  checkOutputs(entry, {{}, {slice}}, outputs, self == 0);
+  try {
+    bool moves = to.scope == SHARDRT_GLOBAL || to.scope == SHARDRT_ROOT;
+    if (moves && manifest.worldSize > 1)
+      compareRanks(RootStatement::tensorsOf({}, outputs));
+    returnOutput(spec, slice, {parameters.pointers()[index], true}, to);
+  } catch (const Failure &failure) {
+    failRun(failure);
+  }
+}
+
+void Model::setState(const std::string &name, const shardrt_tensor &from) {
+  size_t index = parameterNamed(name);
+  const ParameterSpec &spec = manifest.parameters[index];
+  checkLoaded();
+  if (spec.isConstant)
+    throw Failure(SHARDRT_INVALID_ARGUMENT, name + " is a constant of the program");
+  if (from.scope != SHARDRT_LOCAL && from.scope != SHARDRT_GLOBAL)
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  name + ": a value is SHARDRT_GLOBAL or SHARDRT_LOCAL on every rank");
+  EntrySpec entry = passing("the new value", spec, false);
+  bindSymbols(manifest, entry, {&from, 1}, coordinates, true);
+  Slice slice = Slice::make(spec.layout, spec.extents(), coordinates[0]);
+  if (from.scope == SHARDRT_LOCAL)
+    slice = Slice::make(shardc::Layout(), slice.local, shardc::Coordinate());
+  parameters.assign(index, manifest, executor->memory(), slice, from);
+  prepareEntries();
+}
+
+void Model::visitStates(shardrt_state_fn visit, void *context) const {
+  for (const ParameterSpec &spec : manifest.parameters) {
+    if (spec.isConstant)
+      continue;
+    const std::vector<int64_t> extents = spec.extents();
+    const Slice slice = Slice::make(spec.layout, extents, coordinates[0]);
+    shardrt_state state{};
+    state.name = spec.name.c_str();
+    state.kind = spec.isState() ? SHARDRT_STATE : SHARDRT_PARAMETER;
+    state.flags =
+        (spec.isMutable ? SHARDRT_STATE_MUTABLE : 0u) | (spec.isSaved ? SHARDRT_STATE_SAVED : 0u);
+    for (auto [shape, from] :
+         {std::pair(&state.global, &extents), std::pair(&state.local, &slice.local)}) {
+      shape->type = spec.type;
+      shape->rank = int32_t(from->size());
+      std::ranges::copy(*from, shape->extents);
+    }
+    visit(context, &state);
+  }
+}
+
+} // namespace shardc::rt
