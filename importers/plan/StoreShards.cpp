@@ -25,7 +25,10 @@ void storeShards(const Training &training, const Mesh &mesh, const ModelNames &m
                  std::vector<Annotation> &annotations) {
   const std::vector<unsigned> axes = dataAxes(training, mesh, annotations);
   for (unsigned i = 0; i < model.parameters.size() && !axes.empty(); ++i) {
-    if (model.parameters[i].isBuffer || model.parameters[i].shape.empty())
+    // A dim of one element is repeated rather than sharded by most ops.
+    const auto &shape = model.parameters[i].shape;
+    auto dim = llvm::find_if(shape, [](int64_t extent) { return extent > 1; });
+    if (model.parameters[i].isBuffer || dim == shape.end())
       continue;
     auto found = llvm::find_if(annotations, [&](const Annotation &annotation) {
       return annotation.target == Annotation::Target::Parameter && annotation.index == i;
@@ -43,7 +46,7 @@ void storeShards(const Training &training, const Mesh &mesh, const ModelNames &m
     for (unsigned axis : axes) {
       if (!found->layout.placements[axis].isOpen())
         continue;
-      found->layout = found->layout.with(axis, Placement::shard(0));
+      found->layout = found->layout.with(axis, Placement::shard(dim - shape.begin()));
       found->origins[axis] = "train: zero";
       found->strengths[axis] = Annotation::Strength::Weak;
     }

@@ -16,8 +16,7 @@ Value forElements(Emitter &emit, Value scalar, Value like) {
   return emit.cast(scalar, Emitter::accumulator(elementOf(like)));
 }
 Value times(Emitter &emit, Value x, double factor) {
-  return factor == 1 ? x
-                     : emit.mul(x, emit.scalar(factor, Emitter::accumulator(elementOf(x))));
+  return factor == 1 ? x : emit.mul(x, emit.scalar(factor, Emitter::accumulator(elementOf(x))));
 }
 /// x + factor * y.
 Value plus(Emitter &emit, Value x, double factor, Value y) {
@@ -36,7 +35,8 @@ public:
   }
 
   void update(Emitter &emit, const StepScalars &scalars, ParameterUpdate &values) const override {
-    Value direction = *numbers.maximize ? emit.unary<aten::NegOp>(values.gradient) : values.gradient;
+    Value direction =
+        *numbers.maximize ? emit.unary<aten::NegOp>(values.gradient) : values.gradient;
     direction = plus(emit, direction, *numbers.weightDecay, values.parameter);
     if (*numbers.momentum != 0) {
       Value &buffer = values.states.front();
@@ -48,8 +48,8 @@ public:
       direction = *numbers.nesterov ? plus(emit, direction, *numbers.momentum, buffer) : buffer;
     }
     Value rate = times(emit, scalars.learningRate, *numbers.learningRateScale);
-    values.parameter = emit.sub(
-        values.parameter, emit.mul(direction, forElements(emit, rate, values.parameter)));
+    values.parameter =
+        emit.sub(values.parameter, emit.mul(direction, forElements(emit, rate, values.parameter)));
   }
 
 private:
@@ -86,21 +86,21 @@ public:
     }
     Value &mean = values.states[0], &square = values.states[1];
     mean = emit.add(mean, times(emit, emit.sub(gradient, mean), 1 - beta1));
-    square = emit.add(times(emit, square, beta2),
-                      times(emit, emit.mul(gradient, gradient), 1 - beta2));
+    square =
+        emit.add(times(emit, square, beta2), times(emit, emit.mul(gradient, gradient), 1 - beta2));
     Value denominator = square;
     if (*numbers.amsgrad) {
       values.states[2] = emit.binary<aten::MaximumOp>(values.states[2], square);
       denominator = values.states[2];
     }
     Value correction = emit.unary<aten::SqrtOp>(correctionOf(emit, scalars.step, beta2));
-    denominator = emit.div(emit.unary<aten::SqrtOp>(denominator),
-                           forElements(emit, correction, parameter));
-    denominator = emit.add(
-        denominator, emit.scalar(*numbers.eps, Emitter::accumulator(elementOf(parameter))));
+    denominator =
+        emit.div(emit.unary<aten::SqrtOp>(denominator), forElements(emit, correction, parameter));
+    denominator = emit.add(denominator,
+                           emit.scalar(*numbers.eps, Emitter::accumulator(elementOf(parameter))));
     Value size = emit.div(rate, correctionOf(emit, scalars.step, beta1));
-    parameter = emit.sub(parameter, emit.mul(emit.div(mean, denominator),
-                                             forElements(emit, size, parameter)));
+    parameter = emit.sub(parameter,
+                         emit.mul(emit.div(mean, denominator), forElements(emit, size, parameter)));
   }
 
 private:
@@ -119,17 +119,18 @@ private:
 
 std::unique_ptr<Optimizer> Optimizer::make(StringRef name, const plan::OptimizerNumbers &numbers) {
   using Maker = std::unique_ptr<Optimizer> (*)(const plan::OptimizerNumbers &);
-  auto maker = llvm::StringSwitch<Maker>(name)
-                   .Case("sgd", [](auto &n) -> std::unique_ptr<Optimizer> {
-                     return std::make_unique<Sgd>(n);
-                   })
-                   .Case("adam", [](auto &n) -> std::unique_ptr<Optimizer> {
-                     return std::make_unique<Adam>(n, false);
-                   })
-                   .Case("adamw", [](auto &n) -> std::unique_ptr<Optimizer> {
-                     return std::make_unique<Adam>(n, true);
-                   })
-                   .Default(nullptr);
+  auto maker =
+      llvm::StringSwitch<Maker>(name)
+          .Case("sgd",
+                [](auto &n) -> std::unique_ptr<Optimizer> { return std::make_unique<Sgd>(n); })
+          .Case("adam",
+                [](auto &n) -> std::unique_ptr<Optimizer> {
+                  return std::make_unique<Adam>(n, false);
+                })
+          .Case(
+              "adamw",
+              [](auto &n) -> std::unique_ptr<Optimizer> { return std::make_unique<Adam>(n, true); })
+          .Default(nullptr);
   if (!maker)
     llvm_unreachable("plan::Training::validate refuses other optimizers");
   return maker(numbers);

@@ -10,8 +10,8 @@ using namespace mlir;
 namespace shardc::training {
 
 StepBuilder::StepBuilder(func::FuncOp function, dist::MeshAttr mesh)
-    : function(function), mesh(mesh), end(function.getBody().front().getTerminator()),
-      builder(end), emit(builder, function.getLoc()), lastLaidOut(end->getPrevNode()) {
+    : function(function), mesh(mesh), end(function.getBody().front().getTerminator()), builder(end),
+      emit(builder, function.getLoc()), lastLaidOut(end->getPrevNode()) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     DictionaryAttr attributes = function.getArgAttrDict(i);
     argumentAttributes.push_back(attributes ? attributes : builder.getDictionaryAttr({}));
@@ -84,8 +84,7 @@ void StepBuilder::addUpdate(Value argument, Value value) {
   auto type = cast<RankedTensorType>(argument.getType());
   value = redistribute(value, dist::getLayout(type).getValue());
   SmallVector<NamedAttribute> own = {
-      builder.getNamedAttr(dist::kKindAttr,
-                           builder.getStringAttr(kind.getValue() + "_mutation")),
+      builder.getNamedAttr(dist::kKindAttr, builder.getStringAttr(kind.getValue() + "_mutation")),
       builder.getNamedAttr(dist::kNameAttr, attributes.get(dist::kNameAttr))};
   if (Attribute sizes = attributes.get(dist::kSizesAttr))
     own.push_back(builder.getNamedAttr(dist::kSizesAttr, sizes));

@@ -65,16 +65,16 @@ Value StepUpdate::gradientOf(const TrainedParameter &parameter, const Layout &la
   Value gradient = step.redistribute(sum, layout);
   if (training.accumulation != "mean")
     return gradient;
-  Value part = emit.scalar(1.0 / double(training.microBatches),
-                           Emitter::accumulator(type.getElementType()));
+  Value part =
+      emit.scalar(1.0 / double(training.microBatches), Emitter::accumulator(type.getElementType()));
   return emit.mul(gradient, part);
 }
 
 Value StepUpdate::findNonFinite(Value loss, ArrayRef<Entry> entries) {
   Builder builder(emit.getBuilder().getContext());
   auto countIn = [&](Value x) {
-    Value isBad = emit.binary<aten::LogicalOrOp>(emit.unary<aten::IsnanOp>(x),
-                                                 emit.unary<aten::IsinfOp>(x));
+    Value isBad =
+        emit.binary<aten::LogicalOrOp>(emit.unary<aten::IsnanOp>(x), emit.unary<aten::IsinfOp>(x));
     return emit.cast(isBad, builder.getF32Type());
   };
   // The loss may be partial so far; it is a scalar.
@@ -96,8 +96,8 @@ void StepUpdate::clip(MutableArrayRef<Entry> entries) {
     return;
   SmallVector<Value> squares;
   for (Entry &entry : entries) {
-    Value wide = emit.cast(entry.gradient,
-                           Emitter::accumulator(typeOf(entry.gradient).getElementType()));
+    Value wide =
+        emit.cast(entry.gradient, Emitter::accumulator(typeOf(entry.gradient).getElementType()));
     squares.push_back(emit.mul(wide, wide));
   }
   Value norm = emit.unary<aten::SqrtOp>(step.sumOfAll(squares));

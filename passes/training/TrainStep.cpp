@@ -20,6 +20,13 @@ using namespace shardc::training;
 
 namespace {
 
+/// The gradient without a redistribution to the layout of its parameter, which `gradients` returns
+/// it in: the step wants another one, and sums over ranks are to be made once.
+Value asProduced(Value gradient) {
+  auto op = gradient.getDefiningOp<dist::RedistributeOp>();
+  return op && gradient.hasOneUse() ? op.getInput() : gradient;
+}
+
 struct TrainStepPass : shardc::impl::TrainStepBase<TrainStepPass> {
   using TrainStepBase::TrainStepBase;
 
@@ -80,8 +87,8 @@ private:
       if (symbols.lookup(name))
         return emitError(loc) << "there is a function '" << name << "' already";
     bool isPlaced = mesh && llvm::all_of(source.getArgumentTypes(), [](Type type) {
-      return !isa<RankedTensorType>(type) || dist::getLayout(type);
-    });
+                      return !isa<RankedTensorType>(type) || dist::getLayout(type);
+                    });
     if (!isPlaced)
       return emitError(source.getLoc())
              << "function '" << function << "' is not placed: run dist-place before";
@@ -96,9 +103,8 @@ private:
     Selected selected;
     bool usable = succeeded(select(target, selection, selected));
     usable &= succeeded(checkPatterns(target, training));
-    llvm::erase_if(selected.wrt, [&](unsigned argument) {
-      return matches(target, argument, training.frozen);
-    });
+    llvm::erase_if(selected.wrt,
+                   [&](unsigned argument) { return matches(target, argument, training.frozen); });
     if (selected.wrt.empty() && usable)
       return emitError(target.getLoc()) << "train: all parameters are frozen";
     SmallVector<unsigned> dataAxes;
@@ -120,7 +126,7 @@ private:
       std::string name = names.empty() ? std::to_string(argument) : names.front().str();
       if (Value gradient = backward.gradientOf(argument)) {
         parameters.push_back(
-            {target.getArgument(argument), gradient, name, training.numbersOf(names)});
+            {target.getArgument(argument), asProduced(gradient), name, training.numbersOf(names)});
       } else if (isStep) {
         ++numUnreached;
         emitRemark(target.getLoc())
@@ -145,9 +151,8 @@ private:
 
   static bool matches(func::FuncOp target, unsigned argument, ArrayRef<std::string> patterns) {
     return llvm::any_of(dist::getNames(target.getArgAttrDict(argument)), [&](StringRef name) {
-      return llvm::any_of(patterns, [&](StringRef pattern) {
-        return plan::matchesPattern(pattern, name);
-      });
+      return llvm::any_of(patterns,
+                          [&](StringRef pattern) { return plan::matchesPattern(pattern, name); });
     });
   }
 
@@ -183,8 +188,8 @@ private:
     for (unsigned argument : wrt)
       if (!cast<RankedTensorType>(target.getArgumentTypes()[argument]).hasStaticShape()) {
         ok = false;
-        emitError(target.getLoc()) << "train: the parameter of argument " << argument
-                                   << " has a dynamic size";
+        emitError(target.getLoc())
+            << "train: the parameter of argument " << argument << " has a dynamic size";
       }
     return success(ok);
   }
@@ -195,11 +200,12 @@ private:
                                     SmallVectorImpl<unsigned> &axes) {
     bool ok = true;
     for (const std::string &name : training.zeroAxes) {
-      auto found = llvm::find_if(mesh.axes, [&](const MeshAxis &axis) { return axis.name == name; });
+      auto found =
+          llvm::find_if(mesh.axes, [&](const MeshAxis &axis) { return axis.name == name; });
       if (found == mesh.axes.end()) {
         ok = false;
-        emitError(target.getLoc()) << "train: zero_axes: the mesh " << mesh.str()
-                                   << " has no axis '" << name << "'";
+        emitError(target.getLoc())
+            << "train: zero_axes: the mesh " << mesh.str() << " has no axis '" << name << "'";
         continue;
       }
       axes.push_back(unsigned(found - mesh.axes.begin()));

@@ -99,7 +99,6 @@ size_t Model::parameterNamed(const std::string &name) const {
 void Model::getState(const std::string &name, const shardrt_tensor &to) {
   size_t index = parameterNamed(name);
   const ParameterSpec &spec = manifest.parameters[index];
-  ++runNumber;
   checkLoaded();
   if (spec.layout.hasPartial() && to.scope != SHARDRT_LOCAL)
     throw Failure(SHARDRT_INVALID_ARGUMENT,
@@ -110,8 +109,10 @@ void Model::getState(const std::string &name, const shardrt_tensor &to) {
   checkOutputs(entry, {{}, {slice}}, outputs, self == 0);
   try {
     bool moves = to.scope == SHARDRT_GLOBAL || to.scope == SHARDRT_ROOT;
-    if (moves && manifest.worldSize > 1)
+    if (moves && manifest.worldSize > 1) {
+      ++runNumber; // it is one to the communicator
       compareRanks(RootStatement::tensorsOf({}, outputs));
+    }
     returnOutput(spec, slice, {parameters.pointers()[index], true}, to);
   } catch (const Failure &failure) {
     failRun(failure);

@@ -92,13 +92,18 @@ int runProgram(std::optional<Session> &session, const Options &options, SignalWa
   } watching{watch};
   watch.watchOver(&*session);
   session->prepare();
-  session->run();
+  if (session->trains())
+    session->train();
+  else
+    session->run();
   session->write();
   if (!session->reports())
     return 0;
   if (options.check && !options.json)
     std::puts("memory: whatever the program read or returned had been written");
-  printSummary(*session, options);
+  // The log has the lines of a training.
+  if (!session->trains() || options.json)
+    printSummary(*session, options);
   if (options.profile && !options.json)
     printProfile(*session, options);
   return std::fflush(stdout) == 0 ? 0 : 1;

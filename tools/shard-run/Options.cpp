@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shard-run/Options.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
@@ -23,6 +24,17 @@ OPTIONS:
   --outputs FILE         write the outputs to FILE, as safetensors
   --entry NAME           run the entry point NAME (default: the first)
   --steps K              run K times on the same inputs (default 1); printed times leave out the first
+  --batches FILE...      train: run the entry that makes a step on one batch of these files after the
+                         other, which are as those of --inputs with one dim of batches more, the first
+  --lr X                 the learning rate of a training, at its peak
+  --schedule constant|linear|cosine  what becomes of it (default constant), with --steps K in all
+  --warmup N             let it grow in the first N steps (default 0)
+  --final-lr X           where it falls to (default 0)
+  --log FILE             write a JSON line for each step of a training (default: to standard output,
+                         or a line of progress where standard error is a terminal)
+  --save FILE            write a checkpoint at the end, a safetensors file with parameters and states
+  --save-every N         and after every N steps of a training
+  --resume FILE          go on from a checkpoint, of any mesh
   --local                read and write each rank's own shards; %r in a path stands for the rank
   --threads N            number of compute threads of each rank (default: cores / ranks of a host)
   --device N|emulated    the device of a program for one: its number, or the emulated one (default: the
@@ -56,6 +68,7 @@ EXAMPLES:
   shard-run model.so --weights w.safetensors --inputs ids.npy mask=mask.npy --steps 20 --profile
   shard-run model.so --local --inputs in.%r.safetensors --outputs out.%r.safetensors
   SHARDRT_LINK=20,12.5 shard-run model.so --weights w.safetensors --inputs x.npy --trace t.json
+  shard-run step.so --weights model.pt2 --batches text.safetensors --steps 300 --lr 1e-3 --save c.safetensors
   shard-run -n 4 --processes model.so --weights w.safetensors --inputs x.npy --flight-record records
   shard-run --postmortem records
   mpirun -n 4 shard-run model.so --weights w.safetensors --inputs x.npy --outputs out.safetensors
@@ -95,14 +108,26 @@ public:
     return least;
   }
   double seconds(const std::string &option) {
+    return real(option, "a positive number of seconds", [](double x) { return x > 0; });
+  }
+  double rate(const std::string &option) {
+    return real(option, "a number that is not negative", [](double x) { return x >= 0; });
+  }
+  double real(const std::string &option, const char *what, bool (*fits)(double)) {
     std::string text = value(option);
     char *end = nullptr;
     double value = std::strtod(text.c_str(), &end);
-    if (!text.empty() && !*end && value > 0)
+    if (!text.empty() && !*end && std::isfinite(value) && fits(value))
       return value;
     if (!lacksValue)
-      problems.push_back(option + " needs a positive number of seconds, not '" + text + "'");
+      problems.push_back(option + " needs " + what + ", not '" + text + "'");
     return 1;
+  }
+  /// Adds this value and the words behind it that are no options.
+  void values(const std::string &option, std::vector<std::string> &to) {
+    to.push_back(value(option));
+    while (nextIsValue())
+      to.push_back(next());
   }
   /// Splits --option=value in two words.
   void splitAssignment() {
@@ -124,6 +149,36 @@ private:
 
 } // namespace
 
+namespace {
+
+/// Adds what does not go together.
+void checkTraining(const Options &options, std::vector<std::string> &problems) {
+  if (!options.resume.empty() && !options.weights.empty())
+    problems.push_back(
+        "--weights and --resume exclude each other: the checkpoint has the parameters");
+  if (options.saveEvery > 0 && options.save.empty())
+    problems.push_back("--save-every needs --save FILE");
+  if (options.batches.empty()) {
+    if (options.learningRate || options.schedule.warmup > 0 || options.schedule.final > 0 ||
+        options.schedule.shape != Schedule::Shape::Constant || !options.log.empty() ||
+        options.saveEvery > 0)
+      problems.push_back("--lr, --schedule, --warmup, --final-lr, --log and --save-every are of a "
+                         "training: give its --batches");
+    return;
+  }
+  if (!options.inputs.empty())
+    problems.push_back("--inputs and --batches exclude each other");
+  if (options.local)
+    problems.push_back("--batches has whole batches, which rank 0 reads: leave out --local");
+  if (!options.learningRate)
+    problems.push_back("--batches needs the learning rate: give --lr X");
+  if (options.schedule.warmup > options.steps)
+    problems.push_back("--warmup is " + std::to_string(options.schedule.warmup) +
+                       ", but there are " + std::to_string(options.steps) + " --steps");
+}
+
+} // namespace
+
 Options parseOptions(int argc, char **argv) {
   Options options;
   Arguments arguments(argc, argv);
@@ -136,11 +191,31 @@ Options parseOptions(int argc, char **argv) {
       options.ranks = arguments.number(word, 1);
     else if (word == "--weights")
       options.weights = arguments.value(word);
-    else if (word == "--inputs" || word == "--input") {
-      options.inputs.push_back(arguments.value(word));
-      while (arguments.nextIsValue())
-        options.inputs.push_back(arguments.next());
-    } else if (word == "--outputs" || word == "--output")
+    else if (word == "--inputs" || word == "--input")
+      arguments.values(word, options.inputs);
+    else if (word == "--batches")
+      arguments.values(word, options.batches);
+    else if (word == "--lr")
+      options.learningRate = arguments.rate(word);
+    else if (word == "--final-lr")
+      options.schedule.final = arguments.rate(word);
+    else if (word == "--warmup")
+      options.schedule.warmup = arguments.number(word, 0);
+    else if (word == "--schedule") {
+      std::string name = arguments.value(word);
+      std::optional<Schedule::Shape> shape = Schedule::shapeNamed(name);
+      if (!shape)
+        problems.push_back("--schedule must be constant, linear or cosine, not '" + name + "'");
+      options.schedule.shape = shape.value_or(Schedule::Shape::Constant);
+    } else if (word == "--log")
+      options.log = arguments.value(word);
+    else if (word == "--save")
+      options.save = arguments.value(word);
+    else if (word == "--save-every")
+      options.saveEvery = arguments.number(word, 1);
+    else if (word == "--resume")
+      options.resume = arguments.value(word);
+    else if (word == "--outputs" || word == "--output")
       options.outputs = arguments.value(word);
     else if (word == "--entry")
       options.entry = arguments.value(word);
@@ -193,6 +268,7 @@ Options parseOptions(int argc, char **argv) {
   bool runs = !options.help && !options.version && options.postmortem.empty();
   if (options.artifact.empty() && runs && !isUnknown)
     problems.push_back("no program is given; write it before --inputs (see shard-run --help)");
+  checkTraining(options, problems);
   if (options.local)
     for (const std::string &path : options.inputs)
       if (path.find("%r") == std::string::npos)

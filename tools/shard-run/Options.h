@@ -2,6 +2,8 @@
 #ifndef SHARDC_TOOLS_SHARD_RUN_OPTIONS_H
 #define SHARDC_TOOLS_SHARD_RUN_OPTIONS_H
 
+#include "tools/shard-run/Schedule.h"
+
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -23,6 +25,13 @@ struct Options {
   std::string outputs;
   std::string entry; ///< empty: the first
   int steps = 1;
+  std::vector<std::string> batches; ///< of a training; as `inputs`
+  std::optional<double> learningRate;
+  Schedule schedule; ///< without its peak and number of steps
+  std::string log;   ///< of the steps of a training; empty: standard output or a line of progress
+  std::string save;  ///< a checkpoint; empty: none
+  int saveEvery = 0; ///< steps; 0: at the end only
+  std::string resume;
   std::string trace;
   std::string flightRecord; ///< a folder; empty: none is written
   std::string postmortem;   ///< a folder to report on; empty: run the program

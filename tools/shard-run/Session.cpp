@@ -128,8 +128,19 @@ std::vector<std::string> Session::exchange(const char *topic, const std::string 
 }
 
 void Session::chooseEntry() {
+  std::string wanted = options.entry;
+  if (trains()) {
+    if (!manifest.training)
+      throw UsageError("--batches: the program does not train: compile it with a plan that has a "
+                       "section train");
+    if (wanted.empty())
+      wanted = manifest.training->step;
+    if (wanted != manifest.training->step)
+      throw UsageError("--batches: the entry that trains is " + manifest.training->step + ", not " +
+                       wanted);
+  }
   for (const rt::EntrySpec &entry : manifest.entries)
-    if (!spec && (options.entry.empty() || entry.name == options.entry))
+    if (!spec && (wanted.empty() || entry.name == wanted))
       spec = &entry;
   if (!spec) {
     std::vector<std::string> names;
@@ -169,6 +180,8 @@ void Session::load() {
     auto model = std::make_unique<shardrt::Model>(artifact->manifest(), config);
     if (!options.weights.empty())
       model->loadParameters(options.weights);
+    if (!options.resume.empty())
+      model->resume(options.resume);
     ranksModels[index] = std::move(model);
   });
   times.loadMs = millisecondsSince(begin);
@@ -268,6 +281,8 @@ void Session::run() {
       Clock::time_point begin = Clock::now();
       model.run(spec->name.c_str(), call.inputs, call.outputs);
       double ms = millisecondsSince(begin);
+      if (step + 1 == options.steps && !options.save.empty())
+        model.save(options.save);
       std::lock_guard lock(mutex);
       times.stepMs[size_t(step)] = std::max(times.stepMs[size_t(step)], ms);
       if (rankOf(index) == 0 && options.progress)

@@ -31,6 +31,8 @@ struct ToldByRankZero : std::runtime_error {
 /// "a, b"; "none".
 std::string joined(const std::vector<std::string> &names);
 
+class TrainingLog;
+
 class Session {
 public:
   /// Joins the launcher's world, if there is one.
@@ -39,6 +41,10 @@ public:
   /// Opens the program, makes the ranks, loads parameters and reads inputs. Throws UsageError with
   /// everything that is wrong with them, on any rank (ToldByRankZero on the others).
   void prepare();
+  /// Whether the steps are those of a training, on batches.
+  bool trains() const { return !options.batches.empty(); }
+  /// Runs the steps of a training. Throws the error that came first.
+  void train();
   /// Runs all steps. Throws the error that came first.
   void run();
   /// Writes the outputs and the trace. Throws if a rank cannot, on all ranks.
@@ -75,6 +81,13 @@ private:
   /// Once all ranks have read theirs.
   void passInputs();
   void inferGlobalExtents();
+  /// What the model has trained so far.
+  int64_t stepsDone(shardrt::Model &model) const;
+  bool isLearningRate(size_t input) const;
+  void checkBatches(const std::vector<FileTensor> &tensors);
+  /// Lets the inputs of a call be those of one batch.
+  void setBatch(Call &call, int64_t batch) const;
+  void trainRank(size_t index, TrainingLog *log, const Schedule &schedule, int64_t begin);
   void allocateOutputs();
   void writeOutputs() const;
   void writeTrace() const;
@@ -105,6 +118,8 @@ private:
   std::vector<Call> calls;
   std::vector<std::vector<FileTensor>> files;     ///< inputs by rank (one set if global)
   std::vector<std::vector<OutputTensor>> results; ///< by rank (one set if global)
+  int64_t batches = 0;                            ///< of a training
+  float anyRate = 0; ///< where the learning rate lies until it is known
   Timing times;
   Profile total;
 };

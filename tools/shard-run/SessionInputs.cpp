@@ -25,7 +25,7 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
   std::vector<std::string> names, problems;
   for (const rt::TensorSpec &input : spec->inputs)
     names.push_back(input.name);
-  for (const std::string &argument : options.inputs)
+  for (const std::string &argument : trains() ? options.batches : options.inputs)
     for (FileTensor &tensor : readTensors(pathOfRank(argument, rank))) {
       if (tensor.name.empty()) {
         unnamed.push_back(std::move(tensor));
@@ -42,6 +42,14 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
       given[index] = true;
       inputs[index] = std::move(tensor);
     }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (isLearningRate(i)) { // the schedule says it
+      if (given[i])
+        problems.push_back("--batches has " + names[i] + ", which --lr says");
+      inputs[i].type = SHARDRT_F32;
+      inputs[i].data = &anyRate;
+      given[i] = true;
+    }
   size_t next = 0;
   std::vector<std::string> missing;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -54,11 +62,14 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
     problems.push_back("no file for these inputs of " + spec->name + ": " + joined(missing));
   if (next < unnamed.size())
     problems.push_back("more files than inputs: " + spec->name + " has " + joined(names));
-  if (size_t count = parametersToLoad(manifest); count && options.weights.empty())
+  if (size_t count = parametersToLoad(manifest);
+      count && options.weights.empty() && options.resume.empty())
     problems.push_back("no --weights for " + std::to_string(count) +
                        " parameters: give the .pt2 archive or a safetensors file");
   if (!problems.empty())
     throw UsageError(lines(problems));
+  if (trains())
+    checkBatches(inputs);
 }
 
 void Session::inferGlobalExtents() {
@@ -133,9 +144,10 @@ void Session::passInputs() {
       shardrt_tensor tensor{};
       tensor.data = const_cast<void *>(mine[i].data);
       tensor.type = mine[i].type;
-      tensor.rank = int32_t(mine[i].extents.size());
-      tensor.extents = mine[i].extents.data();
-      tensor.strides = mine[i].strides.data();
+      size_t batchDims = trains() && !isLearningRate(i) ? 1 : 0;
+      tensor.rank = int32_t(mine[i].extents.size() - batchDims);
+      tensor.extents = mine[i].extents.data() + batchDims;
+      tensor.strides = mine[i].strides.data() + batchDims;
       tensor.scope = options.local     ? SHARDRT_LOCAL
                      : isDistributed() ? SHARDRT_ROOT
                                        : SHARDRT_GLOBAL;

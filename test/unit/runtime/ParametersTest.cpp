@@ -33,7 +33,8 @@ Loaded load(const std::string &parameters, const std::string &path, int64_t rank
   shardrt_program program{};
   auto coordinate = manifest.mesh.coordinateOf(rank);
   HostMemory memory{Allocator{}};
-  ParameterSet set = ParameterSet::fromFile(manifest, program, coordinate, memory, path);
+  ParameterSet set = ParameterSet::fromFile(manifest, program, coordinate, memory, path,
+                                            ParameterSet::Reading::Weights);
   return {std::move(manifest), std::move(set)};
 }
 
