@@ -225,8 +225,8 @@ struct StageOptions : mlir::PassPipelineOptions<StageOptions<Groups...>>, Groups
 
 /// All of them.
 struct PipelineOptions
-    : StageOptions<GradientOptions, PlacementOptions, TrainingOptions, SizeOptions, MemoryOptions, KeepingOptions,
-                   CollectiveOptions, SpecializationOptions, TargetOptions> {};
+    : StageOptions<GradientOptions, PlacementOptions, TrainingOptions, SizeOptions, MemoryOptions,
+                   KeepingOptions, CollectiveOptions, SpecializationOptions, TargetOptions> {};
 
 /// What is wrong with the options by themselves, as "--NAME: ...": found out before anything takes
 /// time. Empty where they are right.

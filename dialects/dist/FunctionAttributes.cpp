@@ -14,16 +14,14 @@ using namespace shardc;
 using namespace shardc::dist;
 
 ArrayRef<StringLiteral> shardc::dist::argumentKinds() {
-  static constexpr StringLiteral kinds[] = {"parameter", "buffer", "constant", "state",
-                                            "input"};
+  static constexpr StringLiteral kinds[] = {"parameter", "buffer", "constant", "state", "input"};
   return kinds;
 }
 
 ArrayRef<StringLiteral> shardc::dist::resultKinds() {
-  static constexpr StringLiteral kinds[] = {"output",         "loss",
-                                            "parameter_mutation", "buffer_mutation",
-                                            "state_mutation", "input_mutation",
-                                            "gradient"};
+  static constexpr StringLiteral kinds[] = {
+      "output",         "loss",    "parameter_mutation", "buffer_mutation", "state_mutation",
+      "input_mutation", "gradient"};
   return kinds;
 }
 

@@ -42,10 +42,9 @@ shardc::dist::findStateArguments(FunctionOpInterface function) {
 
 SmallVector<std::optional<unsigned>>
 shardc::dist::findGradientArguments(FunctionOpInterface function) {
-  SmallVector<std::optional<unsigned>> arguments =
-      findArguments(
-          function, [](StringAttr kind) { return kind && kind.getValue() == "gradient"; },
-          [](unsigned) { return true; });
+  SmallVector<std::optional<unsigned>> arguments = findArguments(
+      function, [](StringAttr kind) { return kind && kind.getValue() == "gradient"; },
+      [](unsigned) { return true; });
   for (auto [result, argument] : llvm::enumerate(arguments))
     if (argument && function.getArgumentTypes()[*argument] != function.getResultTypes()[result])
       argument.reset();

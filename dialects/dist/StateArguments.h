@@ -11,7 +11,8 @@
 namespace shardc::dist {
 
 /// By result: the number of the argument whose new value it is (kinds "parameter_mutation",
-/// "buffer_mutation" and "state_mutation": the argument of that name that is no input). None for other results, and where no argument has the name.
+/// "buffer_mutation" and "state_mutation": the argument of that name that is no input). None for
+/// other results, and where no argument has the name.
 llvm::SmallVector<std::optional<unsigned>> findStateArguments(mlir::FunctionOpInterface function);
 
 /// By result: the number of the argument that it is the gradient of (kind "gradient": any argument

@@ -37,8 +37,7 @@ void storeShards(const Training &training, const Mesh &mesh, const ModelNames &m
       Annotation annotation;
       annotation.target = Annotation::Target::Parameter;
       annotation.index = i;
-      annotation.layout =
-          Layout(mesh, std::vector<Placement>(mesh.axes.size(), Placement::open()));
+      annotation.layout = Layout(mesh, std::vector<Placement>(mesh.axes.size(), Placement::open()));
       annotation.origins.resize(mesh.axes.size());
       annotation.strengths.resize(mesh.axes.size(), Annotation::Strength::Normal);
       found = annotations.insert(annotations.end(), std::move(annotation));

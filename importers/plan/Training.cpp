@@ -26,8 +26,9 @@ OptimizerNumbers OptimizerNumbers::over(const OptimizerNumbers &other) const {
 }
 
 OptimizerNumbers Training::numbersOf(llvm::ArrayRef<StringRef> names) const {
-  OptimizerNumbers defaults{1.0, optimizer.name == "adamw" ? 0.01 : 0.0, 0.0, 0.0, 1e-8, {{0.9, 0.999}},
-                            false, false, false};
+  OptimizerNumbers defaults{
+      1.0,  optimizer.name == "adamw" ? 0.01 : 0.0, 0.0, 0.0, 1e-8, {{0.9, 0.999}}, false, false,
+      false};
   OptimizerNumbers common = optimizer.numbers.over(defaults);
   for (const ParameterGroup &group : optimizer.groups)
     for (const std::string &pattern : group.parameters)

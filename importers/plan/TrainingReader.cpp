@@ -43,8 +43,8 @@ public:
         continue;
       auto *known = llvm::find_if(unsupported, [&](auto &pair) { return pair.first == *key; });
       if (known != std::end(unsupported))
-        report(entry.getKey(), what + " has the key '" + *key + "', which is not supported: " +
-                                   known->second);
+        report(entry.getKey(),
+               what + " has the key '" + *key + "', which is not supported: " + known->second);
       else
         report(entry.getKey(), what + " has no key '" + *key + "'; did you mean " +
                                    nearestNames(*key, keys, 1) + "?");

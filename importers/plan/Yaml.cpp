@@ -111,18 +111,10 @@ private:
                        .Cases({"modules", "tp_plan", "base_model_tp_plan"}, Section::Module)
                        .Default(std::nullopt);
     if (!section) {
-      std::vector<std::string> known = {"mesh",
-                                        "meshes",
-                                        "inputs",
-                                        "outputs",
-                                        "parameters",
-                                        "modules",
-                                        "tp_plan",
-                                        "tp_axis",
-                                        "base_model_tp_plan",
-                                        "recompute",
-                                        "train",
-                                        "reshard_after_forward"};
+      std::vector<std::string> known = {"mesh",      "meshes",     "inputs",
+                                        "outputs",   "parameters", "modules",
+                                        "tp_plan",   "tp_axis",    "base_model_tp_plan",
+                                        "recompute", "train",      "reshard_after_forward"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");
     }

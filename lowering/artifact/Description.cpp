@@ -368,9 +368,7 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
     llvm::json::Object object = tensorJson(parameter);
     object.erase("name");
     object["names"] = llvm::json::Array(parameter.names);
-    object["source"] = parameter.constant  ? "constant"
-                       : parameter.initial ? "state"
-                                           : "weights";
+    object["source"] = parameter.constant ? "constant" : parameter.initial ? "state" : "weights";
     if (parameter.initial) {
       object["initial"] = *parameter.initial;
       object["saved"] = parameter.isSaved;

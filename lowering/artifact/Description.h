@@ -33,8 +33,8 @@ struct TensorDescription {
 
 struct ParameterDescription : TensorDescription {
   bool isMutable = false;
-  std::optional<double> initial; // of a state: what each element is before the first run
-  bool isSaved = true;           // of a state: it is in checkpoints
+  std::optional<double> initial;         // of a state: what each element is before the first run
+  bool isSaved = true;                   // of a state: it is in checkpoints
   bool isConstant = false;               // its bytes are to be part of the artifact
   std::optional<std::vector<char>> data; // of a constant that the compiler made: its bytes
   std::optional<llvm::ArrayRef<char>> constant;
@@ -60,7 +60,8 @@ struct ProgramDescription {
   llvm::json::Array symbols, constraints;
   std::vector<ParameterDescription> parameters;
   std::vector<EntryDescription> entries;
-  /// The entries of training and the names of what they take and return; empty where there are none.
+  /// The entries of training and the names of what they take and return; empty where there are
+  /// none.
   llvm::json::Object training;
 };
 

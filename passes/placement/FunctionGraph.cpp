@@ -153,8 +153,9 @@ private:
     for (BlockArgument argument : function.getArguments()) {
       unsigned number = argument.getArgNumber();
       auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
-      if (kind && (kind.getValue() == "buffer" || kind.getValue() == "constant" ||
-                   kind.getValue() == "state") &&
+      if (kind &&
+          (kind.getValue() == "buffer" || kind.getValue() == "constant" ||
+           kind.getValue() == "state") &&
           isUnplacedTensor(argument) && !function.getArgAttr(number, dist::kAnnotationAttr) &&
           !isSharded(number))
         invariantSources.insert(argument);

@@ -230,8 +230,7 @@ ModelIndex indexModel(func::FuncOp function) {
   for (bool isMutation : {false, true})
     for (auto [number, value] : llvm::enumerate(end->getOperands())) {
       auto kind = function.getResultAttrOfType<StringAttr>(number, dist::kKindAttr);
-      if (dist::isStateUpdate(kind) ||
-          (kind && kind.getValue() == "input_mutation") != isMutation)
+      if (dist::isStateUpdate(kind) || (kind && kind.getValue() == "input_mutation") != isMutation)
         continue;
       index.names.outputs.push_back({namesOf(function.getResultAttr(number, dist::kNameAttr),
                                              "output" + std::to_string(number)),

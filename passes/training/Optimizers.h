@@ -16,7 +16,7 @@ namespace shardc::training {
 /// What all parameters share in one step: 0-dim tensors of f64.
 struct StepScalars {
   mlir::Value learningRate;
-  mlir::Value step;   ///< number of the step, counted from 1
+  mlir::Value step;    ///< number of the step, counted from 1
   mlir::Value isFirst; ///< bool: whether it is the first
 };
 

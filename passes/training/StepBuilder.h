@@ -48,7 +48,8 @@ public:
 private:
   void claim(llvm::StringSet<> &names, llvm::StringRef name, llvm::StringRef what);
   mlir::RankedTensorType typed(mlir::RankedTensorType type, const Layout &layout) const;
-  mlir::Value addArgument(mlir::RankedTensorType type, llvm::ArrayRef<mlir::NamedAttribute> attributes);
+  mlir::Value addArgument(mlir::RankedTensorType type,
+                          llvm::ArrayRef<mlir::NamedAttribute> attributes);
   void addResult(mlir::Value value, llvm::ArrayRef<mlir::NamedAttribute> attributes);
 
   mlir::func::FuncOp function;

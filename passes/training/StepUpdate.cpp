@@ -130,7 +130,7 @@ void StepUpdate::update(Value loss) {
   clip(entries);
 
   StepScalars scalars;
-  scalars.learningRate = emit.cast(step.addInput(kLearningRate, builder.getF32Type()), f64);
+  scalars.learningRate = step.addInput(kLearningRate, f64);
   Value count = addState("train.step", RankedTensorType::get({}, i64),
                          Layout(layoutOf(parameters.front().argument).mesh));
   Value next = emit.add(count, emit.integer(1, i64));

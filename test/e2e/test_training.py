@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Steps of training by compiled programs: losses, parameters and the optimizer's states are PyTorch's, on several meshes and in every
 mode of the plan."""
+import copy
 import functools
+import json
+import resource
+import signal
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
+from conftest import run, tool
 from plans import places
 from test_model_gradients import BUILDER
 from training import Trainee, difference
@@ -147,3 +153,160 @@ def test_models(trainee, kind, settings, keywords):
     one.compile(program, *BOTH, *PLANS[kind], *train("loss=0", "optimizer=adamw", *settings))
     log, saved = one.train(program, lr=1e-3)
     check(one, kind, (), one.pytorch("adamw", lr=1e-3, **keywords), log, saved)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_schedules(trainee, schedule):
+    one, steps, warmup, peak, final = trainee("mse"), 9, 3, 0.05, 0.01
+    program = trainee.folder / f"schedule-{schedule}.so"
+    one.compile(program, "--mesh", "dp=1", *train("loss=0", "optimizer=sgd"))
+    log, _ = one.train(program, "--schedule", schedule, "--warmup", warmup, "--final-lr", final, steps=steps, lr=peak)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=peak)
+    schedulers = torch.optim.lr_scheduler
+    behind = {"constant": lambda: schedulers.ConstantLR(optimizer, 1.0, 1), "cosine": lambda: schedulers.CosineAnnealingLR(optimizer, steps - warmup, final),
+              "linear": lambda: schedulers.LinearLR(optimizer, 1.0, final / peak, steps - warmup)}[schedule]()
+    both = schedulers.SequentialLR(optimizer, [schedulers.LinearLR(optimizer, 1 / warmup, 1.0, warmup - 1), behind], [warmup])
+    rates = []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        both.step()
+    assert [line["learning_rate"] for line in log] == pytest.approx(rates, rel=1e-12)
+    assert [line["step"] for line in log] == list(range(1, steps + 1))
+    _, _, losses, _ = one.pytorch("sgd", steps=steps, rate=lambda step: rates[step])
+    assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9)
+
+
+def test_resumed_on_another_mesh(trainee, tmp_path):
+    """Half of the steps on one mesh, the others on another with another ZeRO: the same curve. The checkpoint is weights as well."""
+    one, whole, half = trainee("towers"), tmp_path / "whole.so", tmp_path / "half.so"
+    one.compile(whole, *BOTH, *TOWERS_TP, *train("loss=0", "optimizer=adamw", "zero=1"))
+    one.compile(half, "--mesh", "dp=3", *DP, *train("loss=0", "optimizer=adamw", "zero=3"))
+    log, want = one.train(whole, "--save-every", 2, steps=6)
+    first, _ = one.train(half, steps=3)
+    halfway = half.with_suffix(".checkpoint.safetensors").rename(tmp_path / "halfway.safetensors")
+    for options in [(), ("--processes",)]:
+        rest, got = one.train(whole, "--resume", halfway, *options, steps=6, weights=False)
+        assert [line["loss"] for line in first + rest] == pytest.approx([line["loss"] for line in log], rel=1e-10)
+        assert [line["step"] for line in rest] == [4, 5, 6]
+        assert got.keys() == want.keys()
+        assert all(difference(got[key], want[key]) <= 1e-9 for key in want)
+    forward = tmp_path / "forward.so"
+    one.compile(forward, "--mesh", "dp=1")
+    save_file(one.inputs, tmp_path / "in")
+    run(tool("shard-run"), forward, "--weights", halfway, "--inputs", tmp_path / "in", "--outputs", tmp_path / "out")
+    module = copy.deepcopy(one.module)
+    missing = module.load_state_dict(load_file(halfway), strict=False).missing_keys
+    assert set(missing) <= {"unused"}
+    assert difference(load_file(tmp_path / "out")[list(load_file(tmp_path / "out"))[0]], module(**one.inputs)[0]) <= 1e-12
+    late = one.train(whole, "--resume", halfway, steps=3, weights=False, check=False)
+    assert late.returncode == 1 and "is of step 3 already" in late.stderr
+
+
+def small_files():
+    """In a process that is started: files end at 4096 bytes, as on a disk that is full."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+
+def test_checkpoints_that_do_not_fit(trainee, tmp_path):
+    one, other = trainee("towers"), trainee("mse")
+    program, adam = tmp_path / "one.so", tmp_path / "other.so"
+    one.compile(program, "--mesh", "dp=2", *DP, *train("loss=0", "optimizer=adamw"))
+    other.compile(adam, "--mesh", "dp=1", *train("loss=0", "optimizer=sgd"))
+    _, saved = one.train(program, steps=1)
+    _, _ = other.train(adam, steps=1)
+    good = program.with_suffix(".checkpoint.safetensors").read_bytes()
+
+    def refuse(path, *words, folder=tmp_path):
+        done = one.train(program, "--resume", path, weights=False, check=False)
+        assert done.returncode == 1
+        for word in words:
+            assert word in done.stderr, done.stderr
+    refuse(adam.with_suffix(".checkpoint.safetensors"), "first.weight: it is f64[20, 12], expected f64[11, 7]",
+           "optimizer.exp_avg.first.weight: missing, expected f64[11, 7]", "tiny: missing")
+    (tmp_path / "torn").write_bytes(good[:-9])
+    refuse(tmp_path / "torn", "lies outside the file")
+    save_file({k: v for k, v in saved.items() if k.startswith(("first", "second", "inner", "tiny", "frozen"))}, tmp_path / "weights")
+    refuse(tmp_path / "weights", "it is no checkpoint of a training", "train.step: missing")
+    refuse(one.source, "it is no checkpoint of a training")
+    # A disk that is full: the old checkpoint stays.
+    program.with_suffix(".checkpoint.safetensors").write_bytes(good)
+    done = one.train(program, check=False, preexec_fn=small_files)
+    assert done.returncode == 1 and "cannot write the checkpoint: no room for" in done.stderr
+    assert program.with_suffix(".checkpoint.safetensors").read_bytes() == good
+    assert not list(tmp_path.glob("*.tmp*"))
+
+
+def test_non_finite_steps(trainee, tmp_path):
+    """The third batch has a value that is not finite."""
+    one = trainee("towers")
+    batches = {k: v.clone() for k, v in one.batches.items()}
+    batches["x"][2, 0, 0] = float("inf")
+    save_file(batches, tmp_path / "batches")
+    for mode in ("skip", "stop", "continue"):
+        program = tmp_path / f"{mode}.so"
+        one.compile(program, *BOTH, *TOWERS_TP, *train("loss=0", "optimizer=adamw", "zero=1", f"non_finite={mode}"))
+        done = one.train(program, "--batches", tmp_path / "batches", check=False, file=False)
+        log = [json.loads(line) for line in program.with_suffix(".log").read_text().splitlines()]
+        if mode == "stop":
+            assert done.returncode == 1 and "step 3: the loss or a gradient is not finite" in done.stderr and len(log) == 3
+            assert not program.with_suffix(".checkpoint.safetensors").exists()
+            continue
+        assert done.returncode == 0, done.stderr
+        assert log[2]["loss"] is None
+        saved = load_file(program.with_suffix(".checkpoint.safetensors"))
+        if mode == "continue":
+            assert log[4]["loss"] is None and int(saved["train.step"]) == 5
+            continue
+        assert [line["skipped"] for line in log] == [False, False, True, False, False] and int(saved["train.step"]) == 4
+        skipping = copy.copy(one)
+        skipping.batches = {k: v[[0, 1, 3, 4]] for k, v in batches.items()}
+        module, _, losses, _ = skipping.pytorch("adamw", steps=4)
+        assert [line["loss"] for line in log if not line["skipped"]] == pytest.approx(losses, rel=1e-9)
+        assert all(difference(saved[k], p) <= 1e-9 for k, p in module.named_parameters() if k in saved)
+
+
+def test_groups_and_frozen_parameters(trainee, tmp_path):
+    one, program = trainee("towers"), tmp_path / "groups.so"
+    (tmp_path / "plan.yaml").write_text("""mesh: {dp: 2, tp: 2}
+inputs: {"*": {dp: "S(0)"}}
+train:
+  loss: 0
+  frozen: ["inner.*", "frozen"]
+  optimizer:
+    name: adamw
+    weight_decay: 0.3
+    groups:
+      - {parameters: ["*.bias"], weight_decay: 0, learning_rate_scale: 0.5}
+""")
+    one.compile(program, "--plan", tmp_path / "plan.yaml")
+    log, saved = one.train(program)
+
+    def groups(named):
+        for name, parameter in named.items():
+            parameter.requires_grad_(not name.startswith("inner") and name != "frozen")
+        return [{"params": [p for n, p in named.items() if not n.endswith("bias")], "weight_decay": 0.3},
+                {"params": [p for n, p in named.items() if n.endswith("bias")], "weight_decay": 0.0, "lr": 0.5e-2}]
+    reference = one.pytorch("adamw", groups=groups)
+    check(one, "groups", (), reference, log, saved)
+    assert not any(key.startswith("optimizer.exp_avg.inner") for key in saved)
+
+
+def test_refused_options(trainee, tmp_path):
+    one, program = trainee("towers"), tmp_path / "refused.so"
+    one.compile(program, "--mesh", "dp=2", *DP, *train("loss=0", "optimizer=sgd", "micro_batches=3"))
+    odd = {k: v[:4] for k, v in one.batches.items()}
+    odd["x"] = odd["x"][:2]
+    save_file(odd, tmp_path / "odd")
+    done = run(tool("shard-run"), program, "--weights", one.source, "--batches", tmp_path / "odd", "--lr", 1, check=False)
+    assert "there are 2 batches, which is no positive multiple of the 3 micro-batches of a step" in done.stderr
+    assert "target has 4 batches, another input has 2" in done.stderr
+    done = run(tool("shard-run"), program, "--weights", one.source, "--resume", "x", "--save-every", 2, "--warmup", 3, "--local", "--batches", tmp_path / "odd",
+               check=False)
+    for words in ["exclude each other", "--save-every needs --save", "--batches needs the learning rate", "--warmup is 3, but there are 1", "leave out --local"]:
+        assert words in done.stderr
+    plain = tmp_path / "plain.so"
+    one.compile(plain, "--mesh", "dp=1")
+    done = run(tool("shard-run"), plain, "--weights", one.source, "--batches", tmp_path / "odd", "--lr", 1, check=False)
+    assert "the program does not train" in done.stderr

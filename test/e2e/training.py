@@ -64,12 +64,12 @@ class Trainee:
     def compile(self, program, *options):
         run(tool("shardc"), "compile", self.source, *options, "-o", program)
 
-    def train(self, program, *options, steps=5, lr=1e-2, weights=True, check=True):
+    def train(self, program, *options, steps=5, lr=1e-2, weights=True, check=True, file=True, **kwargs):
         """What is logged of each step, and the tensors of the checkpoint."""
         log, saved = program.with_suffix(".log"), program.with_suffix(".checkpoint.safetensors")
         log.unlink(missing_ok=True)
-        done = run(tool("shard-run"), program, "--batches", self.file, "--steps", steps, "--lr", lr, "--log", log, "--save", saved,
-                   *(["--weights", self.source] if weights else []), *options, check=check)
+        done = run(tool("shard-run"), program, *(["--batches", self.file] if file else []), "--steps", steps, "--lr", lr, "--log", log, "--save", saved,
+                   *(["--weights", self.source] if weights else []), *options, check=check, **kwargs)
         if not check:
             return done
         return [json.loads(line) for line in log.read_text().splitlines()], load_file(saved)

@@ -118,8 +118,8 @@ private:
   std::vector<Call> calls;
   std::vector<std::vector<FileTensor>> files;     ///< inputs by rank (one set if global)
   std::vector<std::vector<OutputTensor>> results; ///< by rank (one set if global)
-  int64_t batches = 0;                            ///< of a training
-  float anyRate = 0; ///< where the learning rate lies until it is known
+  int64_t batches = 1;                            ///< of a training, known to rank 0
+  double anyRate = 0; ///< where the learning rate lies until it is known
   Timing times;
   Profile total;
 };

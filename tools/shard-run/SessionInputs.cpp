@@ -46,7 +46,7 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
     if (isLearningRate(i)) { // the schedule says it
       if (given[i])
         problems.push_back("--batches has " + names[i] + ", which --lr says");
-      inputs[i].type = SHARDRT_F32;
+      inputs[i].type = SHARDRT_F64;
       inputs[i].data = &anyRate;
       given[i] = true;
     }

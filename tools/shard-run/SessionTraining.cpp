@@ -129,9 +129,9 @@ void Session::trainRank(size_t index, TrainingLog *log, const Schedule &schedule
     return name.empty() ? std::nullopt
                         : std::optional<double>(numberIn(*values[outputNamed(name)]));
   };
-  float rate = 0;
+  double rate = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i)
-    if (isLearningRate(i) && call.inputs[i].type == SHARDRT_F32)
+    if (isLearningRate(i) && call.inputs[i].type == SHARDRT_F64)
       call.inputs[i].data = &rate;
   for (int64_t step = begin; step < options.steps; ++step) {
     if (step == begin + 1)
@@ -139,7 +139,7 @@ void Session::trainRank(size_t index, TrainingLog *log, const Schedule &schedule
     StepReport report;
     report.step = step + 1;
     report.learningRate = schedule.rate(step);
-    rate = float(report.learningRate);
+    rate = report.learningRate;
     auto start = std::chrono::steady_clock::now();
     for (int64_t micro = 0; micro < training.microBatches; ++micro) {
       setBatch(call, (step * training.microBatches + micro) % batches);

@@ -8,11 +8,11 @@
 
 namespace shardc::training {
 
-/// The layout of a parameter of `shape` with what `axes` replicate sharded over them too: each takes
-/// the lowest dim of which it gives every rank an equal part, or else the dim with the most elements
-/// a rank (the lowest of several). An axis on the dim of another splits that one's shards (L2): the
-/// state of a tensor-parallel weight is sharded within each rank's part. A dim of one element, and
-/// an axis of one rank, are left alone; sizes must be static.
+/// The layout of a parameter of `shape` with what `axes` replicate sharded over them too: each
+/// takes the lowest dim of which it gives every rank an equal part, or else the dim with the most
+/// elements a rank (the lowest of several). An axis on the dim of another splits that one's shards
+/// (L2): the state of a tensor-parallel weight is sharded within each rank's part. A dim of one
+/// element, and an axis of one rank, are left alone; sizes must be static.
 Layout shardedState(const Layout &parameter, std::span<const int64_t> shape,
                     std::span<const unsigned> axes);
 

@@ -126,12 +126,48 @@ TEST(Manifest, EveryMistakeNamesItsKey) {
       {"[\"mul\", 2, \"s0\"]", "\"s9\"", "entries[0].inputs[0].shape[1]: expected a symbol"},
       {"\"kind\": \"user\"", "\"kind\": \"loss\"", "entries[0].outputs[0].kind"},
       {"\"kind\": \"user\"", "\"kind\": \"state\", \"updates\": \"w\"", "which must be mutable"},
+      {"\"[R, S(0)]\"", "\"[R, S(0)]\", \"source\": \"file\"",
+       "parameters[0].source: expected weights, constant or state"},
+      {"\"[R, S(0)]\"", "\"[R, S(0)]\", \"source\": \"state\"",
+       "parameters[0].initial: expected a number"},
+      {"\"[R, S(0)]\"", "\"[R, P(sum)]\", \"source\": \"state\", \"initial\": 0",
+       "is partial, but every rank loads a parameter"},
+      {"\"[R, S(0)]\"", "\"[R, P(sum)]\", \"source\": \"state\", \"initial\": 1, \"saved\": false",
+       "parameters[0].initial: expected 0 of a sum"},
+      {"\"entries\"", "\"training\": 1, \"entries\"", "training: expected an object"},
+      {"\"entries\"", "\"training\": {\"step\": \"train\"}, \"entries\"",
+       "training.step: expected the name of an entry"},
+      {"\"entries\"",
+       "\"training\": {\"step\": \"forward\", \"loss\": \"z\", \"learning_rate\": \"x\", "
+       "\"non_finite\": \"skip\"}, \"entries\"",
+       "training.loss: expected the name of an output of forward"},
+      {"\"entries\"",
+       "\"training\": {\"step\": \"forward\", \"loss\": \"y\", \"learning_rate\": \"x\", "
+       "\"non_finite\": \"skip\", \"micro_batches\": 2}, \"entries\"",
+       "training.micro_batches: expected a positive number"},
   };
   for (auto &mistake : mistakes)
     EXPECT_NE(errorOf(manifest(mistake.from, mistake.to)).find(mistake.message), std::string::npos)
         << mistake.message << " is not in: " << errorOf(manifest(mistake.from, mistake.to));
   EXPECT_NE(errorOf("[]").find("not a JSON object"), std::string::npos);
   EXPECT_NE(errorOf("{").find("not JSON"), std::string::npos);
+}
+
+TEST(Manifest, StatesAndTraining) {
+  std::string text =
+      manifest("\"[R, S(0)]\"", "\"[R, S(0)]\", \"source\": \"state\", \"initial\": 0.5");
+  text.replace(text.find("\"entries\""), 9,
+               "\"training\": {\"step\": \"forward\", \"loss\": \"y\", \"learning_rate\": \"x\", "
+               "\"non_finite\": \"skip\"}, \"entries\"");
+  Manifest m = Manifest::parse(text);
+  EXPECT_TRUE(m.parameters[0].isState());
+  EXPECT_FALSE(m.parameters[0].isWeight());
+  EXPECT_TRUE(m.parameters[0].isSaved);
+  EXPECT_EQ(m.parameters[0].initial, 0.5);
+  ASSERT_TRUE(m.training);
+  EXPECT_EQ(m.training->step, "forward");
+  EXPECT_EQ(m.training->microBatches, 1);
+  EXPECT_EQ(m.training->accumulate, "");
 }
 
 TEST(Manifest, AllMistakesAtOnce) {

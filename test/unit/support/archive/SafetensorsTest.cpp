@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/archive/Safetensors.h"
 #include "support/Json.h"
+#include "support/archive/SafetensorsWriter.h"
 #include "test/unit/support/archive/ZipWriter.h"
 
 #include <gtest/gtest.h>
@@ -38,6 +39,29 @@ TEST(Safetensors, ReadsTensorsInTheOrderOfTheirData) {
   EXPECT_EQ(store->find("b")->strides, (std::vector<int64_t>{3, 1}));
   EXPECT_EQ(store->find("b")->storage.data(), asBytes(file).data() + file.size() - 24);
   EXPECT_TRUE(store->find("empty")->hasData());
+}
+
+TEST(Safetensors, ReadsWhatIsWritten) {
+  std::vector<SafetensorsEntry> entries = {{"wide \"name\"", ElementType::F64, {2, 3}},
+                                           {"empty", ElementType::F32, {0, 4}},
+                                           {"scalar", ElementType::I32, {}},
+                                           {"narrow", ElementType::BF16, {3}}};
+  std::string file = safetensorsHeader(entries, {{"format", "pt"}, {"lines", "a\nb"}}), error;
+  EXPECT_EQ(file.size() % 64, 0u);
+  EXPECT_EQ(entries.back().begin, 52u);
+  EXPECT_EQ(entries.back().end, 58u);
+  file.resize(file.size() + entries.back().end, 'x');
+  auto store = readSafetensors(asBytes(file), error);
+  ASSERT_TRUE(store) << error;
+  ASSERT_EQ(store->tensors().size(), 4u);
+  for (const SafetensorsEntry &entry : entries) {
+    const StoredTensor *tensor = store->find(entry.name);
+    ASSERT_TRUE(tensor) << entry.name;
+    EXPECT_EQ(tensor->type, entry.type);
+    EXPECT_EQ(tensor->sizes, entry.sizes);
+  }
+  EXPECT_EQ(store->metadata("lines"), "a\nb");
+  EXPECT_EQ(store->metadata("absent"), "");
 }
 
 TEST(Safetensors, RefusesWhatDoesNotFit) {
