@@ -2,12 +2,11 @@
 #include "importers/plan/Training.h"
 
 #include "importers/plan/Plan.h"
+#include "support/JsonText.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-
-#include <charconv>
 
 using llvm::StringRef;
 
@@ -73,11 +72,11 @@ private:
   }
   void positive(StringRef key, std::optional<double> value) {
     if (value && !(*value > 0))
-      add(key, llvm::formatv("must be positive, not {0}", *value).str());
+      add(key, "must be positive, not " + jsonNumber(*value));
   }
   void notNegative(const std::string &key, std::optional<double> value) {
     if (value && *value < 0)
-      add(key, llvm::formatv("must not be negative, not {0}", *value).str());
+      add(key, "must not be negative, not " + jsonNumber(*value));
   }
   void only(const std::string &key, bool given, bool isAdam) {
     if (given && isAdam != (training.optimizer.name != "sgd"))
@@ -98,7 +97,7 @@ private:
     if (numbers.betas)
       for (double beta : *numbers.betas)
         if (!(beta >= 0 && beta < 1))
-          add(where + ".betas", llvm::formatv("are from 0 to below 1, not {0}", beta).str());
+          add(where + ".betas", "are from 0 to below 1, not " + jsonNumber(beta));
     // As torch.optim.SGD has it.
     OptimizerNumbers common = numbers.over(training.optimizer.numbers);
     if (common.nesterov.value_or(false) &&
@@ -115,11 +114,6 @@ class Printer {
 public:
   std::string text;
 
-  std::string number(double value) {
-    char buffer[32];
-    auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
-    return std::string(buffer, end);
-  }
   std::string quoted(StringRef value) {
     std::string result = "\"";
     for (char c : value) {
@@ -131,10 +125,10 @@ public:
   }
   std::string print(const std::string &value) { return quoted(value); }
   std::string print(int64_t value) { return std::to_string(value); }
-  std::string print(const std::optional<double> &value) { return number(*value); }
+  std::string print(const std::optional<double> &value) { return jsonNumber(*value); }
   std::string print(const std::optional<bool> &value) { return *value ? "true" : "false"; }
   std::string print(const std::optional<std::array<double, 2>> &value) {
-    return "[" + number((*value)[0]) + ", " + number((*value)[1]) + "]";
+    return "[" + jsonNumber((*value)[0]) + ", " + jsonNumber((*value)[1]) + "]";
   }
   std::string print(const std::vector<std::string> &value) {
     std::string list;

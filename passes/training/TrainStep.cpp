@@ -70,6 +70,9 @@ private:
     if (text.empty())
       return emitError(getOperation().getLoc())
              << "nothing says what a training step does: the plan has no section 'train'";
+    // Pass options lose their outer braces.
+    if (!StringRef(text).starts_with("{"))
+      text = "{" + text + "}";
     std::vector<std::string> errors;
     plan::parseTraining(text, "train", training, errors);
     for (const std::string &problem : training.validate())
