@@ -63,18 +63,28 @@ def Train : Pass<"dist-train", "::mlir::ModuleOp"> {
     `aten-train-step`, and then places the backward around the forward: `dist-propagate`, `dist-place` and
     `dist-rewrite-partial-gradients`. It changes no other module.
 
-    Before, in part:
+    Before:
     ```mlir
-    module attributes {dist.mesh = #mesh, dist.train = "{optimizer: \"sgd\"}"} {
-      func.func @forward(...)
+    #mesh = #dist.mesh<["dp" = 2]>
+    #R = #dist.layout<#mesh, [R]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    module attributes {dist.mesh = #mesh, dist.train = "{loss: loss}"} {
+      func.func @forward(%x: tensor<8x4xf32, #S> {dist.kind = "input", dist.name = "x"},
+                         %w: tensor<4xf32, #R> {dist.kind = "parameter", dist.name = "w"})
+          -> (tensor<f32, #R> {dist.kind = "output", dist.name = "loss"}) {
+        %y = aten.mul %x, %w : (tensor<8x4xf32, #S>, tensor<4xf32, #R>) -> tensor<8x4xf32, #S>
+        %p = aten.sum %y : (tensor<8x4xf32, #S>) -> tensor<f32, #dist.layout<#mesh, [P(sum)]>>
+        %l = dist.redistribute %p : tensor<f32, #dist.layout<#mesh, [P(sum)]>> to tensor<f32, #R>
+        return %l : tensor<f32, #R>
+      }
     }
     ```
     After, in part:
     ```mlir
-    module attributes {dist.mesh = #mesh, dist.training = {step = "train_step", ...}} {
+    module attributes {dist.mesh = #mesh, dist.training = {... step = "train_step"}} {
       func.func @forward(...)
       func.func @train_step(...)
-    }
+      %g = dist.redistribute %p : tensor<4xf32, #Pdp> to tensor<4xf32, #R>
     ```
   }];
   let options = [
@@ -85,6 +95,7 @@ def Train : Pass<"dist-train", "::mlir::ModuleOp"> {
              clEnumValN(::shardc::PartialGradients::Replicate, "replicate", "replicated"),
              clEnumValN(::shardc::PartialGradients::Cheapest, "cheapest", "what moves the fewest bytes"))}]>,
   ];
+  let statistics = [Statistic<"numPrograms", "programs", "Programs that got a training step">];
 }
 
 #endif // SHARDC_PIPELINE_PASSES_TD

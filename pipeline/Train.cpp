@@ -36,7 +36,8 @@ struct TrainPass : shardc::impl::TrainBase<TrainPass> {
     OpPassManager pm(ModuleOp::getOperationName());
     addPasses(pm);
     if (failed(runPipeline(pm, getOperation())))
-      signalPassFailure();
+      return signalPassFailure();
+    ++numPrograms;
   }
 
 private:

@@ -29,7 +29,9 @@ public:
          {"parameters", list(program.parameters)},
          {"sequences", b.getStringAttr(program.sequenceHashes)},
          {"symbols", json(llvm::json::Value(llvm::json::Array(program.symbols)))},
-         {"training", json(llvm::json::Value(llvm::json::Object(program.training)))},
+         {"training", program.training.empty()
+                          ? Attribute()
+                          : json(llvm::json::Value(llvm::json::Object(program.training)))},
          {"world_size", b.getI64IntegerAttr(program.worldSize)}});
   }
 
@@ -124,9 +126,11 @@ public:
     if (attributes.contains("meshes"))
       program.meshes = array(attributes, "meshes");
     program.sequenceHashes = text(attributes, "sequences");
-    llvm::json::Value training = json(get<DictionaryAttr>(attributes, "training"));
-    if (const llvm::json::Object *object = training.getAsObject())
-      program.training = *object;
+    if (attributes.contains("training")) {
+      llvm::json::Value training = json(get<DictionaryAttr>(attributes, "training"));
+      if (const llvm::json::Object *object = training.getAsObject())
+        program.training = *object;
+    }
     if (auto worldSize = get<IntegerAttr>(attributes, "world_size"))
       program.worldSize = worldSize.getInt();
     for (DictionaryAttr parameter : dictionaries(attributes, "parameters"))

@@ -52,9 +52,10 @@ def TrainStep : Pass<"aten-train-step", "::mlir::ModuleOp"> {
     ```
     After, in part:
     ```mlir
-    %gw = aten.tensordot %gy, %x dims [0] [0] : (tensor<8x2xf32>, tensor<8x4xf32, #S>) -> tensor<2x4xf32>
+    %gw = aten.tensordot %gy, %x dims [0] [0] ... : (tensor<8x2xf32>, tensor<8x4xf32, #S0dp>) -> tensor<2x4xf32>
     %g = dist.redistribute %gw : tensor<2x4xf32> to tensor<2x4xf32, #R>
-    %u = aten.mul %g, %learning_rate : (tensor<2x4xf32, #R>, tensor<f32, #R>) -> tensor<2x4xf32, #R>
+    %rate = aten.to_copy %learning_rate to f32 : (tensor<f64, #R>) -> tensor<f32, #R>
+    %u = aten.mul %g, %rate : (tensor<2x4xf32, #R>, tensor<f32, #R>) -> tensor<2x4xf32, #R>
     %new = aten.sub %w, %u : (tensor<2x4xf32, #R>, tensor<2x4xf32, #R>) -> tensor<2x4xf32, #R>
     ```
   }];

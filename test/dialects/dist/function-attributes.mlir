@@ -21,11 +21,11 @@ module attributes {dist.mesh = #mesh} {
 func.func private @f(tensor<2xf32> {dist.name = []})
 
 // -----
-// expected-error@+1 {{argument 0: 'dist.kind' must be one of parameter, buffer, constant, input; got "output"}}
+// expected-error@+1 {{argument 0: 'dist.kind' must be one of parameter, buffer, constant, state, input; got "output"}}
 func.func private @f(tensor<2xf32> {dist.kind = "output"})
 
 // -----
-// expected-error@+1 {{result 0: 'dist.kind' must be one of output, loss, buffer_mutation, input_mutation, gradient; got "input"}}
+// expected-error@+1 {{result 0: 'dist.kind' must be one of output, loss, parameter_mutation, buffer_mutation, state_mutation, input_mutation, gradient; got "input"}}
 func.func private @f() -> (tensor<2xf32> {dist.kind = "input"})
 
 // -----
@@ -162,3 +162,18 @@ func.func @ordinal(%x: tensor<8xf32>) {
   %0 = dist.all_reduce sum over #dist.axes<#dist.mesh<["tp" = 2]>, ["tp"]> %x {dist.ordinal = -1} : tensor<8xf32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{argument 0: an argument of kind state needs 'dist.initial'}}
+func.func private @f(tensor<2xf32> {dist.kind = "state"})
+
+// -----
+
+// expected-error@+1 {{argument 0: 'dist.initial' must be a number (f64) of an argument of kind state, got 1.000000e+00 : f64}}
+func.func private @f(tensor<2xf32> {dist.kind = "buffer", dist.initial = 1.0 : f64})
+
+// -----
+
+// expected-error@+1 {{argument 0: 'dist.unsaved' must be a unit attribute of an argument of kind state, got unit}}
+func.func private @f(tensor<2xf32> {dist.kind = "parameter", dist.unsaved})
