@@ -76,8 +76,9 @@ class Rank:
         if weights:
             check(lib.shardrt_load_parameters_file, self.model, weights.encode())
 
-    def run(self, inputs, outputs):
-        check(lib.shardrt_run, self.model, None, (Tensor * len(inputs))(*inputs), C.c_size_t(len(inputs)),
+    def run(self, inputs, outputs, entry=None):
+        """Runs an entry by name, or the first."""
+        check(lib.shardrt_run, self.model, entry and entry.encode(), (Tensor * len(inputs))(*inputs), C.c_size_t(len(inputs)),
               (Tensor * len(outputs))(*outputs), C.c_size_t(len(outputs)))
 
 

@@ -33,7 +33,7 @@ OPTIONS:
   --log FILE             write a JSON line for each step of a training (default: to standard output,
                          or a line of progress where standard error is a terminal)
   --save FILE            write a checkpoint at the end, a safetensors file with parameters and states
-  --save-every N         and after every N steps of a training
+  --save-every N         and after every N steps of a training; %s in the path stands for the step
   --resume FILE          go on from a checkpoint, of any mesh
   --local                read and write each rank's own shards; %r in a path stands for the rank
   --threads N            number of compute threads of each rank (default: cores / ranks of a host)

@@ -15,6 +15,13 @@ namespace {
 
 constexpr const char *stepState = "train.step";
 
+/// A path for one step: %s stands for its number.
+std::string pathOfStep(std::string path, int64_t step) {
+  for (size_t at = path.find("%s"); at != std::string::npos; at = path.find("%s", at))
+    path.replace(at, 2, std::to_string(step));
+  return path;
+}
+
 /// The value of a scalar output.
 double numberIn(const OutputTensor &tensor) {
   switch (tensor.type) {
@@ -179,7 +186,7 @@ void Session::trainRank(size_t index, TrainingLog *log, const Schedule &schedule
     bool isLast = step + 1 == options.steps;
     if (!options.save.empty() &&
         (isLast || (options.saveEvery > 0 && (step + 1) % options.saveEvery == 0)))
-      model.save(options.save);
+      model.save(pathOfStep(options.save, step + 1));
   }
 }
 
@@ -193,7 +200,7 @@ void Session::train() {
   schedule.steps = options.steps;
   std::optional<TrainingLog> log;
   if (reports())
-    log.emplace(options.log, begin > 0, options.steps);
+    log.emplace(options.log, begin, options.steps);
   eachRank([&](size_t index) {
     try {
       trainRank(index, log ? &*log : nullptr, schedule, begin);

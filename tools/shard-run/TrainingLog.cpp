@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <unistd.h>
 
@@ -20,12 +21,25 @@ std::string StepReport::json() const {
   return text + ", \"seconds\": " + jsonNumber(seconds) + "}";
 }
 
-TrainingLog::TrainingLog(const std::string &path, bool goesOn, int64_t steps)
+/// The lines of a file up to that of step `last`.
+static std::string linesUpTo(const std::string &path, int64_t last) {
+  std::string text, line;
+  std::ifstream file(path);
+  long long step = 0;
+  while (last > 0 && std::getline(file, line))
+    if (std::sscanf(line.c_str(), "{\"step\": %lld,", &step) == 1 && step <= last)
+      text += line + "\n";
+  return text;
+}
+
+TrainingLog::TrainingLog(const std::string &path, int64_t begin, int64_t steps)
     : path(path), steps(steps) {
   if (path.empty() && isatty(STDERR_FILENO))
     return;
-  file = path.empty() || path == "-" ? stdout : std::fopen(path.c_str(), goesOn ? "a" : "w");
-  if (!file)
+  bool isFile = !path.empty() && path != "-";
+  const std::string kept = isFile ? linesUpTo(path, begin) : "";
+  file = isFile ? std::fopen(path.c_str(), "w") : stdout;
+  if (!file || std::fputs(kept.c_str(), file) < 0)
     throw std::runtime_error(path + ": cannot write the log: " + std::strerror(errno));
 }
 

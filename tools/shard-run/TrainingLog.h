@@ -27,9 +27,9 @@ struct StepReport {
 /// error where that is a terminal, else JSON lines on standard output.
 class TrainingLog {
 public:
-  /// `path`: empty, "-" for standard output, or a file, to which a training that goes on adds its
-  /// lines. Throws std::runtime_error.
-  TrainingLog(const std::string &path, bool goesOn, int64_t steps);
+  /// `path`: empty, "-" for standard output, or a file. Of one that is there already a training
+  /// that goes on behind step `begin` keeps the lines up to that. Throws std::runtime_error.
+  TrainingLog(const std::string &path, int64_t begin, int64_t steps);
   ~TrainingLog();
   TrainingLog(const TrainingLog &) = delete;
 

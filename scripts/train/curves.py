@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Trains a Transformer of characters without PyTorch on four ranks, and compares its losses with PyTorch's."""
+import argparse
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools/export"), str(ROOT / "scripts/train"), str(ROOT / "runtime/examples")]
+TEXT = "/usr/share/common-licenses/GPL-3"
+STEPS, RATE, WARMUP, FINAL, TOLERANCE = 300, 3e-3, 20, 3e-4, 1e-3
+MESHES = {"dp=2,tp=2": 1, "dp=4": 3}  # and the ZeRO stage of each
+LOOP = ["--steps", STEPS, "--lr", RATE, "--schedule", "cosine", "--warmup", WARMUP, "--final-lr", FINAL]
+
+
+def run(*command):
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\nfailed:\n{done.stderr}")
+    return done.stdout
+
+
+class Clock:
+    """Prints what is being done, and how long it took."""
+
+    def __init__(self, text):
+        print(f"{text:<66}", end="", flush=True)
+
+    def __enter__(self):
+        self.begin = time.perf_counter()
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            print(f"{time.perf_counter() - self.begin:6.1f} s", flush=True)
+
+
+def pytorch_losses(module, batches):
+    """The same training in PyTorch, on one device."""
+    import torch
+    optimizer = torch.optim.AdamW(module.parameters(), lr=RATE)
+    losses = []
+    for step in range(STEPS):
+        part = max(step - WARMUP, 0) / (STEPS - WARMUP)
+        rate = FINAL + (RATE - FINAL) * (1 + math.cos(math.pi * part)) / 2
+        optimizer.param_groups[0]["lr"] = RATE * (step + 1) / WARMUP if step < WARMUP else rate
+        optimizer.zero_grad()
+        loss, _ = module(**{name: value[step] for name, value in batches.items()})
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def draw(path, curves):
+    """The curves as a picture (SVG); each is (name, color, first step, losses)."""
+    width, height, left, bottom, top = 720, 360, 50, 40, 4.9
+
+    def x(step):
+        return left + (width - left - 10) * step / STEPS
+
+    def y(loss):
+        return (height - bottom) * (1 - loss / top) + 5
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+             f'<rect width="{width}" height="{height}" fill="white"/>']
+    for loss in range(5):
+        lines.append(f'<path d="M{left} {y(loss):.1f}H{width - 10}" stroke="#ddd"/><text x="{left - 8}" y="{y(loss) + 4:.1f}" text-anchor="end">{loss}</text>')
+    for step in range(0, STEPS + 1, 50):
+        lines.append(f'<text x="{x(step):.1f}" y="{height - 18}" text-anchor="middle">{step}</text>')
+    lines.append(f'<text x="{width / 2}" y="{height - 2}" text-anchor="middle">step</text><text x="4" y="14">loss</text>')
+    for k, (name, color, first, losses) in enumerate(curves):
+        points = " ".join(f"{x(first + i):.1f},{y(loss):.1f}" for i, loss in enumerate(losses))
+        style = f'stroke="{color}" stroke-width="{5 - 2 * k}"'
+        lines.append(f'<polyline points="{points}" fill="none" {style} stroke-opacity="0.8"/>')
+        lines.append(f'<path d="M{width - 330} {30 + 20 * k}h30" {style}/><text x="{width - 290}" y="{34 + 20 * k}">{name}</text>')
+    path.write_text("\n".join([*lines, "</svg>\n"]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--picture", type=pathlib.Path, help="draw the curves in this file (SVG)")
+    options = parser.parse_args()
+    folder, bin_ = options.build / "train", options.build / "bin"
+    folder.mkdir(exist_ok=True)
+    os.environ["SHARDRT"] = str(options.build / "lib/libshardrt.so")
+
+    import character
+    import shardc_export
+    import torch
+    from safetensors.torch import save_file
+    module, _, inputs = character.build()
+    batches = character.batches_of(TEXT, STEPS)
+    with Clock("exporting a Transformer of characters from PyTorch"):
+        torch.export.save(shardc_export.export(module, (), inputs), folder / "character.pt2")
+        save_file(batches, folder / "batches.safetensors")
+    for mesh, zero in MESHES.items():
+        with Clock(f"compiling its training step for the mesh {mesh}, ZeRO {zero}"):
+            plan = character.PLAN if "tp" in mesh else character.PLAN[:2]
+            run(bin_ / "shardc", "compile", folder / "character.pt2", "--mesh", mesh, *plan, "--train", "loss=0", "--train", "optimizer=adamw",
+                "--train", f"zero={zero}", "--train", "clip_norm=1", "-o", folder / f"{mesh}.so")
+    first, second = (folder / f"{mesh}.so" for mesh in MESHES)
+    checkpoint = folder / "checkpoint-%s.safetensors"
+
+    def train(program, log, *more):
+        run(bin_ / "shard-run", program, "--batches", folder / "batches.safetensors", *LOOP, "--log", log, "--save", checkpoint, *more)
+        return [json.loads(line)["loss"] for line in log.read_text().splitlines()]
+    with Clock(f"training {STEPS} steps on the mesh {list(MESHES)[0]}, in C++"):
+        losses = train(first, folder / "whole.log", "--weights", folder / "character.pt2", "--save-every", STEPS // 2)
+    half = str(checkpoint).replace("%s", str(STEPS // 2))
+    (folder / "rest.log").unlink(missing_ok=True)
+    with Clock(f"going on from step {STEPS // 2} on the mesh {list(MESHES)[1]}"):
+        rest = train(second, folder / "rest.log", "--resume", half)
+    with Clock(f"training {STEPS} steps in PyTorch"):
+        wanted = pytorch_losses(module, batches)
+    with Clock("writing"):
+        import train as example
+        world = example.World(str(first), str(checkpoint).replace("%s", str(STEPS)))
+        sample = example.sample(world, "The ", 160)
+        world.close()
+    print(f"\n{sample}\n")
+    worst = max(abs(a - b) for a, b in zip(losses, wanted, strict=True))
+    worst_rest = max(abs(a - b) for a, b in zip(rest, wanted[STEPS // 2:], strict=True))
+    print(f"loss {losses[0]:.4f} at step 1, {losses[-1]:.4f} at step {STEPS}; PyTorch's: {wanted[0]:.4f}, {wanted[-1]:.4f}")
+    print(f"largest difference of a step's loss from PyTorch's: {worst:.2g}, and {worst_rest:.2g} after going on on the other mesh")
+    if options.picture:
+        draw(options.picture, [("PyTorch, one device", "#bbbbbb", 1, wanted), ("shardc, dp=2 tp=2", "#1f77b4", 1, losses),
+                               ("going on with dp=4", "#d62728", STEPS // 2 + 1, rest)])
+    if max(worst, worst_rest) > TOLERANCE:
+        sys.exit(f"the losses differ by more than {TOLERANCE}")
+
+
+if __name__ == "__main__":
+    main()
