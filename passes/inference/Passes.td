@@ -14,7 +14,7 @@ def ToInference : Pass<"aten-to-inference", "::mlir::ModuleOp"> {
 
     What `module.eval()` would have changed in the exported program:
 
-    - `aten.dropout` becomes its operand.
+    - `aten.dropout` becomes its operand, and attention drops nothing.
     - A batch norm gets its running statistics in place of those of the batch, as they are when the function begins. The
       importer has marked the ops of each norm with `aten.training_norm`. A norm without running statistics (also an instance
       norm) keeps those of the batch, as in PyTorch.

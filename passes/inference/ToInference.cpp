@@ -108,6 +108,16 @@ LogicalResult removeDropouts(Block &block, unsigned &count) {
   return success(removed);
 }
 
+/// Attention drops probabilities itself.
+void removeAttentionDropout(Block &block, unsigned &count) {
+  for (auto op : block.getOps<aten::ScaledDotProductAttentionOp>()) {
+    if (op.getDropoutP().isZero())
+      continue;
+    op.setDropoutP(APFloat(0.0));
+    ++count;
+  }
+}
+
 bool isWrittenBack(func::FuncOp function, unsigned result) {
   auto kind = function.getResultAttrOfType<StringAttr>(result, dist::kKindAttr);
   return kind && llvm::is_contained({"parameter_mutation", "buffer_mutation", "state_mutation"},
@@ -184,6 +194,7 @@ FailureOr<InferenceChanges> shardc::bringToInference(func::FuncOp function) {
   done &= succeeded(removeDropouts(block, changes.dropouts));
   if (!done)
     return failure();
+  removeAttentionDropout(block, changes.dropouts);
   changes.mutations = dropMutations(function);
   eraseDeadOps(block);
   return changes;

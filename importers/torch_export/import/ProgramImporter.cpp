@@ -238,18 +238,8 @@ private:
     if (failed(results) || failed(refineTypes(call, *results)))
       return failure();
     for (auto [argument, value] : call.getWrites())
-      writeArgument(call, argument, value);
+      environment.writeStatistic(call.find(argument), value, loc);
     return results;
-  }
-
-  /// Statistics and the like: no gradient passes what is written.
-  void writeArgument(Call &call, StringRef argument, Value value) {
-    const Argument *given = call.find(argument);
-    auto *tensor = given ? std::get_if<TensorArg>(given) : nullptr;
-    if (!tensor)
-      return;
-    if (std::optional<Storages::Tensor> found = environment.find(tensor->name))
-      environment.storages.write(*found, value, call.loc);
   }
 
   /// Gives the results of a node their names by `add(name, value)`.
