@@ -6,6 +6,7 @@
 #include "passes/collectives/Passes.h"
 #include "passes/gradient/Passes.h"
 #include "passes/gradient/partial/Passes.h"
+#include "passes/inference/Passes.h"
 #include "passes/localize/Passes.h"
 #include "passes/placement/Passes.h"
 #include "passes/recompute/Passes.h"
@@ -22,6 +23,7 @@ void shardc::registerAllPasses() {
   registerRedistributePasses();
   registerGradientPasses();
   registerPartialGradientPasses();
+  registerInferencePasses();
   registerTrainingPasses();
   registerLocalizePasses();
   registerCollectivesPasses();

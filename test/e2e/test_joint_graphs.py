@@ -69,6 +69,7 @@ PIECES = {
     "layer_norm": lambda x: F.layer_norm(x, (5,)) ** 3, "group_norm": lambda x: F.group_norm(x.view(2, 2, 5), 2) ** 3,
     "rms_norm": lambda x: F.rms_norm(x, (5,)) ** 3,
     "batch_norm": lambda x: F.batch_norm(x, torch.arange(5.0), torch.arange(5.0) + 1) ** 2,
+    "batch_norm_training": lambda x: F.batch_norm(x, None, None, torch.arange(5.0) + 1, torch.ones(5), training=True) ** 3,
     "attention": lambda x: attention(x) ** 2, "causal": lambda x: attention(x, is_causal=True) ** 2,
     "masked": lambda x: attention(x, attn_mask=torch.ones(5, 5).tril(1).bool()) ** 2,
     "bias": lambda x: attention(x, attn_mask=torch.arange(25.0).view(5, 5) / 25, scale=0.7) ** 2,

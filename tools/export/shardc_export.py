@@ -42,9 +42,6 @@ COMPOSITES = (
 DECOMPOSED = (
     "upsample_nearest2d.vec", "upsample_bilinear2d.vec", "upsample_bilinear2d.default",
 )
-BATCH_NORMS = (  # with the statistics of the batch
-    "_native_batch_norm_legit_functional.default", "_native_batch_norm_legit.no_stats",
-)
 
 
 def overload(name):
@@ -52,20 +49,10 @@ def overload(name):
     return getattr(getattr(torch.ops.aten, packet), kind)
 
 
-def with_constant_statistics(decomposition):
-    """Statistics that a norm returns, those of the batch and running ones, are constants to a gradient, as in PyTorch."""
-    def decomposed(*args, **kwargs):
-        output, *statistics = decomposition(*args, **kwargs)
-        return output, *(statistic.detach() for statistic in statistics)
-    return decomposed
-
-
 def composite_table():
     """The decompositions to run: PyTorch's default ones less the composites that stay, and some more."""
     table = torch.export.default_decompositions()
     table.update(torch._decomp.get_decompositions([overload(name) for name in DECOMPOSED]))
-    norms = torch._decomp.get_decompositions([overload(name) for name in BATCH_NORMS])
-    table.update({norm: with_constant_statistics(decomposition) for norm, decomposition in norms.items()})
     for name in COMPOSITES:
         table.pop(overload(name), None)
     return table
@@ -128,10 +115,11 @@ def dynamic_shapes(model, args, kwargs, dynamic):
     return shapes
 
 
-def export(model, args=(), kwargs=None, dynamic=(), form="composite"):
-    """Exports `model` in inference mode; `form` is composite, core (core ATen) or training."""
+def export(model, args=(), kwargs=None, dynamic=(), form="composite", train=False):
+    """Exports `model` in inference mode, or in training mode; `form` is composite, core (core ATen) or training (PyTorch's
+    name for what it has not decomposed yet, in either mode)."""
     kwargs = dict(kwargs or {})
-    model = model.eval()
+    model = model.train(train)
     shapes = dynamic_shapes(model, args, kwargs, parse_dynamic(dynamic))
     with torch.enable_grad():  # so that the program says where the model itself disables it
         program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=shapes)
@@ -157,6 +145,8 @@ def main(argv=None):
     parser.add_argument("--dynamic", action="append", default=[], metavar="ARG:DIM=NAME[:MIN[:MAX]]",
                         help="a dimension that stays symbolic; equal names are equal sizes")
     parser.add_argument("--form", choices=("composite", "core", "training"), default="composite")
+    parser.add_argument("--train", action="store_true",
+                        help="in training mode: with dropout, and with the batch's own statistics in batch norm")
     parser.add_argument("--seed", type=int, default=0, help="seed set before the factory runs")
     options = parser.parse_args(argv)
     hide_warnings()
@@ -168,7 +158,7 @@ def main(argv=None):
         model, args, kwargs = (*built, {}, {})[:3] if isinstance(built, tuple) else (built, (), {})
         if options.args:
             args, kwargs = (), importlib.import_module("safetensors.torch").load_file(options.args)
-        program = export(model, args, kwargs, options.dynamic, options.form)
+        program = export(model, args, kwargs, options.dynamic, options.form, options.train)
     except (ValueError, TypeError, ImportError, OSError) as error:
         print(f"shardc export: error: {error}", file=sys.stderr)
         return 1

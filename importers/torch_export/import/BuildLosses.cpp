@@ -3,6 +3,7 @@
 // Losses and their backward overloads, as joint graphs have them before they are decomposed.
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
+#include "importers/torch_export/import/Standard.h"
 
 #include "dialects/aten/Emitter.h"
 
@@ -60,9 +61,7 @@ struct Likelihood {
         emit, *reduction, *self, emit.unsqueeze(position, dim), emit.unsqueeze(factor, dim), dim};
   }
 
-  SmallVector<int64_t> all(Value x) const {
-    return llvm::to_vector(llvm::seq<int64_t>(0, aten::typeOf(x).getRank()));
-  }
+  SmallVector<int64_t> all(Value x) const { return dimRange(0, aten::typeOf(x).getRank()); }
   Value total(Value x) { return emit.sum(x, all(x), /*keepdim=*/false); }
 };
 
@@ -140,18 +139,8 @@ FailureOr<Results> buildMeanSquareBackward(Call &call) {
   Type type = aten::elementTypeOf(difference);
   Value result = emit.mul(emit.mul(difference, emit.scalar(2, type)), *grad);
   if (*reduction == Reduction::Mean) {
-    Value count;
-    int64_t fixed = 1;
-    for (OpFoldResult size : sizesOf(call.builder, call.loc, difference)) {
-      if (std::optional<int64_t> number = getConstantIntValue(size)) {
-        fixed *= *number;
-        continue;
-      }
-      Value factor = emit.ofIndex(cast<Value>(size), type);
-      count = count ? emit.mul(count, factor) : factor;
-    }
-    Value number = emit.scalar(static_cast<double>(fixed), type);
-    result = emit.div(result, count ? emit.mul(count, number) : number);
+    SmallVector<int64_t> all = dimRange(0, aten::typeOf(difference).getRank());
+    result = emit.div(result, countAlong(emit, difference, all, type));
   }
   return Results{result};
 }

@@ -1,73 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Norms with their statistics, and the backward overloads that read those.
+// Layer and group norm with their statistics, and the backward overloads that read those.
 #include "importers/torch_export/import/Adjoint.h"
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
+#include "importers/torch_export/import/Standard.h"
 
 #include "dialects/aten/SumTo.h"
 
 using namespace mlir;
 
 namespace shardc::torch_export {
-namespace {
-
-/// Statistics and derivatives of a tensor that is standardised over some of its dims. Computed in
-/// f32 for shorter floats, as PyTorch does.
-struct Standard {
-  Call &call;
-  SmallVector<int64_t> dims;
-  Emitter emit;
-
-  Standard(Call &call, ArrayRef<int64_t> dims)
-      : call(call), dims(dims), emit(call.builder, call.loc) {}
-
-  Value wide(Value x) { return emit.cast(x, Emitter::accumulator(aten::elementTypeOf(x))); }
-
-  /// Autograd takes the statistics that a layer norm returns for constants (not those of a group
-  /// norm).
-  Value constant(Value statistic, Type elementType) {
-    auto alias = aten::AliasOp::create(call.builder, call.loc, emit.cast(statistic, elementType));
-    alias.setDetached(true);
-    return alias;
-  }
-
-  FailureOr<Value> mean(Value x) {
-    return call.buildOne("aten.mean", {{"self", {x}}},
-                         {call.integersAttr("dim", dims),
-                          call.builder.getNamedAttr("keepdim", call.builder.getUnitAttr())});
-  }
-
-  /// Mean and 1 / sqrt(variance + eps), with reduced dims of one element.
-  FailureOr<std::pair<Value, Value>> statistics(Value x, double eps) {
-    x = wide(x);
-    FailureOr<Value> mean = this->mean(x);
-    if (failed(mean))
-      return failure();
-    Value centered = emit.sub(x, *mean);
-    FailureOr<Value> variance = this->mean(emit.mul(centered, centered));
-    if (failed(variance))
-      return failure();
-    Value shifted = emit.add(*variance, emit.scalar(eps, aten::elementTypeOf(x)));
-    return std::pair(*mean, emit.unary<aten::RsqrtOp>(shifted));
-  }
-
-  /// scale * (grad - mean(grad) - value * mean(grad * value))
-  FailureOr<Value> ofInput(Value grad, Value value, Value scale) {
-    FailureOr<Value> first = mean(grad), second = mean(emit.mul(grad, value));
-    if (failed(first) || failed(second))
-      return failure();
-    Value rest = emit.sub(emit.sub(grad, *first), emit.mul(value, *second));
-    return emit.mul(scale, rest);
-  }
-};
-
-SmallVector<int64_t> range(int64_t begin, int64_t end) {
-  return llvm::to_vector(llvm::seq<int64_t>(begin, std::max(begin, end)));
-}
-
-} // namespace
-
 //===----------------------------------------------------------------------===//
 // Layer norm
 //===----------------------------------------------------------------------===//
@@ -85,7 +28,7 @@ FailureOr<Results> buildNativeLayerNorm(Call &call) {
   if (failed(input) || failed(eps) || failed(normalized))
     return failure();
   int64_t rank = aten::typeOf(*input).getRank();
-  Standard standard(call, range(rank - static_cast<int64_t>((*normalized)->size()), rank));
+  Standard standard(call, dimRange(rank - static_cast<int64_t>((*normalized)->size()), rank));
   FailureOr<std::pair<Value, Value>> both = standard.statistics(*input, **eps);
   if (failed(both))
     return failure();
@@ -104,7 +47,7 @@ FailureOr<Results> buildLayerNormBackward(Call &call) {
       failed(normalized) || failed(mask))
     return failure();
   int64_t rank = aten::typeOf(*input).getRank();
-  Standard standard(call, range(rank - static_cast<int64_t>((*normalized)->size()), rank));
+  Standard standard(call, dimRange(rank - static_cast<int64_t>((*normalized)->size()), rank));
   Emitter &emit = standard.emit;
   Value wideGrad = standard.wide(*grad), wideScale = standard.wide(*scale);
   Value value = emit.mul(emit.sub(standard.wide(*input), standard.wide(*mean)), wideScale);
@@ -173,7 +116,7 @@ FailureOr<Results> buildNativeGroupNorm(Call &call) {
   FailureOr<SmallVector<OpFoldResult>> grouped = groupedSizes(call, *input, **groups);
   if (failed(grouped))
     return failure();
-  Standard standard(call, range(2, static_cast<int64_t>(grouped->size())));
+  Standard standard(call, dimRange(2, static_cast<int64_t>(grouped->size())));
   FailureOr<std::pair<Value, Value>> both =
       standard.statistics(standard.emit.view(*input, *grouped), **eps);
   if (failed(both))
@@ -197,7 +140,7 @@ FailureOr<Results> buildGroupNormBackward(Call &call) {
   if (failed(grouped))
     return failure();
   SmallVector<OpFoldResult> whole = sizesOf(call.builder, call.loc, *input);
-  Standard standard(call, range(2, static_cast<int64_t>(grouped->size())));
+  Standard standard(call, dimRange(2, static_cast<int64_t>(grouped->size())));
   Emitter &emit = standard.emit;
   OpFoldResult one = call.builder.getIndexAttr(1);
   // Statistics [batch, groups] and parameters [channels] beside what they belong to.
@@ -222,8 +165,7 @@ FailureOr<Results> buildGroupNormBackward(Call &call) {
       return failure();
     cotangents[0] = emit.cast(emit.view(*ofInput, whole), aten::elementTypeOf(*input));
   }
-  SmallVector<int64_t> others = range(2, static_cast<int64_t>(whole.size()));
-  others.insert(others.begin(), 0);
+  SmallVector<int64_t> others = dimsBesideChannels(static_cast<int64_t>(whole.size()));
   auto perChannel = [&](unsigned i, Value x) {
     cotangents[i] = emit.cast(emit.sum(x, others, /*keepdim=*/false),
                               call.resultElementType(mask->resultOf(i)));
@@ -233,48 +175,6 @@ FailureOr<Results> buildGroupNormBackward(Call &call) {
   if (mask->wants(call, 2))
     perChannel(2, wideGrad);
   return mask->results(cotangents);
-}
-
-//===----------------------------------------------------------------------===//
-// Batch norm
-//===----------------------------------------------------------------------===//
-
-FailureOr<Results> buildBatchNormBackward(Call &call) {
-  FailureOr<Value> grad = call.tensor("grad_out");
-  FailureOr<bool> train = call.boolean("train");
-  FailureOr<std::optional<double>> eps = call.real("eps");
-  FailureOr<OutputMask> mask = OutputMask::of(call, 3);
-  if (failed(grad) || failed(train) || failed(eps) || failed(mask))
-    return failure();
-  if (*train)
-    return call.error() << "batch norm in training is not supported: export the model in eval mode";
-  SmallVector<aten::NamedOperand> operands;
-  for (StringRef name : {"input", "weight", "running_mean", "running_var"}) {
-    FailureOr<Value> value = call.tensor(name);
-    if (failed(value))
-      return failure();
-    if (*value)
-      operands.push_back({name, {*value}});
-  }
-  bool hasWeight = operands.size() == 4;
-  FailureOr<Operation *> op =
-      call.build("aten.batch_norm", operands,
-                 {call.builder.getNamedAttr("eps", call.builder.getF64FloatAttr(**eps))});
-  if (failed(op))
-    return failure();
-  FailureOr<SmallVector<Value>> cotangents =
-      cotangentsOf(call, *op, *grad, {0, hasWeight ? 1 : kNoOperand, kNoOperand}, *mask);
-  if (failed(cotangents))
-    return failure();
-  // The forward was built without the bias, which every element of a channel gets.
-  if (mask->wants(call, 2)) {
-    Emitter emit(call.builder, call.loc);
-    SmallVector<int64_t> others = range(2, aten::typeOf(*grad).getRank());
-    others.insert(others.begin(), 0);
-    (*cotangents)[2] = emit.cast(emit.sum(*grad, others, /*keepdim=*/false),
-                                 call.resultElementType(mask->resultOf(2)));
-  }
-  return mask->results(*cotangents);
 }
 
 } // namespace shardc::torch_export

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Overloads of convolution, pooling and batch norm.
+// Overloads of convolution and pooling.
 #include "importers/torch_export/import/Adjoint.h"
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
@@ -152,38 +152,6 @@ FailureOr<Results> buildConvolutionBackward(Call &call) {
     (*cotangents)[2] = Emitter(call.builder, call.loc).sum(*grad, others, /*keepdim=*/false);
   }
   return mask->results(*cotangents);
-}
-
-FailureOr<Results> buildBatchNorm(Call &call) {
-  if (call.schema.find("training")) {
-    FailureOr<bool> training = call.boolean("training");
-    if (failed(training))
-      return failure();
-    if (*training)
-      return call.error() << "batch norm in training is not supported: export the model in eval "
-                             "mode";
-  }
-  SmallVector<aten::NamedOperand> operands;
-  for (StringRef name : {"input", "weight", "bias", "running_mean", "running_var"}) {
-    FailureOr<Value> value = call.tensor(name);
-    if (failed(value))
-      return failure();
-    if (*value)
-      operands.push_back({name, {*value}});
-    else if (name.starts_with("running"))
-      return call.error() << "batch norm without running statistics is not supported";
-  }
-  FailureOr<std::optional<double>> eps = call.real("eps");
-  if (failed(eps))
-    return failure();
-  FailureOr<Value> value =
-      call.buildOne("aten.batch_norm", operands,
-                    {call.builder.getNamedAttr("eps", call.builder.getF64FloatAttr(**eps))});
-  if (failed(value))
-    return failure();
-  Results results{*value};
-  results.resize(std::max<size_t>(call.results.size(), 1)); // statistics are for the backward alone
-  return results;
 }
 
 // [N, C, kernel, positions] as [N, C * kernel elements, all positions].

@@ -81,6 +81,11 @@ public:
   /// where the argument is known otherwise.
   mlir::Value item(llvm::StringRef name);
 
+  /// What the call writes over one of its tensors besides its results, where the schema says so or
+  /// not (batch norm); nothing where the argument is None.
+  void write(llvm::StringRef argument, mlir::Value value) { writes.push_back({argument, value}); }
+  llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Value>> getWrites() const { return writes; }
+
   /// Whether the graph reads a result: statistics for a backward are made only for one.
   bool isUsed(unsigned result) { return result < names.size() && values.isUsed(names[result]); }
   /// The shape that PyTorch recorded for a result.
@@ -117,6 +122,7 @@ private:
   ValueSource &values;
   Symbols &symbols;
   llvm::SmallVector<std::pair<llvm::StringRef, std::unique_ptr<Argument>>, 4> defaults;
+  llvm::SmallVector<std::pair<llvm::StringRef, mlir::Value>, 2> writes;
 };
 
 /// The default of an argument as an argument; None for one that must be given.

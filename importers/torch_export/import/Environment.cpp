@@ -114,6 +114,12 @@ void Environment::write(Storages::Tensor tensor, Value value, Location loc) {
   storages.write(tensor, value, loc);
 }
 
+void Environment::writeStatistic(const Argument *argument, Value value, Location loc) {
+  auto *tensor = argument ? std::get_if<TensorArg>(argument) : nullptr;
+  if (std::optional<Storages::Tensor> found = tensor ? find(tensor->name) : std::nullopt)
+    storages.write(*found, value, loc);
+}
+
 Storages::Tensor Environment::addView(Storages::Tensor source, Value value, Location loc) {
   Storages::Tensor view = storages.addView(source, value);
   return isNoGrad() && canHaveGradient(value) ? addDetached(view, loc) : view;

@@ -66,6 +66,9 @@ public:
   /// Updates a tensor. Inside `no_grad` that passes autograd by: no gradient of the old value says
   /// anything about the new one, and whoever differentiates refuses it.
   void write(Storages::Tensor tensor, mlir::Value value, mlir::Location loc);
+  /// Updates the tensor that an argument names, if it names one, with a value that no gradient
+  /// passes.
+  void writeStatistic(const Argument *argument, mlir::Value value, mlir::Location loc);
   /// A tensor that shares the storage of `source`, of which one op made `value`; inside `no_grad`
   /// it has no gradient, while `source` keeps its own.
   Storages::Tensor addView(Storages::Tensor source, mlir::Value value, mlir::Location loc);

@@ -237,6 +237,8 @@ private:
                                      : buildByName(call, overload.op);
     if (failed(results) || failed(refineTypes(call, *results)))
       return failure();
+    for (auto [argument, value] : call.getWrites())
+      environment.writeStatistic(call.find(argument), value, loc);
     return results;
   }
 

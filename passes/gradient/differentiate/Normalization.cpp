@@ -125,36 +125,42 @@ struct GroupNormGradient : GradientModel<GroupNormGradient, aten::GroupNormOp> {
   }
 };
 
-/// Of inference: mean and variance are operands.
+/// Mean and variance are operands: parameters in inference, statistics of the batch in training.
 struct BatchNormGradient : GradientModel<BatchNormGradient, aten::BatchNormOp> {
   static LogicalResult run(Derivation &d, aten::BatchNormOp op) {
     Expr grad = wide(d.grad()), input = wide(d.of(op.getInput()));
     if (!grad)
       return success();
-    auto perChannel = [&](Value value) {
-      Expr vector = wide(d.of(value));
-      return vector ? GroupNormGradient::alongChannels(d, vector, input.rank()) : vector;
+    auto along = [&](Expr vector) {
+      return GroupNormGradient::alongChannels(d, vector, input.rank());
     };
-    Expr weight = perChannel(op.getWeight()), mean = perChannel(op.getRunningMean());
-    Expr scale = rsqrt(perChannel(op.getRunningVar()) + op.getEps().convertToDouble());
-    Expr weighted = weight ? grad * weight : grad;
+    Expr weight = wide(d.of(op.getWeight())), mean = wide(d.of(op.getRunningMean()));
+    Expr scale = rsqrt(wide(d.of(op.getRunningVar())) + op.getEps().convertToDouble());
+    if (d.needs(0))
+      d.add(0, (weight ? grad * along(weight) : grad) * along(scale));
+    // All others are vectors of the channels, from two sums: in training, statistics are among
+    // them.
     SmallVector<int64_t> others = dimRange(2, input.rank());
     others.insert(others.begin(), 0);
-    if (d.needs(0))
-      d.add(0, weighted * scale);
+    Expr ofGrad, ofProduct;
+    auto sumOfGrad = [&] {
+      return ofGrad ? ofGrad : ofGrad = sum(grad, others, /*keepdim=*/false);
+    };
+    auto sumOfProduct = [&] {
+      return ofProduct ? ofProduct
+                       : ofProduct = sum(grad * (input - along(mean)), others, /*keepdim=*/false);
+    };
+    auto weighted = [&](Expr x) { return weight ? x * weight : x; };
     unsigned next = 1;
-    auto present = [&](Value operand) -> std::optional<unsigned> {
-      return operand ? std::optional(next++) : std::nullopt;
+    auto give = [&](Value operand, llvm::function_ref<Expr()> cotangent) {
+      if (unsigned number = operand ? next++ : 0; number && d.needs(number))
+        d.add(number, cotangent());
     };
-    auto give = [&](std::optional<unsigned> operand, llvm::function_ref<Expr()> cotangent) {
-      if (operand && d.needs(*operand))
-        d.add(*operand, sum(cotangent(), others, /*keepdim=*/false));
-    };
-    give(present(op.getWeight()), [&] { return grad * ((input - mean) * scale); });
-    give(present(op.getBias()), [&] { return grad; });
-    give(present(op.getRunningMean()), [&] { return -(weighted * scale); });
-    give(present(op.getRunningVar()),
-         [&] { return weighted * (input - mean) * (scale * scale * scale * -0.5); });
+    give(op.getWeight(), [&] { return sumOfProduct() * scale; });
+    give(op.getBias(), [&] { return sumOfGrad(); });
+    give(op.getRunningMean(), [&] { return -(weighted(sumOfGrad()) * scale); });
+    give(op.getRunningVar(),
+         [&] { return weighted(sumOfProduct()) * (scale * scale * scale * -0.5); });
     return success();
   }
 };

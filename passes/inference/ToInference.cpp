@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/inference/Passes.h"
+
+#include "dialects/aten/TrainingNorm.h"
+#include "dialects/dist/FunctionAttributes.h"
+#include "dialects/interfaces/ModelLocation.h"
+
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_TOINFERENCE
+#include "passes/inference/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// The ops of one batch norm. It may lose its own op where nobody reads the result.
+struct TrainingNorm {
+  aten::BatchNormOp op;
+  llvm::StringMap<aten::AliasOp> parts;
+
+  /// The running statistic as it comes into the norm.
+  Value running(StringRef part) const { return parts.lookup(part).getSelf(); }
+};
+
+using TrainingNorms = llvm::MapVector<Attribute, TrainingNorm>;
+
+constexpr StringLiteral kParts[] = {aten::kOldMean, aten::kNewMean, aten::kOldVariance,
+                                    aten::kNewVariance};
+
+TrainingNorms findNorms(Block &block) {
+  TrainingNorms norms;
+  for (Operation &op : block) {
+    Attribute mark = op.getAttr(aten::kTrainingNormAttr);
+    if (!mark)
+      continue;
+    auto part = op.getAttrOfType<StringAttr>(aten::kTrainingPartAttr);
+    if (auto norm = dyn_cast<aten::BatchNormOp>(op))
+      norms[mark].op = norm;
+    else if (auto alias = dyn_cast<aten::AliasOp>(op); alias && part)
+      norms[mark].parts[part.getValue()] = alias;
+  }
+  return norms;
+}
+
+LogicalResult checkNorm(const TrainingNorm &norm) {
+  for (StringRef part : kParts) {
+    if (norm.parts.contains(part))
+      continue;
+    aten::BatchNormOp op = norm.op;
+    if (!op)
+      return success(); // with parts of it left that nobody reads
+    return emitError(op.getLoc())
+           << "'" << op->getName() << "' op in " << describePlace(op.getLoc()) << " has no op '"
+           << part << "' of its running statistics any more: run aten-to-inference on the "
+           << "imported function, before passes that simplify it";
+  }
+  return success();
+}
+
+LogicalResult useRunningStatistics(Block &block, unsigned &count) {
+  TrainingNorms norms = findNorms(block);
+  bool complete = true;
+  for (auto &[mark, norm] : norms)
+    complete &= succeeded(checkNorm(norm));
+  if (!complete)
+    return failure();
+  // A norm that runs twice reads what its first run wrote: first, nothing is written any more.
+  for (auto &[mark, norm] : norms)
+    for (auto [from, to] : {std::pair(aten::kNewMean, aten::kOldMean),
+                            std::pair(aten::kNewVariance, aten::kOldVariance)})
+      if (norm.parts.contains(from) && norm.parts.contains(to))
+        norm.parts.lookup(from).getResult().replaceAllUsesWith(norm.running(to));
+  for (auto &[mark, norm] : norms) {
+    if (!norm.op)
+      continue;
+    norm.op.getRunningMeanMutable().assign(norm.running(aten::kOldMean));
+    norm.op.getRunningVarMutable().assign(norm.running(aten::kOldVariance));
+    norm.op->removeAttr(aten::kTrainingNormAttr);
+    ++count;
+  }
+  return success();
+}
+
+LogicalResult removeDropouts(Block &block, unsigned &count) {
+  bool removed = true;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (op.getName().getStringRef() != "aten.dropout")
+      continue;
+    if (!llvm::all_of(op.getResults().drop_front(), [](Value mask) { return mask.use_empty(); })) {
+      emitError(op.getLoc()) << "'" << op.getName() << "' op in " << describePlace(op.getLoc())
+                             << " has a mask that is read, and no mask in inference: make the "
+                                "inference form before the backward is there";
+      removed = false;
+      continue;
+    }
+    op.getResult(0).replaceAllUsesWith(op.getOperand(0));
+    op.erase();
+    ++count;
+  }
+  return success(removed);
+}
+
+/// Attention drops probabilities itself.
+void removeAttentionDropout(Block &block, unsigned &count) {
+  for (auto op : block.getOps<aten::ScaledDotProductAttentionOp>()) {
+    if (op.getDropoutP().isZero())
+      continue;
+    op.setDropoutP(APFloat(0.0));
+    ++count;
+  }
+}
+
+bool isWrittenBack(func::FuncOp function, unsigned result) {
+  auto kind = function.getResultAttrOfType<StringAttr>(result, dist::kKindAttr);
+  return kind && llvm::is_contained({"parameter_mutation", "buffer_mutation", "state_mutation"},
+                                    kind.getValue());
+}
+
+unsigned dropMutations(func::FuncOp function) {
+  auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  Builder builder(function.getContext());
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<Attribute> attributes;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    if (isWrittenBack(function, i))
+      continue;
+    values.push_back(terminator.getOperand(i));
+    types.push_back(function.getResultTypes()[i]);
+    DictionaryAttr ofResult = function.getResultAttrDict(i);
+    attributes.push_back(ofResult ? ofResult : builder.getDictionaryAttr({}));
+  }
+  unsigned dropped = function.getNumResults() - values.size();
+  terminator.getOperandsMutable().assign(values);
+  function.setType(builder.getFunctionType(function.getArgumentTypes(), types));
+  function.setResAttrsAttr(builder.getArrayAttr(attributes));
+  return dropped;
+}
+
+void eraseDeadOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+struct ToInferencePass : shardc::impl::ToInferenceBase<ToInferencePass> {
+  using ToInferenceBase::ToInferenceBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    auto source = symbols.lookup<func::FuncOp>(function);
+    if (!source || source.isDeclaration() || !source.getBody().hasOneBlock()) {
+      emitError(module.getLoc()) << "there is no function '" << function
+                                 << "' of one block to bring into inference form";
+      return signalPassFailure();
+    }
+    bool isCopy = !into.empty() && into != function;
+    if (isCopy && symbols.lookup(into)) {
+      emitError(module.getLoc()) << "there is a function '" << into
+                                 << "' already; name another with 'into'";
+      return signalPassFailure();
+    }
+    OwningOpRef<func::FuncOp> copy;
+    if (isCopy)
+      copy = source.clone();
+    FailureOr<InferenceChanges> changes = bringToInference(isCopy ? *copy : source);
+    if (failed(changes))
+      return signalPassFailure();
+    if (isCopy) {
+      copy->setName(into);
+      symbols.insert(copy.release(), std::next(Block::iterator(source)));
+    }
+    numDropouts += changes->dropouts;
+    numNorms += changes->norms;
+    numMutations += changes->mutations;
+  }
+};
+
+} // namespace
+
+FailureOr<InferenceChanges> shardc::bringToInference(func::FuncOp function) {
+  Block &block = function.getBody().front();
+  InferenceChanges changes;
+  bool done = succeeded(useRunningStatistics(block, changes.norms));
+  done &= succeeded(removeDropouts(block, changes.dropouts));
+  if (!done)
+    return failure();
+  removeAttentionDropout(block, changes.dropouts);
+  changes.mutations = dropMutations(function);
+  eraseDeadOps(block);
+  return changes;
+}
