@@ -14,17 +14,20 @@ def ToInference : Pass<"aten-to-inference", "::mlir::ModuleOp"> {
 
     What `module.eval()` would have changed in the exported program:
 
-    - `aten.dropout` becomes its operand, and attention drops nothing.
+    - Attention drops nothing.
     - A batch norm gets its running statistics in place of those of the batch, as they are when the function begins. The
       importer has marked the ops of each norm with `aten.training_norm`. A norm without running statistics (also an instance
       norm) keeps those of the batch, as in PyTorch.
     - Nothing is written back to parameters, buffers and states: results of the kinds "parameter_mutation",
       "buffer_mutation" and "state_mutation" go, and with them what computed them alone. What is written to inputs stays.
 
+    What a function computes itself of a buffer that it has updated, outside of norms, is as in training: the counter
+    `num_batches_tracked` of a batch norm is such a buffer.
+
     Arguments stay as they are, those that nothing reads any more too, so that the entries of a program have the same.
 
     The marks are those of an imported function: the pass comes before passes that simplify it. Reported all at once, with
-    module and line: a norm without one of its marked ops, and a dropout whose mask is read.
+    module and line: a norm without one of its marked ops.
 
     Before:
     ```mlir

@@ -89,25 +89,6 @@ LogicalResult useRunningStatistics(Block &block, unsigned &count) {
   return success();
 }
 
-LogicalResult removeDropouts(Block &block, unsigned &count) {
-  bool removed = true;
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (op.getName().getStringRef() != "aten.dropout")
-      continue;
-    if (!llvm::all_of(op.getResults().drop_front(), [](Value mask) { return mask.use_empty(); })) {
-      emitError(op.getLoc()) << "'" << op.getName() << "' op in " << describePlace(op.getLoc())
-                             << " has a mask that is read, and no mask in inference: make the "
-                                "inference form before the backward is there";
-      removed = false;
-      continue;
-    }
-    op.getResult(0).replaceAllUsesWith(op.getOperand(0));
-    op.erase();
-    ++count;
-  }
-  return success(removed);
-}
-
 /// Attention drops probabilities itself.
 void removeAttentionDropout(Block &block, unsigned &count) {
   for (auto op : block.getOps<aten::ScaledDotProductAttentionOp>()) {
@@ -190,9 +171,7 @@ struct ToInferencePass : shardc::impl::ToInferenceBase<ToInferencePass> {
 FailureOr<InferenceChanges> shardc::bringToInference(func::FuncOp function) {
   Block &block = function.getBody().front();
   InferenceChanges changes;
-  bool done = succeeded(useRunningStatistics(block, changes.norms));
-  done &= succeeded(removeDropouts(block, changes.dropouts));
-  if (!done)
+  if (failed(useRunningStatistics(block, changes.norms)))
     return failure();
   removeAttentionDropout(block, changes.dropouts);
   changes.mutations = dropMutations(function);

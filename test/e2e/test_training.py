@@ -310,3 +310,29 @@ def test_refused_options(trainee, tmp_path):
     one.compile(plain, "--mesh", "dp=1")
     done = run(tool("shard-run"), plain, "--weights", one.source, "--batches", tmp_path / "odd", "--lr", 1, check=False)
     assert "the program does not train" in done.stderr
+
+
+class Normed(nn.Module):
+    """Norms behind products without a bias, whose gradient would be rounding errors alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(7, 10, bias=False), nn.Linear(10, 3, bias=False)
+        self.norm, self.mean = nn.BatchNorm1d(10), nn.BatchNorm1d(3, momentum=0.4, affine=False)
+
+    def forward(self, x, target):
+        return F.mse_loss(self.mean(self.second(F.relu(self.norm(self.first(x))))), target)
+
+
+@pytest.mark.parametrize("mesh, plan", [("dp=2", DP), ("dp=4", DP), ("dp=2,tp=2", (*DP, *TOWERS_TP)), ("dp=1", ())], ids=["dp2", "dp4", "dp2-tp2", "one"])
+def test_batch_norm(trainee, tmp_path, mesh, plan):
+    """9 rows on 4 ranks: the statistics are those of the whole batch wherever its rows are."""
+    torch.manual_seed(7)
+    inputs = {"x": torch.randn(9, 7).double() * 2 + 1, "target": torch.randn(9, 3).double()}
+    one, program = Trainee(tmp_path, "normed", Normed().double(), inputs, train=True), tmp_path / "normed.so"
+    one.compile(program, "--mesh", mesh, *plan, *train("loss=0", "optimizer=adamw", "zero=1"))
+    log, saved = one.train(program)
+    reference = one.pytorch("adamw")
+    check(one, f"batch norm on {mesh}", (), reference, log, saved)
+    for name, buffer in reference[0].named_buffers():
+        assert saved[name].dtype == buffer.dtype and difference(saved[name], buffer) <= 1e-9, name

@@ -27,12 +27,12 @@ def batches_of(inputs, count):
 class Trainee:
     """A module whose forward returns a loss first, exported once, with batches in a file."""
 
-    def __init__(self, folder, name, module, inputs, count=8):
+    def __init__(self, folder, name, module, inputs, count=8, train=False):
         self.module, self.inputs = module, inputs
         self.source, self.file = folder / f"{name}.pt2", folder / f"{name}.batches.safetensors"
         self.batches = batches_of(inputs, count)
         save_file({k: v.contiguous() for k, v in self.batches.items()}, self.file)
-        torch.export.save(shardc_export.export(copy.deepcopy(module), (), inputs), self.source)
+        torch.export.save(shardc_export.export(copy.deepcopy(module), (), inputs, train=train), self.source)
 
     def pytorch(self, optimizer, steps=5, micro_batches=1, mean=True, clip=None, clip_value=None, lr=1e-2, rate=None, groups=None, **numbers):
         """The module and optimizer after some steps, and the loss of each."""

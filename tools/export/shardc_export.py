@@ -146,7 +146,7 @@ def main(argv=None):
                         help="a dimension that stays symbolic; equal names are equal sizes")
     parser.add_argument("--form", choices=("composite", "core", "training"), default="composite")
     parser.add_argument("--train", action="store_true",
-                        help="in training mode: with dropout, and with the batch's own statistics in batch norm")
+                        help="in training mode: with the batch's own statistics in batch norm (shardc refuses dropout)")
     parser.add_argument("--seed", type=int, default=0, help="seed set before the factory runs")
     options = parser.parse_args(argv)
     hide_warnings()
