@@ -137,6 +137,12 @@ void StepUpdate::update(Value loss) {
   scalars.step = emit.cast(next, f64);
   scalars.isFirst = emit.binary<aten::EqOp>(count, emit.integer(0, i64));
   SmallVector<std::pair<Value, Value>> updates = {{count, unlessSkipped(count, next)}};
+  // Where a training that goes on takes its batches from: steps that are skipped count too.
+  if (training.nonFinite == "skip") {
+    Value runs = addState("train.runs", RankedTensorType::get({}, i64),
+                          Layout(layoutOf(parameters.front().argument).mesh));
+    updates.push_back({runs, emit.add(runs, emit.integer(1, i64))});
+  }
   SmallVector<std::pair<Value, Value>> moves;
   for (Entry &entry : entries) {
     auto optimizer = Optimizer::make(training.optimizer.name, entry.parameter->numbers);

@@ -260,6 +260,12 @@ def test_non_finite_steps(trainee, tmp_path):
             assert log[4]["loss"] is None and int(saved["train.step"]) == 5
             continue
         assert [line["skipped"] for line in log] == [False, False, True, False, False] and int(saved["train.step"]) == 4
+        # A training that goes on behind a step that was skipped takes the next batches.
+        halfway = tmp_path / "halfway"
+        one.train(program, "--batches", tmp_path / "batches", "--save", halfway, file=False, steps=3)
+        rest, again = one.train(program, "--batches", tmp_path / "batches", "--resume", halfway, file=False, weights=False)
+        assert [line["loss"] for line in rest] == pytest.approx([line["loss"] for line in log[3:]], rel=1e-12)
+        assert all(difference(again[k], saved[k]) <= 1e-12 for k in saved)
         skipping = copy.copy(one)
         skipping.batches = {k: v[[0, 1, 3, 4]] for k, v in batches.items()}
         module, _, losses, _ = skipping.pytorch("adamw", steps=4)

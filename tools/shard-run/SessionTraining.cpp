@@ -13,7 +13,8 @@ namespace shardc::run {
 
 namespace {
 
-constexpr const char *stepState = "train.step";
+/// How many steps a training has done, and with those that were skipped, where that may be.
+constexpr const char *stepState = "train.step", *runState = "train.runs";
 
 /// A path for one step: %s stands for its number.
 std::string pathOfStep(std::string path, int64_t step) {
@@ -58,7 +59,9 @@ int64_t Session::stepsDone(shardrt::Model &model) const {
   tensor.data = &done;
   tensor.type = SHARDRT_I64;
   tensor.scope = SHARDRT_LOCAL;
-  model.getState(stepState, tensor);
+  bool maySkip = std::ranges::any_of(
+      manifest.parameters, [](const rt::ParameterSpec &state) { return state.name == runState; });
+  model.getState(maySkip ? runState : stepState, tensor);
   return done;
 }
 

@@ -15,12 +15,14 @@
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<2x4xf32, #[[R]]> {dist.kind = "parameter", dist.name = "w"}
 // CHECK-SAME: %[[LR:[a-z0-9]+]]: tensor<f64, #[[R]]> {dist.kind = "input", dist.name = "learning_rate"}
 // CHECK-SAME: %[[STEP:[a-z0-9]+]]: tensor<i64, #[[R]]> {dist.initial = 0.000000e+00 : f64, dist.kind = "state", dist.name = "train.step"}
+// CHECK-SAME: tensor<i64, #[[R]]> {dist.initial = 0.000000e+00 : f64, dist.kind = "state", dist.name = "train.runs"}
 // CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<2x4xf32, #[[S]]> {dist.initial = 0.000000e+00 : f64, dist.kind = "state", dist.name = "optimizer.momentum_buffer.w"}
 // CHECK-SAME: -> (tensor<f32, #[[R]]> {dist.kind = "output", dist.name = "loss"},
 // CHECK-SAME: tensor<f32, #[[R]]> {dist.kind = "output", dist.name = "grad_norm"},
 // CHECK-SAME: tensor<i1, #[[R]]> {dist.kind = "output", dist.name = "skipped"},
 // CHECK-SAME: tensor<2x4xf32, #[[R]]> {dist.kind = "parameter_mutation", dist.name = "w"},
 // CHECK-SAME: tensor<i64, #[[R]]> {dist.kind = "state_mutation", dist.name = "train.step"},
+// CHECK-SAME: tensor<i64, #[[R]]> {dist.kind = "state_mutation", dist.name = "train.runs"},
 // CHECK-SAME: tensor<2x4xf32, #[[S]]> {dist.kind = "state_mutation", dist.name = "optimizer.momentum_buffer.w"})
 // CHECK: %[[G:.*]] = aten.tensordot
 // CHECK: dist.redistribute %[[G]] : tensor<2x4xf32> to tensor<2x4xf32, #[[S]]>
