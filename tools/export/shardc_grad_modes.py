@@ -163,9 +163,11 @@ class GradModes:
             return
         if not enabled:
             self.detach_reads(node, values)
+        # What an operator writes besides making its results are statistics, into which no gradient passes.
+        returns_written = not schema.returns or any(result.alias_info is not None for result in schema.returns)
         for name in writes:
-            self.write(node, read[name], seen[name], level)
-        if writes:
+            self.write(node, read[name], seen[name], level if returns_written else 0)
+        if writes and returns_written:
             results = [read[name] for name in writes]  # the tensors themselves
             values[node] = results[0] if len(schema.returns) < 2 else results
             return
