@@ -47,6 +47,7 @@ private:
 void addUnaryRules(ElementwiseTable &table);
 void addActivationRules(ElementwiseTable &table);
 void addBinaryRules(ElementwiseTable &table);
+void addRandomRules(ElementwiseTable &table);
 
 } // namespace shardc
 

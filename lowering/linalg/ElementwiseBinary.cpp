@@ -243,6 +243,7 @@ ElementwiseTable::ElementwiseTable() {
   addUnaryRules(*this);
   addActivationRules(*this);
   addBinaryRules(*this);
+  addRandomRules(*this);
 }
 
 const ElementwiseRule *ElementwiseTable::find(Operation *op) {
