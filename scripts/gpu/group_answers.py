@@ -30,7 +30,7 @@ def run(it):
     # One has a position that is out of range: it is for the group `abi`.
     paths = [path for path in sorted((it.folder / "cases").glob("*.pt")) if path.stem != "cases_beyond"]
     it.each(paths, lambda path: cases(it, path))
-    it.each(it.chosen("answers"), lambda model: answer(it, model))
+    it.each(it.chosen("answers"), lambda model: train(it, model) if model.train else answer(it, model))
 
 
 def cases(it, path):
@@ -62,9 +62,9 @@ def answer(it, model):
     began = time.monotonic()
     module = model.module()
     weights = {name: t.detach().contiguous() for name, t in module.state_dict().items()}
-    inputs = {name: t.to(it.place) for name, t in model.inputs().items()}
+    inputs = model.all_inputs(it.place)
     with it.open(model.name, weights) as program:
-        call = program.prepare(inputs, "gradients" if model.gradients else None)
+        call = program.prepare(inputs, model.entry)
         call()
         it.synchronise()
         got = {name: t.cpu() for name, t in call.outputs.items()}
@@ -89,3 +89,31 @@ def answer(it, model):
               else measure.scaled_error(got[n], w) for n, w in wants.items()]
     it.report.add(f"{model.name}: error", max(errors), model.tolerance, measure.AT_MOST,
                   note=f"{time.monotonic() - began:.1f} s")
+
+
+def train(it, model, steps=5):
+    """The losses of some steps, each of which follows from the update before."""
+    began = time.monotonic()
+    module = model.module()
+    weights = {name: t.detach().contiguous() for name, t in module.state_dict().items()}
+    inputs, got, want = model.all_inputs(it.place), [], []
+    with it.open(model.name, weights) as program:
+        call = program.prepare(inputs, model.entry)
+        for _ in range(steps):
+            call()
+            it.synchronise()
+            got.append(next(iter(call.outputs.values())).cpu().clone())
+    module = module.to(it.place)
+    optimizer = model.optimizer(module)
+    del inputs["learning_rate"]
+    for _ in range(steps):
+        optimizer.zero_grad(set_to_none=True)
+        loss = module(**inputs)
+        loss.backward()
+        optimizer.step()
+        want.append(loss.detach().cpu())
+    if not float(want[-1]) < float(want[0]):
+        it.report.check(model.name, "PyTorch's loss does not fall: nothing can be said")
+        return
+    it.report.add(f"{model.name}: error of the losses", measure.scaled_error(torch.stack(got), torch.stack(want)), model.tolerance,
+                  measure.AT_MOST, note=f"{time.monotonic() - began:.1f} s")

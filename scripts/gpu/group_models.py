@@ -21,15 +21,15 @@ def run(it):
 def compare(it, model):
     module = model.module()
     weights = {name: t.detach().contiguous() for name, t in module.state_dict().items()}
-    inputs = {name: t.to(it.place) for name, t in model.inputs().items()}
-    log = []
+    inputs, log = model.all_inputs(it.place), []
     with it.open(model.name, weights, log=log.append) as program:
         del weights
-        call = program.prepare(inputs, "gradients" if model.gradients else None)
+        call = program.prepare(inputs, model.entry)
+        inputs.pop("learning_rate", None)
         call()
         it.synchronise()
         eager = step(module.to(it.place), inputs, model)
-        error = difference(call, eager)
+        error = difference(it, call, eager, model)
         compiled, why = compile_step(it, model, module, inputs)
         functions = [call, eager] + ([compiled] if compiled else [])
         times = it.steps(*functions, seconds=min(4.0, it.left / 4))
@@ -48,7 +48,17 @@ def compare(it, model):
 
 
 def step(module, inputs, model):
-    """Forward, or forward and backward into the gradients of all parameters."""
+    """Forward, or forward and backward into the gradients of all parameters, or a step of training."""
+    if model.train:
+        optimizer = model.optimizer(module)
+
+        def update():
+            optimizer.zero_grad(set_to_none=True)
+            loss = module(**inputs)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+        return update
     if not model.gradients:
         def forward():
             with torch.inference_mode():
@@ -85,8 +95,13 @@ def compile_step(it, model, module, inputs):
     return compiled, ""
 
 
-def difference(call, eager):
+def difference(it, call, eager, model):
+    """Of what the last call returned; of a training step, of the loss after two updates."""
     want = eager()
+    for _ in range(2 if model.train else 0):
+        call()
+        it.synchronise()
+        want = eager()
     want = list(want) if isinstance(want, tuple) else [want]
     # Of a training step, the loss; gradients are compared in the group `answers`.
     got = list(call.outputs.values())

@@ -61,8 +61,7 @@ class Packer:
         source = self.work / program.name
         if isinstance(program, programs.Model):
             source = source.with_suffix(".pt2")
-            gradients = ("--gradients", program.gradients) if program.gradients else ()
-            self.compile(source, program.name, program.mesh, *program.options, *gradients)
+            self.compile(source, program.name, program.mesh, *program.compile_options)
             return
         source = source.with_suffix(".mlir")
         source.write_text(program.mlir())

@@ -75,13 +75,15 @@ class Op:
 
 @dataclasses.dataclass
 class Model:
-    """A model; `gradients` names its loss. `limits` are those of the time over eager PyTorch's and over torch.compile's."""
+    """A model; `gradients` names its loss. `train` has what the plan's section `train` says, for a model that is trained: RATE is its learning
+    rate then. `limits` are those of the time over eager PyTorch's and over torch.compile's."""
     name: str
     make: Callable  # sizes -> module
     inputs: Callable  # device -> tensors by name
     sizes: dict = dataclasses.field(default_factory=dict)
     dtype: torch.dtype = F32
     gradients: str = ""
+    train: tuple = ()
     limits: tuple = ()
     mesh: str = "r=1"
     options: tuple = ()
@@ -95,6 +97,24 @@ class Model:
         with torch.device(device):
             module = self.make(**self.sizes)
         return networks.seeded(module).to(self.dtype)
+
+    @property
+    def entry(self):
+        """The entry that is measured; None: the only one."""
+        return "train_step" if self.train else "gradients" if self.gradients else None
+
+    @property
+    def compile_options(self):
+        gradients = ("--gradients", self.gradients) if self.gradients else ()
+        return (*self.options, *gradients, *(part for key in self.train for part in ("--train", key)))
+
+    def all_inputs(self, device):
+        inputs = self.inputs() | ({"learning_rate": torch.tensor(RATE, dtype=torch.float64)} if self.train else {})
+        return {name: t.to(device) for name, t in inputs.items()}
+
+    def optimizer(self, module):
+        """PyTorch's, of `ADAMW`, in the form that takes the least time."""
+        return torch.optim.AdamW(module.parameters(), lr=RATE, weight_decay=0.1, fused=True)
 
     @property
     def tolerance(self):
@@ -135,6 +155,7 @@ class Buckets:
                 f"{{\n{body}\n  return {results} : {', '.join(types)}\n}}\n}}\n")
 
 
+ADAMW, RATE = ("loss=0", "optimizer=adamw", "optimizer.weight_decay=0.1"), 1e-3
 SMALL_GPT2 = dict(layers=2, width=64, heads=4, vocabulary=250, positions=32)
 SMALL_LLAMA = dict(layers=2, width=64, hidden=176, heads=4, kv_heads=2, vocabulary=256)
 SMALL_MINILM = dict(layers=2, width=48, hidden=96, heads=4, vocabulary=100, positions=32)
@@ -167,6 +188,7 @@ def models(small):
                     options=place, group=group)
         yield Model(f"small_gpt2_gradients_{ranks}", networks.Gpt2Loss, tokens(250, 4, 16), SMALL_GPT2, gradients="0",
                     mesh=mesh, options=place, group=group)
+    yield Model("small_gpt2_training", networks.Gpt2Loss, tokens(250, 4, 16), SMALL_GPT2, train=ADAMW, group="answers")
     yield Model("small_llama", networks.Llama, tokens(256, 3, 17), SMALL_LLAMA, group="answers")
     yield Model("small_llama_bf16", networks.Llama, tokens(256, 3, 17), SMALL_LLAMA, BF16, group="answers")
     yield Model("small_minilm", networks.MiniLm, sentences(100, 3, 11), SMALL_MINILM, group="answers")
@@ -190,6 +212,7 @@ def models(small):
     yield Model("forward_llama_bf16", networks.Llama, tokens(llama_end, *shape), llama, BF16, limits=(0.9, 1.0))
     yield Model("decode_gpt2_bf16", networks.Gpt2Decode, cached(BF16, *heads, 8, context - 1, end), gpt2, BF16, limits=(0.5, 1.0))
     yield Model("training_gpt2_f32", networks.Gpt2Loss, tokens(end, *shape), gpt2, gradients="0", limits=(0.9, 1.0))
+    yield Model("training_step_gpt2_f32", networks.Gpt2Loss, tokens(end, *shape), gpt2, train=ADAMW, limits=(0.9, 1.0))
 
 
 def products(small):

@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so")
 # One of each kind.
 PROGRAMS = {"small_gpt2_1", "small_gpt2_gradients_1", "small_llama_bf16", "small_gpt2_2", "gemm_f32_33x24x40", "gemm_bias",
             "rows_layer_norm_bf16", "rows_transpose_f32", "rows_pack", "rows_unpack", "attention_forward_f32_64",
-            "attention_backward_f32_64", "forward_gpt2_f32", "decode_gpt2_bf16", "training_gpt2_f32", "checked_pointwise",
+            "attention_backward_f32_64", "forward_gpt2_f32", "decode_gpt2_bf16", "training_gpt2_f32", "training_step_gpt2_f32",
+            "small_gpt2_training", "checked_pointwise",
             "checked_linear", "checked_scatter", "buckets_2", "chain_50", "chain_150"}
 # Of thousands of cases, which the unit tests run themselves.
 FILTERS = {"test_runtime_cuda_gemm": "CudaGemm.FactorsOfZero", "test_runtime_cuda_world": "CudaProcesses.AWorldOfOne",
@@ -88,7 +89,7 @@ def run_group(group, command, folder, out, device, environment=None):
     ("gemm", {"gemm_bias: rate", "gemm_bias: over PyTorch's", "gemm_bias: error"}),
     ("rows", {"copy", "launch of a kernel in a graph", "rows_pack: over the copy's rate", "rows_unpack: error"}),
     ("attention", {"attention_forward_f32_64: over the best", "attention_backward_f32_64: rate", "attention_backward_f32_64: error"}),
-    ("models", {f"{model}: {figure}" for model in ("forward_gpt2_f32", "decode_gpt2_bf16", "training_gpt2_f32")
+    ("models", {f"{model}: {figure}" for model in ("forward_gpt2_f32", "decode_gpt2_bf16", "training_gpt2_f32", "training_step_gpt2_f32")
                 for figure in ("over eager", "over torch.compile", "launch of a captured step", "difference from eager")})])
 def test_groups_that_measure(folder, tmp_path, group, some):
     found = run_group(group, [ROOT / "test/e2e/gpu_standin.py", folder], folder, tmp_path, "0")
