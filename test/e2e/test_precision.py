@@ -33,6 +33,14 @@ DP, TP = places("input:*=dp:S(0)"), places("module:first=colwise", "module:secon
 MESHES = {"one": ("--mesh", "dp=1"), "dp2": ("--mesh", "dp=2", *DP), "tp2": ("--mesh", "tp=2", *TP), "dp2-tp2": ("--mesh", "dp=2,tp=2", *DP, *TP)}
 
 
+PLANS = {"gpt2": places("module:*.c_attn=colwise", "module:*.attn.c_proj=rowwise", "module:*.c_fc=colwise", "module:*.mlp.c_proj=rowwise"),
+         "llama": places("module:*layers.*.self_attn.{q,k,v}_proj=colwise", "module:*layers.*.self_attn.o_proj=rowwise")}
+# A gradient that is a rounding error moves a parameter by a whole step of AdamW, unless eps is above it. Products that are split over
+# tp are rounded twice as often.
+EPS = 0.1
+BOUNDS = {torch.bfloat16: 2**-6, torch.float16: 2**-9}
+
+
 def train(*settings):
     return [option for setting in settings for option in ("--train", setting)]
 
@@ -40,7 +48,7 @@ def train(*settings):
 def autocast(one, dtype, steps=5, lr=1e-2, micro_batches=1, clip=None, scaler=None):
     """Losses, scales, skipped steps and the module after steps of AdamW under torch.autocast."""
     module = copy.deepcopy(one.module)
-    optimizer = torch.optim.AdamW(module.parameters(), lr=lr)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=lr, eps=EPS)
     scaler = torch.amp.GradScaler("cpu", **scaler) if scaler is not None else torch.amp.GradScaler("cpu", enabled=False)
     count = len(next(iter(one.batches.values())))
     losses, scales, skipped = [], [], []
@@ -66,7 +74,122 @@ def autocast(one, dtype, steps=5, lr=1e-2, micro_batches=1, clip=None, scaler=No
     return module, losses, scales, skipped
 
 
-@functools.cache
-def towers():
-    torch.manual_seed(3)
-    return Towers(), {"x": torch.randn(9, 7), "target": torch.randn(9, 3)}
+@pytest.fixture(scope="module")
+def trainee(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("precision")
+
+    @functools.cache
+    def make(kind):
+        if kind in ("gpt2", "llama"):
+            space = {}
+            exec(BUILDER, space)
+            return Trainee(folder, kind, *space["make"](kind))
+        torch.manual_seed(3)
+        module, inputs = Towers(), {"x": torch.randn(9, 7), "target": torch.randn(9, 3)}
+        if kind == "short":
+            module, inputs = module.bfloat16(), {"x": inputs["x"].bfloat16(), "target": inputs["target"]}
+        return Trainee(folder, kind, module, inputs)
+    make.folder = folder
+    return make
+
+
+def compare(log, saved, module, losses, bound):
+    for got, want in zip(log, losses, strict=True):
+        assert abs(got["loss"] - want) <= bound * abs(want), (got, want)
+    for name, parameter in module.named_parameters():
+        if name in saved:
+            assert saved[name].dtype == parameter.dtype
+            assert difference(saved[name], parameter) <= bound, name
+
+
+@pytest.mark.parametrize("mesh, settings", [("one", []), ("dp2", ["zero=3", "precision.reduce=compute"]), ("dp2-tp2", ["zero=1"])], ids=["one", "dp2", "dp2-tp2"])
+def test_bf16(trainee, mesh, settings):
+    """Parameters are f32, and what is computed is what autocast computes; in the first step to the last bit of the loss, on one rank."""
+    one, program = trainee("towers"), trainee.folder / f"bf16-{mesh}.so"
+    module, losses, _, _ = autocast(one, torch.bfloat16)
+    one.compile(program, *MESHES[mesh], *train("loss=0", "optimizer=adamw", f"optimizer.eps={EPS}", "precision=bf16", *settings))
+    log, saved = one.train(program)
+    compare(log, saved, module, losses, BOUNDS[torch.bfloat16])
+    if mesh == "one":
+        assert abs(log[0]["loss"] - losses[0]) <= 1e-6
+    exact, _, _, _ = one.pytorch("adamw", eps=EPS)
+    assert max(difference(saved[k], p) for k, p in exact.named_parameters()) > 1e-4, "nothing was rounded"
+    assert not any(key.startswith(("master.", "loss_scale")) for key in saved)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_models_in_bf16(trainee, kind):
+    one, program = trainee(kind), trainee.folder / f"{kind}.so"
+    module, losses, _, _ = autocast(one, torch.bfloat16, steps=3, lr=1e-3)
+    one.compile(program, "--mesh", "dp=2,tp=2", *DP, *PLANS[kind], *train("loss=0", "optimizer=adamw", f"optimizer.eps={EPS}", "precision=bf16", "zero=3"))
+    log, saved = one.train(program, steps=3, lr=1e-3)
+    compare(log, saved, module, losses, BOUNDS[torch.bfloat16])
+
+
+@pytest.mark.parametrize("mesh, zero", [("one", 0), ("dp2", 3), ("tp2", 0), ("dp2-tp2", 1)])
+def test_masters(trainee, mesh, zero):
+    """A module in bf16 whose optimizer works on copies in f32: a checkpoint has both, and goes on on another mesh."""
+    one, program = trainee("short"), trainee.folder / f"masters-{mesh}.so"
+    module = copy.deepcopy(one.module)
+    masters = {name: nn.Parameter(p.detach().float()) for name, p in module.named_parameters()}
+    optimizer = torch.optim.AdamW(masters.values(), lr=1e-2, eps=EPS)
+    losses = []
+    for step in range(5):
+        module.zero_grad()
+        loss = module(**{k: v[step] for k, v in one.batches.items()})
+        loss.backward()
+        losses.append(float(loss.detach()))
+        for name, parameter in module.named_parameters():
+            masters[name].grad = parameter.grad.float()
+        optimizer.step()
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                parameter.copy_(masters[name])
+    one.compile(program, *MESHES[mesh], *train("loss=0", "optimizer=adamw", f"optimizer.eps={EPS}", "precision=bf16", f"zero={zero}"))
+    log, saved = one.train(program)
+    compare(log, saved, module, losses, BOUNDS[torch.bfloat16])
+    for name, master in masters.items():
+        assert difference(saved[f"master.{name}"], master) <= BOUNDS[torch.bfloat16], name
+        assert torch.equal(saved[f"master.{name}"].bfloat16(), saved[name]), name
+        assert saved[f"optimizer.exp_avg.{name}"].dtype == torch.float32
+    if mesh != "dp2":
+        return
+    first, _ = one.train(program, steps=2)
+    halfway = program.with_suffix(".checkpoint.safetensors").rename(trainee.folder / "halfway.safetensors")
+    rest, again = one.train(program, "--resume", halfway, weights=False)
+    assert [line["loss"] for line in first + rest] == [line["loss"] for line in log]
+    assert all(torch.equal(again[k], saved[k]) for k in saved)
+
+
+SCALER = dict(init_scale=2.0**10, growth_interval=2)
+
+
+@pytest.mark.parametrize("mesh, settings, keywords", [
+    ("one", [], {}), ("dp2", ["zero=3"], {}), ("tp2", ["non_finite=stop"], {}),
+    ("dp2-tp2", ["zero=1", "micro_batches=2", "clip_norm=0.5", "non_finite=skip"], dict(micro_batches=2, clip=0.5))], ids=["one", "dp2", "tp2", "dp2-tp2"])
+def test_loss_scale(trainee, mesh, settings, keywords):
+    """Some batches have gradients far above what f16 holds: the same steps are skipped as by torch.amp.GradScaler, with the same scales."""
+    one, program = copy.copy(trainee("towers")), trainee.folder / f"f16-{mesh}.so"
+    one.batches, one.file = {k: v.clone() for k, v in one.batches.items()}, trainee.folder / f"f16-{mesh}.batches"
+    one.batches["target"][[0, 7]] = 1e6
+    save_file(one.batches, one.file)
+    module, losses, scales, skipped = autocast(one, torch.float16, steps=8, scaler=SCALER, **keywords)
+    assert 1 < skipped.count(True) < 5 and any(after > before for before, after in zip(scales, scales[1:]))
+    one.compile(program, *MESHES[mesh], *train("loss=0", "optimizer=adamw", f"optimizer.eps={EPS}", "precision=f16",
+                                               "precision.loss_scale={init_scale: 1024, growth_interval: 2}", *settings))
+    log, saved = one.train(program, steps=8)
+    assert [line["skipped"] for line in log] == skipped
+    assert float(saved["loss_scale"]) == scales[-1]
+    assert int(saved["train.step"]) == skipped.count(False) and int(saved["train.runs"]) == 8
+    compare(log, saved, module, losses, BOUNDS[torch.float16])
+
+
+def test_loss_that_is_not_finite_stops(trainee, tmp_path):
+    """With a scale that changes, only the loss says that a training is to stop."""
+    one, program = trainee("towers"), tmp_path / "stop.so"
+    batches = {k: v.clone() for k, v in one.batches.items()}
+    batches["x"][2, 0, 0] = float("inf")
+    save_file(batches, tmp_path / "batches")
+    one.compile(program, *MESHES["dp2"], *train("loss=0", "precision=f16", "non_finite=stop", "precision.loss_scale.init_scale=1048576"))
+    done = one.train(program, "--batches", tmp_path / "batches", check=False, file=False)
+    assert done.returncode == 1 and "step 3: the loss or a gradient is not finite" in done.stderr
