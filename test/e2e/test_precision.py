@@ -2,6 +2,8 @@
 """Training steps in bf16 and f16: as PyTorch under autocast, with torch.amp.GradScaler, and with masters in f32 of a module that is bf16."""
 import copy
 import functools
+import pathlib
+import re
 
 import pytest
 import torch
@@ -9,9 +11,10 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
 
+from conftest import run, tool
 from plans import places
 from test_model_gradients import BUILDER
-from training import Trainee, difference
+from training import Trainee, difference, shardc_export
 
 
 class Towers(nn.Module):
@@ -39,6 +42,55 @@ PLANS = {"gpt2": places("module:*.c_attn=colwise", "module:*.attn.c_proj=rowwise
 # tp are rounded twice as often.
 EPS = 0.1
 BOUNDS = {torch.bfloat16: 2**-6, torch.float16: 2**-9}
+
+
+# Of h, which a product made, so that it is short, and of x in f32.
+POLICY = {
+    "linear": lambda h, x: F.linear(x, h), "matmul": lambda h, x: x @ h.mT, "addmm": lambda h, x: torch.addmm(x[:, :1], x, h.mT),
+    "bmm": lambda h, x: torch.bmm(h[None], x.mT[None]),
+    "conv2d": lambda h, x: F.conv2d(x[None, None], h[None, None, :3, :3]), "scaled_dot_product_attention": lambda h, x: F.scaled_dot_product_attention(h[None], x[None], x[None]),
+    "softmax": lambda h, x: h.softmax(1), "log_softmax": lambda h, x: h.log_softmax(0), "layer_norm": lambda h, x: F.layer_norm(h, (8,), x[0]),
+    "rms_norm": lambda h, x: F.rms_norm(h, (8,), x[0]), "group_norm": lambda h, x: F.group_norm(h, 2), "sum": lambda h, x: h.sum(1), "prod": lambda h, x: h.prod(1),
+    "cumsum": lambda h, x: h.cumsum(1), "logsumexp": lambda h, x: h.logsumexp(1), "linalg_vector_norm": lambda h, x: torch.linalg.vector_norm(h, dim=1),
+    "exp": lambda h, x: h.exp(), "expm1": lambda h, x: h.expm1(), "log": lambda h, x: h.abs().log(), "log1p": lambda h, x: h.abs().log1p(), "log2": lambda h, x: h.log2(),
+    "log10": lambda h, x: h.log10(), "pow": lambda h, x: h.pow(3), "reciprocal": lambda h, x: h.reciprocal(), "rsqrt": lambda h, x: h.abs().rsqrt(),
+    "softplus": lambda h, x: F.softplus(h), "tan": lambda h, x: h.tan(), "sinh": lambda h, x: h.sinh(), "cosh": lambda h, x: h.cosh(), "acos": lambda h, x: h.acos(),
+    "asin": lambda h, x: h.asin(), "relu": lambda h, x: h.relu(), "gelu": lambda h, x: F.gelu(h), "silu": lambda h, x: F.silu(h), "tanh": lambda h, x: h.tanh(),
+    "sigmoid": lambda h, x: h.sigmoid(), "erf": lambda h, x: h.erf(), "sin": lambda h, x: h.sin(), "sqrt": lambda h, x: h.abs().sqrt(), "exp2": lambda h, x: h.exp2(),
+    "add": lambda h, x: h + x, "scaled": lambda h, x: h * 2.5, "scalar": lambda h, x: h * x[0, 0], "div": lambda h, x: h / h, "maximum": lambda h, x: torch.maximum(h, x),
+    "where": lambda h, x: torch.where(x > 0, h, 0.0), "masked": lambda h, x: h.masked_fill(x > 0, 1.0), "cat": lambda h, x: torch.cat([h, x]), "amax": lambda h, x: h.amax(1),
+    "clamp": lambda h, x: h.clamp(-1, 1), "views": lambda h, x: h.reshape(4, 16).mT[1:].flip(0), "embedding": lambda h, x: F.embedding((h[0] > 0).long(), x),
+    "gather": lambda h, x: h.gather(1, (x > 0).long()), "lerp": lambda h, x: torch.lerp(h, h, 0.5), "mse_loss": lambda h, x: F.mse_loss(h, x),
+    "nll_loss": lambda h, x: F.cross_entropy(h, (x[:, 0] > 0).long(), label_smoothing=0.1), "binary_cross_entropy_with_logits": lambda h, x: F.binary_cross_entropy_with_logits(h, (x > 0).float()),
+}
+
+
+class Policies(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, x):
+        h = F.linear(x, self.weight)
+        return tuple(of(h, x) for of in POLICY.values())
+
+
+def test_policy_is_that_of_autocast(tmp_path):
+    """The element type of each result: by the lists of autocast on accelerators, as PyTorch's header has them, else by type promotion."""
+    header = (pathlib.Path(torch.__file__).parent / "include/ATen/autocast_mode.h").read_text()
+
+    def listed(macro):
+        return set(re.findall(r"_\((\w+)", re.search(rf"define {macro}\(_\)(.*?)\n\n", header, re.S)[1]))
+    short, wide = listed("AT_FORALL_LOWER_PRECISION_FP"), listed("AT_FORALL_FP32") | listed("AT_FORALL_FP32_SET_OPT_DTYPE")
+    assert len(short & set(POLICY)) > 6 and len(wide & set(POLICY)) > 20
+    h, x = torch.randn(8, 8).bfloat16(), torch.randn(8, 8)
+    want = {name: torch.bfloat16 if name in short else torch.float32 if name in wide else of(h, x).dtype for name, of in POLICY.items()}
+    torch.export.save(shardc_export.export(Policies(), (torch.randn(8, 8),)), tmp_path / "m.pt2")
+    text = run(tool("shard-opt"), tmp_path / "m.pt2", "--aten-lower-precision=type=bf16").stdout
+    # Outputs are f32: what was short is cast at the end.
+    casts = set(re.findall(r"(%\d+) = aten.to_copy %\w+ to f32 : \(tensor<[0-9x]*bf16>\)", text))
+    returned = re.search(r"return (.*) :", text)[1].split(", ")
+    assert {name: torch.bfloat16 if value in casts else torch.float32 for name, value in zip(POLICY, returned, strict=True)} == want
 
 
 def train(*settings):
