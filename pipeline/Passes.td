@@ -60,8 +60,8 @@ def Train : Pass<"dist-train", "::mlir::ModuleOp"> {
   let summary = "Makes the training step that a plan asks for, and places it";
   let description = [{
     Form: placed -> placed. Where the module has `dist.train`, which `dist-apply-plan` writes for a plan with a section `train:`, the pass runs
-    `aten-train-step`, and then places the backward around the forward: `dist-propagate`, `dist-place` and
-    `dist-rewrite-partial-gradients`. It changes no other module.
+    `aten-train-step`, and then places the backward around the forward: `dist-propagate`, `dist-place`,
+    `dist-rewrite-partial-gradients` and `dist-widen-reductions`. It changes no other module.
 
     Before:
     ```mlir

@@ -16,6 +16,7 @@
 #include "passes/recompute/Passes.h"
 #include "passes/redistribute/Passes.h"
 #include "passes/specialize/Passes.h"
+#include "passes/training/Passes.h"
 #include "passes/verify/Passes.h"
 #include "pipeline/Passes.h"
 #include "pipeline/Steps.h"
@@ -41,6 +42,7 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
   pm.addPass(createCSEPass());
+  pm.addPass(createLowerPrecision());
   pm.addNestedPass<func::FuncOp>(createPropagateShardings());
   pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));
   pm.addPass(createWarnUnsharded());

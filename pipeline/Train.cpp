@@ -47,6 +47,7 @@ private:
     pm.addNestedPass<func::FuncOp>(createPropagateShardings());
     pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));
     pm.addNestedPass<func::FuncOp>(createRewritePartialGradients({partialGradients}));
+    pm.addNestedPass<func::FuncOp>(createWidenReductions());
   }
 };
 

@@ -60,6 +60,8 @@ public:
     positive("clip_norm", training.clipNorm);
     positive("clip_value", training.clipValue);
     oneOf("non_finite", training.nonFinite, {"continue", "skip", "stop"});
+    if (training.precision)
+      checkPrecision(*training.precision);
   }
 
 private:
@@ -82,6 +84,27 @@ private:
     if (given && isAdam != (training.optimizer.name != "sgd"))
       add(key, "is a number of " + std::string(isAdam ? "adam and adamw" : "sgd") +
                    ", and the optimizer is " + training.optimizer.name);
+  }
+  void checkPrecision(const Precision &precision) {
+    if (!precision.compute.empty())
+      oneOf("precision.compute", precision.compute, {"bf16", "f16"});
+    oneOf("precision.masters", precision.masters, {"f32", "none"});
+    oneOf("precision.reduce", precision.reduce, {"f32", "compute"});
+    if (precision.scalesLoss() && precision.masters == "none")
+      add("precision.masters", "is none, but gradients of a loss that is scaled are divided by the "
+                               "scale in f32: use masters: f32, or loss_scale: off");
+    const LossScale &scale = precision.lossScale;
+    positive("precision.loss_scale", scale.fixed);
+    positive("precision.loss_scale.init_scale", scale.initScale);
+    if (scale.growthFactor && !(*scale.growthFactor > 1))
+      add("precision.loss_scale.growth_factor",
+          "is above 1, not " + jsonNumber(*scale.growthFactor));
+    if (scale.backoffFactor && !(*scale.backoffFactor > 0 && *scale.backoffFactor < 1))
+      add("precision.loss_scale.backoff_factor",
+          "is between 0 and 1, not " + jsonNumber(*scale.backoffFactor));
+    if (scale.growthInterval && *scale.growthInterval < 1)
+      add("precision.loss_scale.growth_interval",
+          "is at least 1, not " + std::to_string(*scale.growthInterval));
   }
   void checkNumbers(const OptimizerNumbers &numbers, const std::string &where) {
     notNegative(where + ".weight_decay", numbers.weightDecay);
@@ -143,6 +166,30 @@ public:
       groups += (groups.empty() ? "{parameters: " : ", {parameters: ") + print(group.parameters) +
                 numbers(group.numbers) + "}";
     return "{" + list + (groups.empty() ? "" : ", groups: [" + groups + "]") + "}";
+  }
+
+  std::string print(const std::optional<int64_t> &value) { return std::to_string(*value); }
+  std::string print(const std::optional<Precision> &precision) {
+    std::string list = "masters: " + quoted(precision->masters);
+    if (!precision->compute.empty())
+      list += ", compute: " + quoted(precision->compute);
+    if (precision->reduce != "f32")
+      list += ", reduce: " + quoted(precision->reduce);
+    if (precision->lossScale.kind != LossScale::Kind::Default)
+      list += ", loss_scale: " + print(precision->lossScale);
+    return "{" + list + "}";
+  }
+  std::string print(const LossScale &scale) {
+    if (scale.kind == LossScale::Kind::Off)
+      return "off";
+    if (scale.fixed)
+      return jsonNumber(*scale.fixed);
+    std::string list;
+    visitLossScale(scale, [&](StringRef key, auto &field) {
+      if (field)
+        list += (list.empty() ? "" : ", ") + key.str() + ": " + print(field);
+    });
+    return list.empty() ? "dynamic" : "{" + list + "}";
   }
 
 private:

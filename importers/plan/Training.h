@@ -56,6 +56,42 @@ struct Optimizer {
   bool operator==(const Optimizer &) const = default;
 };
 
+/// How the loss is scaled before the backward, so that gradients in f16 do not become zero: the
+/// keys and defaults of torch.amp.GradScaler.
+struct LossScale {
+  enum class Kind { Default, Off, Fixed, Dynamic };
+  Kind kind = Kind::Default; ///< Default: dynamic where the step computes in f16, else off
+  std::optional<double> fixed, initScale, growthFactor, backoffFactor;
+  std::optional<int64_t> growthInterval;
+
+  bool operator==(const LossScale &) const = default;
+};
+
+/// Calls `visit(key, field)` for each number of a scale that changes.
+template <typename Scale, typename Visitor> void visitLossScale(Scale &scale, Visitor visit) {
+  visit("init_scale", scale.initScale);
+  visit("growth_factor", scale.growthFactor);
+  visit("backoff_factor", scale.backoffFactor);
+  visit("growth_interval", scale.growthInterval);
+}
+
+/// In which element types a step computes.
+struct Precision {
+  std::string compute; ///< "bf16" or "f16" of products; empty: as the model was exported
+  /// What the optimizer updates where a parameter is of a shorter type: "f32", or "none" for the
+  /// parameter itself.
+  std::string masters = "f32";
+  std::string reduce = "f32"; ///< "f32", or "compute": gradients are summed over ranks as computed
+  LossScale lossScale;
+
+  bool operator==(const Precision &) const = default;
+  bool scalesLoss() const { return hasDynamicScale() || lossScale.fixed; }
+  bool hasDynamicScale() const {
+    return lossScale.kind == LossScale::Kind::Dynamic ||
+           (lossScale.kind == LossScale::Kind::Default && compute == "f16");
+  }
+};
+
 struct Training {
   std::string loss;                ///< an output, by name or number; empty: that of kind loss
   std::vector<std::string> frozen; ///< patterns of parameters that stay as they are
@@ -69,6 +105,7 @@ struct Training {
   std::optional<double> clipNorm, clipValue;
   /// What a step does whose loss or gradients are not finite: "continue", "skip" or "stop".
   std::string nonFinite = "continue";
+  std::optional<Precision> precision; ///< none: everything is computed in the types of the model
 
   bool operator==(const Training &) const = default;
   /// What is wrong with the values by themselves, each with the name of its key.
@@ -89,6 +126,7 @@ template <typename Section, typename Visitor> void visitTraining(Section &traini
   visit("clip_norm", training.clipNorm);
   visit("clip_value", training.clipValue);
   visit("non_finite", training.nonFinite);
+  visit("precision", training.precision);
 }
 
 /// Reads the section as it stands on one line, a YAML mapping. Mistakes are appended to `errors`,

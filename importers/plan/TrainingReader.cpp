@@ -17,7 +17,6 @@ namespace {
 
 /// Keys that other trainers have and this one does not: said so, and not as an unknown key.
 constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> unsupported[] = {
-    {"precision", "the step computes in the element types of the exported model"},
     {"init", "load the parameters of the exported model, or a checkpoint"},
     {"random", "a model whose step draws random numbers is refused by the importer"},
 };
@@ -113,6 +112,64 @@ public:
       else
         return readNumbers(key, value, optimizer.numbers);
       return true;
+    });
+  }
+
+  void read(yaml::Node *node, std::optional<int64_t> &field) {
+    int64_t number = field.value_or(0);
+    read(node, number);
+    field = number;
+  }
+  /// The type that is computed in, or a mapping.
+  void read(yaml::Node *node, std::optional<Precision> &field) {
+    if (!field)
+      field.emplace();
+    if (llvm::isa_and_nonnull<yaml::ScalarNode>(node))
+      return read(node, field->compute);
+    readMapping(node, "the precision", {"compute", "masters", "reduce", "loss_scale"},
+                [&](StringRef key, yaml::Node *value) {
+                  if (key == "compute")
+                    read(value, field->compute);
+                  else if (key == "masters")
+                    read(value, field->masters);
+                  else if (key == "reduce")
+                    read(value, field->reduce);
+                  else if (key == "loss_scale")
+                    read(value, field->lossScale);
+                  else
+                    return false;
+                  return true;
+                });
+  }
+  /// off, dynamic, a number that stays, or a mapping with the numbers of one that changes.
+  void read(yaml::Node *node, LossScale &scale) {
+    bool isWord = llvm::isa_and_nonnull<yaml::ScalarNode>(node);
+    // Numbers of several flags add up.
+    if (isWord || scale.kind != LossScale::Kind::Dynamic)
+      scale = LossScale();
+    if (isWord) {
+      std::string text = *scalar(node, "a scale");
+      double number = 0;
+      if (text == "off" || text == "dynamic")
+        scale.kind = text == "off" ? LossScale::Kind::Off : LossScale::Kind::Dynamic;
+      else if (StringRef(text).getAsDouble(number) || !std::isfinite(number))
+        report(node, "expected off, dynamic, a number or a mapping here, not '" + text + "'");
+      else
+        scale.kind = LossScale::Kind::Fixed, scale.fixed = number;
+      return;
+    }
+    scale.kind = LossScale::Kind::Dynamic;
+    std::vector<std::string> keys;
+    visitLossScale(scale, [&](StringRef key, auto &) { keys.push_back(key.str()); });
+    readMapping(node, "the loss scale", keys, [&](StringRef key, yaml::Node *value) {
+      bool isKnown = false;
+      visitLossScale(scale, [&](StringRef name, auto &field) {
+        if (name != key)
+          return;
+        isKnown = true;
+        read(value, field);
+      });
+      return isKnown;
     });
   }
 
@@ -222,10 +279,12 @@ void parseTrainSpec(StringRef spec, Training &training, std::vector<std::string>
     errors.push_back(origin + ": expected a key of the section 'train' and its value, e.g. zero=1");
     return;
   }
-  auto [outer, inner] = key.trim().split('.');
-  std::string text = "{" + outer.str() + ": ";
-  text += inner.empty() ? value.str() : "{" + inner.str() + ": " + value.str() + "}";
-  parseTraining(text + "}", origin, training, errors);
+  llvm::SmallVector<StringRef> path;
+  key.trim().split(path, '.');
+  std::string text = value.str();
+  for (StringRef step : llvm::reverse(path))
+    text = ("{" + step + ": " + text + "}").str();
+  parseTraining(text, origin, training, errors);
 }
 
 } // namespace shardc::plan

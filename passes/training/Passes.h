@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/interfaces/PassStatistic.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -30,6 +30,11 @@ def TrainStep : Pass<"aten-train-step", "::mlir::ModuleOp"> {
     are. With `non_finite` of `skip` or `stop` it returns `skipped`: whether a gradient or the loss was not finite, in which case all
     parameters and states stay as they were.
 
+    With `precision` a parameter of bf16 or f16 has a state `master.NAME` in f32, which the optimizer updates in its place, with states in
+    f32; the parameter is the master rounded. Where it is not, as before the first step, the parameter is
+    the master's value. With a dynamic loss scale the backward begins at the state `loss_scale`, and a step with a gradient that is not
+    finite is skipped, by the arithmetic of torch.amp.GradScaler.
+
     Reported all at once, with module and line: what `aten-differentiate` reports, patterns that match no parameter, names
     of the model that the step needs itself, and values of `dist.train` that make no sense.
 
@@ -69,6 +74,85 @@ def TrainStep : Pass<"aten-train-step", "::mlir::ModuleOp"> {
     Statistic<"numStates", "states", "States that the step keeps">,
     Statistic<"numUnreached", "unreached", "Parameters that the loss does not depend on">,
   ];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::shardc::dist::DistDialect"];
+}
+
+def LowerPrecision : Pass<"aten-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Makes a model of f32 compute its products in bf16 or f16, as torch.autocast does";
+  let description = [{
+    Form: imported -> imported. The type is `compute` of `precision` in the module's `dist.train`, the section `train:` of a plan
+    (docs/training.md), unless the option gives it; without either the pass does nothing. Parameters, inputs and outputs keep their types.
+
+    Each op is of one of torch.autocast's classes (PrecisionPolicy.cpp):
+    - products (`linear`, `matmul`, `mm`, `bmm`, `addmm`, `baddbmm`, `tensordot`, `conv2d`, attention) take all operands in the short type;
+    - ops that lose too much take f32 (`softmax`, `log_softmax`, `layer_norm`, `rms_norm`, `group_norm`, `batch_norm`, `exp`, `log` and
+      others like them, `pow`, `softplus`, `sum`, `prod`, `cumsum`, `mean`, `var`, `logsumexp`, vector norms);
+    - all others take operands as they are, and the type of the result follows by type promotion. Where an op does not promote, the short
+      operands become f32.
+
+    The list is that of autocast on accelerators. `mean`, `var` and `batch_norm` are in it besides, because an export
+    takes norms and losses apart, which PyTorch computes in f32 where they are whole. Operands of f64 stay.
+
+    A value is cast once for all that use it, behind its definition. So a weight that is stored in shards is cast
+    before it is gathered, and the gather moves half the bytes; the backward uses the same cast.
+
+    A model none of whose parameters is f32 is left as it is: it computes in short types already.
+
+    Before, with `type=bf16`:
+    ```mlir
+    func.func @forward(%x: tensor<8x4xf32> {dist.kind = "input", dist.name = "x"},
+                       %w: tensor<2x4xf32> {dist.kind = "parameter", dist.name = "w"}) -> tensor<8x2xf32> {
+      %y = aten.linear %x, %w : (tensor<8x4xf32>, tensor<2x4xf32>) -> tensor<8x2xf32>
+      %r = aten.relu %y : (tensor<8x2xf32>) -> tensor<8x2xf32>
+      %s = aten.softmax %r dim 1 : (tensor<8x2xf32>) -> tensor<8x2xf32>
+      return %s : tensor<8x2xf32>
+    }
+    ```
+    After, in part:
+    ```mlir
+    %2 = aten.linear %0, %1 : (tensor<8x4xbf16>, tensor<2x4xbf16>) -> tensor<8x2xbf16>
+    %3 = aten.relu %2 : (tensor<8x2xbf16>) -> tensor<8x2xbf16>
+    %4 = aten.to_copy %3 to f32 : (tensor<8x2xbf16>) -> tensor<8x2xf32>
+    %5 = aten.softmax %4 dim 1 : (tensor<8x2xf32>) -> tensor<8x2xf32>
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"forward\"", "The function that is changed">,
+    Option<"type", "type", "std::string", "", "bf16 or f16; default: what the module says">,
+  ];
+  let statistics = [
+    Statistic<"numShort", "products", "Ops that compute in the short type">,
+    Statistic<"numWide", "kept", "Ops that got f32 of shorter operands">,
+    Statistic<"numCasts", "casts", "Casts that were made">,
+  ];
+  let dependentDialects = ["::shardc::aten::AtenDialect"];
+}
+
+def WidenReductions : Pass<"dist-widen-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Sums gradients over ranks in the type that they are updated in";
+  let description = [{
+    Form: placed -> placed. Placement moves the fewest bytes, so that it sums a gradient of bf16 before the cast to f32, and rounds
+    the sum to bf16. `aten-train-step` marks such casts (`dist.widen`) where the plan wants sums in f32; the pass moves the
+    reduction behind them. The mark goes.
+
+    Before:
+    ```mlir
+    #mesh = #dist.mesh<["dp" = 2]>
+    #P = #dist.layout<#mesh, [P(sum)]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    func.func @f(%g: tensor<2x4xbf16, #P>) -> tensor<2x4xf32, #S> {
+      %s = dist.redistribute backward %g : tensor<2x4xbf16, #P> to tensor<2x4xbf16, #S>
+      %w = aten.to_copy %s to f32 {dist.widen} : (tensor<2x4xbf16, #S>) -> tensor<2x4xf32, #S>
+      return %w : tensor<2x4xf32, #S>
+    }
+    ```
+    After, in part:
+    ```mlir
+    %0 = aten.to_copy %arg0 to f32 : (tensor<2x4xbf16, #Pdp>) -> tensor<2x4xf32, #Pdp>
+    %1 = dist.redistribute backward %0 : tensor<2x4xf32, #Pdp> to tensor<2x4xf32, #S0dp>
+    ```
+  }];
+  let statistics = [Statistic<"numWidened", "widened", "Reductions that were moved behind a cast">];
   let dependentDialects = ["::shardc::aten::AtenDialect", "::shardc::dist::DistDialect"];
 }
 

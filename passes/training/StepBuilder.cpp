@@ -133,6 +133,13 @@ Value StepBuilder::sumOfAll(ArrayRef<Value> tensors) {
   return all;
 }
 
+void StepBuilder::leaveOpen() {
+  lastLaidOut = end->getPrevNode();
+  // A derivative may have replaced an op of the forward.
+  for (unsigned i = 0; i < end->getNumOperands(); ++i)
+    results[i] = end->getOperand(i);
+}
+
 void StepBuilder::layOut() {
   Operation *first = lastLaidOut ? lastLaidOut->getNextNode() : &end->getBlock()->front();
   for (Operation *op = first; op != end; op = op->getNextNode())

@@ -38,6 +38,8 @@ public:
   /// counted once. Values of one layout share a reduction.
   mlir::Value sumOfAll(llvm::ArrayRef<mlir::Value> tensors);
 
+  /// What was built so far without a layout stays so: it is placed around the rest.
+  void leaveOpen();
   /// Gives the results of all ops since the last call a layout: that of the first operand of their
   /// shape, or replicated where they are 0-dim.
   void layOut();

@@ -11,6 +11,11 @@ namespace shardc::training {
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 static Layout layoutOf(Value value) { return dist::getLayout(value.getType()).getValue(); }
 
+/// The type of what belongs to a parameter and is updated with it.
+static RankedTensorType updatedType(const TrainedParameter &parameter) {
+  return RankedTensorType::get(typeOf(parameter.argument).getShape(), parameter.updated);
+}
+
 static RankedTensorType withLayout(RankedTensorType type, const Layout &layout) {
   return RankedTensorType::get(type.getShape(), type.getElementType(),
                                dist::LayoutAttr::get(type.getContext(), layout));
@@ -43,45 +48,118 @@ Value StepUpdate::addState(const llvm::Twine &name, RankedTensorType type, const
   return step.addState(name.str(), withLayout(type, layout), /*initial=*/0, isSaved);
 }
 
+Value StepUpdate::addScalarState(StringRef name, Type element, double initial) {
+  ++numStates;
+  auto type = RankedTensorType::get({}, element);
+  return step.addState(name, withLayout(type, Layout(mesh.getValue())), initial, /*isSaved=*/true);
+}
+
+Value StepUpdate::scaleLoss(Value loss) {
+  if (!precision() || !precision()->scalesLoss())
+    return {};
+  Builder builder(emit.getBuilder().getContext());
+  const plan::LossScale &given = precision()->lossScale;
+  Value cotangent;
+  if (hasDynamicScale())
+    cotangent = scale =
+        addScalarState(kLossScale, builder.getF32Type(), given.initScale.value_or(65536));
+  else
+    cotangent = emit.scalar(*given.fixed, builder.getF32Type());
+  // As whoever divides the loss by the number of micro-batches before it is scaled: so gradients
+  // are as large as those of one batch.
+  if (training.microBatches > 1 && training.accumulation == "mean")
+    cotangent =
+        emit.mul(cotangent, emit.scalar(1.0 / double(training.microBatches), builder.getF32Type()));
+  return emit.cast(cotangent, typeOf(loss).getElementType());
+}
+
 void StepUpdate::accumulate() {
   for (const TrainedParameter &parameter : parameters) {
     Layout layout = accumulatorLayout(parameter);
-    Value state = addState("gradient." + parameter.name, typeOf(parameter.argument), layout,
+    Value state = addState("gradient." + parameter.name, updatedType(parameter), layout,
                            /*isSaved=*/false);
-    step.addUpdate(state, emit.add(state, step.redistribute(parameter.gradient, layout)));
+    step.addUpdate(state, emit.add(state, reduced(parameter, layout)));
   }
+}
+
+Value StepUpdate::reduced(const TrainedParameter &parameter, const Layout &layout) {
+  return emit.cast(step.redistribute(parameter.gradient, layout), parameter.updated);
 }
 
 /// With what micro-batches before have left, which is zero again after the step.
 Value StepUpdate::gradientOf(const TrainedParameter &parameter, const Layout &layout) {
   if (training.microBatches == 1)
-    return step.redistribute(parameter.gradient, layout);
-  RankedTensorType type = typeOf(parameter.argument);
+    return reduced(parameter, layout);
+  RankedTensorType type = updatedType(parameter);
   Layout gathered = accumulatorLayout(parameter);
   Value state = addState("gradient." + parameter.name, type, gathered, /*isSaved=*/false);
-  Value sum = emit.add(state, step.redistribute(parameter.gradient, gathered));
+  Value sum = emit.add(state, reduced(parameter, gathered));
   Value zeros = emit.zeros(sizesOf(type, type.getContext()), type.getElementType());
   step.addUpdate(state, step.redistribute(zeros, gathered));
   Value gradient = step.redistribute(sum, layout);
-  if (training.accumulation != "mean")
+  // The loss has the factor where it is scaled.
+  if (training.accumulation != "mean" || (precision() && precision()->scalesLoss()))
     return gradient;
   Value part =
       emit.scalar(1.0 / double(training.microBatches), Emitter::accumulator(type.getElementType()));
   return emit.mul(gradient, part);
 }
 
-Value StepUpdate::findNonFinite(Value loss, ArrayRef<Entry> entries) {
+Value StepUpdate::findNonFinite(ArrayRef<Value> tensors) {
   Builder builder(emit.getBuilder().getContext());
-  auto countIn = [&](Value x) {
+  SmallVector<Value> counts;
+  for (Value x : tensors) {
     Value isBad =
         emit.binary<aten::LogicalOrOp>(emit.unary<aten::IsnanOp>(x), emit.unary<aten::IsinfOp>(x));
-    return emit.cast(isBad, builder.getF32Type());
-  };
-  // The loss may be partial so far; it is a scalar.
-  SmallVector<Value> counts = {countIn(step.replicate(loss))};
-  for (const Entry &entry : entries)
-    counts.push_back(countIn(entry.gradient));
+    counts.push_back(emit.cast(isBad, builder.getF32Type()));
+  }
   return emit.binary<aten::GtOp>(step.sumOfAll(counts), emit.scalar(0, builder.getF32Type()));
+}
+
+void StepUpdate::judge(Value loss, MutableArrayRef<Entry> entries) {
+  Builder builder(emit.getBuilder().getContext());
+  SmallVector<Value> gradients;
+  for (const Entry &entry : entries)
+    gradients.push_back(entry.gradient);
+  // The loss may be partial so far; it is a scalar.
+  if (hasDynamicScale()) {
+    Value isOverflow = findNonFinite(gradients);
+    skipped = isOverflow;
+    if (training.nonFinite != "continue")
+      skipped = emit.binary<aten::LogicalOrOp>(isOverflow, findNonFinite({step.replicate(loss)}));
+    updateScale(isOverflow);
+  } else if (training.nonFinite != "continue") {
+    gradients.insert(gradients.begin(), step.replicate(loss));
+    skipped = findNonFinite(gradients);
+  }
+  if (!precision() || !precision()->scalesLoss())
+    return;
+  Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
+  Value inverse = scale ? emit.cast(emit.unary<aten::ReciprocalOp>(emit.cast(scale, f64)), f32)
+                        : emit.scalar(double(float(1.0 / *precision()->lossScale.fixed)), f32);
+  for (Entry &entry : entries)
+    entry.gradient = emit.mul(entry.gradient, inverse);
+}
+
+/// As torch.amp.GradScaler.update: factors are f64, the scale and its limits f32.
+void StepUpdate::updateScale(Value isOverflow) {
+  Builder builder(emit.getBuilder().getContext());
+  Type f32 = builder.getF32Type(), f64 = builder.getF64Type(), i32 = builder.getI32Type();
+  const plan::LossScale &given = precision()->lossScale;
+  auto times = [&](double factor) {
+    return emit.cast(emit.mul(emit.cast(scale, f64), emit.scalar(factor, f64)), f32);
+  };
+  Value tracker = addScalarState("loss_scale.growth_tracker", i32);
+  Value good = emit.add(tracker, emit.integer(1, i32));
+  Value grows =
+      emit.binary<aten::EqOp>(good, emit.integer(given.growthInterval.value_or(2000), i32));
+  Value larger = times(given.growthFactor.value_or(2));
+  larger = emit.where(emit.unary<aten::IsinfOp>(larger), scale, larger);
+  Value zero = emit.integer(0, i32);
+  updates.push_back({scale, emit.where(isOverflow, times(given.backoffFactor.value_or(0.5)),
+                                       emit.where(grows, larger, scale))});
+  updates.push_back(
+      {tracker, emit.where(emit.binary<aten::LogicalOrOp>(isOverflow, grows), zero, good)});
 }
 
 void StepUpdate::clip(MutableArrayRef<Entry> entries) {
@@ -116,31 +194,41 @@ Value StepUpdate::unlessSkipped(Value old, Value next) {
   return skipped ? emit.where(skipped, old, next) : next;
 }
 
+StepUpdate::Entry StepUpdate::enter(const TrainedParameter &parameter) {
+  Layout layout = stateLayout(parameter);
+  Entry entry{&parameter,
+              layout,
+              gradientOf(parameter, layout),
+              step.redistribute(parameter.argument, layout),
+              {}};
+  Type own = typeOf(entry.value).getElementType();
+  if (own == parameter.updated)
+    return entry;
+  // A parameter that is not its master rounded was given by someone: it counts then.
+  entry.master = addState("master." + parameter.name, updatedType(parameter), layout);
+  Value isRounded = emit.binary<aten::EqOp>(emit.cast(entry.master, own), entry.value);
+  entry.value = emit.where(isRounded, entry.master, emit.cast(entry.value, parameter.updated));
+  return entry;
+}
+
 void StepUpdate::update(Value loss) {
   Builder builder(emit.getBuilder().getContext());
   Type f64 = builder.getF64Type(), i64 = builder.getI64Type();
-  SmallVector<Entry> entries;
-  for (const TrainedParameter &parameter : parameters) {
-    Layout layout = stateLayout(parameter);
-    entries.push_back({&parameter, layout, gradientOf(parameter, layout),
-                       step.redistribute(parameter.argument, layout)});
-  }
-  if (training.nonFinite != "continue")
-    skipped = findNonFinite(loss, entries);
+  auto entries = llvm::map_to_vector(
+      parameters, [&](const TrainedParameter &parameter) { return enter(parameter); });
+  judge(loss, entries);
   clip(entries);
 
   StepScalars scalars;
   scalars.learningRate = step.addInput(kLearningRate, f64);
-  Value count = addState("train.step", RankedTensorType::get({}, i64),
-                         Layout(layoutOf(parameters.front().argument).mesh));
+  Value count = addScalarState("train.step", i64);
   Value next = emit.add(count, emit.integer(1, i64));
   scalars.step = emit.cast(next, f64);
   scalars.isFirst = emit.binary<aten::EqOp>(count, emit.integer(0, i64));
-  SmallVector<std::pair<Value, Value>> updates = {{count, unlessSkipped(count, next)}};
+  updates.push_back({count, unlessSkipped(count, next)});
   // Where a training that goes on takes its batches from: steps that are skipped count too.
-  if (training.nonFinite == "skip") {
-    Value runs = addState("train.runs", RankedTensorType::get({}, i64),
-                          Layout(layoutOf(parameters.front().argument).mesh));
+  if (training.nonFinite == "skip" || hasDynamicScale()) {
+    Value runs = addScalarState("train.runs", i64);
     updates.push_back({runs, emit.add(runs, emit.integer(1, i64))});
   }
   SmallVector<std::pair<Value, Value>> moves;
@@ -149,12 +237,16 @@ void StepUpdate::update(Value loss) {
     ParameterUpdate values{entry.value, entry.gradient, {}};
     for (StringRef name : optimizer->stateNames())
       values.states.push_back(addState("optimizer." + name + "." + entry.parameter->name,
-                                       typeOf(entry.parameter->argument), entry.layout));
+                                       updatedType(*entry.parameter), entry.layout));
     SmallVector<Value> old = values.states;
     optimizer->update(emit, scalars, values);
     for (auto [before, after] : llvm::zip_equal(old, values.states))
       updates.push_back({before, unlessSkipped(before, after)});
-    moves.push_back({entry.parameter->argument, unlessSkipped(entry.value, values.parameter)});
+    Value moved = unlessSkipped(entry.value, values.parameter);
+    if (entry.master)
+      updates.push_back({entry.master, moved});
+    moves.push_back({entry.parameter->argument,
+                     emit.cast(moved, typeOf(entry.parameter->argument).getElementType())});
   }
   step.layOut();
   if (skipped)

@@ -27,6 +27,40 @@ Value asProduced(Value gradient) {
   return op && gradient.hasOneUse() ? op.getInput() : gradient;
 }
 
+Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+/// Marks the casts to a longer type that a gradient is the sum of.
+void markCasts(Value gradient) {
+  Operation *op = gradient.getDefiningOp();
+  if (auto sum = dyn_cast_or_null<aten::AddOp>(op)) {
+    markCasts(sum.getSelf());
+    markCasts(sum.getOther());
+  } else if (auto widened = dyn_cast_or_null<aten::ToCopyOp>(op)) {
+    Type from = elementOf(widened.getSelf());
+    if (isa<FloatType>(from) &&
+        from.getIntOrFloatBitWidth() < elementOf(gradient).getIntOrFloatBitWidth())
+      widened->setAttr(kWidenAttr, UnitAttr::get(op->getContext()));
+  }
+}
+
+/// Sets the type in which a parameter is updated, and that in which its gradient is summed over
+/// ranks: casts stand before the sum or behind it.
+void choosePrecision(Emitter &emit, const plan::Training &training, TrainedParameter &parameter) {
+  Type own = elementOf(parameter.argument);
+  parameter.updated = own;
+  if (!training.precision)
+    return;
+  if ((own.isBF16() || own.isF16()) && training.precision->masters == "f32")
+    parameter.updated = Float32Type::get(own.getContext());
+  if (training.precision->reduce == "f32") {
+    parameter.gradient = emit.cast(parameter.gradient, parameter.updated);
+    return markCasts(parameter.gradient);
+  }
+  auto widened = parameter.gradient.getDefiningOp<aten::ToCopyOp>();
+  if (widened && widened->hasOneUse() && isa<FloatType>(elementOf(widened.getSelf())))
+    parameter.gradient = widened.getSelf();
+}
+
 struct TrainStepPass : shardc::impl::TrainStepBase<TrainStepPass> {
   using TrainStepBase::TrainStepBase;
 
@@ -115,8 +149,12 @@ private:
     usable &= succeeded(checkTypes(target, selected.wrt));
     Backward backward(target, mesh, selected.wrt, selected.losses);
     usable &= succeeded(checkBackward(target, backward, selected.wrt));
-    for (unsigned output : selected.losses)
-      backward.seed(output);
+    auto lossOf = [&] {
+      return target.getBody().front().getTerminator()->getOperand(selected.losses.front());
+    };
+    StepBuilder step(target, mesh);
+    StepUpdate update(step, training, dataAxes, mesh);
+    backward.seed(selected.losses.front(), update.scaleLoss(lossOf()));
     usable &= succeeded(backward.build());
     if (!usable)
       return failure();
@@ -128,8 +166,12 @@ private:
       SmallVector<StringRef> names = dist::getNames(target.getArgAttrDict(argument));
       std::string name = names.empty() ? std::to_string(argument) : names.front().str();
       if (Value gradient = backward.gradientOf(argument)) {
-        parameters.push_back(
-            {target.getArgument(argument), asProduced(gradient), name, training.numbersOf(names)});
+        parameters.push_back({target.getArgument(argument),
+                              asProduced(gradient),
+                              {},
+                              name,
+                              training.numbersOf(names)});
+        choosePrecision(step.emitter(), training, parameters.back());
       } else if (isStep) {
         ++numUnreached;
         emitRemark(target.getLoc())
@@ -138,14 +180,13 @@ private:
     }
     if (parameters.empty())
       return emitError(target.getLoc()) << "the loss depends on no parameter that is trained";
-    Value loss = target.getBody().front().getTerminator()->getOperand(selected.losses.front());
-    StepBuilder step(target, mesh);
-    StepUpdate update(step, training, dataAxes, parameters);
+    step.leaveOpen();
+    update.setParameters(parameters);
     if (!isStep) {
       update.accumulate();
       return step.finish();
     }
-    update.update(loss);
+    update.update(lossOf());
     numTrained += parameters.size();
     numStates += update.getNumStates();
     lossName = dist::getNames(target.getResultAttrDict(selected.losses.front())).front().str();
@@ -240,8 +281,16 @@ private:
     list.set("learning_rate", b.getStringAttr(kLearningRate));
     if (training.clipNorm)
       list.set("grad_norm", b.getStringAttr(kGradNorm));
-    if (training.nonFinite != "continue")
+    bool isScaled = training.precision && training.precision->hasDynamicScale();
+    if (training.nonFinite != "continue" || isScaled)
       list.set("skipped", b.getStringAttr(kSkipped));
+    if (training.precision) {
+      if (!training.precision->compute.empty())
+        list.set("compute", b.getStringAttr(training.precision->compute));
+      list.set("masters", b.getStringAttr(training.precision->masters));
+    }
+    if (isScaled)
+      list.set("loss_scale", b.getStringAttr(kLossScale));
     list.set("non_finite", b.getStringAttr(training.nonFinite));
     module->removeAttr(dist::kTrainAttr);
     module->setAttr(dist::kTrainingAttr, list.getDictionary(&getContext()));

@@ -316,6 +316,7 @@ void Reader::training(JsonValue root, Manifest &m) {
   spec.gradNorm = optional("grad_norm");
   spec.skipped = optional("skipped");
   spec.nonFinite = text(value, path, "non_finite");
+  spec.lossScale = optional("loss_scale");
   auto entryOf = [&](const std::string &name) {
     auto found = std::find_if(m.entries.begin(), m.entries.end(),
                               [&](const EntrySpec &entry) { return entry.name == name; });
@@ -338,6 +339,10 @@ void Reader::training(JsonValue root, Manifest &m) {
                             std::pair("skipped", spec.skipped)})
     if (!name.empty() && !has(step->outputs, name))
       wrong(path + "." + key, "the name of an output of " + spec.step);
+  bool hasScale = std::any_of(m.parameters.begin(), m.parameters.end(),
+                              [&](const auto &state) { return state.name == spec.lossScale; });
+  if (!spec.lossScale.empty() && !hasScale)
+    wrong(path + ".loss_scale", "the name of a state");
   m.training = std::move(spec);
 }
 

@@ -72,13 +72,14 @@ struct MeshSpec {
   shardc::Mesh mesh;
 };
 
-/// How a program trains: names of entries, inputs and outputs (docs/manifest.md). What the program
-/// does not have is empty.
+/// How a program trains: names of entries, inputs, outputs and states (docs/manifest.md). What the
+/// program does not have is empty.
 struct TrainingSpec {
   std::string step, accumulate;
   int64_t microBatches = 1; ///< runs of `accumulate` and one of `step` make a step
   std::string loss, learningRate, gradNorm, skipped;
   std::string nonFinite; ///< "continue", "skip", "stop"
+  std::string lossScale; ///< a state
 };
 
 /// Where a rank is in each mesh, by TensorSpec::mesh; nothing in those that it is outside of.

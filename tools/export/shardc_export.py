@@ -34,6 +34,11 @@ COMPOSITES = (
     "detach.default",
     # As a root of the variance it would have no derivative where that is 0; PyTorch's is 0 there.
     "std.correction", "std_mean.correction",
+    # Losses have derivatives of 0 at targets that are ignored, also where all are, and at probabilities of 0; what they are
+    # decomposed to has derivatives there that are no numbers.
+    "cross_entropy_loss.default", "nll_loss_nd.default", "binary_cross_entropy.default",
+    "binary_cross_entropy_with_logits.default", "huber_loss.default", "kl_div.default", "l1_loss.default",
+    "smooth_l1_loss.default",
     # As full_like they would not depend on what they overwrite, whose gradient is zero.
     "fill.Scalar", "fill.Tensor", "zero.default",
 )

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 namespace shardc::run {
@@ -180,7 +181,9 @@ void Session::trainRank(size_t index, TrainingLog *log, const Schedule &schedule
       if (auto skipped = valueOf(training.skipped))
         report.skipped = *skipped != 0;
       log->add(report);
-      if (training.nonFinite == "stop" && report.skipped.value_or(false))
+      // A scale that was too large is no reason: it is smaller in the next step.
+      bool isOverflow = !training.lossScale.empty() && std::isfinite(report.loss);
+      if (training.nonFinite == "stop" && report.skipped.value_or(false) && !isOverflow)
         throw std::runtime_error(
             "step " + std::to_string(report.step) +
             ": the loss or a gradient is not finite, and the plan says to stop then; parameters "

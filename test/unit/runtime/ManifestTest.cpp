@@ -145,6 +145,10 @@ TEST(Manifest, EveryMistakeNamesItsKey) {
        "\"training\": {\"step\": \"forward\", \"loss\": \"y\", \"learning_rate\": \"x\", "
        "\"non_finite\": \"skip\", \"micro_batches\": 2}, \"entries\"",
        "training.micro_batches: expected a positive number"},
+      {"\"entries\"",
+       "\"training\": {\"step\": \"forward\", \"loss\": \"y\", \"learning_rate\": \"x\", "
+       "\"non_finite\": \"skip\", \"loss_scale\": \"x\"}, \"entries\"",
+       "training.loss_scale: expected the name of a state"},
   };
   for (auto &mistake : mistakes)
     EXPECT_NE(errorOf(manifest(mistake.from, mistake.to)).find(mistake.message), std::string::npos)
@@ -158,7 +162,7 @@ TEST(Manifest, StatesAndTraining) {
       manifest("\"[R, S(0)]\"", "\"[R, S(0)]\", \"source\": \"state\", \"initial\": 0.5");
   text.replace(text.find("\"entries\""), 9,
                "\"training\": {\"step\": \"forward\", \"loss\": \"y\", \"learning_rate\": \"x\", "
-               "\"non_finite\": \"skip\"}, \"entries\"");
+               "\"non_finite\": \"skip\", \"loss_scale\": \"w\"}, \"entries\"");
   Manifest m = Manifest::parse(text);
   EXPECT_TRUE(m.parameters[0].isState());
   EXPECT_FALSE(m.parameters[0].isWeight());
@@ -168,6 +172,7 @@ TEST(Manifest, StatesAndTraining) {
   EXPECT_EQ(m.training->step, "forward");
   EXPECT_EQ(m.training->microBatches, 1);
   EXPECT_EQ(m.training->accumulate, "");
+  EXPECT_EQ(m.training->lossScale, "w");
 }
 
 TEST(Manifest, AllMistakesAtOnce) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/training/PrecisionPolicy.h"
+
+#include "dialects/aten/Aten.h"
+
+using namespace mlir;
+using namespace shardc::aten;
+
+namespace shardc::training {
+
+PrecisionClass precisionOf(Operation *op) {
+  // Products, as in AT_FORALL_LOWER_PRECISION_FP of PyTorch.
+  if (isa<LinearOp, MatmulOp, MmOp, BmmOp, AddmmOp, BaddbmmOp, TensordotOp, Conv2dOp,
+          ScaledDotProductAttentionOp, ScaledDotProductFlashAttentionOp>(op))
+    return PrecisionClass::Short;
+  // As in AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE.
+  if (isa<AcosOp, AsinOp, CoshOp, ExpOp, Expm1Op, LogOp, Log10Op, Log2Op, Log1pOp, ReciprocalOp,
+          RsqrtOp, SinhOp, TanOp, PowOp, SoftplusOp, LayerNormOp, RmsNormOp, GroupNormOp,
+          LogsumexpOp, SoftmaxOp, LogSoftmaxOp, SumOp, ProdOp, CumsumOp, VectorNormOp>(op))
+    return PrecisionClass::Wide;
+  // PyTorch rounds these; they are the statistics of norms and losses that an export has taken
+  // apart, which PyTorch computes in f32 where they are whole.
+  if (isa<MeanOp, VarOp, BatchNormOp>(op))
+    return PrecisionClass::Wide;
+  return PrecisionClass::Promote;
+}
+
+} // namespace shardc::training

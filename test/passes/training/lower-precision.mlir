@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt %s --split-input-file --aten-lower-precision=type=bf16 | FileCheck %s
+// RUN: shard-opt %s --split-input-file --aten-lower-precision | FileCheck %s --check-prefix=SAID
+// RUN: not shard-opt %s --split-input-file --aten-lower-precision=type=f8 2>&1 | FileCheck %s --check-prefix=WRONG
+
+// WRONG: error: the type to compute in is bf16 or f16, not 'f8'
+
+// Products are short, softmax and mean are f32, relu is what its operand is, and a sum of both is f32. A weight is cast once, where
+// it is defined, and outputs keep their types.
+// CHECK-LABEL: func.func @forward
+// CHECK-SAME: %[[X:.*]]: tensor<8x4xf32> {{.*}}, %[[W:.*]]: tensor<4x4xf32> {{.*}}, %[[B:.*]]: tensor<4xf32>
+// CHECK-DAG: %[[BS:.*]] = aten.to_copy %[[B]] to bf16
+// CHECK-DAG: %[[WS:.*]] = aten.to_copy %[[W]] to bf16
+// CHECK-DAG: %[[XS:.*]] = aten.to_copy %[[X]] to bf16
+// CHECK: %[[Y:.*]] = aten.linear %[[XS]], %[[WS]], %[[BS]] : (tensor<8x4xbf16>, tensor<4x4xbf16>, tensor<4xbf16>) -> tensor<8x4xbf16>
+// CHECK: %[[R:.*]] = aten.relu %[[Y]] : (tensor<8x4xbf16>) -> tensor<8x4xbf16>
+// CHECK-NEXT: %[[RW:.*]] = aten.to_copy %[[R]] to f32
+// CHECK: %[[Z:.*]] = aten.linear %[[R]], %[[WS]] :
+// CHECK-NEXT: %[[D:.*]] = aten.to_copy %[[Z]] to f32
+// CHECK: %[[SM:.*]] = aten.softmax %[[RW]] dim 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+// CHECK: %[[A:.*]] = aten.add %[[SM]], %[[Z]] : (tensor<8x4xf32>, tensor<8x4xbf16>) -> tensor<8x4xf32>
+// CHECK: return %[[A]], %[[D]] : tensor<8x4xf32>, tensor<8x4xf32>
+// Nothing says what to compute in.
+// SAID-LABEL: func.func @forward
+// SAID-NOT: bf16
+func.func @forward(%x: tensor<8x4xf32> {dist.kind = "input", dist.name = "x"},
+                   %w: tensor<4x4xf32> {dist.kind = "parameter", dist.name = "w"},
+                   %b: tensor<4xf32> {dist.kind = "parameter", dist.name = "b"}) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %y = aten.linear %x, %w, %b : (tensor<8x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  %r = aten.relu %y : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %z = aten.linear %r, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %s = aten.softmax %r dim 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %a = aten.add %s, %z : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %a, %z : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// -----
+
+// f64 stays, with what it meets; an op that does not promote gets f32; what moves values has their type.
+// CHECK-LABEL: func.func @forward
+// CHECK: aten.mm %{{.*}}, %{{.*}} : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK: %[[Y:.*]] = aten.mm %{{.*}} : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+// CHECK: %[[C:.*]] = dist.constrain %[[Y]] : tensor<4x4xbf16>
+// CHECK: aten.to_copy %[[C]] to f32
+// CHECK: aten.scatter_add {{.*}} -> tensor<4x4xf32>
+#mesh = #dist.mesh<["dp" = 2]>
+func.func @forward(%x: tensor<4x4xf32> {dist.kind = "input", dist.name = "x"}, %d: tensor<4x4xf64> {dist.kind = "input", dist.name = "d"},
+                   %i: tensor<4x4xi64> {dist.kind = "input", dist.name = "i"},
+                   %w: tensor<4x4xf32> {dist.kind = "parameter", dist.name = "w"}) -> (tensor<4x4xf64>, tensor<4x4xf32>) {
+  %u = aten.mm %d, %d : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+  %y = aten.mm %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c = dist.constrain %y : tensor<4x4xf32> to #dist.layout<#mesh, [S(0)]>
+  %s = aten.scatter_add %x dim 0 at %i of %c : (tensor<4x4xf32>, tensor<4x4xi64>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %u, %s : tensor<4x4xf64>, tensor<4x4xf32>
+}
+
+// -----
+
+// The plan says it; a model that is short already stays as it is.
+// SAID: module
+// SAID: aten.exp %{{.*}} : (tensor<4xf16>) -> tensor<4xf16>
+module attributes {dist.train = "{loss: loss, precision: f16}"} {
+  func.func @forward(%w: tensor<4xf16> {dist.kind = "parameter", dist.name = "w"}) -> tensor<4xf16> {
+    %y = aten.exp %w : (tensor<4xf16>) -> tensor<4xf16>
+    return %y : tensor<4xf16>
+  }
+}
+
+// -----
+
+// SAID: aten.mm {{.*}} -> tensor<4x4xf16>
+module attributes {dist.train = "{loss: loss, precision: {compute: f16, loss_scale: off}}"} {
+  func.func @forward(%w: tensor<4x4xf32> {dist.kind = "parameter", dist.name = "w"}) -> tensor<4x4xf32> {
+    %y = aten.mm %w, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    return %y : tensor<4x4xf32>
+  }
+}
