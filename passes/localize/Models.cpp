@@ -73,6 +73,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachLookupModels(context);
     attachNormalizationModels(context);
     attachPartModels(context);
+    attachRandomModels(context);
     attachReductionModels(context);
     attachScatterModels(context);
     attachSoftmaxModels(context);

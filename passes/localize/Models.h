@@ -70,6 +70,7 @@ void attachGroupNormModels(mlir::MLIRContext *context);
 void attachLookupModels(mlir::MLIRContext *context);
 void attachNormalizationModels(mlir::MLIRContext *context);
 void attachPartModels(mlir::MLIRContext *context);
+void attachRandomModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
 void attachScatterModels(mlir::MLIRContext *context);
 void attachSoftmaxModels(mlir::MLIRContext *context);

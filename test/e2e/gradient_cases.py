@@ -87,6 +87,8 @@ def more_operands():
     yield Case([x(3, 5), x(5), x(3, 1)], "aten.clamp {0} min({1}) max({2})", torch.clamp)
     yield Case([x(3, 5), x(5)], "aten.clamp {0} min({1})", torch.clamp)
     yield Case([x(3, 5), x()], "aten.clamp {0} max({1})", lambda a, b: torch.clamp(a, max=b))
+    yield Case([x(4, 3, 5), mask], "aten.dropout {0}, {1} {{p = 0.25 : f64}}", lambda a, m: a * m / 0.75)
+    yield Case([x(4, 3, 5), mask], "aten.dropout {0}, {1} {{p = 1.0 : f64}}", lambda a, m: a * m * 0)
     yield Case([x(3, 1, 5), x(4, 1), x(5)], "aten.addcmul {0}, {1}, {2} {{value = 2.0}}",
                lambda a, b, c: A.addcmul(a, b, c, value=2))
     yield Case([x(3, 1, 5), x(4, 1), away(5)], "aten.addcdiv {0}, {1}, {2} {{value = -0.5}}",
@@ -283,8 +285,8 @@ FAMILIES = (activations, binary, more_operands, casts, views, parts, contraction
 INTEGERS = "its result has no derivative: integers or bools"
 REASONS = {name: INTEGERS for name in (
     "logical_not isnan isinf bitwise_not bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor eq ne lt le gt "
-    "ge any all argmax argmin").split()}
-REASONS |= {name: "it has no tensor of floats among its operands" for name in ("constant", "arange", "sym_size")}
+    "ge any all argmax argmin philox").split()}
+REASONS |= {name: "it has no tensor of floats among its operands" for name in ("constant", "arange", "random", "sym_size")}
 REASONS["opaque"] = "it is known by name only"
 REASONS["scaled_dot_product_flash_attention"] = "its logsumexp has none; its output is in test/passes/gradient/attention.mlir"
 REASONS["scaled_dot_product_flash_attention_backward"] = "it is a derivative"

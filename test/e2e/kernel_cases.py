@@ -120,6 +120,8 @@ def several_operands():
         yield Case([x, y], "aten.clamp {0} max({1})", lambda a, b: torch.clamp(a, max=b))
         mask = torch.rand(len(y)) < 0.5
         yield Case([x, mask, low], "aten.masked_fill {0}, {1}, {2}", torch.masked_fill)
+        if t.is_floating_point:
+            yield Case([x, mask], "aten.dropout {0}, {1} {{p = 0.75 : f64}}", lambda a, m: a * m * 4)
         yield Case([x, x.flip(0)], "aten.copy {0}, {1}", A.copy)
         yield Case([mask, x, y], "aten.where {0}, {1}, {2}", torch.where)
         small = [values([3, 1, 5], t), values([4, 1], t), values([5], t)]

@@ -12,6 +12,7 @@ import attention_ops  # noqa: F401, adds to aten_ops.OPS
 import dist_ops
 import image_ops  # noqa: F401, adds to aten_ops.OPS
 import index_ops
+import random_ops  # noqa: F401, likewise
 import scatter_ops  # noqa: F401, likewise
 from layout import Mesh, parse_layout
 

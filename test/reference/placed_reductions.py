@@ -207,6 +207,19 @@ def arange(p):
 
 
 @template
+def random(p):
+    """Two draws of one generator, of which one drops elements of the other."""
+    kind = p.float if p.float != "bf16" else "f32"
+    shape = [p.rng.choice([1, 2, 3, 5, 8]) for _ in range(p.rng.randint(0, 3))]
+    dims, factors = named(shape)
+    state = [p.arg([], "i64", 1 << 40) for _ in range(2)]
+    sizes = ", ".join(map(str, shape))
+    distribution = p.rng.choice(["uniform", "normal"])
+    return Spec("random", [(v, []) for v in state], [(shape, kind, dims)], factors,
+                f'distribution = "{distribution}", dtype = {kind}, static_size = array<i64{": " + sizes if shape else ""}>')
+
+
+@template
 def constant(p):
     shape = [p.rng.choice([1, 2, 3, 5, 8]) for _ in range(p.rng.randint(1, 2))]
     dims, factors = named(shape)

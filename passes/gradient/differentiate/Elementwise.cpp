@@ -92,6 +92,11 @@ Expr upperTriangle(Expr x, int64_t diagonal) {
   return x.with(aten::TriuOp::create(x.emit->getBuilder(), x.emit->getLoc(), x.value, diagonal));
 }
 
+Expr dropout(Expr x, Expr mask, double p) {
+  return x.with(aten::DropoutOp::create(x.emit->getBuilder(), x.emit->getLoc(), x.value, mask.value,
+                                        APFloat(p)));
+}
+
 /// What the formulas name.
 struct Terms {
   Derivation &d;

@@ -122,8 +122,8 @@ def main(count, seed):
     while len(cases) < count:
         operands, op, call, *more = random.choice(FAMILIES)()
         more = more[0] if more else {}
-        if " to f16" in op or " to bf16" in op or " to f32" in op or op.startswith("aten.arange"):
-            continue  # rounding
+        if " to f16" in op or " to bf16" in op or " to f32" in op or op.startswith(("aten.arange", "aten.random")):
+            continue  # rounding, or not from operands alone
         bounds = more.get("bounds", {})
         if 0 in bounds.values():
             continue

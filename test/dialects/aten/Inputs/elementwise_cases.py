@@ -4,7 +4,7 @@ import random
 
 import torch
 
-from pytorch_cases import ALL, FLOATS, NUMBERS, A, partner, shape
+from pytorch_cases import ALL, FLOATS, NAMES, NUMBERS, A, partner, shape
 
 
 def power():
@@ -44,4 +44,21 @@ def triangle():
             lambda x: fn(x, k), {"local": local})
 
 
-FAMILIES = [power, three_operands, three_operands, triangle]
+def dropout():
+    s, p = shape(), random.choice([0.0, 0.25, 1.0])
+    scale = 0 if p == 1 else 1 / (1 - p)
+    return ([(s, random.choice(FLOATS)), (partner(s), torch.bool)], f"aten.dropout {{0}}, {{1}} {{{{p = {p} : f64}}}}",
+            lambda x, m: x * (m * scale).to(x.dtype))
+
+
+def random_numbers():
+    if random.random() < 0.5:
+        return ([(shape(), torch.int64), ([], torch.int64), ([], torch.int64)],
+                f"aten.philox {{0}}, {{1}}, {{2}} {{{{word = {random.randrange(4)} : i64}}}}", lambda x, s, o: x + s + o,
+                {"local": lambda x, r: sum(x)})
+    kind, s = random.choice(FLOATS), shape()
+    return ([([], torch.int64)] * 2, f'aten.random "uniform" [{", ".join(map(str, s))}] {NAMES[kind]} seed({{0}}) offset({{1}})',
+            lambda seed, offset: torch.empty(s, dtype=kind, device="meta"))
+
+
+FAMILIES = [dropout, random_numbers, power, three_operands, three_operands, triangle]
