@@ -53,26 +53,40 @@ bool readBlock(JsonValue value, size_t rank, ShardedBlock &block) {
 bool areWhole(const StoredTensor &tensor) {
   if (tensor.elements() == 0)
     return tensor.blocks.empty();
-  size_t rank = tensor.sizes.size();
-  uint64_t cells = 1;
-  for (size_t d = 0; d < rank; ++d) {
-    std::map<int64_t, int64_t> intervals; // sizes by begins
+  struct Interval {
+    int64_t size;
+    size_t number;
+  };
+  std::vector<size_t> cellOf(tensor.blocks.size(), 0);
+  size_t cells = 1;
+  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
+    std::map<int64_t, Interval> intervals; // by begin
     for (const StoredBlock &block : tensor.blocks)
       if (block.sizes[d] == 0 ||
-          intervals.emplace(block.begin[d], block.sizes[d]).first->second != block.sizes[d])
+          intervals.try_emplace(block.begin[d], block.sizes[d], 0).first->second.size !=
+              block.sizes[d])
         return false;
     int64_t at = 0;
-    for (auto [begin, size] : intervals)
-      if (begin != at || __builtin_add_overflow(at, size, &at))
+    size_t count = 0;
+    for (auto &[begin, interval] : intervals) {
+      if (begin != at || __builtin_add_overflow(at, interval.size, &at))
         return false;
-    if (at != tensor.sizes[d] || __builtin_mul_overflow(cells, intervals.size(), &cells))
+      interval.number = count++;
+    }
+    if (at != tensor.sizes[d] || __builtin_mul_overflow(cells, count, &cells))
       return false;
+    for (size_t i = 0; i < cellOf.size(); ++i)
+      cellOf[i] = cellOf[i] * count + intervals.find(tensor.blocks[i].begin[d])->second.number;
   }
-  std::vector<std::vector<int64_t>> begins;
-  for (const StoredBlock &block : tensor.blocks)
-    begins.push_back(block.begin);
-  std::ranges::sort(begins);
-  return begins.size() == cells && std::ranges::adjacent_find(begins) == begins.end();
+  if (cellOf.size() != cells)
+    return false;
+  std::vector<bool> isThere(cells, false);
+  for (size_t cell : cellOf) {
+    if (isThere[cell])
+      return false;
+    isThere[cell] = true;
+  }
+  return true;
 }
 
 /// The files that an index names.

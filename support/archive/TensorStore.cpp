@@ -9,7 +9,7 @@
 #include "support/archive/Zip.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <sys/stat.h>
 
 namespace shardc {
 namespace {
@@ -119,9 +119,9 @@ std::optional<TensorStore> TensorStore::open(const std::string &path, std::strin
 
 std::optional<TensorStore> TensorStore::openWithBlocks(const std::string &path,
                                                        std::string &error) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? readShardedArchive(path, error)
-                                                      : open(path, error);
+  struct stat status{};
+  bool isFolder = stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  return isFolder ? readShardedArchive(path, error) : open(path, error);
 }
 
 } // namespace shardc
