@@ -290,6 +290,12 @@ shardrt_status shardrt_save(shardrt_model *model, const char *path, shardrt_erro
   return guarded(error, [&] { needed(model, "model").model.save(path ? path : ""); });
 }
 
+shardrt_status shardrt_save_sharded(shardrt_model *model, const char *folder,
+                                    shardrt_error **error) {
+  return guarded(error,
+                 [&] { needed(model, "model").model.saveSharded(&needed(folder, "folder")); });
+}
+
 shardrt_status shardrt_resume(shardrt_model *model, const char *path, shardrt_error **error) {
   return guarded(error, [&] { needed(model, "model").model.resumeFile(&needed(path, "path")); });
 }

@@ -21,6 +21,18 @@ bool hasScatter(uint32_t kind) {
 }
 bool reduces(uint32_t kind) { return kind == SHARDRT_ALL_REDUCE || kind == SHARDRT_REDUCE_SCATTER; }
 
+// Messages of calls that do not fit: small rather than fast.
+[[gnu::cold]] std::string sumProblem(const char *what, int64_t total, int64_t full) {
+  return what + (" sum to " + std::to_string(total)) + ", the dim has " + std::to_string(full);
+}
+[[gnu::cold]] std::string operandProblem(uint32_t operand, const std::string &what) {
+  return "operand " + std::to_string(operand) + ": " + what;
+}
+[[gnu::cold]] std::string dimProblem(uint32_t operand, const char *kind, int32_t dim,
+                                     const std::string &what) {
+  return operandProblem(operand, kind + std::to_string(dim) + ": " + what);
+}
+
 std::string sumsTo(const std::vector<int64_t> &extents, int64_t &total) {
   total = 0;
   for (int64_t extent : extents) {
@@ -47,8 +59,7 @@ std::string splitDim(const int64_t *table, int64_t full, size_t members, bool su
   if (std::string problem = sumsTo(out, total); !problem.empty())
     return problem;
   if (sums && total != full)
-    return "the members' extents sum to " + std::to_string(total) + ", the dim has " +
-           std::to_string(full);
+    return sumProblem("the members' extents", total, full);
   return "";
 }
 
@@ -76,8 +87,7 @@ std::string splitExchange(const shardrt_collective_tensor &tensor, const Group &
   if (std::string problem = sumsTo(operand.gather, arriving); !problem.empty())
     return problem;
   if (leaving > full)
-    return "the pieces that leave sum to " + std::to_string(leaving) + ", the dim has " +
-           std::to_string(full);
+    return sumProblem("the pieces that leave", leaving, full);
   Extents out = operand.extents;
   out[size_t(operand.facts->gather_dim)] = arriving;
   if (checkedBytes(out.data(), size_t(operand.facts->rank), operand.elementBytes) < 0)
@@ -148,35 +158,35 @@ std::string CollectiveCall::assign(const shardrt_collective &desc, Group &where,
     operand.elementBytes = typeBytes(operand.facts->type);
     operand.in = tensor.in;
     operand.out = tensor.out;
-    std::string here = "operand " + std::to_string(i) + ": ";
     for (int32_t d = 0; d < operand.facts->rank; ++d)
       operand.extents[size_t(d)] = tensor.extents[d];
     if (checkedBytes(operand.extents.data(), size_t(operand.facts->rank), operand.elementBytes) < 0)
-      return here + "its extents " +
-             describe(operand.facts->type, operand.extents.data(), size_t(operand.facts->rank)) +
-             " are negative or too large";
+      return operandProblem(i, "its extents " +
+                                   describe(operand.facts->type, operand.extents.data(),
+                                            size_t(operand.facts->rank)) +
+                                   " are negative or too large");
     operand.gather.clear();
     operand.scatter.clear();
     operand.ownCounts = operand.isExchange() && tensor.gather;
     if (operand.isExchange()) {
       if (std::string problem = splitExchange(tensor, where, operand); !problem.empty())
-        return here + "dim " + std::to_string(operand.facts->gather_dim) + ": " + problem;
+        return dimProblem(i, "dim ", operand.facts->gather_dim, problem);
     } else if (int32_t dim = operand.facts->gather_dim; dim >= 0) {
       std::string problem = splitDim(tensor.gather, tensor.extents[dim], where.size(),
                                      desc.kind != SHARDRT_PERMUTE, operand.gather);
       if (!problem.empty())
-        return here + "gather dim " + std::to_string(dim) + ": " + problem;
+        return dimProblem(i, "gather dim ", dim, problem);
     }
     if (int32_t dim = operand.facts->scatter_dim; dim >= 0 && !operand.isExchange()) {
       std::string problem =
           splitDim(tensor.scatter, tensor.extents[dim], where.size(), true, operand.scatter);
       if (!problem.empty())
-        return here + "scatter dim " + std::to_string(dim) + ": " + problem;
+        return dimProblem(i, "scatter dim ", dim, problem);
     }
     if (!operand.in && operand.inElements(where.position) > 0)
-      return here + "its input is a null pointer";
+      return operandProblem(i, "its input is a null pointer");
     if (!operand.out && operand.outElements(where.position, desc) > 0)
-      return here + "its output is a null pointer";
+      return operandProblem(i, "its output is a null pointer");
   }
   return "";
 }
@@ -277,8 +287,10 @@ std::string describe(const shardrt_collective &collective) {
   return text;
 }
 
-void checkDescriptor(const shardrt_collective &c, std::span<const shardrt_group> groups,
-                     std::vector<std::string> &problems) {
+// Once for a program: small rather than fast.
+[[gnu::cold]] void checkDescriptor(const shardrt_collective &c,
+                                   std::span<const shardrt_group> groups,
+                                   std::vector<std::string> &problems) {
   std::string here = "collective " + describe(c) + ": ";
   auto problem = [&](const std::string &text) { problems.push_back(here + text); };
   if (c.kind < SHARDRT_ALL_GATHER || c.kind > SHARDRT_PERMUTE)
@@ -369,13 +381,16 @@ bool hasExchange(const CollectiveCall &call) {
                      [](const CallOperand &operand) { return operand.isExchange(); });
 }
 
-std::string countDifference(size_t operand, uint32_t from, int64_t given, uint32_t to,
-                            int64_t expected) {
-  if (given == expected)
-    return "";
+[[gnu::cold]] static std::string countProblem(size_t operand, uint32_t from, int64_t given,
+                                              uint32_t to, int64_t expected) {
   return "operand " + std::to_string(operand) + ": rank " + std::to_string(from) + " gives rank " +
          std::to_string(to) + " " + std::to_string(given) + " elements of the dim, which expects " +
          std::to_string(expected);
+}
+
+std::string countDifference(size_t operand, uint32_t from, int64_t given, uint32_t to,
+                            int64_t expected) {
+  return given == expected ? "" : countProblem(operand, from, given, to, expected);
 }
 
 } // namespace shardc::rt

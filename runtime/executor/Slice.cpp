@@ -82,6 +82,20 @@ std::vector<Slice> Slice::pieces(int64_t most) const {
   return out;
 }
 
+std::optional<Slice> Slice::within(const std::vector<int64_t> &begin,
+                                   const std::vector<int64_t> &extents) const {
+  Slice inside = *this;
+  inside.global = extents;
+  for (size_t d = 0; d < runs.size(); ++d)
+    for (shardc::Run &run : inside.runs[d]) {
+      run.begin -= begin[d];
+      run.end -= begin[d];
+      if (run.begin < 0 || run.end > extents[d])
+        return std::nullopt;
+    }
+  return inside;
+}
+
 void Slice::forEachBox(const Visit &visit) const {
   size_t rank = local.size();
   if (elements() == 0)

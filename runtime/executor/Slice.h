@@ -31,6 +31,10 @@ struct Slice {
   /// local part is the dense pieces one after the other. An empty part has none.
   std::vector<Slice> pieces(int64_t most) const;
 
+  /// The same part as a slice of a box of the global tensor; nothing if some of it is outside.
+  std::optional<Slice> within(const std::vector<int64_t> &begin,
+                              const std::vector<int64_t> &extents) const;
+
   /// Between a global view with these strides (in elements) and the dense local part.
   void extract(void *local, const void *global, const int64_t *strides, int64_t bytes) const;
   void insert(void *global, const int64_t *strides, const void *local, int64_t bytes) const;

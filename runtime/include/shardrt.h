@@ -54,7 +54,7 @@ extern "C" {
 /* Version of this interface. A library accepts callers with the same major version and a minor
  * version up to its own. */
 #define SHARDRT_VERSION_MAJOR 2
-#define SHARDRT_VERSION_MINOR 3
+#define SHARDRT_VERSION_MINOR 4
 
 /* The most dimensions a tensor may have. */
 #define SHARDRT_MAX_RANK 16
@@ -413,11 +413,11 @@ typedef struct shardrt_shape {
 
 /* ---- Parameters ---- */
 
-/* Reads this rank's slices of all parameters from a .pt2 archive or a safetensors file, told apart
- * by content. The file is mapped; a slice that is contiguous in it is used in place, so the file
- * must not be changed while the model lives. Missing parameters, unknown names in the file, wrong
- * shapes and wrong types are all reported in one error, and then the model keeps the parameters
- * that it had. The call is not collective. */
+/* Reads this rank's slices of all parameters from a .pt2 or TorchScript archive, a safetensors
+ * file, a state dict of torch.save or a checkpoint (shardrt_states.h), told apart by content. It is
+ * mapped; a slice that is contiguous in it is used in place, so it must not be changed while the
+ * model lives. Missing parameters, unknown names, wrong shapes and wrong types are all reported in
+ * one error, and then the model keeps the parameters that it had. The call is not collective. */
 SHARDRT_API shardrt_status shardrt_load_parameters_file(shardrt_model *model, const char *path,
                                                         shardrt_error **error);
 

@@ -182,6 +182,9 @@ public:
   }
   /// Checkpoints of shardrt_states.h. Saving is collective.
   void save(const std::string &path) { check(shardrt_save, get(), path.c_str()); }
+  void saveSharded(const std::string &folder) {
+    check(shardrt_save_sharded, get(), folder.c_str());
+  }
   void resume(const std::string &path) { check(shardrt_resume, get(), path.c_str()); }
   void getState(const std::string &name, const shardrt_tensor &to) {
     check(shardrt_get_state, get(), name.c_str(), &to);

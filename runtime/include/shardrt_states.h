@@ -19,9 +19,16 @@ extern "C" {
 SHARDRT_API shardrt_status shardrt_save(shardrt_model *model, const char *path,
                                         shardrt_error **error);
 
-/* Reads such a file, which every rank opens: parameters, buffers and states, for any mesh and
- * number of ranks. Missing names, unknown ones, wrong shapes and wrong types are all reported in
- * one error, and then the model keeps what it had. The call is not collective. A program without
+/* The same as a folder that all ranks share, with a file of each rank that has a part which no rank
+ * before it has, and an index of them; nothing is gathered. Every rank passes the path. The index
+ * is replaced last: until then the folder is the checkpoint that it was, also when ranks are killed
+ * or a disk is full, and behind it the files of other saves are removed. Collective. Since 2.4. */
+SHARDRT_API shardrt_status shardrt_save_sharded(shardrt_model *model, const char *folder,
+                                                shardrt_error **error);
+
+/* Reads such a file or folder, which every rank opens: parameters, buffers and states, for any mesh
+ * and number of ranks. Missing names, unknown ones, wrong shapes and wrong types are all reported
+ * in one error, and then the model keeps what it had. The call is not collective. A program without
  * states loads a checkpoint as weights, by shardrt_load_parameters_file. */
 SHARDRT_API shardrt_status shardrt_resume(shardrt_model *model, const char *path,
                                           shardrt_error **error);

@@ -7,9 +7,9 @@
 #include "runtime/manifest/Manifest.h"
 #include "support/archive/SafetensorsWriter.h"
 
-#include <memory>
-#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace shardc::rt {
 
@@ -20,33 +20,44 @@ inline constexpr const char *checkpointValue = "checkpoint";
 inline constexpr const char *checkpointStatesKey = "states";
 
 /// A safetensors file that is filled in where it lies and replaces another one at the end: whoever
-/// opens `path` finds the old file or the new one, complete.
+/// opens `path` finds the old file or the new one, complete. Until then it has no name, where the
+/// file system has such files, so that nothing is left of it if the process is killed.
 class CheckpointFile {
 public:
-  /// Opens a file beside `path` with room for everything that `manifest` says is saved, on the
-  /// disk too. Throws Failure (SHARDRT_BAD_FILE).
-  CheckpointFile(const Manifest &manifest, const std::string &path);
+  /// Of these tensors, in their order, which is best that of falling widths. Takes the room that
+  /// all needs on the disk. Throws Failure (SHARDRT_BAD_FILE).
+  CheckpointFile(std::vector<shardc::SafetensorsEntry> tensors,
+                 const std::vector<std::pair<std::string, std::string>> &metadata,
+                 const std::string &path);
   /// Removes a file that was not committed.
   ~CheckpointFile();
   CheckpointFile(const CheckpointFile &) = delete;
 
-  /// Where the elements of a parameter go, row-major.
-  void *dataOf(size_t parameter);
+  /// Where the elements of a tensor go, row-major.
+  void *dataOf(size_t tensor) { return bytes + begins[tensor]; }
   /// Brings everything to the disk and gives the file its name. Throws Failure.
   void commit();
 
 private:
+  void open();
   [[noreturn]] void fail(const std::string &what) const;
 
   const std::string path, temporary;
-  std::vector<uint64_t> begins; ///< by parameter, in the file
+  std::vector<uint64_t> begins; ///< by tensor, in the file
   int descriptor = -1;
+  bool isNamed = false; ///< as `temporary`
   char *bytes = nullptr;
   size_t size = 0;
 };
 
 /// Parameters that a checkpoint has, those with wide elements first, so that all are aligned.
 std::vector<size_t> savedParameters(const Manifest &manifest);
+
+/// What a checkpoint says of itself.
+std::vector<std::pair<std::string, std::string>> checkpointMetadata(const Manifest &manifest);
+
+/// A text in place of the file `path`, in the same way. Throws Failure.
+void replaceFile(const std::string &path, std::string_view text);
 
 } // namespace shardc::rt
 

@@ -35,6 +35,8 @@ public:
 
   /// Writes a checkpoint, together with all ranks.
   void save(const std::string &path);
+  /// The same, as a folder with a file of each rank that has a part which no rank before it has.
+  void saveSharded(const std::string &folder);
   void getState(const std::string &name, const shardrt_tensor &to);
   void setState(const std::string &name, const shardrt_tensor &from);
   void visitStates(shardrt_state_fn visit, void *context) const;

@@ -22,6 +22,36 @@ std::string shapeText(shardrt_type type, const std::vector<int64_t> &extents) {
   return describe(type, extents.data(), extents.size());
 }
 
+/// All of a tensor as a slice of itself.
+Slice whole(const std::vector<int64_t> &extents) {
+  return Slice::make(shardc::Layout(), extents, shardc::Coordinate());
+}
+
+/// Copies a slice of a tensor that lies in blocks to dense memory.
+void extractFromBlocks(void *to, const Slice &slice, std::span<const shardc::StoredBlock> blocks,
+                       int64_t bytes) {
+  const size_t rank = slice.local.size();
+  std::vector<int64_t> dense(rank), strides(rank), extents(rank);
+  denseStrides(slice.local, dense.data());
+  for (const shardc::StoredBlock &block : blocks) {
+    denseStrides(block.sizes, strides.data());
+    slice.forEachBox([&](auto globalBegin, auto localBegin, auto boxExtents) {
+      int64_t target = 0, source = 0;
+      for (size_t d = 0; d < rank; ++d) {
+        int64_t begin = std::max(globalBegin[d], block.begin[d]);
+        extents[d] =
+            std::min(globalBegin[d] + boxExtents[d], block.begin[d] + block.sizes[d]) - begin;
+        if (extents[d] <= 0)
+          return;
+        target += (localBegin[d] + begin - globalBegin[d]) * dense[d];
+        source += (begin - block.begin[d]) * strides[d];
+      }
+      copyBox(static_cast<char *>(to) + target * bytes, dense.data(),
+              block.storage.data() + source * bytes, strides.data(), extents, bytes);
+    });
+  }
+}
+
 } // namespace
 
 /// Takes sources one by one and collects what is wrong.
@@ -78,8 +108,11 @@ public:
     if (!problems.empty())
       return;
     if (source.local) // all of it
-      slice = Slice::make(shardc::Layout(), slice.local, shardc::Coordinate());
-    take(index, slice, source);
+      slice = whole(slice.local);
+    if (source.blocks.empty())
+      take(index, slice, source);
+    else
+      takeFromBlocks(index, slice, source);
   }
 
   /// Another name of a parameter that is already set: must have the same value.
@@ -90,7 +123,10 @@ public:
     if (same && problems.empty()) {
       int64_t bytes = typeBytes(spec.type);
       Buffer copy(memory.host, size_t(slice.elements() * bytes), copyAlignment, "a tied parameter");
-      slice.extract(copy.data(), source.data, source.strides.data(), bytes);
+      if (source.blocks.empty())
+        slice.extract(copy.data(), source.data, source.strides.data(), bytes);
+      else
+        extractFromBlocks(copy.data(), slice, source.blocks, bytes);
       same = copy.size() == 0 || memory.holds(set.slices[index], copy.data(), copy.size());
     }
     if (!same)
@@ -121,6 +157,30 @@ private:
       return;
     }
     problems.add(spec.name + ": the artifact lacks this constant");
+  }
+
+  /// Where one block has all of a slice, that part of the block; otherwise a copy of the pieces.
+  void takeFromBlocks(size_t index, const Slice &slice, const ParameterSource &source) {
+    ParameterSource part = source;
+    part.blocks = {};
+    for (const shardc::StoredBlock &block : source.blocks) {
+      std::optional<Slice> inside = slice.within(block.begin, block.sizes);
+      if (!inside)
+        continue;
+      part.extents = block.sizes;
+      denseStrides(part.extents, part.strides.data());
+      part.data = block.storage.data();
+      return take(index, *inside, part);
+    }
+    const int64_t bytes = typeBytes(source.type);
+    Buffer copy(memory.host, size_t(slice.elements() * bytes), copyAlignment,
+                "parts of a parameter");
+    extractFromBlocks(copy.data(), slice, source.blocks, bytes);
+    part.extents = slice.local;
+    denseStrides(part.extents, part.strides.data());
+    part.data = copy.data();
+    part.borrowed = false;
+    take(index, whole(slice.local), part);
   }
 
   void take(size_t index, const Slice &slice, const ParameterSource &source) {
@@ -173,6 +233,7 @@ ParameterSource sourceOf(const shardc::StoredTensor &tensor) {
   source.extents = tensor.sizes;
   source.strides = tensor.strides;
   source.data = tensor.storage.data() + tensor.offset * int64_t(shardc::byteWidth(tensor.type));
+  source.blocks = tensor.blocks;
   source.borrowed = true;
   return source;
 }
@@ -207,10 +268,36 @@ std::vector<const shardc::StoredTensor *> surplusTensors(const Manifest &manifes
   return surplus;
 }
 
+/// What wrappers of PyTorch put before the names of the module that they wrap, and how to be rid of
+/// it.
+constexpr std::pair<const char *, const char *> wrappers[] = {
+    {"module.", "DistributedDataParallel and DataParallel: save model.module.state_dict()"},
+    {"_orig_mod.", "torch.compile: save model._orig_mod.state_dict()"}};
+
+/// Reports names that differ by such a prefix alone, and takes them out of the two lists.
+void checkPrefixes(const shardc::TensorStore &store, std::vector<const ParameterSpec *> &missing,
+                   std::vector<const shardc::StoredTensor *> &surplus, Problems &problems) {
+  for (auto [prefix, wrapper] : wrappers) {
+    std::unordered_set<std::string> explained;
+    std::erase_if(missing, [&](const ParameterSpec *spec) {
+      std::string wrapped = prefix + spec->name;
+      return store.find(wrapped) && explained.insert(std::move(wrapped)).second;
+    });
+    std::erase_if(surplus, [&](const shardc::StoredTensor *tensor) {
+      return explained.count(tensor->name) > 0;
+    });
+    if (!explained.empty())
+      problems.add(std::to_string(explained.size()) + " names begin with '" + prefix +
+                   "', such as " + *std::ranges::min_element(explained) + "; they are those of " +
+                   wrapper);
+  }
+}
+
 /// Reports missing and surplus names, each with the one of the other side that it may stand for.
 void checkNames(const Manifest &manifest, const shardc::TensorStore &store,
-                const std::vector<const ParameterSpec *> &missing, Problems &problems) {
+                std::vector<const ParameterSpec *> missing, Problems &problems) {
   std::vector<const shardc::StoredTensor *> surplus = surplusTensors(manifest, store);
+  checkPrefixes(store, missing, surplus, problems);
   std::vector<std::string> missingNames, surplusNames;
   for (const ParameterSpec *spec : missing)
     missingNames.insert(missingNames.end(), spec->names.begin(), spec->names.end());
@@ -236,7 +323,7 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
                                     ProgramMemory &memory, const std::string &path,
                                     Reading reading) {
   std::string error;
-  std::optional<shardc::TensorStore> opened = shardc::TensorStore::open(path, error);
+  std::optional<shardc::TensorStore> opened = shardc::TensorStore::openWithBlocks(path, error);
   if (!opened)
     throw Failure(SHARDRT_BAD_FILE, error);
   auto store = std::make_shared<const shardc::TensorStore>(std::move(*opened));

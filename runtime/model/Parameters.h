@@ -17,7 +17,8 @@ struct ParameterSource {
   std::vector<int64_t> extents;
   std::vector<int64_t> strides; ///< in elements
   const void *data = nullptr;
-  bool local = false;    ///< it is this rank's slice already
+  std::span<const shardc::StoredBlock> blocks = {}; ///< where the elements are instead of in `data`
+  bool local = false;                               ///< it is this rank's slice already
   bool borrowed = false; ///< it stays valid and unchanged while the parameters live
 };
 

@@ -83,7 +83,7 @@ std::string RootStatement::tensorsOf(std::span<const shardrt_tensor> inputs,
 
 std::string RootStatement::encode() const {
   ByteWriter writer;
-  writer(entry, tensors, int32_t(status), reason, extents);
+  writer(entry, tensors, int32_t(status), reason, extents, note);
   return std::move(writer.bytes);
 }
 
@@ -91,7 +91,7 @@ RootStatement RootStatement::decode(std::string_view text, uint32_t rank) {
   ByteReader reader(text);
   RootStatement out;
   int32_t status = 0;
-  reader(out.entry, out.tensors, status, out.reason, out.extents);
+  reader(out.entry, out.tensors, status, out.reason, out.extents, out.note);
   if (!reader.complete())
     throw Failure(SHARDRT_MISMATCH, "what rank " + std::to_string(rank) +
                                         " said about its arguments cannot be read: all ranks need "

@@ -25,6 +25,8 @@ struct RootStatement {
   std::string reason;
   /// Of rank 0: extents of its SHARDRT_ROOT inputs, in their order.
   std::vector<std::vector<int64_t>> extents;
+  /// What else rank 0 tells the others.
+  std::string note = {};
 
   /// "input 0, output 1"; "none".
   static std::string tensorsOf(std::span<const shardrt_tensor> inputs,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model's parameters, buffers and states from outside of runs: checkpoints, and one by its name.
-#include "runtime/model/Checkpoint.h"
+// A model's parameters, buffers and states from outside of runs, one by its name.
 #include "runtime/model/Model.h"
 #include "runtime/support/Types.h"
 #include "support/NearestNames.h"
@@ -11,9 +10,6 @@
 namespace shardc::rt {
 
 namespace {
-
-constexpr const char *beginTopic = "the beginning of a checkpoint";
-constexpr const char *endTopic = "the end of a checkpoint";
 
 /// A run of no entry, which takes or returns one parameter: arguments are checked as those of runs.
 EntrySpec passing(const char *what, const ParameterSpec &spec, bool out) {
@@ -30,58 +26,6 @@ EntrySpec passing(const char *what, const ParameterSpec &spec, bool out) {
 }
 
 } // namespace
-
-void Model::resumeFile(const std::string &path) {
-  adoptParameters(ParameterSet::fromFile(manifest, program, coordinates[0], executor->memory(),
-                                         path, ParameterSet::Reading::Checkpoint));
-  log.write(SHARDRT_LOG_INFO, "resumed " + path);
-}
-
-void Model::save(const std::string &path) {
-  ++runNumber;
-  RootStatement mine;
-  mine.entry = "a checkpoint";
-  mine.tensors = "none";
-  std::unique_ptr<CheckpointFile> file;
-  Failure reason(SHARDRT_OK, "");
-  try {
-    checkLoaded();
-    if (self == 0)
-      file = std::make_unique<CheckpointFile>(manifest, path);
-  } catch (const Failure &failure) {
-    reason = failure;
-  } catch (const std::exception &error) {
-    reason = Failure(SHARDRT_INTERNAL, error.what());
-  }
-  agreeToStart(beginTopic, mine, reason);
-  try {
-    for (size_t i : savedParameters(manifest)) {
-      const ParameterSpec &spec = manifest.parameters[i];
-      Slice slice = Slice::make(spec.layout, spec.extents(), coordinates[0]);
-      const std::vector<int64_t> extents = spec.extents();
-      shardrt_tensor whole{};
-      whole.type = spec.type;
-      whole.rank = int32_t(extents.size());
-      whole.extents = extents.data();
-      whole.scope = SHARDRT_ROOT;
-      if (file)
-        whole.data = file->dataOf(i);
-      returnOutput(spec, slice, {parameters.pointers()[i], true}, whole);
-    }
-  } catch (const Failure &failure) {
-    failRun(failure);
-  }
-  // Rank 0 alone can fail now, and nothing depends on it: the world goes on.
-  reason.status = SHARDRT_OK;
-  try {
-    if (file)
-      file->commit();
-  } catch (const Failure &failure) {
-    reason = failure;
-  }
-  agreeToStart(endTopic, mine, reason);
-  log.write(SHARDRT_LOG_INFO, "saved " + path);
-}
 
 size_t Model::parameterNamed(const std::string &name) const {
   std::vector<std::string> names;

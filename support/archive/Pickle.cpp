@@ -29,8 +29,7 @@ public:
 
 private:
   bool fail(const std::string &what) {
-    error =
-        "the pickle is not one of TorchScript: " + what + " at byte " + std::to_string(opcodeAt);
+    error = "the pickle is no pickle of tensors: " + what + " at byte " + std::to_string(opcodeAt);
     return false;
   }
 
@@ -149,11 +148,6 @@ private:
         return false;
     return push(std::move(tuple));
   }
-  /// Both operands below become one value.
-  bool pairStep(Kind kind) {
-    Id second = 0, first = 0;
-    return pop(second) && pop(first) && push({kind, 0, 0, {}, {first, second}});
-  }
   bool extend(Kind kind, std::vector<Id> items) {
     Id id = 0;
     if (!target(kind, id))
@@ -164,9 +158,25 @@ private:
     all.insert(all.end(), items.begin(), items.end());
     return true;
   }
+  /// A call; one that makes an empty OrderedDict is the dict.
+  bool callStep() {
+    Id arguments = 0, callee = 0;
+    if (!pop(arguments) || !pop(callee))
+      return false;
+    const Value &what = out.values[callee], &with = out.values[arguments];
+    if (what.kind == Kind::Global && what.text == "collections\nOrderedDict" &&
+        with.kind == Kind::Tuple && with.items.empty())
+      return push({Kind::Dict});
+    return push({Kind::Call, 0, 0, {}, {callee, arguments}});
+  }
+  /// The state of an object. A dict's are attributes besides its items, which are no data.
   bool buildStep() {
     Id state = 0, object = 0;
-    if (!pop(state) || !target(Kind::Object, object))
+    if (!pop(state))
+      return false;
+    if (!stack.empty() && out.values[stack.back()].kind == Kind::Dict)
+      return target(Kind::Dict, object);
+    if (!target(Kind::Object, object))
       return false;
     if (out.values[object].items.size() != 1)
       return fail("an object gets a state twice");
@@ -229,7 +239,7 @@ private:
     case 'b':
       return buildStep();
     case 'R':
-      return pairStep(Kind::Call);
+      return callStep();
     case 'Q':
       return pop(one) && push({Kind::Persistent, 0, 0, {}, {one}});
     case 'q':

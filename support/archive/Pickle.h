@@ -2,8 +2,8 @@
 // Reads pickles as data. Nothing is executed: a call of a global is kept as what it says, its name
 // and its arguments, and it is for the reader of the result to know what that means.
 //
-// Format: the opcodes that PyTorch's own writer for TorchScript uses (torch/csrc/jit/serialization/
-// pickler.h, protocol 2); any other one is an error.
+// Format: the opcodes of protocol 2 that torch.jit.save (torch/csrc/jit/serialization/pickler.h)
+// and torch.save use; any other one is an error.
 #ifndef SHARDC_SUPPORT_ARCHIVE_PICKLE_H
 #define SHARDC_SUPPORT_ARCHIVE_PICKLE_H
 
@@ -30,7 +30,7 @@ public:
     String,
     Tuple,      // items
     List,       // items
-    Dict,       // items: key, value, key, value, ...
+    Dict,       // items: key, value, key, value, ...; an OrderedDict too
     Global,     // text: "module name"
     Object,     // items: class, and state once it has one
     Call,       // items: what is called, arguments

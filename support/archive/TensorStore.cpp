@@ -3,10 +3,13 @@
 
 #include "support/archive/Pt2Archive.h"
 #include "support/archive/Safetensors.h"
+#include "support/archive/ShardedArchive.h"
+#include "support/archive/StateDictArchive.h"
 #include "support/archive/TorchScriptArchive.h"
 #include "support/archive/Zip.h"
 
 #include <algorithm>
+#include <sys/stat.h>
 
 namespace shardc {
 namespace {
@@ -96,8 +99,14 @@ std::optional<TensorStore> TensorStore::open(const std::string &path, std::strin
       if (std::optional<TorchScriptArchive> archive =
               TorchScriptArchive::read(file->bytes(), error))
         store = archive->takeTensors(error);
+    } else if (StateDictArchive::accepts(file->bytes())) {
+      store = StateDictArchive::read(file->bytes(), error);
     } else if (std::optional<Pt2Archive> archive = Pt2Archive::read(file->bytes(), error))
       store = archive->takeTensors(error);
+  } else if (StateDictArchive::isOldFile(file->bytes())) {
+    error =
+        "torch.save wrote it in the format that it had before PyTorch 1.6, which is one pickle: "
+        "load it in PyTorch and save it again";
   } else {
     store = readSafetensors(file->bytes(), error);
   }
@@ -106,6 +115,13 @@ std::optional<TensorStore> TensorStore::open(const std::string &path, std::strin
   else
     store->keep(std::move(file));
   return store;
+}
+
+std::optional<TensorStore> TensorStore::openWithBlocks(const std::string &path,
+                                                       std::string &error) {
+  struct stat status{};
+  bool isFolder = stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  return isFolder ? readShardedArchive(path, error) : open(path, error);
 }
 
 } // namespace shardc

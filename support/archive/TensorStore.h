@@ -19,6 +19,12 @@
 
 namespace shardc {
 
+/// A box of a tensor: dense and row-major.
+struct StoredBlock {
+  std::vector<int64_t> begin, sizes;
+  std::span<const std::byte> storage;
+};
+
 /// A strided view of a storage. Element (i0, i1, ...) is at byte
 /// `byteWidth(type) * (offset + sum of i_k * strides[k])` of `storage`; that this lies inside has
 /// been checked for every index. `storage` need not be aligned to the element type.
@@ -30,13 +36,16 @@ struct StoredTensor {
   std::vector<int64_t> strides; // in elements, never negative
   int64_t offset = 0;           // in elements
   std::span<const std::byte> storage;
+  /// Of a tensor that lies in several files (only `openWithBlocks` gives such ones): boxes that
+  /// together are all of it, and then `storage` is empty.
+  std::vector<StoredBlock> blocks = {};
   bool parameter = false; // rather than a buffer or constant; true for all of a safetensors file
 
   int64_t elements() const;
   /// Whether elements lie in row-major order without gaps.
   bool contiguous() const;
   /// False for a tensor of a model exported without weights: it has a shape and no bytes.
-  bool hasData() const { return !storage.empty() || elements() == 0; }
+  bool hasData() const { return !storage.empty() || !blocks.empty() || elements() == 0; }
   /// Whether the two names are one tensor: the same view of the same bytes.
   bool tiedTo(const StoredTensor &other) const;
 };
@@ -44,9 +53,13 @@ struct StoredTensor {
 /// The tensors of one file, in file order, found by name.
 class TensorStore {
 public:
-  /// Opens a .pt2 archive, a TorchScript archive or a safetensors file, told apart by content. On
-  /// failure returns nothing and sets `error`, which begins with the path.
+  /// Opens a .pt2 archive, a TorchScript archive, a state dict of torch.save or a safetensors file,
+  /// told apart by content. On failure returns nothing and sets `error`, which begins with the
+  /// path.
   static std::optional<TensorStore> open(const std::string &path, std::string &error);
+
+  /// The same, or the folder of a checkpoint in several files.
+  static std::optional<TensorStore> openWithBlocks(const std::string &path, std::string &error);
 
   const std::vector<StoredTensor> &tensors() const { return list; }
   /// The tensor called `name`, or null.
@@ -63,13 +76,13 @@ public:
   /// `error` names the tensor.
   bool add(StoredTensor tensor, std::string &error);
   /// Keeps `file`, in which the storages lie, mapped while the store lives.
-  void keep(std::shared_ptr<const MappedFile> file) { mapping = std::move(file); }
+  void keep(std::shared_ptr<const MappedFile> file) { mappings.push_back(std::move(file)); }
 
 private:
   std::vector<StoredTensor> list;
   std::unordered_map<std::string, size_t> index;
   std::map<std::string, std::string> notes;
-  std::shared_ptr<const MappedFile> mapping;
+  std::vector<std::shared_ptr<const MappedFile>> mappings;
 };
 
 } // namespace shardc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/archive/TorchScriptArchive.h"
 
-#include "support/archive/Pickle.h"
+#include "support/archive/PickledTensors.h"
 
 #include <algorithm>
 #include <array>
@@ -18,57 +18,6 @@ constexpr uint64_t maxUnpacked = uint64_t(256) << 20;
 /// Values met while looking for tensors; shared objects count each time.
 constexpr size_t maxVisits = size_t(1) << 20;
 constexpr size_t maxDepth = 200, maxPath = 4096;
-
-/// The type of the elements of a storage, by its class: "torch\nFloatStorage".
-std::optional<ElementType> elementTypeOfStorage(std::string_view name) {
-  constexpr std::string_view module = "torch\n";
-  return name.starts_with(module) ? elementTypeFromStorage(name.substr(module.size()))
-                                  : std::nullopt;
-}
-
-bool readIntegers(const Pickle &pickle, Pickle::Id id, std::vector<int64_t> &out) {
-  if (pickle[id].kind != Kind::Tuple)
-    return false;
-  for (Pickle::Id item : pickle[id].items) {
-    if (pickle[item].kind != Kind::Int)
-      return false;
-    out.push_back(pickle[item].integer);
-  }
-  return true;
-}
-
-bool isCallOf(const Pickle &pickle, Pickle::Id id, std::string_view global) {
-  const Pickle::Value &value = pickle[id];
-  return value.kind == Kind::Call && pickle[value.items[0]].kind == Kind::Global &&
-         pickle[value.items[0]].text == global && pickle[value.items[1]].kind == Kind::Tuple;
-}
-
-bool isTensor(const Pickle &pickle, Pickle::Id id) {
-  return isCallOf(pickle, id, "torch._utils\n_rebuild_tensor_v2");
-}
-
-/// torch._utils._rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), where
-/// storage is the persistent id ("storage", type, key, device, number of elements). All of the
-/// tensor but its name and storage; `key` is the record's name.
-bool readTensor(const Pickle &pickle, Pickle::Id id, StoredTensor &tensor, std::string_view &key) {
-  const std::vector<Pickle::Id> &arguments = pickle[pickle[id].items[1]].items;
-  if (arguments.size() < 4 || pickle[arguments[0]].kind != Kind::Persistent ||
-      pickle[arguments[1]].kind != Kind::Int)
-    return false;
-  const Pickle::Value &storage = pickle[pickle[arguments[0]].items[0]];
-  if (storage.kind != Kind::Tuple || storage.items.size() != 5 ||
-      pickle[storage.items[1]].kind != Kind::Global ||
-      pickle[storage.items[2]].kind != Kind::String)
-    return false;
-  std::optional<ElementType> type = elementTypeOfStorage(pickle[storage.items[1]].text);
-  if (!type)
-    return false;
-  tensor.type = *type;
-  tensor.offset = pickle[arguments[1]].integer;
-  key = pickle[storage.items[2]].text;
-  return readIntegers(pickle, arguments[2], tensor.sizes) &&
-         readIntegers(pickle, arguments[3], tensor.strides);
-}
 
 /// torch.jit._pickle.restore_type_tag(value, type): the value.
 Pickle::Id skipTypeTag(const Pickle &pickle, Pickle::Id id) {
@@ -97,7 +46,7 @@ public:
       return fail("a path of attributes is longer than " + std::to_string(maxPath) + " characters");
     id = skipTypeTag(pickle, id);
     const Pickle::Value &value = pickle[id];
-    if (isTensor(pickle, id))
+    if (isPickledTensor(pickle, id))
       return addTensor(id, path);
     bool isContainer = value.kind == Kind::Object || value.kind == Kind::Dict ||
                        value.kind == Kind::List || value.kind == Kind::Tuple;
@@ -147,16 +96,9 @@ private:
     tensor.name = path;
     tensor.parameter = folder == "data/"; // constants of the code are no parameters
     std::string_view key;
-    if (!readTensor(pickle, id, tensor, key))
+    if (!readPickledTensor(pickle, id, tensor, key))
       return fail("the tensor '" + path + "' is of a kind that is not supported");
-    tensor.record = folder + std::string(key);
-    const ZipRecord *record = zip.find(root + tensor.record);
-    if (!record || record->compressed)
-      return fail("the record '" + tensor.record + "' of tensor '" + path + "' is missing");
-    tensor.storage = record->bytes;
-    if (tensor.storage.empty() && tensor.elements() != 0)
-      return fail("the record '" + tensor.record + "' of tensor '" + path + "' is empty");
-    return store.add(std::move(tensor), error);
+    return addPickledTensor(zip, root, folder + std::string(key), std::move(tensor), store, error);
   }
 
   const Pickle &pickle;
@@ -167,23 +109,6 @@ private:
   std::unordered_set<Pickle::Id> active;
   size_t visits = 0;
 };
-
-std::optional<Pickle> readPickle(const ZipArchive &zip, const std::string &root,
-                                 const std::string &name, std::string &error) {
-  const ZipRecord *record = zip.find(root + name);
-  if (!record || record->compressed) {
-    error = "the record '" + name + "' is missing";
-    return std::nullopt;
-  }
-  if (crc32(record->bytes) != record->crc) {
-    error = "the record '" + name + "' is corrupt: its checksum does not match";
-    return std::nullopt;
-  }
-  std::optional<Pickle> pickle = Pickle::read(record->bytes, error);
-  if (!pickle)
-    error = name + ": " + error;
-  return pickle;
-}
 
 /// The folder that has a constants.pkl and a data.pkl; empty if there is none.
 std::string findRoot(const ZipArchive &zip) {
@@ -226,14 +151,8 @@ std::optional<TorchScriptArchive> TorchScriptArchive::read(std::span<const std::
             " bytes, which is more than a model's code has";
     return std::nullopt;
   }
-  if (const ZipRecord *order = zip->find(archive.root + "byteorder")) {
-    std::string_view value(reinterpret_cast<const char *>(order->bytes.data()),
-                           order->bytes.size());
-    if (order->compressed || value != "little") {
-      error = "the archive was written on a machine that is not little-endian";
-      return std::nullopt;
-    }
-  }
+  if (!isLittleEndian(*zip, archive.root, error))
+    return std::nullopt;
   archive.zip = std::move(*zip);
   return archive;
 }
@@ -249,7 +168,7 @@ std::optional<TensorStore> TorchScriptArchive::takeTensors(std::string &error) c
   const Pickle::Value &list = (*constants)[constants->root()];
   Collector collector(*constants, zip, "constants/", root, store, error);
   for (size_t i = 0; list.kind == Kind::Tuple && i < list.items.size(); ++i)
-    if (isTensor(*constants, list.items[i]) &&
+    if (isPickledTensor(*constants, list.items[i]) &&
         !collector.visit(list.items[i], "CONSTANTS.c" + std::to_string(i)))
       return std::nullopt;
   return store;
@@ -272,7 +191,7 @@ std::vector<TorchScriptArchive::Input> TorchScriptArchive::tracedInputs() const 
     for (Pickle::Id item : list.items) {
       StoredTensor tensor;
       std::string_view key;
-      if (!isTensor(*pickle, item) || !readTensor(*pickle, item, tensor, key) ||
+      if (!isPickledTensor(*pickle, item) || !readPickledTensor(*pickle, item, tensor, key) ||
           std::any_of(tensor.sizes.begin(), tensor.sizes.end(), [](int64_t n) { return n < 0; }))
         return {};
       inputs.push_back({tensor.type, std::move(tensor.sizes)});

@@ -198,9 +198,11 @@ const ZipRecord *ZipArchive::find(std::string_view name) const {
 }
 
 namespace {
+using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
 // tables[k][b] advances the checksum of byte b by k further zero bytes: eight bytes go at once.
-constexpr auto crcTables = [] {
-  std::array<std::array<uint32_t, 256>, 8> tables{};
+// Computed when they are first needed: they would be 8 KiB of the runtime's library.
+CrcTables makeCrcTables() {
+  CrcTables tables{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t value = i;
     for (int bit = 0; bit < 8; ++bit)
@@ -211,10 +213,11 @@ constexpr auto crcTables = [] {
     for (uint32_t i = 0; i < 256; ++i)
       tables[k][i] = (tables[k - 1][i] >> 8) ^ tables[0][tables[k - 1][i] & 0xff];
   return tables;
-}();
+}
 } // namespace
 
 uint32_t crc32(Bytes bytes) {
+  static const CrcTables crcTables = makeCrcTables();
   uint32_t value = 0xffffffff;
   size_t at = 0;
   for (; bytes.size() - at >= 8; at += 8) {

@@ -18,7 +18,8 @@ OPTIONS:
   -n, --ranks N          number of ranks, which must be the number that the program was compiled for
                          (the default)
   --processes            start a process for each rank, on this machine
-  --weights FILE         read the parameters from FILE, a .pt2 archive or a safetensors file
+  --weights FILE         read the parameters from FILE: a .pt2 archive, a safetensors file, a state
+                         dict of torch.save, or a checkpoint
   --inputs FILE...       read the inputs from these files: safetensors (by name), NAME=FILE.npy, or
                          FILE.npy (for the first of the entry's inputs that has no file yet)
   --outputs FILE         write the outputs to FILE, as safetensors
@@ -33,8 +34,9 @@ OPTIONS:
   --log FILE             write a JSON line for each step of a training (default: to standard output,
                          or a line of progress where standard error is a terminal)
   --save FILE            write a checkpoint at the end, a safetensors file with parameters and states
+  --save-sharded DIR     write it as a folder instead, in which each rank writes its own part
   --save-every N         and after every N steps of a training; %s in the path stands for the step
-  --resume FILE          go on from a checkpoint, of any mesh
+  --resume FILE|DIR      go on from a checkpoint, of any mesh
   --local                read and write each rank's own shards; %r in a path stands for the rank
   --threads N            number of compute threads of each rank (default: cores / ranks of a host)
   --device N|emulated    the device of a program for one: its number, or the emulated one (default: the
@@ -157,7 +159,7 @@ void checkTraining(const Options &options, std::vector<std::string> &problems) {
     problems.push_back(
         "--weights and --resume exclude each other: the checkpoint has the parameters");
   if (options.saveEvery > 0 && options.save.empty())
-    problems.push_back("--save-every needs --save FILE");
+    problems.push_back("--save-every needs --save FILE or --save-sharded DIR");
   if (options.batches.empty()) {
     if (options.learningRate || options.schedule.warmup > 0 || options.schedule.final > 0 ||
         options.schedule.shape != Schedule::Shape::Constant || !options.log.empty() ||
@@ -209,9 +211,12 @@ Options parseOptions(int argc, char **argv) {
       options.schedule.shape = shape.value_or(Schedule::Shape::Constant);
     } else if (word == "--log")
       options.log = arguments.value(word);
-    else if (word == "--save")
+    else if (word == "--save" || word == "--save-sharded") {
+      if (!options.save.empty() && options.savesSharded != (word == "--save-sharded"))
+        problems.push_back("--save and --save-sharded exclude each other");
       options.save = arguments.value(word);
-    else if (word == "--save-every")
+      options.savesSharded = word == "--save-sharded";
+    } else if (word == "--save-every")
       options.saveEvery = arguments.number(word, 1);
     else if (word == "--resume")
       options.resume = arguments.value(word);

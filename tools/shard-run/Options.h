@@ -30,7 +30,8 @@ struct Options {
   Schedule schedule; ///< without its peak and number of steps
   std::string log;   ///< of the steps of a training; empty: standard output or a line of progress
   std::string save;  ///< a checkpoint; empty: none
-  int saveEvery = 0; ///< steps; 0: at the end only
+  bool savesSharded = false; ///< it is a folder with a file of each rank
+  int saveEvery = 0;         ///< steps; 0: at the end only
   std::string resume;
   std::string trace;
   std::string flightRecord; ///< a folder; empty: none is written

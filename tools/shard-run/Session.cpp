@@ -282,7 +282,7 @@ void Session::run() {
       model.run(spec->name.c_str(), call.inputs, call.outputs);
       double ms = millisecondsSince(begin);
       if (step + 1 == options.steps && !options.save.empty())
-        model.save(options.save);
+        save(model, options.save);
       std::lock_guard lock(mutex);
       times.stepMs[size_t(step)] = std::max(times.stepMs[size_t(step)], ms);
       if (rankOf(index) == 0 && options.progress)
@@ -290,6 +290,13 @@ void Session::run() {
     }
   });
   collect();
+}
+
+void Session::save(shardrt::Model &model, const std::string &path) const {
+  if (options.savesSharded)
+    model.saveSharded(path);
+  else
+    model.save(path);
 }
 
 void Session::collect() {

@@ -87,6 +87,8 @@ private:
   void checkBatches(const std::vector<FileTensor> &tensors);
   /// Lets the inputs of a call be those of one batch.
   void setBatch(Call &call, int64_t batch) const;
+  /// Writes a checkpoint, together with all ranks.
+  void save(shardrt::Model &model, const std::string &path) const;
   void trainRank(size_t index, TrainingLog *log, const Schedule &schedule, int64_t begin);
   void allocateOutputs();
   void writeOutputs() const;

@@ -192,7 +192,7 @@ void Session::trainRank(size_t index, TrainingLog *log, const Schedule &schedule
     bool isLast = step + 1 == options.steps;
     if (!options.save.empty() &&
         (isLast || (options.saveEvery > 0 && (step + 1) % options.saveEvery == 0)))
-      model.save(pathOfStep(options.save, step + 1));
+      save(model, pathOfStep(options.save, step + 1));
   }
 }
 

@@ -151,7 +151,7 @@ TEST(BroughtTables, ThatCannotBeUsed) {
   shardrt_communicator_functions none{};
   expectError(create(nullptr, 0, 1), SHARDRT_INVALID_ARGUMENT, {"functions is null"});
   expectError(create(&none, 0, 0), SHARDRT_INVALID_ARGUMENT,
-              {"struct_bytes is 0, this runtime (shardrt.h 2.3) knows", "world_size is 0"});
+              {"struct_bytes is 0, this runtime (shardrt.h 2.4) knows", "world_size is 0"});
   none.struct_bytes = sizeof none;
   expectError(
       create(&none, 2, 2), SHARDRT_INVALID_ARGUMENT,

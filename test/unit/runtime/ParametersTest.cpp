@@ -6,6 +6,8 @@
 #include "runtime/host/HostExecutor.h"
 #include "runtime/support/Copy.h"
 #include "runtime/support/Failure.h"
+#include "support/archive/SafetensorsWriter.h"
+#include "support/archive/ShardedArchive.h"
 #include "test/unit/runtime/Files.h"
 
 #include <gtest/gtest.h>
@@ -151,4 +153,39 @@ TEST(Parameters, ARankTouchesItsOwnSliceOnly) {
   int64_t resident = residentOf(path);
   EXPECT_GT(resident, 0) << "the mapping was not found";
   EXPECT_LE(resident, 17 << 10) << "a quarter of 64 MiB, and the header";
+}
+
+TEST(Parameters, BlocksOfACheckpointInPlaceWhereOneHasTheSlice) {
+  // Rows in two blocks of 4 and 6: rank 0 has rows 0 to 2, rank 1 has rows 3 to 5, of both.
+  test::Folder folder;
+  shardc::ShardedIndex index;
+  index.save = "one";
+  shardc::ShardedTensor rows{"rows", shardc::ElementType::F32, {10, 3}, {}};
+  const std::vector<float> values = iota(30);
+  for (auto [begin, count] : {std::pair<int64_t, int64_t>(0, 4), {4, 6}}) {
+    std::string file = begin ? "second" : "first";
+    std::vector<shardc::SafetensorsEntry> entries = {
+        {"rows", shardc::ElementType::F32, {count, 3}}};
+    std::ofstream out(folder.file(file), std::ios::binary);
+    out << shardc::safetensorsHeader(entries, {{shardc::ShardedIndex::saveKey, index.save}});
+    out.write(reinterpret_cast<const char *>(values.data() + begin * 3), count * 12);
+    rows.blocks.push_back({file, "rows", {begin, 0}, {count, 3}});
+  }
+  index.tensors = {rows};
+  std::ofstream(folder.file(shardc::ShardedIndex::fileName)) << index.json();
+  for (const char *layout : {"[S(0)]", "[S(1)]", "[R]"})
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      Loaded loaded = load(R"({"names": ["rows"], "type": "f32", "shape": [10, 3], "layout": ")" +
+                               std::string(layout) + "\"}",
+                           folder.path.string(), rank);
+      const ParameterSpec &spec = loaded.manifest.parameters[0];
+      Slice slice = Slice::make(spec.layout, {10, 3}, loaded.manifest.mesh.coordinateOf(rank));
+      std::vector<float> want(static_cast<size_t>(slice.elements()));
+      const int64_t strides[] = {3, 1};
+      slice.extract(want.data(), values.data(), strides, 4);
+      auto *got = static_cast<const float *>(loaded.set.pointers()[0]);
+      EXPECT_EQ(std::vector<float>(got, got + want.size()), want) << layout << rank;
+      bool inPlace = std::string(layout) == "[S(0)]" && rank != 1;
+      EXPECT_EQ(loaded.set.copiedBytes(), inPlace ? 0u : want.size() * 4) << layout << rank;
+    }
 }
