@@ -19,7 +19,7 @@ namespace {
 constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> unsupported[] = {
     {"precision", "the step computes in the element types of the exported model"},
     {"init", "load the parameters of the exported model, or a checkpoint"},
-    {"random", "a model whose step draws random numbers is refused by the importer"},
+    {"random", "it is a key of the plan itself, beside 'train'"},
 };
 
 class TrainingReader {
