@@ -104,6 +104,18 @@ def test_training(trainee, tmp_path, monkeypatch, mesh, options, micro_batches):
     assert difference(loss, module(**trainee.inputs)) < 1e-8
 
 
+def test_resumed_on_another_mesh(trainee, tmp_path, monkeypatch):
+    with_numbers(monkeypatch, 9)
+    _, _, losses, _ = trainee.pytorch("adamw")
+    first, second = tmp_path / "first.so", tmp_path / "second.so"
+    trainee.compile(first, "--mesh", "dp=2", *DP, *ADAMW, "--train", "zero=1")
+    trainee.compile(second, "--mesh", "tp=2", *TP, *ADAMW)
+    log, saved = trainee.train(first, "--seed", 9, steps=2)
+    assert int(saved["random.seed"]) == 9
+    log += trainee.train(second, "--resume", first.with_suffix(".checkpoint.safetensors"), weights=False)[0]
+    assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9)
+
+
 class Draws(nn.Module):
     """One tensor of each operator that draws."""
 

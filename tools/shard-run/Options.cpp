@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shard-run/Options.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -37,6 +38,8 @@ OPTIONS:
   --save-sharded DIR     write it as a folder instead, in which each rank writes its own part
   --save-every N         and after every N steps of a training; %s in the path stands for the step
   --resume FILE|DIR      go on from a checkpoint, of any mesh
+  --seed N               begin the random numbers of the program with this seed (default 0, or that
+                         of the checkpoint)
   --local                read and write each rank's own shards; %r in a path stands for the rank
   --threads N            number of compute threads of each rank (default: cores / ranks of a host)
   --device N|emulated    the device of a program for one: its number, or the emulated one (default: the
@@ -108,6 +111,17 @@ public:
       problems.push_back(option + " needs a whole number of at least " + std::to_string(least) +
                          ", not '" + text + "'");
     return least;
+  }
+  int64_t wholeNumber(const std::string &option) {
+    std::string text = value(option);
+    char *end = nullptr;
+    errno = 0;
+    long long number = std::strtoll(text.c_str(), &end, 10);
+    if (!text.empty() && !*end && errno == 0)
+      return number;
+    if (!lacksValue)
+      problems.push_back(option + " needs a whole number of 64 bits, not '" + text + "'");
+    return 0;
   }
   double seconds(const std::string &option) {
     return real(option, "a positive number of seconds", [](double x) { return x > 0; });
@@ -220,6 +234,8 @@ Options parseOptions(int argc, char **argv) {
       options.saveEvery = arguments.number(word, 1);
     else if (word == "--resume")
       options.resume = arguments.value(word);
+    else if (word == "--seed")
+      options.seed = arguments.wholeNumber(word);
     else if (word == "--outputs" || word == "--output")
       options.outputs = arguments.value(word);
     else if (word == "--entry")

@@ -182,9 +182,25 @@ void Session::load() {
       model->loadParameters(options.weights);
     if (!options.resume.empty())
       model->resume(options.resume);
+    if (options.seed)
+      setSeed(*model);
     ranksModels[index] = std::move(model);
   });
   times.loadMs = millisecondsSince(begin);
+}
+
+void Session::setSeed(shardrt::Model &model) const {
+  int64_t seed = *options.seed;
+  shardrt_tensor tensor{};
+  tensor.data = &seed;
+  tensor.type = SHARDRT_I64;
+  tensor.scope = SHARDRT_GLOBAL;
+  bool draws = std::ranges::any_of(manifest.parameters, [](const rt::ParameterSpec &state) {
+    return state.name == "random.seed";
+  });
+  if (!draws)
+    throw UsageError("--seed: the program draws no random numbers");
+  model.setState("random.seed", tensor);
 }
 
 void Session::progress(const std::string &text) const {

@@ -74,6 +74,7 @@ private:
   void openArtifact();
   void chooseEntry();
   void load();
+  void setSeed(shardrt::Model &model) const;
   /// Calls the body for each rank of this process, with its index here.
   void eachRank(const std::function<void(size_t index)> &body);
   void readInputs();
