@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_LOWERPRECISION
@@ -177,9 +178,19 @@ struct LowerPrecisionPass : shardc::impl::LowerPrecisionBase<LowerPrecisionPass>
     auto source = SymbolTable(module).lookup<func::FuncOp>(function);
     if (!source || source.isDeclaration() || !source.getBody().hasOneBlock())
       return; // Likewise.
-    if (!hasWideParameter(source))
+    Type shortType = name == "bf16" ? Type(b.getBF16Type()) : Type(b.getF16Type());
+    llvm::SetVector<Type> types = parameterTypes(source);
+    // A model whose parameters are all short computes as it was written.
+    if (types.size() == 1 && types.front() == shortType)
       return;
-    Lowering lowering(source, name == "bf16" ? Type(b.getBF16Type()) : Type(b.getF16Type()));
+    if (!types.contains(b.getF32Type())) {
+      emitError(source.getLoc()) << "a step cannot compute in " << name << ": the model has no "
+                                 << "parameter of f32 (its floats are " << text(types)
+                                 << "); leave out 'compute' of the precision, or export a model "
+                                    "of f32";
+      return signalPassFailure();
+    }
+    Lowering lowering(source, shortType);
     if (failed(lowering.run()))
       return signalPassFailure();
     numShort += lowering.numShort;
@@ -188,15 +199,22 @@ struct LowerPrecisionPass : shardc::impl::LowerPrecisionBase<LowerPrecisionPass>
   }
 
 private:
-  /// A model whose parameters are all short computes as it was written.
-  static bool hasWideParameter(func::FuncOp source) {
+  static llvm::SetVector<Type> parameterTypes(func::FuncOp source) {
+    llvm::SetVector<Type> types;
     for (unsigned i = 0; i < source.getNumArguments(); ++i) {
       auto kind = source.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
       Type element = elementOf(source.getArgumentTypes()[i]);
-      if (kind && kind.getValue() == "parameter" && element && element.isF32())
-        return true;
+      if (kind && kind.getValue() == "parameter" && isa_and_nonnull<FloatType>(element))
+        types.insert(element);
     }
-    return false;
+    return types;
+  }
+
+  static std::string text(const llvm::SetVector<Type> &types) {
+    std::string list;
+    llvm::raw_string_ostream stream(list);
+    llvm::interleaveComma(types, stream);
+    return list.empty() ? "none" : list;
   }
 };
 

@@ -99,7 +99,8 @@ def LowerPrecision : Pass<"aten-lower-precision", "::mlir::ModuleOp"> {
     A value is cast once for all that use it, behind its definition. So a weight that is stored in shards is cast
     before it is gathered, and the gather moves half the bytes; the backward uses the same cast.
 
-    A model none of whose parameters is f32 is left as it is: it computes in short types already.
+    A model whose parameters are all of the short type is left as it is: it computes in it already. One that has no parameter of f32
+    otherwise is an error.
 
     Before, with `type=bf16`:
     ```mlir

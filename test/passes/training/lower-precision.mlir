@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: shard-opt %s --split-input-file --aten-lower-precision=type=bf16 | FileCheck %s
+// RUN: not shard-opt %s --split-input-file --aten-lower-precision=type=bf16 2>/dev/null | FileCheck %s
 // RUN: shard-opt %s --split-input-file --aten-lower-precision | FileCheck %s --check-prefix=SAID
 // RUN: not shard-opt %s --split-input-file --aten-lower-precision=type=f8 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: not shard-opt %s --split-input-file --aten-lower-precision=type=bf16 2>&1 | FileCheck %s --check-prefix=OTHER
 
+// OTHER: error: a step cannot compute in bf16: the model has no parameter of f32 (its floats are f16); leave out 'compute'
 // WRONG: error: the type to compute in is bf16 or f16, not 'f8'
 
 // Products are short, softmax and mean are f32, relu is what its operand is, and a sum of both is f32. A weight is cast once, where
