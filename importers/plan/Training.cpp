@@ -60,6 +60,7 @@ public:
     positive("clip_norm", training.clipNorm);
     positive("clip_value", training.clipValue);
     oneOf("non_finite", training.nonFinite, {"continue", "skip", "stop"});
+    validateInitializers(training.init, problems);
   }
 
 private:
@@ -143,6 +144,19 @@ public:
       groups += (groups.empty() ? "{parameters: " : ", {parameters: ") + print(group.parameters) +
                 numbers(group.numbers) + "}";
     return "{" + list + (groups.empty() ? "" : ", groups: [" + groups + "]") + "}";
+  }
+  std::string print(const std::vector<Initializer> &initializers) {
+    std::string list;
+    for (const Initializer &init : initializers) {
+      list += (list.empty() ? "{parameters: " : ", {parameters: ") + print(init.parameters) +
+              ", distribution: " + quoted(init.distribution);
+      visitInitializer(init, [&](StringRef key, auto &field) {
+        if (field != std::remove_cvref_t<decltype(field)>())
+          list += ", " + key.str() + ": " + print(field);
+      });
+      list += "}";
+    }
+    return "[" + list + "]";
   }
 
 private:

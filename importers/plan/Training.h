@@ -4,6 +4,8 @@
 #ifndef SHARDC_IMPORTERS_PLAN_TRAINING_H
 #define SHARDC_IMPORTERS_PLAN_TRAINING_H
 
+#include "importers/plan/Initialization.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -69,6 +71,8 @@ struct Training {
   std::optional<double> clipNorm, clipValue;
   /// What a step does whose loss or gradients are not finite: "continue", "skip" or "stop".
   std::string nonFinite = "continue";
+  /// What parameters begin with; empty: they are loaded.
+  std::vector<Initializer> init;
 
   bool operator==(const Training &) const = default;
   /// What is wrong with the values by themselves, each with the name of its key.
@@ -89,6 +93,7 @@ template <typename Section, typename Visitor> void visitTraining(Section &traini
   visit("clip_norm", training.clipNorm);
   visit("clip_value", training.clipValue);
   visit("non_finite", training.nonFinite);
+  visit("init", training.init);
 }
 
 /// Reads the section as it stands on one line, a YAML mapping. Mistakes are appended to `errors`,

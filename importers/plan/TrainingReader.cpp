@@ -18,7 +18,6 @@ namespace {
 /// Keys that other trainers have and this one does not: said so, and not as an unknown key.
 constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> unsupported[] = {
     {"precision", "the step computes in the element types of the exported model"},
-    {"init", "load the parameters of the exported model, or a checkpoint"},
     {"random", "a model whose step draws random numbers is refused by the importer"},
 };
 
@@ -115,8 +114,45 @@ public:
       return true;
     });
   }
+  void read(yaml::Node *node, std::vector<Initializer> &initializers) {
+    initializers.clear();
+    auto *list = llvm::dyn_cast_or_null<yaml::SequenceNode>(node);
+    if (!list) {
+      if (node)
+        report(node, "init is a list, e.g. [{parameters: \"*.weight\", distribution: normal, std: "
+                     "0.02}]");
+      return;
+    }
+    for (yaml::Node &item : *list)
+      readInitializer(&item, initializers.emplace_back());
+  }
 
 private:
+  void readInitializer(yaml::Node *node, Initializer &init) {
+    std::vector<std::string> keys = {"parameters", "distribution"};
+    visitInitializer(init, [&](StringRef key, auto &) { keys.push_back(key.str()); });
+    readMapping(node, "an entry of init", keys, [&](StringRef key, yaml::Node *value) {
+      bool isKnown = key == "parameters" || key == "distribution";
+      if (key == "parameters")
+        read(value, init.parameters);
+      else if (key == "distribution")
+        read(value, init.distribution);
+      visitInitializer(init, [&](StringRef name, auto &field) {
+        if (name != key)
+          return;
+        isKnown = true;
+        read(value, field);
+      });
+      return isKnown;
+    });
+    // PyTorch's name.
+    if (init.distribution == "trunc_normal")
+      init.distribution = "truncated_normal";
+    if (init.parameters.empty())
+      report(node,
+             "an entry of init needs the patterns of its parameters: parameters: \"*.weight\"");
+  }
+
   std::optional<std::string> scalar(yaml::Node *node, StringRef what) {
     llvm::SmallString<64> storage;
     if (auto *text = llvm::dyn_cast_or_null<yaml::ScalarNode>(node))

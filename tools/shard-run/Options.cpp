@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/shard-run/Options.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -35,6 +36,8 @@ OPTIONS:
   --save FILE            write a checkpoint at the end, a safetensors file with parameters and states
   --save-every N         and after every N steps of a training; %s in the path stands for the step
   --resume FILE          go on from a checkpoint, of any mesh
+  --init                 let the program make its parameters, as init: of its plan says, instead of --weights
+  --seed N               the seed of the program's random numbers (default 0)
   --local                read and write each rank's own shards; %r in a path stands for the rank
   --threads N            number of compute threads of each rank (default: cores / ranks of a host)
   --device N|emulated    the device of a program for one: its number, or the emulated one (default: the
@@ -69,6 +72,7 @@ EXAMPLES:
   shard-run model.so --local --inputs in.%r.safetensors --outputs out.%r.safetensors
   SHARDRT_LINK=20,12.5 shard-run model.so --weights w.safetensors --inputs x.npy --trace t.json
   shard-run step.so --weights model.pt2 --batches text.safetensors --steps 300 --lr 1e-3 --save c.safetensors
+  shard-run step.so --init --seed 7 --batches text.safetensors --steps 300 --lr 1e-3
   shard-run -n 4 --processes model.so --weights w.safetensors --inputs x.npy --flight-record records
   shard-run --postmortem records
   mpirun -n 4 shard-run model.so --weights w.safetensors --inputs x.npy --outputs out.safetensors
@@ -106,6 +110,17 @@ public:
       problems.push_back(option + " needs a whole number of at least " + std::to_string(least) +
                          ", not '" + text + "'");
     return least;
+  }
+  int64_t integer(const std::string &option) {
+    std::string text = value(option);
+    char *end = nullptr;
+    errno = 0;
+    long long number = std::strtoll(text.c_str(), &end, 10);
+    if (!text.empty() && !*end && errno == 0)
+      return number;
+    if (!lacksValue)
+      problems.push_back(option + " needs a whole number of 64 bits, not '" + text + "'");
+    return 0;
   }
   double seconds(const std::string &option) {
     return real(option, "a positive number of seconds", [](double x) { return x > 0; });
@@ -156,6 +171,12 @@ void checkTraining(const Options &options, std::vector<std::string> &problems) {
   if (!options.resume.empty() && !options.weights.empty())
     problems.push_back(
         "--weights and --resume exclude each other: the checkpoint has the parameters");
+  if (options.init)
+    for (auto &[path, option] :
+         {std::pair(&options.weights, "--weights"), std::pair(&options.resume, "--resume")})
+      if (!path->empty())
+        problems.push_back("--init and " + std::string(option) +
+                           " exclude each other: both say what the parameters begin with");
   if (options.saveEvery > 0 && options.save.empty())
     problems.push_back("--save-every needs --save FILE");
   if (options.batches.empty()) {
@@ -215,6 +236,10 @@ Options parseOptions(int argc, char **argv) {
       options.saveEvery = arguments.number(word, 1);
     else if (word == "--resume")
       options.resume = arguments.value(word);
+    else if (word == "--init")
+      options.init = true;
+    else if (word == "--seed")
+      options.seed = arguments.integer(word);
     else if (word == "--outputs" || word == "--output")
       options.outputs = arguments.value(word);
     else if (word == "--entry")
