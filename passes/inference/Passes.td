@@ -10,16 +10,17 @@ include "mlir/Pass/PassBase.td"
 def ToInference : Pass<"aten-to-inference", "::mlir::ModuleOp"> {
   let summary = "Makes the inference form of a function that was exported in training mode";
   let description = [{
-    Form: imported -> imported.
+    Form: imported -> imported, or placed -> placed.
 
     What `module.eval()` would have changed in the exported program:
 
-    - Attention drops nothing.
+    - Dropout and attention drop nothing.
     - A batch norm gets its running statistics in place of those of the batch, as they are when the function begins. The
       importer has marked the ops of each norm with `aten.training_norm`. A norm without running statistics (also an instance
       norm) keeps those of the batch, as in PyTorch.
     - Nothing is written back to parameters, buffers and states: results of the kinds "parameter_mutation",
-      "buffer_mutation" and "state_mutation" go, and with them what computed them alone. What is written to inputs stays.
+      "buffer_mutation" and "state_mutation" go, and with them what computed them alone. What is written to inputs stays, and so does the new `random.offset` of a
+      function that draws random numbers for other ends.
 
     What a function computes itself of a buffer that it has updated, outside of norms, is as in training: the counter
     `num_batches_tracked` of a batch norm is such a buffer.

@@ -3,7 +3,9 @@
 #include "passes/inference/Passes.h"
 
 #include "dialects/aten/TrainingNorm.h"
+#include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/RandomMode.h"
 #include "dialects/interfaces/ModelLocation.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -65,6 +67,14 @@ LogicalResult checkNorm(const TrainingNorm &norm) {
   return success();
 }
 
+/// `value` for a user that had a value of type `type` before, which may have another layout.
+Value inLayoutOf(Value value, Type type, Operation *user) {
+  if (value.getType() == type || !dist::getLayout(type))
+    return value;
+  OpBuilder builder(user);
+  return dist::RedistributeOp::create(builder, user->getLoc(), type, value, /*backward=*/false);
+}
+
 LogicalResult useRunningStatistics(Block &block, unsigned &count) {
   TrainingNorms norms = findNorms(block);
   bool complete = true;
@@ -76,21 +86,30 @@ LogicalResult useRunningStatistics(Block &block, unsigned &count) {
   for (auto &[mark, norm] : norms)
     for (auto [from, to] : {std::pair(aten::kNewMean, aten::kOldMean),
                             std::pair(aten::kNewVariance, aten::kOldVariance)})
-      if (norm.parts.contains(from) && norm.parts.contains(to))
-        norm.parts.lookup(from).getResult().replaceAllUsesWith(norm.running(to));
+      if (norm.parts.contains(from) && norm.parts.contains(to)) {
+        aten::AliasOp written = norm.parts.lookup(from);
+        written.getResult().replaceAllUsesWith(
+            inLayoutOf(norm.running(to), written.getType(), written));
+      }
   for (auto &[mark, norm] : norms) {
     if (!norm.op)
       continue;
-    norm.op.getRunningMeanMutable().assign(norm.running(aten::kOldMean));
-    norm.op.getRunningVarMutable().assign(norm.running(aten::kOldVariance));
+    for (auto [operand, part] : {std::pair(&norm.op.getRunningMeanMutable(), aten::kOldMean),
+                                 std::pair(&norm.op.getRunningVarMutable(), aten::kOldVariance)})
+      operand->assign(inLayoutOf(norm.running(part), operand->get().getType(), norm.op));
     norm.op->removeAttr(aten::kTrainingNormAttr);
     ++count;
   }
   return success();
 }
 
-/// Attention drops probabilities itself.
-void removeAttentionDropout(Block &block, unsigned &count) {
+void removeDropouts(Block &block, unsigned &count) {
+  for (auto op : llvm::make_early_inc_range(block.getOps<aten::DropoutOp>())) {
+    op.getResult().replaceAllUsesWith(inLayoutOf(op.getSelf(), op.getType(), op));
+    op.erase();
+    ++count;
+  }
+  // Attention drops probabilities itself.
   for (auto op : block.getOps<aten::ScaledDotProductAttentionOp>()) {
     if (op.getDropoutP().isZero())
       continue;
@@ -100,19 +119,28 @@ void removeAttentionDropout(Block &block, unsigned &count) {
 }
 
 bool isWrittenBack(func::FuncOp function, unsigned result) {
-  auto kind = function.getResultAttrOfType<StringAttr>(result, dist::kKindAttr);
-  return kind && llvm::is_contained({"parameter_mutation", "buffer_mutation", "state_mutation"},
-                                    kind.getValue());
+  return dist::isStateUpdate(function.getResultAttrOfType<StringAttr>(result, dist::kKindAttr));
 }
 
-unsigned dropMutations(func::FuncOp function) {
+bool isRandomOffset(func::FuncOp function, unsigned result) {
+  return llvm::is_contained(dist::getNames(function.getResultAttrDict(result)),
+                            dist::kRandomOffset);
+}
+
+void eraseDeadOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+unsigned dropResults(func::FuncOp function, function_ref<bool(unsigned)> isDropped) {
   auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   Builder builder(function.getContext());
   SmallVector<Value> values;
   SmallVector<Type> types;
   SmallVector<Attribute> attributes;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    if (isWrittenBack(function, i))
+    if (isDropped(i))
       continue;
     values.push_back(terminator.getOperand(i));
     types.push_back(function.getResultTypes()[i]);
@@ -126,10 +154,19 @@ unsigned dropMutations(func::FuncOp function) {
   return dropped;
 }
 
-void eraseDeadOps(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+/// A model that draws random numbers for other ends than dropout goes on to do so.
+unsigned dropMutations(func::FuncOp function) {
+  Block &block = function.getBody().front();
+  unsigned dropped = dropResults(function, [&](unsigned result) {
+    return isWrittenBack(function, result) && !isRandomOffset(function, result);
+  });
+  eraseDeadOps(block);
+  if (!block.getOps<aten::RandomOp>().empty())
+    return dropped;
+  dropped +=
+      dropResults(function, [&](unsigned result) { return isWrittenBack(function, result); });
+  eraseDeadOps(block);
+  return dropped;
 }
 
 struct ToInferencePass : shardc::impl::ToInferenceBase<ToInferencePass> {
@@ -173,8 +210,7 @@ FailureOr<InferenceChanges> shardc::bringToInference(func::FuncOp function) {
   InferenceChanges changes;
   if (failed(useRunningStatistics(block, changes.norms)))
     return failure();
-  removeAttentionDropout(block, changes.dropouts);
+  removeDropouts(block, changes.dropouts);
   changes.mutations = dropMutations(function);
-  eraseDeadOps(block);
   return changes;
 }

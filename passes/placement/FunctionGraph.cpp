@@ -2,6 +2,7 @@
 #include "passes/placement/FunctionGraph.h"
 #include "passes/placement/PlacedParts.h"
 
+#include "dialects/aten/Aten.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/dist/StateArguments.h"
@@ -192,9 +193,10 @@ private:
            });
   }
 
-  /// Whether all ranks compute the same from the same operands.
+  /// Whether all ranks compute the same from the same operands. So they would random numbers, but
+  /// these cost too much to be made where only a part of them is used.
   static bool mayBeInvariant(Operation *op) {
-    return isa<ShardingRuleOpInterface>(op) && isMemoryEffectFree(op);
+    return isa<ShardingRuleOpInterface>(op) && isMemoryEffectFree(op) && !isa<aten::RandomOp>(op);
   }
 
   void addArgument(BlockArgument argument) {

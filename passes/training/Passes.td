@@ -14,6 +14,9 @@ def TrainStep : Pass<"aten-train-step", "::mlir::ModuleOp"> {
     line (docs/training.md); without it, or with an option of its own, it takes that instead. It copies the function, its forward,
     appends the backward of the loss as `aten-differentiate` does, and behind it the update of each parameter by an optimizer.
 
+    The function itself is brought into its inference form (`aten-to-inference`): without dropout, with running statistics, and with
+    nothing that is written back.
+
     The function `train_step` takes the forward's arguments, the learning rate as an input, and the optimizer's state as
     arguments of kind `state`. It returns the forward's outputs, and the new values of parameters (`parameter_mutation`) and
     states (`state_mutation`). The state of a parameter has the parameter's layout; with `zero` the data axes shard

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/gradient/CheckBackward.h"
 #include "passes/gradient/Selection.h"
+#include "passes/inference/Passes.h"
 #include "passes/training/Passes.h"
 #include "passes/training/ReadTraining.h"
 #include "passes/training/StepUpdate.h"
@@ -49,6 +50,8 @@ struct TrainStepPass : shardc::impl::TrainStepBase<TrainStepPass> {
       accumulateFunction = source.clone();
       usable = succeeded(build(*accumulateFunction, mesh, training, /*isStep=*/false));
     }
+    // Whoever asks the model between two steps wants no dropout, and changes nothing.
+    usable &= succeeded(bringToInference(source));
     if (!usable)
       return signalPassFailure();
     describe(training, module);

@@ -59,4 +59,4 @@ def random(o, a, t):
 @aten("dropout", "self", "mask")
 def dropout(o, a, t):
     p = float(a["p"])
-    return (o["self"] * (o["mask"] * (0 if p == 1 else 1 / (1 - p))).to(t[0].dtype)).expand(t[0].shape)
+    return o["self"] * (o["mask"] * (0 if p == 1 else 1 / (1 - p))).to(t[0].dtype)

@@ -22,6 +22,7 @@ import warnings
 
 import torch
 
+import shardc_dropouts
 import shardc_grad_modes
 import shardc_meta
 
@@ -125,6 +126,7 @@ def export(model, args=(), kwargs=None, dynamic=(), form="composite", train=Fals
     shapes = dynamic_shapes(model, args, kwargs, parse_dynamic(dynamic))
     with torch.enable_grad():  # so that the program says where the model itself disables it
         program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=shapes)
+    shardc_dropouts.unify(program)
     shardc_grad_modes.detach_as_autograd(program)
     if form == "composite":
         return program.run_decompositions(composite_table())
@@ -148,7 +150,7 @@ def main(argv=None):
                         help="a dimension that stays symbolic; equal names are equal sizes")
     parser.add_argument("--form", choices=("composite", "core", "training"), default="composite")
     parser.add_argument("--train", action="store_true",
-                        help="in training mode: with the batch's own statistics in batch norm (shardc refuses dropout)")
+                        help="in training mode: with dropout, and with the batch's own statistics in batch norm")
     parser.add_argument("--meta", action="store_true",
                         help="without weights: parameters have no values, and take no memory when the factory runs")
     parser.add_argument("--seed", type=int, default=0, help="seed set before the factory runs")

@@ -47,22 +47,6 @@ FailureOr<Results> buildDetach(Call &call) {
   return results;
 }
 
-FailureOr<Results> buildDropout(Call &call) {
-  FailureOr<Value> self = call.tensor("input");
-  FailureOr<bool> train = call.boolean("train");
-  FailureOr<std::optional<double>> p = call.real("p");
-  if (failed(self) || failed(train) || failed(p))
-    return failure();
-  if (*train && *p != 0.0)
-    return call.error() << "dropout in training is not supported: export the model in eval mode";
-  FailureOr<Value> value = call.buildOne("aten.alias", {{"self", {*self}}});
-  if (failed(value))
-    return failure();
-  Results results{*value};
-  results.resize(std::max<size_t>(call.results.size(), 1)); // native_dropout's mask is not made
-  return results;
-}
-
 //===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//

@@ -36,6 +36,10 @@ public:
   virtual mlir::Value item(const SymIntArg &value) = 0;
   /// Whether a node of the graph reads the tensor, or the graph returns it.
   virtual bool isUsed(llvm::StringRef name) = 0;
+  /// A tensor of random numbers (see `aten.random`).
+  virtual mlir::FailureOr<mlir::Value> draw(mlir::Location loc, llvm::StringRef distribution,
+                                            mlir::Type elementType,
+                                            llvm::ArrayRef<mlir::OpFoldResult> sizes) = 0;
 };
 
 class Call {
@@ -91,6 +95,12 @@ public:
   /// The shape that PyTorch recorded for a result.
   mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> resultSizes(unsigned result = 0);
   mlir::Type resultElementType(unsigned result = 0);
+
+  /// A tensor of random numbers (see `aten.random`).
+  mlir::FailureOr<mlir::Value> draw(llvm::StringRef distribution, mlir::Type elementType,
+                                    llvm::ArrayRef<mlir::OpFoldResult> sizes) {
+    return values.draw(loc, distribution, elementType, sizes);
+  }
 
   /// Counts a dim from the front; fails if it is outside of a tensor of this rank.
   mlir::FailureOr<int64_t> dim(int64_t value, int64_t rank);

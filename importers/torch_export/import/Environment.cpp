@@ -51,6 +51,14 @@ FailureOr<OpFoldResult> Environment::size(const SymIntArg &value, Location loc) 
   return found->second;
 }
 
+FailureOr<Value> Environment::draw(Location loc, StringRef distribution, Type elementType,
+                                   ArrayRef<OpFoldResult> sizes) {
+  if (isLocal)
+    return emitError(loc) << "random numbers in a program with collectives of its own, which says "
+                             "nothing about how ranks share them, are not supported";
+  return random.draw(loc, distribution, elementType, sizes);
+}
+
 Value Environment::item(const SymIntArg &value) { return frame().items.lookup(value.name); }
 
 bool Environment::isUsed(StringRef name) {

@@ -6,6 +6,7 @@
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_ENVIRONMENT_H
 
 #include "importers/torch_export/import/Call.h"
+#include "importers/torch_export/import/RandomNumbers.h"
 #include "importers/torch_export/import/Storages.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -35,12 +36,17 @@ struct Frame {
 
 class Environment final : public ValueSource {
 public:
-  explicit Environment(mlir::OpBuilder &builder) : storages(builder), builder(builder) {}
+  /// `isLocal`: the program is what one rank does, with collectives.
+  Environment(mlir::OpBuilder &builder, bool isLocal)
+      : storages(builder), random(builder), builder(builder), isLocal(isLocal) {}
 
   mlir::Value tensor(llvm::StringRef name, mlir::Location loc) override;
   mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) override;
   mlir::Value item(const SymIntArg &value) override;
   bool isUsed(llvm::StringRef name) override;
+  mlir::FailureOr<mlir::Value> draw(mlir::Location loc, llvm::StringRef distribution,
+                                    mlir::Type elementType,
+                                    llvm::ArrayRef<mlir::OpFoldResult> sizes) override;
 
   Frame &frame() { return frames.back(); }
   std::optional<Storages::Tensor> find(llvm::StringRef name);
@@ -84,10 +90,12 @@ public:
   bool nodeIsNoGrad = false;
 
   Storages storages;
+  RandomNumbers random;
   llvm::SmallVector<Frame, 1> frames;
 
 private:
   mlir::OpBuilder &builder;
+  bool isLocal;
   llvm::StringRef kept;
 };
 

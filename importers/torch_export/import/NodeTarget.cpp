@@ -50,6 +50,19 @@ const TensorMeta *firstMeta(ArrayRef<Argument> arguments, const Graph &graph) {
   return nullptr;
 }
 
+/// Whether a node that is a dropout drops anything; else it returns its input.
+bool drops(const Node &node) {
+  for (const NamedArgument &input : node.inputs) {
+    auto *train = std::get_if<bool>(&input.value);
+    if (input.name == "train" && train && !*train)
+      return false;
+    auto *p = std::get_if<double>(&input.value);
+    if (input.name == "p" && p && *p == 0)
+      return false;
+  }
+  return true;
+}
+
 } // namespace
 
 bool readsElement(const Node &node) {
@@ -79,6 +92,9 @@ Target classify(const Node &node, MLIRContext *context) {
   auto [packet, overload] = name.rsplit('.');
   bool inPlace = isAten && packet.ends_with("_") && !packet.ends_with("__");
   std::string functional = (packet.drop_back(inPlace) + "." + overload).str();
+  // Some in-place overloads have no functional form of their name and arguments, and are listed.
+  if (findOverload(name))
+    functional = name.str();
   target.overload = findOverload(functional);
   target.schema = findSchema(functional);
   if (!target.overload || !target.schema)
@@ -116,8 +132,8 @@ Location locationOf(MLIRContext *context, const Node &node, bool withName) {
 
 bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph) {
   StringRef packet = StringRef(schema.overload).split('.').first;
-  if (packet == "dropout" && node.outputs.size() == 1)
-    return true; // in inference it returns its input
+  if (packet.ends_with("dropout") && node.outputs.size() == 1)
+    return !drops(node);
   if (!schema.isView || node.inputs.empty())
     return false;
   const TensorMeta *source = firstMeta(node.inputs.front().value, graph);
@@ -138,7 +154,7 @@ bool returnsOperand(const Node &node) {
   StringRef target = shortTarget(node);
   target.consume_front("aten.");
   StringRef packet = target.split('.').first;
-  return packet == "to" || packet == "contiguous" || packet == "dropout";
+  return packet == "to" || packet == "contiguous" || (packet.ends_with("dropout") && !drops(node));
 }
 
 bool checkOperators(const ExportedProgram &program, Location file) {

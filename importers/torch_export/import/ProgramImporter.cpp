@@ -30,7 +30,7 @@ public:
   ProgramImporter(const ExportedProgram &program, const TensorStore &store, const Groups &groups,
                   Location file)
       : program(program), store(store), groups(groups), file(file), builder(file.getContext()),
-        environment(builder) {}
+        environment(builder, /*isLocal=*/hasCollectives()) {}
 
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(file);
@@ -462,10 +462,15 @@ private:
             makeMutation(builder.getContext(), program, number));
       }
     }
+    if (environment.random.areUsed()) {
+      auto [offset, attribute] = environment.random.advanced(file);
+      add("", offset, attribute);
+    }
     markBackward(function.getBody().front(), values, attributes);
     func::ReturnOp::create(builder, file, values);
     function.setFunctionType(
-        FunctionType::get(builder.getContext(), signature.argumentTypes, types));
+        FunctionType::get(builder.getContext(), function.getBody().getArgumentTypes(), types));
+    errors |= failed(environment.random.describeArguments(function));
     function.setAllResultAttrs(attributes);
     if (signature.symbols)
       function->setAttr(dist::kSymbolsAttr, signature.symbols);

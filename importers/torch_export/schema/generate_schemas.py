@@ -101,7 +101,7 @@ def main():
     if missing:
         sys.exit(f"{source}: PyTorch {torch.__version__} has no such overloads: {', '.join(missing)}")
     in_place = [name.replace(".", "_.", 1) for name in names if name.count(".") == 1]
-    names = sorted(names + [name for name in in_place if find(name) is not None])
+    names = sorted({*names, *(name for name in in_place if find(name) is not None)})
     lines, table = [f"// Generated from PyTorch {torch.__version__}."], []
     for i, name in enumerate(names):
         rows, views = schema_rows(name, find(name))
