@@ -37,12 +37,14 @@ struct TrainPass : shardc::impl::TrainBase<TrainPass> {
     addPasses(pm);
     if (failed(runPipeline(pm, getOperation())))
       return signalPassFailure();
+    getOperation()->removeAttr(dist::kTrainAttr);
     ++numPrograms;
   }
 
 private:
   void addPasses(OpPassManager &pm) const {
     pm.addPass(createTrainStep());
+    pm.addPass(createInitParameters());
     pm.addPass(createVerifyStage({Stage::HalfPlaced}));
     pm.addNestedPass<func::FuncOp>(createPropagateShardings());
     pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));

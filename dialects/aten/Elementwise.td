@@ -87,6 +87,7 @@ def Aten_SinhOp : Aten_UnaryOp<"sinh", "the hyperbolic sine", "inferPromotedFloa
 def Aten_CoshOp : Aten_UnaryOp<"cosh", "the hyperbolic cosine", "inferPromotedFloat">;
 def Aten_TanhOp : Aten_UnaryOp<"tanh", "the hyperbolic tangent", "inferPromotedFloat">;
 def Aten_ErfOp : Aten_UnaryOp<"erf", "the error function", "inferPromotedFloat">;
+def Aten_ErfinvOp : Aten_UnaryOp<"erfinv", "the number whose error function self is", "inferPromotedFloat">;
 def Aten_SigmoidOp : Aten_UnaryOp<"sigmoid", "1 / (1 + exp(-self))", "inferPromotedFloat">;
 
 // The result is bool.

@@ -62,6 +62,7 @@ public:
     oneOf("non_finite", training.nonFinite, {"continue", "skip", "stop"});
     if (training.precision)
       checkPrecision(*training.precision);
+    validateInitializers(training.init, problems);
   }
 
 private:
@@ -166,6 +167,19 @@ public:
       groups += (groups.empty() ? "{parameters: " : ", {parameters: ") + print(group.parameters) +
                 numbers(group.numbers) + "}";
     return "{" + list + (groups.empty() ? "" : ", groups: [" + groups + "]") + "}";
+  }
+  std::string print(const std::vector<Initializer> &initializers) {
+    std::string list;
+    for (const Initializer &init : initializers) {
+      list += (list.empty() ? "{parameters: " : ", {parameters: ") + print(init.parameters) +
+              ", distribution: " + quoted(init.distribution);
+      visitInitializer(init, [&](StringRef key, auto &field) {
+        if (field != std::remove_cvref_t<decltype(field)>())
+          list += ", " + key.str() + ": " + print(field);
+      });
+      list += "}";
+    }
+    return "[" + list + "]";
   }
 
   std::string print(const std::optional<int64_t> &value) { return std::to_string(*value); }

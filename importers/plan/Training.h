@@ -4,6 +4,8 @@
 #ifndef SHARDC_IMPORTERS_PLAN_TRAINING_H
 #define SHARDC_IMPORTERS_PLAN_TRAINING_H
 
+#include "importers/plan/Initialization.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -106,6 +108,8 @@ struct Training {
   /// What a step does whose loss or gradients are not finite: "continue", "skip" or "stop".
   std::string nonFinite = "continue";
   std::optional<Precision> precision; ///< none: everything is computed in the types of the model
+  /// What parameters begin with; empty: they are loaded.
+  std::vector<Initializer> init;
 
   bool operator==(const Training &) const = default;
   /// What is wrong with the values by themselves, each with the name of its key.
@@ -127,6 +131,7 @@ template <typename Section, typename Visitor> void visitTraining(Section &traini
   visit("clip_value", training.clipValue);
   visit("non_finite", training.nonFinite);
   visit("precision", training.precision);
+  visit("init", training.init);
 }
 
 /// Reads the section as it stands on one line, a YAML mapping. Mistakes are appended to `errors`,

@@ -15,9 +15,8 @@ namespace yaml = llvm::yaml;
 namespace shardc::plan {
 namespace {
 
-/// Keys that other trainers have and this one does not: said so, and not as an unknown key.
-constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> unsupported[] = {
-    {"init", "load the parameters of the exported model, or a checkpoint"},
+/// Keys that stand elsewhere, with what is said of them.
+constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> elsewhere[] = {
     {"random", "it is a key of the plan itself, beside 'train'"},
 };
 
@@ -40,10 +39,9 @@ public:
       std::optional<std::string> key = scalar(entry.getKey(), "the name of a key");
       if (!key || read(*key, entry.getValue()))
         continue;
-      auto *known = llvm::find_if(unsupported, [&](auto &pair) { return pair.first == *key; });
-      if (known != std::end(unsupported))
-        report(entry.getKey(),
-               what + " has the key '" + *key + "', which is not supported: " + known->second);
+      auto *known = llvm::find_if(elsewhere, [&](auto &pair) { return pair.first == *key; });
+      if (known != std::end(elsewhere))
+        report(entry.getKey(), what + " has no key '" + *key + "': " + known->second);
       else
         report(entry.getKey(), what + " has no key '" + *key + "'; did you mean " +
                                    nearestNames(*key, keys, 1) + "?");
@@ -114,6 +112,18 @@ public:
       return true;
     });
   }
+  void read(yaml::Node *node, std::vector<Initializer> &initializers) {
+    initializers.clear();
+    auto *list = llvm::dyn_cast_or_null<yaml::SequenceNode>(node);
+    if (!list) {
+      if (node)
+        report(node, "init is a list, e.g. [{parameters: \"*.weight\", distribution: normal, std: "
+                     "0.02}]");
+      return;
+    }
+    for (yaml::Node &item : *list)
+      readInitializer(&item, initializers.emplace_back());
+  }
 
   void read(yaml::Node *node, std::optional<int64_t> &field) {
     int64_t number = field.value_or(0);
@@ -174,6 +184,31 @@ public:
   }
 
 private:
+  void readInitializer(yaml::Node *node, Initializer &init) {
+    std::vector<std::string> keys = {"parameters", "distribution"};
+    visitInitializer(init, [&](StringRef key, auto &) { keys.push_back(key.str()); });
+    readMapping(node, "an entry of init", keys, [&](StringRef key, yaml::Node *value) {
+      bool isKnown = key == "parameters" || key == "distribution";
+      if (key == "parameters")
+        read(value, init.parameters);
+      else if (key == "distribution")
+        read(value, init.distribution);
+      visitInitializer(init, [&](StringRef name, auto &field) {
+        if (name != key)
+          return;
+        isKnown = true;
+        read(value, field);
+      });
+      return isKnown;
+    });
+    // PyTorch's name.
+    if (init.distribution == "trunc_normal")
+      init.distribution = "truncated_normal";
+    if (init.parameters.empty())
+      report(node,
+             "an entry of init needs the patterns of its parameters: parameters: \"*.weight\"");
+  }
+
   std::optional<std::string> scalar(yaml::Node *node, StringRef what) {
     llvm::SmallString<64> storage;
     if (auto *text = llvm::dyn_cast_or_null<yaml::ScalarNode>(node))

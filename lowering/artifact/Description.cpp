@@ -195,6 +195,20 @@ TensorDescription Describer::describeTensor(func::FuncOp function, DictionaryAtt
   return result;
 }
 
+/// Whether the function has parameters or buffers, none of which it reads.
+static bool onlyWritesParameters(func::FuncOp function) {
+  bool hasWeights = false;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto kind = function.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
+    if (!kind || (kind.getValue() != "parameter" && kind.getValue() != "buffer"))
+      continue;
+    hasWeights = true;
+    if (!function.getArgument(i).use_empty())
+      return false;
+  }
+  return hasWeights;
+}
+
 static bool isInput(func::FuncOp function, unsigned argument) {
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
   return !kind || kind.getValue() == "input";
@@ -259,6 +273,7 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
   }
   addSymbols(function);
   addParameters(function);
+  bool onlyWrites = onlyWritesParameters(function);
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (isInput(function, i))
       entry.inputs.push_back(describeTensor(function, function.getArgAttrDict(i),
@@ -296,8 +311,10 @@ void Describer::describeEntry(func::FuncOp function, StringRef name, dist::Varia
         continue;
       addSymbols(other);
       addParameters(other);
+      onlyWrites &= onlyWritesParameters(other);
     }
   }
+  entry.readsParameters = !onlyWrites;
   program.entries.push_back(std::move(entry));
 }
 
@@ -393,6 +410,8 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
                               {"inputs", std::move(inputs)},
                               {"outputs", std::move(outputs)},
                               {"arena_bytes", std::move(arena)}};
+    if (!entry.readsParameters)
+      object["reads_parameters"] = false;
     if (const std::optional<Prediction> &predicted = entry.predicted)
       object["predicted"] = llvm::json::Object{{"cost_model", predicted->costModel},
                                                {"step_us", predicted->stepUs},

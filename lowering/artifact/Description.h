@@ -47,6 +47,7 @@ struct EntryDescription {
   std::vector<uint32_t>
       variantOfRank; // index into variants, SHARDRT_NO_VARIANT outside of the mesh
   std::optional<Prediction> predicted;
+  bool readsParameters = true; // false: it has parameters and only writes them
 };
 
 struct ProgramDescription {

@@ -71,13 +71,15 @@ private:
   }
   Attribute write(const EntryDescription &entry) {
     SmallVector<int32_t> variantOfRank(entry.variantOfRank.begin(), entry.variantOfRank.end());
-    return dictionary({{"inputs", list(entry.inputs)},
-                       {"name", b.getStringAttr(entry.name)},
-                       {"outputs", list(entry.outputs)},
-                       {"predicted", entry.predicted ? toAttribute(b.getContext(), *entry.predicted)
-                                                     : DictionaryAttr()},
-                       {"variant_of_rank", b.getDenseI32ArrayAttr(variantOfRank)},
-                       {"variants", list(entry.variants)}});
+    return dictionary(
+        {{"inputs", list(entry.inputs)},
+         {"name", b.getStringAttr(entry.name)},
+         {"outputs", list(entry.outputs)},
+         {"predicted",
+          entry.predicted ? toAttribute(b.getContext(), *entry.predicted) : DictionaryAttr()},
+         {"reads_parameters", entry.readsParameters ? Attribute() : b.getBoolAttr(false)},
+         {"variant_of_rank", b.getDenseI32ArrayAttr(variantOfRank)},
+         {"variants", list(entry.variants)}});
   }
 
   /// Of numbers that are whole, text, lists and objects.
@@ -235,6 +237,8 @@ private:
       entry.inputs.push_back(readTensor(input));
     for (DictionaryAttr output : dictionaries(attributes, "outputs"))
       entry.outputs.push_back(readTensor(output));
+    if (attributes.contains("reads_parameters"))
+      entry.readsParameters = flag(attributes, "reads_parameters");
     entry.variants = texts(attributes, "variants");
     if (auto ranks = get<DenseI32ArrayAttr>(attributes, "variant_of_rank"))
       entry.variantOfRank.assign(ranks.asArrayRef().begin(), ranks.asArrayRef().end());

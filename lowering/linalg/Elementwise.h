@@ -45,6 +45,7 @@ private:
 
 // Each family adds its rules.
 void addUnaryRules(ElementwiseTable &table);
+void addErfinvRule(ElementwiseTable &table);
 void addActivationRules(ElementwiseTable &table);
 void addBinaryRules(ElementwiseTable &table);
 void addRandomRules(ElementwiseTable &table);

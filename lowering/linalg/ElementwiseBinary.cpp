@@ -241,6 +241,7 @@ void addBinaryRules(ElementwiseTable &table) {
 
 ElementwiseTable::ElementwiseTable() {
   addUnaryRules(*this);
+  addErfinvRule(*this);
   addActivationRules(*this);
   addBinaryRules(*this);
   addRandomRules(*this);

@@ -160,4 +160,54 @@ def WidenReductions : Pass<"dist-widen-reductions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::shardc::aten::AtenDialect", "::shardc::dist::DistDialect"];
 }
 
+def InitParameters : Pass<"aten-init-parameters", "::mlir::ModuleOp"> {
+  let summary = "Makes the function that gives parameters the values that training begins with";
+  let description = [{
+    Form: placed -> placed. Where `dist.train` has a list `init` (docs/training.md), the pass makes the function `init`, which reads no parameter and
+    no input. It returns new values of all parameters and buffers (`parameter_mutation`, `buffer_mutation`), and those that the states of `train_step`
+    have before the first run. The first entry of the list counts whose patterns match one of the parameter's names; fans are those
+    of whole tensors. Each tensor is made in its own layout, so that a rank makes what it holds.
+
+    Random numbers are a function of the states `random.seed` and `random.offset` and of an element's place in the whole tensor (`aten.random`).
+    Each parameter has its own offset behind `random.offset`: the elements of all parameters before it, each count rounded up to a multiple of 4.
+    The entry adds the offset behind the last one to `random.offset`, so that later draws, also of a second run, are of other numbers.
+
+    Reported all at once: patterns that match nothing, parameters and buffers without an entry, tensors of one dim that have no
+    fans, integers that are to be random.
+
+    Before, with `train={init: [{parameters: w, distribution: normal, std: 0.02}, {parameters: b, distribution: zeros} ]}`:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 2]>
+    #R = #dist.layout<#mesh, [R]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    module attributes {dist.mesh = #mesh} {
+    func.func @train_step(%w: tensor<6x4xf32, #S> {dist.kind = "parameter", dist.name = "w"},
+                          %b: tensor<6xf32, #S> {dist.kind = "parameter", dist.name = "b"},
+                          %step: tensor<i64, #R> {dist.kind = "state", dist.name = "train.step", dist.initial = 0.0 : f64}) {
+      return
+    }
+    }
+    ```
+    After, in part:
+    ```mlir
+    %1 = aten.add %arg4, %0 : (tensor<i64, #R>, tensor<i64, #R>) -> tensor<i64, #R>
+    %2 = aten.random "normal" [6, 4] f32 seed(%arg3) offset(%1) : (tensor<i64, #R>, tensor<i64, #R>) -> tensor<6x4xf32, #S0tp>
+    %3 = aten.constant dense<2.000000e-02> : tensor<f32> -> tensor<f32, #R>
+    %4 = aten.mul %2, %3 : (tensor<6x4xf32, #S0tp>, tensor<f32, #R>) -> tensor<6x4xf32, #S0tp>
+    %6 = aten.expand %5 [6] : (tensor<f32, #R>) -> tensor<6xf32, #S0tp>
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"train_step\"", "The function whose parameters and states are initialised">,
+    Option<"train", "train", "std::string", "",
+           "The section 'train' of a plan on one line, e.g. {init: [{parameters: \"*\", distribution: normal}]}; default: what the module says">,
+  ];
+  let statistics = [
+    Statistic<"numRandom", "random", "Parameters and buffers that begin with random numbers">,
+    Statistic<"numConstant", "constant", "Parameters and buffers that begin with constants, or keep what is loaded">,
+    Statistic<"numStates", "states", "States that begin anew">,
+  ];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::shardc::dist::DistDialect"];
+}
+
 #endif // SHARDC_PASSES_TRAINING_PASSES_TD

@@ -3,6 +3,7 @@
 #include "passes/gradient/Selection.h"
 #include "passes/inference/Passes.h"
 #include "passes/training/Passes.h"
+#include "passes/training/ReadTraining.h"
 #include "passes/training/StepUpdate.h"
 
 #include "dialects/dist/FunctionAttributes.h"
@@ -68,7 +69,7 @@ struct TrainStepPass : shardc::impl::TrainStepBase<TrainStepPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     plan::Training training;
-    if (failed(readTraining(training)))
+    if (failed(readTraining(module, train, training)))
       return signalPassFailure();
     SymbolTable symbols(module);
     auto source = symbols.lookup<func::FuncOp>(function);
@@ -99,24 +100,6 @@ private:
                      Block::iterator position) {
     made->setName(name);
     symbols.insert(made.release(), position);
-  }
-
-  LogicalResult readTraining(plan::Training &training) {
-    auto given = getOperation()->getAttrOfType<StringAttr>(dist::kTrainAttr);
-    std::string text = !train.empty() ? train.getValue() : given ? given.str() : "";
-    if (text.empty())
-      return emitError(getOperation().getLoc())
-             << "nothing says what a training step does: the plan has no section 'train'";
-    // Pass options lose their outer braces.
-    if (!StringRef(text).starts_with("{"))
-      text = "{" + text + "}";
-    std::vector<std::string> errors;
-    plan::parseTraining(text, "train", training, errors);
-    for (const std::string &problem : training.validate())
-      errors.push_back("train: " + problem);
-    for (const std::string &problem : errors)
-      emitError(getOperation().getLoc()) << problem;
-    return success(errors.empty());
   }
 
   LogicalResult checkSource(func::FuncOp source, dist::MeshAttr mesh, SymbolTable &symbols) {
@@ -196,19 +179,11 @@ private:
     return step.finish();
   }
 
-  static bool matches(func::FuncOp target, unsigned argument, ArrayRef<std::string> patterns) {
-    return llvm::any_of(dist::getNames(target.getArgAttrDict(argument)), [&](StringRef name) {
-      return llvm::any_of(patterns,
-                          [&](StringRef pattern) { return plan::matchesPattern(pattern, name); });
-    });
-  }
-
   /// Patterns that match no parameter are mistakes.
   static LogicalResult checkPatterns(func::FuncOp target, const plan::Training &training) {
     std::vector<std::string> names;
     for (unsigned i = 0; i < target.getNumArguments(); ++i) {
-      auto kind = target.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
-      if (kind && kind.getValue() == "parameter")
+      if (kindOf(target, i) == "parameter")
         for (StringRef name : dist::getNames(target.getArgAttrDict(i)))
           names.push_back(name.str());
     }
@@ -217,10 +192,8 @@ private:
       if (llvm::any_of(names, [&](StringRef name) { return plan::matchesPattern(pattern, name); }))
         return;
       ok = false;
-      std::string nearest = plan::nearestNames(pattern, names);
       emitError(target.getLoc()) << "train: " << key << ": no parameter matches '" << pattern << "'"
-                                 << (nearest.empty() ? "" : "; did you mean ") << nearest
-                                 << (nearest.empty() ? "" : "?");
+                                 << didYouMean(pattern, names);
     };
     for (const std::string &pattern : training.frozen)
       check(pattern, "frozen");
@@ -261,9 +234,8 @@ private:
       return success(ok);
     for (unsigned axis = 0; axis < mesh.axes.size(); ++axis)
       for (unsigned i = 0; i < target.getNumArguments(); ++i) {
-        auto kind = target.getArgAttrOfType<StringAttr>(i, dist::kKindAttr);
         dist::LayoutAttr layout = dist::getLayout(target.getArgumentTypes()[i]);
-        if (kind && kind.getValue() == "input" && layout && layout.getValue().mesh == mesh &&
+        if (kindOf(target, i) == "input" && layout && layout.getValue().mesh == mesh &&
             layout.getValue().placements[axis].isShard()) {
           axes.push_back(axis);
           break;
@@ -295,7 +267,6 @@ private:
     if (isScaled)
       list.set("loss_scale", b.getStringAttr(kLossScale));
     list.set("non_finite", b.getStringAttr(training.nonFinite));
-    module->removeAttr(dist::kTrainAttr);
     module->setAttr(dist::kTrainingAttr, list.getDictionary(&getContext()));
   }
 

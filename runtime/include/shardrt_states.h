@@ -2,7 +2,7 @@
 /* Checkpoints, and the values of parameters, buffers and states by their names (docs/training.md).
  * A state is what a program keeps from run to run and no file with weights has: an optimizer's
  * moments, the number of steps, the position of a random generator. Loading weights gives every
- * state its initial value. Since 2.3. */
+ * state its initial value; states can be read and set before that. Since 2.3. */
 #ifndef SHARDRT_STATES_H
 #define SHARDRT_STATES_H
 

@@ -291,6 +291,9 @@ void Reader::entries(JsonValue root, Manifest &m) {
         problems.add(here + ": type, shape and layout must be those of " + target +
                      ", which must be mutable");
     });
+    if (value["reads_parameters"].exists() && !value["reads_parameters"].boolean())
+      wrong(path + ".reads_parameters", "true or false");
+    entry.readsParameters = value["reads_parameters"].boolean().value_or(true);
     m.entries.push_back(std::move(entry));
   });
   if (m.entries.empty())
@@ -310,6 +313,7 @@ void Reader::training(JsonValue root, Manifest &m) {
   };
   spec.step = text(value, path, "step");
   spec.accumulate = optional("accumulate");
+  spec.init = optional("init");
   spec.microBatches = value["micro_batches"].exists() ? integer(value, path, "micro_batches") : 1;
   spec.loss = text(value, path, "loss");
   spec.learningRate = text(value, path, "learning_rate");
@@ -333,6 +337,9 @@ void Reader::training(JsonValue root, Manifest &m) {
     wrong(path + ".micro_batches", "a positive number, of 1 exactly where nothing accumulates");
   if (!spec.accumulate.empty() && !entryOf(spec.accumulate))
     wrong(path + ".accumulate", "the name of an entry");
+  const EntrySpec *init = entryOf(spec.init);
+  if (!spec.init.empty() && (!init || !init->inputs.empty() || init->readsParameters))
+    wrong(path + ".init", "the name of an entry without inputs that reads no parameters");
   if (!has(step->inputs, spec.learningRate))
     wrong(path + ".learning_rate", "the name of an input of " + spec.step);
   for (auto &[key, name] : {std::pair("loss", spec.loss), std::pair("grad_norm", spec.gradNorm),

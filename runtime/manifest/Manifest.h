@@ -50,6 +50,7 @@ struct EntrySpec {
   std::vector<TensorSpec> inputs;
   std::vector<OutputSpec> outputs;
   std::vector<size_t> userOutputs; ///< indices of outputs without `updates`, in order
+  bool readsParameters = true;     ///< parameters and buffers; else it runs before they are loaded
 };
 
 struct SymbolSpec {
@@ -75,7 +76,7 @@ struct MeshSpec {
 /// How a program trains: names of entries, inputs, outputs and states (docs/manifest.md). What the
 /// program does not have is empty.
 struct TrainingSpec {
-  std::string step, accumulate;
+  std::string step, accumulate, init;
   int64_t microBatches = 1; ///< runs of `accumulate` and one of `step` make a step
   std::string loss, learningRate, gradNorm, skipped;
   std::string nonFinite; ///< "continue", "skip", "stop"

@@ -87,6 +87,10 @@ private:
   void prepareEntries();
   /// Throws Failure if a parameter has no value.
   void checkLoaded() const;
+  /// Gives states their initial values and parameters places, if nothing has been loaded.
+  void makeRoom();
+  /// What is to be read or written from outside must have a value.
+  void checkAccess(const ParameterSpec &spec);
   /// Throws Failure if the program has none of this name.
   size_t parameterNamed(const std::string &name) const;
   /// Of this rank and its run.
@@ -99,7 +103,7 @@ private:
     Plan *plan = nullptr;
   };
 
-  /// An entry whose parameters have all been loaded.
+  /// An entry whose parameters have values.
   EntryState &entryToRun(const char *name);
   Bound bind(const char *entryName, std::span<const shardrt_tensor> inputs,
              std::span<const shardrt_tensor> outputs);

@@ -95,6 +95,21 @@ public:
     add(index, spec.name, source);
   }
 
+  /// Places for the values of weights, which have none yet.
+  void addRoom() {
+    for (size_t i = 0; i < manifest.parameters.size(); ++i) {
+      const ParameterSpec &spec = manifest.parameters[i];
+      if (!spec.isWeight() || !spec.isMutable)
+        continue;
+      Slice slice = Slice::make(spec.layout, spec.extents(), coordinate);
+      size_t bytes = size_t(slice.elements() * typeBytes(spec.type));
+      set.total += bytes;
+      set.copied += bytes;
+      for (Buffer *buffer : {&set.owned[i], &set.next[i]})
+        *buffer = Buffer(memory.exchanged(), bytes, copyAlignment, "a parameter");
+    }
+  }
+
   /// Checks the source and takes this rank's slice of it, unless something was wrong before.
   void add(size_t index, const std::string &name, const ParameterSource &source) {
     const ParameterSpec &spec = manifest.parameters[index];
@@ -134,8 +149,9 @@ public:
   }
 
   /// Throws if anything was wrong.
-  ParameterSet finish(const std::string &headline) {
+  ParameterSet finish(const std::string &headline, bool hasRoom = true) {
     problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
+    set.hasRoom = hasRoom;
     return std::move(set);
   }
 
@@ -422,9 +438,20 @@ ParameterSet ParameterSet::fromConstants(const Manifest &manifest, const shardrt
                                          ProgramMemory &memory) {
   Builder builder(manifest, program, coordinate, memory);
   builder.addConstants();
-  if (std::ranges::none_of(manifest.parameters, &ParameterSpec::isWeight))
+  bool isComplete = std::ranges::none_of(manifest.parameters, &ParameterSpec::isWeight);
+  if (isComplete)
     builder.addStates();
-  return builder.finish("constants");
+  return builder.finish("constants", isComplete);
+}
+
+ParameterSet ParameterSet::withRoom(const Manifest &manifest, const shardrt_program &program,
+                                    const std::optional<shardc::Coordinate> &coordinate,
+                                    ProgramMemory &memory) {
+  Builder builder(manifest, program, coordinate, memory);
+  builder.addConstants();
+  builder.addStates();
+  builder.addRoom();
+  return builder.finish("states");
 }
 
 std::vector<std::string> ParameterSet::unset(const Manifest &manifest) const {
@@ -453,6 +480,7 @@ void ParameterSet::assign(size_t parameter, const Manifest &manifest, ProgramMem
 
 void ParameterSet::adoptNext(size_t parameter) {
   std::swap(owned[parameter], next[parameter]);
+  isSet[parameter] = true;
   slices[parameter] = owned[parameter].data();
 }
 

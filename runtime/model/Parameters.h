@@ -44,12 +44,20 @@ public:
                                     const std::optional<shardc::Coordinate> &coordinate,
                                     ProgramMemory &memory);
 
+  /// Constants, states with their initial values, and room for all others: what an entry needs that
+  /// gives parameters their first values.
+  static ParameterSet withRoom(const Manifest &manifest, const shardrt_program &program,
+                               const std::optional<shardc::Coordinate> &coordinate,
+                               ProgramMemory &memory);
+
   /// Takes a new value of one parameter from `part` of a tensor; it must fit.
   void assign(size_t parameter, const Manifest &manifest, ProgramMemory &memory, const Slice &part,
               const shardrt_tensor &tensor);
 
   /// Names of parameters that have no value yet.
   std::vector<std::string> unset(const Manifest &manifest) const;
+  /// Whether everything that an entry may write has a place.
+  bool isRoomy() const { return hasRoom; }
   void *const *pointers() const { return slices.data(); }
   uint64_t bytes() const { return total; }
   uint64_t copiedBytes() const { return copied; }
@@ -66,6 +74,7 @@ private:
   std::vector<Buffer> owned; ///< by parameter; empty where the slice is in place
   std::vector<Buffer> next;  ///< of mutable parameters
   uint64_t total = 0, copied = 0;
+  bool hasRoom = false;
 };
 
 } // namespace shardc::rt

@@ -349,14 +349,25 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
 
 void Model::checkLoaded() const {
   if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
-    throw Failure(SHARDRT_INVALID_ARGUMENT, std::to_string(unset.size()) +
-                                                " parameters have not been loaded, the first is " +
-                                                unset.front() + ": load them before the first run");
+    throw Failure(SHARDRT_INVALID_ARGUMENT,
+                  std::to_string(unset.size()) + " parameters have not been loaded, the first is " +
+                      unset.front() + ": load them before the first run" +
+                      (manifest.training && !manifest.training->init.empty()
+                           ? ", or run " + manifest.training->init
+                           : ""));
+}
+
+void Model::makeRoom() {
+  if (!parameters.isRoomy())
+    adoptParameters(ParameterSet::withRoom(manifest, program, coordinates[0], executor->memory()));
 }
 
 Model::EntryState &Model::entryToRun(const char *name) {
   EntryState &entry = entryNamed(name);
-  checkLoaded();
+  if (entry.spec->readsParameters)
+    checkLoaded();
+  else
+    makeRoom();
   return entry;
 }
 

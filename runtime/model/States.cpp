@@ -40,10 +40,17 @@ size_t Model::parameterNamed(const std::string &name) const {
                                        (near.empty() ? "" : "; it has " + near));
 }
 
+void Model::checkAccess(const ParameterSpec &spec) {
+  if (spec.isWeight())
+    checkLoaded();
+  else
+    makeRoom();
+}
+
 void Model::getState(const std::string &name, const shardrt_tensor &to) {
   size_t index = parameterNamed(name);
   const ParameterSpec &spec = manifest.parameters[index];
-  checkLoaded();
+  checkAccess(spec);
   if (spec.layout.hasPartial() && to.scope != SHARDRT_LOCAL)
     throw Failure(SHARDRT_INVALID_ARGUMENT,
                   name + " is a sum that ranks hold parts of: only its local parts can be read");
@@ -66,7 +73,7 @@ void Model::getState(const std::string &name, const shardrt_tensor &to) {
 void Model::setState(const std::string &name, const shardrt_tensor &given) {
   size_t index = parameterNamed(name);
   const ParameterSpec &spec = manifest.parameters[index];
-  checkLoaded();
+  checkAccess(spec);
   if (spec.isConstant)
     throw Failure(SHARDRT_INVALID_ARGUMENT, name + " is a constant of the program");
   std::vector<int64_t> extents = spec.extents();

@@ -6,6 +6,8 @@
 namespace shardc {
 namespace {
 
+/// Written by `shardc export`: storages without data do not say which names are one tensor.
+const std::string tiesRecord = "extra/shardc_ties.json";
 constexpr std::string_view modelsFolder = "models/", jsonSuffix = ".json";
 
 // A constant of the serialized union SymInt.
@@ -117,7 +119,37 @@ std::optional<TensorStore> Pt2Archive::takeTensors(std::string &error) const {
   if (!addTensors("data/weights/", model + "_weights_config.json", store, error) ||
       !addTensors("data/constants/", model + "_constants_config.json", store, error))
     return std::nullopt;
+  if (!addTies(store, error))
+    return std::nullopt;
   return store;
+}
+
+bool Pt2Archive::addTies(TensorStore &store, std::string &error) const {
+  if (!zip.find(root + tiesRecord))
+    return true;
+  std::optional<std::string_view> source = text(tiesRecord, error);
+  if (!source)
+    return false;
+  std::optional<JsonDocument> document = JsonDocument::parse(*source, error);
+  auto fail = [&] {
+    error = tiesRecord + (document ? ": no list of lists of names" : ": " + error);
+    return false;
+  };
+  if (!document || !document->root().isArray())
+    return fail();
+  for (JsonValue group : document->root().elements()) {
+    if (!group.isArray())
+      return fail();
+    std::vector<std::string> names;
+    for (JsonValue element : group.elements()) {
+      std::optional<std::string_view> name = element.string();
+      if (!name)
+        return fail();
+      names.emplace_back(*name);
+    }
+    store.tie(std::move(names));
+  }
+  return true;
 }
 
 bool Pt2Archive::addTensors(const std::string &folder, const std::string &config,

@@ -23,6 +23,7 @@ public:
 
 private:
   std::optional<std::string_view> text(const std::string &path, std::string &error) const;
+  bool addTies(TensorStore &store, std::string &error) const;
   bool addTensors(const std::string &folder, const std::string &config, TensorStore &store,
                   std::string &error) const;
 

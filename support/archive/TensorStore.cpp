@@ -53,9 +53,9 @@ bool StoredTensor::contiguous() const {
 }
 
 bool StoredTensor::tiedTo(const StoredTensor &other) const {
-  return !storage.empty() && storage.data() == other.storage.data() &&
-         storage.size() == other.storage.size() && type == other.type && sizes == other.sizes &&
-         strides == other.strides && offset == other.offset;
+  return identity() && identity() == other.identity() && storage.size() == other.storage.size() &&
+         type == other.type && sizes == other.sizes && strides == other.strides &&
+         offset == other.offset;
 }
 
 bool TensorStore::add(StoredTensor tensor, std::string &error) {
@@ -82,6 +82,13 @@ bool TensorStore::add(StoredTensor tensor, std::string &error) {
     return fail("appears twice");
   list.push_back(std::move(tensor));
   return true;
+}
+
+void TensorStore::tie(std::vector<std::string> names) {
+  auto shared = std::make_shared<const std::vector<std::string>>(std::move(names));
+  for (const std::string &name : *shared)
+    if (auto found = index.find(name); found != index.end())
+      list[found->second].tie = shared;
 }
 
 const StoredTensor *TensorStore::find(std::string_view name) const {

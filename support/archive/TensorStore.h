@@ -39,6 +39,8 @@ struct StoredTensor {
   /// Of a tensor that lies in several files (only `openWithBlocks` gives such ones): boxes that
   /// together are all of it, and then `storage` is empty.
   std::vector<StoredBlock> blocks = {};
+  /// Of a tensor without data that has several names: common to them.
+  std::shared_ptr<const std::vector<std::string>> tie;
   bool parameter = false; // rather than a buffer or constant; true for all of a safetensors file
 
   int64_t elements() const;
@@ -46,6 +48,11 @@ struct StoredTensor {
   bool contiguous() const;
   /// False for a tensor of a model exported without weights: it has a shape and no bytes.
   bool hasData() const { return !storage.empty() || !blocks.empty() || elements() == 0; }
+  /// The same for all that share a storage, or names of one tensor without data; null of others
+  /// without data.
+  const void *identity() const {
+    return storage.empty() ? tie.get() : static_cast<const void *>(storage.data());
+  }
   /// Whether the two names are one tensor: the same view of the same bytes.
   bool tiedTo(const StoredTensor &other) const;
 };
@@ -75,6 +82,8 @@ public:
   /// Adds a tensor after checking its shape, strides and offset against its storage. On failure
   /// `error` names the tensor.
   bool add(StoredTensor tensor, std::string &error);
+  /// Says that these are names of one tensor, which none of them has data of.
+  void tie(std::vector<std::string> names);
   /// Keeps `file`, in which the storages lie, mapped while the store lives.
   void keep(std::shared_ptr<const MappedFile> file) { mappings.push_back(std::move(file)); }
 

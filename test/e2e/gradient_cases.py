@@ -29,10 +29,10 @@ def ids(bound, *shape):
 
 
 DOMAINS = {name: lambda: x(5, 7, low=0.2, high=3) for name in "log log2 log10 log1p sqrt rsqrt".split()}
-DOMAINS |= {name: lambda: x(5, 7, low=-0.9, high=0.9) for name in ("asin", "acos")}
+DOMAINS |= {name: lambda: x(5, 7, low=-0.9, high=0.9) for name in ("asin", "acos", "erfinv")}
 DOMAINS |= {"reciprocal": lambda: away(5, 7), "abs": lambda: away(5, 7), "tan": lambda: x(5, 7, low=-1, high=1)}
 UNARY = ("neg clone alias exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh "
-         "tanh erf sigmoid abs relu silu mish hardswish hardsigmoid leaky_relu elu hardtanh softplus gelu").split()
+         "tanh erf erfinv sigmoid abs relu silu mish hardswish hardsigmoid leaky_relu elu hardtanh softplus gelu").split()
 CONSTANT = "sign floor ceil trunc round".split()
 
 

@@ -47,6 +47,10 @@ def unary():
             if name == "gelu":  # PyTorch's vectors and scalars disagree about infinities
                 x = x[x.isfinite()]
             yield Case([x], f"aten.{name} {{0}}", getattr(A, name), loose=4 if t == F32 else 1.01)
+    for t, bits in ((F32, 24), (F64, 53)):
+        ends = 1 - 2.0 ** -torch.linspace(1, bits, 97, dtype=F64)
+        x = torch.cat([torch.linspace(-1, 1, 401, dtype=F64), torch.logspace(-30, -1, 31, dtype=F64), ends, -ends])
+        yield Case([x.to(t)], "aten.erfinv {0}", A.erfinv, loose=4)
     for text, call in [
         ('{{approximate = "tanh"}}', lambda x: A.gelu(x, approximate="tanh")),
     ]:

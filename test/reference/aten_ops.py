@@ -52,7 +52,7 @@ def _binary(name, function):
 
 
 for _name in ("abs neg sign floor ceil trunc round bitwise_not exp exp2 expm1 log log2 log10 log1p sqrt "
-              "rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh erf sigmoid logical_not isnan "
+              "rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh erf erfinv sigmoid logical_not isnan "
               "isinf relu").split():
     _unary(_name, getattr(torch, _name))
 for _name in ("silu", "mish", "hardswish", "hardsigmoid"):

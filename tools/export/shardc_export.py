@@ -11,6 +11,7 @@ norms, linear, ...) is kept whole; the rest is decomposed to core ATen.
       --dynamic input_ids:0=batch --dynamic input_ids:1=seq:2:512
 """
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -23,6 +24,7 @@ import torch
 
 import shardc_dropouts
 import shardc_grad_modes
+import shardc_meta
 
 # Composite operators that stay whole: shardc has sharding rules and kernels for them, and their
 # decompositions would have to be recognised again.
@@ -154,6 +156,8 @@ def main(argv=None):
     parser.add_argument("--form", choices=("composite", "core", "training"), default="composite")
     parser.add_argument("--train", action="store_true",
                         help="in training mode: with dropout, and with the batch's own statistics in batch norm")
+    parser.add_argument("--meta", action="store_true",
+                        help="without weights: parameters have no values, and take no memory when the factory runs")
     parser.add_argument("--seed", type=int, default=0, help="seed set before the factory runs")
     options = parser.parse_args(argv)
     hide_warnings()
@@ -161,15 +165,19 @@ def main(argv=None):
         parser.error("the output's name must end in .pt2")
     try:
         torch.manual_seed(options.seed)
-        built = load_factory(options.factory)()
+        factory = load_factory(options.factory)
+        with shardc_meta.parameters_on_meta() if options.meta else contextlib.nullcontext():
+            built = factory()
         model, args, kwargs = (*built, {}, {})[:3] if isinstance(built, tuple) else (built, (), {})
         if options.args:
             args, kwargs = (), importlib.import_module("safetensors.torch").load_file(options.args)
-        program = export(model, args, kwargs, options.dynamic, options.form, options.train)
+        def exporter(*call):
+            return export(*call, options.dynamic, options.form, options.train)
+        program = shardc_meta.export(exporter, model, args, kwargs)
     except (ValueError, TypeError, ImportError, OSError) as error:
         print(f"shardc export: error: {error}", file=sys.stderr)
         return 1
-    torch.export.save(program, options.output)
+    shardc_meta.save(program, options.output)
     calls = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{options.output}: {calls} operations, {len(program.state_dict)} parameters and buffers")
     return 0

@@ -92,6 +92,7 @@ int runProgram(std::optional<Session> &session, const Options &options, SignalWa
   } watching{watch};
   watch.watchOver(&*session);
   session->prepare();
+  session->initialise();
   if (session->trains())
     session->train();
   else

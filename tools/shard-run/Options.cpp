@@ -38,6 +38,7 @@ OPTIONS:
   --save-sharded DIR     write it as a folder instead, in which each rank writes its own part
   --save-every N         and after every N steps of a training; %s in the path stands for the step
   --resume FILE|DIR      go on from a checkpoint, of any mesh
+  --init                 let the program make its parameters, as init: of its plan says, instead of --weights
   --seed N               begin the random numbers of the program with this seed (default 0, or that
                          of the checkpoint)
   --local                read and write each rank's own shards; %r in a path stands for the rank
@@ -74,6 +75,7 @@ EXAMPLES:
   shard-run model.so --local --inputs in.%r.safetensors --outputs out.%r.safetensors
   SHARDRT_LINK=20,12.5 shard-run model.so --weights w.safetensors --inputs x.npy --trace t.json
   shard-run step.so --weights model.pt2 --batches text.safetensors --steps 300 --lr 1e-3 --save c.safetensors
+  shard-run step.so --init --seed 7 --batches text.safetensors --steps 300 --lr 1e-3
   shard-run -n 4 --processes model.so --weights w.safetensors --inputs x.npy --flight-record records
   shard-run --postmortem records
   mpirun -n 4 shard-run model.so --weights w.safetensors --inputs x.npy --outputs out.safetensors
@@ -172,6 +174,12 @@ void checkTraining(const Options &options, std::vector<std::string> &problems) {
   if (!options.resume.empty() && !options.weights.empty())
     problems.push_back(
         "--weights and --resume exclude each other: the checkpoint has the parameters");
+  if (options.init)
+    for (auto &[path, option] :
+         {std::pair(&options.weights, "--weights"), std::pair(&options.resume, "--resume")})
+      if (!path->empty())
+        problems.push_back("--init and " + std::string(option) +
+                           " exclude each other: both say what the parameters begin with");
   if (options.saveEvery > 0 && options.save.empty())
     problems.push_back("--save-every needs --save FILE or --save-sharded DIR");
   if (options.batches.empty()) {
@@ -236,6 +244,8 @@ Options parseOptions(int argc, char **argv) {
       options.resume = arguments.value(word);
     else if (word == "--seed")
       options.seed = arguments.wholeNumber(word);
+    else if (word == "--init")
+      options.init = true;
     else if (word == "--outputs" || word == "--output")
       options.outputs = arguments.value(word);
     else if (word == "--entry")

@@ -33,6 +33,7 @@ struct Options {
   bool savesSharded = false; ///< it is a folder with a file of each rank
   int saveEvery = 0;         ///< steps; 0: at the end only
   std::string resume;
+  bool init = false;           ///< parameters begin as the plan says
   std::optional<int64_t> seed; ///< of random numbers
   std::string trace;
   std::string flightRecord; ///< a folder; empty: none is written

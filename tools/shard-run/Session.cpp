@@ -13,6 +13,9 @@ namespace shardc::run {
 
 namespace {
 
+/// Of the generator of random numbers.
+constexpr const char *seedState = "random.seed";
+
 using Clock = std::chrono::steady_clock;
 double millisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -142,6 +145,11 @@ void Session::chooseEntry() {
   for (const rt::EntrySpec &entry : manifest.entries)
     if (!spec && (wanted.empty() || entry.name == wanted))
       spec = &entry;
+  if (options.init && (!manifest.training || manifest.training->init.empty()))
+    throw UsageError("--init: the program has no initial values: compile it with a plan that has "
+                     "`init` in its section train, or give --weights");
+  if (options.seed && !hasState(seedState))
+    throw UsageError("--seed: the program draws no random numbers");
   if (!spec) {
     std::vector<std::string> names;
     for (const rt::EntrySpec &entry : manifest.entries)
@@ -239,6 +247,36 @@ void Session::eachRank(const std::function<void(size_t index)> &body) {
     thread.join();
   if (first)
     std::rethrow_exception(first);
+}
+
+void Session::initialise() {
+  if (!options.seed && !options.init)
+    return;
+  eachRank([&](size_t index) {
+    shardrt::Model &model = *ranksModels[index];
+    try {
+      if (options.seed) {
+        int64_t seed = *options.seed;
+        shardrt_tensor tensor{};
+        tensor.data = &seed;
+        tensor.type = SHARDRT_I64;
+        tensor.scope = SHARDRT_LOCAL;
+        model.setState(seedState, tensor);
+      }
+      if (options.init)
+        model.run(manifest.training->init.c_str(), {}, {});
+    } catch (const shardrt::Error &) {
+      throw; // all ranks know
+    } catch (const std::exception &error) {
+      abort(error.what());
+      throw;
+    }
+  });
+}
+
+bool Session::hasState(const std::string &name) const {
+  return std::ranges::any_of(manifest.parameters,
+                             [&](const rt::ParameterSpec &state) { return state.name == name; });
 }
 
 void Session::allocateOutputs() {

@@ -41,6 +41,9 @@ public:
   /// Opens the program, makes the ranks, loads parameters and reads inputs. Throws UsageError with
   /// everything that is wrong with them, on any rank (ToldByRankZero on the others).
   void prepare();
+  /// Sets the seed, and the parameters' first values, where the options say so. Throws the error
+  /// that came first.
+  void initialise();
   /// Whether the steps are those of a training, on batches.
   bool trains() const { return !options.batches.empty(); }
   /// Runs the steps of a training. Throws the error that came first.
@@ -92,6 +95,7 @@ private:
   void save(shardrt::Model &model, const std::string &path) const;
   void trainRank(size_t index, TrainingLog *log, const Schedule &schedule, int64_t begin);
   void allocateOutputs();
+  bool hasState(const std::string &name) const;
   void writeOutputs() const;
   void writeTrace() const;
   /// Throws if a rank has a problem, on all ranks.

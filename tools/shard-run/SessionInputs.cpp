@@ -62,10 +62,13 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
     problems.push_back("no file for these inputs of " + spec->name + ": " + joined(missing));
   if (next < unnamed.size())
     problems.push_back("more files than inputs: " + spec->name + " has " + joined(names));
-  if (size_t count = parametersToLoad(manifest);
-      count && options.weights.empty() && options.resume.empty())
-    problems.push_back("no --weights for " + std::to_string(count) +
-                       " parameters: give the .pt2 archive or a safetensors file");
+  if (size_t count = parametersToLoad(manifest); count && options.weights.empty() &&
+                                                 options.resume.empty() && !options.init &&
+                                                 spec->readsParameters)
+    problems.push_back(
+        "no --weights for " + std::to_string(count) +
+        " parameters: give the .pt2 archive or a safetensors file" +
+        (manifest.training && !manifest.training->init.empty() ? ", or let --init make them" : ""));
   if (!problems.empty())
     throw UsageError(lines(problems));
   if (trains())

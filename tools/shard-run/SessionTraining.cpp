@@ -60,9 +60,7 @@ int64_t Session::stepsDone(shardrt::Model &model) const {
   tensor.data = &done;
   tensor.type = SHARDRT_I64;
   tensor.scope = SHARDRT_LOCAL;
-  bool maySkip = std::ranges::any_of(
-      manifest.parameters, [](const rt::ParameterSpec &state) { return state.name == runState; });
-  model.getState(maySkip ? runState : stepState, tensor);
+  model.getState(hasState(runState) ? runState : stepState, tensor);
   return done;
 }
 

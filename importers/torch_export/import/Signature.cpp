@@ -149,8 +149,8 @@ private:
         return;
     bool isTrained = input.kind == InputKind::Parameter && found->second.requiresGrad;
     // Tied weights are one storage with several names.
-    if (stored && !stored->storage.empty())
-      for (unsigned other : byStorage[stored->storage.data()])
+    if (stored && stored->identity())
+      for (unsigned other : byStorage[stored->identity()])
         if (tensors[other]->tiedTo(*stored)) {
           entry.argument = other;
           (isTrained ? trained : untrained)[other].push_back(builder.getStringAttr(name));
@@ -164,8 +164,8 @@ private:
     untrained.emplace_back();
     (isTrained ? trained : untrained).back().push_back(builder.getStringAttr(name));
     tensors.push_back(stored);
-    if (stored && !stored->storage.empty())
-      byStorage[stored->storage.data()].push_back(*entry.argument);
+    if (stored && stored->identity())
+      byStorage[stored->identity()].push_back(*entry.argument);
     NamedAttrList attributes;
     attributes.set(dist::kKindAttr, builder.getStringAttr(argumentKind(input)));
     if (ArrayAttr sizes = makeSizes(builder.getContext(), found->second))
@@ -203,8 +203,8 @@ private:
   // Names of tied weights that the graph does not use count too: a plan may say any of them.
   void setNames() {
     for (const StoredTensor &stored : store.tensors())
-      if (auto found = byStorage.find(stored.storage.data());
-          !stored.storage.empty() && found != byStorage.end())
+      if (auto found = byStorage.find(stored.identity());
+          stored.identity() && found != byStorage.end())
         for (unsigned argument : found->second)
           if (auto name = builder.getStringAttr(stored.name);
               tensors[argument]->tiedTo(stored) && !llvm::is_contained(names[argument], name))
@@ -278,7 +278,7 @@ private:
   SmallVector<const StoredTensor *> tensors;     // of each argument; null if not stored
   SmallVector<NamedAttrList> pending;            // of each argument
   SmallVector<const OutputSpec *> returned;      // of each output
-  llvm::DenseMap<const std::byte *, SmallVector<unsigned, 1>> byStorage;
+  llvm::DenseMap<const void *, SmallVector<unsigned, 1>> byStorage;
   // Of each argument, the names with a gradient and those without.
   SmallVector<SmallVector<Attribute, 1>> trained, untrained;
   bool errors = false;

@@ -60,7 +60,7 @@ UNARY = {
     "hardtanh": FLOATS, "softplus": FLOATS, "logical_not": ALL, "isnan": ALL, "isinf": ALL,
 }
 UNARY |= {n: ALL for n in "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin "
-          "acos atan sinh cosh tanh erf sigmoid".split()}
+          "acos atan sinh cosh tanh erf erfinv sigmoid".split()}
 BINARY = {n: ALL for n in "mul maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor add "
           "div atan2".split()}
 BINARY |= {n: INTS for n in ("bitwise_and", "bitwise_or", "bitwise_xor")}
