@@ -83,8 +83,13 @@ private:
   void adoptParameters(ParameterSet parameters);
   /// Makes the packed forms of parameters again, of every entry or of none.
   void prepareEntries();
-  /// Throws Failure if a parameter has no value.
+  /// The same where they are, after a run that has changed parameters.
+  void repackEntries();
+  void prepare(EntryState &entry, uint8_t *packed);
+  /// Throws Failure if a parameter has no value, or one that is neither old nor new.
   void checkLoaded() const;
+  /// A run that has failed with `failure` had begun to change parameters.
+  void tear(const Failure &failure);
   /// Throws Failure if the program has none of this name.
   size_t parameterNamed(const std::string &name) const;
   /// Of this rank and its run.
@@ -152,6 +157,8 @@ private:
 
   Buffer rootPacked; ///< what rank 0 packs of tensors that only it has
   ParameterSet parameters;
+  /// Why parameters are neither those before a run nor those behind it; empty: they are not.
+  std::string torn;
   std::vector<EntryState> entries;
   bool ranksCompared = false;
   uint64_t runNumber = 0;
