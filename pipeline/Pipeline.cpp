@@ -145,6 +145,7 @@ void shardc::addPlanMemory(OpPassManager &pm, const PipelineOptions &options) {
   memory::PackBucketsOptions buckets;
   buckets.form = options.bucketForm;
   pm.addPass(memory::createPackBuckets(buckets));
+  pm.addPass(memory::createUpdateInPlace());
   pm.addPass(memory::createMergeKernels());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -27,12 +27,15 @@ def Exec_Dialect : Dialect {
     | `exec.entry` | function | it is the program of one rank |
     | `exec.kernel` | function | it is a kernel |
     | `exec.writes` | kernel | the numbers of the arguments that it writes, each of them whole and exactly once |
+    | `exec.in_place` | kernel | the numbers of the written arguments that it reads as well, each element before it is written and at the same place |
+    | `exec.in_place` | entry | (without a value) outputs that are new values of parameters are in the memory of these |
     | `exec.outlined` | kernel | it has its binary interface |
     | `exec.messages` | function of a device | the messages that it may record as the failure of the run, by number |
     | `exec.shared_bytes` | function of a device | dynamic shared memory of each of its blocks, in bytes |
     | `exec.argument` | argument of an entry | an `#exec.argument`: whether it is an input, a parameter or an output |
     | `exec.index` | argument of an entry | its number among those of its kind, where it is not the order of the arguments |
     | `exec.extents` | argument of an entry | the size of each dim as `#dist.extents`, where one is dynamic |
+    | `exec.updates` | argument of an entry | of an output: the number of the parameter whose new value it is |
     | `exec.arena_bytes` | entry | the size of its arena, where it is known |
     | `exec.plan` | entry | the plan function, where the size of the arena depends on symbols |
     | `exec.plan` | function | (without a value) it is a plan function |

@@ -35,6 +35,11 @@ bool isPlan(Operation *op, Attribute value) {
   return op->hasAttr(kEntryAttr) ? isa<FlatSymbolRefAttr>(value) : isa<UnitAttr>(value);
 }
 
+bool isInPlace(Operation *op, Attribute value) {
+  // A kernel names arguments; an entry says that it is so.
+  return op->hasAttr(kEntryAttr) ? isa<UnitAttr>(value) : isa<DenseI64ArrayAttr>(value);
+}
+
 bool isFunction(Operation *op) { return isa<FunctionOpInterface>(op); }
 bool isModule(Operation *op) { return isa<ModuleOp>(op); }
 bool isCall(Operation *op) { return isa<CallOpInterface>(op); }
@@ -56,6 +61,8 @@ constexpr Known known[] = {
     {kEntryAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kKernelAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kWritesAttr, isFunction, "function", isOneOf<DenseI64ArrayAttr>, "list of argument numbers"},
+    {kInPlaceAttr, isFunction, "function", isInPlace,
+     "list of argument numbers, or on an entry a unit"},
     {kOutlinedAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kArenaBytesAttr, isFunction, "function",
      [](Operation *, Attribute value) { return isCount(value); }, "64-bit integer of at least 0"},
@@ -100,6 +107,25 @@ LogicalResult verifyExtents(Operation *op, unsigned argument, Type type, Attribu
   return op->emitOpError("argument ")
          << argument << ": 'exec.extents' must list one #dist.extents for each dim of " << type
          << ", got " << value;
+}
+
+/// The new value of another argument, which is a parameter of the same type.
+LogicalResult verifyUpdates(Operation *op, unsigned argument, Attribute value) {
+  auto function = cast<FunctionOpInterface>(op);
+  auto kindOf = [&](unsigned number) {
+    return function.getArgAttrOfType<ArgumentKindAttr>(number, kArgumentAttr);
+  };
+  auto isA = [&](unsigned number, ArgumentKind kind) {
+    return kindOf(number) && kindOf(number).getValue() == kind;
+  };
+  auto number = dyn_cast<IntegerAttr>(value);
+  if (number && isCount(value) && number.getInt() < function.getNumArguments() &&
+      isA(argument, ArgumentKind::Output) && isA(number.getInt(), ArgumentKind::Parameter) &&
+      function.getArgumentTypes()[number.getInt()] == function.getArgumentTypes()[argument])
+    return success();
+  return op->emitOpError("argument ")
+         << argument << ": 'exec.updates' must be on an output the number of a parameter of type "
+         << function.getArgumentTypes()[argument] << ", got " << value;
 }
 
 } // namespace
@@ -152,8 +178,11 @@ LogicalResult ExecDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   }
   if (name == kExtentsAttr)
     return verifyExtents(op, index, type, value);
-  return op->emitOpError("argument ") << index << ": unknown attribute '" << name
-                                      << "'; known are exec.argument, exec.index and exec.extents";
+  if (name == kUpdatesAttr)
+    return verifyUpdates(op, index, value);
+  return op->emitOpError("argument ")
+         << index << ": unknown attribute '" << name
+         << "'; known are exec.argument, exec.index, exec.extents and exec.updates";
 }
 
 LogicalResult ExecDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,

@@ -16,6 +16,12 @@ constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 /// writes all elements of each, reads none before that, and writes nothing else
 /// (`exec-verify-kernels`). A destination without elements is not among them.
 constexpr llvm::StringLiteral kWritesAttr = "exec.writes";
+/// On a kernel: the numbers of the destinations that it reads as well, each element before it is
+/// written and for elements at the same place only. On an entry, as a unit: results that are new
+/// values of arguments (`exec.updates`) are in the memory of the old ones.
+constexpr llvm::StringLiteral kInPlaceAttr = "exec.in_place";
+/// On arguments of entries that are outputs: the number of the argument whose new value it is.
+constexpr llvm::StringLiteral kUpdatesAttr = "exec.updates";
 /// On a kernel that has its binary interface (`cpu-outline-parallel`).
 constexpr llvm::StringLiteral kOutlinedAttr = "exec.outlined";
 /// On functions of a device: the messages that it may record as the run's failure, by number, and

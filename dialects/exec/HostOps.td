@@ -87,6 +87,20 @@ def Exec_GemmOp : Exec_Op<"gemm", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
   let hasVerifier = 1;
 }
 
+def Exec_CommitOp : Exec_Op<"commit", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Says that parameters change from here on";
+  let description = [{
+    Whatever has failed so far ends the run here, and parameters are as they were. A run that fails later leaves neither the old
+    nor the new values behind: the runtime refuses to go on with them (`commit` of `shardrt_services`). An entry that
+    updates its parameters in place (`exec.in_place`) has one such op in front of the first write.
+
+    ```mlir
+    exec.commit
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
   let summary = "Computes attention: softmax(Q K^T * scale + mask) V, for each head";
   let description = [{

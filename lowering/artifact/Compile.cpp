@@ -33,6 +33,7 @@ private:
     return failure();
   }
   void collectFacts();
+  std::optional<MemoryFacts> memoryOf(const ProgramDescription &program, StringRef variant);
 
   ModuleOp module;
   const ArtifactOptions &options;
@@ -55,6 +56,23 @@ void Compiler::collectFacts() {
       facts.slots = slots.getInt();
   }
   usesBlas = module->hasAttr(exec::kUsesBlasAttr);
+}
+
+std::optional<MemoryFacts> Compiler::memoryOf(const ProgramDescription &program,
+                                              StringRef variant) {
+  Operation *function = module.lookupSymbol(variant);
+  auto account = function ? function->getAttrOfType<DictionaryAttr>(exec::kMemoryAttr) : nullptr;
+  if (!account)
+    return std::nullopt;
+  MemoryFacts facts;
+  auto bytes = account.getAs<DenseI64ArrayAttr>("parameters").asArrayRef();
+  for (auto [number, size] : llvm::enumerate(bytes)) {
+    bool isState = number < program.parameters.size() && program.parameters[number].initial;
+    (isState ? facts.states : facts.parameters) += size;
+  }
+  facts.caller = account.getAs<IntegerAttr>("caller").getInt();
+  facts.arena = account.getAs<IntegerAttr>("arena").getInt();
+  return facts;
 }
 
 std::string hashOf(StringRef bytes) {
@@ -106,6 +124,7 @@ LogicalResult Compiler::run() {
     sequences = textOf(module->getAttr(exec::kCollectivesAttr));
   facts.sequenceHash = hashOf(sequences);
   facts.arenaBytes = [&](StringRef variant) { return variants[variant].arenaBytes; };
+  facts.memory = [&](StringRef variant) { return memoryOf(*program, variant); };
   // The hash covers code and description; the tables follow from both.
   std::string contents = manifestJson(*program, facts);
   for (const target::ObjectCode &object : objects)

@@ -394,7 +394,7 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
     parameters.push_back(std::move(object));
   }
   for (const EntryDescription &entry : program.entries) {
-    llvm::json::Array inputs, outputs, arena;
+    llvm::json::Array inputs, outputs, arena, memory;
     for (const TensorDescription &input : entry.inputs)
       inputs.push_back(tensorJson(input));
     for (const TensorDescription &output : entry.outputs) {
@@ -404,12 +404,21 @@ std::string manifestJson(const ProgramDescription &program, const CompiledFacts 
         object["updates"] = output.names.front();
       outputs.push_back(std::move(object));
     }
-    for (const std::string &variant : entry.variants)
+    for (const std::string &variant : entry.variants) {
       arena.push_back(facts.arenaBytes(variant));
+      if (std::optional<MemoryFacts> bytes = facts.memory(variant))
+        memory.push_back(llvm::json::Object{{"parameter_bytes", bytes->parameters},
+                                            {"state_bytes", bytes->states},
+                                            {"arena_bytes", bytes->arena},
+                                            {"caller_bytes", bytes->caller}});
+      else
+        memory.push_back(nullptr);
+    }
     llvm::json::Object object{{"name", entry.name},
                               {"inputs", std::move(inputs)},
                               {"outputs", std::move(outputs)},
-                              {"arena_bytes", std::move(arena)}};
+                              {"arena_bytes", std::move(arena)},
+                              {"memory", std::move(memory)}};
     if (!entry.readsParameters)
       object["reads_parameters"] = false;
     if (const std::optional<Prediction> &predicted = entry.predicted)

@@ -76,6 +76,11 @@ mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context, const ProgramDescri
 /// Fails, with an error at the module, where the attribute is missing or has another form.
 mlir::FailureOr<ProgramDescription> readDescription(mlir::ModuleOp module);
 
+/// What a rank needs memory for, in bytes.
+struct MemoryFacts {
+  int64_t parameters = 0, states = 0, caller = 0, arena = 0;
+};
+
 /// What is only known after lowering.
 struct CompiledFacts {
   /// As the manifest has it: what the backend says, and the kind.
@@ -85,6 +90,8 @@ struct CompiledFacts {
   bool usesBlas = false;
   /// By function: 0 where symbols decide.
   std::function<int64_t(llvm::StringRef variant)> arenaBytes;
+  /// By function; nothing where symbols decide.
+  std::function<std::optional<MemoryFacts>(llvm::StringRef variant)> memory;
 };
 std::string manifestJson(const ProgramDescription &program, const CompiledFacts &facts);
 

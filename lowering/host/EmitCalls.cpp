@@ -222,6 +222,16 @@ struct LowerLaunch : Pattern<exec::LaunchOp> {
   }
 };
 
+struct LowerCommit : Pattern<exec::CommitOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(exec::CommitOp op, OpAdaptor,
+                                ConversionPatternRewriter &b) const override {
+    emission.returnIfFailed(b, op, abi::callCommit(b, op.getLoc(), emission.frame(op)));
+    b.eraseOp(op);
+    return success();
+  }
+};
+
 /// The fields of a shardrt_gemm behind its pointers. What is known now is constant data, the same
 /// for all products that are alike; the run copies it and stores the rest.
 class GemmFields {
@@ -334,7 +344,7 @@ struct LowerGemm : Pattern<exec::GemmOp> {
 
 void populateHostPatterns(const Emission &emission, RewritePatternSet &patterns) {
   patterns.add<LowerArgument, LowerAlloc, LowerReinterpretCast, LowerGlobal, LowerGetGlobal,
-               LowerLaunch, LowerGemm>(emission);
+               LowerLaunch, LowerGemm, LowerCommit>(emission);
 }
 
 } // namespace shardc::host

@@ -94,18 +94,21 @@ void flattenKernelSignature(func::FuncOp kernel) {
   }
   entry.addArgument(pointer, loc); // the frame
   entry.addArgument(pointer, loc); // the location of the launch
-  auto writes = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr);
-  SmallVector<int64_t> written;
+  constexpr StringLiteral lists[] = {exec::kWritesAttr, exec::kInPlaceAttr};
+  SmallVector<int64_t> named[std::size(lists)];
+  auto listOf = [&](StringRef name) { return kernel->getAttrOfType<DenseI64ArrayAttr>(name); };
   for (unsigned i = 0; i < count; ++i) {
-    if (writes && llvm::is_contained(writes.asArrayRef(), i))
-      written.push_back(entry.getNumArguments() - count);
+    for (auto [name, numbers] : llvm::zip_equal(lists, named))
+      if (auto list = listOf(name); list && llvm::is_contained(list.asArrayRef(), i))
+        numbers.push_back(entry.getNumArguments() - count);
     SmallVector<Type> types;
     passed[i].types(entry.getArgument(i).getType(), types);
     for (Type type : types)
       entry.addArgument(type, loc);
   }
-  if (writes)
-    kernel->setAttr(exec::kWritesAttr, builder.getDenseI64ArrayAttr(written));
+  for (auto [name, numbers] : llvm::zip_equal(lists, named))
+    if (listOf(name))
+      kernel->setAttr(name, builder.getDenseI64ArrayAttr(numbers));
   SmallVector<Value> arguments(entry.getArguments().drop_front(count + 2));
   ValueRange rest = arguments;
   for (unsigned i = 0; i < count; ++i)

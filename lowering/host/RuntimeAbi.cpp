@@ -105,6 +105,12 @@ Value callLaunch(OpBuilder &builder, Location loc, const Frame &frame, Value lau
       .getResult();
 }
 
+Value callCommit(OpBuilder &builder, Location loc, const Frame &frame) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, commit), builder.getI32Type(),
+                     {})
+      .getResult();
+}
+
 void callMark(OpBuilder &builder, Location loc, const Frame &frame, Value op) {
   callService(builder, loc, frame, offsetof(shardrt_services, mark),
               LLVM::LLVMVoidType::get(builder.getContext()), {op});

@@ -55,6 +55,8 @@ mlir::Value callScratch(mlir::OpBuilder &builder, mlir::Location loc, const Fram
 /// `launch` is a shardrt_launch. The status of a failure, which the runtime has recorded.
 mlir::Value callLaunch(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame,
                        mlir::Value launch);
+/// The status of what has failed so far.
+mlir::Value callCommit(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame);
 void callMark(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame, mlir::Value op);
 
 } // namespace shardc::host::abi

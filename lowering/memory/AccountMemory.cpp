@@ -78,6 +78,11 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     return bytes;
   }
 
+  /// Whether an argument is the new value of a parameter, in its memory.
+  static bool isInPlace(func::FuncOp entry, unsigned argument) {
+    return entry->hasAttr(exec::kInPlaceAttr) && entry.getArgAttr(argument, exec::kUpdatesAttr);
+  }
+
   int64_t bufferBytes(exec::AllocOp op, SizeEstimator &estimator) {
     int64_t bytes = staticBytes(op.getBuffer().getType());
     for (Value size : op.getSizes())
@@ -119,7 +124,7 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
       known &= bytes >= 0;
       if (entry.getArgAttrOfType<exec::ArgumentKindAttr>(i, exec::kArgumentAttr).getValue() !=
           exec::ArgumentKind::Parameter) {
-        caller += bytes;
+        caller += isInPlace(entry, i) ? 0 : bytes;
         continue;
       }
       auto index = entry.getArgAttrOfType<IntegerAttr>(i, exec::kIndexAttr);
@@ -130,6 +135,9 @@ struct AccountMemory : memory::impl::AccountMemoryBase<AccountMemory> {
     }
     if (!known)
       return false;
+    for (int64_t bytes : parameters)
+      parameterBytes += bytes;
+    callerBytes += caller;
     SmallVector<Holder> held = heldAtPeak(entry, estimator);
     entry->setAttr(
         exec::kMemoryAttr,

@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
+#include "dialects/dist/StateArguments.h"
 #include "dialects/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/ScalarBuilder.h"
@@ -117,6 +118,10 @@ FailureOr<func::FuncOp> EntryLowering::makeFunction() {
   for (unsigned i = 0; i < types.size(); ++i)
     if (ArrayAttr extents = argumentExtents(i))
       signature.argument(i).set(exec::kExtentsAttr, extents);
+  for (auto [i, updated] : llvm::enumerate(dist::findStateArguments(source)))
+    if (updated)
+      signature.argument(source.getNumArguments() + i)
+          .set(exec::kUpdatesAttr, builder.getI64IntegerAttr(*updated));
   signature.store();
   target.addEntryBlock();
   return target;

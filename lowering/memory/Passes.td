@@ -161,6 +161,60 @@ def PackBuckets : Pass<"exec-pack-buckets", "::mlir::ModuleOp"> {
                            "::mlir::bufferization::BufferizationDialect"];
 }
 
+def UpdateInPlace : Pass<"exec-update-in-place", "::mlir::ModuleOp"> {
+  let summary = "Puts the new values of parameters into the memory of the old ones";
+  let description = [{
+    After `exec-pack-buckets`, before `exec-merge-kernels`. An output with `exec.updates` becomes another name for the memory of
+    the parameter whose new value it is, and the entry says so (`exec.in_place`):
+
+    - a kernel that computes the new value from the old one element by element writes over what it reads (`exec.in_place` of the
+      kernel);
+    - every other reader of the old value, collectives in flight included, comes before the first write: ops that write, and
+      what needs their results, are moved behind the last reader. Collectives keep their order;
+    - where no order does (two parameters that exchange their values, a new value that is a permutation of the old one), the
+      new value is computed in the arena and copied at the end, which the statistics count;
+    - kernels that look at positions, which may be out of range, come before the first write where they can;
+    - `exec.commit` stands before the first write.
+
+    `exec-verify-buffers` proves for the result that nobody reads an old value that may be overwritten.
+
+    Before:
+    ```mlir
+    func.func @f(%w: memref<4xf32> {exec.argument = #exec.argument<parameter>}, %g: memref<4xf32> {exec.argument = #exec.argument<input>},
+                 %y: memref<4xf32> {exec.argument = #exec.argument<output>},
+                 %new: memref<4xf32> {exec.argument = #exec.argument<output>, exec.updates = 0 : i64}) attributes {exec.entry} {
+      exec.launch @step(%w, %g, %new) name "step" : memref<4xf32>, memref<4xf32>, memref<4xf32>
+      exec.launch @total(%w, %y) name "total" : memref<4xf32>, memref<4xf32>
+      return
+    }
+    func.func private @step(%w: memref<4xf32>, %g: memref<4xf32>, %new: memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 2>} {
+      %0 = bufferization.to_tensor %w restrict : memref<4xf32> to tensor<4xf32>
+      %1 = bufferization.to_tensor %g restrict : memref<4xf32> to tensor<4xf32>
+      %2 = aten.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      bufferization.materialize_in_destination %2 in restrict writable %new : (tensor<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    func.func private @total(memref<4xf32>, memref<4xf32>) attributes {exec.kernel, exec.writes = array<i64: 1>}
+    ```
+    After, in part:
+    ```mlir
+    func.func @f(...) attributes {exec.entry, exec.in_place} {
+      exec.launch @total(%arg0, %arg2) name "total" : ...
+      exec.commit
+      exec.launch @step_0(%arg1, %arg3) name "step" : ...
+      return
+    }
+    func.func private @step_0(%arg0: memref<4xf32>, %arg1: memref<4xf32>) attributes {exec.in_place = array<i64: 1>, exec.kernel, exec.writes = array<i64: 1>} {
+      %0 = bufferization.to_tensor %arg1 restrict : ...
+    ```
+  }];
+  let statistics = [Statistic<"inPlaceLaunches", "in-place-launches", "Launches that write over what they read">,
+                    Statistic<"movedOps", "moved-ops", "Ops that have another place than before">,
+                    Statistic<"copiedUpdates", "copied-updates", "New values that are copied from the arena">,
+                    Statistic<"copiedBytes", "copied-bytes", "Bytes of these">];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect"];
+}
+
 def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
   let summary = "Places all buffers of an entry in one arena";
   let description = [{
@@ -207,8 +261,8 @@ def PlanArena : Pass<"exec-plan-arena", "::mlir::ModuleOp"> {
 def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
   let summary = "Writes the memory that one rank needs to every entry";
   let description = [{
-    After `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter, the inputs and
-    outputs that the caller gives, the arena, the largest buffers that live when most bytes do, with the place
+    After `exec-plan-arena`. `exec.memory` of an entry has, in bytes, this rank's slice of each parameter or state, the inputs and
+    outputs that the caller gives (not those that are written in place, `exec-update-in-place`), the arena, the largest buffers that live when most bytes do, with the place
     that fills them, and the bytes of all that live then by module, largest first. Symbols have the values of `sizes`, others those that the module notes (`dist-assume-sizes`); entries
     whose sizes depend on any other have no account. `exec-check-memory` reads it.
 
@@ -232,6 +286,8 @@ def AccountMemory : Pass<"exec-account-memory", "::mlir::ModuleOp"> {
     ListOption<"sizes", "sizes", "std::string",
                "Values of symbols, e.g. sizes=batch=8,sequence=128; the memory is that of the first rank in such a run">];
   let statistics = [Statistic<"accounted", "accounted", "Entries that got exec.memory">,
+                    Statistic<"parameterBytes", "parameter-bytes", "Bytes of a rank's parameters and states, added up for these entries">,
+                    Statistic<"callerBytes", "caller-bytes", "Bytes of a rank's inputs and outputs, added up for these entries">,
                     Statistic<"symbolic", "symbolic", "Entries that got none because their sizes depend on symbols">];
 }
 
@@ -247,6 +303,13 @@ def VerifyBuffers : Pass<"exec-verify-buffers", "::mlir::ModuleOp"> {
     - an output of which an element is not written when the entry returns;
     - a write to an input, a parameter or a constant;
     - a kernel or product that gets an element to write through one operand, and through another one, too.
+
+    Of an entry that updates parameters in place (`exec-update-in-place`) it proves that nobody reads an old value that may be
+    overwritten. It reports
+
+    - a read of an element of a parameter, by whatever op and through whatever view, after an op has begun to write the new value there;
+    - a write of an element that a collective in flight still reads;
+    - a write to a parameter in front of `exec.commit`.
 
     Refused:
     ```mlir

@@ -6,6 +6,7 @@
 #include "lowering/memory/BufferLifetimes.h"
 #include "lowering/memory/Passes.h"
 #include "lowering/memory/SizeEstimator.h"
+#include "lowering/memory/UpdateChecks.h"
 #include "lowering/memory/core/StridedRegion.h"
 
 #include "dialects/exec/Exec.h"
@@ -38,12 +39,6 @@ struct Contents {
   int64_t elements = 0; // of `written`, those that are there twice counted twice
 };
 
-/// A memref, as a part of what it is a view of.
-struct View {
-  Value root;
-  std::optional<StridedRegion> region; // nothing: all of it
-};
-
 int64_t elementsOf(const StridedRegion &region) {
   int64_t count = 1;
   for (auto [size, stride] : region.dims)
@@ -54,7 +49,8 @@ int64_t elementsOf(const StridedRegion &region) {
 class BufferVerifier {
 public:
   BufferVerifier(func::FuncOp entry, SymbolTable &symbols, Violations &violations)
-      : entry(entry), symbols(symbols), violations(violations), estimator(entry) {}
+      : entry(entry), symbols(symbols), violations(violations), estimator(entry),
+        updates(entry, violations) {}
 
   void verify();
 
@@ -62,7 +58,10 @@ private:
   void addArguments();
   void visit(Operation *op);
   void launch(exec::LaunchOp op);
+  void start(exec::StartOp op);
+  void wait(exec::WaitOp op);
   void read(Operation *op, Value memref);
+  void readInPlace(Operation *op, Value memref);
   void write(Operation *op, Value memref);
   void checkAliases(Operation *op, Value written, ValueRange others);
   void finish(func::ReturnOp op);
@@ -75,6 +74,7 @@ private:
   SymbolTable &symbols;
   Violations &violations;
   SizeEstimator estimator;
+  UpdateChecks updates;
   DenseMap<Value, Contents> contents;
   /// Outputs of what is in flight, by token.
   llvm::MapVector<Value, SmallVector<Value>> inFlight;
@@ -142,6 +142,7 @@ std::optional<int64_t> BufferVerifier::missing(const View &view) {
 
 void BufferVerifier::read(Operation *op, Value memref) {
   View view = viewOf(memref);
+  updates.read(op, view);
   if (std::optional<int64_t> element = missing(view))
     violations.add(op, "reads element " + Twine(*element) + " of a buffer of type " +
                            llvm::to_string(view.root.getType()) + ", which nothing has written");
@@ -150,6 +151,9 @@ void BufferVerifier::read(Operation *op, Value memref) {
 void BufferVerifier::write(Operation *op, Value memref) {
   View view = viewOf(memref);
   Contents &state = contents[view.root];
+  if (!isa<exec::WaitOp, func::ReturnOp>(
+          op)) // what a collective delivers, its start began to write
+    updates.write(op, view);
   if (state.isConstant)
     return violations.add(op, "writes an input, a parameter or a constant");
   if (!view.region || state.complete) {
@@ -165,6 +169,14 @@ void BufferVerifier::write(Operation *op, Value memref) {
   state.written.clear();
 }
 
+/// What a kernel reads where it writes is an old value, or what was written before.
+void BufferVerifier::readInPlace(Operation *op, Value memref) {
+  View view = viewOf(memref);
+  if (!updates.isUpdate(view.root))
+    return read(op, memref);
+  updates.readInPlace(op, view);
+}
+
 /// Kernels are compiled for memory of which no two arguments have a part in common.
 void BufferVerifier::checkAliases(Operation *op, Value written, ValueRange others) {
   View mine = viewOf(written);
@@ -173,7 +185,7 @@ void BufferVerifier::checkAliases(Operation *op, Value written, ValueRange other
     if (!isa<MemRefType>(other.getType()))
       continue;
     View its = viewOf(other);
-    if (its.root != mine.root)
+    if (updates.memoryOf(its.root) != updates.memoryOf(mine.root))
       continue;
     const std::optional<StridedRegion> &a = mine.region ? mine.region : whole;
     const std::optional<StridedRegion> &b = its.region ? its.region : whole;
@@ -194,9 +206,12 @@ void BufferVerifier::launch(exec::LaunchOp op) {
   for (auto [number, argument] : llvm::enumerate(op.getArgs()))
     if (isa<MemRefType>(argument.getType()) && !isWritten(number))
       read(op, argument);
+  auto inPlace = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kInPlaceAttr);
   for (auto [number, argument] : llvm::enumerate(op.getArgs())) {
     if (!isWritten(number))
       continue;
+    if (inPlace && llvm::is_contained(inPlace.asArrayRef(), static_cast<int64_t>(number)))
+      readInPlace(op, argument);
     // Pairs of two written arguments once.
     SmallVector<Value> others;
     for (auto [position, other] : llvm::enumerate(op.getArgs()))
@@ -205,6 +220,23 @@ void BufferVerifier::launch(exec::LaunchOp op) {
     checkAliases(op, argument, others);
     write(op, argument);
   }
+}
+
+void BufferVerifier::start(exec::StartOp op) {
+  for (Value input : op.getInputs()) {
+    read(op, input);
+    updates.readInFlight(op.getToken(), viewOf(input));
+  }
+  for (Value output : op.getOutputs())
+    updates.write(op, viewOf(output));
+  inFlight[op.getToken()] = SmallVector<Value>(op.getOutputs());
+}
+
+void BufferVerifier::wait(exec::WaitOp op) {
+  updates.endFlight(op.getToken());
+  for (Value output : inFlight.lookup(op.getToken()))
+    write(op, output);
+  inFlight.erase(op.getToken());
 }
 
 void BufferVerifier::visit(Operation *op) {
@@ -240,18 +272,12 @@ void BufferVerifier::visit(Operation *op) {
       write(op, output);
     return;
   }
-  if (auto start = dyn_cast<exec::StartOp>(op)) {
-    for (Value input : start.getInputs())
-      read(op, input);
-    inFlight[start.getToken()] = SmallVector<Value>(start.getOutputs());
-    return;
-  }
-  if (auto wait = dyn_cast<exec::WaitOp>(op)) {
-    for (Value output : inFlight.lookup(wait.getToken()))
-      write(op, output);
-    inFlight.erase(wait.getToken());
-    return;
-  }
+  if (auto begun = dyn_cast<exec::StartOp>(op))
+    return start(begun);
+  if (auto awaited = dyn_cast<exec::WaitOp>(op))
+    return wait(awaited);
+  if (isa<exec::CommitOp>(op))
+    return updates.commit();
   if (auto end = dyn_cast<func::ReturnOp>(op))
     return finish(end);
   if (isa<memref::ReinterpretCastOp, memref::CastOp>(op))
@@ -290,6 +316,11 @@ void BufferVerifier::finish(func::ReturnOp op) {
                                                                exec::kArgumentAttr);
     if (!kind || kind.getValue() != exec::ArgumentKind::Output)
       continue;
+    // What is not written of a parameter stays as it is.
+    if (updates.isUpdate(argument)) {
+      ++output;
+      continue;
+    }
     if (std::optional<int64_t> element = missing({argument, std::nullopt}))
       violations.add(op.getLoc(), "the entry '" + entry.getName() +
                                       "' returns without having written element " +

@@ -78,6 +78,8 @@ def VerifyKernels : Pass<"exec-verify-kernels", "::mlir::ModuleOp"> {
     - a destination that nothing writes, that is read before it is written, or that two ops write (what is computed
       from what was read there, as each step of a reduction, is an update and no second write);
     - a write to an argument that is no destination;
+    - of a destination that is read as well (`exec.in_place`): an op that computes an element from another one of the old value, and
+      one that reads the old value and may run behind the write (looked at while ops are `linalg` on tensors);
     - a buffer of the kernel's own that is read before anything is written to it;
     - a write in a parallel loop to a place that does not depend on the iteration;
     - an op that gets memory and does not say what it does with it.

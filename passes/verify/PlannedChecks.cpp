@@ -39,7 +39,7 @@ bool belongsIn(Role role, Operation *op) {
     return isSizeOp(op) ||
            isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::AttentionOp,
                exec::AttentionBackwardOp, exec::ScatterAddOp, exec::CollectiveOp, exec::StartOp,
-               exec::WaitOp, memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
+               exec::WaitOp, exec::CommitOp, memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
   case Role::Plan:
     return isSizeOp(op) || isa<exec::SetOffsetOp, exec::SetArenaBytesOp>(op);
   case Role::Kernel: {

@@ -6,6 +6,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "passes/verify/DeviceWrites.h"
+#include "passes/verify/InPlaceReads.h"
 #include "passes/verify/KernelAccesses.h"
 #include "passes/verify/Variation.h"
 #include "passes/verify/Violations.h"
@@ -37,7 +38,8 @@ private:
   void add(Location place, const Twine &what) {
     violations.add(place, "kernel '" + kernel.getName() + "' " + what);
   }
-  void checkDestination(unsigned number, ArrayRef<MemoryAccess> list);
+  llvm::SmallDenseSet<int64_t> readArguments(StringRef attribute);
+  void checkDestination(unsigned number, ArrayRef<MemoryAccess> list, bool isInPlace);
   void checkIterations(exec::ParallelOp loop);
   bool isItsOwn(const MemoryAccess &access, Value memory, const Variation &variation);
 
@@ -47,16 +49,18 @@ private:
   Violations &violations;
 };
 
-void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> list) {
+/// `isInPlace`: it is read before, too.
+void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> list,
+                                      bool isInPlace) {
   std::string argument = ("argument " + Twine(number)).str();
   const MemoryAccess *first = nullptr;
   // On a device threads and launches share a destination.
   SmallVector<MemoryAccess> parts;
   for (const MemoryAccess &access : list) {
-    if (!first && access.reads)
+    if (!first && access.reads && !isInPlace)
       return add(access.op->getLoc(),
                  "reads " + argument + ", a destination, before it is written");
-    if (!access.writes || access.updates)
+    if (!access.writes || (access.updates && !isInPlace))
       continue;
     if (access.launch)
       parts.push_back(access);
@@ -96,21 +100,32 @@ void KernelVerifier::checkIterations(exec::ParallelOp loop) {
         add(access.op->getLoc(), "writes one place in all iterations of a parallel loop");
 }
 
-void KernelVerifier::verify() {
-  auto writes = kernel->getAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr);
-  if (!writes)
-    return add(kernel.getLoc(),
-               "does not say with '" + exec::kWritesAttr + "' which arguments it writes");
-  llvm::SmallDenseSet<int64_t> destinations;
-  for (int64_t number : writes.asArrayRef()) {
+/// The arguments that an attribute names.
+llvm::SmallDenseSet<int64_t> KernelVerifier::readArguments(StringRef attribute) {
+  llvm::SmallDenseSet<int64_t> numbers;
+  auto list = kernel->getAttrOfType<DenseI64ArrayAttr>(attribute);
+  for (int64_t number : list ? list.asArrayRef() : ArrayRef<int64_t>()) {
     if (number < 0 || number >= kernel.getNumArguments() ||
         !isMemory(kernel.getArgumentTypes()[number])) {
-      add(kernel.getLoc(), "has no memory as argument " + Twine(number) + ", which '" +
-                               exec::kWritesAttr + "' names");
+      add(kernel.getLoc(),
+          "has no memory as argument " + Twine(number) + ", which '" + attribute + "' names");
       continue;
     }
-    destinations.insert(number);
+    numbers.insert(number);
   }
+  return numbers;
+}
+
+void KernelVerifier::verify() {
+  if (!kernel->hasAttrOfType<DenseI64ArrayAttr>(exec::kWritesAttr))
+    return add(kernel.getLoc(),
+               "does not say with '" + exec::kWritesAttr + "' which arguments it writes");
+  llvm::SmallDenseSet<int64_t> destinations = readArguments(exec::kWritesAttr);
+  llvm::SmallDenseSet<int64_t> inPlace = readArguments(exec::kInPlaceAttr);
+  for (int64_t number : inPlace)
+    if (!destinations.contains(number))
+      add(kernel.getLoc(), "names argument " + Twine(number) + " with '" + exec::kInPlaceAttr +
+                               "', which it does not write");
   for (Operation *op : accesses.unknown())
     add(op->getLoc(), "hands memory to '" + op->getName().getStringRef() +
                           "', which does not say what it does with it");
@@ -122,7 +137,12 @@ void KernelVerifier::verify() {
       continue;
     ArrayRef<MemoryAccess> list = accesses.of(argument);
     if (destinations.contains(number)) {
-      checkDestination(number, list);
+      bool isInPlace = inPlace.contains(number);
+      checkDestination(number, list, isInPlace);
+      if (isInPlace)
+        checkInPlaceReads(argument, [&](Operation *op, const Twine &what) {
+          add(op->getLoc(), what + " argument " + Twine(number) + ", which it writes in place");
+        });
       continue;
     }
     for (const MemoryAccess &access : list)

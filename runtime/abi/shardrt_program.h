@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 7u
+#define SHARDRT_PROGRAM_ABI 8u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -258,6 +258,12 @@ typedef struct shardrt_services {
    * outputs and scratch are memory of the device: scratch is then one buffer for each slot, whose
    * use ends, in the order of launches, where the slot is asked for again. */
   int32_t (*launch)(void *runtime, const shardrt_launch *launch);
+
+  /* From here on `run` writes outputs that are new values of parameters. Returns the status of what
+   * has failed so far, with which the program should return: parameters are as they were then. A
+   * call that fails later leaves them in between, and the runtime refuses to go on with them. On a
+   * device, what kernels have met is known when the run is complete, and not yet here. */
+  int32_t (*commit)(void *runtime);
 } shardrt_services;
 
 /* ---- Frames ---- */
@@ -273,9 +279,11 @@ typedef struct shardrt_frame {
    * shard may be NULL. */
   const void *const *inputs;
   /* This rank's slices, dense, in the order of the manifest's parameters (embedded constants that
-   * need slicing are among them); read only. */
+   * need slicing are among them); read only, but for those that an output updates. */
   void *const *parameters;
-  /* This rank's shards, dense, not overlapping anything else; written by run. */
+  /* This rank's shards, dense; written by run. An output that the manifest says to update a
+   * parameter is that parameter's memory, and written behind `commit` only. Others overlap nothing
+   * else. */
   void *const *outputs;
   const int64_t *symbols; /* values, in the order of the manifest's symbols */
   /* variant.n_offsets entries, written by plan, read by run: arena offsets of buffers whose place
@@ -317,7 +325,8 @@ typedef struct shardrt_variant {
    * symbols. 0, or the result of services->fail. */
   int32_t (*plan)(shardrt_frame *frame);
   /* NULL if persistent_bytes is 0. Called once after parameters are loaded, before the first run,
-   * with parameters and persistent set (prepacked weights). May use parallel_for. */
+   * with parameters and persistent set (prepacked weights), and again into the same memory after
+   * each run that updated parameters. May use parallel_for. */
   int32_t (*prepare)(shardrt_frame *frame);
   uint64_t arena_bytes; /* when plan is NULL */
   uint64_t persistent_bytes;

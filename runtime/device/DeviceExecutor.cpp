@@ -322,6 +322,7 @@ bool DeviceExecutor::capture(DeviceStep &step, const shardrt_entry &entry,
   if (graph && result == 0 && problem.empty() && !captureFailed) {
     step.scratchVersion = scratchVersion;
     step.launches = launches;
+    step.commits = hasCommitted();
     if (exchanged)
       step.collectives = exchanged->captured();
     return true;
@@ -357,6 +358,8 @@ void DeviceExecutor::run(const shardrt_entry &entry, const shardrt_variant &vari
     fits = capture(step, entry, variant, frame);
   if (fits) {
     failures.reset();
+    if (step.commits)
+      noteCommit();
     if (exchanged)
       exchanged->replay(step.collectives, number);
     device->on([&](auto &table, void *handle, char *message) {

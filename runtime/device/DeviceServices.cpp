@@ -162,6 +162,14 @@ struct DeviceServices {
     return x.failures.failed() || x.captureFailed ? nullptr : x.scratch[slot].data();
   }
 
+  /// What kernels meet is not known yet.
+  static int32_t commit(void *runtime) {
+    DeviceExecutor &x = executor(runtime);
+    if (!x.failures.failed())
+      x.noteCommit();
+    return x.failures.status();
+  }
+
   static int32_t launch(void *runtime, const shardrt_launch *launch) {
     DeviceExecutor &x = executor(runtime);
     return guarded(x, [&] {
@@ -186,10 +194,10 @@ struct DeviceServices {
   }
 };
 
-const shardrt_services deviceServices = {sizeof(shardrt_services),    DeviceServices::start,
-                                         DeviceServices::wait,        DeviceServices::collective,
-                                         DeviceServices::parallelFor, DeviceServices::gemm,
-                                         DeviceServices::fail,        DeviceServices::mark,
-                                         DeviceServices::scratch,     DeviceServices::launch};
+const shardrt_services deviceServices = {
+    sizeof(shardrt_services),   DeviceServices::start,       DeviceServices::wait,
+    DeviceServices::collective, DeviceServices::parallelFor, DeviceServices::gemm,
+    DeviceServices::fail,       DeviceServices::mark,        DeviceServices::scratch,
+    DeviceServices::launch,     DeviceServices::commit};
 
 } // namespace shardc::rt

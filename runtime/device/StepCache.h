@@ -32,6 +32,7 @@ struct DeviceStep {
   DeviceObject graph; ///< null: it was not captured
   std::vector<DeviceLaunch> launches;
   CapturedCollectives collectives;
+  bool commits = false; ///< it changes parameters
   uint64_t lastUse = 0;
 };
 

@@ -56,6 +56,10 @@ public:
   /// No collective is in flight any more when it returns. `number` is that of the model's run.
   virtual void run(const shardrt_entry &entry, const shardrt_variant &variant, shardrt_frame &frame,
                    uint64_t number) = 0;
+  /// Before everything that belongs to a run.
+  void beginRun() { committed = false; }
+  /// Whether the run has begun to change parameters (`commit` of the services).
+  bool hasCommitted() const { return committed; }
   /// A collective of the model's own, behind the code that has run; operands are in memory of the
   /// program.
   virtual void collective(const shardrt_collective &collective, Group &group, uint64_t number,
@@ -73,6 +77,7 @@ public:
 
 protected:
   explicit Executor(std::unique_ptr<ProgramMemory> memory) : programMemory(std::move(memory)) {}
+  void noteCommit() { committed = true; }
   /// Before the arena is released, and at other times when it is another one.
   virtual void arenaMoves() {}
 
@@ -84,6 +89,7 @@ private:
   const std::unique_ptr<ProgramMemory> programMemory; ///< before the buffers that are of it
   Buffer arenaMemory;
   std::vector<Buffer> stagingMemory;
+  bool committed = false;
 };
 
 /// A kind of target, by the name under which manifests ask for it (`target.kind`).

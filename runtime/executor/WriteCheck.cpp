@@ -109,6 +109,10 @@ struct CheckingServices {
     WriteCheck &check = self(runtime);
     return check.services->launch(check.runtime, launch);
   }
+  static int32_t commit(void *runtime) {
+    WriteCheck &check = self(runtime);
+    return check.services->commit(check.runtime);
+  }
   static const shardrt_services table;
 };
 
@@ -116,7 +120,7 @@ const shardrt_services CheckingServices::table = {
     sizeof(shardrt_services),     CheckingServices::start,       CheckingServices::wait,
     CheckingServices::collective, CheckingServices::parallelFor, CheckingServices::gemm,
     CheckingServices::fail,       CheckingServices::mark,        CheckingServices::scratch,
-    CheckingServices::launch};
+    CheckingServices::launch,     CheckingServices::commit};
 
 void WriteCheck::fill(void *data, size_t bytes) const {
   auto *out = static_cast<uint8_t *>(data);
@@ -129,8 +133,12 @@ std::vector<WriteCheck::Bytes> WriteCheck::begin() {
   current.clear();
   inFlight.clear();
   std::vector<Bytes> contents;
-  for (const CheckedMemory &part : memory) {
-    fill(part.data, part.bytes);
+  for (size_t m = 0; m < memory.size(); ++m) {
+    const CheckedMemory &part = memory[m];
+    if (part.isKept)
+      std::ranges::copy(kept[m], static_cast<uint8_t *>(part.data));
+    else
+      fill(part.data, part.bytes);
     auto *data = static_cast<const uint8_t *>(part.data);
     contents.emplace_back(data, data + part.bytes);
   }
@@ -195,7 +203,7 @@ void WriteCheck::compare(const std::string &name) {
 void WriteCheck::findUnwritten(const std::vector<Bytes> &afterFirst) {
   for (size_t m = 0; m < memory.size(); ++m) {
     const CheckedMemory &part = memory[m];
-    if (part.name.empty())
+    if (part.name.empty() || part.isKept)
       continue;
     auto *now = static_cast<const uint8_t *>(part.data);
     size_t elements = part.bytes / part.elementBytes, unwritten = 0;
@@ -227,6 +235,10 @@ void WriteCheck::run(Executor &executor, const std::function<void()> &call) {
     Executor &executor;
     ~Observing() { executor.observe(nullptr); }
   } observing{executor};
+  for (const CheckedMemory &part : memory) {
+    auto *data = static_cast<const uint8_t *>(part.data);
+    kept.emplace_back(data, data + (part.isKept ? part.bytes : 0));
+  }
   known = begin();
   std::vector<Bytes> filled = known;
   call();

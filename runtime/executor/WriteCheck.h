@@ -17,12 +17,13 @@
 
 namespace shardc::rt {
 
-/// Memory that a run may write: the arena (no name), or an output.
+/// Memory that a run may write: the arena (no name), an output, or a parameter.
 struct CheckedMemory {
   void *data = nullptr;
   size_t bytes = 0;
   std::string name;
   size_t elementBytes = 1;
+  bool isKept = false; ///< it has a value, which the program may read and change: not filled
 };
 
 /// Of one rank. Needs collectives to run where they are waited for (SHARDRT_NO_COMM_THREAD), so
@@ -62,6 +63,7 @@ private:
   void fill(void *data, size_t bytes) const;
 
   const std::vector<CheckedMemory> memory;
+  std::vector<Bytes> kept; ///< what memory that is kept was before the first run, by memory
   const std::span<const shardrt_op> ops;
   const shardrt_services *services = nullptr; ///< those of the executor, and their first argument
   void *runtime = nullptr;

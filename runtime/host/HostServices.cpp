@@ -108,6 +108,13 @@ struct HostServices {
     return fail(runtime, nullptr, "the program launches a kernel of a device on the host");
   }
 
+  static int32_t commit(void *runtime) {
+    HostExecutor &x = executor(runtime);
+    if (!x.failures.failed())
+      x.noteCommit();
+    return x.failures.status();
+  }
+
   static void mark(void *runtime, uint32_t op) {
     HostExecutor &x = executor(runtime);
     const shardrt_entry &entry = *x.running;
@@ -129,8 +136,8 @@ void HostExecutor::closeOp(Clock::time_point now) {
 }
 
 const shardrt_services hostServices = {
-    sizeof(shardrt_services),  HostServices::start, HostServices::wait, HostServices::collective,
-    HostServices::parallelFor, HostServices::gemm,  HostServices::fail, HostServices::mark,
-    HostServices::scratch,     HostServices::launch};
+    sizeof(shardrt_services),  HostServices::start,  HostServices::wait,  HostServices::collective,
+    HostServices::parallelFor, HostServices::gemm,   HostServices::fail,  HostServices::mark,
+    HostServices::scratch,     HostServices::launch, HostServices::commit};
 
 } // namespace shardc::rt

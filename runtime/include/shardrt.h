@@ -75,9 +75,9 @@ enum {
       6, /* a collective's deadline passed; the message names it and the missing ranks */
   SHARDRT_ABORTED = 7, /* another rank failed, or shardrt_communicator_abort was called */
   SHARDRT_OUT_OF_MEMORY = 8,
-  SHARDRT_PROGRAM_ERROR =
-      9, /* the program found bad data, e.g. an index outside an embedding table */
-  SHARDRT_INTERNAL = 10
+  SHARDRT_PROGRAM_ERROR = 9, /* the program found bad data, e.g. an index outside a table */
+  SHARDRT_INTERNAL = 10,
+  SHARDRT_TORN = 11 /* an earlier run failed while parameters changed: load a checkpoint */
 };
 
 typedef struct shardrt_error shardrt_error;
@@ -435,11 +435,11 @@ SHARDRT_API shardrt_status shardrt_load_parameters(shardrt_model *model,
 
 /* Runs one entry point (NULL: the first). The call is collective when the program has collectives.
  * Inputs and outputs are in the manifest's order; every output's extents must be those of
- * shardrt_output_shapes. Element types are never converted. On failure the contents of output
- * buffers are undefined, and parameters and states are as before the call. When all ranks refuse
- * the arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go on; when only some do,
- * the others get SHARDRT_ABORTED (but see SHARDRT_ROOT). After that, and after any other failure,
- * the communicator cannot be used any more. */
+ * shardrt_output_shapes. Element types are never converted. On failure outputs are undefined, and
+ * parameters and states as before, or SHARDRT_TORN until a complete set is loaded. When all ranks
+ * refuse the arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go on; when only some
+ * do, the others get SHARDRT_ABORTED (but see SHARDRT_ROOT). After that, and after any other
+ * failure, the communicator cannot be used any more. */
 SHARDRT_API shardrt_status shardrt_run(shardrt_model *model, const char *entry,
                                        const shardrt_tensor *inputs, size_t n_inputs,
                                        const shardrt_tensor *outputs, size_t n_outputs,

@@ -170,6 +170,13 @@ void Model::adoptParameters(ParameterSet fresh) {
     std::swap(parameters, fresh);
     throw;
   }
+  torn.clear();
+}
+
+void Model::prepare(EntryState &entry, uint8_t *packed) {
+  shardrt_frame frame = frameFor(entry, {});
+  frame.persistent = packed;
+  executor->prepare(*entry.program, *entry.variant, frame);
 }
 
 void Model::prepareEntries() {
@@ -180,13 +187,17 @@ void Model::prepareEntries() {
       continue;
     packed[e] = Buffer(executor->memory().allocator(), entry.variant->persistent_bytes,
                        SHARDRT_ARENA_ALIGNMENT, "packed parameters");
-    shardrt_frame frame = frameFor(entry, {});
-    frame.persistent = packed[e].data();
-    executor->prepare(*entry.program, *entry.variant, frame);
+    prepare(entry, static_cast<uint8_t *>(packed[e].data()));
   }
   for (size_t e = 0; e < entries.size(); ++e)
     if (packed[e].size() > 0)
       entries[e].persistent = std::move(packed[e]);
+}
+
+void Model::repackEntries() {
+  for (EntryState &entry : entries)
+    if (entry.persistent.size() > 0)
+      prepare(entry, static_cast<uint8_t *>(entry.persistent.data()));
 }
 
 void Model::inputShard(const char *entryName, size_t input, const int64_t *extents, int32_t rank,

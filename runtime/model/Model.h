@@ -85,12 +85,17 @@ private:
   void adoptParameters(ParameterSet parameters);
   /// Makes the packed forms of parameters again, of every entry or of none.
   void prepareEntries();
-  /// Throws Failure if a parameter has no value.
+  /// The same where they are, after a run that has changed parameters.
+  void repackEntries();
+  void prepare(EntryState &entry, uint8_t *packed);
+  /// Throws Failure if a parameter has no value, or one that is neither old nor new.
   void checkLoaded() const;
   /// Gives states their initial values and parameters places, if nothing has been loaded.
   void makeRoom();
   /// What is to be read or written from outside must have a value.
   void checkAccess(const ParameterSpec &spec);
+  /// A run that has failed with `failure` had begun to change parameters.
+  void tear(const Failure &failure);
   /// Throws Failure if the program has none of this name.
   size_t parameterNamed(const std::string &name) const;
   /// Of this rank and its run.
@@ -169,6 +174,8 @@ private:
 
   Buffer rootPacked; ///< what rank 0 packs of tensors that only it has
   ParameterSet parameters;
+  /// Why parameters are neither those before a run nor those behind it; empty: they are not.
+  std::string torn;
   std::vector<EntryState> entries;
   bool ranksCompared = false;
   bool randomCompared = false;

@@ -64,11 +64,11 @@ public:
     set.slices.resize(count, nullptr);
     set.isSet.resize(count, false);
     set.owned.resize(count);
-    set.next.resize(count);
   }
 
   ParameterSet set;
   Problems problems;
+  bool usesFile = false; ///< some slice is in place there
 
   void addConstants() {
     for (size_t i = 0; i < manifest.parameters.size(); ++i)
@@ -105,8 +105,8 @@ public:
       size_t bytes = size_t(slice.elements() * typeBytes(spec.type));
       set.total += bytes;
       set.copied += bytes;
-      for (Buffer *buffer : {&set.owned[i], &set.next[i]})
-        *buffer = Buffer(memory.exchanged(), bytes, copyAlignment, "a parameter");
+      set.owned[i] = Buffer(memory.exchanged(), bytes, copyAlignment, "a parameter");
+      set.slices[i] = set.owned[i].data();
     }
   }
 
@@ -205,9 +205,6 @@ private:
     size_t bytes = size_t(slice.elements() * elementBytes);
     set.isSet[index] = true;
     set.total += bytes;
-    if (spec.isMutable)
-      set.next[index] =
-          Buffer(memory.exchanged(), bytes, copyAlignment, "a parameter's next value");
     if (bytes == 0)
       return;
     if (source.borrowed && !spec.isMutable && slice.isBox() &&
@@ -216,6 +213,7 @@ private:
                     slice.offset(source.strides.data()) * elementBytes;
       if (reinterpret_cast<uintptr_t>(first) % uintptr_t(elementBytes) == 0 &&
           memory.reaches(first)) {
+        usesFile |= source.inFile;
         set.slices[index] = const_cast<char *>(first);
         return;
       }
@@ -250,7 +248,7 @@ ParameterSource sourceOf(const shardc::StoredTensor &tensor) {
   source.strides = tensor.strides;
   source.data = tensor.storage.data() + tensor.offset * int64_t(shardc::byteWidth(tensor.type));
   source.blocks = tensor.blocks;
-  source.borrowed = true;
+  source.borrowed = source.inFile = true;
   return source;
 }
 
@@ -374,9 +372,13 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
   }
   checkNames(manifest, *store, missing, builder.problems);
   builder.addConstants();
+  // What has been copied need not be in memory twice beside the states.
+  if (builder.usesFile)
+    builder.set.file = std::move(store);
+  else
+    store.reset();
   if (builder.problems.empty())
     builder.addStates();
-  builder.set.file = store;
   return builder.finish((reading == Reading::Checkpoint ? "the checkpoint " : "parameters in ") +
                         path);
 }
@@ -475,12 +477,6 @@ void ParameterSet::assign(size_t parameter, const Manifest &manifest, ProgramMem
     copied += bytes;
   }
   memory.take(owned[parameter].data(), part, tensor.data, stridesOf(tensor).data(), elementBytes);
-  slices[parameter] = owned[parameter].data();
-}
-
-void ParameterSet::adoptNext(size_t parameter) {
-  std::swap(owned[parameter], next[parameter]);
-  isSet[parameter] = true;
   slices[parameter] = owned[parameter].data();
 }
 

@@ -20,6 +20,7 @@ struct ParameterSource {
   std::span<const shardc::StoredBlock> blocks = {}; ///< where the elements are instead of in `data`
   bool local = false;                               ///< it is this rank's slice already
   bool borrowed = false; ///< it stays valid and unchanged while the parameters live
+  bool inFile = false;   ///< and does so while the file is open
 };
 
 /// A complete set of parameters, built as a whole and then used: never half-loaded.
@@ -54,6 +55,8 @@ public:
   void assign(size_t parameter, const Manifest &manifest, ProgramMemory &memory, const Slice &part,
               const shardrt_tensor &tensor);
 
+  /// A run has written the parameter's value.
+  void markSet(size_t parameter) { isSet[parameter] = true; }
   /// Names of parameters that have no value yet.
   std::vector<std::string> unset(const Manifest &manifest) const;
   /// Whether everything that an entry may write has a place.
@@ -62,17 +65,13 @@ public:
   uint64_t bytes() const { return total; }
   uint64_t copiedBytes() const { return copied; }
 
-  /// Where the program writes the new value of a mutable parameter, and making it current.
-  void *nextValue(size_t parameter) { return next[parameter].data(); }
-  void adoptNext(size_t parameter);
-
 private:
   class Builder;
-  std::shared_ptr<const shardc::TensorStore> file; ///< keeps the mapping
+  std::shared_ptr<const shardc::TensorStore> file; ///< keeps the mapping that slices are in
   std::vector<void *> slices;                      ///< null where unset or empty
   std::vector<bool> isSet;
-  std::vector<Buffer> owned; ///< by parameter; empty where the slice is in place
-  std::vector<Buffer> next;  ///< of mutable parameters
+  std::vector<Buffer> owned; ///< by parameter; empty where the slice is in place in a file, as no
+                             ///< mutable parameter is
   uint64_t total = 0, copied = 0;
   bool hasRoom = false;
 };

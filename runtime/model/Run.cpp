@@ -301,7 +301,7 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
   }
   for (size_t o = 0; o < spec.outputs.size(); ++o)
     if (spec.outputs[o].updates)
-      out[o].data = parameters.nextValue(*spec.outputs[o].updates);
+      out[o].data = parameters.pointers()[*spec.outputs[o].updates];
 
   std::vector<const void *> inputPointers;
   std::vector<void *> outputPointers;
@@ -326,7 +326,8 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
     for (size_t o = 0; o < out.size(); ++o) {
       size_t bytes = size_t(typeBytes(spec.outputs[o].type));
       size_t elements = out[o].data ? size_t(plan.shapes.outputs[o].elements()) : 0;
-      memory.push_back({out[o].data, elements * bytes, spec.outputs[o].name, bytes});
+      memory.push_back({out[o].data, elements * bytes, spec.outputs[o].name, bytes,
+                        spec.outputs[o].updates.has_value()});
     }
     WriteCheck(std::move(memory), *entry.program).run(*executor, call);
   } else if (entry.variant) {
@@ -336,18 +337,28 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
     size_t o = spec.userOutputs[u];
     returnOutput(spec.outputs[o], plan.shapes.outputs[o], out[o], outputs[u]);
   }
-  bool isPacked = false;
+  bool changesWeights = false;
   for (const OutputSpec &output : spec.outputs)
     if (output.updates) {
-      parameters.adoptNext(*output.updates);
-      isPacked |= !manifest.parameters[*output.updates].isState();
+      parameters.markSet(*output.updates);
+      changesWeights |= !manifest.parameters[*output.updates].isState();
     }
-  if (isPacked)
-    prepareEntries();
+  if (changesWeights)
+    repackEntries();
   communicator.notePosition(nullptr);
 }
 
+void Model::tear(const Failure &failure) {
+  torn =
+      "a run failed when it had begun to change parameters and states, which are neither the old "
+      "nor the new ones now: load a checkpoint, or weights, or make the model again. The run "
+      "failed with: " +
+      failure.message;
+}
+
 void Model::checkLoaded() const {
+  if (!torn.empty())
+    throw Failure(SHARDRT_TORN, torn);
   if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
     throw Failure(SHARDRT_INVALID_ARGUMENT,
                   std::to_string(unset.size()) + " parameters have not been loaded, the first is " +
@@ -364,7 +375,7 @@ void Model::makeRoom() {
 
 Model::EntryState &Model::entryToRun(const char *name) {
   EntryState &entry = entryNamed(name);
-  if (entry.spec->readsParameters)
+  if (entry.spec->readsParameters || !torn.empty())
     checkLoaded();
   else
     makeRoom();
@@ -407,12 +418,18 @@ void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
     bound = bindOrRefuse(entryName, inputs, outputs);
   }
   compareRandomState(*bound.entry->spec);
+  auto fail = [&](const Failure &failure) {
+    if (executor->hasCommitted())
+      tear(failure);
+    failRun(failure);
+  };
   try {
+    executor->beginRun();
     execute(*bound.entry, *bound.plan, bound.symbols, inputs, outputs);
   } catch (const Failure &failure) {
-    failRun(failure);
+    fail(failure);
   } catch (const std::exception &error) {
-    failRun(Failure(SHARDRT_INTERNAL, error.what()));
+    fail(Failure(SHARDRT_INTERNAL, error.what()));
   }
 }
 

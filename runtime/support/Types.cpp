@@ -50,8 +50,8 @@ shardrt_type typeFromName(std::string_view name) {
 
 const char *statusName(shardrt_status status) {
   constexpr const char *names[] = {
-      "ok",      "invalid argument", "not found",     "bad file",      "incompatible",  "mismatch",
-      "timeout", "aborted",          "out of memory", "program error", "internal error"};
+      "ok",      "invalid argument", "not found",     "bad file",      "incompatible",   "mismatch",
+      "timeout", "aborted",          "out of memory", "program error", "internal error", "torn"};
   return status >= 0 && size_t(status) < std::size(names) ? names[status] : "unknown status";
 }
 

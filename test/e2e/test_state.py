@@ -74,12 +74,33 @@ class Cache(torch.nn.Module):
         return self.o(y.transpose(1, 2).reshape(x.shape))
 
 
+class Exchange(torch.nn.Module):
+    """New values that cannot be written over the old ones as they are computed: two buffers change places, one is transposed, one is
+    returned as it was, and one is read behind its change."""
+
+    def __init__(self):
+        super().__init__()
+        for name, shape in (("a", (7, 5)), ("b", (7, 5)), ("square", (5, 5)), ("count", (3,)), ("last", (6, 5))):
+            self.register_buffer(name, torch.randn(shape))
+
+    def forward(self, x):
+        a, b, count = self.a.clone(), self.b.clone(), self.count.clone()
+        self.a.copy_(b)
+        self.b.copy_(a)
+        self.square.copy_(self.square.t() * 0.5)
+        self.count += 1
+        y = x @ self.a.t() + (self.last @ self.b.t()).tanh()
+        self.last.copy_(x * self.last)
+        return y, self.square.sum(0), count, self.last.relu()
+
+
 MODELS = {
     "counter": (Counter, (6, 5), places("param:weight=tp:S(0)")),
     "mean": (Mean, (6, 5), places("param:weight=tp:S(0)")),
     # The sum over the sharded dim is partial before it is added to the buffer.
     "mean_partial": (Mean, (6, 5), places("param:weight=tp:S(0)", "param:down=tp:S(1)", "param:mean=R")),
     "mean_stored": (Mean, (6, 5), places("param:mean=tp:S(0)", "param:total=tp:S(1)")),
+    "exchange": (Exchange, (6, 5), places("param:a=tp:S(0)", "param:square=tp:S(0)", "param:last=tp:S(1)")),
     "cache": (Cache, (4, 24), places("module:{q,k,v}=colwise", "module:o=rowwise")),
 }
 

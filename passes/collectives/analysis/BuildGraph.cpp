@@ -5,6 +5,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/GroupText.h"
 #include "dialects/dist/InPlace.h"
+#include "dialects/dist/StateArguments.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "passes/collectives/analysis/LocalCosts.h"
 
@@ -33,6 +34,7 @@ public:
   GraphBuilder(func::FuncOp function, const LocalCosts &costs) : function(function), costs(costs) {}
 
   FailureOr<ProgramGraph> run() {
+    findUpdates();
     for (Value argument : function.getArguments())
       program.graph.addInput(define(argument));
     for (Operation &op : function.getBody().front()) {
@@ -56,11 +58,23 @@ public:
   }
 
 private:
+  /// New values of parameters that are computed in the memory of the old ones. What a collective
+  /// delivers keeps its size, by which it has its price.
+  void findUpdates() {
+    Operation *end = function.getBody().front().getTerminator();
+    for (auto [result, argument] : llvm::enumerate(findStateArguments(function))) {
+      Operation *op = argument ? end->getOperand(result).getDefiningOp() : nullptr;
+      if (op && !isView(op) && !isa<WaitOp, CollectiveOpInterface>(op))
+        updates.insert(end->getOperand(result));
+    }
+  }
+
   /// The value that a Value is, or becomes once it has been waited for.
   ValueId define(Value value) {
     ValueId id = none;
     if (RankedTensorType type = getDeliveredType(value.getType()))
-      id = program.graph.addTensor(costs.bytesOf(value), codeOf(type.getElementType()));
+      id = program.graph.addTensor(updates.contains(value) ? 0 : costs.bytesOf(value),
+                                   codeOf(type.getElementType()));
     else
       id = program.graph.addScalar();
     values[value] = id;
@@ -210,6 +224,7 @@ private:
   func::FuncOp function;
   const LocalCosts &costs;
   ProgramGraph program;
+  llvm::DenseSet<Value> updates;
   llvm::DenseMap<Value, ValueId> values;
   llvm::DenseMap<Type, uint32_t> elementTypes;
   llvm::DenseMap<Attribute, GroupId> groups;

@@ -12,7 +12,8 @@
 // bytes, is computed before the activation.
 // RUN: shard-run --manifest %t/model.so | FileCheck %s --check-prefix=MANIFEST
 // MANIFEST: "arena_bytes":[64,64]
-// MANIFEST-SAME: "inputs":[{"layout":"[R]","name":"x","shape":[3,8],"type":"f32"}],"name":"forward"
+// MANIFEST-SAME: "inputs":[{"layout":"[R]","name":"x","shape":[3,8],"type":"f32"}],
+// MANIFEST-SAME: "memory":[{"arena_bytes":64,"caller_bytes":132,"parameter_bytes":96,"state_bytes":0},{"arena_bytes":64,"caller_bytes":108,"parameter_bytes":32,"state_bytes":0}],"name":"forward"
 // MANIFEST-SAME: "outputs":[{"kind":"user","layout":"[S(1)]","name":"y","shape":[3,10],"type":"f32"}]
 // MANIFEST-SAME: "axes":[{"name":"tp","size":4}]
 // MANIFEST-SAME: "parameters":[{"layout":"[S(0)]","mutable":false,"names":["fc.weight","head.weight"],"shape":[10,8]

@@ -98,17 +98,17 @@ TEST(Parameters, BlocksOfAFusedWeight) {
   EXPECT_EQ(std::vector<float>(slice, slice + 6), (std::vector<float>{2, 3, 10, 11, 18, 19}));
 }
 
-TEST(Parameters, MutableOnesAreReplacedAsAWhole) {
+TEST(Parameters, MutableOnesAreNotInTheFile) {
   test::Folder folder;
   test::writeSafetensors(folder.file("w"), {{"state", test::stored<float>("F32", {4}, iota(4))}});
-  Loaded loaded =
-      load(R"({"names": ["state"], "type": "f32", "shape": [4], "layout": "[R]", "mutable": true})",
-           folder.file("w"), 0);
-  const void *before = loaded.set.pointers()[0];
-  static_cast<float *>(loaded.set.nextValue(0))[2] = 42;
-  EXPECT_EQ(static_cast<const float *>(before)[2], 2);
-  loaded.set.adoptNext(0);
-  EXPECT_EQ(static_cast<const float *>(loaded.set.pointers()[0])[2], 42);
+  const std::string spec =
+      R"({"names": ["state"], "type": "f32", "shape": [4], "layout": "[R]", "mutable": true})";
+  Loaded loaded = load(spec, folder.file("w"), 0);
+  EXPECT_EQ(loaded.set.bytes(), 16u);
+  EXPECT_EQ(loaded.set.copiedBytes(), 16u);
+  static_cast<float *>(loaded.set.pointers()[0])[2] = 42;
+  Loaded again = load(spec, folder.file("w"), 0);
+  EXPECT_EQ(static_cast<const float *>(again.set.pointers()[0])[2], 2);
 }
 
 namespace {
@@ -136,23 +136,33 @@ TEST(Parameters, ARankTouchesItsOwnSliceOnly) {
   std::string path = folder.file("large");
   test::writeSafetensors(path, {});
   {
-    std::string json = R"({"w":{"dtype":"F32","shape":[4096,4096],"data_offsets":[0,67108864]}})";
+    std::string json = R"({"w":{"dtype":"F32","shape":[4096,4096],"data_offsets":[0,67108864]},
+                           "v":{"dtype":"F32","shape":[1],"data_offsets":[67108864,67108868]}})";
     json.resize((json.size() + 7) / 8 * 8, ' ');
     uint64_t length = json.size();
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file.write(reinterpret_cast<const char *>(&length), 8);
     file << json;
     file.close();
-    std::filesystem::resize_file(path, 8 + length + size_t(rows * columns) * 4);
+    std::filesystem::resize_file(path, 8 + length + size_t(rows * columns) * 4 + 4);
   }
   // Mutable, so that the slice is copied: all of it is read.
-  Loaded loaded = load(R"({"names": ["w"], "type": "f32", "shape": [4096, 4096],
-                           "layout": "[S(0)]", "mutable": true})",
-                       path, 2);
-  EXPECT_EQ(loaded.set.copiedBytes(), uint64_t(16) << 20);
-  int64_t resident = residentOf(path);
-  EXPECT_GT(resident, 0) << "the mapping was not found";
-  EXPECT_LE(resident, 17 << 10) << "a quarter of 64 MiB, and the header";
+  const std::string copied =
+      R"({"names": ["w"], "type": "f32", "shape": [4096, 4096], "layout": "[S(0)]", "mutable": true})";
+  auto small = [](const std::string &isMutable) {
+    return R"(, {"names": ["v"], "type": "f32", "shape": [1], "layout": "[R]", "mutable": )" +
+           isMutable + "}";
+  };
+  {
+    Loaded loaded = load(copied + small("false"), path, 2);
+    EXPECT_EQ(loaded.set.copiedBytes(), uint64_t(16) << 20);
+    int64_t resident = residentOf(path);
+    EXPECT_GT(resident, 0) << "the mapping was not found";
+    EXPECT_LE(resident, 17 << 10) << "a quarter of 64 MiB, and the header";
+  }
+  // Of a file that nothing is used in place of nothing is kept.
+  Loaded loaded = load(copied + small("true"), path, 2);
+  EXPECT_EQ(residentOf(path), 0);
 }
 
 TEST(Parameters, BlocksOfACheckpointInPlaceWhereOneHasTheSlice) {

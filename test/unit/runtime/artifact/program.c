@@ -10,7 +10,10 @@
 //                           all ids over dp.
 //   slow(rank: i64[1]):     that rank sleeps for 2.5 s before a collective.
 //
-// With FORGETFUL, forward sums onto what is in the arena, and does not write its state.
+//   step(ids: i64[4]):      checks ids as lookup does; then calls += those of its shard, in place;
+//                           then an id of 1000 is bad; then the sum of all ids over dp.
+//
+// With FORGETFUL, forward sums onto what is in the arena, and lookup does not write its result.
 #include "runtime/abi/shardrt_program.h"
 
 #include <string.h>
@@ -118,13 +121,14 @@ static int32_t forward(shardrt_frame *f, int64_t columns) {
     token = s->start(f->runtime, &collectives[0], &y);
     extents[0] = extents[1] = -1;
   }
-#ifndef FORGETFUL
-  const int64_t *calls = f->parameters[CALLS];
-  *(int64_t *)f->outputs[CALLS_NEXT] = *calls + 1;
-#endif
   status = s->wait(f->runtime, token);
   if (status)
     return status;
+  status = s->commit(f->runtime);
+  if (status)
+    return status;
+  const int64_t *calls = f->parameters[CALLS];
+  *(int64_t *)f->outputs[CALLS_NEXT] = *calls + 1;
   s->mark(f->runtime, 1);
   float *sums = s->scratch(f->runtime, 0, (uint64_t)rows * 4);
   if (!sums)
@@ -190,6 +194,9 @@ static int32_t lookup(shardrt_frame *f) {
   if (ids[0] == -2 || ids[1] == -2)
     return f->services->fail(f->runtime, "embeddings (model.py:3)", "index -2 is out of range");
   f->services->parallel_for(f->runtime, check_ids, f, 2, 1);
+#ifdef FORGETFUL
+  return 0;
+#endif
   float sum = (float)(ids[0] + ids[1]);
   int64_t none = 0;
   shardrt_collective_tensor total = {&sum, f->outputs[0], &none, NULL, NULL};
@@ -200,6 +207,21 @@ static int32_t lookup(shardrt_frame *f) {
   struct timespec time_to_send = {0, 50000000};
   nanosleep(&time_to_send, NULL);
   return f->services->wait(f->runtime, token);
+}
+
+static int32_t step(shardrt_frame *f) {
+  const shardrt_services *s = f->services;
+  const int64_t *ids = f->inputs[0];
+  s->parallel_for(f->runtime, check_ids, f, 2, 1);
+  int32_t status = s->commit(f->runtime);
+  if (status)
+    return status;
+  int64_t *calls = f->outputs[1];
+  *calls += ids[0] + ids[1];
+  for (int i = 0; i < 2; ++i)
+    if (ids[i] == 1000)
+      s->fail(f->runtime, "head (model.py:9)", "index 1000 is out of range");
+  return reduce_one(f, (float)(ids[0] + ids[1]), f->outputs[0]);
 }
 
 /// The input is rank + 10 * milliseconds of its sleep + 10^9 * steps before it (Artifact.h).
@@ -223,6 +245,7 @@ static const shardrt_variant forward_variants[] = {
 static const shardrt_variant columns_variants[] = {{columns_5, NULL, pack_5, 0, 20, 0},
                                                    {columns_4, NULL, pack_4, 0, 16, 0}};
 static const shardrt_variant lookup_variant = {lookup, NULL, NULL, 0, 0, 0};
+static const shardrt_variant step_variant = {step, NULL, NULL, 0, 0, 0};
 static const shardrt_variant slow_variant = {slow, NULL, NULL, 0, 0, 0};
 static const shardrt_span expected[] = {{"product", "mlp (mlp.py:3)", 0, 40, 0, 0},
                                         {"reduce", "mlp (mlp.py:4)", 40, 25, 1, 0},
@@ -231,13 +254,14 @@ static const shardrt_entry entries[] = {
     {"forward", forward_variants, by_tp, ops, 2, 2, expected, 3},
     {"columns", columns_variants, by_tp, NULL, 2, 0, NULL, 0},
     {"lookup", &lookup_variant, only, NULL, 1, 0, NULL, 0},
-    {"slow", &slow_variant, only, ops, 1, 2, NULL, 0}};
+    {"slow", &slow_variant, only, ops, 1, 2, NULL, 0},
+    {"step", &step_variant, only, NULL, 1, 0, NULL, 0}};
 static const float bias[COLUMNS] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 static const int64_t bias_extents[] = {COLUMNS};
 static const shardrt_constant constants[] = {
     {"bias", bias, bias_extents, sizeof bias, SHARDRT_F32, 1}};
 static const shardrt_program program = {
-    sizeof(shardrt_program), entries, groups, constants, collectives, 4, 2, 1, 2};
+    sizeof(shardrt_program), entries, groups, constants, collectives, 5, 2, 1, 2};
 
 static const char json[] =
     "{\"format\": 1, \"tool\": \"by hand\", \"name\": \"hand\", \"artifact_hash\": \"h1\","
@@ -279,7 +303,14 @@ static const char json[] =
     "R]\"}],"
     "   \"outputs\": [{\"name\": \"count\", \"type\": \"f32\", \"shape\": [], \"layout\": \"[R, "
     "R]\","
-    "    \"kind\": \"user\"}]}]}";
+    "    \"kind\": \"user\"}]},"
+    "  {\"name\": \"step\", \"arena_bytes\": [0],"
+    "   \"inputs\": [{\"name\": \"ids\", \"type\": \"i64\", \"shape\": [4],"
+    "    \"layout\": \"[S(0), R]\"}],"
+    "   \"outputs\": [{\"name\": \"sum\", \"type\": \"f32\", \"shape\": [], \"layout\": \"[R, R]\","
+    "     \"kind\": \"user\"},"
+    "    {\"name\": \"calls\", \"type\": \"i64\", \"shape\": [], \"layout\": \"[R, R]\","
+    "     \"kind\": \"state\", \"updates\": \"calls\"}]}]}";
 
 static const shardrt_manifest manifest = {SHARDRT_PROGRAM_ABI, sizeof(shardrt_manifest), json,
                                           sizeof json - 1, &program};

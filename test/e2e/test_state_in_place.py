@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What changes is written where it was: bytes of a rank, steps that fail, and what is left of a model that is torn."""
+import importlib
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn import functional as F
+
+from conftest import BUILD, ROOT, run, tool
+from plans import places
+from training import Trainee
+
+
+class Wide(nn.Module):
+    """Nearly all of it are weights."""
+
+    def __init__(self, width, layers=3):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = F.relu(layer(x))
+        return x.square().mean()
+
+
+def memory_of(program, entry="train_step"):
+    manifest = json.loads(run(tool("shard-run"), program, "--manifest").stdout)
+    return next(e for e in manifest["entries"] if e["name"] == entry)["memory"]
+
+
+@pytest.mark.parametrize("optimizer, mesh, zero, parameters, states", [
+    ("adamw", "dp=1", 0, 1, 2), ("sgd", "dp=1", 0, 1, 0), ("adamw", "dp=2", 0, 1, 2), ("adamw", "dp=2", 1, 1, 1), ("adamw", "dp=2", 3, 1 / 2, 1)])
+def test_bytes_of_a_rank(tmp_path, optimizer, mesh, zero, parameters, states):
+    """Of parameters the times that the optimizer needs them, and no more; the run has what the manifest says."""
+    trainee = Trainee(tmp_path, "wide", Wide(64), {"x": torch.randn(4, 64)}, count=2)
+    program, weights = tmp_path / "m.so", 3 * 64 * 64 * 4
+    trainee.compile(program, "--mesh", mesh, *places("input:*=dp:S(0)"), "--train", "loss=0", "--train", f"optimizer={optimizer}", "--train", f"zero={zero}")
+    step = 8  # the number of steps
+    for rank in memory_of(program):
+        assert rank["parameter_bytes"] == parameters * weights
+        assert rank["state_bytes"] == states * weights + step
+    save_file({"x": torch.randn(4, 64), "learning_rate": torch.tensor(1e-3, dtype=torch.float64)}, tmp_path / "in.safetensors")
+    done = run(tool("shard-run"), program, "--weights", trainee.source, "--entry", "train_step", "--inputs", tmp_path / "in.safetensors", "--steps", 2,
+               "--format", "json")
+    used = json.loads(done.stdout)["peak_memory_of_a_rank"]
+    assert used["parameter_bytes"] == rank["parameter_bytes"] + rank["state_bytes"]
+    assert rank["arena_bytes"] <= used["arena_bytes"] < rank["arena_bytes"] + 8192
+
+
+RESIDENT = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+"""
+
+
+def resident(*command):
+    """Most bytes that a process had in memory. Before it runs a program it has those of its parent, which is a small one therefore."""
+    return int(run(sys.executable, "-S", "-c", RESIDENT, *command).stdout)
+
+
+def test_resident_memory(tmp_path):
+    """What the manifest says is what the process takes, but for what it takes of itself."""
+    taken, predicted = [], []
+    for width in (64, 1536):
+        trainee = Trainee(tmp_path, f"w{width}", Wide(width), {"x": torch.randn(4, width)}, count=2)
+        program = tmp_path / f"m{width}.so"
+        trainee.compile(program, "--mesh", "dp=1", "--train", "loss=0", "--train", "optimizer=adamw")
+        predicted.append(sum(memory_of(program)[0].values()))
+        taken.append(resident(tool("shard-run"), program, "--weights", trainee.source, "--batches", trainee.file, "--steps", 3, "--lr", 1e-3, "--log",
+                              tmp_path / "log"))
+    assert (taken[1] - taken[0]) == pytest.approx(predicted[1] - predicted[0], rel=0.1)
+
+
+class Table(nn.Module):
+    """Bad positions are found in the forward, before anything is written."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 6)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, ids):
+        self.calls += 1
+        return self.table(ids).square().mean()
+
+
+def test_a_step_that_fails_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHARDRT", str(BUILD / "lib/libshardrt.so"))
+    monkeypatch.syspath_prepend(str(ROOT / "runtime/examples"))
+    train = importlib.import_module("train")
+    trainee = Trainee(tmp_path, "table", Table(), {"ids": torch.arange(6)}, count=2, train=True)
+    program = tmp_path / "m.so"
+    trainee.compile(program, "--mesh", "dp=1", "--train", "loss=0", "--train", "optimizer=adamw")
+
+    def weights(ids):
+        world = train.World(str(program), str(trainee.source))
+        for each in ids:
+            try:
+                world.run("train_step", ids=np.array(each, np.int64), learning_rate=np.array(0.1))
+            except Exception as error:
+                assert "out of range" in str(error)
+                assert 99 in each
+            else:
+                assert 99 not in each
+        world.save(str(tmp_path / "c"))
+        world.close()
+        return (tmp_path / "c").read_bytes()
+
+    good, bad = [[0, 1, 2, 3, 4, 9], [5, 5, 5, 6, 7, 0]], [1, 2, 3, 99, 4, 5]
+    assert weights(good) == weights([good[0], bad, bad, good[1]])
