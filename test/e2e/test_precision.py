@@ -7,11 +7,11 @@ import re
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
-from conftest import run, tool
+from conftest import BUILD, run, tool
 from plans import places
 from test_model_gradients import BUILDER
 from training import Trainee, difference, shardc_export
@@ -211,6 +211,14 @@ def test_masters(trainee, mesh, zero):
     rest, again = one.train(program, "--resume", halfway, weights=False)
     assert [line["loss"] for line in first + rest] == [line["loss"] for line in log]
     assert all(torch.equal(again[k], saved[k]) for k in saved)
+    # Whoever only computes takes the parameters.
+    forward, inputs, outputs = (trainee.folder / name for name in ("forward.so", "in", "out"))
+    one.compile(forward, "--mesh", "dp=1")
+    save_file(one.inputs, inputs)
+    run(tool("shard-run"), forward, "--weights", program.with_suffix(".checkpoint.safetensors"), "--inputs", inputs, "--outputs", outputs)
+    module.load_state_dict({name: saved[name] for name in masters})
+    (got,) = load_file(outputs).values()
+    assert abs(float(got) - float(module(**one.inputs).detach())) <= 1e-3
 
 
 SCALER = dict(init_scale=2.0**10, growth_interval=2)
@@ -234,6 +242,12 @@ def test_loss_scale(trainee, mesh, settings, keywords):
     assert float(saved["loss_scale"]) == scales[-1]
     assert int(saved["train.step"]) == skipped.count(False) and int(saved["train.runs"]) == 8
     compare(log, saved, module, losses, BOUNDS[torch.float16])
+
+
+@pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
+def test_loss_scale_on_a_device(trainee, monkeypatch):
+    monkeypatch.setenv("SHARDC_TEST_DEVICE", "emulated")
+    test_loss_scale(trainee, "dp2", ["zero=3"], {})
 
 
 def test_loss_that_is_not_finite_stops(trainee, tmp_path):
