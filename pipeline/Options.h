@@ -46,6 +46,12 @@ struct PlacementOptions : virtual OptionGroup {
                                 llvm::cl::desc("one line of a plan, e.g. 'module:*.q_proj=colwise' "
                                                "or 'param:W=dp:S(0),tp:S(1)'; may be repeated"),
                                 llvm::cl::value_desc("spec")};
+  Option<std::string> random{
+      *this, "random",
+      llvm::cl::desc("how ranks share random numbers: default (each element has its number, on "
+                     "every mesh), dtensor (by PyTorch's offsets) or per-rank; overrides the "
+                     "plan's (docs/random.md)"),
+      llvm::cl::value_desc("mode")};
 };
 
 /// imported -> placed: the training step.

@@ -33,6 +33,7 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   plan.meshes.assign(options.otherMeshes.begin(), options.otherMeshes.end());
   plan.plan = options.plan;
   plan.places.assign(options.places.begin(), options.places.end());
+  plan.random = options.random;
   plan.trains.assign(options.trains.begin(), options.trains.end());
   pm.addPass(createApplyPlan(plan));
   // Before views of views become one, which says less about where dims come from.

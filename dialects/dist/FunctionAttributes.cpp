@@ -4,6 +4,7 @@
 
 #include "dialects/dist/Constraints.h"
 #include "dialects/dist/FindMesh.h"
+#include "dialects/dist/RandomMode.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/dist/TypicalSizes.h"
 
@@ -374,6 +375,15 @@ static LogicalResult verifyAssumedSizes(Operation *op, Attribute value) {
          << value;
 }
 
+static LogicalResult verifyRandom(Operation *op, Attribute value) {
+  auto mode = dyn_cast<StringAttr>(value);
+  if (isa<ModuleOp>(op) && mode && parseRandomMode(mode.getValue()))
+    return success();
+  return op->emitOpError("'dist.random' must be a module's mode of random numbers, \"default\", "
+                         "\"dtensor\" or \"per-rank\", got ")
+         << value;
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == kSymbolsAttr)
@@ -386,6 +396,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyAssumedSizes(op, attribute.getValue());
   if (name == kTrainAttr)
     return verifyTrain(op, attribute.getValue());
+  if (name == kRandomAttr)
+    return verifyRandom(op, attribute.getValue());
   if (name == kTrainingAttr)
     return verifyTraining(op, attribute.getValue());
   if (name == kMeshesAttr)

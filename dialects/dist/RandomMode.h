@@ -22,7 +22,7 @@ enum class RandomMode {
   Global,
   /// Shards draw from offsets that PyTorch's tracker computes; replicas agree, shards differ.
   DTensor,
-  /// Each rank draws by its own seed and offset.
+  /// Each rank draws by a key of its own: replicas differ too.
   PerRank,
 };
 

@@ -61,6 +61,7 @@ struct Plan {
   /// compiler finds best.
   std::optional<bool> reshardAfterForward;
   std::optional<Training> training; ///< the section `train:`
+  std::string random;               ///< how ranks share random numbers; empty: not said
   std::string tpAxis;               ///< axis that styles act on; empty: `tp`, or the only axis
   std::vector<Rule> rules;
 };

@@ -18,7 +18,7 @@ namespace {
 /// Keys that other trainers have and this one does not: said so, and not as an unknown key.
 constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> unsupported[] = {
     {"precision", "the step computes in the element types of the exported model"},
-    {"random", "a model whose step draws random numbers is refused by the importer"},
+    {"random", "it is a key of the plan itself, beside 'train'"},
 };
 
 class TrainingReader {

@@ -94,6 +94,10 @@ private:
       plan.tpAxis = scalar(value, "the name of a mesh axis").value_or("");
       return;
     }
+    if (*key == "random") {
+      plan.random = scalar(value, "the mode of random numbers").value_or("");
+      return;
+    }
     if (*key == "recompute")
       return readRecompute(value);
     if (*key == "reshard_after_forward")
@@ -114,7 +118,8 @@ private:
       std::vector<std::string> known = {"mesh",      "meshes",     "inputs",
                                         "outputs",   "parameters", "modules",
                                         "tp_plan",   "tp_axis",    "base_model_tp_plan",
-                                        "recompute", "train",      "reshard_after_forward"};
+                                        "recompute", "train",      "reshard_after_forward",
+                                        "random"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");
     }

@@ -129,6 +129,17 @@ Value startOfShard(Localizer &localizer, OpBuilder &builder, const Layout &layou
   return indices.mul(indices.ceilDiv(value, step), step);
 }
 
+/// What this rank adds to the seed, so that it has a stream of its own: its position in the mesh,
+/// in the upper half of the key, where seeds that count up do not meet it.
+Value ownKey(Localizer &localizer, OpBuilder &builder) {
+  const Mesh &mesh = localizer.getMesh().getValue();
+  Value position =
+      localizer.indices(builder).table(llvm::to_vector(llvm::seq<int64_t>(0, mesh.numDevices())));
+  Emitter emit = localizer.emitter(builder);
+  Type i64 = builder.getI64Type();
+  return emit.mul(emit.ofIndex(position, i64), emit.integer(int64_t(1) << 32, i64));
+}
+
 dist::RandomMode modeOf(Operation *op) {
   auto module = op->getParentOfType<ModuleOp>();
   auto text = module ? module->getAttrOfType<StringAttr>(dist::kRandomAttr) : StringAttr();
@@ -146,11 +157,13 @@ struct RandomModel : LocalizeModel<RandomModel, aten::RandomOp> {
     }
     Emitter emit = localizer.emitter(builder);
     dist::RandomMode mode = modeOf(op);
-    Value offset = operands[1];
+    Value seed = operands[0], offset = operands[1];
+    if (layout && mode == dist::RandomMode::PerRank)
+      seed = emit.add(seed, ownKey(localizer, builder));
     if (layout && mode == dist::RandomMode::DTensor)
       offset = emit.add(
           offset, emit.ofIndex(startOfShard(localizer, builder, *layout), builder.getI64Type()));
-    Words words{emit, elementsOf(localizer, builder, mode == dist::RandomMode::Global), operands[0],
+    Words words{emit, elementsOf(localizer, builder, mode == dist::RandomMode::Global), seed,
                 offset};
     if (op.getDistribution() == "bits")
       return single(words.integer());

@@ -3,6 +3,7 @@
 #include "passes/placement/Passes.h"
 
 #include "dialects/dist/FunctionAttributes.h"
+#include "dialects/dist/RandomMode.h"
 #include "dialects/dist/RecomputeAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
 
@@ -59,6 +60,7 @@ public:
       nameMeshes(read, errors);
       noteRecompute(read);
       noteTraining(read, errors);
+      noteRandomMode(read, errors);
       for (auto function : getOperation().getOps<func::FuncOp>())
         if (!function.isExternal() && function.isPublic())
           apply(function, read, meshValue, errors);
@@ -93,6 +95,16 @@ private:
                             StringAttr::get(&getContext(), plan::printTraining(*read.training)));
   }
 
+  /// For dist-localize.
+  void noteRandomMode(const plan::Plan &read, std::vector<std::string> &errors) {
+    if (read.random.empty())
+      return;
+    if (!dist::parseRandomMode(read.random))
+      errors.push_back("random: there is no mode '" + read.random +
+                       "'; it must be default, dtensor or per-rank");
+    getOperation()->setAttr(dist::kRandomAttr, StringAttr::get(&getContext(), read.random));
+  }
+
   plan::Plan readPlan(std::vector<std::string> &errors) {
     plan::Plan read;
     if (!plan.empty()) {
@@ -109,6 +121,8 @@ private:
         read.training.emplace();
       plan::parseTrainSpec(train.text, *read.training, errors);
     }
+    if (!random.empty())
+      read.random = random;
     if (!mesh.empty())
       plan::parseMesh(mesh, "mesh", read.mesh, errors);
     for (const TextOption &other : meshes)

@@ -51,6 +51,8 @@ def ApplyPlan : Pass<"dist-apply-plan", "::mlir::ModuleOp"> {
                "Lines of a plan, e.g. param:*.weight=tp:S(0); one with commas stands in braces">,
     ListOption<"trains", "train", "::shardc::TextOption",
                "Keys of the section 'train' of a plan, e.g. zero=1; one with commas stands in braces">,
+    Option<"random", "random", "std::string", "",
+           "How ranks share random numbers: default, dtensor or per-rank; overrides that of the plan">,
   ];
   let statistics = [
     Statistic<"numAnnotated", "annotated", "Arguments and results that got an annotation">,

@@ -32,7 +32,10 @@ SHARDRT_API shardrt_status shardrt_get_state(shardrt_model *model, const char *n
                                              const shardrt_tensor *to, shardrt_error **error);
 
 /* Copies a value from `from`: of SHARDRT_GLOBAL this rank's part of it, of SHARDRT_LOCAL all. Every
- * rank sets the same. The call is not collective. */
+ * rank sets the same. The call is not collective, unless all ranks pass SHARDRT_ROOT: then they get
+ * the one number that rank 0 has, such as a seed; elsewhere `from` is not looked at. Ranks that
+ * differ in `random.seed` or `random.offset` fail together, with their values, before they draw
+ * the first number. */
 SHARDRT_API shardrt_status shardrt_set_state(shardrt_model *model, const char *name,
                                              const shardrt_tensor *from, shardrt_error **error);
 

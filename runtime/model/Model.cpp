@@ -162,6 +162,8 @@ void Model::loadCallback(shardrt_find_parameter_fn find, void *context) {
 void Model::adoptParameters(ParameterSet fresh) {
   // Packed forms are made from the new parameters before anything old is given up.
   std::swap(parameters, fresh);
+  randomCompared = false;
+  seedOutside.reset();
   try {
     prepareEntries();
   } catch (...) {

@@ -118,6 +118,17 @@ private:
                                           const Failure &reason);
   Plan &planFor(EntryState &entry, const SymbolValues &symbols);
   shardrt_frame frameFor(EntryState &entry, const SymbolValues &symbols);
+  /// The seed or the offset of this rank's random state. A rank outside of the mesh has neither,
+  /// but knows the seed that it was given.
+  std::optional<int64_t> randomNumber(size_t index);
+  /// That a parameter gets a value from the caller.
+  void noteRandomNumber(size_t index, const shardrt_tensor &value);
+  /// Before the first run of an entry that draws numbers: throws Failure on all ranks if they do
+  /// not have the same seed and offset.
+  void compareRandomState(const EntrySpec &entry);
+  /// The one element that rank 0 has for a state. Collective.
+  std::vector<std::byte> receiveState(const ParameterSpec &spec, const shardrt_tensor &from);
+
   /// `rootTensors`: which tensors of the run are on rank 0 only.
   void compareRanks(const std::string &rootTensors);
   void execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
@@ -158,6 +169,8 @@ private:
   ParameterSet parameters;
   std::vector<EntryState> entries;
   bool ranksCompared = false;
+  bool randomCompared = false;
+  std::optional<int64_t> seedOutside; ///< see randomNumber
   uint64_t runNumber = 0;
 };
 

@@ -77,6 +77,7 @@ public:
       set.copied += bytes;
       for (Buffer *buffer : {&set.owned[i], &set.next[i]})
         *buffer = Buffer(memory.exchanged(), bytes, copyAlignment, "a parameter");
+      set.slices[i] = set.owned[i].data();
     }
   }
 

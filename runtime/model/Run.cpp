@@ -406,6 +406,7 @@ void Model::run(const char *entryName, std::span<const shardrt_tensor> inputs,
   } else {
     bound = bindOrRefuse(entryName, inputs, outputs);
   }
+  compareRandomState(*bound.entry->spec);
   try {
     execute(*bound.entry, *bound.plan, bound.symbols, inputs, outputs);
   } catch (const Failure &failure) {

@@ -126,17 +126,34 @@ void Model::getState(const std::string &name, const shardrt_tensor &to) {
   }
 }
 
-void Model::setState(const std::string &name, const shardrt_tensor &from) {
+void Model::setState(const std::string &name, const shardrt_tensor &given) {
   size_t index = parameterNamed(name);
   const ParameterSpec &spec = manifest.parameters[index];
   checkAccess(spec);
   if (spec.isConstant)
     throw Failure(SHARDRT_INVALID_ARGUMENT, name + " is a constant of the program");
-  if (from.scope != SHARDRT_LOCAL && from.scope != SHARDRT_GLOBAL)
+  std::vector<int64_t> extents = spec.extents();
+  bool isOne = std::ranges::all_of(extents, [](int64_t extent) { return extent == 1; });
+  if (given.scope != SHARDRT_LOCAL && given.scope != SHARDRT_GLOBAL &&
+      !(given.scope == SHARDRT_ROOT && isOne))
     throw Failure(SHARDRT_INVALID_ARGUMENT,
-                  name + ": a value is SHARDRT_GLOBAL or SHARDRT_LOCAL on every rank");
+                  name +
+                      ": a value is SHARDRT_GLOBAL or SHARDRT_LOCAL on every rank, or one number "
+                      "of rank 0 (SHARDRT_ROOT)");
+  shardrt_tensor from = given;
+  std::vector<std::byte> received;
+  if (given.scope == SHARDRT_ROOT) {
+    received = receiveState(spec, given);
+    from = {};
+    from.data = received.data();
+    from.type = spec.type;
+    from.rank = int32_t(extents.size());
+    from.extents = extents.data();
+    from.scope = SHARDRT_GLOBAL;
+  }
   EntrySpec entry = passing("the new value", spec, false);
   bindSymbols(manifest, entry, {&from, 1}, coordinates, true);
+  noteRandomNumber(index, from);
   Slice slice = Slice::make(spec.layout, spec.extents(), coordinates[0]);
   if (from.scope == SHARDRT_LOCAL)
     slice = Slice::make(shardc::Layout(), slice.local, shardc::Coordinate());

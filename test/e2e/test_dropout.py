@@ -104,6 +104,18 @@ def test_training(trainee, tmp_path, monkeypatch, mesh, options, micro_batches):
     assert difference(loss, module(**trainee.inputs)) < 1e-8
 
 
+def test_resumed_on_another_mesh(trainee, tmp_path, monkeypatch):
+    with_numbers(monkeypatch, 9)
+    _, _, losses, _ = trainee.pytorch("adamw")
+    first, second = tmp_path / "first.so", tmp_path / "second.so"
+    trainee.compile(first, "--mesh", "dp=2", *DP, *ADAMW, "--train", "zero=1")
+    trainee.compile(second, "--mesh", "tp=2", *TP, *ADAMW)
+    log, saved = trainee.train(first, "--seed", 9, steps=2)
+    assert int(saved["random.seed"]) == 9
+    log += trainee.train(second, "--resume", first.with_suffix(".checkpoint.safetensors"), weights=False)[0]
+    assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9)
+
+
 class Draws(nn.Module):
     """One tensor of each operator that draws."""
 
@@ -150,6 +162,65 @@ def test_imported_numbers(tmp_path, form):
         assert abs(values.mean() - mean) < 5 * (variance / count) ** 0.5 + slack, name
         assert abs(values.var() / variance - 1) < 5 * (3 / count) ** 0.5 + slack, name
     assert torch.equal(*found[0][names[-1]].unbind(-1))
+
+
+@pytest.mark.parametrize("form", ["decomposed", "overloads"])
+def test_joint_graphs(tmp_path, form):
+    """The backward that PyTorch exported reads the mask of the forward."""
+    from test_joint_graphs import joint
+
+    class Squares(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.arange(1.0, 61).view(3, 20))
+
+        def forward(self, x):
+            y = F.dropout(self.w * x, 0.3, True)
+            return (y * y).sum(), y.detach() + 0
+    x = torch.ones(3, 20)
+    torch.export.save(joint(Squares(), {"x": x}, form), tmp_path / "joint.pt2")
+    save_file({"x": x}, tmp_path / "x.safetensors")
+    run(tool("shardc"), "compile", tmp_path / "joint.pt2", "--mesh", "dp=2", "--place", "input:x=dp:S(0)", "-o", tmp_path / "joint.so")
+    run(tool("shard-run"), tmp_path / "joint.so", "--weights", tmp_path / "joint.pt2", "--inputs", tmp_path / "x.safetensors",
+        "--outputs", tmp_path / "out.safetensors")
+    outputs = load_file(tmp_path / "out.safetensors")
+    (gradient,) = (value for name, value in outputs.items() if name == "w")
+    (y,) = (value for name, value in outputs.items() if value.shape == x.shape and name != "w")
+    assert 10 < int((y == 0).sum()) < 30
+    torch.testing.assert_close(gradient, 2 * y / 0.7)
+
+
+class Attentions(nn.Module):
+    """Every option of attention with dropout, and keys that nobody sees."""
+
+    def forward(self, q, k, v, bias):
+        hidden = torch.ones(6, 7, dtype=torch.bool).tril(-1)  # query 0 sees no key
+        half = q.bfloat16(), k.bfloat16(), v.bfloat16()
+        calls = ((q, k, v, None, P, True), (q, k, v, bias, P), (q, k, v, hidden, 0.5), (*half, None, P), (q[0, 0], k[0, 0], v[0, 0], bias, P))
+        scales = (None, 0.3, None, None, None)
+        return [F.scaled_dot_product_attention(*call, scale=scale) for call, scale in zip(calls, scales)]
+
+
+def test_attention(tmp_path, monkeypatch):
+    torch.manual_seed(1)
+    inputs = {"q": torch.randn(2, 3, 6, 8), "k": torch.randn(2, 3, 7, 8), "v": torch.randn(2, 3, 7, 5), "bias": torch.randn(6, 7)}
+    torch.export.save(shardc_export.export(Attentions(), (), inputs, train=True), tmp_path / "attention.pt2")
+    save_file(inputs, tmp_path / "inputs.safetensors")
+    run(tool("shardc"), "compile", tmp_path / "attention.pt2", "--mesh", "tp=3", "--place", "input:{q,k,v}=tp:S(1)", "-o", tmp_path / "attention.so")
+    run(tool("shard-run"), tmp_path / "attention.so", "--inputs", tmp_path / "inputs.safetensors", "--outputs", tmp_path / "out.safetensors")
+    numbers, found = Numbers(), load_file(tmp_path / "out.safetensors")
+    manifest = json.loads(run(tool("shard-run"), tmp_path / "attention.so", "--manifest").stdout)
+    names = [output["name"] for output in manifest["entries"][0]["outputs"] if output["kind"] == "user"]
+
+    def attention(q, k, v, mask=None, p=0.0, is_causal=False, scale=None):
+        scores = q.float() @ k.float().transpose(-1, -2) * (scale or q.shape[-1] ** -0.5)
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril() if is_causal else mask
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        return (numbers.dropout(scores.softmax(-1).nan_to_num(0), p) @ v.float()).to(q.dtype)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", attention)
+    for name, want in zip(names, Attentions()(**inputs), strict=True):
+        torch.testing.assert_close(found[name], want, rtol=1e-5 if want.dtype == torch.float32 else 0.01, atol=1e-5)
 
 
 def test_refused(tmp_path):

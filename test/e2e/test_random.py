@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random numbers in compiled programs: the generator's published answers, distributions, and the same numbers on every
 mesh."""
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from conftest import run, tool
+from conftest import BUILD, ROOT, run, tool
 from kernels import Case, check
+
+sys.path.insert(0, str(ROOT / "test" / "reference"))
+import random_ops  # noqa: E402
 
 # Random123's known answers of Philox4x32-10: counter, key, words.
 KNOWN = (
@@ -39,7 +47,7 @@ DRAWS = ("uniform f64", "uniform f32", "uniform bf16", "uniform f16", "normal f6
          "bits i64")
 
 
-def draws(folder, mesh, place=(), tools=()):
+def draws(folder, mesh, place=(), tools=(), seed=()):
     """One tensor of each distribution and type."""
     lines, results, types = [], [], []
     for i, draw in enumerate(DRAWS):
@@ -58,7 +66,7 @@ def draws(folder, mesh, place=(), tools=()):
     run(tool("shardc"), "compile", folder / "draws.mlir", "--mesh", mesh, "-o", folder / "draws.so",
         *(f"--place=output:{d}={layout}" for d in DRAWS for layout in place), *tools)
     run(tool("shard-run"), folder / "draws.so", "--outputs", folder / "draws.safetensors",
-        *(("--device", "emulated") if tools else ()))
+        *(("--device", "emulated") if "--target" in tools else ()), *seed)
     return load_file(folder / "draws.safetensors")
 
 
@@ -112,3 +120,95 @@ def test_an_emulated_device_has_the_same_numbers(drawn, tmp_path):
             torch.testing.assert_close(values, drawn[name])
         else:
             assert torch.equal(values, drawn[name]), name
+
+
+@pytest.mark.parametrize("mode", ["dtensor", "per-rank"])
+def test_modes(tmp_path, mode):
+    """Shards of 111, 111 and 109 rows: each counts its own elements, from PyTorch's offset or with a key of its own."""
+    found = draws(tmp_path, "tp=3", ["tp:S(0)"], ("--random", mode), ("--seed", "-3"))
+    op, rows, shards = DRAWS.index("uniform f32"), -(-ROWS // 3), []
+    for rank in range(3):
+        shape = (min(rows, ROWS - rank * rows), COLUMNS)
+        offset = 8 + 4 * ROWS * COLUMNS * op + (rank * rows * COLUMNS + 3) // 4 * 4 * (mode == "dtensor")
+        words = random_ops.philox_words(torch.arange(shape[0] * shape[1]).reshape(shape),
+                                        torch.tensor(-3 + (rank << 32) * (mode == "per-rank")), torch.tensor(offset))
+        shards.append(random_ops.uniform(words, torch.float32))
+    assert torch.equal(found["uniform f32"], torch.cat(shards))
+
+
+def test_unknown_modes(tmp_path):
+    with pytest.raises(AssertionError, match="random: there is no mode 'mine'; it must be default, dtensor or per-rank"):
+        draws(tmp_path, "tp=3", (), ("--random", "mine"))
+
+
+SEEDS = r"""
+import ctypes as C
+import json
+import sys
+
+import numpy as np
+
+sys.path.insert(0, sys.argv[2])
+from run import GLOBAL, check, lib, tensor
+from train import World
+
+ROOT_ONLY = 3
+world = World(sys.argv[1], None)
+index = {id(rank): number for number, rank in enumerate(world.ranks)}
+number = lambda value: np.array(value, np.int64)
+
+
+def set_seed(values, scope=GLOBAL):
+    world.each(lambda rank: check(lib.shardrt_set_state, rank.model, b"random.seed", C.byref(tensor(number(values[index[id(rank)]]), scope))))
+
+
+def draw():
+    try:
+        return world.run("forward")["y"].tolist()
+    except RuntimeError as error:
+        return str(error)
+
+
+found = {"initial": draw()}
+set_seed([1, 2, 1])
+found["differ"] = draw()
+set_seed([5, 5, 5])
+found["same"] = draw()
+set_seed([-7, 1, 2], ROOT_ONLY)
+found["root"] = draw()
+try:
+    check(lib.shardrt_set_state, world.ranks[0].model, b"random.sede", C.byref(tensor(number(1), GLOBAL)))
+except RuntimeError as error:
+    found["unknown"] = str(error)
+world.close()
+print(json.dumps(found))
+"""
+
+
+def test_seeds(tmp_path):
+    """Rank 1 is outside of the mesh."""
+    (tmp_path / "draw.mlir").write_text("""func.func @forward(
+    %seed: tensor<i64> {dist.kind = "state", dist.initial = 0.0 : f64, dist.name = "random.seed"},
+    %offset: tensor<i64> {dist.kind = "state", dist.initial = 0.0 : f64, dist.name = "random.offset"})
+    -> (tensor<8xf64> {dist.kind = "output", dist.name = "y"}, tensor<i64> {dist.kind = "state_mutation", dist.name = "random.offset"}) {
+  %y = aten.random "uniform" [8] f64 seed(%seed) offset(%offset) : (tensor<i64>, tensor<i64>) -> tensor<8xf64>
+  %c = aten.constant dense<8> : tensor<i64>
+  %next = aten.add %offset, %c : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  return %y, %next : tensor<8xf64>, tensor<i64>
+}
+""")
+    run(tool("shardc"), "compile", tmp_path / "draw.mlir", "--mesh", "dp=2,devices=[0,2]", "--place", "output:y=dp:S(0)", "-o", tmp_path / "draw.so")
+    done = subprocess.run([sys.executable, "-c", SEEDS, str(tmp_path / "draw.so"), str(ROOT / "runtime/examples")], text=True, capture_output=True,
+                          env={**os.environ, "SHARDRT": str(BUILD / "lib/libshardrt.so")}, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+
+    def expected(seed, offset):
+        return random_ops.uniform(random_ops.philox_words(torch.arange(8), torch.tensor(seed), torch.tensor(offset)), torch.float64).tolist()
+    assert found["initial"] == expected(0, 0)
+    assert "ranks differ in random.seed: 1 on ranks 0 and 2, 2 on rank 1" in found["differ"]
+    assert found["same"] == expected(5, 8)  # what failed has drawn nothing
+    assert found["root"] == expected(-7, 16)
+    assert "no parameter, buffer or state random.sede; it has random.seed" in found["unknown"]
+    refused = run(tool("shard-run"), tmp_path / "draw.so", "--seed", "x", check=False)
+    assert "--seed needs a whole number of 64 bits, not 'x'" in refused.stderr

@@ -37,7 +37,8 @@ OPTIONS:
   --save-every N         and after every N steps of a training; %s in the path stands for the step
   --resume FILE          go on from a checkpoint, of any mesh
   --init                 let the program make its parameters, as init: of its plan says, instead of --weights
-  --seed N               the seed of the program's random numbers (default 0)
+  --seed N               begin the random numbers of the program with this seed (default 0, or that
+                         of the checkpoint)
   --local                read and write each rank's own shards; %r in a path stands for the rank
   --threads N            number of compute threads of each rank (default: cores / ranks of a host)
   --device N|emulated    the device of a program for one: its number, or the emulated one (default: the
@@ -111,7 +112,7 @@ public:
                          ", not '" + text + "'");
     return least;
   }
-  int64_t integer(const std::string &option) {
+  int64_t wholeNumber(const std::string &option) {
     std::string text = value(option);
     char *end = nullptr;
     errno = 0;
@@ -239,7 +240,7 @@ Options parseOptions(int argc, char **argv) {
     else if (word == "--init")
       options.init = true;
     else if (word == "--seed")
-      options.seed = arguments.integer(word);
+      options.seed = arguments.wholeNumber(word);
     else if (word == "--outputs" || word == "--output")
       options.outputs = arguments.value(word);
     else if (word == "--entry")

@@ -33,7 +33,7 @@ struct Options {
   int saveEvery = 0; ///< steps; 0: at the end only
   std::string resume;
   bool init = false;           ///< parameters begin as the plan says
-  std::optional<int64_t> seed; ///< of the program's random numbers
+  std::optional<int64_t> seed; ///< of random numbers
   std::string trace;
   std::string flightRecord; ///< a folder; empty: none is written
   std::string postmortem;   ///< a folder to report on; empty: run the program

@@ -429,7 +429,7 @@ private:
     SmallVector<Value> values;
     SmallVector<Type> types;
     SmallVector<DictionaryAttr> attributes;
-    auto add = [&](StringRef name, Value value, DictionaryAttr attribute) {
+    auto add = [&](Value value, DictionaryAttr attribute) {
       if (!value)
         return fail();
       values.push_back(value);
@@ -441,11 +441,11 @@ private:
       if (auto future = frame().futures.find(output.name); future != frame().futures.end() &&
                                                            !future->second.target &&
                                                            returned.insert(output.name).second)
-        add(output.name, future->second.value, output.attributes); // returned in flight
+        add(future->second.value, output.attributes); // returned in flight
       else if (failed(force(output.name, file)))
         fail();
       else
-        add(output.name, environment.tensor(output.name, file), output.attributes);
+        add(environment.tensor(output.name, file), output.attributes);
     // What is updated in place without an output of its own (training IR).
     llvm::DenseSet<unsigned> done;
     for (auto [number, input] : llvm::enumerate(signature.inputs)) {
@@ -458,14 +458,10 @@ private:
                         << "' is updated in place: register it as a buffer";
         fail();
       } else if (done.insert(*input.argument).second) {
-        add(name, environment.tensor(name, file),
-            makeMutation(builder.getContext(), program, number));
+        add(environment.tensor(name, file), makeMutation(builder.getContext(), program, number));
       }
     }
-    if (environment.random.areUsed()) {
-      auto [offset, attribute] = environment.random.advanced(file);
-      add("", offset, attribute);
-    }
+    environment.random.writeBack(file, add);
     markBackward(function.getBody().front(), values, attributes);
     func::ReturnOp::create(builder, file, values);
     function.setFunctionType(

@@ -84,11 +84,13 @@ LogicalResult RandomNumbers::describeArguments(func::FuncOp function) {
   return success(ok);
 }
 
-std::pair<Value, DictionaryAttr> RandomNumbers::advanced(Location loc) {
+void RandomNumbers::writeBack(Location loc, function_ref<void(Value, DictionaryAttr)> add) {
+  if (!areUsed())
+    return;
   NamedAttrList attributes;
   attributes.set(dist::kKindAttr, builder.getStringAttr("state_mutation"));
   attributes.set(dist::kNameAttr, builder.getStringAttr(dist::kRandomOffset));
-  return {next(loc), attributes.getDictionary(builder.getContext())};
+  add(next(loc), attributes.getDictionary(builder.getContext()));
 }
 
 } // namespace shardc::torch_export

@@ -19,14 +19,15 @@ public:
   mlir::Value draw(mlir::Location loc, llvm::StringRef distribution, mlir::Type elementType,
                    llvm::ArrayRef<mlir::OpFoldResult> sizes);
 
-  bool areUsed() const { return seed != nullptr; }
   /// Gives the arguments that were added, which are the last ones, their attributes. Fails after an
   /// error where the model has a tensor of the name of one of them.
   mlir::LogicalResult describeArguments(mlir::func::FuncOp function);
-  /// The offset behind the program, and its attributes as a result.
-  std::pair<mlir::Value, mlir::DictionaryAttr> advanced(mlir::Location loc);
+  /// Adds the offset behind the program as a result, with its attributes, if anything was drawn.
+  void writeBack(mlir::Location loc,
+                 llvm::function_ref<void(mlir::Value, mlir::DictionaryAttr)> add);
 
 private:
+  bool areUsed() const { return seed != nullptr; }
   /// The offset of the next op.
   mlir::Value next(mlir::Location loc);
 

@@ -76,3 +76,21 @@ func.func @dtensor(%seed: tensor<i64, #R>, %offset: tensor<i64, #R>) -> tensor<5
   return %r : tensor<5x6xf32, #S0>
 }
 }
+
+// -----
+
+// Replicas differ: the rank's position is in the upper half of the key.
+#mesh = #dist.mesh<["dp" = 2]>
+#R = #dist.layout<#mesh, [R]>
+module attributes {dist.mesh = #mesh, dist.random = "per-rank"} {
+// CHECK-LABEL: func.func @per_rank
+// CHECK-SAME: %[[SEED:.*]]: tensor<i64> {{{.*}}}, %[[OFFSET:.*]]: tensor<i64> {
+// CHECK: dist.extent #dist.extents<table [0, 1] over #mesh>
+// CHECK: %[[OWN:.*]] = aten.mul %{{.*}}, %{{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i64>
+// CHECK: %[[KEY:.*]] = aten.add %[[SEED]], %[[OWN]]
+// CHECK: aten.philox %{{.*}}, %[[KEY]], %[[OFFSET]] {word = 0 : i64}
+func.func @per_rank(%seed: tensor<i64, #R>, %offset: tensor<i64, #R>) -> tensor<6xf32, #R> {
+  %r = aten.random "uniform" [6] f32 seed(%seed) offset(%offset) : (tensor<i64, #R>, tensor<i64, #R>) -> tensor<6xf32, #R>
+  return %r : tensor<6xf32, #R>
+}
+}
