@@ -59,8 +59,25 @@ struct Words {
     Value angle = isDouble ? uniform(wide, 2) : fraction(2, 24, wide, 0x1p-24);
     Value square = emit.mul(emit.unary<aten::LogOp>(distance), emit.scalar(-2, wide));
     Value radius = emit.unary<aten::SqrtOp>(square);
-    Value turn = emit.mul(angle, emit.scalar(2 * std::numbers::pi, wide));
-    return emit.cast(emit.mul(radius, emit.unary<aten::CosOp>(turn)), type);
+    return emit.cast(emit.mul(radius, cosineOfTurn(angle)), type);
+  }
+
+  /// cos(2 pi u) for u in [0, 1), which is sin(2 pi t) for t = |u - 1/2| - 1/4: by its series,
+  /// which needs no reduction of its argument and vectorises.
+  Value cosineOfTurn(Value u) const {
+    Type type = aten::elementTypeOf(u);
+    Value t = emit.sub(emit.unary<aten::AbsOp>(emit.sub(u, emit.scalar(0.5, type))),
+                       emit.scalar(0.25, type));
+    Value square = emit.mul(t, t), sum;
+    // What is left out is below half a unit in the last place of 1.
+    for (int power = type.isF64() ? 21 : 11; power > 0; power -= 2) {
+      double factor = power % 4 == 1 ? 1 : -1;
+      for (int i = 1; i <= power; ++i)
+        factor *= 2 * std::numbers::pi / i;
+      Value term = emit.scalar(factor, type);
+      sum = sum ? emit.add(emit.mul(sum, square), term) : term;
+    }
+    return emit.mul(sum, t);
   }
 
   /// 63 bits.

@@ -83,6 +83,8 @@ class Sample:
 
 def names_of_importer():
     text = (ROOT / "importers/torch_export/schema/Overloads.def").read_text()
+    # Numbers of another generator cannot be compared: test_dropout.py looks at them.
+    text = re.sub(r"// Random numbers\n(.+\n)+", "", text)
     return set(re.findall(r"^ATEN(?:_SPECIAL)?\((\w+)\.", text, flags=re.M))
 
 

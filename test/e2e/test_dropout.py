@@ -116,6 +116,14 @@ def test_resumed_on_another_mesh(trainee, tmp_path, monkeypatch):
     assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9)
 
 
+def test_emulated_device(trainee, tmp_path, monkeypatch):
+    with_numbers(monkeypatch)
+    _, _, losses, _ = trainee.pytorch("adamw", steps=2)
+    trainee.compile(tmp_path / "step.so", "--mesh", "dp=2", *DP, *ADAMW, "--target", "cuda:emulated")
+    log, _ = trainee.train(tmp_path / "step.so", "--device", "emulated", steps=2)
+    assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9)
+
+
 class Draws(nn.Module):
     """One tensor of each operator that draws."""
 
