@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Parameters that the program makes: a model that was exported without weights trains with the same values on every mesh, PyTorch goes on from
 them with the same losses, and they are distributed as the plan says."""
-import copy
 import json
 import math
+import re
 import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from torch.nn import functional as F
 
-from conftest import ROOT, run, tool
+from conftest import BUILD, ROOT, run, tool
 from training import difference
 
 sys.path.insert(0, str(ROOT / "tools/export"))
@@ -77,14 +76,15 @@ def folder(tmp_path_factory):
 
 
 def compiled(folder, mesh, *options):
-    program = folder / (mesh.replace("=", "").replace(",", "-") + "".join(options).replace("=", "") + ".so")
-    run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, "--plan", folder / "plan.yaml", *options, "-o", program)
+    program = folder / (re.sub("[^a-z0-9]", "", mesh + "".join(options)) + ".so")
+    if not program.exists():
+        run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, "--plan", folder / "plan.yaml", *options, "-o", program)
     return program
 
 
-def begun(program, seed=7):
+def begun(program, seed=7, *options):
     """The parameters after `init`, which nothing was loaded for."""
-    run(tool("shard-run"), program, "--entry", "init", "--seed", seed, "--save", program.with_suffix(".begun"))
+    run(tool("shard-run"), program, "--entry", "init", "--seed", seed, "--save", program.with_suffix(".begun"), *options)
     return load_file(program.with_suffix(".begun"))
 
 
@@ -137,6 +137,33 @@ def test_what_is_refused(folder, tmp_path):
     run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", "tp=1", "--train", "loss=0", "-o", loaded)
     done = run(tool("shard-run"), loaded, "--init", "--seed", 1, check=False)
     assert "--init: the program has no initial values" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_is_loaded_is_kept(folder, tmp_path):
+    program = tmp_path / "kept.so"
+    init = "[{parameters: 'table.*', distribution: keep}, {parameters: '*', distribution: constant, value: 2}]"
+    run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", "tp=2", "--train", "loss=0", "--train", f"init={init}", "-o", program)
+    done = run(tool("shard-run"), program, "--init", "--batches", folder / "batches.safetensors", "--lr", 1, check=False)
+    assert done.returncode == 1 and "1 parameters have not been loaded, the first is table.weight" in done.stderr, done.stderr
+    weights, saved = begun(compiled(folder, "dp=1,tp=1")), tmp_path / "saved"
+    run(tool("shard-run"), program, "--weights", folder / "dp1tp1.begun", "--entry", "init", "--save", saved)
+    for name, value in load_file(saved).items():
+        if name in ("table.weight", "head.weight"):
+            assert torch.equal(value, weights["table.weight"])
+        elif "optimizer" not in name and "train" not in name:
+            assert torch.equal(value, torch.full_like(value, 2)), name
+
+
+@pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
+def test_devices_make_the_same_values(folder):
+    """Integers and sums of the generator are the same bits everywhere; functions of the mathematics library are not."""
+    values = begun(compiled(folder, "dp=1,tp=1"))
+    program = compiled(folder, "dp=1,tp=2", "--target", "cuda:emulated")
+    for name, value in begun(program, 7, "--device", "emulated").items():
+        if name in ("table.weight", "down.weight"):
+            assert difference(value, values[name]) < 1e-6, name
+        else:
+            assert torch.equal(value, values[name]), name
 
 
 # Each bound below is one that numbers of the distribution go beyond once in 100,000 seeds: 4.42 standard deviations, and for the

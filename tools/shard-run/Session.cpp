@@ -13,9 +13,6 @@ namespace shardc::run {
 
 namespace {
 
-/// Of the generator of random numbers.
-constexpr const char *seedState = "random.seed";
-
 using Clock = std::chrono::steady_clock;
 double millisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -148,8 +145,6 @@ void Session::chooseEntry() {
   if (options.init && (!manifest.training || manifest.training->init.empty()))
     throw UsageError("--init: the program has no initial values: compile it with a plan that has "
                      "`init` in its section train, or give --weights");
-  if (options.seed && !hasState(seedState))
-    throw UsageError("--seed: the program draws no random numbers");
   if (!spec) {
     std::vector<std::string> names;
     for (const rt::EntrySpec &entry : manifest.entries)
@@ -203,10 +198,7 @@ void Session::setSeed(shardrt::Model &model) const {
   tensor.data = &seed;
   tensor.type = SHARDRT_I64;
   tensor.scope = SHARDRT_GLOBAL;
-  bool draws = std::ranges::any_of(manifest.parameters, [](const rt::ParameterSpec &state) {
-    return state.name == "random.seed";
-  });
-  if (!draws)
+  if (!hasState("random.seed"))
     throw UsageError("--seed: the program draws no random numbers");
   model.setState("random.seed", tensor);
 }
@@ -250,21 +242,12 @@ void Session::eachRank(const std::function<void(size_t index)> &body) {
 }
 
 void Session::initialise() {
-  if (!options.seed && !options.init)
+  if (!options.init)
     return;
   eachRank([&](size_t index) {
     shardrt::Model &model = *ranksModels[index];
     try {
-      if (options.seed) {
-        int64_t seed = *options.seed;
-        shardrt_tensor tensor{};
-        tensor.data = &seed;
-        tensor.type = SHARDRT_I64;
-        tensor.scope = SHARDRT_LOCAL;
-        model.setState(seedState, tensor);
-      }
-      if (options.init)
-        model.run(manifest.training->init.c_str(), {}, {});
+      model.run(manifest.training->init.c_str(), {}, {});
     } catch (const shardrt::Error &) {
       throw; // all ranks know
     } catch (const std::exception &error) {

@@ -41,8 +41,8 @@ public:
   /// Opens the program, makes the ranks, loads parameters and reads inputs. Throws UsageError with
   /// everything that is wrong with them, on any rank (ToldByRankZero on the others).
   void prepare();
-  /// Sets the seed, and the parameters' first values, where the options say so. Throws the error
-  /// that came first.
+  /// Lets the program make the parameters, where the options say so. Throws the error that came
+  /// first.
   void initialise();
   /// Whether the steps are those of a training, on batches.
   bool trains() const { return !options.batches.empty(); }

@@ -59,7 +59,10 @@ LogicalResult EmbeddedConstants::open(StringRef model, ModuleOp module) {
         tensor = store->find(std::string_view(name));
     if (!tensor || !tensor->hasData()) {
       result = emitError(location) << "the constant '" << (names.empty() ? "" : names.front())
-                                   << "' has no data in '" << model << "'";
+                                   << "' has no data in '" << model
+                                   << "': it was on the device meta when the model was exported. "
+                                      "Build the model outside of it, with shardc export --meta, "
+                                      "which keeps the values of buffers";
       continue;
     }
     dense.try_emplace(names.front().str(), denseBytes(*tensor));

@@ -27,7 +27,8 @@ std::string ints(const std::string &list) {
 }
 
 // An archive with these weights; each record that is named holds 24 bytes 0, 1, 2, ...
-std::string archiveOf(const std::vector<Weight> &weights, const std::string &record = "") {
+std::string archiveOf(const std::vector<Weight> &weights, const std::string &record = "",
+                      const std::string &ties = "") {
   std::string config = "{\"config\": {", data = record;
   for (const Weight &w : weights)
     config += (&w == &weights[0] ? "" : ", ") + ("\"" + w.name + "\": {\"path_name\": \"") +
@@ -44,6 +45,8 @@ std::string archiveOf(const std::vector<Weight> &weights, const std::string &rec
   writer.add("m/data/constants/model_constants_config.json", "{\"config\": {}}");
   writer.add("m/models/model.json", "{}");
   writer.add("m/byteorder", "little");
+  if (!ties.empty())
+    writer.add("m/extra/shardc_ties.json", ties);
   return writer.finish();
 }
 
@@ -82,6 +85,21 @@ TEST(Archive, WithoutWeightsNothingIsTied) {
   ASSERT_TRUE(store) << error;
   EXPECT_FALSE(store->find("a")->hasData());
   EXPECT_FALSE(store->find("a")->tiedTo(*store->find("b")));
+}
+
+TEST(Archive, NamesOfOneTensorWithoutWeights) {
+  const std::vector<Weight> weights = {{"a", "weight_0"}, {"b", "weight_0"}, {"c", "weight_0"}};
+  std::string error, bytes = archiveOf(weights, "none", "[[\"a\", \"c\", \"absent\"]]");
+  auto store = tensors(bytes, error);
+  ASSERT_TRUE(store) << error;
+  const StoredTensor *a = store->find("a"), *b = store->find("b"), *c = store->find("c");
+  EXPECT_TRUE(a->tiedTo(*c) && a->identity() == c->identity());
+  EXPECT_FALSE(a->hasData() || a->tiedTo(*b) || b->identity());
+  for (const char *wrong : {"{}", "[1]", "[[1]]", "["}) {
+    bytes = archiveOf(weights, "none", wrong);
+    EXPECT_FALSE(tensors(bytes, error));
+    EXPECT_TRUE(error.starts_with("extra/shardc_ties.json: ")) << error;
+  }
 }
 
 TEST(Archive, ErrorsNameTheTensor) {
