@@ -144,11 +144,16 @@ def test_saves_that_fail(towers, tmp_path, options):
     assert done.returncode == 1 and f"{kept}/index.json: cannot write the checkpoint: cannot replace it: Is a directory" in done.stderr, done.stderr
     (kept / "index.json").rmdir(), (kept / "index").rename(kept / "index.json")
     assert {f.name: f.read_bytes() for f in kept.iterdir()} == before
+    # What can be told is told before the first step.
     (tmp_path / "file").write_text("x")
-    for path, words in [(tmp_path / "file", "it is a file, and a checkpoint with a file of each rank is a folder"),
-                        (tmp_path / "no/where", "cannot make the folder: No such file or directory")]:
-        done = save(one, program, path, "--weights", one.source, *options, steps=1, check=False)
-        assert done.returncode == 1 and f"{path}: cannot write the checkpoint: {words}" in done.stderr, done.stderr
+    for option, path, words in [("--save-sharded", tmp_path / "file", "it is a file, and not the folder that"),
+                                ("--save-sharded", tmp_path / "no/where", f"there is no folder {tmp_path}/no"),
+                                ("--save", tmp_path, "it is a folder: give the name of a file"),
+                                ("--save", tmp_path / "no-%s/where", f"there is no folder {tmp_path}/no-4")]:
+        done = run(tool("shard-run"), program, "--weights", one.source, "--batches", one.file, "--steps", 8, "--lr", 1e-2, option, path, "--save-every", 4,
+                   *options, check=False)
+        assert done.returncode == 1 and not done.stdout, done.stdout
+        assert f"{option}: {path}: {words}".replace("%s", "4") in done.stderr, done.stderr
     twice = run(tool("shard-run"), program, "--save", "a", "--save-sharded", "b", check=False)
     assert "--save and --save-sharded exclude each other" in twice.stderr
 

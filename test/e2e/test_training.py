@@ -200,7 +200,7 @@ def test_resumed_on_another_mesh(trainee, tmp_path):
     assert set(missing) <= {"unused"}
     assert difference(load_file(tmp_path / "out")[list(load_file(tmp_path / "out"))[0]], module(**one.inputs)[0]) <= 1e-12
     late = one.train(whole, "--resume", halfway, steps=3, weights=False, check=False)
-    assert late.returncode == 1 and "is of step 3 already" in late.stderr
+    assert late.returncode == 1 and f"the checkpoint {halfway} is of step 3 already: --steps 3 counts" in late.stderr
 
 
 def small_files():
@@ -312,6 +312,15 @@ def test_refused_options(trainee, tmp_path):
                check=False)
     for words in ["exclude each other", "--save-every needs --save", "--batches needs the learning rate", "--warmup is 3, but there are 1", "leave out --local"]:
         assert words in done.stderr
+    # Files that do not fit, by input.
+    x, target = one.batches["x"][:6], one.batches["target"][:6]
+    for bad, words in [({"x": x[..., :5].contiguous(), "target": target.float()}, ["dim 1 of input x is 5, expected 7", "input target: it is f32[9, 3]"]),
+                       ({"x": x[:, 0].contiguous(), "target": target}, ["--batches: x has 2 dims, expected 3"]),
+                       ({"x": x, "targets": target}, ["train_step has no input targets; its inputs are x, target\n", "no file for these inputs of train_step: target"]),
+                       ({"x": x[:0], "target": target[:0]}, ["there are 0 batches"])]:
+        save_file(bad, tmp_path / "bad")
+        done = run(tool("shard-run"), program, "--weights", one.source, "--batches", tmp_path / "bad", "--lr", 1, check=False)
+        assert done.returncode == 1 and all(word in done.stderr for word in words), done.stderr
     plain = tmp_path / "plain.so"
     one.compile(plain, "--mesh", "dp=1")
     done = run(tool("shard-run"), plain, "--weights", one.source, "--batches", tmp_path / "odd", "--lr", 1, check=False)
