@@ -9,6 +9,7 @@ import signal
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
@@ -230,6 +231,10 @@ def test_checkpoints_that_do_not_fit(trainee, tmp_path):
     save_file({k: v for k, v in saved.items() if k.startswith(("first", "second", "inner", "tiny", "frozen"))}, tmp_path / "weights")
     refuse(tmp_path / "weights", "it is no checkpoint of a training", "train.step: missing")
     refuse(one.source, "it is no checkpoint of a training")
+    with safe_open(program.with_suffix(".checkpoint.safetensors"), "pt") as file:
+        notes = file.metadata()
+    save_file({k: v for k, v in saved.items() if k != "optimizer.exp_avg.tiny"}, tmp_path / "lacking", notes)
+    refuse(tmp_path / "lacking", "lacking: optimizer.exp_avg.tiny: missing, expected f64[1]")
     # A disk that is full: the old checkpoint stays.
     program.with_suffix(".checkpoint.safetensors").write_bytes(good)
     done = one.train(program, check=False, preexec_fn=small_files)
