@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from conftest import ROOT, run, tool
+from conftest import BUILD, ROOT, run, tool
 from test_training import BOTH, DP, PLANS, TOWERS_TP, Normed, small_files, train, trainee  # noqa: F401
 from training import Trainee, difference
 
@@ -68,6 +68,17 @@ def test_a_file_of_each_rank(towers, tmp_path):
         run(tool("shard-run"), forward, "--weights", weights, "--inputs", tmp_path / "in", "--outputs", tmp_path / name)
         outputs[name] = load_file(tmp_path / name)
     assert all(torch.equal(outputs["sharded"][k], outputs["whole"][k]) for k in outputs["whole"])
+
+
+@pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
+def test_on_a_device(towers, tmp_path):
+    """A training goes on on a device, and from there on CPUs."""
+    one, program, folder, _, log = towers
+    device = tmp_path / "device.so"
+    one.compile(device, *BOTH, *TOWERS_TP, *train("loss=0", "optimizer=adamw", "zero=1"), "--target", "cuda:emulated")
+    save(one, device, tmp_path / "sharded", "--resume", folder, "--device", "emulated", steps=5)
+    last, _ = one.train(program, "--resume", tmp_path / "sharded", steps=6, weights=False)
+    assert [line["loss"] for line in last] == pytest.approx([log[5]["loss"]], rel=1e-10)
 
 
 def test_fused_weights(trainee, tmp_path):  # noqa: F811
