@@ -95,6 +95,33 @@ def least(case):
     return {what: size for what, size in terms.items() if size}
 
 
+def least_of_step(case, zero, entry="train_step"):
+    """The same of an entry of a training with ZeRO of this level over dp: {what: bytes}. An all-reduce is a reduce-scatter and an all-gather, so
+    it moves as much whether the update is computed on whole parameters behind the one, or on shards between the two."""
+    kind, mesh, _, _, _ = CASES[case]
+    n = axes_of(mesh)
+    terms = least(case)
+    gradients = terms.pop("gradients", 0)
+    parts = {}
+    if entry == "train_step":
+        parts["gradients and parameters"] = gradients
+    elif n["dp"] > 1:
+        # A sum that each rank keeps of its own costs nothing; one that is sharded is scattered, and parameters that are sharded are gathered.
+        parts["gradients"] = gradients / 2 if zero >= 2 else 0
+        parts["parameters"] = gradients / 2 if zero >= 3 else 0
+    return terms | {what: size for what, size in parts.items() if size}
+
+
+def more_for_sums(case, zero, entry):
+    """What ours moves besides with micro-batches under sequence parallelism: gradients of norms are sums over tp too, and what is kept from batch to
+    batch is a sum over dp alone. So each batch reduces them over tp, and the last one over dp behind that instead of over both at once."""
+    if zero >= 2 or not case.endswith("sequence"):
+        return 0
+    n, norms = axes_of(CASES[case][1]), parameter_bytes(CASES[case][0])[1]
+    within = all_reduce(norms, n["tp"])
+    return within if entry == "accumulate" else within + all_reduce(norms, n["dp"]) - all_reduce(norms, n["dp"] * n["tp"])
+
+
 def export(folder):
     for kind in ("gpt", "llama"):
         subprocess.run([sys.executable, ROOT / "tools/export/shardc_export.py", f"{ROOT}/benchmarks/models.py:training_{kind}",
@@ -107,13 +134,22 @@ def options(case):
     return ["--mesh", mesh, "--gradients", "0", *again, *(text for spec in plan for text in ("--place", spec))]
 
 
+def step_options(case, *settings):
+    _, mesh, plan, _, _ = CASES[case]
+    return ["--mesh", mesh, *(text for spec in plan for text in ("--place", spec)), *(text for one in settings for text in ("--train", one))]
+
+
 def ours(shardc, source, case, more=()):
     """Collectives of the entry `gradients`, as `shardc explain` reports them."""
-    command = [shardc, "explain", source, *options(case), "--format", "json", *more]
+    return [c for c in explained(shardc, source, case, [*options(case), *more]) if c["entry"] == "gradients"]
+
+
+def explained(shardc, source, case, options):
+    command = [shardc, "explain", source, *options, "--format", "json"]
     done = subprocess.run([str(part) for part in command], text=True, capture_output=True)
     if done.returncode:
         sys.exit(f"{case}: {done.stderr[-2000:]}")
-    return [c for c in json.loads(done.stdout)["collectives"] if c["entry"] == "gradients"]
+    return json.loads(done.stdout)["collectives"]
 
 
 def moved(collectives):

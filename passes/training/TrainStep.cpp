@@ -22,11 +22,16 @@ using namespace shardc::training;
 
 namespace {
 
-/// The gradient without a redistribution to the layout of its parameter, which `gradients` returns
-/// it in: the step wants another one, and sums over ranks are to be made once.
+/// The gradient without redistributions to the layout of its parameter, which `gradients` returns
+/// it in, and to that of a use of the parameter: the step wants another one, and sums over ranks
+/// are to be made once.
 Value asProduced(Value gradient) {
-  auto op = gradient.getDefiningOp<dist::RedistributeOp>();
-  return op && gradient.hasOneUse() ? op.getInput() : gradient;
+  while (auto op = gradient.getDefiningOp<dist::RedistributeOp>()) {
+    if (!gradient.use_empty() && !gradient.hasOneUse())
+      break;
+    gradient = op.getInput();
+  }
+  return gradient;
 }
 
 Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }

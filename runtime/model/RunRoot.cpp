@@ -62,10 +62,10 @@ std::vector<RootStatement> Model::agreeToStart(const char *topic, RootStatement 
   // All ranks know who refuses, and nobody has started: the world goes on.
   if (mine.status != SHARDRT_OK)
     throw Failure(mine.status, mine.reason);
+  const char *what = topic == rootTopic ? " did not start this run: " : ": ";
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].status != SHARDRT_OK)
-      throw Failure(all[rank].status, "rank " + std::to_string(rank) +
-                                          " did not start this run: " + all[rank].reason);
+      throw Failure(all[rank].status, "rank " + std::to_string(rank) + what + all[rank].reason);
   return all;
 }
 

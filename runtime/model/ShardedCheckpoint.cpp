@@ -152,7 +152,9 @@ void ShardedCheckpoint::removeFiles(bool ofOthers) const {
     std::string_view name = entry->d_name;
     bool isOfSave = name.starts_with(filePrefix) && name.find("-rank-") != name.npos &&
                     name.find(fileSuffix) != name.npos;
-    if (isOfSave && name.starts_with(mine) != ofOthers)
+    // Whose writing of an index was interrupted.
+    bool isTornIndex = name.starts_with(shardc::ShardedIndex::fileName + std::string(".tmp"));
+    if (isOfSave ? name.starts_with(mine) != ofOthers : isTornIndex && ofOthers)
       names.emplace_back(name);
   }
   closedir(entries);

@@ -101,7 +101,7 @@ def test_files_that_cannot_be_read(mlp, run_with, tmp_path, which):
                else word for word in run_with()]
     refused(*command, says=[str(bad), "No such file"])
     bad.mkdir()
-    refused(*command, says=[str(bad), "not a regular file"])
+    refused(*command, says=[str(bad), "it is no folder with a checkpoint" if which == "weights" else "not a regular file"])
     bad.rmdir()
     for contents in (b"", b"\0" * 4096, b"PK\x03\x04junk", b"\x7fELFjunk", b"\xff" * 64, *(
             good[:len(good) * cut // 8] for cut in range(1, 8)), good[:-1]):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from conftest import ROOT, run, tool
+from conftest import BUILD, ROOT, run, tool
 from test_training import BOTH, DP, PLANS, TOWERS_TP, Normed, small_files, train, trainee  # noqa: F401
 from training import Trainee, difference
 
@@ -68,6 +68,17 @@ def test_a_file_of_each_rank(towers, tmp_path):
         run(tool("shard-run"), forward, "--weights", weights, "--inputs", tmp_path / "in", "--outputs", tmp_path / name)
         outputs[name] = load_file(tmp_path / name)
     assert all(torch.equal(outputs["sharded"][k], outputs["whole"][k]) for k in outputs["whole"])
+
+
+@pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
+def test_on_a_device(towers, tmp_path):
+    """A training goes on on a device, and from there on CPUs."""
+    one, program, folder, _, log = towers
+    device = tmp_path / "device.so"
+    one.compile(device, *BOTH, *TOWERS_TP, *train("loss=0", "optimizer=adamw", "zero=1"), "--target", "cuda:emulated")
+    save(one, device, tmp_path / "sharded", "--resume", folder, "--device", "emulated", steps=5)
+    last, _ = one.train(program, "--resume", tmp_path / "sharded", steps=6, weights=False)
+    assert [line["loss"] for line in last] == pytest.approx([log[5]["loss"]], rel=1e-10)
 
 
 def test_fused_weights(trainee, tmp_path):  # noqa: F811
@@ -144,11 +155,16 @@ def test_saves_that_fail(towers, tmp_path, options):
     assert done.returncode == 1 and f"{kept}/index.json: cannot write the checkpoint: cannot replace it: Is a directory" in done.stderr, done.stderr
     (kept / "index.json").rmdir(), (kept / "index").rename(kept / "index.json")
     assert {f.name: f.read_bytes() for f in kept.iterdir()} == before
+    # What can be told is told before the first step.
     (tmp_path / "file").write_text("x")
-    for path, words in [(tmp_path / "file", "it is a file, and a checkpoint with a file of each rank is a folder"),
-                        (tmp_path / "no/where", "cannot make the folder: No such file or directory")]:
-        done = save(one, program, path, "--weights", one.source, *options, steps=1, check=False)
-        assert done.returncode == 1 and f"{path}: cannot write the checkpoint: {words}" in done.stderr, done.stderr
+    for option, path, words in [("--save-sharded", tmp_path / "file", "it is a file, and not the folder that"),
+                                ("--save-sharded", tmp_path / "no/where", f"there is no folder {tmp_path}/no"),
+                                ("--save", tmp_path, "it is a folder: give the name of a file"),
+                                ("--save", tmp_path / "no-%s/where", f"there is no folder {tmp_path}/no-4")]:
+        done = run(tool("shard-run"), program, "--weights", one.source, "--batches", one.file, "--steps", 8, "--lr", 1e-2, option, path, "--save-every", 4,
+                   *options, check=False)
+        assert done.returncode == 1 and not done.stdout, done.stdout
+        assert f"{option}: {path}: {words}".replace("%s", "4") in done.stderr, done.stderr
     twice = run(tool("shard-run"), program, "--save", "a", "--save-sharded", "b", check=False)
     assert "--save and --save-sharded exclude each other" in twice.stderr
 

@@ -9,6 +9,7 @@ import signal
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
@@ -200,7 +201,7 @@ def test_resumed_on_another_mesh(trainee, tmp_path):
     assert set(missing) <= {"unused"}
     assert difference(load_file(tmp_path / "out")[list(load_file(tmp_path / "out"))[0]], module(**one.inputs)[0]) <= 1e-12
     late = one.train(whole, "--resume", halfway, steps=3, weights=False, check=False)
-    assert late.returncode == 1 and "is of step 3 already" in late.stderr
+    assert late.returncode == 1 and f"the checkpoint {halfway} is of step 3 already: --steps 3 counts" in late.stderr
 
 
 def small_files():
@@ -230,6 +231,10 @@ def test_checkpoints_that_do_not_fit(trainee, tmp_path):
     save_file({k: v for k, v in saved.items() if k.startswith(("first", "second", "inner", "tiny", "frozen"))}, tmp_path / "weights")
     refuse(tmp_path / "weights", "it is no checkpoint of a training", "train.step: missing")
     refuse(one.source, "it is no checkpoint of a training")
+    with safe_open(program.with_suffix(".checkpoint.safetensors"), "pt") as file:
+        notes = file.metadata()
+    save_file({k: v for k, v in saved.items() if k != "optimizer.exp_avg.tiny"}, tmp_path / "lacking", notes)
+    refuse(tmp_path / "lacking", "lacking: optimizer.exp_avg.tiny: missing, expected f64[1]")
     # A disk that is full: the old checkpoint stays.
     program.with_suffix(".checkpoint.safetensors").write_bytes(good)
     done = one.train(program, check=False, preexec_fn=small_files)
@@ -312,6 +317,15 @@ def test_refused_options(trainee, tmp_path):
                check=False)
     for words in ["exclude each other", "--save-every needs --save", "--batches needs the learning rate", "--warmup is 3, but there are 1", "leave out --local"]:
         assert words in done.stderr
+    # Files that do not fit, by input.
+    x, target = one.batches["x"][:6], one.batches["target"][:6]
+    for bad, words in [({"x": x[..., :5].contiguous(), "target": target.float()}, ["dim 1 of input x is 5, expected 7", "input target: it is f32[9, 3]"]),
+                       ({"x": x[:, 0].contiguous(), "target": target}, ["--batches: x has 2 dims, expected 3"]),
+                       ({"x": x, "targets": target}, ["train_step has no input targets; its inputs are x, target\n", "no file for these inputs of train_step: target"]),
+                       ({"x": x[:0], "target": target[:0]}, ["there are 0 batches"])]:
+        save_file(bad, tmp_path / "bad")
+        done = run(tool("shard-run"), program, "--weights", one.source, "--batches", tmp_path / "bad", "--lr", 1, check=False)
+        assert done.returncode == 1 and all(word in done.stderr for word in words), done.stderr
     plain = tmp_path / "plain.so"
     one.compile(plain, "--mesh", "dp=1")
     done = run(tool("shard-run"), plain, "--weights", one.source, "--batches", tmp_path / "odd", "--lr", 1, check=False)

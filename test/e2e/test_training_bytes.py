@@ -42,6 +42,21 @@ def test_bytes(reference, case):
     assert table.moved(collectives) >= 0.9 * sum(table.least(case).values())
 
 
+@pytest.mark.parametrize("case, zero, micro_batches", [
+    ("gpt-tp4", 0, 1), ("gpt-dp4", 0, 1), ("gpt-dp4", 1, 1), ("gpt-dp4", 3, 1), ("gpt-dp4", 0, 2), ("gpt-dp4", 2, 2), ("gpt-dp4", 3, 2),
+    ("gpt-dp2-tp2", 0, 2), ("gpt-dp2-tp2", 2, 1), ("llama-dp2-tp2-sequence", 1, 2), ("llama-dp2-tp2-sequence", 3, 1)])
+def test_bytes_of_a_step(reference, case, zero, micro_batches):
+    """No level of ZeRO moves more than plain data parallelism, and micro-batches before the last reduce nothing that is not kept sharded."""
+    options = table.step_options(case, "loss=0", "optimizer=adamw", f"zero={zero}", f"micro_batches={micro_batches}")
+    collectives = table.explained(tool("shardc"), reference(table.CASES[case][0]).source, case, options)
+    for entry in ("train_step", "accumulate")[:min(micro_batches, 2)]:
+        mine = [c for c in collectives if c["entry"] == entry]
+        least = table.least_of_step(case, zero, entry)
+        more = table.more_for_sums(case, zero, entry) if micro_batches > 1 else 0
+        assert table.moved(mine) <= sum(least.values()) + more + len(mine), (entry, least)
+        assert table.moved(mine) >= 0.9 * sum(least.values()) - len(mine), (entry, least)
+
+
 @pytest.mark.parametrize("kind", ["gpt", "llama"])
 def test_parameters(kind):
     """The least possible is derived from the models that are measured."""

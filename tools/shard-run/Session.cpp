@@ -63,6 +63,7 @@ void Session::prepare() {
     note(problems, [&] { load(); });
   if (spec)
     note(problems, [&] { readInputs(); });
+  note(problems, [&] { checkSavePath(options.saveEvery > 0 ? options.saveEvery : options.steps); });
   agree(problems);
   passInputs();
   note(problems, [&] { allocateOutputs(); });

@@ -91,6 +91,9 @@ private:
   void checkBatches(const std::vector<FileTensor> &tensors);
   /// Lets the inputs of a call be those of one batch.
   void setBatch(Call &call, int64_t batch) const;
+  /// Throws UsageError where a checkpoint cannot be written later, as far as that can be told: a
+  /// training is not to end with it.
+  void checkSavePath(int64_t step) const;
   /// Writes a checkpoint, together with all ranks.
   void save(shardrt::Model &model, const std::string &path) const;
   void trainRank(size_t index, TrainingLog *log, const Schedule &schedule, int64_t begin);

@@ -33,8 +33,11 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
       }
       size_t index = size_t(std::find(names.begin(), names.end(), tensor.name) - names.begin());
       if (index == names.size()) {
+        std::vector<std::string> wanted = names;
+        if (trains())
+          std::erase(wanted, manifest.training->learningRate);
         problems.push_back(argument + ": " + spec->name + " has no input " + tensor.name +
-                           "; its inputs are " + joined(names));
+                           "; its inputs are " + joined(wanted));
         continue;
       }
       if (given[index])
@@ -62,12 +65,12 @@ void Session::readRankInputs(int rank, std::vector<FileTensor> &inputs) {
     problems.push_back("no file for these inputs of " + spec->name + ": " + joined(missing));
   if (next < unnamed.size())
     problems.push_back("more files than inputs: " + spec->name + " has " + joined(names));
-  if (size_t count = parametersToLoad(manifest); count && options.weights.empty() &&
-                                                 options.resume.empty() && !options.init &&
-                                                 spec->readsParameters)
+  bool hasSource = !options.weights.empty() || !options.resume.empty() || options.init;
+  if (size_t count = parametersToLoad(manifest); count && !hasSource && spec->readsParameters)
     problems.push_back(
         "no --weights for " + std::to_string(count) +
         " parameters: give the .pt2 archive or a safetensors file" +
+        (trains() ? ", or a checkpoint with --resume" : "") +
         (manifest.training && !manifest.training->init.empty() ? ", or let --init make them" : ""));
   if (!problems.empty())
     throw UsageError(lines(problems));

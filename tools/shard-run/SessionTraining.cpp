@@ -6,9 +6,12 @@
 #include "tools/shard-run/TrainingLog.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <unistd.h>
 
 namespace shardc::run {
 
@@ -94,6 +97,28 @@ void Session::checkBatches(const std::vector<FileTensor> &tensors) {
   }
   if (!problems.empty())
     throw UsageError(lines(problems));
+}
+
+void Session::checkSavePath(int64_t step) const {
+  if (options.save.empty() || !reports())
+    return;
+  namespace fs = std::filesystem;
+  const std::string option = options.savesSharded ? "--save-sharded: " : "--save: ";
+  const fs::path path = pathOfStep(options.save, step);
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::error_code ignored;
+  auto refuse = [&](const std::string &what) {
+    throw UsageError(option + path.string() + ": " + what);
+  };
+  if (fs::is_directory(path, ignored) != options.savesSharded && fs::exists(path, ignored))
+    refuse(options.savesSharded ? "it is a file, and not the folder that a checkpoint with a file "
+                                  "of each rank is"
+                                : "it is a folder: give the name of a file, or use --save-sharded");
+  const fs::path folder = options.savesSharded && fs::exists(path, ignored) ? path : parent;
+  if (!fs::is_directory(folder, ignored))
+    refuse("there is no folder " + folder.string());
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    refuse("cannot write to the folder " + folder.string() + ": " + std::strerror(errno));
 }
 
 bool Session::isLearningRate(size_t input) const {
@@ -197,8 +222,9 @@ void Session::trainRank(size_t index, TrainingLog *log, const Schedule &schedule
 void Session::train() {
   int64_t begin = stepsDone(*ranksModels[0]);
   if (begin >= options.steps)
-    throw UsageError("the checkpoint is of step " + std::to_string(begin) + " already: --steps " +
-                     std::to_string(options.steps) + " counts from the beginning of the training");
+    throw UsageError("the checkpoint " + options.resume + " is of step " + std::to_string(begin) +
+                     " already: --steps " + std::to_string(options.steps) +
+                     " counts from the beginning of the training");
   Schedule schedule = options.schedule;
   schedule.peak = *options.learningRate;
   schedule.steps = options.steps;
