@@ -81,6 +81,10 @@ TEST_F(DeviceRun, FailuresOfKernels) {
     std::vector<FakeResult> results = models.run(std::vector<float>{1, 2, -1, 3});
     EXPECT_EQ(results[0].status, SHARDRT_PROGRAM_ERROR);
     EXPECT_EQ(results[0].message, "embed (model.py:3): index is out of range");
+    // The host learns of it behind the writes.
+    results = models.run(iota(4));
+    EXPECT_EQ(results[0].status, SHARDRT_TORN) << results[0].message;
+    EXPECT_NE(results[0].message.find("index is out of range"), std::string::npos);
   }
 }
 
