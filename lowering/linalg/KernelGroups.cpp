@@ -173,6 +173,14 @@ bool Former::isGoodKernel(const Group &group) const {
   return true;
 }
 
+/// Whether a group is of use for its scalars alone, which do not come from its larger values: the
+/// loops of both would run beside each other, as those of the updates of two parameters that have
+/// the learning rate in common.
+static bool isBeside(const Group &source, const llvm::SmallDenseMap<int, int> &match) {
+  return match.empty() && source.reducers == 0 &&
+         llvm::any_of(source.dims, [](const GroupDim &dim) { return dim.extent != 1; });
+}
+
 /// Joins group `from`, whose values `user` reads, with the group of `user`.
 bool Former::tryMerge(unsigned from, Operation *user, const Iteration &iteration, Group &into) {
   Group &source = groups[from];
@@ -205,7 +213,7 @@ bool Former::tryMerge(unsigned from, Operation *user, const Iteration &iteration
       mapped[loop] = true;
     }
   }
-  if (!reads)
+  if (!reads || isBeside(source, match))
     return false;
   // Loops that the source does not have would compute it again: only inner ones, of a row.
   bool missing = false;

@@ -32,6 +32,7 @@ struct KernelGroupOptions {
 ///  - neither reads a value of the other at computed positions, through views or not,
 ///  - all kernels and what stays between them still have an order: nothing outside depends on the
 ///    one and feeds the other, be it an op, another kernel, or several,
+///  - it needs more of the other than scalars that stand beside larger values there,
 ///  - their loops run over the same dims, so that one loop over rows computes all of them, nothing
 ///    twice, with temporaries of the size of a row.
 std::vector<KernelGroup> formKernelGroups(mlir::func::FuncOp function,

@@ -100,6 +100,10 @@ void PlannedChecker::checkEntry(func::FuncOp entry) {
     else if (!entry.getArgAttr(i, exec::kArgumentAttr))
       violations.add(entry,
                      "does not say what argument " + Twine(i) + " is: it has no 'exec.argument'");
+    if (entry.getArgAttr(i, exec::kUpdatesAttr) && !entry->hasAttr(exec::kInPlaceAttr))
+      violations.add(entry, "has argument " + Twine(i) +
+                                " as the new value of a parameter, but not in its memory: run "
+                                "exec-update-in-place");
   }
   if (entry.getNumResults() != 0)
     violations.add(entry, "returns values: the results of an entry are arguments");

@@ -87,3 +87,11 @@ func.func @f(%x: memref<4xf32> {exec.argument = #exec.argument<input>}, %o: memr
   exec.launch @k(%o, %o) : memref<4xf32>, memref<4xf32>
   return
 }
+
+// -----
+// A new value of a parameter is in its memory, or the runtime would let the program read what it has overwritten.
+// expected-error@+1 {{'func.func' has argument 1 as the new value of a parameter, but not in its memory: run exec-update-in-place}}
+func.func @f(%w: memref<4xf32> {exec.argument = #exec.argument<parameter>},
+             %o: memref<4xf32> {exec.argument = #exec.argument<output>, exec.updates = 0 : i64}) attributes {exec.entry, exec.arena_bytes = 0 : i64} {
+  return
+}

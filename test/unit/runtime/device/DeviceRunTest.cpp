@@ -44,11 +44,11 @@ TEST_F(DeviceRun, WholeTensorsOnEveryRank) {
 
 TEST_F(DeviceRun, StepsOfOneRankBecomeGraphs) {
   FakeModels models(1);
-  // Two buffers take turns as the state, so that every other step has the same pointers; outputs
-  // are staged in the same memory.
+  // The state is updated where it is, and outputs are staged in the same memory: the first step is
+  // eager, and the second is captured.
   for (int step = 0; step < 7; ++step)
     models.expectRight(models.run(iota(6, float(step))), iota(6, float(step)));
-  EXPECT_EQ(FakeDevice::graphLaunches, 5);
+  EXPECT_EQ(FakeDevice::graphLaunches, 6);
   EXPECT_EQ(models.models[0]->memoryUsed().scratch_bytes, 48u);
 }
 
@@ -56,7 +56,7 @@ TEST_F(DeviceRun, GraphsEndWithTheirScratchMemory) {
   FakeModels models(1);
   for (int step = 0; step < 4; ++step)
     models.expectRight(models.run(iota(6)), iota(6));
-  EXPECT_EQ(FakeDevice::graphLaunches, 2);
+  EXPECT_EQ(FakeDevice::graphLaunches, 3);
   models.expectRight(models.run(iota(600)), iota(600)); // all buffers grow
   int launches = FakeDevice::launches;
   for (int step = 0; step < 8; ++step)
@@ -81,6 +81,10 @@ TEST_F(DeviceRun, FailuresOfKernels) {
     std::vector<FakeResult> results = models.run(std::vector<float>{1, 2, -1, 3});
     EXPECT_EQ(results[0].status, SHARDRT_PROGRAM_ERROR);
     EXPECT_EQ(results[0].message, "embed (model.py:3): index is out of range");
+    // The host learns of it behind the writes.
+    results = models.run(iota(4));
+    EXPECT_EQ(results[0].status, SHARDRT_TORN) << results[0].message;
+    EXPECT_NE(results[0].message.find("index is out of range"), std::string::npos);
   }
 }
 

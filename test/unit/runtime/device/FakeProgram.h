@@ -140,6 +140,8 @@ inline int32_t forward(shardrt_frame *f) {
     started.push_back(s->start(f->runtime, &collectives[1], &unused));
   for (uint64_t one : started)
     s->wait(f->runtime, one);
+  if (int32_t status = s->commit(f->runtime))
+    return status;
   launch(f, Count, "", f->outputs[2], f->parameters[1]);
   if (int32_t status = s->wait(f->runtime, token))
     return status;
