@@ -22,7 +22,7 @@
 // RUN: shard-opt %s --shardc-place="mesh=dp=2,tp=2 place={{param:w=dp:S(0),tp:S(1)}}" | FileCheck %s --check-prefix=BOTH
 // RUN: shard-opt %s --shardc-place="mesh=dp=2,tp=2 place={{param:w=dp:S(0),tp:S(1)}}" --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=DUMP
 // BOTH: tensor<8x4xf32, #{{.*}}> {dist.kind = "parameter", dist.name = "w"}
-// DUMP: dist-apply-plan{mesh=dp=2,tp=2 place={{[{][{]}}param:w=dp:S(0),tp:S(1){{[}][}]}} plan={{ *[}]}}
+// DUMP: dist-apply-plan{mesh=dp=2,tp=2 place={{[{][{]}}param:w=dp:S(0),tp:S(1){{[}][}]}} plan= random={{ *[}]}}
 
 // A step takes only what it heeds.
 // RUN: not shard-opt %s --shardc-localize=topology=h100-8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
