@@ -337,13 +337,15 @@ void Model::execute(EntryState &entry, Plan &plan, const SymbolValues &symbols,
     size_t o = spec.userOutputs[u];
     returnOutput(spec.outputs[o], plan.shapes.outputs[o], out[o], outputs[u]);
   }
-  bool changesWeights = false;
+  bool changesWeights = false, wasIncomplete = !parameters.unset(manifest).empty();
   for (const OutputSpec &output : spec.outputs)
     if (output.updates) {
       parameters.markSet(*output.updates);
       changesWeights |= !manifest.parameters[*output.updates].isState();
     }
-  if (changesWeights)
+  if (changesWeights && wasIncomplete)
+    prepareEntries(); // nothing has been packed before
+  else if (changesWeights)
     repackEntries();
   communicator.notePosition(nullptr);
 }
