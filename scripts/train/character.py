@@ -8,9 +8,9 @@ VOCABULARY, LENGTH, BATCH = 128, 64, 16
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, dropout):
         super().__init__()
-        self.heads = heads
+        self.heads, self.dropout = heads, dropout
         self.norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.q, self.k, self.v, self.proj = (nn.Linear(width, width) for _ in range(4))
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
@@ -18,18 +18,18 @@ class Block(nn.Module):
     def forward(self, x):
         y = self.norm(x)
         q, k, v = (f(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f in (self.q, self.k, self.v))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(y.transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+        x = x + F.dropout(self.proj(y.transpose(1, 2).flatten(2)), self.dropout, self.training)
+        return x + F.dropout(self.down(F.gelu(self.up(self.mlp_norm(x)))), self.dropout, self.training)
 
 
 class Character(nn.Module):
     """Returns the mean cross entropy of the next characters, and the logits."""
 
-    def __init__(self, width=64, layers=2, heads=4, length=LENGTH):
+    def __init__(self, width=64, layers=2, heads=4, length=LENGTH, dropout=0.0):
         super().__init__()
         self.token, self.place = nn.Embedding(VOCABULARY, width), nn.Embedding(length, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, heads, dropout) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
 
     def forward(self, ids, targets):
