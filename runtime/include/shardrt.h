@@ -433,7 +433,8 @@ SHARDRT_API shardrt_status shardrt_load_parameters(shardrt_model *model,
 
 /* ---- Running ---- */
 
-/* Runs one entry point (NULL: the first). The call is collective when the program has collectives.
+/* Runs one entry point (NULL: the first). The call is collective when the program has collectives,
+ * and where ranks compare their random state (shardrt_set_state).
  * Inputs and outputs are in the manifest's order; every output's extents must be those of
  * shardrt_output_shapes. Element types are never converted. On failure outputs are undefined, and
  * parameters and states as before, or SHARDRT_TORN until a complete set is loaded. When all ranks

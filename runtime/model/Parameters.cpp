@@ -207,7 +207,8 @@ private:
     set.total += bytes;
     if (bytes == 0)
       return;
-    if (source.borrowed && !spec.isMutable && slice.isBox() &&
+    // For a state that runs only read, such as a seed, no file is kept.
+    if (source.borrowed && !spec.isMutable && !spec.isState() && slice.isBox() &&
         isDense(slice.local, source.strides.data())) {
       auto *first = static_cast<const char *>(source.data) +
                     slice.offset(source.strides.data()) * elementBytes;

@@ -12,7 +12,7 @@ namespace shardc::rt {
 
 namespace {
 
-constexpr const char *randomTopic = "the random state";
+constexpr const char *randomTopic = "the comparison of random.seed and random.offset";
 constexpr const char *rootTopic = "a state that rank 0 gives";
 constexpr const char *seedName = "random.seed", *offsetName = "random.offset";
 

@@ -361,13 +361,21 @@ void Model::tear(const Failure &failure) {
 void Model::checkLoaded() const {
   if (!torn.empty())
     throw Failure(SHARDRT_TORN, torn);
-  if (std::vector<std::string> unset = parameters.unset(manifest); !unset.empty())
-    throw Failure(SHARDRT_INVALID_ARGUMENT,
-                  std::to_string(unset.size()) + " parameters have not been loaded, the first is " +
-                      unset.front() + ": load them before the first run" +
-                      (manifest.training && !manifest.training->init.empty()
-                           ? ", or run " + manifest.training->init
-                           : ""));
+  std::vector<std::string> unset = parameters.unset(manifest);
+  if (unset.empty())
+    return;
+  // Some may be those that `init` keeps.
+  const std::string init = manifest.training ? manifest.training->init : "";
+  auto makes = [&](const OutputSpec &output) {
+    return output.updates && manifest.parameters[*output.updates].name == unset.front();
+  };
+  bool isMade = std::ranges::any_of(manifest.entries, [&](const EntrySpec &entry) {
+    return entry.name == init && std::ranges::any_of(entry.outputs, makes);
+  });
+  throw Failure(SHARDRT_INVALID_ARGUMENT, std::to_string(unset.size()) +
+                                              " parameters have not been loaded, the first is " +
+                                              unset.front() + ": load them before the first run" +
+                                              (isMade ? ", or run " + init : ""));
 }
 
 void Model::makeRoom() {

@@ -8,6 +8,7 @@
 #include "runtime/support/Types.h"
 #include "support/archive/ShardedArchive.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -23,6 +24,25 @@ namespace {
 /// Every file of a save is called "save-NAME-rank-R.safetensors".
 constexpr const char *filePrefix = "save-", *fileSuffix = ".safetensors";
 constexpr size_t copyAlignment = 64;
+
+/// Whether a save writes files of this name, or has begun to: then ".tmpN" is behind it.
+bool isOfASave(std::string_view name) {
+  auto skip = [&](std::string_view text) {
+    bool isThere = name.starts_with(text);
+    name.remove_prefix(isThere ? text.size() : 0);
+    return isThere;
+  };
+  auto skipDigits = [&](std::string_view digits) {
+    size_t count = std::min(name.find_first_not_of(digits), name.size());
+    name.remove_prefix(count);
+    return count > 0;
+  };
+  constexpr std::string_view decimal = "0123456789", hexadecimal = "0123456789abcdef";
+  bool isComplete = skip(filePrefix) && skipDigits(hexadecimal) && skip(".") &&
+                    skipDigits(hexadecimal) && skip("-rank-") && skipDigits(decimal) &&
+                    skip(fileSuffix);
+  return isComplete && (name.empty() || (skip(".tmp") && skipDigits(decimal) && name.empty()));
+}
 
 std::string hex(uint64_t value) {
   char text[17];
@@ -43,6 +63,17 @@ std::string ShardedCheckpoint::begin(const std::string &folder) {
     std::string reason = std::strerror(errno);
     throw Failure(SHARDRT_BAD_FILE,
                   folder + ": cannot write the checkpoint: cannot make the folder: " + reason);
+  }
+  const std::string index = folder + "/" + shardc::ShardedIndex::fileName;
+  std::string error;
+  if (auto file = shardc::MappedFile::open(index, error)) {
+    std::string_view text(reinterpret_cast<const char *>(file->bytes().data()),
+                          file->bytes().size());
+    if (!shardc::ShardedIndex::parse(text, error))
+      throw Failure(SHARDRT_BAD_FILE, index +
+                                          ": cannot write the checkpoint: there is a file that "
+                                          "is no index of a checkpoint: " +
+                                          error);
   }
   auto now = std::chrono::system_clock::now().time_since_epoch();
   return hex(uint64_t(std::chrono::nanoseconds(now).count())) + "." + hex(uint64_t(getpid()));
@@ -150,11 +181,9 @@ void ShardedCheckpoint::removeFiles(bool ofOthers) const {
   std::vector<std::string> names;
   while (const dirent *entry = readdir(entries)) {
     std::string_view name = entry->d_name;
-    bool isOfSave = name.starts_with(filePrefix) && name.find("-rank-") != name.npos &&
-                    name.find(fileSuffix) != name.npos;
     // Whose writing of an index was interrupted.
     bool isTornIndex = name.starts_with(shardc::ShardedIndex::fileName + std::string(".tmp"));
-    if (isOfSave ? name.starts_with(mine) != ofOthers : isTornIndex && ofOthers)
+    if (isOfASave(name) ? name.starts_with(mine) != ofOthers : isTornIndex && ofOthers)
       names.emplace_back(name);
   }
   closedir(entries);

@@ -41,7 +41,7 @@ size_t Model::parameterNamed(const std::string &name) const {
 }
 
 void Model::checkAccess(const ParameterSpec &spec) {
-  if (spec.isWeight())
+  if (spec.isWeight() || !torn.empty())
     checkLoaded();
   else
     makeRoom();

@@ -8,7 +8,8 @@
 namespace shardc {
 
 /// The pickle machine: a stack of values, marks in it, and a memo. Every opcode makes at most one
-/// value, so memory is bounded by the size of the file.
+/// value, so memory is bounded by the size of the file; a value is much larger than its opcode,
+/// though, so their number is bounded too.
 class Pickle::Reader {
 public:
   Reader(std::span<const std::byte> bytes, Pickle &out, std::string &error)
@@ -28,6 +29,8 @@ public:
   }
 
 private:
+  static constexpr size_t maxValues = size_t(1) << 24;
+
   bool fail(const std::string &what) {
     error = "the pickle is no pickle of tensors: " + what + " at byte " + std::to_string(opcodeAt);
     return false;
@@ -58,6 +61,8 @@ private:
   }
 
   bool push(Value value) {
+    if (out.values.size() >= maxValues)
+      return fail("it has more than " + std::to_string(maxValues) + " values");
     out.values.push_back(std::move(value));
     stack.push_back(Id(out.values.size() - 1));
     return true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/archive/PickledTensors.h"
 
+#include <algorithm>
+
 namespace shardc {
 namespace {
 
@@ -42,6 +44,9 @@ bool readPickledTensor(const Pickle &pickle, Pickle::Id id, StoredTensor &tensor
   if (arguments.size() < 4 || pickle[arguments[0]].kind != Kind::Persistent ||
       pickle[arguments[1]].kind != Kind::Int)
     return false;
+  // Behind the hooks it says what else is to be done to the elements: conjugate or negate them.
+  if (arguments.size() > 6 && pickle[arguments[6]].kind != Kind::None)
+    return false;
   const Pickle::Value &storage = pickle[pickle[arguments[0]].items[0]];
   if (storage.kind != Kind::Tuple || storage.items.size() != 5 ||
       pickle[storage.items[1]].kind != Kind::Global ||
@@ -81,7 +86,9 @@ bool addPickledTensor(const ZipArchive &zip, const std::string &root, std::strin
   bool isThere = found && !found->compressed;
   if (isThere)
     tensor.storage = found->bytes;
-  if (!isThere || (tensor.storage.empty() && tensor.elements() != 0)) {
+  // Whether the sizes can be multiplied is only known when it has been added.
+  bool hasElements = std::ranges::find(tensor.sizes, 0) == tensor.sizes.end();
+  if (!isThere || (tensor.storage.empty() && hasElements)) {
     error = "the record '" + tensor.record + "' of tensor '" + tensor.name + "' is " +
             (isThere ? "empty" : "missing");
     return false;

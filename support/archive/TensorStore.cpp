@@ -36,6 +36,9 @@ bool measure(const StoredTensor &tensor, int64_t &elements, int64_t &end) {
 } // namespace
 
 int64_t StoredTensor::elements() const {
+  // The product of the others need not fit then.
+  if (std::ranges::find(sizes, 0) != sizes.end())
+    return 0;
   int64_t count = 1;
   for (int64_t size : sizes)
     count *= size;
@@ -43,10 +46,12 @@ int64_t StoredTensor::elements() const {
 }
 
 bool StoredTensor::contiguous() const {
+  if (elements() == 0)
+    return true;
   int64_t expected = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     if (sizes[d] != 1 && strides[d] != expected)
-      return elements() == 0;
+      return false;
     expected *= sizes[d];
   }
   return true;

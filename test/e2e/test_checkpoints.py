@@ -169,6 +169,23 @@ def test_saves_that_fail(towers, tmp_path, options):
     assert "--save and --save-sharded exclude each other" in twice.stderr
 
 
+def test_what_else_a_folder_has(towers, tmp_path):
+    """Files of other saves are removed, also such that were not finished, and no others."""
+    one, program, _, _, _ = towers
+    folder, options = tmp_path / "new", ("--weights", one.source)
+    save(one, program, f"{folder}/", *options, steps=1)
+    mine, theirs = ["save-1a.2b-rank-0.safetensors", "save-1a.2b-rank-11.safetensors.tmp17", "index.json.tmp17"], ["save-x-rank-y-notes.safetensors", "notes"]
+    for name in mine + theirs:
+        (folder / name).write_text("x")
+    save(one, program, folder, *options, steps=1)
+    names = {f.name for f in folder.iterdir()}
+    assert not names & set(mine) and names >= set(theirs) and len(names) == 5 + len(theirs)
+    (folder / "index.json").write_text("{}")
+    done = save(one, program, folder, *options, steps=1, check=False)
+    assert done.returncode == 1 and f"{folder}/index.json: cannot write the checkpoint: there is a file that is no index" in done.stderr, done.stderr
+    assert (folder / "index.json").read_text() == "{}" and {f.name for f in folder.iterdir()} == names
+
+
 class Evil:
     def __init__(self, path):
         self.path = path
@@ -222,6 +239,9 @@ def test_state_dicts(towers, tmp_path):
     refuse(Evil(tmp_path / "made"), "it holds a result of posix.mkdir")
     assert not (tmp_path / "made").exists()
     refuse({**state, "tiny": torch.zeros(1, dtype=torch.float8_e4m3fn)}, "'tiny' is a result of torch._utils._rebuild_tensor_v3")
+    negated = torch.complex(*torch.ones(2, 11, dtype=torch.float64)).conj().imag  # the file has the elements as they were, and a bit
+    assert negated.is_neg()
+    refuse({**state, "first.bias": negated}, "'first.bias' is a tensor of a type that is not supported")
     refuse(state, "in the format that it had before PyTorch 1.6", _use_new_zipfile_serialization=False)
     refuse(state, "it has another protocol than 2", pickle_protocol=4)
     torch.save(state, file)

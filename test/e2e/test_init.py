@@ -145,6 +145,7 @@ def test_what_is_loaded_is_kept(folder, tmp_path):
     run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", "tp=2", "--train", "loss=0", "--train", f"init={init}", "-o", program)
     done = run(tool("shard-run"), program, "--init", "--batches", folder / "batches.safetensors", "--lr", 1, check=False)
     assert done.returncode == 1 and "1 parameters have not been loaded, the first is table.weight" in done.stderr, done.stderr
+    assert "or run init" not in done.stderr
     weights, saved = begun(compiled(folder, "dp=1,tp=1")), tmp_path / "saved"
     run(tool("shard-run"), program, "--weights", folder / "dp1tp1.begun", "--entry", "init", "--save", saved)
     for name, value in load_file(saved).items():
@@ -255,6 +256,8 @@ def test_distributions(samples):
 def test_runs_draw_other_numbers(samples, tmp_path):
     run(tool("shard-run"), samples, "--entry", "init", "--seed", 1, "--steps", 2, "--save", tmp_path / "second")
     first, second = begun(samples, 1), load_file(tmp_path / "second")
+    again = begun(samples, 1, "--init")
+    assert all(torch.equal(again[name], value) for name, value in first.items()), "with --init the entry runs once"
     assert second["random.offset"] == 2 * first["random.offset"] == 2 * len(DISTRIBUTIONS) * N
     for name in DISTRIBUTIONS:
         assert abs(correlation(first[name], second[name])) < DEVIATIONS / math.sqrt(N), name

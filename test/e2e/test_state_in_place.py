@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What changes is written where it was: bytes of a rank, steps that fail, and what is left of a model that is torn."""
+import ctypes
 import importlib
 import json
 import re
@@ -131,3 +132,58 @@ def test_a_step_that_fails_changes_nothing(tmp_path, monkeypatch):
 
     good, bad = [[0, 1, 2, 3, 4, 9], [5, 5, 5, 6, 7, 0]], [1, 2, 3, 99, 4, 5]
     assert weights(good) == weights([good[0], bad, bad, good[1]])
+
+
+class Positions(nn.Module):
+    """The position is bad when it has been written."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(2, 6)
+        self.register_buffer("position", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        self.position += 1
+        return (self.table(self.position) * x).square().mean()
+
+
+def test_torn_until_a_checkpoint_is_loaded(tmp_path, monkeypatch):
+    """Of parameters, buffers and states nothing can be read or set, and nothing that cannot be loaded heals."""
+    monkeypatch.setenv("SHARDRT", str(BUILD / "lib/libshardrt.so"))
+    monkeypatch.syspath_prepend(str(ROOT / "runtime/examples"))
+    train, example = importlib.import_module("train"), importlib.import_module("run")
+    trainee = Trainee(tmp_path, "positions", Positions(), {"x": torch.ones(6)}, count=2, train=True)
+    program = tmp_path / "m.so"
+    trainee.compile(program, "--mesh", "dp=1", "--train", "loss=0", "--train", "optimizer=adamw")
+    world = train.World(str(program), str(trainee.source))
+
+    def step():
+        return float(world.run("train_step", x=np.ones(6, np.float32), learning_rate=np.array(0.1))["mean"])
+
+    def of(function, name):
+        value = np.full((), 7, np.int64)
+        world.each(lambda rank: example.check(function, rank.model, name.encode(), ctypes.byref(example.tensor(value, example.GLOBAL))))
+        return int(value)
+
+    def load(function, path):
+        world.each(lambda rank: example.check(function, rank.model, str(path).encode()))
+
+    lib, saved = example.lib, tmp_path / "saved"
+    world.save(str(saved))
+    loss = step()
+    with pytest.raises(RuntimeError, match="out of range"):
+        step()
+    for healer, path in [(None, None), (lib.shardrt_resume, trainee.source), (lib.shardrt_load_parameters_file, tmp_path / "no")]:
+        if healer:
+            with pytest.raises(RuntimeError, match=str(path)):
+                load(healer, path)
+        for action in [step, lambda: world.save(str(tmp_path / "torn")), *(lambda f=f, n=n: of(f, n) for f in (lib.shardrt_get_state, lib.shardrt_set_state)
+                                                                        for n in ("position", "train.step"))]:
+            with pytest.raises(RuntimeError, match="begun to change parameters.*load a checkpoint"):
+                action()
+    assert not (tmp_path / "torn").exists()
+    for healer, path in [(lib.shardrt_resume, saved), (lib.shardrt_load_parameters_file, trainee.source)]:
+        load(healer, path)
+        assert of(lib.shardrt_get_state, "position") == of(lib.shardrt_get_state, "train.step") == 0
+        assert step() == loss
+    world.close()

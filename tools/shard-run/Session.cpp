@@ -243,8 +243,8 @@ void Session::eachRank(const std::function<void(size_t index)> &body) {
 }
 
 void Session::initialise() {
-  if (!options.init)
-    return;
+  if (!options.init || spec->name == manifest.training->init)
+    return; // or it is what is run
   eachRank([&](size_t index) {
     shardrt::Model &model = *ranksModels[index];
     try {

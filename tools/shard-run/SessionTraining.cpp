@@ -104,7 +104,9 @@ void Session::checkSavePath(int64_t step) const {
     return;
   namespace fs = std::filesystem;
   const std::string option = options.savesSharded ? "--save-sharded: " : "--save: ";
-  const fs::path path = pathOfStep(options.save, step);
+  fs::path path = trains() ? pathOfStep(options.save, step) : options.save;
+  if (options.savesSharded && !path.has_filename())
+    path = path.parent_path(); // "folder/"
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code ignored;
   auto refuse = [&](const std::string &what) {
