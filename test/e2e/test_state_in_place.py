@@ -2,6 +2,7 @@
 """What changes is written where it was: bytes of a rank, steps that fail, and what is left of a model that is torn."""
 import importlib
 import json
+import re
 import sys
 
 import numpy as np
@@ -55,6 +56,17 @@ def test_bytes_of_a_rank(tmp_path, optimizer, mesh, zero, parameters, states):
     used = json.loads(done.stdout)["peak_memory_of_a_rank"]
     assert used["parameter_bytes"] == rank["parameter_bytes"] + rank["state_bytes"]
     assert rank["arena_bytes"] <= used["arena_bytes"] < rank["arena_bytes"] + 8192
+
+
+@pytest.mark.parametrize("zero", (0, 1, 3))
+def test_buckets_copy_nothing(tmp_path, zero):
+    """Gradients that are reduced together, and parameters that are gathered together, are read and written where they are."""
+    trainee = Trainee(tmp_path, "deep", Wide(128), {"x": torch.randn(4, 128)}, count=1)
+    done = run(tool("shardc"), "compile", trainee.source, "--mesh", "dp=2", *places("input:*=dp:S(0)"), "--train", "loss=0", "--train", "optimizer=adamw",
+               "--train", f"zero={zero}", "--pass-statistics", "-o", tmp_path / "m.so")
+    counted = {name: int(count) for count, name in re.findall(r"\(S\)\s+(\d+) (\S+)", done.stdout + done.stderr)}
+    assert counted["grouped"] >= 1 and counted["in-place-launches"] >= 1
+    assert not counted.keys() & {"copied-bytes", "copied-updates"}
 
 
 RESIDENT = """
