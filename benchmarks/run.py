@@ -17,9 +17,10 @@ import subprocess
 import sys
 import time
 
+import run_training
 import sides
 
-SECTIONS = ("startup", "import", "compile", "step", "dtensor", "processes", "gradients", "memory")
+SECTIONS = ("startup", "import", "compile", "step", "dtensor", "processes", "gradients", "training", "memory")
 
 
 class Report:
@@ -161,6 +162,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=sides.ROOT / "build")
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, with commas between: " + ", ".join(SECTIONS))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jax", help="a Python interpreter that has jax: `training` is also measured beside it")
     parser.add_argument("--json", type=pathlib.Path, help="also write all figures there")
     options = parser.parse_args()
     wanted = options.only.split(",")
@@ -183,6 +185,7 @@ def main():
         "dtensor": lambda: dtensor(report, tools, options.rounds, gpt),
         "processes": lambda: processes(report, tools, options.rounds, gpt, gpt2),
         "gradients": lambda: gradients(report, tools, options.rounds, *losses),
+        "training": lambda: run_training.section(report, tools, options.rounds, folder, options.jax),
         "memory": lambda: memory(report, tools, options.rounds, gpt2),
     }
     for section in SECTIONS:

@@ -99,7 +99,7 @@ class GatheredNorm(SequenceParallel):
 
 @contextlib.contextmanager
 def placed(case):
-    """(loss function of inputs, what to do after the backward)"""
+    """(the module whose parameters a rank trains, the loss of its part of the batch, what to do after the backward)"""
     kind, rest = case.split("-", 1)
     training, _, inputs = models.training(kind)
     model, ids, labels = training.model, inputs["ids"], inputs["labels"]
@@ -117,7 +117,7 @@ def placed(case):
             for block in model.h if kind == "gpt" else model.layers:
                 fully_shard(block)
             fully_shard(model, reshard_after_forward=False)
-        yield lambda: plain(model)(ids, labels), lambda: None
+        yield model, lambda: plain(model)(ids, labels), lambda: None
         return
     mesh = init_device_mesh("cpu", axes or (4,), mesh_dim_names=("dp", "tp") if axes else ("tp",))
     tensor_parallel(kind, model, mesh["tp"], rest.endswith("sequence"))
@@ -133,7 +133,7 @@ def placed(case):
             dist.all_reduce(torch.cat([g.flatten() for g in grads]), group=mesh["dp"].get_group())
 
     with loss_parallel():
-        yield lambda: plain(model)(ids, labels), reduce
+        yield model, lambda: plain(model)(ids, labels), reduce
 
 
 def main():
@@ -141,7 +141,7 @@ def main():
     torch.set_num_threads(1)
     sizes = {}
     for case in sys.argv[1:]:
-        with placed(case) as (loss, after):
+        with placed(case) as (_, loss, after):
             loss().backward()  # DDP and FSDP set themselves up in the first step
             after()
             counter = Counter()

@@ -26,8 +26,8 @@ def Recompute : Pass<"dist-recompute", "::mlir::ModuleOp"> {
 
     Without a limit nothing else is computed again: views share memory, and masks and constants are made in each
     kernel that reads them, so what costs no time takes no memory either. Sizes and times are those of the rank that
-    has most to do. Ops with effects, and those that read an argument that the function writes back, are
-    never computed again. Where the limit cannot be met, the program gets as near to it as the pass knows.
+    has most to do. Ops with effects, and those that read an argument that the forward writes over, are
+    never computed again; parameters that a training step updates behind the backward are read again. Where the limit cannot be met, the program gets as near to it as the pass knows.
 
     Before, with `modules=mlp`:
     ```mlir

@@ -33,7 +33,11 @@ std::optional<size_t> shardc::findBackward(func::FuncOp function) {
 bool shardc::isWeightGather(Operation *op) {
   if (!isa<AllGatherOp>(op) || op->getNumResults() != 1)
     return false;
-  auto argument = dyn_cast<BlockArgument>(behindViews(op->getOperand(0)));
+  Value stored = behindViews(op->getOperand(0));
+  // Cast before it was gathered, where a step computes in a shorter type.
+  if (auto cast = stored.getDefiningOp<aten::ToCopyOp>())
+    stored = behindViews(cast.getSelf());
+  auto argument = dyn_cast<BlockArgument>(stored);
   if (!argument)
     return false;
   auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
@@ -76,14 +80,23 @@ public:
   }
 
 private:
-  /// Arguments that are written back: what is read of them later is another value.
+  /// Arguments that the forward itself writes over: whoever reads one later keeps the new value
+  /// apart until then. What the backward updates, as a training step does its parameters, is
+  /// written behind all that reads it, and so is a number.
   void findMutated() {
+    Block &block = function.getBody().front();
+    Operation *first = &*std::next(block.begin(), static_cast<ptrdiff_t>(backward));
     llvm::StringSet<> names;
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    for (auto [i, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
       auto kind = function.getResultAttrOfType<StringAttr>(i, kKindAttr);
-      if (kind && kind.getValue().ends_with("_mutation"))
-        for (StringRef name : getNames(function.getResultAttrDict(i)))
-          names.insert(name);
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      Operation *made = value.getDefiningOp();
+      bool isLate = made && !made->isBeforeInBlock(first);
+      if (!kind || !kind.getValue().ends_with("_mutation") || isLate ||
+          (type && type.getRank() == 0))
+        continue;
+      for (StringRef name : getNames(function.getResultAttrDict(i)))
+        names.insert(name);
     }
     for (BlockArgument argument : function.getArguments()) {
       DictionaryAttr attributes = function.getArgAttrDict(argument.getArgNumber());

@@ -156,6 +156,20 @@ def test_models(trainee, kind, settings, keywords):
     check(one, kind, (), one.pytorch("adamw", lr=1e-3, **keywords), log, saved)
 
 
+def test_recomputation(trainee):
+    """Layers whose forward runs again, and weights that are gathered again, although the step updates them: PyTorch's answers with a smaller
+    arena."""
+    one = trainee("gpt2")
+    programs = [trainee.folder / "kept.so", trainee.folder / "again.so"]
+    for program, options in zip(programs, ((), ("--recompute", "*.h.*", "--reshard-after-forward", "true"))):
+        one.compile(program, *BOTH, *PLANS["gpt2"], *train("loss=0", "optimizer=adamw", "zero=3"), *options)
+    kept, again = (json.loads(run(tool("shard-run"), program, "--manifest").stdout) for program in programs)
+    arenas = [max(rank["arena_bytes"] for e in manifest["entries"] if e["name"] == "train_step" for rank in e["memory"]) for manifest in (kept, again)]
+    assert arenas[1] < 0.95 * arenas[0]
+    log, saved = one.train(programs[1], lr=1e-3)
+    check(one, "again", (), one.pytorch("adamw", lr=1e-3), log, saved)
+
+
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
 def test_schedules(trainee, schedule):
     one, steps, warmup, peak, final = trainee("mse"), 9, 3, 0.05, 0.01

@@ -49,7 +49,7 @@ func.func @products(%x: tensor<32x32xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
   return %o, %r : tensor<32xf32>, tensor<32xf32>
 }
 
-// What is not computed again: a value that is an output, one that an argument is read for which the function writes back, and one
+// What is not computed again: a value that is an output, one that an argument is read for which the forward writes over, and one
 // of an op that nobody knows.
 // LEAST-LABEL: func.func @kept
 // LEAST-NOT: dist.after
