@@ -87,7 +87,7 @@ def least(case):
     terms = {"activations": 2 * (2 * LAYERS + 1) * all_reduce(tokens * WIDTH * ELEMENT, tp),
              "loss": 2 * all_reduce(tokens * ELEMENT, tp) + all_reduce(ELEMENT, dp * tp * fs)}
     if dp * fs > 1:
-        terms["number of tokens"] = all_reduce(8, dp * fs)
+        terms["number of tokens"] = all_reduce(4, dp * fs)
     terms["weights to compute with"] = half(sharded + norms + others, fs) * (2 if case.endswith(AGAIN) else 1)
     # Norms under sequence parallelism are partial over tp as well.
     over = dp * tp if case.endswith("sequence") else dp

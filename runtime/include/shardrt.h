@@ -433,14 +433,13 @@ SHARDRT_API shardrt_status shardrt_load_parameters(shardrt_model *model,
 
 /* ---- Running ---- */
 
-/* Runs one entry point (NULL: the first). The call is collective when the program has collectives,
- * and where ranks compare their random state (shardrt_set_state).
- * Inputs and outputs are in the manifest's order; every output's extents must be those of
- * shardrt_output_shapes. Element types are never converted. On failure outputs are undefined, and
- * parameters and states as before, or SHARDRT_TORN until a complete set is loaded. When all ranks
- * refuse the arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go on; when only some
- * do, the others get SHARDRT_ABORTED (but see SHARDRT_ROOT). After that, and after any other
- * failure, the communicator cannot be used any more. */
+/* Runs one entry point (NULL: the first). It is collective if the program has collectives or
+ * random numbers. Inputs and outputs are in the manifest's order; every output's extents must be
+ * those of shardrt_output_shapes. Element types are never converted. On failure outputs are
+ * undefined, and parameters and states as before, or SHARDRT_TORN until a complete set is loaded.
+ * When all ranks refuse the arguments (SHARDRT_INVALID_ARGUMENT, SHARDRT_NOT_FOUND) they can go
+ * on; when only some do, the others get SHARDRT_ABORTED (but see SHARDRT_ROOT). After that, and
+ * after any other failure, the communicator cannot be used any more. */
 SHARDRT_API shardrt_status shardrt_run(shardrt_model *model, const char *entry,
                                        const shardrt_tensor *inputs, size_t n_inputs,
                                        const shardrt_tensor *outputs, size_t n_outputs,
