@@ -26,6 +26,9 @@ LogicalResult RandomOp::verify() {
 }
 
 LogicalResult DropoutOp::infer(Inference &inference, Adaptor op) {
+  double p = op.getP().convertToDouble();
+  if (!(p >= 0 && p <= 1))
+    return inference.error("drops with a probability between 0 and 1, not ", p);
   FailureOr<Shape> shape = inference.broadcast({op.getSelf(), op.getMask()});
   if (failed(shape))
     return failure();

@@ -121,8 +121,13 @@ LogicalResult verifyUpdates(Operation *op, unsigned argument, Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
   if (number && isCount(value) && number.getInt() < function.getNumArguments() &&
       isA(argument, ArgumentKind::Output) && isA(number.getInt(), ArgumentKind::Parameter) &&
-      function.getArgumentTypes()[number.getInt()] == function.getArgumentTypes()[argument])
+      function.getArgumentTypes()[number.getInt()] == function.getArgumentTypes()[argument]) {
+    for (unsigned other = 0; other < argument; ++other)
+      if (function.getArgAttr(other, kUpdatesAttr) == value)
+        return op->emitOpError("argument ") << argument << ": parameter " << number.getInt()
+                                            << " gets its new value from argument " << other;
     return success();
+  }
   return op->emitOpError("argument ")
          << argument << ": 'exec.updates' must be on an output the number of a parameter of type "
          << function.getArgumentTypes()[argument] << ", got " << value;

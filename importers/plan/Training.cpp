@@ -8,6 +8,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <limits>
+
 using llvm::StringRef;
 
 namespace shardc::plan {
@@ -103,9 +105,11 @@ private:
     if (scale.backoffFactor && !(*scale.backoffFactor > 0 && *scale.backoffFactor < 1))
       add("precision.loss_scale.backoff_factor",
           "is between 0 and 1, not " + jsonNumber(*scale.backoffFactor));
-    if (scale.growthInterval && *scale.growthInterval < 1)
+    if (scale.growthInterval &&
+        (*scale.growthInterval < 1 ||
+         *scale.growthInterval > std::numeric_limits<int32_t>::max())) // the tracker is i32
       add("precision.loss_scale.growth_interval",
-          "is at least 1, not " + std::to_string(*scale.growthInterval));
+          "is at least 1 and below 2^31, not " + std::to_string(*scale.growthInterval));
   }
   void checkNumbers(const OptimizerNumbers &numbers, const std::string &where) {
     notNegative(where + ".weight_decay", numbers.weightDecay);

@@ -72,6 +72,13 @@ bool canUpdateInPlace(func::FuncOp kernel, unsigned source, unsigned destination
   Operation *producer = producerOf(to);
   if (from.getType() != to.getType() || !producer)
     return false;
+  // Teams of threads that have no row of their own, and threads beyond the end of one, read what
+  // exists instead: an element that another thread may have written.
+  if (llvm::any_of(block, [](Operation &op) {
+        std::optional<Iteration> iteration = describeIteration(&op);
+        return iteration && iteration->reduces;
+      }))
+    return false;
   llvm::SmallPtrSet<Operation *, 16> origins = originsOf(producer);
   SmallVector<std::pair<Value, bool>> work; // values that depend on it, and whether they are it
   for (Operation *user : from.getUsers()) {

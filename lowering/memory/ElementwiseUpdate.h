@@ -14,7 +14,8 @@ namespace shardc::memory {
 ///  - everything that is computed from the `source` is computed element by element, from the
 ///    element at the same place: nobody needs another's;
 ///  - each op that reads the `source` has its part in the new value: whoever computes op by op has
-///    read all that it needs before it writes.
+///    read all that it needs before it writes;
+///  - it reduces nothing: threads without an element of a row read another thread's there.
 bool canUpdateInPlace(mlir::func::FuncOp kernel, unsigned source, unsigned destination);
 
 /// [source, destination] of a kernel.

@@ -67,11 +67,18 @@ LogicalResult checkNorm(const TrainingNorm &norm) {
   return success();
 }
 
-/// `value` for a user that had a value of type `type` before, which may have another layout.
+/// `value` for a user that had a value of type `type` before, which may have another layout, and of
+/// the statistics of a norm of shorter floats another element type.
 Value inLayoutOf(Value value, Type type, Operation *user) {
+  OpBuilder builder(user);
+  auto own = cast<RankedTensorType>(value.getType());
+  Type element = cast<RankedTensorType>(type).getElementType();
+  if (own.getElementType() != element) {
+    value = aten::ToCopyOp::create(builder, user->getLoc(), value, element);
+    value.setType(RankedTensorType::get(own.getShape(), element, own.getEncoding()));
+  }
   if (value.getType() == type || !dist::getLayout(type))
     return value;
-  OpBuilder builder(user);
   return dist::RedistributeOp::create(builder, user->getLoc(), type, value, /*backward=*/false);
 }
 

@@ -130,6 +130,7 @@ struct InitParametersPass : shardc::impl::InitParametersBase<InitParametersPass>
     int64_t numbers = 0;
     bool usable = succeeded(checkPatterns(source, training.init));
     usable &= succeeded(choose(source, training.init, all, numbers));
+    usable &= succeeded(checkReplicas(source, all));
     if (!usable)
       return signalPassFailure();
     OwningOpRef<func::FuncOp> made = declare(source, all);
@@ -254,6 +255,30 @@ private:
            << "train: init: no entry says what these begin with: " << llvm::join(uncovered, ", ")
            << ". Add one, with 'keep' for what is loaded; a buffer whose value the model computes "
               "itself is part of the program if it is registered with persistent=False";
+  }
+
+  /// Where each rank has numbers of its own, copies of one parameter would begin with others.
+  LogicalResult checkReplicas(func::FuncOp source, ArrayRef<Begun> all) {
+    auto mode = getOperation()->getAttrOfType<StringAttr>(dist::kRandomAttr);
+    if (!mode || dist::parseRandomMode(mode.getValue()) != dist::RandomMode::PerRank)
+      return success();
+    bool ok = true;
+    for (const Begun &begun : all) {
+      if (!begun.values.isRandom())
+        continue;
+      const Layout &layout = dist::getLayout(source.getArgumentTypes()[begun.argument]).getValue();
+      for (auto [axis, placement] : llvm::zip_equal(layout.mesh.axes, layout.placements)) {
+        if (!placement.isReplicate() || axis.size == 1)
+          continue;
+        ok = false;
+        emitError(source.getArgument(begun.argument).getLoc())
+            << "train: init: ranks along '" << axis.name
+            << "' have copies of one parameter, which would begin with other values on each: the "
+               "plan's 'random' is per-rank; make it default or dtensor";
+        break;
+      }
+    }
+    return success(ok);
   }
 
   /// The function without results: parameters, buffers and states of the step.

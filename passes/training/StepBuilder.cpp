@@ -150,10 +150,14 @@ void StepBuilder::layOut() {
       Layout layout(mesh.getValue());
       for (Value operand : op->getOperands()) {
         auto other = dyn_cast<RankedTensorType>(operand.getType());
-        if (type.getRank() > 0 && other && other.getShape() == type.getShape()) {
-          layout = dist::getLayout(other).getValue();
-          break;
-        }
+        if (!other || other.getShape() != type.getShape())
+          continue;
+        Layout own = dist::getLayout(other).getValue();
+        // Scalars of the step are replicated, unless they are sums that ranks hold parts of.
+        if (type.getRank() == 0 && !own.hasPartial())
+          continue;
+        layout = own;
+        break;
       }
       result.setType(typed(type, layout));
     }

@@ -73,7 +73,19 @@ Value StepUpdate::scaleLoss(Value loss) {
   return emit.cast(cotangent, typeOf(loss).getElementType());
 }
 
-void StepUpdate::accumulate() {
+Value StepUpdate::badLossesSoFar() {
+  if (training.microBatches == 1 || training.nonFinite == "continue")
+    return {};
+  ++numStates;
+  auto type = RankedTensorType::get({}, Float32Type::get(emit.getBuilder().getContext()));
+  return step.addState("micro_batches.bad_losses", withLayout(type, Layout(mesh.getValue())),
+                       /*initial=*/0, /*isSaved=*/false);
+}
+
+void StepUpdate::accumulate(Value loss) {
+  if (Value bad = badLossesSoFar())
+    step.addUpdate(bad, emit.add(bad, emit.cast(findNonFinite({step.replicate(loss)}),
+                                                typeOf(bad).getElementType())));
   for (const TrainedParameter &parameter : parameters) {
     Layout layout = accumulatorLayout(parameter);
     Value state = addState("gradient." + parameter.name, updatedType(parameter), layout,
@@ -131,6 +143,11 @@ void StepUpdate::judge(Value loss, MutableArrayRef<Entry> entries) {
   } else if (training.nonFinite != "continue") {
     gradients.insert(gradients.begin(), step.replicate(loss));
     skipped = findNonFinite(gradients);
+  }
+  if (Value bad = badLossesSoFar()) {
+    Value zero = emit.scalar(0, typeOf(bad).getElementType());
+    skipped = emit.binary<aten::LogicalOrOp>(skipped, emit.binary<aten::GtOp>(bad, zero));
+    updates.push_back({bad, zero});
   }
   if (!precision() || !precision()->scalesLoss())
     return;
@@ -240,8 +257,10 @@ void StepUpdate::update(Value loss) {
                                        updatedType(*entry.parameter), entry.layout));
     SmallVector<Value> old = values.states;
     optimizer->update(emit, scalars, values);
+    // Of a parameter of 0 dims the scalars of the step decide the type.
     for (auto [before, after] : llvm::zip_equal(old, values.states))
-      updates.push_back({before, unlessSkipped(before, after)});
+      updates.push_back(
+          {before, unlessSkipped(before, emit.cast(after, typeOf(before).getElementType()))});
     Value moved = unlessSkipped(entry.value, values.parameter);
     if (entry.master)
       updates.push_back({entry.master, moved});

@@ -39,8 +39,8 @@ public:
 
   void setParameters(llvm::ArrayRef<TrainedParameter> list) { parameters = list; }
 
-  /// Adds the gradients to the states `gradient.NAME`.
-  void accumulate();
+  /// Adds the gradients to the states `gradient.NAME`. `loss` is the loss of this micro-batch.
+  void accumulate(mlir::Value loss);
   /// What the backward begins with where the loss is scaled, without a layout; null where it is
   /// not. To be called before anything else.
   mlir::Value scaleLoss(mlir::Value loss);
@@ -74,6 +74,9 @@ private:
   mlir::Value gradientOf(const TrainedParameter &parameter, const Layout &layout);
   /// Bool: whether anything of these is not finite, on any rank.
   mlir::Value findNonFinite(llvm::ArrayRef<mlir::Value> tensors);
+  /// A state: how many micro-batches of this step had a loss that is not finite. Null where nobody
+  /// asks.
+  mlir::Value badLossesSoFar();
   /// Says which steps are skipped, and divides gradients by the scale of the loss.
   void judge(mlir::Value loss, llvm::MutableArrayRef<Entry> entries);
   /// The next scale, given whether a gradient was not finite.

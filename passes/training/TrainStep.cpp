@@ -10,6 +10,7 @@
 #include "importers/plan/Plan.h"
 
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_TRAINSTEP
@@ -38,15 +39,18 @@ Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).get
 
 /// Marks the casts to a longer type that a gradient is the sum of.
 void markCasts(Value gradient) {
-  Operation *op = gradient.getDefiningOp();
-  if (auto sum = dyn_cast_or_null<aten::AddOp>(op)) {
-    markCasts(sum.getSelf());
-    markCasts(sum.getOther());
-  } else if (auto widened = dyn_cast_or_null<aten::ToCopyOp>(op)) {
-    Type from = elementOf(widened.getSelf());
-    if (isa<FloatType>(from) &&
-        from.getIntOrFloatBitWidth() < elementOf(gradient).getIntOrFloatBitWidth())
-      widened->setAttr(kWidenAttr, UnitAttr::get(op->getContext()));
+  llvm::SetVector<Value> summed;
+  summed.insert(gradient);
+  for (size_t i = 0; i < summed.size(); ++i) {
+    Operation *op = summed[i].getDefiningOp();
+    if (auto sum = dyn_cast_or_null<aten::AddOp>(op)) {
+      summed.insert(sum.getSelf());
+      summed.insert(sum.getOther());
+    } else if (auto widened = dyn_cast_or_null<aten::ToCopyOp>(op)) {
+      Type from = elementOf(widened.getSelf()), to = elementOf(widened.getResult());
+      if (isa<FloatType>(from) && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
+        widened->setAttr(kWidenAttr, UnitAttr::get(op->getContext()));
+    }
   }
 }
 
@@ -174,7 +178,7 @@ private:
     step.leaveOpen();
     update.setParameters(parameters);
     if (!isStep) {
-      update.accumulate();
+      update.accumulate(lossOf());
       return step.finish();
     }
     update.update(lossOf());

@@ -179,8 +179,10 @@ FailureOr<Results> buildBatchNorm(Call &call) {
   if (norm->runningMean) {
     Value mean = training.newMean(), variance = training.newVariance();
     if (isFunctional) {
-      results[count - 2] = mean;
-      results[count - 1] = variance;
+      // PyTorch records f32 for norms of shorter floats, and a cast behind them.
+      Emitter emit(call.builder, call.loc);
+      results[count - 2] = emit.cast(mean, call.resultElementType(count - 2));
+      results[count - 1] = emit.cast(variance, call.resultElementType(count - 1));
     } else {
       call.write("running_mean", mean);
       call.write("running_var", variance);

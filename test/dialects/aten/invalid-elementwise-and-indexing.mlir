@@ -185,3 +185,11 @@ func.func @f(%x: tensor<2x3xf32>) {
   %y = aten.sum %x dim [0] : (tensor<2x3xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+func.func @dropout(%x: tensor<4xf32>, %m: tensor<4xi1>) -> tensor<4xf32> {
+  // expected-error@+2 {{drops with a probability between 0 and 1, not 2}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %y = aten.dropout %x, %m {p = 2.0 : f64} : (tensor<4xf32>, tensor<4xi1>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

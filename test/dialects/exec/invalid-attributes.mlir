@@ -135,3 +135,10 @@ func.func @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.kernel, exec
 
 // expected-error@+1 {{'exec.shared_bytes' must be}}
 func.func private @f() attributes {exec.shared_bytes = -1 : i64}
+
+// -----
+// expected-error@+1 {{argument 2: parameter 0 gets its new value from argument 1}}
+func.func @f(%w: memref<4xf32> {exec.argument = #exec.argument<parameter>}, %a: memref<4xf32> {exec.argument = #exec.argument<output>, exec.updates = 0 : i64},
+             %b: memref<4xf32> {exec.argument = #exec.argument<output>, exec.updates = 0 : i64}) attributes {exec.entry} {
+  return
+}
