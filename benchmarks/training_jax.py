@@ -13,7 +13,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
 
-from redistribution import collective_bytes  # noqa: E402
+from redistribution import collectives  # noqa: E402
 
 LAYERS, WIDTH, HEADS, VOCABULARY, BATCH, SEQUENCE = 4, 256, 8, 1024, 4, 128
 MESHES = {"tp4": (1, 4), "dp4": (4, 1), "dp2-tp2": (2, 2), "fully-sharded": (4, 1), "tp4-sequence": (1, 4),
@@ -110,7 +110,8 @@ def measure(case):
     step = jax.jit(jax.value_and_grad(run), in_shardings=(shardings, data, data), out_shardings=(sharded(), shardings))
     shapes = {name: jax.ShapeDtypeStruct(shape, "float32") for name, (shape, _) in table.items()}
     ids = jax.ShapeDtypeStruct((BATCH, SEQUENCE), "int32")
-    return collective_bytes(step.lower(shapes, ids, ids).compile().as_text())
+    text = step.lower(shapes, ids, ids).compile().as_text()
+    return sum(size for size, _ in collectives(text, MESHES[rest]))
 
 
 if __name__ == "__main__":

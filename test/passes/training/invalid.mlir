@@ -30,7 +30,7 @@
 // PRECISION-DAG: error: {{.*}}precision.loss_scale.init_scale must be positive, not 0
 // PRECISION-DAG: error: {{.*}}precision.loss_scale.growth_factor is above 1, not 1
 // PRECISION-DAG: error: {{.*}}precision.loss_scale.backoff_factor is between 0 and 1, not 1
-// PRECISION-DAG: error: {{.*}}precision.loss_scale.growth_interval is at least 1, not 0
+// PRECISION-DAG: error: {{.*}}precision.loss_scale.growth_interval is at least 1 and below 2^31, not 0
 // MASTERS: error: {{.*}}precision.masters is none, but gradients of a loss that is scaled are divided by the scale in f32
 // FROZEN: error: train: all parameters are frozen
 // NAMES-DAG: error: {{.*}}'v'
