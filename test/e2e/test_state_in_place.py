@@ -95,6 +95,20 @@ def test_resident_memory(tmp_path):
     assert (taken[1] - taken[0]) == pytest.approx(predicted[1] - predicted[0], rel=0.1)
 
 
+def examples(monkeypatch):
+    """train.py and run.py of runtime/examples. Other tests of this process may have modules of these names, and keep them."""
+    monkeypatch.setenv("SHARDRT", str(BUILD / "lib/libshardrt.so"))
+    monkeypatch.syspath_prepend(str(ROOT / "runtime/examples"))
+    kept = {name: sys.modules.pop(name, None) for name in ("run", "train")}
+    train, run_example = importlib.import_module("train"), importlib.import_module("run")
+    for name, old in kept.items():
+        if old:
+            sys.modules[name] = old
+        else:
+            del sys.modules[name]
+    return train, run_example
+
+
 class Table(nn.Module):
     """Bad positions are found in the forward, before anything is written."""
 
@@ -109,9 +123,7 @@ class Table(nn.Module):
 
 
 def test_a_step_that_fails_changes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("SHARDRT", str(BUILD / "lib/libshardrt.so"))
-    monkeypatch.syspath_prepend(str(ROOT / "runtime/examples"))
-    train = importlib.import_module("train")
+    train, _ = examples(monkeypatch)
     trainee = Trainee(tmp_path, "table", Table(), {"ids": torch.arange(6)}, count=2, train=True)
     program = tmp_path / "m.so"
     trainee.compile(program, "--mesh", "dp=1", "--train", "loss=0", "--train", "optimizer=adamw")
@@ -149,9 +161,7 @@ class Positions(nn.Module):
 
 def test_torn_until_a_checkpoint_is_loaded(tmp_path, monkeypatch):
     """Of parameters, buffers and states nothing can be read or set, and nothing that cannot be loaded heals."""
-    monkeypatch.setenv("SHARDRT", str(BUILD / "lib/libshardrt.so"))
-    monkeypatch.syspath_prepend(str(ROOT / "runtime/examples"))
-    train, example = importlib.import_module("train"), importlib.import_module("run")
+    train, example = examples(monkeypatch)
     trainee = Trainee(tmp_path, "positions", Positions(), {"x": torch.ones(6)}, count=2, train=True)
     program = tmp_path / "m.so"
     trainee.compile(program, "--mesh", "dp=1", "--train", "loss=0", "--train", "optimizer=adamw")
