@@ -172,34 +172,34 @@ public:
     std::vector<std::string> keys;
     visitLossScale(scale, [&](StringRef key, auto &) { keys.push_back(key.str()); });
     readMapping(node, "the loss scale", keys, [&](StringRef key, yaml::Node *value) {
-      bool isKnown = false;
-      visitLossScale(scale, [&](StringRef name, auto &field) {
-        if (name != key)
-          return;
-        isKnown = true;
-        read(value, field);
-      });
-      return isKnown;
+      return readField(key, value, [&](auto take) { visitLossScale(scale, take); });
     });
   }
 
 private:
+  /// Reads the field of this name among those that `visit` shows; false if there is none.
+  template <typename Visit> bool readField(StringRef key, yaml::Node *value, Visit visit) {
+    bool isKnown = false;
+    visit([&](StringRef name, auto &field) {
+      if (name != key)
+        return;
+      isKnown = true;
+      read(value, field);
+    });
+    return isKnown;
+  }
+
   void readInitializer(yaml::Node *node, Initializer &init) {
     std::vector<std::string> keys = {"parameters", "distribution"};
     visitInitializer(init, [&](StringRef key, auto &) { keys.push_back(key.str()); });
     readMapping(node, "an entry of init", keys, [&](StringRef key, yaml::Node *value) {
-      bool isKnown = key == "parameters" || key == "distribution";
       if (key == "parameters")
         read(value, init.parameters);
       else if (key == "distribution")
         read(value, init.distribution);
-      visitInitializer(init, [&](StringRef name, auto &field) {
-        if (name != key)
-          return;
-        isKnown = true;
-        read(value, field);
-      });
-      return isKnown;
+      else
+        return readField(key, value, [&](auto take) { visitInitializer(init, take); });
+      return true;
     });
     // PyTorch's name.
     if (init.distribution == "trunc_normal")
@@ -235,14 +235,7 @@ private:
   }
 
   bool readNumbers(StringRef key, yaml::Node *value, OptimizerNumbers &numbers) {
-    bool isKnown = false;
-    visitNumbers(numbers, [&](StringRef name, auto &field) {
-      if (name != key)
-        return;
-      isKnown = true;
-      read(value, field);
-    });
-    return isKnown;
+    return readField(key, value, [&](auto take) { visitNumbers(numbers, take); });
   }
 
   void readGroups(yaml::Node *node, std::vector<ParameterGroup> &groups) {

@@ -150,13 +150,7 @@ private:
                             << "' whose parameters could be initialised";
     if (symbols.lookup(kInit))
       return emitError(loc) << "there is a function '" << kInit << "' already";
-    bool isPlaced = mesh && llvm::all_of(source.getArgumentTypes(), [](Type type) {
-                      return !isa<RankedTensorType>(type) || dist::getLayout(type);
-                    });
-    if (!isPlaced)
-      return emitError(source.getLoc())
-             << "function '" << function << "' is not placed: run dist-place before";
-    return success();
+    return checkPlaced(source, mesh);
   }
 
   static bool isWeight(func::FuncOp source, unsigned argument) {

@@ -27,6 +27,16 @@ LogicalResult readTraining(ModuleOp module, std::string text, plan::Training &tr
   return success(errors.empty());
 }
 
+LogicalResult checkPlaced(func::FuncOp function, dist::MeshAttr mesh) {
+  bool isPlaced = mesh && llvm::all_of(function.getArgumentTypes(), [](Type type) {
+                    return !isa<RankedTensorType>(type) || dist::getLayout(type);
+                  });
+  if (!isPlaced)
+    return emitError(function.getLoc())
+           << "function '" << function.getName() << "' is not placed: run dist-place before";
+  return success();
+}
+
 StringRef kindOf(FunctionOpInterface function, unsigned argument) {
   auto kind = function.getArgAttrOfType<StringAttr>(argument, dist::kKindAttr);
   return kind ? kind.getValue() : StringRef();

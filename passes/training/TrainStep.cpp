@@ -118,13 +118,7 @@ private:
     for (StringRef name : {"train_step", "accumulate"})
       if (symbols.lookup(name))
         return emitError(loc) << "there is a function '" << name << "' already";
-    bool isPlaced = mesh && llvm::all_of(source.getArgumentTypes(), [](Type type) {
-                      return !isa<RankedTensorType>(type) || dist::getLayout(type);
-                    });
-    if (!isPlaced)
-      return emitError(source.getLoc())
-             << "function '" << function << "' is not placed: run dist-place before";
-    return success();
+    return checkPlaced(source, mesh);
   }
 
   LogicalResult build(func::FuncOp target, dist::MeshAttr mesh, const plan::Training &training,

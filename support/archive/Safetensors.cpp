@@ -2,6 +2,7 @@
 #include "support/archive/Safetensors.h"
 
 #include "support/Json.h"
+#include "support/archive/ReadSizes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,18 +18,6 @@ struct Item {
   StoredTensor tensor;
   uint64_t begin = 0, end = 0;
 };
-
-bool readInts(JsonValue value, std::vector<int64_t> &out) {
-  if (!value.isArray())
-    return false;
-  for (JsonValue element : value.elements()) {
-    std::optional<int64_t> size = element.integer();
-    if (!size || *size < 0)
-      return false;
-    out.push_back(*size);
-  }
-  return true;
-}
 
 // Row-major strides; false if the number of elements overflows.
 bool setStrides(StoredTensor &tensor) {
@@ -56,10 +45,10 @@ bool readItem(JsonMember member, Item &item, std::string &error) {
   if (!type)
     return fail("has the unknown dtype '" + std::string(*dtype) + "'");
   item.tensor.type = *type;
-  if (!readInts(member.value["shape"], item.tensor.sizes) || !setStrides(item.tensor))
+  if (!readSizes(member.value["shape"], item.tensor.sizes) || !setStrides(item.tensor))
     return fail("has no valid shape");
   std::vector<int64_t> offsets;
-  if (!readInts(member.value["data_offsets"], offsets) || offsets.size() != 2 ||
+  if (!readSizes(member.value["data_offsets"], offsets) || offsets.size() != 2 ||
       offsets[0] > offsets[1])
     return fail("has no valid data_offsets");
   item.begin = uint64_t(offsets[0]);

@@ -3,6 +3,7 @@
 
 #include "support/Json.h"
 #include "support/JsonText.h"
+#include "support/archive/ReadSizes.h"
 #include "support/archive/Safetensors.h"
 
 #include <algorithm>
@@ -20,18 +21,6 @@ std::string numbers(std::span<const int64_t> values) {
   return text + "]";
 }
 
-bool readNumbers(JsonValue value, std::vector<int64_t> &out) {
-  if (!value.isArray())
-    return false;
-  for (JsonValue element : value.elements()) {
-    std::optional<int64_t> number = element.integer();
-    if (!number || *number < 0)
-      return false;
-    out.push_back(*number);
-  }
-  return true;
-}
-
 /// A name in the folder itself, and not of the folder or of its index.
 bool isPlainName(std::string_view name) {
   return !name.empty() && name.front() != '.' && name.find('/') == name.npos &&
@@ -44,7 +33,7 @@ bool readBlock(JsonValue value, size_t rank, ShardedBlock &block) {
     return false;
   block.file = *file;
   block.key = *key;
-  return readNumbers(value["begin"], block.begin) && readNumbers(value["shape"], block.sizes) &&
+  return readSizes(value["begin"], block.begin) && readSizes(value["shape"], block.sizes) &&
          block.begin.size() == rank && block.sizes.size() == rank;
 }
 
@@ -227,8 +216,8 @@ std::optional<ShardedIndex> ShardedIndex::parse(std::string_view text, std::stri
     tensor.name = member.key;
     std::optional<ElementType> type =
         elementTypeFromSafetensors(member.value["dtype"].string().value_or(""));
-    bool valid = type && readNumbers(member.value["shape"], tensor.sizes) &&
-                 member.value["blocks"].isArray();
+    bool valid =
+        type && readSizes(member.value["shape"], tensor.sizes) && member.value["blocks"].isArray();
     tensor.type = type.value_or(ElementType::F32);
     for (JsonValue block : member.value["blocks"].elements())
       valid = valid && readBlock(block, tensor.sizes.size(), tensor.blocks.emplace_back());
