@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Random.h"
 #include "dialects/aten/Rules.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -95,6 +96,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/aten/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Random.cpp.inc"
       >();
 }
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialects/aten/Aten.h"
+#include "dialects/aten/Random.h"
+#include "dialects/aten/Rules.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "dialects/aten/Random.cpp.inc"
 
 namespace shardc::aten {
 

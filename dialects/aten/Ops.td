@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All ops of the dialect: the file that tablegen reads.
+// The ops of Aten.h: those of families without a header of their own (CMakeLists.txt).
 #ifndef SHARDC_DIALECTS_ATEN_OPS_TD
 #define SHARDC_DIALECTS_ATEN_OPS_TD
 
@@ -11,7 +11,6 @@ include "dialects/aten/Elementwise.td"
 include "dialects/aten/Indexing.td"
 include "dialects/aten/Normalization.td"
 include "dialects/aten/Opaque.td"
-include "dialects/aten/Random.td"
 include "dialects/aten/Reductions.td"
 include "dialects/aten/Spatial.td"
 include "dialects/aten/Views.td"

@@ -4,7 +4,7 @@
 #ifndef SHARDC_DIALECTS_ATEN_RANDOM_TD
 #define SHARDC_DIALECTS_ATEN_RANDOM_TD
 
-include "dialects/aten/Elementwise.td"
+include "dialects/aten/ElementwiseBase.td"
 
 def Aten_RandomState : RankedTensorOf<[I64]>;
 

@@ -2,7 +2,7 @@
 
 #include "lowering/linalg/Elementwise.h"
 
-#include "dialects/aten/Aten.h"
+#include "dialects/aten/Random.h"
 
 #include <array>
 

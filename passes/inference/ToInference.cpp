@@ -2,6 +2,7 @@
 
 #include "passes/inference/Passes.h"
 
+#include "dialects/aten/Random.h"
 #include "dialects/aten/TrainingNorm.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/FunctionAttributes.h"

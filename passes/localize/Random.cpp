@@ -3,6 +3,7 @@
 // Random numbers: each rank makes its own part of a tensor, by the words that a counter-based
 // generator has for the places of its elements (semantics.md N1).
 
+#include "dialects/aten/Random.h"
 #include "dialects/dist/RandomMode.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/core/RandomOffsets.h"

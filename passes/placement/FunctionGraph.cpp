@@ -2,7 +2,7 @@
 #include "passes/placement/FunctionGraph.h"
 #include "passes/placement/PlacedParts.h"
 
-#include "dialects/aten/Aten.h"
+#include "dialects/aten/Random.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
 #include "dialects/dist/StateArguments.h"

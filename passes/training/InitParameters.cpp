@@ -3,6 +3,7 @@
 #include "passes/training/ReadTraining.h"
 #include "passes/training/StepBuilder.h"
 
+#include "dialects/aten/Random.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/RandomMode.h"
 

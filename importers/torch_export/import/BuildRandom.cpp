@@ -5,6 +5,7 @@
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/Random.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 

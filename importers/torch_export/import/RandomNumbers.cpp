@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/RandomNumbers.h"
 
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/Random.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/RandomMode.h"
 

@@ -4,6 +4,8 @@
 
 #include "passes/gradient/differentiate/Models.h"
 
+#include "dialects/aten/Random.h"
+
 #include "llvm/ADT/StringMap.h"
 
 #include <numbers>

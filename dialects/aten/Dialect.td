@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dialect with all its ops, as its reference page shows them.
+#ifndef SHARDC_DIALECTS_ATEN_DIALECT_TD
+#define SHARDC_DIALECTS_ATEN_DIALECT_TD
+
+include "dialects/aten/Ops.td"
+include "dialects/aten/Random.td"
+
+#endif // SHARDC_DIALECTS_ATEN_DIALECT_TD
