@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/inference/Passes.h"
+#include "passes/inference/RestoreAttention.h"
 
 #include "dialects/aten/Random.h"
 #include "dialects/aten/TrainingNorm.h"
@@ -207,6 +208,7 @@ struct ToInferencePass : shardc::impl::ToInferenceBase<ToInferencePass> {
     }
     numDropouts += changes->dropouts;
     numNorms += changes->norms;
+    numAttentions += changes->attentions;
     numMutations += changes->mutations;
   }
 };
@@ -218,6 +220,7 @@ FailureOr<InferenceChanges> shardc::bringToInference(func::FuncOp function) {
   InferenceChanges changes;
   if (failed(useRunningStatistics(block, changes.norms)))
     return failure();
+  changes.attentions = restoreAttention(block);
   removeDropouts(block, changes.dropouts);
   changes.mutations = dropMutations(function);
   return changes;
