@@ -15,12 +15,15 @@ namespace shardc {
 
 /// What `aten-to-inference` has done to a function.
 struct InferenceChanges {
-  unsigned dropouts = 0, norms = 0, mutations = 0;
+  unsigned dropouts = 0, attentions = 0, norms = 0, mutations = 0;
 };
 
 /// Brings a function of one block into its inference form. On failure, which has been reported, the
 /// function is not of use any more.
 mlir::FailureOr<InferenceChanges> bringToInference(mlir::func::FuncOp function);
+
+/// For a function that stays in training mode: attention that drops weights is plain ops alone.
+void forgetAttention(mlir::func::FuncOp function);
 
 #define GEN_PASS_DECL
 #include "passes/inference/Passes.h.inc"

@@ -10,11 +10,15 @@ include "mlir/Pass/PassBase.td"
 def ToInference : Pass<"aten-to-inference", "::mlir::ModuleOp"> {
   let summary = "Makes the inference form of a function that was exported in training mode";
   let description = [{
-    Form: imported -> imported, or placed -> placed.
+    Form: imported -> imported, or placed -> placed (half-placed where there is attention that has dropped weights).
 
     What `module.eval()` would have changed in the exported program:
 
-    - Dropout and attention drop nothing.
+    - Dropout and attention drop nothing. Attention that drops weights is composed of products and a softmax; one
+      `aten.scaled_dot_product_attention` takes its place again. The importer has marked its operands and its result by `aten.alias` ops
+      with `aten.training_attention`. In a placed function the op gets no layout, and its result is redistributed to the one that it had.
+    - So do the products that PyTorch's decompositions make of a dropout: `x * (kept / q)` and `(kept * x) * (1 / q)`, where `kept` is true
+      with the probability `q`. A remark names the first of the random numbers that are drawn for other ends.
     - A batch norm gets its running statistics in place of those of the batch, as they are when the function begins. The
       importer has marked the ops of each norm with `aten.training_norm`. A norm without running statistics (also an instance
       norm) keeps those of the batch, as in PyTorch.
@@ -71,6 +75,7 @@ def ToInference : Pass<"aten-to-inference", "::mlir::ModuleOp"> {
   ];
   let statistics = [
     Statistic<"numDropouts", "dropouts", "Dropouts that were removed">,
+    Statistic<"numAttentions", "attentions", "Compositions that became one op of attention again">,
     Statistic<"numNorms", "norms", "Batch norms that got their running statistics">,
     Statistic<"numMutations", "mutations", "Results that are not written back any more">,
   ];

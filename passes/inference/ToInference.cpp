@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/inference/Passes.h"
+#include "passes/inference/RestoreAttention.h"
 
 #include "dialects/aten/Random.h"
 #include "dialects/aten/TrainingNorm.h"
@@ -13,6 +14,8 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
+
+#include <cmath>
 
 namespace shardc {
 #define GEN_PASS_DEF_TOINFERENCE
@@ -111,6 +114,78 @@ LogicalResult useRunningStatistics(Block &block, unsigned &count) {
   return success();
 }
 
+/// What a value has its elements of.
+Value strip(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<aten::ToCopyOp, aten::CloneOp, aten::AliasOp, dist::RedistributeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+std::optional<double> numberOf(Value value) {
+  auto constant = strip(value).getDefiningOp<aten::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
+  if (!elements || !elements.isSplat())
+    return std::nullopt;
+  return elements.getSplatValue<APFloat>().convertToDouble();
+}
+
+/// The probability with which an element is 1, of zeros and ones that are drawn.
+std::optional<double> probabilityOf(Value kept) {
+  Operation *op = strip(kept).getDefiningOp();
+  if (!isa_and_nonnull<aten::LtOp, aten::GtOp>(op))
+    return std::nullopt;
+  auto random = strip(op->getOperand(0)).getDefiningOp<aten::RandomOp>();
+  std::optional<double> limit = numberOf(op->getOperand(1));
+  if (!random || random.getDistribution() != "uniform" || !limit)
+    return std::nullopt;
+  return isa<aten::LtOp>(op) ? *limit : 1 - *limit;
+}
+
+/// Whether two numbers are one that was rounded to the type of each.
+bool areSame(double a, double b, Type type) {
+  double unit = std::ldexp(1.0, -cast<FloatType>(type).getFPMantissaWidth());
+  return std::abs(a - b) <= 2 * std::max(unit, std::ldexp(1.0, -24)) * std::abs(b);
+}
+
+/// What PyTorch's decompositions leave of a dropout of `x`: x * (kept / q), where `kept` is 1 with
+/// probability q and else 0, or (kept * x) * (1 / q). Null: `op` is none.
+Value droppedBy(aten::MulOp op) {
+  Type type = aten::elementTypeOf(op.getResult());
+  if (!isa<FloatType>(type))
+    return {};
+  for (auto [noise, x] : {std::pair(op.getSelf(), op.getOther()), {op.getOther(), op.getSelf()}}) {
+    if (auto quotient = strip(noise).getDefiningOp<aten::DivOp>()) {
+      std::optional<double> q = probabilityOf(quotient.getSelf()),
+                            by = numberOf(quotient.getOther());
+      if (q && by && !quotient.getRoundingMode() && areSame(*q, *by, type))
+        return x;
+    }
+    auto product = strip(noise).getDefiningOp<aten::MulOp>();
+    std::optional<double> scale = numberOf(x);
+    if (!product || !scale)
+      continue;
+    for (auto [kept, inner] : {std::pair(product.getSelf(), product.getOther()),
+                               {product.getOther(), product.getSelf()}})
+      if (std::optional<double> q = probabilityOf(kept); q && areSame(*scale * *q, 1, type))
+        return inner;
+  }
+  return {};
+}
+
+void removeDecomposedDropouts(Block &block, unsigned &count) {
+  for (auto op : llvm::make_early_inc_range(block.getOps<aten::MulOp>())) {
+    Value x = droppedBy(op);
+    if (!x || aten::shapeOf(x) != aten::shapeOf(op.getResult()))
+      continue;
+    op.getResult().replaceAllUsesWith(inLayoutOf(x, op.getType(), op));
+    op.erase();
+    ++count;
+  }
+}
+
 void removeDropouts(Block &block, unsigned &count) {
   for (auto op : llvm::make_early_inc_range(block.getOps<aten::DropoutOp>())) {
     op.getResult().replaceAllUsesWith(inLayoutOf(op.getSelf(), op.getType(), op));
@@ -177,6 +252,18 @@ unsigned dropMutations(func::FuncOp function) {
   return dropped;
 }
 
+/// A dropout in another form than those above cannot be told from noise that belongs to the model.
+void remarkNoise(func::FuncOp function) {
+  auto draws = function.getBody().front().getOps<aten::RandomOp>();
+  if (draws.empty())
+    return;
+  Location loc = (*draws.begin()).getLoc();
+  emitRemark(loc) << "'" << function.getName()
+                  << "' goes on to draw random numbers in inference, first in "
+                  << describePlace(loc)
+                  << ": they are not those of a dropout in a form that is known";
+}
+
 struct ToInferencePass : shardc::impl::ToInferenceBase<ToInferencePass> {
   using ToInferenceBase::ToInferenceBase;
 
@@ -207,6 +294,7 @@ struct ToInferencePass : shardc::impl::ToInferenceBase<ToInferencePass> {
     }
     numDropouts += changes->dropouts;
     numNorms += changes->norms;
+    numAttentions += changes->attentions;
     numMutations += changes->mutations;
   }
 };
@@ -218,7 +306,10 @@ FailureOr<InferenceChanges> shardc::bringToInference(func::FuncOp function) {
   InferenceChanges changes;
   if (failed(useRunningStatistics(block, changes.norms)))
     return failure();
+  changes.attentions = restoreAttention(block);
   removeDropouts(block, changes.dropouts);
+  removeDecomposedDropouts(block, changes.dropouts);
   changes.mutations = dropMutations(function);
+  remarkNoise(function);
   return changes;
 }

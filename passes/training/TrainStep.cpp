@@ -87,10 +87,12 @@ struct TrainStepPass : shardc::impl::TrainStepBase<TrainStepPass> {
       return signalPassFailure();
 
     OwningOpRef<func::FuncOp> stepFunction(source.clone()), accumulateFunction;
+    forgetAttention(*stepFunction);
     bool usable = succeeded(build(*stepFunction, mesh, training, /*isStep=*/true));
     // What is wrong in one of them is wrong in the other, and said.
     if (usable && training.microBatches > 1) {
       accumulateFunction = source.clone();
+      forgetAttention(*accumulateFunction);
       usable = succeeded(build(*accumulateFunction, mesh, training, /*isStep=*/false));
     }
     // Whoever asks the model between two steps wants no dropout, and changes nothing.

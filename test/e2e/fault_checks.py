@@ -15,6 +15,8 @@ COLLECTIVE = re.compile(r"all_reduce\.\d+ \(down \(builders\.py:\d+\)\)")
 OTHER_WAITS = re.compile(r"the barrier|the broadcast of an input|the arguments of a run")
 RIGHT = ("stop and continue", "slow rank")
 MPI = ("openmpi", "mpich")
+# Files in /dev/shm that MPI itself makes in MPI_Init and removes there: a process that is killed meanwhile leaves them, whatever it runs.
+WHILE_MPI_BEGINS = ("mpich_shar_tmp", "ucx_shm_posix_", "vader_segment")
 
 
 def resources():
@@ -49,6 +51,8 @@ def check_left(trial, before, problems):
         # Other programs of this machine come and go, unless the trial is alone in its namespaces.
         if not trial.world["private"]:
             new = {name for name in new if "shardrt" in name}
+        if trial.communicator in MPI and trial.moment == "joining":
+            new = {name for name in new if not name.startswith(WHILE_MPI_BEGINS)}
         if new:
             problems.append(f"{kind} are left: {sorted(new)}")
     for folder in {trial.folder, trial.outputs.parent, trial.trace.parent, trial.records}:

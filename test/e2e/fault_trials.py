@@ -244,7 +244,8 @@ class Trial:
         return time.monotonic() - self.fault_time - self.waiting.most()
 
     def follow(self):
-        """Until all has ended, or it is far too late. A launcher may end before the ranks that it has killed have."""
+        """Until all has ended, or it is far too late. A launcher may end before the ranks that it has killed have, and a rank that is
+        ending has no variables any more, by which processes() knows it, while it still gives back what it has."""
         limit = time.monotonic() + GUARD
         stopped = self.fault == "stop" and self.communicator in ("alone", "gloo")
         while time.monotonic() < limit:
@@ -255,6 +256,7 @@ class Trial:
                 if rank not in self.ended and not is_running(pid):
                     self.ended[rank] = self.seconds()
             waits = {command.pid for command in self.commands if command.poll() is None}
+            waits |= {pid for rank, pid in self.pids.items() if rank not in self.ended}
             if waits | set(left) <= ({self.pids[self.victim]} if stopped else set()):
                 break
             time.sleep(0.005)

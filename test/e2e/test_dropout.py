@@ -124,6 +124,53 @@ def test_emulated_device(trainee, tmp_path, monkeypatch):
     assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9)
 
 
+class EveryAttention(nn.Module):
+    """Attention that drops weights, with every option; outputs are named by their places."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(6, 32), nn.Linear(6, 16), nn.Linear(6, 24)
+
+    def forward(self, x):
+        p = 0.5 if self.training else 0.0
+        q, k, v = (t.unflatten(-1, (n, -1)).transpose(1, 2) for t, n in ((self.q(x), 4), (self.k(x), 2), (self.v(x), 2)))
+        few = q[:, :2]
+        seen = torch.arange(5) % 2 == 0
+        hidden = seen[:, None] | seen
+        hidden[3] = False  # a query that sees no key
+        causal = torch.ones(5, 5, dtype=torch.bool).tril()
+        bias = torch.arange(25.0, dtype=x.dtype).view(5, 5) / 10
+        outputs = [F.scaled_dot_product_attention(a, b, c, dropout_p=p, **options) for (a, b, c), options in [
+            ((few, k, v), {}), ((few, k, v), {"is_causal": True}), ((few[:, :, 1:4], k, v), {"scale": 0.3, "is_causal": True}),
+            ((q, k, v), {"enable_gqa": True, "is_causal": True}), ((q, k, v), {"enable_gqa": True, "attn_mask": bias, "scale": 2.0}),
+            ((few, k, v), {"attn_mask": hidden}), ((few, k, v), {"attn_mask": causal}), ((few, k, v), {"attn_mask": bias.expand(x.shape[0], 1, 5, 5)}),
+            ((few[:, 0], k[:, 1], v[:, 0]), {}), ((few, k[:1, :1], v), {})]]
+        return sum((output**2).mean() for output in outputs), *outputs
+
+
+@pytest.mark.parametrize("mesh, options", [("r=1", []), ("dp=2,tp=2", ["--place", "input:*=dp:S(0)", "--place", "param:*=tp:S(0)"])], ids=["one", "four"])
+def test_attention_is_one_op_in_inference(tmp_path, mesh, options):
+    torch.manual_seed(0)
+    trainee = Trainee(tmp_path, "attentions", EveryAttention().double(), {"x": torch.randn(4, 5, 6, dtype=torch.float64)}, train=True)
+    trainee.compile(tmp_path / "step.so", "--mesh", mesh, *options, "--train", "loss=0", "--save-stages", tmp_path / "stages")
+    (placed,) = (tmp_path / "stages").glob("[0-9]-placed.mlir")
+    functions = placed.read_text().split("func.func ")[1:]
+    (forward,) = (f for f in functions if f.startswith("@forward"))
+    (step,) = (f for f in functions if f.startswith("@train_step"))
+    assert forward.count("aten.scaled_dot_product_attention ") == 10 and "aten.scaled_dot_product_attention" not in step
+    assert not any(op in forward for op in ("aten.matmul", "aten.softmax", "aten.random", "aten.dropout", "training_attention"))
+    # The mask that a triangle is needs no tensor.
+    assert forward.count(" causal ") == 4 and forward.count(" mask(") == 3
+    save_file(trainee.inputs, tmp_path / "x.safetensors")
+    run(tool("shard-run"), tmp_path / "step.so", "--entry", "forward", "--weights", trainee.source, "--inputs", tmp_path / "x.safetensors",
+        "--outputs", tmp_path / "out.safetensors")
+    got, want = load_file(tmp_path / "out.safetensors"), trainee.module.eval()(**trainee.inputs)
+    manifest = json.loads(run(tool("shard-run"), tmp_path / "step.so", "--manifest").stdout)
+    (entry,) = (e for e in manifest["entries"] if e["name"] == "forward")
+    for output, value in zip(entry["outputs"], want, strict=True):
+        assert difference(got[output["name"]], value) < 1e-8, output["name"]
+
+
 class Draws(nn.Module):
     """One tensor of each operator that draws."""
 

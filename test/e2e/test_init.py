@@ -3,7 +3,9 @@
 them with the same losses, and they are distributed as the plan says."""
 import json
 import math
+import os
 import re
+import shutil
 import sys
 
 import pytest
@@ -261,3 +263,19 @@ def test_runs_draw_other_numbers(samples, tmp_path):
     assert second["random.offset"] == 2 * first["random.offset"] == 2 * len(DISTRIBUTIONS) * N
     for name in DISTRIBUTIONS:
         assert abs(correlation(first[name], second[name])) < DEVIATIONS / math.sqrt(N), name
+
+
+def test_examples(folder, tmp_path):
+    """The examples of the C ABI make the parameters that shard-run makes."""
+    examples, program = ROOT / "runtime/examples", compiled(folder, "dp=2,tp=2")
+    want = begun(program, 11)
+    compiler = shutil.which("c++") or shutil.which("clang++-22")
+    run(compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", examples / "init.cpp", "-I", ROOT / "runtime/include", "-L", BUILD / "lib",
+        f"-Wl,-rpath,{BUILD / 'lib'}", "-lshardrt", "-lpthread", "-o", tmp_path / "init")
+    run(tmp_path / "init", program, tmp_path / "cpp", "--ranks", 4, "--seed", 11)
+    run(sys.executable, examples / "init.py", program, tmp_path / "python", 11, env={**os.environ, "SHARDRT": str(BUILD / "lib/libshardrt.so")})
+    for file in (tmp_path / "cpp", tmp_path / "python"):
+        got = load_file(file)
+        assert got.keys() == want.keys() and all(torch.equal(got[name], value) for name, value in want.items()), file
+    refused = run(tmp_path / "init", program, tmp_path / "cpp", "--rank", 4, check=False)
+    assert refused.returncode == 1 and "usage:" in refused.stderr

@@ -101,7 +101,7 @@ const auto &errors = *new std::map<CUresult, ErrorText>{
     {CUDA_ERROR_UNKNOWN, {"CUDA_ERROR_UNKNOWN", "unknown error"}}};
 
 /// Attributes by the numbers of the driver; others are 0.
-const std::map<int, int> attributes = {
+const auto &attributes = *new std::map<int, int>{
     {1, 1024},       // threads of a block
     {2, 1024},       // block x, y, z
     {3, 1024},       //
@@ -420,7 +420,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer) {
 
 const char *cuEmulatedReports(size_t *count) {
   std::lock_guard lock(Engine::instance().mutex);
-  static std::string text;
+  static auto &text = *new std::string;
   text = allReports(count);
   return text.c_str();
 }

@@ -3,6 +3,7 @@
 // What host threads know of the devices' work, and which work nothing to come can race with.
 #include "tools/cuda-emulator/Engine.h"
 #include "tools/cuda-emulator/Memory.h"
+#include "tools/cuda-emulator/OfThread.h"
 #include "tools/cuda-emulator/Settings.h"
 
 namespace shardc::emulator {
@@ -16,10 +17,7 @@ void HostKnowledge::learn(const LaneClock &what, OrderPoint where) {
 }
 
 /// Of the calling thread.
-static HostKnowledge &hostThread() {
-  static thread_local HostKnowledge known;
-  return known;
-}
+static HostKnowledge &hostThread() { return ofThread<HostKnowledge>(); }
 
 void Engine::observe(const Task &task, OrderPoint point) {
   HostKnowledge &thread = hostThread();

@@ -186,11 +186,11 @@ private:
       return nothing();
     if (name == "activemask")
       return nullptr;
-    static const std::map<StringRef, WarpOperation> shuffles = {
-        {"up", WarpOperation::ShuffleUp},
-        {"down", WarpOperation::ShuffleDown},
-        {"bfly", WarpOperation::ShuffleButterfly},
-        {"idx", WarpOperation::ShuffleIndex}};
+    static const auto &shuffles =
+        *new std::map<StringRef, WarpOperation>{{"up", WarpOperation::ShuffleUp},
+                                                {"down", WarpOperation::ShuffleDown},
+                                                {"bfly", WarpOperation::ShuffleButterfly},
+                                                {"idx", WarpOperation::ShuffleIndex}};
     if (StringRef rest = name; rest.consume_front("shfl.sync.")) {
       auto [mode, type] = rest.split('.');
       auto found = shuffles.find(mode);
@@ -199,16 +199,16 @@ private:
       together(b, call, found->second, argument(0), {argument(1), argument(2), argument(3)});
       return outAs(b, call.getType());
     }
-    static const std::map<StringRef, WarpOperation> votes = {
-        {"vote.any.sync", WarpOperation::VoteAny},
-        {"vote.all.sync", WarpOperation::VoteAll},
-        {"vote.uni.sync", WarpOperation::VoteUniform},
-        {"vote.ballot.sync", WarpOperation::VoteBallot}};
+    static const auto &votes =
+        *new std::map<StringRef, WarpOperation>{{"vote.any.sync", WarpOperation::VoteAny},
+                                                {"vote.all.sync", WarpOperation::VoteAll},
+                                                {"vote.uni.sync", WarpOperation::VoteUniform},
+                                                {"vote.ballot.sync", WarpOperation::VoteBallot}};
     if (auto found = votes.find(name); found != votes.end()) {
       together(b, call, found->second, argument(0), {b.CreateZExt(argument(1), b.getInt32Ty())});
       return outAs(b, call.getType());
     }
-    static const std::map<StringRef, WarpOperation> reductions = {
+    static const auto &reductions = *new std::map<StringRef, WarpOperation>{
         {"redux.sync.add", WarpOperation::ReduceAdd},
         {"redux.sync.min", WarpOperation::ReduceMin},
         {"redux.sync.max", WarpOperation::ReduceMax},
@@ -221,7 +221,7 @@ private:
       together(b, call, found->second, argument(1), {argument(0)});
       return outAs(b, call.getType());
     }
-    static const std::map<StringRef, WarpOperation> products = {
+    static const auto &products = *new std::map<StringRef, WarpOperation>{
         {"mma.m16n8k16.row.col.f32.f32", WarpOperation::MultiplyF16K16},
         {"mma.m16n8k16.row.col.bf16", WarpOperation::MultiplyBf16K16},
         {"mma.m16n8k8.row.col.f32.f32", WarpOperation::MultiplyF16K8},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/DimOrigins.h"
+#include "dialects/aten/TrainingAttention.h"
 #include "dialects/aten/passes/IndexToView.h"
 #include "dialects/aten/passes/Passes.h"
 
@@ -40,6 +41,8 @@ struct FoldMasks : impl::AtenFoldMasksBase<FoldMasks> {
       forms.visit(op);
       if (auto attention = dyn_cast<ScaledDotProductAttentionOp>(op))
         foldAttentionMask(attention, forms);
+      else if (op->hasAttr(kTrainingAttentionAttr))
+        noteAttentionMask(op, forms);
       else if (Value value = replacement(op, forms))
         op->getResult(0).replaceAllUsesWith(value);
     }
@@ -116,6 +119,19 @@ struct FoldMasks : impl::AtenFoldMasksBase<FoldMasks> {
     SmallVector<int64_t> fixed;
     dispatchIndexOpFoldResults(sizes, dynamic, fixed);
     return ExpandOp::create(builder, op->getLoc(), value, fixed, dynamic);
+  }
+
+  /// The mask of an attention that is composed of other ops, for when it becomes one op again.
+  static void noteAttentionMask(Operation *op, const AffineForms &forms) {
+    auto part = op->getAttrOfType<StringAttr>(kAttentionPartAttr);
+    if (!part || part != kAttentionMask)
+      return;
+    Value mask = op->getOperand(0);
+    StringRef form = forms.isAllVisible(mask) ? StringRef(kMaskShowsAll)
+                     : forms.isCausal(mask)   ? StringRef(kMaskIsCausal)
+                                              : StringRef();
+    if (!form.empty())
+      op->setAttr(kAttentionMaskFormAttr, StringAttr::get(op->getContext(), form));
   }
 
   void foldAttentionMask(ScaledDotProductAttentionOp op, const AffineForms &forms) {

@@ -6,6 +6,7 @@
 
 #include "dialects/aten/Emitter.h"
 #include "dialects/aten/Random.h"
+#include "dialects/aten/TrainingAttention.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
@@ -239,6 +240,7 @@ struct DroppingAttention {
   Emitter emit;
   Type type, wide;
   Value query, key, value, mask;
+  DistinctAttr mark; // of the values that it is made of
 
   DroppingAttention(Call &call, double p) : call(call), p(p), emit(call.builder, call.loc) {}
 
@@ -250,9 +252,41 @@ struct DroppingAttention {
         return failure();
       *into = *tensor;
     }
+    for (auto [name, operand] : {std::pair(aten::kAttentionQuery, &query),
+                                 {aten::kAttentionKey, &key},
+                                 {aten::kAttentionValue, &value},
+                                 {aten::kAttentionMask, &mask}})
+      if (*operand)
+        *operand = part(name, *operand);
     type = aten::elementTypeOf(query);
     wide = Emitter::accumulator(type);
     return success();
+  }
+
+  aten::AliasOp part(StringRef name, Value x) {
+    auto alias = aten::AliasOp::create(call.builder, call.loc, x);
+    if (!mark)
+      mark = DistinctAttr::create(call.builder.getUnitAttr());
+    alias->setAttr(aten::kTrainingAttentionAttr, mark);
+    alias->setAttr(aten::kAttentionPartAttr, call.builder.getStringAttr(name));
+    return alias;
+  }
+
+  /// The result, with what the op of attention would have been told.
+  FailureOr<Value> result(Value x, bool isCausal, bool isGrouped) {
+    FailureOr<std::optional<double>> scale = call.real("scale");
+    if (failed(scale))
+      return failure();
+    NamedAttrList options;
+    for (auto [name, holds] :
+         {std::pair("attn_mask", bool(mask)), {"is_causal", isCausal}, {"enable_gqa", isGrouped}})
+      if (holds)
+        options.set(name, call.builder.getUnitAttr());
+    if (*scale)
+      options.set("scale", call.builder.getF64FloatAttr(**scale));
+    aten::AliasOp alias = part(aten::kAttentionResult, x);
+    alias->setAttr(aten::kAttentionOptionsAttr, options.getDictionary(call.builder.getContext()));
+    return alias.getResult();
   }
 
   OpFoldResult size(Value x, int64_t fromEnd) {
@@ -346,9 +380,9 @@ struct DroppingAttention {
     FailureOr<Value> kept = drawBools(call, sizesOf(call.builder, call.loc, weights), 1 - p);
     if (failed(kept))
       return failure();
-    Value result = emit.binary<aten::MatmulOp>(buildDropped(call, weights, *kept, p),
+    Value output = emit.binary<aten::MatmulOp>(buildDropped(call, weights, *kept, p),
                                                emit.cast(*values, wide));
-    return Results{emit.cast(result, type)};
+    return one(result(emit.cast(output, type), *isCausal, *isGrouped));
   }
 };
 

@@ -2,6 +2,7 @@
 //
 // The functions of emulated NCCL: checks of arguments, groups of calls, and the life of
 // communicators.
+#include "tools/cuda-emulator/OfThread.h"
 #include "tools/cuda-emulator/Settings.h"
 #include "tools/cuda-emulator/nccl/Communicator.h"
 #include "tools/cuda-emulator/nccl/Reduce.h"
@@ -68,16 +69,20 @@ struct Group {
   ncclResult_t error = ncclSuccess;
   std::vector<Call> calls;
 
-  ~Group() {
-    if (depth > 0)
-      reportMissingEnd(0, "the thread ends");
-  }
   static void reportMissingEnd(int device, const char *where) {
     reportError(device, CUDA_ERROR_LAUNCH_FAILED,
                 std::string("ncclGroupStart without ncclGroupEnd, and ") + where);
   }
 };
-thread_local Group group;
+Group &groupOfThread() { return ofThread<Group>(); }
+
+/// Looks at the group when the thread ends, or when it ends the process.
+struct EndOfThread {
+  ~EndOfThread() {
+    if (groupOfThread().depth > 0)
+      Group::reportMissingEnd(0, "the thread ends");
+  }
+};
 
 ncclResult_t enqueueAll(std::vector<Group::Call> calls) {
   std::vector<bool> done(calls.size(), false);
@@ -104,16 +109,16 @@ ncclResult_t put(ncclComm_t handle, CUstream stream, const CommWork &work) {
   const char *function = nameOf(work.call);
   auto wrong = [&](const std::string &why) {
     ncclResult_t result = refuse(ncclInvalidArgument, function, why);
-    if (group.depth > 0)
-      group.error = result;
+    if (groupOfThread().depth > 0)
+      groupOfThread().error = result;
     return result;
   };
   std::shared_ptr<Communicator> c = communicatorOf(handle);
   if (!c)
     return wrong("there is no such communicator");
   if (ncclResult_t result = c->usable(function)) {
-    if (group.depth > 0)
-      group.error = result;
+    if (groupOfThread().depth > 0)
+      groupOfThread().error = result;
     return result;
   }
   if (ncclTypeBytes(work.type) == 0)
@@ -146,8 +151,8 @@ ncclResult_t put(ncclComm_t handle, CUstream stream, const CommWork &work) {
   if (deviceOf(stream) != c->device)
     return wrong("the stream is of device " + std::to_string(deviceOf(stream)) +
                  ", the communicator of device " + std::to_string(c->device));
-  if (group.depth > 0) {
-    group.calls.push_back({handle, stream, work});
+  if (groupOfThread().depth > 0) {
+    groupOfThread().calls.push_back({handle, stream, work});
     return ncclSuccess;
   }
   return enqueueAll({{handle, stream, work}});
@@ -284,7 +289,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   std::shared_ptr<Communicator> c = communicatorOf(comm);
   if (!c)
     return refuse(ncclInvalidArgument, "ncclCommFinalize", "there is no such communicator");
-  if (group.depth > 0)
+  if (groupOfThread().depth > 0)
     Group::reportMissingEnd(c->device, "ncclCommFinalize is called");
   // What was sent stays until it is taken, so that there is nothing to wait for.
   if (ncclResult_t result = c->usable("ncclCommFinalize"))
@@ -297,7 +302,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   std::shared_ptr<Communicator> c = communicatorOf(comm);
   if (!c)
     return refuse(ncclInvalidArgument, "ncclCommDestroy", "there is no such communicator");
-  if (group.depth > 0)
+  if (groupOfThread().depth > 0)
     Group::reportMissingEnd(c->device, "ncclCommDestroy is called");
   drop(comm);
   return ncclSuccess;
@@ -355,18 +360,20 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle) {
 }
 
 ncclResult_t ncclGroupStart(void) {
-  ++group.depth;
+  static thread_local EndOfThread end;
+  static_cast<void>(end);
+  ++groupOfThread().depth;
   return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd(void) {
-  if (group.depth == 0)
+  if (groupOfThread().depth == 0)
     return refuse(ncclInvalidUsage, "ncclGroupEnd", "there was no ncclGroupStart");
-  if (--group.depth > 0)
+  if (--groupOfThread().depth > 0)
     return ncclSuccess;
-  std::vector<Group::Call> calls = std::move(group.calls);
-  ncclResult_t error = std::exchange(group.error, ncclSuccess);
-  group.calls.clear();
+  std::vector<Group::Call> calls = std::move(groupOfThread().calls);
+  ncclResult_t error = std::exchange(groupOfThread().error, ncclSuccess);
+  groupOfThread().calls.clear();
   return error ? error : enqueueAll(std::move(calls));
 }
 
