@@ -5,6 +5,8 @@
 
 #include "passes/gradient/differentiate/Models.h"
 
+#include "dialects/interfaces/TensorView.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -16,6 +18,17 @@ Expr linear(Expr x, Expr weight) {
                                        weight.value, Value()));
 }
 
+/// The cotangent of a matrix: `rows` by `columns`, summed over their leading dims. Where the matrix
+/// is the transpose of another (a weight that lies as [inputs, outputs]), the product is made as
+/// that one lies. The cotangent of the transpose undoes this one, and whoever reads the gradient
+/// with the weight, such as an optimizer, reads both in the order of their memory.
+Expr ofMatrix(Expr matrix, Expr rows, Expr columns, ArrayRef<int64_t> leading) {
+  std::optional<SmallVector<int64_t>> dims = permutationOf(matrix.value.getDefiningOp());
+  if (dims && *dims == ArrayRef<int64_t>({1, 0}))
+    return transpose(tensordot(columns, rows, leading, leading), 0, 1);
+  return tensordot(rows, columns, leading, leading);
+}
+
 struct LinearGradient : GradientModel<LinearGradient, aten::LinearOp> {
   static LogicalResult run(Derivation &d, aten::LinearOp op) {
     Expr grad = d.grad(), input = d.of(op.getInput()), weight = d.of(op.getWeight());
@@ -25,7 +38,8 @@ struct LinearGradient : GradientModel<LinearGradient, aten::LinearOp> {
       d.add(0, weight.rank() == 2 ? matmul(grad, weight) : unsqueeze(grad, grad.rank()) * weight);
     if (d.needs(1)) {
       SmallVector<int64_t> batch = dimRange(0, input.rank() - 1);
-      d.add(1, tensordot(grad, input, batch, batch));
+      d.add(1, weight.rank() == 2 ? ofMatrix(weight, grad, input, batch)
+                                  : tensordot(grad, input, batch, batch));
     }
     if (op.getBias() && d.needs(2))
       d.add(2, grad);
@@ -50,7 +64,7 @@ Expr ofLeft(Expr grad, Expr lhs, Expr rhs) {
 Expr ofRight(Expr grad, Expr lhs, Expr rhs) {
   if (rhs.rank() == 2) {
     SmallVector<int64_t> dims = dimRange(0, lhs.rank() - 1);
-    return tensordot(lhs, grad, dims, dims);
+    return ofMatrix(rhs, lhs, grad, dims);
   }
   return matmul(transpose(lhs, lhs.rank() - 2, lhs.rank() - 1), grad);
 }
