@@ -6,7 +6,6 @@
 
 #include "dialects/aten/Inference.h"
 #include "dialects/aten/Schema.h"
-#include "dialects/aten/Window.h"
 #include "dialects/interfaces/OpInterfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"

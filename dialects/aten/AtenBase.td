@@ -52,6 +52,10 @@ def Aten_Dialect : Dialect {
     | floor_divide | div with rounding_mode "floor" |
     | var.dim, var (unbiased) | var with correction 1 or 0 |
     | var_mean, std_mean | var or std, and mean |
+    | conv1d, conv2d, conv3d, convolution | convolution |
+    | max_pool2d, avg_pool2d, adaptive_avg_pool2d ... | max_pool, avg_pool, adaptive_avg_pool, of 1 to 3 spatial dims |
+    | max_pool2d_with_indices ... | max_pool and max_pool_positions |
+    | col2im | view and fold |
 
     Dims are counted from the front: an importer adds the rank to a negative dim, and replaces the `-1`
     of `view` and `expand` by the size meant. There are no in-place forms, no aliasing and no strides.

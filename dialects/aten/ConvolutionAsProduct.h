@@ -10,8 +10,16 @@
 
 namespace shardc::aten {
 
-/// conv2d of `input` [batch, channels, height, width] and `weight` [out, channels of a group,
-/// kernel height, kernel width], plus `bias` [out] (may be null). `groups` and `outOfGroup`, the
+/// aten.windows of an image.
+mlir::Value buildWindows(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value image,
+                         llvm::ArrayRef<Window> windows);
+
+/// Its adjoint, aten.fold: the image of these spatial sizes.
+mlir::Value buildFold(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value columns,
+                      llvm::ArrayRef<mlir::OpFoldResult> sizes, llvm::ArrayRef<Window> windows);
+
+/// The convolution of `input` [batch, channels, spatial...] and `weight` [out, channels of a group,
+/// kernel...], plus `bias` [out] (may be null). `groups` and `outOfGroup`, the
 /// output channels of each, may be index values; the kernel's sizes are those of `windows`. Built
 /// of windows, view, matmul and add; the result's type says what is known from the operands.
 mlir::Value buildConvolutionAsProduct(mlir::OpBuilder &builder, mlir::Location loc,

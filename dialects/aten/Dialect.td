@@ -6,5 +6,6 @@
 
 include "dialects/aten/Ops.td"
 include "dialects/aten/Random.td"
+include "dialects/aten/Spatial.td"
 
 #endif // SHARDC_DIALECTS_ATEN_DIALECT_TD

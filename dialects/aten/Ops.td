@@ -12,7 +12,6 @@ include "dialects/aten/Indexing.td"
 include "dialects/aten/Normalization.td"
 include "dialects/aten/Opaque.td"
 include "dialects/aten/Reductions.td"
-include "dialects/aten/Spatial.td"
 include "dialects/aten/Views.td"
 
 #endif // SHARDC_DIALECTS_ATEN_OPS_TD

@@ -70,9 +70,11 @@ ShardingRule flashAttentionBackwardRule(mlir::Operation *op);
 // A lookup at one position. RulesIndexing.cpp
 ShardingRule selectRule(mlir::Operation *op);
 
-// Images: height and width, the last two dims, are not sharded. RulesSpatial.cpp
+// Images: spatial dims, the last ones, are not sharded. RulesSpatial.cpp
 ShardingRule convolutionRule(mlir::Operation *op);
-/// Dims in front of height and width are independent.
+/// Batch and channels are independent. Linear.
+ShardingRule windowsRule(mlir::Operation *op);
+/// Dims in front of the spatial ones are independent.
 ShardingRule poolRule(mlir::Operation *op, bool isLinear);
 /// Elementwise on operand 0; the others have one element for each of its channels (dim 1).
 ShardingRule perChannelRule(mlir::Operation *op);

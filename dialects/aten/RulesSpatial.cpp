@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialects/aten/Aten.h"
 #include "dialects/aten/Rules.h"
+#include "dialects/aten/Spatial.h"
 
 using namespace mlir;
 
@@ -18,7 +18,7 @@ static DimFactors join(DimFactors outer, const DimFactors &inner) {
 }
 
 ShardingRule convolutionRule(Operation *op) {
-  auto conv = cast<Conv2dOp>(op);
+  auto conv = cast<ConvolutionOp>(op);
   RuleBuilder builder = ruleBuilder(op);
   ArrayRef<int64_t> input = shapeOf(conv.getInput()), weight = shapeOf(conv.getWeight());
   int64_t groups = conv.getGroups();
@@ -44,10 +44,10 @@ ShardingRule convolutionRule(Operation *op) {
   return addsTo(builder, 2, 0, 1).build();
 }
 
-ShardingRule poolRule(Operation *op, bool isLinear) {
+/// The first `count` dims are independent.
+static ShardingRule leadingRule(Operation *op, size_t count, bool isLinear) {
   RuleBuilder builder = ruleBuilder(op);
-  ArrayRef<int64_t> self = shapeOf(op->getOperand(0));
-  for (auto [i, size] : llvm::enumerate(self.drop_back(2))) {
+  for (auto [i, size] : llvm::enumerate(shapeOf(op->getOperand(0)).take_front(count))) {
     DimFactors factors = factorOf(builder, size);
     builder.operandDim(0, static_cast<int64_t>(i), factors);
     builder.resultDim(0, static_cast<int64_t>(i), factors);
@@ -55,6 +55,16 @@ ShardingRule poolRule(Operation *op, bool isLinear) {
   if (isLinear)
     builder.linear(0);
   return builder.build();
+}
+
+ShardingRule windowsRule(Operation *op) { return leadingRule(op, 2, /*isLinear=*/true); }
+
+ShardingRule poolRule(Operation *op, bool isLinear) {
+  size_t spatial = 0;
+  for (StringRef name : {"kernel_size", "output_size"})
+    if (auto list = op->getAttrOfType<DenseI64ArrayAttr>(name))
+      spatial = list.size();
+  return leadingRule(op, shapeOf(op->getOperand(0)).size() - spatial, isLinear);
 }
 
 ShardingRule perChannelRule(Operation *op) {

@@ -16,15 +16,14 @@ Dim windowPositions(SizeAlgebra &sizes, const Window &window, Dim size, bool cei
   return sizes.min(all, startingInside);
 }
 
-std::array<Window, 2> makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
-                                  llvm::ArrayRef<int64_t> padding,
-                                  llvm::ArrayRef<int64_t> dilation) {
-  std::array<Window, 2> windows;
-  for (unsigned dim = 0; dim < 2; ++dim) {
+Windows makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
+                    llvm::ArrayRef<int64_t> padding, llvm::ArrayRef<int64_t> dilation) {
+  Windows windows;
+  for (size_t dim = 0; dim < kernel.size(); ++dim) {
     auto entry = [&](llvm::ArrayRef<int64_t> list) {
       return list.size() == 1 ? list.front() : list[dim];
     };
-    windows[dim] = {entry(kernel), entry(stride), entry(padding), entry(dilation)};
+    windows.push_back({kernel[dim], entry(stride), entry(padding), entry(dilation)});
   }
   return windows;
 }

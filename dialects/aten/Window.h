@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Windows that slide over the height and width of an image.
+// Windows that slide over the spatial dims of lines, images and volumes.
 #ifndef SHARDC_DIALECTS_ATEN_WINDOW_H
 #define SHARDC_DIALECTS_ATEN_WINDOW_H
 
 #include "dialects/interfaces/SizeAlgebra.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 
-#include <array>
 #include <cstdint>
 
 namespace shardc::aten {
@@ -32,10 +32,12 @@ struct Window {
 /// half the window's extent, as pools have it).
 Dim windowPositions(SizeAlgebra &sizes, const Window &window, Dim size, bool ceil = false);
 
-/// Lists of two numbers, or of one for both dims.
-std::array<Window, 2> makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
-                                  llvm::ArrayRef<int64_t> padding,
-                                  llvm::ArrayRef<int64_t> dilation);
+/// One for each spatial dim.
+using Windows = llvm::SmallVector<Window, 3>;
+
+/// As many as `kernel` has numbers; the other lists have as many, or one number for all dims.
+Windows makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
+                    llvm::ArrayRef<int64_t> padding, llvm::ArrayRef<int64_t> dilation);
 
 } // namespace shardc::aten
 

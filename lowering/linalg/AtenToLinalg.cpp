@@ -48,6 +48,7 @@ struct AtenToLinalg : shardc::impl::AtenToLinalgBase<AtenToLinalg> {
     populateNormalizationToLinalg(converter, patterns);
     populateIndexingToLinalg(converter, patterns);
     populateCreationToLinalg(converter, patterns);
+    populatePoolsToLinalg(converter, patterns);
     populateSpatialToLinalg(converter, patterns);
     ConversionTarget target(*context);
     // Nothing is said of aten: what is illegal would end the conversion with the first op that

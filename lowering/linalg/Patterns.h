@@ -24,6 +24,7 @@ void populateNormalizationToLinalg(mlir::TypeConverter &converter,
                                    mlir::RewritePatternSet &patterns);
 void populateIndexingToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateCreationToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
+void populatePoolsToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateSpatialToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 
 } // namespace shardc

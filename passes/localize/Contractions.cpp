@@ -7,6 +7,7 @@
 #include "passes/localize/Models.h"
 
 #include "dialects/aten/ConvolutionAsProduct.h"
+#include "dialects/aten/Spatial.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -32,8 +33,8 @@ template <typename Op> struct AddedProductModel : LocalizeModel<AddedProductMode
 
 /// Channels shard by whole groups: the op counts the groups of one rank, or, where ranks have
 /// different numbers of them, is written as the matrix product that it is.
-struct Conv2dModel : LocalizeModel<Conv2dModel, aten::Conv2dOp> {
-  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::Conv2dOp op,
+struct ConvolutionModel : LocalizeModel<ConvolutionModel, aten::ConvolutionOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::ConvolutionOp op,
                          ValueRange operands) {
     if (failed(checkAddedOnce(localizer, op.getBias(), 2)))
       return failure();
@@ -54,7 +55,7 @@ struct Conv2dModel : LocalizeModel<Conv2dModel, aten::Conv2dOp> {
     if (std::optional<int64_t> fixed = getConstantIntValue(local->groups)) {
       FailureOr<SmallVector<Value>> values = sameOp(localizer, builder, operands);
       if (succeeded(values))
-        cast<aten::Conv2dOp>(values->front().getDefiningOp()).setGroups(*fixed);
+        cast<aten::ConvolutionOp>(values->front().getDefiningOp()).setGroups(*fixed);
       return values;
     }
     return single(aten::buildConvolutionAsProduct(
@@ -66,7 +67,7 @@ struct Conv2dModel : LocalizeModel<Conv2dModel, aten::Conv2dOp> {
 } // namespace
 
 void shardc::attachContractionModels(MLIRContext *context) {
-  attachModel<aten::Conv2dOp, Conv2dModel>(context);
+  attachModel<aten::ConvolutionOp, ConvolutionModel>(context);
   attachModel<aten::LinearOp, LinearModel>(context);
   attachModel<aten::AddmmOp, AddedProductModel<aten::AddmmOp>>(context);
   attachModel<aten::BaddbmmOp, AddedProductModel<aten::BaddbmmOp>>(context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/training/PrecisionPolicy.h"
 
-#include "dialects/aten/Aten.h"
+#include "dialects/aten/Spatial.h"
 
 using namespace mlir;
 using namespace shardc::aten;
@@ -10,7 +10,7 @@ namespace shardc::training {
 
 PrecisionClass precisionOf(Operation *op) {
   // Products, as in AT_FORALL_LOWER_PRECISION_FP of PyTorch.
-  if (isa<LinearOp, MatmulOp, MmOp, BmmOp, AddmmOp, BaddbmmOp, TensordotOp, Conv2dOp,
+  if (isa<LinearOp, MatmulOp, MmOp, BmmOp, AddmmOp, BaddbmmOp, TensordotOp, ConvolutionOp,
           ScaledDotProductAttentionOp, ScaledDotProductFlashAttentionOp>(op))
     return PrecisionClass::Short;
   // As in AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE.

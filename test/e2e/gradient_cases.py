@@ -257,35 +257,71 @@ def images():
             ((6, 2, 3, 2), [2, 1], [1, 0], [1, 2], 2), ((4, 1, 3, 3), [1, 1], [1, 1], [1, 1], 4),
             ((3, 4, 1, 1), [1, 1], [0, 0], [1, 1], 1)):
         yield Case([image, x(*weight), x(weight[0])],
-                   f"aten.conv2d {{0}}, {{1}} bias({{2}}) stride {stride} padding {padding} dilation {dilation} groups {groups}",
+                   f"aten.convolution {{0}}, {{1}} bias({{2}}) stride {stride} padding {padding} dilation {dilation} groups {groups}",
                    lambda a, w, b, s=(stride, padding, dilation, groups): F.conv2d(a, w, b, *s))
     yield Case([image], "aten.windows {0} kernel [3, 2] stride [2, 1] padding [1, 0] dilation [1, 2]",
                lambda a: F.unfold(a, (3, 2), (1, 2), (1, 0), (2, 1)).reshape(2, 4, 3, 2, 4, 4))
     for kernel, stride, padding, ceil in (([2, 2], [2, 2], [0, 0], False), ([3, 2], [2, 1], [1, 0], False),
                                           ([3, 3], [2, 2], [1, 1], True), ([2, 3], [3, 2], [0, 1], True)):
         more = " ceil" * ceil
-        yield Case([image], f"aten.max_pool2d {{0}} kernel {kernel} stride {stride} padding {padding} dilation [1, 1]{more}",
+        yield Case([image], f"aten.max_pool {{0}} kernel {kernel} stride {stride} padding {padding} dilation [1, 1]{more}",
                    lambda a, s=(kernel, stride, padding, 1, ceil): F.max_pool2d(a, *s))
         for count in (False, True):
-            yield Case([image], f"aten.avg_pool2d {{0}} kernel {kernel} stride {stride} padding {padding}{more}"
+            yield Case([image], f"aten.avg_pool {{0}} kernel {kernel} stride {stride} padding {padding}{more}"
                        + " with_padding" * count,
                        lambda a, s=(kernel, stride, padding, ceil, count): F.avg_pool2d(a, *s))
-    yield Case([image], "aten.max_pool2d {0} kernel [2, 2] stride [1, 1] padding [0, 0] dilation [2, 3]",
+    yield Case([image], "aten.max_pool {0} kernel [2, 2] stride [1, 1] padding [0, 0] dilation [2, 3]",
                lambda a: F.max_pool2d(a, 2, 1, 0, (2, 3)))
-    yield Case([torch.ones(1, 1, 4, 4, dtype=F64)], "aten.max_pool2d {0} kernel [3, 3] stride [1, 1] padding [1, 1] dilation "
+    yield Case([torch.ones(1, 1, 4, 4, dtype=F64)], "aten.max_pool {0} kernel [3, 3] stride [1, 1] padding [1, 1] dilation "
                "[1, 1]", lambda a: F.max_pool2d(a, 3, 1, 1), smooth=False)
-    yield Case([x(4, 5, 5)], "aten.avg_pool2d {0} kernel [2, 2] stride [2, 2] padding [0, 0] divisor 3",
+    yield Case([x(4, 5, 5)], "aten.avg_pool {0} kernel [2, 2] stride [2, 2] padding [0, 0] divisor 3",
                lambda a: F.avg_pool2d(a, 2, 2, divisor_override=3))
-    yield Case([image], "aten.adaptive_avg_pool2d {0} to [3, 4]", lambda a: F.adaptive_avg_pool2d(a, (3, 4)))
+    yield Case([image], "aten.adaptive_avg_pool {0} to [3, 4]", lambda a: F.adaptive_avg_pool2d(a, (3, 4)))
+    yield Case([image], "aten.adaptive_avg_pool {0} to [1, 1]", lambda a: F.adaptive_avg_pool2d(a, 1))
+    yield Case([image], "aten.adaptive_max_pool {0} to [3, 4]", lambda a: F.adaptive_max_pool2d(a, (3, 4)))
+    yield Case([x(2, 4, 3, 2, 4, 4)], "aten.fold {0} to [7, 6] stride [2, 1] padding [1, 0] dilation [1, 2]",
+               lambda a: F.fold(a.reshape(2, 24, 16), (7, 6), (3, 2), (1, 2), (1, 0), (2, 1)))
+    # A last window that reaches beyond the padding, and elements that no window covers.
+    yield Case([x(2, 4, 3, 4)], "aten.fold {0} to [8] stride [2] padding [0] dilation [1]",
+               lambda a: F.fold(a.reshape(2, 12, 4), (1, 9), (1, 3), stride=(1, 2))[:, :, 0, :8])
+    yield Case([x(2, 4, 2, 2)], "aten.fold {0} to [7] stride [3] padding [0] dilation [2]",
+               lambda a: F.fold(a.reshape(2, 8, 2), (1, 7), (1, 2), (1, 2), stride=(1, 3))[:, :, 0])
+
+
+def lines_and_volumes():
+    line, volume = x(2, 4, 9), x(2, 4, 5, 4, 6)
+    for weight, stride, padding, dilation, groups in (((3, 4, 3), [2], [1], [2], 1), ((4, 2, 2), [1], [0], [1], 2)):
+        yield Case([line, x(*weight), x(weight[0])],
+                   f"aten.convolution {{0}}, {{1}} bias({{2}}) stride {stride} padding {padding} dilation {dilation} groups {groups}",
+                   lambda a, w, b, s=(stride, padding, dilation, groups): F.conv1d(a, w, b, *s))
+    for weight, stride, padding, dilation, groups in (((3, 4, 2, 3, 2), [1, 2, 3], [1, 0, 1], [2, 1, 1], 1),
+                                                      ((4, 1, 2, 2, 1), [2, 1, 1], [0, 1, 0], [1, 1, 1], 4)):
+        yield Case([volume, x(*weight)],
+                   f"aten.convolution {{0}}, {{1}} stride {stride} padding {padding} dilation {dilation} groups {groups}",
+                   lambda a, w, s=(stride, padding, dilation, groups): F.conv3d(a, w, None, *s))
+    yield Case([line], "aten.max_pool {0} kernel [3] stride [2] padding [1] dilation [2] ceil",
+               lambda a: F.max_pool1d(a, 3, 2, 1, 2, True))
+    yield Case([volume], "aten.max_pool {0} kernel [2, 3, 2] stride [2, 1, 3] padding [1, 1, 0] dilation [1, 1, 2] ceil",
+               lambda a: F.max_pool3d(a, (2, 3, 2), (2, 1, 3), (1, 1, 0), (1, 1, 2), True))
+    yield Case([x(4, 9)], "aten.avg_pool {0} kernel [4] stride [] padding [2] ceil with_padding",
+               lambda a: F.avg_pool1d(a, 4, None, 2, True))
+    yield Case([volume], "aten.avg_pool {0} kernel [3, 2, 2] stride [2, 2, 1] padding [1, 0, 1] ceil",
+               lambda a: F.avg_pool3d(a, (3, 2, 2), (2, 2, 1), (1, 0, 1), True, False))
+    for kind, call in (("avg", F.adaptive_avg_pool1d), ("max", F.adaptive_max_pool1d)):
+        yield Case([line], f"aten.adaptive_{kind}_pool {{0}} to [4]", lambda a, c=call: c(a, 4))
+    for kind, call in (("avg", F.adaptive_avg_pool3d), ("max", F.adaptive_max_pool3d)):
+        yield Case([volume], f"aten.adaptive_{kind}_pool {{0}} to [2, 3, 4]", lambda a, c=call: c(a, (2, 3, 4)))
+    yield Case([volume], "aten.windows {0} kernel [2, 1, 3] stride [2, 3, 1] padding [1, 0, 0] dilation [1]",
+               lambda a: F.pad(a, (0, 0, 0, 0, 1, 1)).unfold(2, 2, 2).unfold(3, 1, 3).unfold(4, 3, 1).permute(0, 1, 5, 6, 7, 2, 3, 4))
 
 
 FAMILIES = (activations, binary, more_operands, casts, views, parts, contractions, reductions, normalizations, lookups,
-            attention, images)
+            attention, images, lines_and_volumes)
 
 INTEGERS = "its result has no derivative: integers or bools"
 REASONS = {name: INTEGERS for name in (
     "logical_not isnan isinf bitwise_not bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor eq ne lt le gt "
-    "ge any all argmax argmin philox").split()}
+    "ge any all argmax argmin philox max_pool_positions adaptive_max_pool_positions").split()}
 REASONS |= {name: "it has no tensor of floats among its operands" for name in ("constant", "arange", "random", "sym_size")}
 REASONS["opaque"] = "it is known by name only"
 REASONS["scaled_dot_product_flash_attention"] = "its logsumexp has none; its output is in test/passes/gradient/attention.mlir"

@@ -17,6 +17,7 @@ from torch.export.exported_program import _decompose_exported_program
 from torch.nn import functional as F
 
 from conftest import ROOT, run, tool
+import image_pieces
 from model_gradients import Language
 from plans import places
 
@@ -81,12 +82,13 @@ PIECES = {
 
 
 class Pieces(nn.Module):
-    def __init__(self):
+    def __init__(self, pieces):
         super().__init__()
-        self.p = nn.ParameterDict({name: nn.Parameter(torch.randn(4, 5)) for name in PIECES})
+        self.pieces = pieces
+        self.p = nn.ParameterDict({name: nn.Parameter(torch.randn(4, 5)) for name in pieces})
 
     def forward(self):
-        return sum(piece(self.p[name] * 1.0).sum() for name, piece in PIECES.items())
+        return sum(piece(self.p[name] * 1.0).sum() for name, piece in self.pieces.items())
 
 
 class Words(nn.Module):
@@ -125,7 +127,7 @@ def llama():
 
 
 MODELS = {
-    "pieces": lambda: (Pieces(), {}),
+    "pieces": lambda: (Pieces(PIECES), {}), "image_pieces": lambda: (Pieces(image_pieces.PIECES), {}),
     "words": lambda: (Words(), {"ids": torch.randint(0, 11, (4, 5)), "labels": torch.randint(0, 11, (4, 5))}),
     "images": lambda: (Images().eval(), {"x": torch.randn(2, 3, 13, 11), "labels": torch.tensor([1, 3])}),
     "llama": llama,
@@ -171,7 +173,7 @@ def reference(tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ("pieces", "words", "images", "llama"))
+@pytest.mark.parametrize("name", ("pieces", "image_pieces", "words", "images", "llama"))
 def test_gradients(reference, tmp_path, name, form):
     reference(name, form).check(tmp_path, "r=1")
 

@@ -95,6 +95,26 @@ class UNet(nn.Module):
         return F.binary_cross_entropy_with_logits(self.out(self.up(torch.cat([c, a], 1))), y)
 
 
+class Vision(nn.Module):
+    """Volumes, dilated and transposed convolutions, pools, borders and resizing, images in the layout of channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.volume, self.dilated = nn.Conv3d(2, 4, (2, 3, 3), padding=(0, 1, 1)), nn.Conv2d(2, 6, 3, dilation=2, groups=2)
+        self.up, self.out = nn.ConvTranspose2d(6, 4, 3, stride=2, padding=1, output_padding=1, groups=2), nn.ConvTranspose1d(4, 2, 2, stride=2)
+        self.gate = nn.Conv2d(6, 6, 1)
+
+    def forward(self, x, y):
+        frames = torch.stack([x, x.flip(-1), x * 2], 2)
+        clip = F.adaptive_avg_pool3d(F.max_pool3d(F.relu(self.volume(frames)), (1, 2, 2)), (1, 2, 3))
+        a = F.relu(self.dilated(F.pad(x, (2, 2, 2, 2), mode="reflect")))
+        pooled = F.interpolate(F.adaptive_max_pool2d(a, 3), size=a.shape[2:], mode="bilinear", align_corners=True)
+        gate = self.gate(F.adaptive_avg_pool2d(a.to(memory_format=torch.channels_last), 1)).sigmoid()
+        b = F.pixel_unshuffle(self.up((a + pooled) * gate), 2).unflatten(1, (4, 4)).mean(2)
+        c = F.interpolate(b, scale_factor=1.5, mode="bicubic") + F.interpolate(clip[:, :, 0], (12, 12), mode="nearest-exact")
+        return (self.out(F.avg_pool2d(c, 3, 2, 1, ceil_mode=True, count_include_pad=False).flatten(2)) - y).pow(2).mean()
+
+
 class Routed(nn.Module):
     """Experts with room for four tokens each."""
 
@@ -196,6 +216,9 @@ MODELS = {
     "batch_norm": (BatchNorm, lambda: image(6, 3, 9, 8) | {"y": torch.randint(0, 5, (6,))},
                    {"dp=4": FSDP, "tp=3": ["param:conv.weight=tp:S(0)"]}),
     "unet": (UNet, lambda: image(4, 2, 8, 8) | {"y": torch.rand(4, 1, 8, 8)}, {"dp=3": FSDP, "tp=2": ["param:middle.*=tp:S(0)"]}),
+    "vision": (Vision, lambda: image(4, 2, 8, 8) | {"y": torch.rand(4, 2, 98)},
+               {"dp=3": FSDP, "tp=2": ["param:volume.*=tp:S(0)", "param:dilated.*=tp:S(0)", "param:out.weight=tp:S(1)"],
+                "sp=2": ["input:x=sp:S(2)"]}),
     "routed": (Routed, lambda: image(10, 8), {"dp=2,tp=2": [*DATA, "param:up=tp:S(0)", "param:down=tp:S(0)"]}),
     "recurrent": (Recurrent, lambda: {"ids": torch.randint(0, 11, (4, 5))},
                   {"dp=4": FSDP, "tp=3": ["module:out=colwise", "param:gru.*=tp:S(0)"]}),
@@ -236,7 +259,7 @@ def test_gradients(name, tmp_path):
     check_gradients(*MODELS[name], tmp_path)
 
 
-@pytest.mark.parametrize("name", ("statistics", "tied"))
+@pytest.mark.parametrize("name", ("statistics", "tied", "vision"))
 def test_plain_export(name, tmp_path):
     """Overloads that `shardc export` decomposes, and PyTorch's own export keeps."""
     check_gradients(*MODELS[name], tmp_path, torch.export.export)

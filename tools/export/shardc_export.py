@@ -37,6 +37,11 @@ COMPOSITES = (
     "detach.default",
     # As a root of the variance it would have no derivative where that is 0; PyTorch's is 0 there.
     "std.correction", "std_mean.correction",
+    # A repetition is a view, and others are lookups along one dim after the other; borders are slices.
+    "pad.default",
+    "upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec", "_upsample_nearest_exact1d.vec",
+    "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec", "upsample_linear1d.vec", "upsample_bilinear2d.vec",
+    "upsample_trilinear3d.vec", "upsample_bicubic2d.vec",
     # Losses have derivatives of 0 at targets that are ignored, also where all are, and at probabilities of 0; what they are
     # decomposed to has derivatives there that are no numbers.
     "cross_entropy_loss.default", "nll_loss_nd.default", "binary_cross_entropy.default",

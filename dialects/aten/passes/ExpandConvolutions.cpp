@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialects/aten/Aten.h"
 #include "dialects/aten/ConvolutionAsProduct.h"
+#include "dialects/aten/Spatial.h"
 #include "dialects/aten/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,7 +14,7 @@ namespace shardc::aten {
 
 namespace {
 
-void expand(Conv2dOp op) {
+void expand(ConvolutionOp op) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   int64_t groups = op.getGroups(), out = shapeOf(op.getWeight())[0];
@@ -36,14 +36,14 @@ void expand(Conv2dOp op) {
 
 struct ExpandConvolutions : impl::AtenExpandConvolutionsBase<ExpandConvolutions> {
   void runOnOperation() override {
-    SmallVector<Conv2dOp> convolutions;
-    getOperation().walk([&](Conv2dOp op) { convolutions.push_back(op); });
-    for (Conv2dOp op : convolutions)
-      if (llvm::any_of(shapeOf(op.getWeight()).take_back(2), ShapedType::isDynamic)) {
-        op.emitOpError("cannot be lowered: the height and width of its kernel are not known");
+    SmallVector<ConvolutionOp> convolutions;
+    getOperation().walk([&](ConvolutionOp op) { convolutions.push_back(op); });
+    for (ConvolutionOp op : convolutions)
+      if (llvm::any_of(shapeOf(op.getWeight()).drop_front(2), ShapedType::isDynamic)) {
+        op.emitOpError("cannot be lowered: the sizes of its kernel are not known");
         return signalPassFailure();
       }
-    for (Conv2dOp op : convolutions)
+    for (ConvolutionOp op : convolutions)
       expand(op);
     expanded += convolutions.size();
   }

@@ -117,7 +117,7 @@ def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::Fun
     Before:
     ```mlir
     func.func @f(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32> {
-      %y = aten.conv2d %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32>
+      %y = aten.convolution %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32>
       return %y : tensor<2x4x6x6xf32>
     }
     ```

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Backward overloads of joint graphs whose arguments are not those of the forward: activations of
-// which the result is kept, softmax, attention, convolutions, pools and parts.
+// which the result is kept, softmax, attention and parts.
 #include "importers/torch_export/import/Adjoint.h"
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
@@ -167,21 +167,8 @@ FailureOr<Results> buildFlashAttentionBackward(Call &call) {
 }
 
 //===----------------------------------------------------------------------===//
-// Pools, parts, lookups
+// Parts, lookups
 //===----------------------------------------------------------------------===//
-
-// The parts are as many as the cotangent has elements.
-FailureOr<Results> buildAdaptivePoolBackward(Call &call) {
-  FailureOr<GradAndValue> of = gradAnd(call, "self");
-  if (failed(of))
-    return failure();
-  ArrayRef<int64_t> parts = aten::shapeOf(of->grad).take_back(2);
-  FailureOr<Operation *> op = call.build("aten.adaptive_avg_pool2d", {{"self", {of->value}}},
-                                         {call.integersAttr("output_size", parts)});
-  if (failed(op))
-    return failure();
-  return adjointOf(call, *op, of->grad, {0});
-}
 
 namespace {
 

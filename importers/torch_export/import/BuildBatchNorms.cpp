@@ -274,4 +274,73 @@ FailureOr<Results> buildBatchNormBackward(Call &call) {
   return mask->results(*cotangents);
 }
 
+//===----------------------------------------------------------------------===//
+// Instance norm
+//===----------------------------------------------------------------------===//
+
+// Each image of a batch has its own statistics; the running ones are means over the batch.
+FailureOr<Results> buildInstanceNorm(Call &call) {
+  FailureOr<Value> input = call.tensor("input"), weight = call.tensor("weight"),
+                   bias = call.tensor("bias"), oldMean = call.tensor("running_mean"),
+                   oldVariance = call.tensor("running_var");
+  FailureOr<bool> ofInput = call.boolean("use_input_stats");
+  FailureOr<std::optional<double>> momentum = call.real("momentum"), eps = call.real("eps");
+  if (failed(input) || failed(weight) || failed(bias) || failed(oldMean) || failed(oldVariance) ||
+      failed(ofInput) || failed(momentum) || failed(eps))
+    return failure();
+  if (!*ofInput) {
+    BatchNorm norm(call);
+    norm.input = *input;
+    norm.weight = *weight;
+    norm.bias = *bias;
+    norm.eps = **eps;
+    if (!*oldMean || !*oldVariance)
+      return call.error()
+             << "instance norm needs running statistics where it does not use those of "
+                "its input";
+    return one(norm.build(*oldMean, *oldVariance));
+  }
+  int64_t rank = aten::typeOf(*input).getRank();
+  SmallVector<int64_t> spatial = dimRange(2, rank);
+  Standard standard(call, spatial);
+  Emitter &emit = standard.emit;
+  Value x = standard.wide(*input);
+  FailureOr<std::pair<Value, Value>> both = standard.statistics(x, **eps);
+  if (failed(both))
+    return failure();
+  auto perChannel = [&](Value of) {
+    SmallVector<OpFoldResult> sizes(rank - 1, call.builder.getIndexAttr(1));
+    sizes.front() = sizesOf(call.builder, call.loc, of).front();
+    return emit.view(standard.wide(of), sizes);
+  };
+  Value value = emit.mul(emit.sub(x, both->first), both->second);
+  if (*weight)
+    value = emit.mul(value, perChannel(*weight));
+  if (*bias)
+    value = emit.add(value, perChannel(*bias));
+  for (auto [name, old, isMean] : {std::tuple("running_mean", *oldMean, true),
+                                   std::tuple("running_var", *oldVariance, false)}) {
+    if (!old)
+      continue;
+    Type wide = aten::elementTypeOf(x);
+    // The unbiased variance.
+    FailureOr<Value> each =
+        isMean ? Standard(call, spatial).mean(x, /*keepdim=*/false)
+               : call.buildOne(
+                     "aten.var", {{"self", {x}}},
+                     {call.integersAttr("dim", spatial),
+                      call.builder.getNamedAttr("correction", call.builder.getF64FloatAttr(1))});
+    if (failed(each))
+      return failure();
+    FailureOr<Value> mean = Standard(call, {0}).mean(*each, /*keepdim=*/false);
+    if (failed(mean))
+      return failure();
+    Value kept = emit.mul(standard.wide(old), emit.scalar(1 - **momentum, wide));
+    Value updated =
+        emit.add(emit.mul(standard.constant(*mean, wide), emit.scalar(**momentum, wide)), kept);
+    call.write(name, emit.cast(updated, aten::elementTypeOf(old)));
+  }
+  return Results{emit.cast(value, aten::elementTypeOf(*input))};
+}
+
 } // namespace shardc::torch_export

@@ -175,6 +175,11 @@ FailureOr<SmallVector<bool>> Call::booleans(StringRef name) {
   return wrongForm<List>(name);
 }
 
+const TensorMeta *Call::recorded(StringRef name) {
+  auto *tensor = std::get_if<TensorArg>(find(name));
+  return tensor ? values.recorded(tensor->name) : nullptr;
+}
+
 FailureOr<std::optional<SmallVector<int64_t>>> Call::integers(StringRef name) {
   using List = std::optional<SmallVector<int64_t>>;
   if (isNone(name))

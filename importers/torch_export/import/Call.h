@@ -36,6 +36,8 @@ public:
   virtual mlir::Value item(const SymIntArg &value) = 0;
   /// Whether a node of the graph reads the tensor, or the graph returns it.
   virtual bool isUsed(llvm::StringRef name) = 0;
+  /// What PyTorch recorded for a tensor; null if there is none of this name.
+  virtual const TensorMeta *recorded(llvm::StringRef name) = 0;
   /// A tensor of random numbers (see `aten.random`).
   virtual mlir::FailureOr<mlir::Value> draw(mlir::Location loc, llvm::StringRef distribution,
                                             mlir::Type elementType,
@@ -92,6 +94,8 @@ public:
 
   /// Whether the graph reads a result: statistics for a backward are made only for one.
   bool isUsed(unsigned result) { return result < names.size() && values.isUsed(names[result]); }
+  /// What PyTorch recorded for the tensor that an argument names, strides included; or null.
+  const TensorMeta *recorded(llvm::StringRef name);
   /// The shape that PyTorch recorded for a result.
   mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> resultSizes(unsigned result = 0);
   mlir::Type resultElementType(unsigned result = 0);

@@ -61,6 +61,12 @@ FailureOr<Value> Environment::draw(Location loc, StringRef distribution, Type el
 
 Value Environment::item(const SymIntArg &value) { return frame().items.lookup(value.name); }
 
+const TensorMeta *Environment::recorded(StringRef name) {
+  const TensorTable &tensors = frame().graph->tensors;
+  auto found = tensors.find(name);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
 bool Environment::isUsed(StringRef name) {
   std::optional<llvm::StringSet<>> &used = frame().used;
   if (!used) {

@@ -44,6 +44,7 @@ public:
   mlir::FailureOr<mlir::OpFoldResult> size(const SymIntArg &value, mlir::Location loc) override;
   mlir::Value item(const SymIntArg &value) override;
   bool isUsed(llvm::StringRef name) override;
+  const TensorMeta *recorded(llvm::StringRef name) override;
   mlir::FailureOr<mlir::Value> draw(mlir::Location loc, llvm::StringRef distribution,
                                     mlir::Type elementType,
                                     llvm::ArrayRef<mlir::OpFoldResult> sizes) override;

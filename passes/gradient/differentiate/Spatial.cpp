@@ -1,300 +1,358 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Convolutions and pools. Windows are taken apart by the position in the window: all elements that
-// stand first in their windows are a strided slice of the padded image, and so on.
+// Convolutions and pools: what the windows cover, and its adjoint, which adds it back to the image
+// (aten.windows and aten.fold).
 
 #include "passes/gradient/differentiate/Models.h"
 
-#include <cmath>
-#include <limits>
+#include "dialects/aten/BuiltSizes.h"
+#include "dialects/aten/ConvolutionAsProduct.h"
+#include "dialects/aten/Spatial.h"
 
 using namespace mlir;
 using namespace shardc;
 
 namespace {
 
-using Windows = std::array<aten::Window, 2>;
+/// Dims in front of the spatial ones: batch and channels.
+constexpr int64_t kOuter = 2;
 
-/// Dims of `aten.windows`: [batch, channels, kernel height and width, positions], last two of both.
-constexpr int64_t kKernel = 2, kPositions = 4;
-
-Expr windowsOf(Derivation &d, Expr image, const Windows &windows) {
-  auto pair = [&](int64_t aten::Window::*entry) {
-    return d.builder.getDenseI64ArrayAttr({windows[0].*entry, windows[1].*entry});
-  };
-  return d.of(aten::WindowsOp::create(d.builder, d.emit.getLoc(), image.value,
-                                      pair(&aten::Window::kernel), pair(&aten::Window::stride),
-                                      pair(&aten::Window::padding), pair(&aten::Window::dilation)));
+bool isIdentity(ArrayRef<aten::Window> windows) {
+  return llvm::all_of(windows, [](const aten::Window &window) { return window.isIdentity(); });
 }
 
-/// The adjoint of windowsOf: each element back to where it was in the image of these sizes, added
-/// up. First along the height, then along the width.
-Expr imageOf(Derivation &d, Expr columns, const Windows &windows, ArrayRef<int64_t> image) {
-  for (unsigned axis = 0; axis < 2; ++axis) {
-    const aten::Window &window = windows[axis];
-    int64_t size = image[2 + axis];
-    Expr total;
-    constexpr int64_t dim = kPositions - 1;
-    for (int64_t i = 0; i < window.kernel; ++i) {
-      int64_t start = i * window.dilation - window.padding;
-      int64_t length = aten::shapeOf(columns.value)[kPositions] * window.stride;
-      // All in the padding.
-      if (start >= size || start + length <= 0)
-        continue;
-      // The kernel's height is gone when its width is taken apart.
-      Expr part = d.of(
-          aten::SelectOp::create(d.builder, d.emit.getLoc(), columns.value, kKernel, i, Value()));
-      part = d.spread(part, dim, window.stride);
-      part = pad(part, dim, start, size - start - length);
-      total = total ? total + part : part;
-    }
-    if (!total) {
-      SmallVector<OpFoldResult> sizes = d.sizes(columns.value);
-      sizes.erase(sizes.begin() + kKernel);
-      sizes[dim] = d.builder.getIndexAttr(size);
-      total = d.zeros(sizes, columns.elementType());
-    }
-    columns = total;
-  }
-  return columns;
+Expr windowsOf(Derivation &d, Expr image, ArrayRef<aten::Window> windows) {
+  return d.of(aten::buildWindows(d.builder, d.emit.getLoc(), image.value, windows));
 }
 
-/// Sizes that the kernels here are written for.
-LogicalResult checkImage(Derivation &d, Value image, int64_t first) {
-  for (int64_t size : aten::shapeOf(image).drop_front(first))
-    if (ShapedType::isDynamic(size)) {
-      d.refuse() << "is differentiated for images of known size only";
-      return failure();
-    }
-  return success();
+/// The adjoint of windowsOf, for an image of the sizes of `like`.
+Expr imageOf(Derivation &d, Expr columns, ArrayRef<aten::Window> windows, Value like) {
+  SmallVector<OpFoldResult> sizes = d.sizes(like);
+  ArrayRef<OpFoldResult> spatial = ArrayRef(sizes).take_back(windows.size());
+  return d.of(aten::buildFold(d.builder, d.emit.getLoc(), columns.value, spatial, windows));
 }
 
-struct Conv2dGradient : GradientModel<Conv2dGradient, aten::Conv2dOp> {
-  static LogicalResult run(Derivation &d, aten::Conv2dOp op) {
+OpFoldResult product(Derivation &d, ArrayRef<OpFoldResult> sizes) {
+  aten::BuiltSizes built(d.builder, d.emit.getLoc());
+  Dim all(1);
+  for (OpFoldResult size : sizes)
+    all = built.mul(all, built.of(size));
+  return built.get(all);
+}
+
+struct ConvolutionGradient : GradientModel<ConvolutionGradient, aten::ConvolutionOp> {
+  static LogicalResult run(Derivation &d, aten::ConvolutionOp op) {
     Expr grad = d.grad(), input = d.of(op.getInput()), weight = d.of(op.getWeight());
     if (!grad)
       return success();
-    if (failed(checkImage(d, op.getInput(), 1)) || failed(checkImage(d, op.getWeight(), 0)))
-      return failure();
-    if (grad.rank() != 4) {
-      d.refuse() << "is differentiated for batches of images only";
+    if (llvm::any_of(aten::shapeOf(op.getWeight()), ShapedType::isDynamic)) {
+      d.refuse() << "is differentiated for kernels of known size only";
       return failure();
     }
-    Windows windows = op.getWindows();
-    auto groups = static_cast<int64_t>(op.getGroups());
+    aten::Windows windows = op.getWindows();
+    auto groups = static_cast<int64_t>(op.getGroups()),
+         spatial = static_cast<int64_t>(windows.size());
+    SmallVector<int64_t> image = dimRange(kOuter, kOuter + spatial);
+    SmallVector<int64_t> all = image;
+    all.insert(all.begin(), 0);
     if (d.needs(0)) {
       Expr columns =
           groups == 1 ? columnsOf(d, grad, weight) : groupedColumnsOf(d, grad, weight, groups);
-      d.add(0, imageOf(d, columns, windows, aten::shapeOf(op.getInput())));
+      d.add(0, isIdentity(windows) ? view(columns, d.sizes(op.getInput()))
+                                   : imageOf(d, columns, windows, op.getInput()));
     }
     if (d.needs(1)) {
-      Expr columns = windowsOf(d, input, windows);
-      d.add(1, groups == 1 ? tensordot(grad, columns, {0, 2, 3}, {0, 4, 5})
-                           : groupedWeight(d, grad, columns, groups, op.getWeight()));
+      bool isPlain = isIdentity(windows);
+      Expr columns = isPlain ? input : windowsOf(d, input, windows);
+      SmallVector<int64_t> positions = all;
+      if (!isPlain)
+        for (int64_t &dim : MutableArrayRef(positions).drop_front())
+          dim += spatial;
+      Expr ofWeight = groups == 1 ? tensordot(grad, columns, all, positions)
+                                  : groupedWeight(d, grad, columns, groups, op.getWeight());
+      d.add(1, view(ofWeight, d.sizes(op.getWeight())));
     }
     if (op.getBias() && d.needs(2))
-      d.add(2, sum(grad, {0, 2, 3}, /*keepdim=*/false));
+      d.add(2, sum(grad, all, /*keepdim=*/false));
     return success();
   }
 
-  static Expr permute(Derivation &d, Expr x, ArrayRef<int64_t> dims) {
-    return d.of(aten::PermuteOp::create(d.builder, d.emit.getLoc(), x.value, dims));
-  }
-
+  /// [batch, channels, kernel..., positions...]
   static Expr columnsOf(Derivation &d, Expr grad, Expr weight) {
-    // [channels, kernel, kernel, batch, positions, positions]
+    // [channels, kernel..., batch, positions...]
     Expr columns = tensordot(weight, grad, 0, 1);
-    return permute(d, columns, {3, 0, 1, 2, 4, 5});
+    int64_t spatial = grad.rank() - kOuter, batch = spatial + 1;
+    SmallVector<int64_t> dims = {batch};
+    llvm::append_range(dims, dimRange(0, batch));
+    llvm::append_range(dims, dimRange(batch + 1, columns.rank()));
+    return d.of(aten::PermuteOp::create(d.builder, d.emit.getLoc(), columns.value, dims));
   }
 
-  /// The groups are a batch of products.
+  /// The groups are a batch of products: channels of one are `rows`, positions are flat.
+  static Expr inGroups(Derivation &d, Expr x, int64_t groups, int64_t rows, int64_t spatial) {
+    SmallVector<OpFoldResult> sizes = d.sizes(x.value);
+    OpFoldResult positions = product(d, ArrayRef(sizes).take_back(spatial));
+    return view(
+        x, {sizes[0], d.builder.getIndexAttr(groups), d.builder.getIndexAttr(rows), positions});
+  }
+
+  static int64_t columnOf(Value weight) {
+    int64_t column = 1;
+    for (int64_t size : aten::shapeOf(weight).drop_front())
+      column *= size;
+    return column;
+  }
+
   static Expr groupedColumnsOf(Derivation &d, Expr grad, Expr weight, int64_t groups) {
-    SmallVector<OpFoldResult> of = d.sizes(grad.value);
-    ArrayRef<int64_t> kernel = aten::shapeOf(weight.value);
+    int64_t spatial = grad.rank() - kOuter, out = aten::shapeOf(weight.value)[0] / groups;
     auto number = [&](int64_t x) -> OpFoldResult { return d.builder.getIndexAttr(x); };
-    int64_t out = kernel[0] / groups, column = kernel[1] * kernel[2] * kernel[3];
-    int64_t positions = aten::shapeOf(grad.value)[2] * aten::shapeOf(grad.value)[3];
-    Expr g = view(grad, {of[0], number(groups), number(out), number(positions)});
-    Expr w = view(weight, {number(groups), number(out), number(column)});
+    Expr g = inGroups(d, grad, groups, out, spatial);
+    Expr w = view(weight, {number(groups), number(out), number(columnOf(weight.value))});
     Expr columns = matmul(transpose(w, 1, 2), g); // [batch, groups, column, positions]
-    return view(columns, {of[0], number(groups * kernel[1]), number(kernel[2]), number(kernel[3]),
-                          of[2], of[3]});
+    ArrayRef<int64_t> kernel = aten::shapeOf(weight.value);
+    SmallVector<OpFoldResult> sizes = d.sizes(grad.value),
+                              whole = {sizes[0], number(groups * kernel[1])};
+    for (int64_t size : kernel.drop_front(2))
+      whole.push_back(number(size));
+    llvm::append_range(whole, ArrayRef(sizes).drop_front(2));
+    return view(columns, whole);
   }
 
   static Expr groupedWeight(Derivation &d, Expr grad, Expr columns, int64_t groups, Value weight) {
-    SmallVector<OpFoldResult> of = d.sizes(grad.value);
-    ArrayRef<int64_t> kernel = aten::shapeOf(weight);
-    auto number = [&](int64_t x) -> OpFoldResult { return d.builder.getIndexAttr(x); };
-    int64_t out = kernel[0] / groups, column = kernel[1] * kernel[2] * kernel[3];
-    int64_t positions = aten::shapeOf(grad.value)[2] * aten::shapeOf(grad.value)[3];
-    Expr g = view(grad, {of[0], number(groups), number(out), number(positions)});
-    Expr c = view(columns, {of[0], number(groups), number(column), number(positions)});
-    Expr each = sum(matmul(g, transpose(c, 2, 3)), 0, /*keepdim=*/false);
-    return view(each, d.sizes(weight));
+    int64_t spatial = grad.rank() - kOuter;
+    Expr g = inGroups(d, grad, groups, aten::shapeOf(weight)[0] / groups, spatial);
+    Expr c = inGroups(d, columns, groups, columnOf(weight), spatial);
+    return sum(matmul(g, transpose(c, 2, 3)), 0, /*keepdim=*/false);
   }
 };
 
 struct WindowsGradient : GradientModel<WindowsGradient, aten::WindowsOp> {
   static LogicalResult run(Derivation &d, aten::WindowsOp op) {
-    if (!d.grad())
+    if (d.grad())
+      d.add(0, imageOf(d, d.grad(), op.getWindows(), op.getSelf()));
+    return success();
+  }
+};
+
+struct FoldGradient : GradientModel<FoldGradient, aten::FoldOp> {
+  static LogicalResult run(Derivation &d, aten::FoldOp op) {
+    Expr grad = d.grad();
+    if (!grad)
       return success();
-    if (failed(checkImage(d, op.getSelf(), 1)))
+    aten::Windows windows = op.getWindows();
+    if (llvm::any_of(windows, [](auto &w) { return ShapedType::isDynamic(w.kernel); })) {
+      d.refuse() << "is differentiated for kernels of known size only";
       return failure();
-    d.add(0, imageOf(d, d.grad(), op.getWindows(), aten::shapeOf(op.getSelf())));
+    }
+    // The columns may have one position more than the image, or some less.
+    auto spatial = static_cast<int64_t>(windows.size());
+    for (int64_t dim = 0; dim < spatial; ++dim) {
+      const aten::Window &window = windows[dim];
+      int64_t size = aten::shapeOf(grad.value)[kOuter + dim];
+      int64_t positions = aten::shapeOf(op.getSelf())[kOuter + spatial + dim];
+      int64_t more = window.stride;
+      if (!ShapedType::isDynamic(size) && !ShapedType::isDynamic(positions))
+        more = std::max<int64_t>(0, (positions - 1) * window.stride + window.extent() - size -
+                                        2 * window.padding);
+      grad = pad(grad, kOuter + dim, 0, more);
+    }
+    Expr columns = windowsOf(d, grad, windows);
+    for (int64_t dim = kOuter + spatial; dim < columns.rank(); ++dim) {
+      OpFoldResult positions = d.size(op.getSelf(), dim);
+      std::optional<int64_t> wanted = getConstantIntValue(positions);
+      if (!wanted || *wanted != aten::shapeOf(columns.value)[dim])
+        columns = d.of(d.emit.slice(columns.value, dim, d.builder.getIndexAttr(0), positions));
+    }
+    d.add(0, columns);
     return success();
   }
 };
 
 /// Pools take images with and without a batch: one more dim in front.
-Expr asBatch(Expr x) { return x.rank() == 3 ? unsqueeze(x, 0) : x; }
+Expr asBatch(Expr x, int64_t spatial) { return x.rank() == spatial + kOuter ? x : unsqueeze(x, 0); }
 Expr asBefore(Derivation &d, Expr x, Value like) {
-  return aten::typeOf(like).getRank() == 3 ? view(x, d.sizes(like)) : x;
+  return x.rank() == aten::typeOf(like).getRank() ? x : view(x, d.sizes(like));
 }
 
-/// With `ceil`, a last window may reach beyond the padding: as if there were more of the image.
-std::array<int64_t, 2> missingElements(const Windows &windows, ArrayRef<int64_t> image,
-                                       ArrayRef<int64_t> positions) {
-  std::array<int64_t, 2> missing;
-  for (unsigned axis = 0; axis < 2; ++axis) {
-    const aten::Window &window = windows[axis];
-    int64_t reach = (positions[axis] - 1) * window.stride + window.extent();
-    missing[axis] = std::max<int64_t>(0, reach - image[axis] - 2 * window.padding);
-  }
-  return missing;
+/// [batch, channels, positions...] with dims of size 1 for the kernel.
+Expr besideKernel(Expr x) {
+  for (int64_t dim = 0, spatial = x.rank() - kOuter; dim < spatial; ++dim)
+    x = unsqueeze(x, kOuter);
+  return x;
 }
 
-/// To the first of the elements that are the largest, as in PyTorch.
-struct MaxPoolGradient : GradientModel<MaxPoolGradient, aten::MaxPool2dOp> {
-  static LogicalResult run(Derivation &d, aten::MaxPool2dOp op) {
+Expr least(Expr x, Expr y) { return x.with(x.emit->binary<aten::MinimumOp>(x.value, y.value)); }
+Expr most(Expr x, Expr y) { return x.with(x.emit->binary<aten::MaximumOp>(x.value, y.value)); }
+/// `x * by + more` of integers.
+Expr scaled(Expr x, int64_t by, int64_t more) {
+  auto number = [&](int64_t n) { return x.with(x.emit->integer(n, x.elementType())); };
+  if (by != 1)
+    x = x * number(by);
+  return more == 0 ? x : x + number(more);
+}
+
+/// A wide float, divided by an integer, in its own type again.
+Expr dividedBy(Expr x, Expr count) {
+  Type type = x.elementType(), wide = Emitter::accumulator(type);
+  return cast(cast(x, wide) / cast(count, wide), type);
+}
+
+/// To where PyTorch's position of the largest element is.
+struct MaxPoolGradient : GradientModel<MaxPoolGradient, aten::MaxPoolOp> {
+  static LogicalResult run(Derivation &d, aten::MaxPoolOp op) {
     if (!d.grad())
       return success();
-    if (failed(checkImage(d, op.getSelf(), 0)))
-      return failure();
-    Windows windows = op.getWindows();
-    Expr self = asBatch(d.of(op.getSelf())), result = asBatch(d.result());
-    ArrayRef<int64_t> image = aten::shapeOf(self.value);
-    ArrayRef<int64_t> positions = aten::shapeOf(result.value).drop_front(2);
-    auto missing = missingElements(windows, image.drop_front(2), positions);
-    auto padded = [&](Expr x) { return pad(pad(x, 2, 0, missing[0]), 3, 0, missing[1]); };
-    SmallVector<OpFoldResult> one(4, d.builder.getIndexAttr(1));
-    one[2] = d.builder.getIndexAttr(image[2]);
-    one[3] = d.builder.getIndexAttr(image[3]);
-    Expr inside = windowsOf(d, padded(d.of(d.emit.full(one, self.number(1).value))), windows);
-    Expr elements = windowsOf(d, padded(self), windows);
-    Expr largest = unsqueeze(unsqueeze(result, kKernel), kKernel);
-    // What is not a number is the largest.
-    Expr isNan = logicalNot(eq(elements, elements)),
-         largestIsNan = logicalNot(eq(largest, largest));
-    Expr isIt = logicalAnd(gt(inside, 0),
-                           logicalOr(eq(elements, largest), logicalAnd(isNan, largestIsNan)));
-    // The first one along the window.
-    SmallVector<OpFoldResult> whole = d.sizes(isIt.value), flat = whole;
-    flat.erase(flat.begin() + kKernel);
-    flat[kKernel] = d.builder.getIndexAttr(windows[0].kernel * windows[1].kernel);
-    Expr row = view(isIt, flat);
-    Type i64 = d.builder.getI64Type();
-    Expr seen = d.of(
-        aten::CumsumOp::create(d.builder, d.emit.getLoc(), row.value, kKernel, TypeAttr::get(i64)));
-    Expr first =
-        logicalAnd(row, d.of(d.emit.binary<aten::EqOp>(seen.value, d.emit.integer(1, i64))));
-    Expr grad = unsqueeze(asBatch(d.grad()), kKernel);
-    Expr columns = view(where(first, grad, 0), whole);
-    d.add(0, asBefore(d, imageOf(d, columns, windows, image), op.getSelf()));
+    aten::Windows windows = op.getWindows();
+    auto spatial = static_cast<int64_t>(windows.size());
+    Expr positions = d.of(aten::MaxPoolPositionsOp::create(
+        d.builder, d.emit.getLoc(), op.getSelf(), op.getKernelSize(), op.getStride(),
+        op.getPadding(), op.getDilation(), op.getCeilMode()));
+    Expr largest = besideKernel(asBatch(positions, spatial));
+    Expr grad = besideKernel(asBatch(d.grad(), spatial));
+    // Elements outside of the image have positions of others, but are dropped.
+    Expr flat = flatPositions(d, windows, op.getSelf(), grad);
+    Expr columns = where(eq(largest, flat), grad, 0);
+    d.add(0, asBefore(d, imageOf(d, columns, windows, op.getSelf()), op.getSelf()));
     return success();
+  }
+
+  /// In the flattened image, of the elements under the windows: [1, 1, kernel..., positions...].
+  static Expr flatPositions(Derivation &d, ArrayRef<aten::Window> windows, Value image,
+                            Expr columns) {
+    Type i64 = d.builder.getI64Type();
+    auto spatial = static_cast<int64_t>(windows.size());
+    int64_t first = aten::typeOf(image).getRank() - spatial;
+    Expr flat;
+    for (auto [i, window] : llvm::enumerate(windows)) {
+      auto dim = static_cast<int64_t>(i);
+      Expr element =
+          d.positions(d.builder.getIndexAttr(window.kernel), kOuter + dim, columns.rank(), i64);
+      Expr position = d.positions(d.size(columns.value, kOuter + spatial + dim),
+                                  kOuter + spatial + dim, columns.rank(), i64);
+      Expr at =
+          scaled(element, window.dilation, 0) + scaled(position, window.stride, -window.padding);
+      flat = flat ? flat * d.scalar(d.size(image, first + dim), i64) + at : at;
+    }
+    return flat;
   }
 };
 
-Expr constantOf(Derivation &d, ArrayRef<double> numbers, ArrayRef<int64_t> shape, Type element) {
-  SmallVector<Attribute> values;
-  for (double number : numbers)
-    values.push_back(d.builder.getFloatAttr(element, number));
-  auto type = RankedTensorType::get(shape, element);
-  return d.of(aten::ConstantOp::create(d.builder, d.emit.getLoc(), type,
-                                       DenseElementsAttr::get(type, values)));
-}
-
-struct AvgPoolGradient : GradientModel<AvgPoolGradient, aten::AvgPool2dOp> {
-  static LogicalResult run(Derivation &d, aten::AvgPool2dOp op) {
+struct AvgPoolGradient : GradientModel<AvgPoolGradient, aten::AvgPoolOp> {
+  static LogicalResult run(Derivation &d, aten::AvgPoolOp op) {
     if (!d.grad())
       return success();
-    if (failed(checkImage(d, op.getSelf(), 0)))
-      return failure();
-    Windows windows = op.getWindows();
-    Expr self = asBatch(d.of(op.getSelf())), grad = asBatch(d.grad());
-    ArrayRef<int64_t> image = aten::shapeOf(self.value);
-    grad = divided(d, op, grad, windows, image);
+    aten::Windows windows = op.getWindows();
+    Expr grad = asBatch(divided(d, op, windows), static_cast<int64_t>(windows.size()));
     // All elements under a window get the same.
     SmallVector<OpFoldResult> sizes = d.sizes(grad.value);
-    for (unsigned axis = 0; axis < 2; ++axis)
-      sizes.insert(sizes.begin() + kKernel + axis, d.builder.getIndexAttr(windows[axis].kernel));
-    Expr columns = d.of(d.emit.full(sizes, unsqueeze(unsqueeze(grad, kKernel), kKernel).value));
-    d.add(0, asBefore(d, imageOf(d, columns, windows, image), op.getSelf()));
+    for (auto [dim, window] : llvm::enumerate(windows))
+      sizes.insert(sizes.begin() + kOuter + static_cast<int64_t>(dim),
+                   d.builder.getIndexAttr(window.kernel));
+    Expr columns = expand(besideKernel(grad), sizes);
+    d.add(0, asBefore(d, imageOf(d, columns, windows, op.getSelf()), op.getSelf()));
     return success();
   }
 
-  static Expr divided(Derivation &d, aten::AvgPool2dOp op, Expr grad, const Windows &windows,
-                      ArrayRef<int64_t> image) {
+  /// The cotangent divided by how many elements each window counts.
+  static Expr divided(Derivation &d, aten::AvgPoolOp op, ArrayRef<aten::Window> windows) {
+    Expr grad = d.grad(), count;
     if (std::optional<int64_t> divisor = op.getDivisorOverride())
       return grad / static_cast<double>(*divisor);
-    ArrayRef<int64_t> positions = aten::shapeOf(grad.value).drop_front(2);
-    for (unsigned axis = 0; axis < 2; ++axis) {
-      const aten::Window &window = windows[axis];
-      int64_t size = image[2 + axis];
-      SmallVector<double> counts;
-      for (int64_t p = 0; p < positions[axis]; ++p) {
-        int64_t begin = p * window.stride - window.padding;
-        int64_t end = std::min(begin + window.kernel, size + window.padding);
-        if (!op.getCountIncludePad()) {
-          begin = std::max<int64_t>(begin, 0);
-          end = std::min(end, size);
-        }
-        counts.push_back(static_cast<double>(end - begin));
+    Type i64 = d.builder.getI64Type();
+    int64_t first = grad.rank() - static_cast<int64_t>(windows.size());
+    for (auto [i, window] : llvm::enumerate(windows)) {
+      int64_t dim = first + static_cast<int64_t>(i);
+      Expr begin = scaled(d.positions(d.size(grad.value, dim), dim, grad.rank(), i64),
+                          window.stride, -window.padding);
+      Expr size = d.scalar(d.size(op.getSelf(), dim), i64);
+      Expr end = least(scaled(begin, 1, window.kernel), scaled(size, 1, window.padding));
+      if (!op.getCountIncludePad()) {
+        begin = most(begin, d.of(d.emit.integer(0, i64)));
+        end = least(end, size);
       }
-      SmallVector<int64_t> shape{positions[axis]};
-      if (axis == 0)
-        shape.push_back(1);
-      grad = grad / constantOf(d, counts, shape, grad.elementType());
+      count = count ? count * (end - begin) : end - begin;
     }
-    return grad;
+    return dividedBy(grad, count);
+  }
+};
+
+/// The parts of an adaptive pool along one dim: their first elements, and those behind their last.
+struct Parts {
+  Expr begin, end;
+
+  Parts(Derivation &d, int64_t parts, OpFoldResult size, int64_t dim, int64_t rank) {
+    Type i64 = d.builder.getI64Type();
+    Expr part = d.positions(d.builder.getIndexAttr(parts), dim, rank, i64);
+    Expr number = d.of(d.emit.integer(parts, i64)), elements = d.scalar(size, i64);
+    begin = roundedQuotient(part * elements, number, "floor");
+    end = roundedQuotient(scaled(scaled(part, 1, 1) * elements, 1, parts - 1), number, "floor");
   }
 };
 
 /// A product with a matrix that says which elements belong to which part, in each dim.
-struct AdaptivePoolGradient : GradientModel<AdaptivePoolGradient, aten::AdaptiveAvgPool2dOp> {
-  static LogicalResult run(Derivation &d, aten::AdaptiveAvgPool2dOp op) {
+struct AdaptiveAvgPoolGradient : GradientModel<AdaptiveAvgPoolGradient, aten::AdaptiveAvgPoolOp> {
+  static LogicalResult run(Derivation &d, aten::AdaptiveAvgPoolOp op) {
     Expr grad = d.grad();
     if (!grad)
       return success();
-    if (failed(checkImage(d, op.getSelf(), 1)))
-      return failure();
-    ArrayRef<int64_t> image = aten::shapeOf(op.getSelf()).take_back(2),
-                      parts = aten::shapeOf(op.getResult()).take_back(2);
-    Type type = grad.elementType();
-    // grad of [..., parts of height, parts of width]
-    grad = matmul(grad, membership(d, parts[1], image[1], type));
-    d.add(0, matmul(transpose(membership(d, parts[0], image[0], type), 0, 1), grad));
+    ArrayRef<int64_t> parts = op.getOutputSize();
+    int64_t first = grad.rank() - static_cast<int64_t>(parts.size());
+    SmallVector<OpFoldResult> sizes = d.sizes(op.getSelf());
+    if (llvm::all_of(parts, [](int64_t part) { return part == 1; })) {
+      SmallVector<int64_t> spatial = dimRange(first, grad.rank());
+      grad = dividedBy(grad, d.count(op.getSelf(), spatial, d.builder.getI64Type()));
+      d.add(0, expand(grad, sizes));
+      return success();
+    }
+    // The first of the spatial dims becomes the last one, time after time.
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      OpFoldResult size = sizes[first + static_cast<int64_t>(i)];
+      Parts of(d, part, size, /*dim=*/0, /*rank=*/2);
+      Expr element = d.positions(size, /*dim=*/1, /*rank=*/2, d.builder.getI64Type());
+      Expr isIn = logicalAnd(ge(element, of.begin), lt(element, of.end));
+      Expr share = 1.0 / cast(of.end - of.begin, grad.elementType());
+      grad = tensordot(grad, where(isIn, share, 0), first, 0);
+    }
+    d.add(0, grad);
     return success();
   }
+};
 
-  /// [parts, elements]: 1 / the size of the part where the element is in it.
-  static Expr membership(Derivation &d, int64_t parts, int64_t elements, Type type) {
-    SmallVector<double> entries;
-    for (int64_t part = 0; part < parts; ++part) {
-      int64_t begin = part * elements / parts;
-      int64_t end = llvm::divideCeil((part + 1) * elements, parts);
-      for (int64_t i = 0; i < elements; ++i)
-        entries.push_back(i >= begin && i < end ? 1 / static_cast<double>(end - begin) : 0);
-    }
-    return constantOf(d, entries, {parts, elements}, type);
+struct AdaptiveMaxPoolGradient : GradientModel<AdaptiveMaxPoolGradient, aten::AdaptiveMaxPoolOp> {
+  static LogicalResult run(Derivation &d, aten::AdaptiveMaxPoolOp op) {
+    Expr grad = d.grad();
+    if (!grad)
+      return success();
+    auto spatial = static_cast<int64_t>(op.getOutputSize().size());
+    int64_t first = grad.rank() - spatial;
+    Expr positions = d.of(aten::AdaptiveMaxPoolPositionsOp::create(
+        d.builder, d.emit.getLoc(), op.getSelf(), op.getOutputSize()));
+    auto flat = [&](Value of) {
+      SmallVector<OpFoldResult> sizes = d.sizes(of);
+      OpFoldResult all = product(d, ArrayRef(sizes).take_back(spatial));
+      sizes.truncate(first);
+      sizes.push_back(all);
+      return sizes;
+    };
+    // A part may share its largest element with the next.
+    Expr zeros = d.zeros(flat(op.getSelf()), grad.elementType());
+    SmallVector<OpFoldResult> sizes = flat(grad.value);
+    Expr sum =
+        d.of(aten::ScatterAddOp::create(d.builder, d.emit.getLoc(), zeros.value, first,
+                                        view(positions, sizes).value, view(grad, sizes).value));
+    d.add(0, view(sum, d.sizes(op.getSelf())));
+    return success();
   }
 };
 
 } // namespace
 
 void shardc::attachSpatialGradients(MLIRContext *context) {
-  aten::Conv2dOp::attachInterface<Conv2dGradient>(*context);
+  aten::ConvolutionOp::attachInterface<ConvolutionGradient>(*context);
   aten::WindowsOp::attachInterface<WindowsGradient>(*context);
-  aten::MaxPool2dOp::attachInterface<MaxPoolGradient>(*context);
-  aten::AvgPool2dOp::attachInterface<AvgPoolGradient>(*context);
-  aten::AdaptiveAvgPool2dOp::attachInterface<AdaptivePoolGradient>(*context);
+  aten::FoldOp::attachInterface<FoldGradient>(*context);
+  aten::MaxPoolOp::attachInterface<MaxPoolGradient>(*context);
+  aten::AvgPoolOp::attachInterface<AvgPoolGradient>(*context);
+  aten::AdaptiveAvgPoolOp::attachInterface<AdaptiveAvgPoolGradient>(*context);
+  aten::AdaptiveMaxPoolOp::attachInterface<AdaptiveMaxPoolGradient>(*context);
 }

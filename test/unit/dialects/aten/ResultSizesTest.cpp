@@ -203,7 +203,7 @@ TEST_F(ResultSizes, FollowFromThoseOfOperands) {
        "aten.scaled_dot_product_attention %q, %k, %v : (tensor<2x4x5x8xf32>, tensor<2x4x6x8xf32>, "
        "tensor<2x4x6x3xf32>) -> tensor<2x4x5x3xf32>"},
       {"%x: tensor<2x3x7x8xf32>",
-       "aten.adaptive_avg_pool2d %x to [2, 3] : (tensor<2x3x7x8xf32>) -> tensor<2x3x2x3xf32>"},
+       "aten.adaptive_avg_pool %x to [2, 3] : (tensor<2x3x7x8xf32>) -> tensor<2x3x2x3xf32>"},
       {"%x: tensor<2x3x7x8xf32>",
        "aten.windows %x kernel [3, 2] stride [2] padding [1] dilation [1] : "
        "(tensor<2x3x7x8xf32>) -> tensor<2x3x3x2x4x5xf32>"},
@@ -219,6 +219,11 @@ TEST_F(ResultSizes, AreThoseThatAnOpIsGiven) {
   EXPECT_EQ(reified("%x: tensor<1x4xf32>, %n: index",
                     "aten.expand %x [%n, 4] : (tensor<1x4xf32>) -> tensor<?x?xf32>", {0, 8}),
             (Shapes{{8, 4}}));
+  EXPECT_EQ(reified("%x: tensor<1x2x3x4xf32>, %n: index",
+                    "aten.fold %x to [%n] stride [2] padding [0] dilation [1] : "
+                    "(tensor<1x2x3x4xf32>) -> tensor<?x?x?xf32>",
+                    {0, 9}),
+            (Shapes{{1, 2, 9}}));
   EXPECT_EQ(reified("%x: tensor<6xf32>, %n: index, %m: index",
                     "%a:2 = aten.split_with_sizes %x [%n, %m] dim 0 : (tensor<6xf32>) -> "
                     "(tensor<?xf32>, tensor<?xf32>)",
@@ -276,12 +281,12 @@ TEST_F(ResultSizes, CountThePositionsOfAWindow) {
             }
             std::string shape = std::to_string(size) + "x" + std::to_string(size);
             auto list = [](int64_t value) { return "[" + std::to_string(value) + "]"; };
+            std::string both = "[" + std::to_string(kernel) + ", " + std::to_string(kernel) + "]";
             std::string type = "tensor<1x1x" + shape + "xf32>";
-            EXPECT_EQ(reified("%x: " + type, "aten.max_pool2d %x kernel " + list(kernel) +
-                                                 " stride " + list(stride) + " padding " +
-                                                 list(padding) + " dilation [1]" +
-                                                 (ceil ? " ceil" : "") + " : (" + type +
-                                                 ") -> tensor<?x?x?x?xf32>"),
+            EXPECT_EQ(reified("%x: " + type, "aten.max_pool %x kernel " + both + " stride " +
+                                                 list(stride) + " padding " + list(padding) +
+                                                 " dilation [1]" + (ceil ? " ceil" : "") + " : (" +
+                                                 type + ") -> tensor<?x?x?x?xf32>"),
                       (Shapes{{1, 1, count, count}}))
                 << size << " " << kernel << " " << stride << " " << padding << " " << ceil;
           }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Overloads that add borders of a tensor's own elements, and their backward. One dim after the
+// other, from the last: the border, which is a part of the tensor, stands beside it.
+#include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/SliceBuilders.h"
+
+#include "dialects/aten/Emitter.h"
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+namespace {
+
+enum class Border { Constant, Reflection, Replication, Circular };
+
+struct Pad {
+  Call &call;
+  Emitter emit;
+  Border border = Border::Constant;
+  SmallVector<int64_t> widths; ///< pairs (before, after), for the last dim first
+
+  explicit Pad(Call &call) : call(call), emit(call.builder, call.loc) {}
+
+  static FailureOr<Pad> of(Call &call) {
+    Pad pad(call);
+    StringRef packet = StringRef(call.schema.overload).split('.').first, mode = packet;
+    if (auto *word =
+            call.schema.find("mode") ? std::get_if<std::string_view>(call.find("mode")) : nullptr)
+      mode = *word;
+    if (mode.contains("refl"))
+      pad.border = Border::Reflection;
+    else if (mode.contains("repli"))
+      pad.border = Border::Replication;
+    else if (mode.contains("circular"))
+      pad.border = Border::Circular;
+    else if (mode != "constant")
+      return call.error() << "there is no padding '" << mode << "'";
+    FailureOr<std::optional<SmallVector<int64_t>>> widths =
+        call.integers(call.schema.find("pad") ? "pad" : "padding");
+    if (failed(widths))
+      return failure();
+    pad.widths = **widths;
+    return pad;
+  }
+
+  FailureOr<Value> constant(Value x, ArrayRef<int64_t> pad, double value = 0) {
+    return call.buildOne("aten.constant_pad_nd", {{"self", {x}}},
+                         {call.integersAttr("pad", pad),
+                          call.builder.getNamedAttr("value", call.builder.getF64FloatAttr(value))});
+  }
+  /// Zeros before and after along one dim; negative widths cut off.
+  FailureOr<Value> padded(Value x, int64_t dim, int64_t before, int64_t after) {
+    if (before == 0 && after == 0)
+      return x;
+    SmallVector<int64_t> pad(2 * (aten::typeOf(x).getRank() - dim), 0);
+    pad[pad.size() - 2] = before;
+    pad.back() = after;
+    return constant(x, pad);
+  }
+
+  OpFoldResult number(int64_t value) { return call.builder.getIndexAttr(value); }
+  OpFoldResult sizeOf(Value x, int64_t dim) { return sizesOf(call.builder, call.loc, x)[dim]; }
+  Value slice(Value x, int64_t dim, OpFoldResult start, OpFoldResult end) {
+    return emit.slice(x, dim, start, end);
+  }
+  /// Counted from the end.
+  OpFoldResult fromEnd(Value x, int64_t dim, int64_t count) {
+    return addSizes(call.builder, call.loc, sizeOf(x, dim), number(-count));
+  }
+  Value flipped(Value x, int64_t dim) {
+    return aten::FlipOp::create(call.builder, call.loc, x, ArrayRef(dim));
+  }
+  Value repeated(Value x, int64_t dim, int64_t count) {
+    SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, x);
+    sizes[dim] = number(count);
+    return emit.full(sizes, x);
+  }
+
+  Value borderBefore(Value x, int64_t dim, int64_t width) {
+    switch (border) {
+    case Border::Reflection:
+      return flipped(slice(x, dim, number(1), number(1 + width)), dim);
+    case Border::Replication:
+      return repeated(slice(x, dim, number(0), number(1)), dim, width);
+    default:
+      return slice(x, dim, fromEnd(x, dim, width), sizeOf(x, dim));
+    }
+  }
+  Value borderAfter(Value x, int64_t dim, int64_t width) {
+    switch (border) {
+    case Border::Reflection:
+      return flipped(slice(x, dim, fromEnd(x, dim, 1 + width), fromEnd(x, dim, 1)), dim);
+    case Border::Replication:
+      return repeated(slice(x, dim, fromEnd(x, dim, 1), sizeOf(x, dim)), dim, width);
+    default:
+      return slice(x, dim, number(0), number(width));
+    }
+  }
+
+  int64_t dimOf(size_t pair, Value x) const {
+    return aten::typeOf(x).getRank() - 1 - static_cast<int64_t>(pair);
+  }
+
+  FailureOr<Value> forward(Value x) {
+    for (size_t pair = 0; pair < widths.size() / 2; ++pair) {
+      int64_t dim = dimOf(pair, x), before = widths[2 * pair], after = widths[2 * pair + 1];
+      // What is cut off is so first where borders wrap around, last where they are of the ends.
+      FailureOr<Value> cut = x;
+      int64_t cutBefore = std::min<int64_t>(before, 0), cutAfter = std::min<int64_t>(after, 0);
+      if (border == Border::Circular)
+        cut = padded(x, dim, cutBefore, cutAfter);
+      if (failed(cut))
+        return failure();
+      SmallVector<Value> parts;
+      if (before > 0)
+        parts.push_back(borderBefore(*cut, dim, before));
+      parts.push_back(*cut);
+      if (after > 0)
+        parts.push_back(borderAfter(*cut, dim, after));
+      FailureOr<Value> whole = parts.size() == 1 ? parts.front() : emit.cat(parts, dim);
+      if (border != Border::Circular)
+        whole = padded(*whole, dim, cutBefore, cutAfter);
+      if (failed(whole))
+        return failure();
+      x = *whole;
+    }
+    return x;
+  }
+
+  /// Of a reflection or a replication of a tensor of these sizes.
+  FailureOr<Value> backward(Value grad, ArrayRef<int64_t> shape) {
+    for (size_t pair = widths.size() / 2; pair-- > 0;) {
+      int64_t dim = dimOf(pair, grad), before = widths[2 * pair], after = widths[2 * pair + 1];
+      int64_t size = shape[dim];
+      if (before == 0 && after == 0)
+        continue;
+      if (ShapedType::isDynamic(size))
+        return call.error() << "the backward of a pad needs an image of known size in dim " << dim;
+      FailureOr<Value> whole =
+          padded(grad, dim, std::max<int64_t>(-before, 0), std::max<int64_t>(-after, 0));
+      if (failed(whole))
+        return failure();
+      before = std::max<int64_t>(before, 0);
+      after = std::max<int64_t>(after, 0);
+      Value sum = slice(*whole, dim, number(before), number(before + size));
+      auto add = [&](int64_t from, int64_t width, bool isBefore) -> LogicalResult {
+        if (width == 0)
+          return success();
+        Value part = slice(*whole, dim, number(from), number(from + width));
+        bool reflects = border == Border::Reflection;
+        part = reflects ? flipped(part, dim) : emit.sum(part, dim, /*keepdim=*/true);
+        int64_t length = reflects ? width : 1, gap = reflects ? 1 : 0;
+        int64_t rest = size - length - gap;
+        FailureOr<Value> placed =
+            isBefore ? padded(part, dim, gap, rest) : padded(part, dim, rest, gap);
+        if (failed(placed))
+          return failure();
+        sum = emit.add(sum, *placed);
+        return success();
+      };
+      if (failed(add(0, before, true)) || failed(add(before + size, after, false)))
+        return failure();
+      grad = sum;
+    }
+    return grad;
+  }
+};
+
+} // namespace
+
+FailureOr<Results> buildPad(Call &call) {
+  FailureOr<Value> self = call.tensor("self");
+  FailureOr<Pad> pad = Pad::of(call);
+  if (failed(self) || failed(pad))
+    return failure();
+  if (pad->border != Border::Constant)
+    return one(pad->forward(*self));
+  FailureOr<std::optional<double>> value = call.real("value");
+  if (failed(value))
+    return failure();
+  return one(pad->constant(*self, pad->widths, value->value_or(0)));
+}
+
+FailureOr<Results> buildPadBackward(Call &call) {
+  FailureOr<Value> grad = call.tensor("grad_output"), self = call.tensor("self");
+  FailureOr<Pad> pad = Pad::of(call);
+  if (failed(grad) || failed(self) || failed(pad))
+    return failure();
+  return one(pad->backward(*grad, aten::shapeOf(*self)));
+}
+
+} // namespace shardc::torch_export

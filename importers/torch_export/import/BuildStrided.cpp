@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// as_strided, where it is a view that has another name: it looks at all elements of a tensor, each
+// once. Exports of models in channels-last layouts have it behind pools.
+#include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/SliceBuilders.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+namespace {
+
+/// Dims with more than one element, from the one of the largest stride.
+struct Layout {
+  SmallVector<int64_t> dims, sizes;
+
+  /// Nothing unless these are all the elements of a piece of memory, each once. Dims of one element
+  /// have no place in it.
+  static std::optional<Layout> of(ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+    Layout layout;
+    for (auto [dim, size] : llvm::enumerate(sizes))
+      if (size != 1)
+        layout.dims.push_back(static_cast<int64_t>(dim));
+    llvm::stable_sort(layout.dims, [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+    int64_t expected = 1;
+    for (int64_t dim : llvm::reverse(layout.dims)) {
+      if (strides[dim] != expected)
+        return std::nullopt;
+      expected *= sizes[dim];
+    }
+    for (int64_t dim : layout.dims)
+      layout.sizes.push_back(sizes[dim]);
+    return layout;
+  }
+};
+
+std::optional<SmallVector<int64_t>> numbers(ArrayRef<SymInt> list) {
+  SmallVector<int64_t> found;
+  for (const SymInt &entry : list) {
+    if (!entry.constant())
+      return std::nullopt;
+    found.push_back(entry.value);
+  }
+  return found;
+}
+
+int64_t productOf(ArrayRef<int64_t> sizes) {
+  int64_t all = 1;
+  for (int64_t size : sizes)
+    all *= size;
+  return all;
+}
+
+InFlightDiagnostic refuse(Call &call) {
+  return call.error()
+         << "as_strided is supported where it looks at all elements of a tensor of known "
+            "sizes, each once: use view, permute, slice or unfold instead";
+}
+
+FailureOr<Value> permuted(Call &call, Value x, ArrayRef<int64_t> dims) {
+  return call.buildOne("aten.permute", {{"self", {x}}}, {call.integersAttr("dims", dims)});
+}
+
+FailureOr<Value> shaped(Call &call, Value x, ArrayRef<int64_t> sizes) {
+  return buildView(call.builder, call.loc, x,
+                   getAsIndexOpFoldResult(call.builder.getContext(), sizes));
+}
+
+} // namespace
+
+FailureOr<Results> buildStrided(Call &call) {
+  FailureOr<Value> self = call.tensor("self");
+  const TensorMeta *meta = call.recorded("self");
+  if (failed(self))
+    return failure();
+  const TensorMeta *result = call.results.empty() ? nullptr : call.results.front();
+  if (!meta || !result)
+    return refuse(call);
+  // The same look at the same memory, whatever its sizes; dims of one element aside.
+  auto sameStrides = [&] {
+    for (auto [size, before, after] : llvm::zip_equal(meta->sizes, meta->strides, result->strides))
+      if (!(size.constant() && size.value == 1) && !(before == after))
+        return false;
+    return true;
+  };
+  bool sameOffset = meta->offset == result->offset;
+  if (sameOffset && meta->sizes == result->sizes && sameStrides())
+    return one(call.buildOne("aten.alias", {{"self", {*self}}}));
+  std::optional<SmallVector<int64_t>> from = numbers(meta->sizes),
+                                      fromStrides = numbers(meta->strides),
+                                      to = numbers(result->sizes),
+                                      toStrides = numbers(result->strides);
+  if (!sameOffset || !from || !fromStrides || !to || !toStrides ||
+      productOf(*from) != productOf(*to))
+    return refuse(call);
+  if (productOf(*to) == 0)
+    return one(shaped(call, *self, *to));
+  std::optional<Layout> before = Layout::of(*from, *fromStrides),
+                        after = Layout::of(*to, *toStrides);
+  if (!before || !after)
+    return refuse(call);
+  // In the order of memory, as the result's dims in the order of memory, and back.
+  SmallVector<int64_t> order = before->dims;
+  for (auto [dim, size] : llvm::enumerate(*from))
+    if (size == 1)
+      order.push_back(static_cast<int64_t>(dim));
+  FailureOr<Value> memory = permuted(call, *self, order);
+  if (failed(memory))
+    return failure();
+  FailureOr<Value> apart = shaped(call, *memory, after->sizes);
+  if (failed(apart))
+    return failure();
+  SmallVector<int64_t> back;
+  for (auto [dim, size] : llvm::enumerate(*to))
+    if (size != 1)
+      back.push_back(llvm::find(after->dims, static_cast<int64_t>(dim)) - after->dims.begin());
+  FailureOr<Value> logical = permuted(call, *apart, back);
+  if (failed(logical))
+    return failure();
+  return one(shaped(call, *logical, *to));
+}
+
+} // namespace shardc::torch_export
