@@ -18,18 +18,38 @@ struct StyleName {
   llvm::StringLiteral name;
   Style style;
 };
-// Packed styles shard a fused weight; its blocks are found by propagation, so they need no style of
-// their own.
+// What a style of Hugging Face's does beside sharding weights (gathers, reductions of activations and
+// of gradients, parts of packed weights) follows from the program, so that several names are one
+// style. docs/plans.md says what each name means there and here.
 constexpr StyleName styleNames[] = {
     {"colwise", Style::Colwise},
     {"rowwise", Style::Rowwise},
     {"packed_colwise", Style::Colwise},
     {"packed_rowwise", Style::Rowwise},
     {"embedding_rowwise", Style::EmbeddingRowwise},
+    {"embedding_colwise", Style::ColwiseGatherOutput},
     {"colwise_gather_output", Style::ColwiseGatherOutput},
     {"colwise_rep", Style::ColwiseGatherOutput},
+    {"rowwise_split_input", Style::Rowwise},
+    {"rowwise_rep", Style::Rowwise},
     {"sequence", Style::Sequence},
     {"sequence_parallel", Style::Sequence},
+    {"grouped_gemm", Style::Experts},
+    {"replicate", Style::Replicated},
+    {"replicated_with_grad_allreduce", Style::Replicated},
+    {"mla_kv_a_proj", Style::Replicated},
+    {"all_reduce", Style::Unchanged},
+    {"ep_dispatch_experts", Style::Unchanged},
+    {"ep_router", Style::Unchanged},
+    {"gather", Style::Unchanged},
+    {"local", Style::Unchanged},
+    {"local_params", Style::Unchanged},
+    {"moe_identity_expert", Style::Unchanged},
+    {"moe_tp_experts", Style::Unchanged},
+    // The names before transformers 5.
+    {"local_colwise", Style::Colwise},
+    {"local_rowwise", Style::Rowwise},
+    {"local_packed_rowwise", Style::Rowwise},
 };
 
 std::string knownStyles() {
