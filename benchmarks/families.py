@@ -5,8 +5,9 @@ PyTorch's, and what a layer communicates.
 
   .venv/bin/python benchmarks/families.py [NAME ...]
 
-Models are small and have random weights. `least` is two all-reduces of the hidden states for each layer, one behind the attention and
-one behind the MLP: what a plan of column- and row-parallel layers needs at least. Plans that gather (`colwise_gather_output`) ask for more.
+Models are small and have random weights. `least` is an all-reduce of the hidden states behind each attention and each MLP of a layer, and one for
+both where they are added at once: what a plan of column- and row-parallel layers needs at least. Plans that gather (`colwise_gather_output`)
+ask for more. Some models with fused projections of queries, keys and values, which have no plan of their own, have one of ours.
 """
 import importlib
 import inspect
@@ -67,7 +68,23 @@ FAMILIES = {
     "glm4_moe": ("Glm4Moe", dict(HEADS, moe_intermediate_size=24, n_routed_experts=4, n_shared_experts=1, num_experts_per_tok=2,
                                  first_k_dense_replace=1, n_group=2, topk_group=1)),
 }
-TESTED = ("qwen3", "phi3", "gpt_neox", "mixtral", "deepseek_v3")
+# Attention and MLP of a layer are added at once.
+PARALLEL = ("gpt_neox", "phi", "cohere", "cohere2")
+
+# Models without a plan of their own: classes, configuration, how many all-reduces of how many values a layer has at least, and a plan.
+SIZES = dict(hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS, num_attention_heads=4)
+PIXELS = dict(SIZES, image_size=16, patch_size=4)
+OURS = {
+    "modernbert": ("ModernBert", dict(COMMON, local_attention=8, cls_token_id=1, sep_token_id=2), 2, BATCH * LENGTH * HIDDEN, {
+        "*.attn.Wqkv": "colwise", "*.attn.Wo": "rowwise", "*.mlp.Wi": "colwise", "*.mlp.Wo": "rowwise"}),
+    # Attention over the 3 frames, over the 16 patches and one more value of each, then the MLP.
+    "timesformer": ("Timesformer", dict(PIXELS, num_frames=3), 3, BATCH * 3 * 17 * HIDDEN, {
+        "*attention.qkv": "colwise", "*attention.output.dense": "rowwise", "*.intermediate.dense": "colwise",
+        "*.layer.*.output.dense": "rowwise"}),
+    "sam": ("SamVision", dict(PIXELS, output_channels=16, mlp_dim=64, window_size=2, global_attn_indexes=[1]), 2, BATCH * 16 * HIDDEN, {
+        "*.attn.qkv": "colwise", "*.attn.proj": "rowwise", "*.mlp.lin1": "colwise", "*.mlp.lin2": "rowwise"}),
+}
+TESTED = ("qwen3", "phi3", "gpt_neox", "cohere2", "timesformer")
 
 
 def section(name, rules):
@@ -98,20 +115,28 @@ def registered_styles():
 
 
 def build(name):
-    """A model with the rules of its own plan."""
+    """A model, its input's name and value, the rules of its plan, and the least that a layer has to reduce, in values."""
     import torch
     import transformers
-    prefix, settings = FAMILIES[name]
-    classes = [f"{prefix}TextConfig", f"{prefix}Config"]
-    config = next(getattr(transformers, c) for c in classes if hasattr(transformers, c))(**settings)
+    prefix, settings, *ours = (FAMILIES | OURS)[name]
+    config = next(getattr(transformers, c) for c in (f"{prefix}TextConfig", f"{prefix}Config") if hasattr(transformers, c))(**settings)
     config.use_cache = False
     torch.manual_seed(5)
-    model = getattr(transformers, f"{prefix}ForCausalLM")._from_config(config, attn_implementation="sdpa" if name != "gpt_oss" else "eager")
+    model = getattr(transformers, f"{prefix}{'Model' if ours else 'ForCausalLM'}")._from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():  # also biases, which are zero at first
             parameter.normal_(0, 0.2) if parameter.ndim == 1 else parameter.mul_(4)
+    generator = torch.Generator().manual_seed(3)
+    if "image_size" in settings:
+        frames = [settings["num_frames"]] if "num_frames" in settings else []
+        given = {"pixel_values": torch.randn(BATCH, *frames, 3, 16, 16, generator=generator)}
+    else:
+        given = {"input_ids": torch.randint(3, VOCABULARY, (BATCH, LENGTH), generator=generator)}
+    if ours:
+        count, values, rules = ours
+        return model.eval(), given, rules, count * values
     rules = dict(config.base_model_tp_plan or {}) | dict(type(model)._tp_plan or {})
-    return model.eval(), rules
+    return model.eval(), given, rules, (1 if name in PARALLEL else 2) * BATCH * LENGTH * HIDDEN
 
 
 def export(name, folder):
@@ -120,22 +145,25 @@ def export(name, folder):
     import shardc_export
     import shardc_meta
 
-    class Logits(torch.nn.Module):
-        def __init__(self, model):
+    shardc_export.hide_warnings()
+    model, given, rules, least = build(name)
+    (key, value), = given.items()
+
+    class First(torch.nn.Module):
+        """The first output, with no cache."""
+        def __init__(self):
             super().__init__()
             self.model = model
 
-        def forward(self, input_ids):
-            return self.model(input_ids=input_ids, use_cache=False).logits
+        def forward(self, x):
+            return self.model(**{key: x}, **({"use_cache": False} if key == "input_ids" and name not in OURS else {}))[0]
 
-    shardc_export.hide_warnings()
-    model, rules = build(name)
-    ids = torch.randint(3, VOCABULARY, (BATCH, LENGTH), generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
-        save_file({"input_ids": ids, "expected": Logits(model)(ids).contiguous()}, folder / "case.safetensors")
-    save_file({"input_ids": ids}, folder / "in.safetensors")
-    shardc_meta.save(shardc_meta.export(shardc_export.export, Logits(model), (ids,), {}), folder / "model.pt2")
+        save_file({"expected": First()(value).contiguous()}, folder / "expected.safetensors")
+    save_file({"x": value}, folder / "in.safetensors")
+    shardc_meta.save(shardc_meta.export(shardc_export.export, First(), (value,), {}), folder / "model.pt2")
     (folder / "plan.yaml").write_text(section("base_model_tp_plan", rules))
+    (folder / "least").write_text(str(4 * least))
 
 
 def measure(name, folder, ranks=2):
@@ -145,24 +173,25 @@ def measure(name, folder, ranks=2):
     def shardc(*options):
         return subprocess.run([str(o) for o in options], cwd=folder, capture_output=True, text=True)
 
-    row = {"name": name, "least": 2 * BATCH * LENGTH * HIDDEN * 4 * 2 * (ranks - 1) // ranks}
+    row = {"name": name}
     done = shardc(sys.executable, __file__, "--export", name, folder)
     if done.returncode:
         return row | {"result": "not exported", "reason": done.stderr.strip().splitlines()[-1]}
+    row["least"] = int((folder / "least").read_text()) * 2 * (ranks - 1) // ranks
     tools = ROOT / "build/bin"
     how = ("model.pt2", "--mesh", f"tp={ranks}", "--plan", "plan.yaml")
     done = shardc(tools / "shardc", "compile", *how, "-o", "model.so")
     if done.returncode:
         return row | {"result": "refused", "reason": next((l for l in done.stderr.splitlines() if "error" in l), done.stderr[:300])}
     report = json.loads(shardc(tools / "shardc", "explain", *how, "--format", "json").stdout)
-    inside = [c for c in report["collectives"] if re.search(r"layers\.\d", c.get("module") or "")]
+    inside = [c for c in report["collectives"] if re.search(r"layers?\.\d", c.get("module") or "")]
     row |= {"bytes": sum(c["bytes_per_rank"] for c in inside) // LAYERS,
             "kinds": ", ".join(sorted({c["kind"] for c in inside}))}
     done = shardc(tools / "shard-run", "-n", ranks, "model.so", "--weights", "model.pt2", "--inputs", "in.safetensors",
                   "--outputs", "out.safetensors")
     if done.returncode:
         return row | {"result": "failed", "reason": done.stderr.strip()[:300]}
-    (found,), expected = load_file(folder / "out.safetensors").values(), load_file(folder / "case.safetensors")["expected"]
+    (found,), expected = load_file(folder / "out.safetensors").values(), load_file(folder / "expected.safetensors")["expected"]
     error = ((found - expected).abs().max() / expected.abs().max()).item()
     return row | {"result": "right" if error < 1e-4 else "wrong", "reason": f"error {error:.1e}"}
 
@@ -170,11 +199,11 @@ def measure(name, folder, ranks=2):
 def main(names):
     print(f"{'family':14} {'result':10} {'bytes/layer':>11} {'least':>7}  collectives; reason", flush=True)
     rows = []
-    for name in names or FAMILIES:
+    for name in names or FAMILIES | OURS:
         with tempfile.TemporaryDirectory() as folder:
             row = measure(name, pathlib.Path(folder))
         rows.append(row)
-        print(f"{name:14} {row['result']:10} {row.get('bytes', '-'):>11} {row['least']:>7}  {row.get('kinds', '')}; {row.get('reason', '')}", flush=True)
+        print(f"{name:14} {row['result']:10} {row.get('bytes', '-'):>11} {row.get('least', '-'):>7}  {row.get('kinds', '')}; {row.get('reason', '')}", flush=True)
     print(f"{sum(row['result'] == 'right' for row in rows)} of {len(rows)} right")
     return any(row["result"] in ("wrong", "failed") for row in rows)
 

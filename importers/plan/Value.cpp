@@ -52,11 +52,17 @@ constexpr StyleName styleNames[] = {
     {"local_packed_rowwise", Style::Rowwise},
 };
 
-std::string knownStyles() {
-  std::string text;
+std::string nearestStyles(StringRef wanted) {
+  std::vector<std::string> names;
   for (const StyleName &s : styleNames)
-    text += (text.empty() ? "" : ", ") + s.name.str();
-  return text;
+    names.push_back(s.name.str());
+  return nearestNames(wanted, names);
+}
+
+/// `S(0, blocks = [64, 32, 32])`.
+bool hasListOfBlocks(StringRef placement) {
+  StringRef value = placement.split("blocks").second.ltrim();
+  return value.consume_front("=") && value.ltrim().starts_with("[");
 }
 
 /// Splits at commas outside parentheses and brackets: `dp:S(0, blocks = 3),tp:R`.
@@ -109,8 +115,9 @@ void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &error
     const auto *known =
         llvm::find_if(styleNames, [&](const StyleName &s) { return s.name == value; });
     if (known == std::end(styleNames))
-      error("unknown style '" + value + "' for '" + rule.pattern + "'; styles are " +
-            knownStyles() + ", and placements are written axis:S(0), axis:R or axis:P(sum)");
+      error("unknown style '" + value + "' for '" + rule.pattern + "'; the nearest are " +
+            nearestStyles(value) +
+            ", and placements are written axis:S(0), axis:R or axis:P(sum)");
     else if (rule.section != Section::Module)
       error("style '" + value + "' applies to modules, not to " + sectionName(rule.section) + " '" +
             rule.pattern + "'; write placements, e.g. tp:S(0)");
@@ -137,6 +144,13 @@ void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &error
     }
     if (llvm::any_of(rule.placements, [&](const AxisPlacement &p) { return p.axis == axis; })) {
       error("axis '" + axis + "' is given twice for '" + rule.pattern + "'");
+      continue;
+    }
+    if (!placement && hasListOfBlocks(placementText)) {
+      error("'" + placementText.trim() + "' for axis '" + axis + "' of '" + rule.pattern +
+            "': blocks have one size, and their number is given (blocks = 3); a weight whose parts "
+            "have several sizes is sharded by a layer for each part, or with its output gathered "
+            "(colwise_gather_output)");
       continue;
     }
     if (!placement) {
