@@ -81,7 +81,7 @@ OURS = {
     "timesformer": ("Timesformer", dict(PIXELS, num_frames=3), 3, BATCH * 3 * 17 * HIDDEN, {
         "*attention.qkv": "colwise", "*attention.output.dense": "rowwise", "*.intermediate.dense": "colwise",
         "*.layer.*.output.dense": "rowwise"}),
-    "sam": ("SamVision", dict(PIXELS, output_channels=16, mlp_dim=64, window_size=2, global_attn_indexes=[1]), 2, BATCH * 16 * HIDDEN, {
+    "sam": ("SamVision", dict(PIXELS, initializer_range=0.02, output_channels=16, mlp_dim=64, window_size=2, global_attn_indexes=[1]), 2, BATCH * 16 * HIDDEN, {
         "*.attn.qkv": "colwise", "*.attn.proj": "rowwise", "*.mlp.lin1": "colwise", "*.mlp.lin2": "rowwise"}),
 }
 TESTED = ("qwen3", "phi3", "gpt_neox", "cohere2", "timesformer")

@@ -39,8 +39,9 @@ std::string nothingToShard(Style style, const ModuleBoundary &module, const Mode
     if (const NamedTensor &weight = model.parameters[own.index]; !weight.changedBy.empty())
       return "nothing says which dim of '" + weight.names.front() + "' " + what +
              ": between the module '" + module.path + "' and the use of its weight is " +
-             weight.changedBy + "; place the weight by its dims, e.g. --place 'param:" +
-             weight.names.front() + "=" + axis + ":S(0)'";
+             weight.changedBy +
+             "; place the weight by its dims, e.g. --place 'param:" + weight.names.front() + "=" +
+             axis + ":S(0)'";
   std::vector<std::string> children;
   for (const ModuleBoundary &other : model.modules)
     if (!other.parameters.empty() && StringRef(other.path).starts_with(module.path + "."))

@@ -20,9 +20,9 @@ std::string nothingToShard(Style style, const ModuleBoundary &module, const Mode
                            const std::string &axis);
 
 /// What the style makes of a parameter that the plan names itself, without its module: by position,
-/// as in transformers, because nothing says what the dims of such a tensor are. Columns are the last
-/// dim but one, rows the last one, and experts the first. A matrix whose dims have roles is placed
-/// by these. Nothing where the style says nothing.
+/// as in transformers, because nothing says what the dims of such a tensor are. Columns are the
+/// last dim but one, rows the last one, and experts the first. A matrix whose dims have roles is
+/// placed by these. Nothing where the style says nothing.
 std::optional<Placement> placementOfBare(Style style, const NamedTensor &parameter);
 
 } // namespace shardc::plan

@@ -18,9 +18,9 @@ struct StyleName {
   llvm::StringLiteral name;
   Style style;
 };
-// What a style of Hugging Face's does beside sharding weights (gathers, reductions of activations and
-// of gradients, parts of packed weights) follows from the program, so that several names are one
-// style. docs/plans.md says what each name means there and here.
+// What a style of Hugging Face's does beside sharding weights (gathers, reductions of activations
+// and of gradients, parts of packed weights) follows from the program, so that several names are
+// one style. docs/plans.md says what each name means there and here.
 constexpr StyleName styleNames[] = {
     {"colwise", Style::Colwise},
     {"rowwise", Style::Rowwise},
@@ -116,8 +116,7 @@ void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &error
         llvm::find_if(styleNames, [&](const StyleName &s) { return s.name == value; });
     if (known == std::end(styleNames))
       error("unknown style '" + value + "' for '" + rule.pattern + "'; the nearest are " +
-            nearestStyles(value) +
-            ", and placements are written axis:S(0), axis:R or axis:P(sum)");
+            nearestStyles(value) + ", and placements are written axis:S(0), axis:R or axis:P(sum)");
     else if (rule.section != Section::Module)
       error("style '" + value + "' applies to modules, not to " + sectionName(rule.section) + " '" +
             rule.pattern + "'; write placements, e.g. tp:S(0)");

@@ -113,8 +113,8 @@ private:
         if (isFollowed)
           visit(op->getResult(0), next, depth + 1);
       }
-      bool isFirst = !changing || (op->getBlock() == changing->getBlock() &&
-                                   op->isBeforeInBlock(changing));
+      bool isFirst =
+          !changing || (op->getBlock() == changing->getBlock() && op->isBeforeInBlock(changing));
       if (!reads && !isFollowed && isFirst)
         changing = op;
     }
@@ -235,8 +235,8 @@ ModelIndex indexModel(func::FuncOp function) {
                                                                 : RolesByModule());
       tensor.roles = roles.back().lookup("");
       if (Operation *op = finder.changingOp(); op && roles.back().empty())
-        tensor.changedBy = ("'" + op->getName().getStringRef() + "' in " +
-                            describePlace(op->getLoc())).str();
+        tensor.changedBy =
+            ("'" + op->getName().getStringRef() + "' in " + describePlace(op->getLoc())).str();
     }
     (isInput ? index.names.inputs : index.names.parameters).push_back(std::move(tensor));
     (isInput ? index.inputArguments : index.parameterArguments).push_back(number);

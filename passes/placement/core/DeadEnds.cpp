@@ -47,9 +47,8 @@ bool DeadEnds::look(TensorId tensor, unsigned dim, unsigned depth) {
   if (!uses)
     uses.emplace(graph);
   std::span<const OpId> users = uses->of(tensor);
-  bool ends = !users.empty() && std::all_of(users.begin(), users.end(), [&](OpId op) {
-    return endsIn(op, dim, depth);
-  });
+  bool ends = !users.empty() && std::all_of(users.begin(), users.end(),
+                                            [&](OpId op) { return endsIn(op, dim, depth); });
   known[{tensor, dim}] = ends;
   return ends;
 }
