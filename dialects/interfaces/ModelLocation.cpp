@@ -94,9 +94,11 @@ std::string describePlace(Location location) {
   if (text.empty())
     text = getNodeName(location).str();
   if (FileLineColLoc line = getSourceLine(location)) {
-    std::string source = (llvm::sys::path::filename(line.getFilename().getValue()) + ":" +
-                          llvm::Twine(line.getLine()))
-                             .str();
+    StringRef file = llvm::sys::path::filename(line.getFilename().getValue());
+    // Line 0 is the file as a whole.
+    if (line.getLine() == 0)
+      return text.empty() ? file.str() : text;
+    std::string source = (file + ":" + llvm::Twine(line.getLine())).str();
     text += text.empty() ? source : " (" + source + ")";
   }
   return text.empty() ? "an unknown place" : text;

@@ -19,8 +19,18 @@ namespace shardc::plan {
 enum class Section : uint8_t { Input, Output, Parameter, Module };
 llvm::StringRef sectionName(Section section);
 
-/// Tensor-parallel styles, named as Hugging Face's `tp_plan` and PyTorch's ParallelStyle do.
-enum class Style : uint8_t { Colwise, Rowwise, ColwiseGatherOutput, EmbeddingRowwise, Sequence };
+/// Styles, named as Hugging Face's `tp_plan` and `ep_plan` and PyTorch's ParallelStyle do; several
+/// of their names may be one style here.
+enum class Style : uint8_t {
+  Colwise,
+  Rowwise,
+  ColwiseGatherOutput,
+  EmbeddingRowwise,
+  Sequence,
+  Experts,    ///< dim 0, which counts experts, is sharded
+  Replicated, ///< whole on every rank
+  Unchanged,  ///< says nothing: what the style does elsewhere follows from the program
+};
 
 struct AxisPlacement {
   std::string axis;
@@ -39,6 +49,11 @@ struct Rule {
   std::string origin;
   /// The mesh that the tensor is on, by its name; empty for that of the program.
   std::string mesh = {};
+  /// Of a section that was made for a class of models (`base_model_tp_plan`): a rule that matches
+  /// nothing of this model is a remark.
+  bool isPasted = false;
+  /// Of a plan for experts: a style acts on the axis `ep` where the mesh has one.
+  bool isOfExperts = false;
 };
 
 /// A mesh besides the program's, which inputs and outputs may be on.

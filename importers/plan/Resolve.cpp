@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/plan/Resolve.h"
 
+#include "importers/plan/Styles.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -192,7 +194,8 @@ private:
 
   /// Indices of the entries that have a matching name. The base-model prefix is tried only where
   /// nothing matches as written.
-  template <typename GetNames> Matches match(const Rule &rule, unsigned count, GetNames getNames) {
+  template <typename GetNames>
+  static Matches find(const Rule &rule, unsigned count, GetNames getNames) {
     Matches found;
     for (const std::string &pattern : {rule.pattern, "*." + rule.pattern}) {
       found.pattern = pattern;
@@ -202,6 +205,19 @@ private:
           found.entries.push_back(i);
       if (!found.entries.empty())
         return found;
+    }
+    return found;
+  }
+
+  /// The same, and a report where there is none.
+  template <typename GetNames> Matches match(const Rule &rule, unsigned count, GetNames getNames) {
+    Matches found = find(rule, count, getNames);
+    if (!found.entries.empty())
+      return found;
+    if (rule.isPasted) {
+      result.remarks.push_back(rule.origin + ": '" + rule.pattern +
+                               "' matches nothing of this model");
+      return found;
     }
     std::vector<std::string> all;
     for (unsigned i = 0; i < count; ++i)
@@ -352,14 +368,19 @@ private:
     return subjects;
   }
 
+  std::vector<std::string> pathOf(unsigned module) const { return {model.modules[module].path}; }
+  Matches findModules(const Rule &rule) const {
+    return find(rule, model.modules.size(), [&](unsigned i) { return pathOf(i); });
+  }
   Matches matchModules(const Rule &rule) {
-    return match(rule, model.modules.size(),
-                 [&](unsigned i) { return std::vector<std::string>{model.modules[i].path}; });
+    return match(rule, model.modules.size(), [&](unsigned i) { return pathOf(i); });
   }
 
   void applyToModules(const Rule &rule) {
+    if (rule.style && applyToParameters(rule))
+      return;
     Matches matched = matchModules(rule);
-    if (rule.style && !styleAxis) {
+    if (rule.style && !axisOf(rule)) {
       if (plan.tpAxis.empty())
         error(rule, "which mesh axis does the style of '" + Twine(rule.pattern) +
                         "' act on? Name one tp, or set tp_axis; the "
@@ -369,6 +390,8 @@ private:
     }
     for (unsigned m : matched.entries) {
       const ModuleBoundary &module = model.modules[m];
+      if (rule.style == Style::Unchanged)
+        continue;
       if (rule.style)
         applyStyle(rule, m);
       else
@@ -377,26 +400,43 @@ private:
     }
   }
 
+  /// The axis that the style of a rule acts on.
+  std::optional<unsigned> axisOf(const Rule &rule) const {
+    if (rule.isOfExperts || rule.style == Style::Experts)
+      if (std::optional<unsigned> ep = mesh.axisIndex("ep"))
+        return ep;
+    return styleAxis;
+  }
+
+  /// Plans of Hugging Face's name bare parameters (weights of all experts in one tensor, attention
+  /// sinks) among modules. False where the rule names no parameter.
+  bool applyToParameters(const Rule &rule) {
+    const auto &list = model.parameters;
+    auto namesOf = [&](unsigned i) -> auto & { return list[i].names; };
+    // A pattern that modules match means them alone.
+    if (!axisOf(rule) || !findModules(rule).entries.empty())
+      return false;
+    Matches found = find(rule, list.size(), namesOf);
+    for (unsigned i : found.entries) {
+      if (list[i].isBuffer && hasWildcard(rule.pattern))
+        continue;
+      auto isMeant = [&](StringRef name) { return matchesPattern(found.pattern, name); };
+      if (std::optional<Placement> placement = placementOfBare(*rule.style, list[i]))
+        place(rule,
+              {{Target::Parameter, i, 0},
+               list[i].names.front(),
+               list[i].shape,
+               tiedNames(list[i], isMeant)},
+              *axisOf(rule), *placement);
+    }
+    return !found.entries.empty();
+  }
+
   void placeBoundary(const Rule &rule, Target target, unsigned m, const Placement &placement) {
     const ModuleBoundary &module = model.modules[m];
     const auto &shapes = target == Target::ModuleInput ? module.inputs : module.outputs;
     for (unsigned v = 0; v < shapes.size(); ++v)
-      place(rule, {{target, m, v}, module.path, shapes[v], {}}, *styleAxis, placement);
-  }
-
-  static std::optional<int64_t> shardedDim(Style style, const DimRoles &roles) {
-    switch (style) {
-    case Style::Colwise:
-    case Style::ColwiseGatherOutput:
-      return roles.columnDim;
-    case Style::Rowwise:
-      return roles.rowDim;
-    case Style::EmbeddingRowwise:
-      return roles.lookupDim;
-    case Style::Sequence:
-      break;
-    }
-    return std::nullopt;
+      place(rule, {{target, m, v}, module.path, shapes[v], {}}, *axisOf(rule), placement);
   }
 
   void applyStyle(const Rule &rule, unsigned m) {
@@ -405,12 +445,12 @@ private:
       placeBoundary(rule, Target::ModuleInput, m, Placement::shard(1));
       placeBoundary(rule, Target::ModuleOutput, m, Placement::shard(1));
     }
-    bool any = *rule.style == Style::Sequence;
+    bool any = !shards(*rule.style);
     for (const ModuleParameter &own : module.parameters) {
       const NamedTensor &parameter = model.parameters[own.index];
       if (parameter.isBuffer)
         continue;
-      std::optional<int64_t> dim = shardedDim(*rule.style, own.roles);
+      std::optional<int64_t> dim = shardedDim(*rule.style, own.roles, parameter.shape.size());
       any |= dim.has_value();
       auto isMeant = [&](StringRef name) { return name.rsplit('.').first == module.path; };
       // The bias of a row-parallel layer and the weights of a norm are whole on every rank.
@@ -419,25 +459,12 @@ private:
              parameter.names.front(),
              parameter.shape,
              tiedNames(parameter, isMeant)},
-            *styleAxis, dim ? Placement::shard(*dim) : Placement::replicate());
+            *axisOf(rule), dim ? Placement::shard(*dim) : Placement::replicate());
     }
     if (!any)
-      reportNothingToShard(rule, module);
+      error(rule, nothingToShard(*rule.style, module, model, mesh.axes[*axisOf(rule)].name));
     if (*rule.style == Style::ColwiseGatherOutput)
       placeBoundary(rule, Target::ModuleOutput, m, Placement::replicate());
-  }
-
-  void reportNothingToShard(const Rule &rule, const ModuleBoundary &module) {
-    std::vector<std::string> children;
-    for (const ModuleBoundary &other : model.modules)
-      if (!other.parameters.empty() && StringRef(other.path).starts_with(module.path + "."))
-        children.push_back(other.path);
-    std::string nearest = nearestNames(module.path, children);
-    StringRef what = *rule.style == Style::EmbeddingRowwise ? "is looked up"
-                     : *rule.style == Style::Rowwise        ? "can be sharded by rows"
-                                                            : "can be sharded by columns";
-    error(rule, "module '" + Twine(module.path) + "' has no weight of its own that " + what +
-                    (nearest.empty() ? "" : "; its parts are " + nearest));
   }
 
   const Plan &plan;

@@ -30,6 +30,9 @@ struct NamedTensor {
   DimRoles roles;
   bool isBuffer =
       false; ///< a buffer or constant: placed by its exact name only, never by a pattern
+  /// For parameters without roles: the op that makes something else of it on the way to where it is
+  /// used, and its place; empty where no op does.
+  std::string changedBy = {};
 };
 
 /// A parameter as a module sees it. Tied ones differ from module to module: an embedding looks up

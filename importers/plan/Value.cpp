@@ -18,25 +18,51 @@ struct StyleName {
   llvm::StringLiteral name;
   Style style;
 };
-// Packed styles shard a fused weight; its blocks are found by propagation, so they need no style of
-// their own.
+// What a style of Hugging Face's does beside sharding weights (gathers, reductions of activations
+// and of gradients, parts of packed weights) follows from the program, so that several names are
+// one style. docs/plans.md says what each name means there and here.
 constexpr StyleName styleNames[] = {
     {"colwise", Style::Colwise},
     {"rowwise", Style::Rowwise},
     {"packed_colwise", Style::Colwise},
     {"packed_rowwise", Style::Rowwise},
     {"embedding_rowwise", Style::EmbeddingRowwise},
+    {"embedding_colwise", Style::ColwiseGatherOutput},
     {"colwise_gather_output", Style::ColwiseGatherOutput},
     {"colwise_rep", Style::ColwiseGatherOutput},
+    {"rowwise_split_input", Style::Rowwise},
+    {"rowwise_rep", Style::Rowwise},
     {"sequence", Style::Sequence},
     {"sequence_parallel", Style::Sequence},
+    {"grouped_gemm", Style::Experts},
+    {"replicate", Style::Replicated},
+    {"replicated_with_grad_allreduce", Style::Replicated},
+    {"mla_kv_a_proj", Style::Replicated},
+    {"all_reduce", Style::Unchanged},
+    {"ep_dispatch_experts", Style::Unchanged},
+    {"ep_router", Style::Unchanged},
+    {"gather", Style::Unchanged},
+    {"local", Style::Unchanged},
+    {"local_params", Style::Unchanged},
+    {"moe_identity_expert", Style::Unchanged},
+    {"moe_tp_experts", Style::Unchanged},
+    // The names before transformers 5.
+    {"local_colwise", Style::Colwise},
+    {"local_rowwise", Style::Rowwise},
+    {"local_packed_rowwise", Style::Rowwise},
 };
 
-std::string knownStyles() {
-  std::string text;
+std::string nearestStyles(StringRef wanted) {
+  std::vector<std::string> names;
   for (const StyleName &s : styleNames)
-    text += (text.empty() ? "" : ", ") + s.name.str();
-  return text;
+    names.push_back(s.name.str());
+  return nearestNames(wanted, names);
+}
+
+/// `S(0, blocks = [64, 32, 32])`.
+bool hasListOfBlocks(StringRef placement) {
+  StringRef value = placement.split("blocks").second.ltrim();
+  return value.consume_front("=") && value.ltrim().starts_with("[");
 }
 
 /// Splits at commas outside parentheses and brackets: `dp:S(0, blocks = 3),tp:R`.
@@ -89,8 +115,8 @@ void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &error
     const auto *known =
         llvm::find_if(styleNames, [&](const StyleName &s) { return s.name == value; });
     if (known == std::end(styleNames))
-      error("unknown style '" + value + "' for '" + rule.pattern + "'; styles are " +
-            knownStyles() + ", and placements are written axis:S(0), axis:R or axis:P(sum)");
+      error("unknown style '" + value + "' for '" + rule.pattern + "'; the nearest are " +
+            nearestStyles(value) + ", and placements are written axis:S(0), axis:R or axis:P(sum)");
     else if (rule.section != Section::Module)
       error("style '" + value + "' applies to modules, not to " + sectionName(rule.section) + " '" +
             rule.pattern + "'; write placements, e.g. tp:S(0)");
@@ -117,6 +143,13 @@ void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &error
     }
     if (llvm::any_of(rule.placements, [&](const AxisPlacement &p) { return p.axis == axis; })) {
       error("axis '" + axis + "' is given twice for '" + rule.pattern + "'");
+      continue;
+    }
+    if (!placement && hasListOfBlocks(placementText)) {
+      error("'" + placementText.trim() + "' for axis '" + axis + "' of '" + rule.pattern +
+            "': blocks have one size, and their number is given (blocks = 3); a weight whose parts "
+            "have several sizes is sharded by a layer for each part, or with its output gathered "
+            "(colwise_gather_output)");
       continue;
     }
     if (!placement) {

@@ -2,6 +2,7 @@
 #include "importers/plan/Plan.h"
 #include "importers/plan/TrainingReader.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/SourceMgr.h"
@@ -113,13 +114,14 @@ private:
                        .Case("outputs", Section::Output)
                        .Case("parameters", Section::Parameter)
                        .Cases({"modules", "tp_plan", "base_model_tp_plan"}, Section::Module)
+                       .Cases({"ep_plan", "base_model_ep_plan"}, Section::Module)
                        .Default(std::nullopt);
     if (!section) {
       std::vector<std::string> known = {"mesh",      "meshes",     "inputs",
                                         "outputs",   "parameters", "modules",
                                         "tp_plan",   "tp_axis",    "base_model_tp_plan",
                                         "recompute", "train",      "reshard_after_forward",
-                                        "random"};
+                                        "random",    "ep_plan",    "base_model_ep_plan"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");
     }
@@ -129,8 +131,14 @@ private:
         error(value, "section '" + *key + "' is a mapping from names to placements or styles");
       return;
     }
+    size_t before = plan.rules.size();
     for (yaml::KeyValueNode &rule : *map)
       readRule(*section, rule);
+    bool isOfExperts = StringRef(*key).ends_with("ep_plan");
+    for (Rule &rule : llvm::drop_begin(plan.rules, before)) {
+      rule.isPasted = isOfExperts || StringRef(*key).ends_with("tp_plan");
+      rule.isOfExperts = isOfExperts;
+    }
   }
 
   /// `[4, 5]` of a list as it is written; nothing after an error.

@@ -81,6 +81,10 @@ public:
     return found;
   }
 
+  /// The first op on the way from the parameter to its uses that makes something else of it; null
+  /// where there is none.
+  Operation *changingOp() const { return changing; }
+
 private:
   struct Reading {
     Operation *op;
@@ -98,13 +102,21 @@ private:
       if (operand >= rule.operands.size() || rule.operands[operand].size() != dims.size())
         continue;
       bool reads = findRoles(op, rule, operand, dims);
+      bool isFollowed =
+          !reads && rule.operands.size() == 1 && rule.results.size() == 1 && depth < 4;
       // A value that is only moved or cast on its way: follow it, a few steps at most.
-      if (!reads && rule.operands.size() == 1 && rule.results.size() == 1 && depth < 4) {
+      if (isFollowed) {
         SmallVector<std::optional<int64_t>> next;
         for (const DimFactors &factors : rule.results[0])
           next.push_back(sourceDim(rule.operands[0], factors, dims));
-        visit(op->getResult(0), next, depth + 1);
+        isFollowed = llvm::any_of(next, [](auto &dim) { return dim.has_value(); });
+        if (isFollowed)
+          visit(op->getResult(0), next, depth + 1);
       }
+      bool isFirst =
+          !changing || (op->getBlock() == changing->getBlock() && op->isBeforeInBlock(changing));
+      if (!reads && !isFollowed && isFirst)
+        changing = op;
     }
   }
 
@@ -148,6 +160,7 @@ private:
   }
 
   std::vector<Reading> readings;
+  Operation *changing = nullptr;
 };
 
 /// `roles[i]` is of parameter i.
@@ -217,9 +230,13 @@ ModelIndex indexModel(func::FuncOp function) {
         {}};
     tensor.isBuffer = !isInput && kind.getValue() != "parameter";
     if (!isInput) {
-      roles.push_back(isa<RankedTensorType>(argument.getType()) ? RoleFinder().find(argument)
+      RoleFinder finder;
+      roles.push_back(isa<RankedTensorType>(argument.getType()) ? finder.find(argument)
                                                                 : RolesByModule());
       tensor.roles = roles.back().lookup("");
+      if (Operation *op = finder.changingOp(); op && roles.back().empty())
+        tensor.changedBy =
+            ("'" + op->getName().getStringRef() + "' in " + describePlace(op->getLoc())).str();
     }
     (isInput ? index.names.inputs : index.names.parameters).push_back(std::move(tensor));
     (isInput ? index.inputArguments : index.parameterArguments).push_back(number);

@@ -21,6 +21,9 @@ public:
   /// The weights and the constants, as their two config records list them.
   std::optional<TensorStore> takeTensors(std::string &error) const;
 
+  /// Whether `shardc export` wrote it, with its decompositions.
+  bool isDecomposed() const { return zip.find(root + "extra/shardc_decomposed") != nullptr; }
+
 private:
   std::optional<std::string_view> text(const std::string &path, std::string &error) const;
   bool addTies(TensorStore &store, std::string &error) const;

@@ -18,6 +18,7 @@ import builders
 import interpreter
 import program
 import shardc_export
+import shardc_meta
 
 SMALL = ["mlp", "mlp_odd", "mlp_dynamic", "gpt2", "gpt2_odd", "gpt2_dynamic", "gpt2_training", "llama", "llama_odd",
          "llama_dynamic", "llama_training", "mixed", "mixed_training"]
@@ -190,6 +191,15 @@ def test_unsupported_operators_come_together(tmp_path):
     assert "5 uses: inner.0 (" in upsample and "inner.2 (" in upsample and "inner.3" not in upsample
     assert re.search(r"linalg_inv.default, 1 use: .*test_import.py:\d+", error)
     assert error.count("error:") == 1
+    assert "Export the model with `shardc export`" in error
+
+
+def test_files_of_shardc_export_are_not_told_to_use_it(tmp_path):
+    program = shardc_meta.export(shardc_export.export, Unsupported(), (torch.randn(1, 1, 2, 2),), {})
+    shardc_meta.save(program, tmp_path / "model.pt2")
+    error = run(tool("shard-opt"), tmp_path / "model.pt2", check=False).stderr
+    assert "linalg" in error and "shardc export" not in error
+    assert "Write the model without them, or add them as docs/adding-an-op.md says" in error
 
 
 def test_numbers_cannot_be_inputs_or_outputs(tmp_path):

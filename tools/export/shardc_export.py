@@ -182,7 +182,7 @@ def main(argv=None):
     except (ValueError, TypeError, ImportError, OSError) as error:
         print(f"shardc export: error: {error}", file=sys.stderr)
         return 1
-    shardc_meta.save(program, options.output)
+    shardc_meta.save(program, options.output, options.form != "training")
     calls = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{options.output}: {calls} operations, {len(program.state_dict)} parameters and buffers")
     return 0

@@ -9,6 +9,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 # Of the archive: which names of a tensor without data are one tensor.
 TIES = "shardc_ties.json"
+# Of the archive: the program has the decompositions of `shardc export`, so that nobody is told to use it.
+DECOMPOSED = "shardc_decomposed"
 
 
 def _like(tensor, device):
@@ -70,5 +72,8 @@ def export(exporter, model, args, kwargs):
     return program
 
 
-def save(program, path):
-    torch.export.save(program, path, extra_files={TIES: json.dumps(program.shardc_ties)} if program.shardc_ties else None)
+def save(program, path, decomposed=True):
+    extra = {DECOMPOSED: ""} if decomposed else {}
+    if program.shardc_ties:
+        extra[TIES] = json.dumps(program.shardc_ties)
+    torch.export.save(program, path, extra_files=extra or None)

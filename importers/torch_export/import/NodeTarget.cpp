@@ -157,7 +157,7 @@ bool returnsOperand(const Node &node) {
   return packet == "to" || packet == "contiguous" || (packet.ends_with("dropout") && !drops(node));
 }
 
-bool checkOperators(const ExportedProgram &program, Location file) {
+bool checkOperators(const ExportedProgram &program, Location file, bool isDecomposed) {
   struct Uses {
     size_t count = 0;
     SmallVector<std::string, 3> places;
@@ -186,8 +186,10 @@ bool checkOperators(const ExportedProgram &program, Location file) {
   InFlightDiagnostic error = emitError(file)
                              << "operators that are not supported: " << unsupported.size()
                              << ", uses: " << total
-                             << ". Export the model with `shardc export`, which decomposes most, "
-                                "or add them as docs/adding-an-op.md says:";
+                             << (isDecomposed ? ". Write the model without them, "
+                                              : ". Export the model with `shardc export`, which "
+                                                "decomposes most, ")
+                             << "or add them as docs/adding-an-op.md says:";
   for (auto &[name, uses] : unsupported) {
     error << "\n  " << name << ", " << uses.count << (uses.count == 1 ? " use: " : " uses: ");
     llvm::interleaveComma(uses.places, error);

@@ -491,7 +491,7 @@ OwningOpRef<ModuleOp> importProgram(const ExportedProgram &program, const Tensor
   Location file = FileLineColLoc::get(context, options.path, 0, 0);
   FailureOr<Groups> groups =
       Groups::find(program, options.groups, llvm::sys::path::stem(options.path), file);
-  if (failed(groups) || (groups->empty() && !checkOperators(program, file)))
+  if (failed(groups) || (groups->empty() && !checkOperators(program, file, options.isDecomposed)))
     return {};
   return ProgramImporter(program, tensors, *groups, file).run();
 }

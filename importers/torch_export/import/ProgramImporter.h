@@ -15,6 +15,8 @@ namespace shardc::torch_export {
 struct ImportOptions {
   std::string path;   // of the file, for messages
   std::string groups; // where the ranks of process groups are: see Groups::find
+  /// `shardc export` has decomposed the program: it is no help to export it so.
+  bool isDecomposed = false;
 };
 
 /// Makes a module with one public function `forward`:
@@ -37,7 +39,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importProgram(const ExportedProgram &program,
 
 /// Emits one error that lists every operator of the program that cannot be imported, with the
 /// number of its uses and up to three places. True if there is none.
-bool checkOperators(const ExportedProgram &program, mlir::Location file);
+bool checkOperators(const ExportedProgram &program, mlir::Location file, bool isDecomposed);
 
 } // namespace shardc::torch_export
 

@@ -34,6 +34,9 @@ SourceLine frame(std::string_view text) {
   return code == std::errc() ? found : SourceLine{};
 }
 
+// `<eval_with_key>.12`: code that PyTorch made, which nobody can look up.
+bool isGenerated(std::string_view file) { return file.starts_with('<') || file.empty(); }
+
 bool insidePyTorch(std::string_view file) {
   return file.starts_with("torch/") || file.find("/site-packages/torch/") != file.npos ||
          file.find("/dist-packages/torch/") != file.npos;
@@ -51,7 +54,7 @@ SourceLine sourceLine(std::string_view stackTrace) {
     stackTrace =
         newline == std::string_view::npos ? std::string_view() : stackTrace.substr(0, newline);
     SourceLine found = frame(line);
-    if (found.line == 0)
+    if (found.line == 0 || isGenerated(found.file))
       continue;
     if (!insidePyTorch(found.file))
       return found;

@@ -16,8 +16,14 @@ std::vector<Claim> &Claims::collect(OpId op, unsigned axis) {
     const AxisState &s = state(tensor, axis);
     if (!s.placement.isShard() || (s.placement.storage && isView && !isResult))
       return;
-    if (std::optional<FactorSplit> f =
-            projectToFactor(graph.rule(op), dims[s.placement.dim], s.placement.split, sizes))
+    const DimFactors &dim = dims[s.placement.dim];
+    std::optional<FactorSplit> f;
+    if (isView && !isResult && dim.size() > 1)
+      if (std::vector<unsigned> avoided = deadEnds.factorsOf(op, s.placement.dim); !avoided.empty())
+        f = projectToFactor(graph.rule(op), dim, s.placement.split, sizes, avoided);
+    if (!f)
+      f = projectToFactor(graph.rule(op), dim, s.placement.split, sizes);
+    if (f)
       claims.push_back({*f, s.strength, s.isFinal, claims.size()});
   });
   return claims;

@@ -4,6 +4,7 @@
 #ifndef SHARDC_PASSES_PLACEMENT_CORE_CLAIMS_H
 #define SHARDC_PASSES_PLACEMENT_CORE_CLAIMS_H
 
+#include "passes/placement/core/DeadEnds.h"
 #include "passes/placement/core/Propagate.h"
 
 namespace shardc {
@@ -20,7 +21,7 @@ struct Claim {
 class Claims {
 public:
   Claims(const PropagationGraph &graph, const std::vector<AxisState> &states, SizesPool &sizes)
-      : graph(graph), states(states), sizes(sizes) {}
+      : graph(graph), states(states), sizes(sizes), deadEnds(graph) {}
 
   /// The claims of one op on one axis, operands first; valid until the next call.
   std::vector<Claim> &collect(OpId op, unsigned axis);
@@ -49,6 +50,7 @@ private:
   const PropagationGraph &graph;
   const std::vector<AxisState> &states;
   SizesPool &sizes;
+  DeadEnds deadEnds;
   std::vector<Claim> claims;
 };
 

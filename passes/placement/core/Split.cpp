@@ -42,13 +42,14 @@ static bool fits(const Split &split, int64_t n) {
 }
 
 std::optional<FactorSplit> projectToFactor(const ShardingRule &rule, const DimFactors &dim,
-                                           const Split &split, SizesPool &pool) {
+                                           const Split &split, SizesPool &pool,
+                                           std::span<const unsigned> avoided) {
   for (size_t j = 0; j < dim.size(); ++j) {
     const Factor &factor = rule.factors[dim[j]];
     int64_t outer = product(rule, dim, 0, j), inner = product(rule, dim, j + 1, dim.size());
     if (outer <= 0)
       return std::nullopt;
-    if (!factor.canShard())
+    if (!factor.canShard() || std::find(avoided.begin(), avoided.end(), dim[j]) != avoided.end())
       continue;
     if (inner <= 0)
       return std::nullopt;

@@ -47,9 +47,10 @@ struct FactorSplit {
 
 /// The factor of a dim that a split of the dim selects: the outermost factor that can be sharded
 /// and that the split fits, made coarser where its extents are open. Nothing where no factor fits.
-/// `size` is the dim's.
+/// Factors among `avoided` are passed over.
 std::optional<FactorSplit> projectToFactor(const ShardingRule &rule, const DimFactors &dim,
-                                           const Split &split, SizesPool &pool);
+                                           const Split &split, SizesPool &pool,
+                                           std::span<const unsigned> avoided = {});
 
 /// The split of a dim that a split of one of its factors makes; nothing where an outer or inner
 /// factor has no known size.

@@ -101,6 +101,22 @@ TEST(Yaml, AcceptsAHuggingFacePlan) {
   EXPECT_EQ(read.plan.rules[5].style, Style::Sequence);
 }
 
+TEST(Yaml, SectionsForExpertsArePasted) {
+  Read read = yaml("base_model_ep_plan:\n"
+                   "  layers.*.mlp.experts.down_proj: grouped_gemm\n"
+                   "  layers.*.mlp.experts: ep_dispatch_experts\n"
+                   "tp_plan: {lm_head: colwise_gather_output}\n"
+                   "modules: {lm_head: replicate}\n");
+  ASSERT_TRUE(read.errors.empty()) << read.errors.front();
+  ASSERT_EQ(read.plan.rules.size(), 4u);
+  EXPECT_EQ(read.plan.rules[0].style, Style::Experts);
+  EXPECT_EQ(read.plan.rules[1].style, Style::Unchanged);
+  for (unsigned i = 0; i < 4; ++i) {
+    EXPECT_EQ(read.plan.rules[i].isPasted, i < 3);
+    EXPECT_EQ(read.plan.rules[i].isOfExperts, i < 2);
+  }
+}
+
 TEST(Yaml, ReportsAllMistakesWithTheirLines) {
   Read read = yaml("mesh: {dp: 0}\n"
                    "inputz: {}\n"

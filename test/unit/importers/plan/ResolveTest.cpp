@@ -170,6 +170,97 @@ TEST(Resolve, RolesOfATiedTableAreThoseInTheNamedModule) {
       << r.errors[0];
 }
 
+Resolution paste(llvm::StringRef text, const ModelNames &names, const Mesh &on = mesh) {
+  Plan plan;
+  std::vector<std::string> errors;
+  parseYaml(text, "plan.yaml", plan, errors);
+  EXPECT_TRUE(errors.empty());
+  return resolvePlan(plan, on, names);
+}
+
+TEST(Resolve, PastedRulesThatMatchNothingAreRemarks) {
+  Resolution r = paste("base_model_tp_plan:\n"
+                       "  layers.*.up: colwise\n"
+                       "  layers.*.self_attn.o_proj: rowwise\n",
+                       model());
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 0), "[?, S(0)]");
+  EXPECT_EQ(r.remarks, std::vector<std::string>{"plan.yaml:3: 'layers.*.self_attn.o_proj' matches "
+                                                "nothing of this model"});
+  EXPECT_EQ(paste("modules:\n  layers.*.self_attn.o_proj: rowwise\n", model()).errors.size(), 1u);
+}
+
+/// Experts in one tensor, sinks, and a norm between sharded heads.
+ModelNames experts() {
+  ModelNames m;
+  std::string base = "model.layers.0.mlp";
+  m.parameters.push_back({{base + ".experts.gate_up_proj"}, {4, 32, 8}, {}});
+  m.parameters.push_back({{base + ".experts.down_proj"}, {4, 8, 16}, {}});
+  m.parameters.push_back({{base + ".experts.down_proj_bias"}, {4, 8}, {}});
+  m.parameters.push_back({{"model.layers.0.self_attn.sinks"}, {4}, {}});
+  m.parameters.push_back({{"model.layers.0.self_attn.q_norm.weight"}, {8}, {}});
+  m.parameters.push_back({{"model.layers.0.router.bias"}, {4}, {}});
+  std::vector<int64_t> stream = {2, 16, 8};
+  m.modules.push_back({base + ".experts", {{0, {}}, {1, {}}, {2, {}}}, {stream}, {stream}});
+  m.modules.push_back({"model.layers.0.self_attn", {{3, {}}}, {stream}, {stream}});
+  m.modules.push_back({"model.layers.0.self_attn.q_norm", {{4, {}}}, {stream}, {stream}});
+  return m;
+}
+
+TEST(Resolve, PlansNameBareParameters) {
+  Resolution r = paste("base_model_tp_plan:\n"
+                       "  layers.*.mlp.experts.gate_up_proj: packed_colwise\n"
+                       "  layers.*.mlp.experts.down_proj: rowwise\n"
+                       "  layers.*.mlp.experts: moe_tp_experts\n"
+                       "  layers.*.self_attn.sinks: colwise\n"
+                       "  layers.*.self_attn: local_params\n"
+                       "  layers.*.self_attn.q_norm: replicated_with_grad_allreduce\n"
+                       "  layers.*.router.bias: rowwise\n",
+                       experts());
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_TRUE(r.remarks.empty());
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 0), "[?, S(1)]");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 1), "[?, S(2)]");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 2), "none");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 3), "[?, S(0)]");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 4), "[?, R]");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 5), "[?, R]");
+  EXPECT_EQ(layoutOf(r, Target::ModuleOutput, 0), "none");
+}
+
+TEST(Resolve, PlansForExpertsActOnTheirAxis) {
+  const char *text = "base_model_ep_plan:\n"
+                     "  layers.*.mlp.experts.gate_up_proj: grouped_gemm\n"
+                     "  layers.*.mlp.experts.down_proj_bias: grouped_gemm\n"
+                     "  layers.*.mlp.experts: ep_dispatch_experts\n";
+  Resolution r = paste(text, experts(), Mesh({{"tp", 2}, {"ep", 4}}));
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 0), "[?, S(0)]");
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 2), "[?, S(0)]");
+  // Without an axis `ep` it is that of all styles.
+  r = paste(text, experts());
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 0), "[?, S(0)]");
+  // Both plans on one axis disagree about the weights.
+  r = paste((std::string(text) + "tp_plan: {layers.*.mlp.experts.gate_up_proj: packed_colwise}\n"),
+            experts());
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_NE(r.errors[0].find("asks for tp:S(1)"), std::string::npos) << r.errors[0];
+}
+
+TEST(Resolve, TheOpBetweenAModuleAndTheUseOfItsWeightIsNamed) {
+  ModelNames m = experts();
+  m.parameters[4].changedBy = "'aten.mul' in model.layers.0.self_attn.q_norm (model.py:7)";
+  Resolution r = paste("modules: {\"*.q_norm\": colwise}\n", m);
+  EXPECT_EQ(r.errors,
+            std::vector<std::string>{
+                "plan.yaml:1: nothing says which dim of 'model.layers.0.self_attn.q_norm.weight' "
+                "can be sharded by columns: between the module 'model.layers.0.self_attn.q_norm' "
+                "and the use of its weight is 'aten.mul' in model.layers.0.self_attn.q_norm "
+                "(model.py:7); place the weight by its dims, e.g. --place "
+                "'param:model.layers.0.self_attn.q_norm.weight=tp:S(0)'"});
+}
+
 TEST(Resolve, DisagreementAboutATiedTableIsAnError) {
   // Whichever rule would win for one name, and whoever comes first.
   const char *wanted[] = {"'model.embed.weight'", "'lm_head.weight'", "is tied to", "tp:S(0)",

@@ -32,6 +32,11 @@ TEST(Metadata, SourceLineIsTheUsers) {
   SourceLine own = sourceLine("File \"torch/fx/passes/runtime_assert.py\", line 24, in insert");
   EXPECT_EQ(own.file, "torch/fx/passes/runtime_assert.py");
   EXPECT_EQ(own.line, 24u);
+  // Code that PyTorch generated has no file: the line that called it is the user's.
+  SourceLine called = sourceLine("  File \"/home/u/model.py\", line 12, in forward\n"
+                                 "  File \"<eval_with_key>.12\", line 5, in forward");
+  EXPECT_EQ(called.file, "/home/u/model.py");
+  EXPECT_EQ(sourceLine("File \"<eval_with_key>.12\", line 5, in forward").line, 0u);
   EXPECT_EQ(sourceLine("").line, 0u);
   EXPECT_EQ(sourceLine("File \"x.py\", line abc").line, 0u);
   EXPECT_EQ(sourceLine("File \"x.py").line, 0u);
