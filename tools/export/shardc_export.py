@@ -12,6 +12,7 @@ norms, linear, ...) is kept whole; the rest is decomposed to core ATen.
 """
 import argparse
 import contextlib
+import fnmatch
 import importlib
 import importlib.util
 import inspect
@@ -21,10 +22,14 @@ import sys
 import warnings
 
 import torch
+from torch.utils import _pytree as pytree
 
+import shardc_caches
 import shardc_dropouts
 import shardc_grad_modes
 import shardc_meta
+import shardc_states
+import shardc_trace
 
 # Composite operators that stay whole: shardc has sharding rules and kernels for them, and their
 # decompositions would have to be recognised again.
@@ -100,6 +105,8 @@ def parse_dynamic(specs):
             name, *bounds = symbol.split(":")
             bounds = dict(zip(("min", "max"), map(int, bounds)))
             dim = int(dim)
+            if not name.isidentifier():
+                raise ValueError
         except ValueError:
             raise ValueError(f"--dynamic '{spec}' is not of the form ARG:DIM=NAME[:MIN[:MAX]]") from None
         if name not in dims or bounds:
@@ -110,32 +117,43 @@ def parse_dynamic(specs):
 
 def dynamic_shapes(model, args, kwargs, dynamic):
     """The dynamic dims as torch.export wants them: in the structure of the bound arguments. An argument
-    inside a list or dict is named with dots, `pair.0`."""
+    inside a list or dict is named with dots, `pair.0`, and `*` stands for any characters."""
     if not dynamic:
         return None
     bound = dict(inspect.signature(model.forward).bind(*args, **kwargs).arguments)
     names = []
 
-    def dims(path, _):
+    def dims(path, value):
+        kind = pytree._get_node_type(value)
+        if kind in pytree.SUPPORTED_NODES:  # a registered class, such as a cache, is a list of its parts to torch.export
+            parts, _ = pytree.SUPPORTED_NODES[kind].flatten_with_keys_fn(value)
+            return [below((*path, key), part) for key, part in parts]
         steps = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", ""))) for key in path)
         names.append(".".join(map(str, steps)))
-        return dynamic.get(names[-1])
+        found = [shape for pattern, shape in dynamic.items() if fnmatch.fnmatchcase(names[-1], pattern)]
+        return {dim: size for shape in found for dim, size in shape.items()} or None
 
-    shapes = torch.utils._pytree.tree_map_with_path(dims, bound)
-    unknown = [name for name in dynamic if name not in names]
+    def below(path, value):
+        return pytree.tree_map_with_path(lambda inner, leaf: dims((*path, *inner), leaf), value,
+                                         is_leaf=lambda part: pytree._get_node_type(part) not in pytree.BUILTIN_TYPES)
+
+    shapes = below((), bound)
+    unknown = [pattern for pattern in dynamic if not fnmatch.filter(names, pattern)]
     if unknown:
         raise ValueError(f"--dynamic names {unknown}, but the arguments are {names}")
     return shapes
 
 
-def export(model, args=(), kwargs=None, dynamic=(), form="composite", train=False):
+def export(model, args=(), kwargs=None, dynamic=(), form="composite", train=False, strict=False):
     """Exports `model` in inference mode, or in training mode; `form` is composite, core (core ATen) or training (PyTorch's
-    name for what it has not decomposed yet, in either mode)."""
+    name for what it has not decomposed yet, in either mode). `strict` is the way that torch.export takes first."""
     kwargs = dict(kwargs or {})
     model = model.train(train)
+    shardc_caches.register()
     shapes = dynamic_shapes(model, args, kwargs, parse_dynamic(dynamic))
-    with torch.enable_grad():  # so that the program says where the model itself disables it
-        program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=shapes)
+    with shardc_states.kept(model) as tensors:
+        program = shardc_trace.trace(model, tuple(args), kwargs, shapes, strict)
+        shardc_states.make_buffers(program, tensors)
     shardc_dropouts.unify(program)
     shardc_grad_modes.detach_as_autograd(program)
     if form == "composite":
@@ -163,6 +181,9 @@ def main(argv=None):
                         help="in training mode: with dropout, and with the batch's own statistics in batch norm")
     parser.add_argument("--meta", action="store_true",
                         help="without weights: parameters have no values, and take no memory when the factory runs")
+    parser.add_argument("--strict", action="store_true",
+                        help="let torch.export read the bytecode of the forward (strict) first, and run it (non-strict) where that "
+                             "fails; without the option it is the other way round")
     parser.add_argument("--seed", type=int, default=0, help="seed set before the factory runs")
     options = parser.parse_args(argv)
     hide_warnings()
@@ -177,7 +198,7 @@ def main(argv=None):
         if options.args:
             args, kwargs = (), importlib.import_module("safetensors.torch").load_file(options.args)
         def exporter(*call):
-            return export(*call, options.dynamic, options.form, options.train)
+            return export(*call, options.dynamic, options.form, options.train, options.strict)
         program = shardc_meta.export(exporter, model, args, kwargs)
     except (ValueError, TypeError, ImportError, OSError) as error:
         print(f"shardc export: error: {error}", file=sys.stderr)

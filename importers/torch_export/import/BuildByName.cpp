@@ -77,7 +77,7 @@ FailureOr<Type> promotedType(Call &call, StringRef name, ArrayRef<aten::SchemaAr
       continue;
     // Numbers take part wherever a tensor could stand; those that are attributes do not.
     const Argument &value = *call.find(argumentName);
-    bool isNumber = asReal(value).has_value();
+    bool isNumber = asReal(value) || std::holds_alternative<SymIntArg>(value);
     if (argument.type != ArgumentType::Tensor &&
         (argument.type != ArgumentType::Scalar || !isOperand(places, argumentName)))
       continue;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/Call.h"
 
+#include "importers/torch_export/import/SliceBuilders.h"
+
 #include "dialects/aten/Inference.h"
 
 #include "dialects/interfaces/ElementTypes.h"
 #include "dialects/interfaces/ModelLocation.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -297,7 +300,35 @@ FailureOr<Value> Call::scalar(const Argument &value, Type elementType) {
     return aten::buildScalar(builder, loc, elementType, int64_t(*flag));
   if (auto *size = std::get_if<SymIntArg>(&value); size && size->constant())
     return aten::buildScalar(builder, loc, elementType, size->value);
+  if (auto *size = std::get_if<SymIntArg>(&value))
+    return sizeAsTensor(*size, elementType);
   return error() << "a scalar argument is no number known at compile time";
+}
+
+// A size that is known when the program runs, as a 0-dim tensor: the sum of a vector that holds nothing else.
+FailureOr<Value> Call::sizeAsTensor(const SymIntArg &size, Type elementType) {
+  if (Value read = values.item(size)) {
+    if (aten::typeOf(read).getRank() != 0)
+      return error() << "a scalar argument is read from a tensor that has dims";
+    return buildCast(builder, loc, read, elementType);
+  }
+  FailureOr<OpFoldResult> begin = values.size(size, loc);
+  if (failed(begin))
+    return failure();
+  if (std::optional<int64_t> known = getConstantIntValue(*begin))
+    return aten::buildScalar(builder, loc, elementType, *known);
+  Value number = cast<Value>(*begin);
+  Value end = arith::AddIOp::create(builder, loc, number,
+                                    arith::ConstantIndexOp::create(builder, loc, 1));
+  FailureOr<Value> vector =
+      buildOne("aten.arange", {{"start", {number}}, {"end", {end}}},
+               {integerAttr("static_start", ShapedType::kDynamic),
+                integerAttr("static_end", ShapedType::kDynamic),
+                builder.getNamedAttr("dtype", TypeAttr::get(builder.getI64Type()))});
+  if (failed(vector))
+    return failure();
+  FailureOr<Value> sum = buildOne("aten.sum", {{"self", {*vector}}}, {integersAttr("dim", {0})});
+  return succeeded(sum) ? buildCast(builder, loc, *sum, elementType) : sum;
 }
 
 FailureOr<Operation *> Call::build(StringRef op, ArrayRef<aten::NamedOperand> operands,

@@ -130,6 +130,7 @@ public:
 
 private:
   bool isComputable(mlir::Value tensor);
+  mlir::FailureOr<mlir::Value> sizeAsTensor(const SymIntArg &size, mlir::Type elementType);
   template <typename T> mlir::FailureOr<T> wrongForm(llvm::StringRef name);
 
   llvm::SmallVector<llvm::StringRef> names; // of the results
