@@ -17,13 +17,12 @@ import time
 
 import torch
 from safetensors.torch import save_file
-from torch import nn
-from torch.nn import functional as F
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools/export"), str(ROOT / "test/models")]
 import builders  # noqa: E402
 import shardc_export  # noqa: E402
+import with_loss  # noqa: E402
 
 TOLERANCE, BATCHES = 1e-3, 4
 PLANS = {"minilm": ["module:*.attention.self.{query,key,value}=colwise", "module:*.attention.output.dense=rowwise",
@@ -32,35 +31,12 @@ PLANS = {"minilm": ["module:*.attention.self.{query,key,value}=colwise", "module
 RATES = {"minilm": 5e-5, "gpt2_124m": 1e-4}
 
 
-class OtherPairs(nn.Module):
-    """Each sentence is to be near the partner of the next one, which the trained weights do not know."""
-
-    def __init__(self, encoder):
-        super().__init__()
-        self.encoder = encoder
-
-    def forward(self, input_ids, attention_mask):
-        x = self.encoder(input_ids, attention_mask)
-        scores = x[::2] @ x[1::2].t() * 5
-        return F.cross_entropy(scores, torch.arange(x.shape[0] // 2).roll(1))
-
-
-class Language(nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids):
-        logits = self.model(input_ids=input_ids).logits
-        return F.cross_entropy(logits[:, :-1].flatten(0, 1), input_ids[:, 1:].flatten())
-
-
 def build(kind):
     if kind == "minilm":
         encoder, inputs = builders.minilm(batch=8)
-        return OtherPairs(encoder).eval(), inputs
+        return with_loss.Pairs(encoder, shift=1, scale=5).eval(), inputs
     model, inputs = builders.gpt2_124m(batch=2, sequence=64)
-    return Language(model).eval(), inputs
+    return with_loss.Language(model).eval(), inputs
 
 
 def ours(folder, kind, module, inputs, batches, steps):

@@ -112,16 +112,6 @@ def least_of_step(case, zero, entry="train_step"):
     return terms | {what: size for what, size in parts.items() if size}
 
 
-def more_for_sums(case, zero, entry):
-    """What ours moves besides with micro-batches under sequence parallelism: gradients of norms are sums over tp too, and what is kept from batch to
-    batch is a sum over dp alone. So each batch reduces them over tp, and the last one over dp behind that instead of over both at once."""
-    if zero >= 2 or not case.endswith("sequence"):
-        return 0
-    n, norms = axes_of(CASES[case][1]), parameter_bytes(CASES[case][0])[1]
-    within = all_reduce(norms, n["tp"])
-    return within if entry == "accumulate" else within + all_reduce(norms, n["dp"]) - all_reduce(norms, n["dp"] * n["tp"])
-
-
 def export(folder):
     for kind in ("gpt", "llama"):
         subprocess.run([sys.executable, ROOT / "tools/export/shardc_export.py", f"{ROOT}/benchmarks/models.py:training_{kind}",

@@ -61,7 +61,7 @@ def Train : Pass<"dist-train", "::mlir::ModuleOp"> {
   let description = [{
     Form: placed -> placed. Where the module has `dist.train`, which `dist-apply-plan` writes for a plan with a section `train:`, the pass runs
     `aten-train-step`, and then places the backward around the forward: `dist-propagate`, `dist-place`,
-    `dist-rewrite-partial-gradients` and `dist-widen-reductions`. It changes no other module.
+    `dist-rewrite-partial-gradients`, `dist-widen-reductions` and `dist-delay-gradient-sums`. It changes no other module.
 
     Before:
     ```mlir

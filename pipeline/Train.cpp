@@ -50,6 +50,7 @@ private:
     pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));
     pm.addNestedPass<func::FuncOp>(createRewritePartialGradients({partialGradients}));
     pm.addNestedPass<func::FuncOp>(createWidenReductions());
+    pm.addPass(createDelayGradientSums());
   }
 };
 

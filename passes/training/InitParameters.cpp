@@ -6,6 +6,7 @@
 #include "dialects/aten/Random.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/RandomMode.h"
+#include "dialects/sharding/RandomStep.h"
 
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/Support/MathExtras.h"
@@ -26,8 +27,6 @@ using plan::InitialValues;
 namespace {
 
 constexpr llvm::StringLiteral kInit = "init";
-/// Offsets are multiples of it: one step of the generator makes so many numbers.
-constexpr int64_t randomStep = 4;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -242,7 +241,7 @@ private:
         all.push_back({i, *values, numbers});
       if (values)
         ++(values->isRandom() ? numRandom : numConstant);
-      numbers += llvm::alignTo(uint64_t(type.getNumElements()), randomStep);
+      numbers += llvm::alignTo(uint64_t(type.getNumElements()), uint64_t(kRandomStep));
     }
     if (uncovered.empty())
       return success(ok);

@@ -132,6 +132,36 @@ def LowerPrecision : Pass<"aten-lower-precision", "::mlir::ModuleOp"> {
   let dependentDialects = ["::shardc::aten::AtenDialect"];
 }
 
+def DelayGradientSums : Pass<"dist-delay-gradient-sums", "::mlir::ModuleOp"> {
+  let summary = "Keeps gradients of micro-batches as sums over every axis that they are sums over";
+  let description = [{
+    Form: placed -> placed. What `aten-train-step` keeps from one micro-batch to the next, the states `gradient.NAME`, are sums over the data
+    axes; whether a gradient is a sum over other axes too, such as that of a norm under sequence parallelism, placement decides. Such a
+    gradient would be reduced over them for each micro-batch. Where this is so in all functions that add to the state, the state becomes a sum over these axes as well,
+    and the step reduces it over all axes at once.
+
+    Before:
+    ```mlir
+    #mesh = #dist.mesh<["dp" = 2, "tp" = 2]>
+    #PR = #dist.layout<#mesh, [P(sum), R]>
+    #PP = #dist.layout<#mesh, [P(sum), P(sum)]>
+    func.func @accumulate(%g: tensor<4xf32, #PP> {dist.kind = "input", dist.name = "g"},
+                          %s: tensor<4xf32, #PR> {dist.initial = 0.0 : f64, dist.kind = "state", dist.name = "gradient.w", dist.unsaved})
+        -> (tensor<4xf32, #PR> {dist.kind = "state_mutation", dist.name = "gradient.w"}) {
+      %r = dist.redistribute %g : tensor<4xf32, #PP> to tensor<4xf32, #PR>
+      %n = aten.add %s, %r : (tensor<4xf32, #PR>, tensor<4xf32, #PR>) -> tensor<4xf32, #PR>
+      return %n : tensor<4xf32, #PR>
+    }
+    ```
+    After, in part:
+    ```mlir
+    %1 = aten.add %arg1, %arg0 : (tensor<4xf32, #Pdp_Ptp>, tensor<4xf32, #Pdp_Ptp>) -> tensor<4xf32, #Pdp_Ptp>
+    ```
+  }];
+  let statistics = [Statistic<"numDelayed", "delayed", "Sums of gradients that are reduced over more axes at once">];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::shardc::dist::DistDialect"];
+}
+
 def WidenReductions : Pass<"dist-widen-reductions", "::mlir::func::FuncOp"> {
   let summary = "Sums gradients over ranks in the type that they are updated in";
   let description = [{

@@ -167,6 +167,9 @@ def test_saves_that_fail(towers, tmp_path, options):
         assert f"{option}: {path}: {words}".replace("%s", "4") in done.stderr, done.stderr
     twice = run(tool("shard-run"), program, "--save", "a", "--save-sharded", "b", check=False)
     assert "--save and --save-sharded exclude each other" in twice.stderr
+    for option in ("--resume", "--weights"):
+        index = run(tool("shard-run"), "m.so", option, "folder/index.json", check=False)
+        assert f"{option} folder/index.json is the index of a checkpoint of several files: give its folder, folder" in index.stderr
 
 
 def test_what_else_a_folder_has(towers, tmp_path):

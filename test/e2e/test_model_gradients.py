@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 import builders
+import with_loss
 
 class MeanSquare(nn.Module):
     """Two layers, and a parameter that nothing uses."""
@@ -29,24 +30,6 @@ class MeanSquare(nn.Module):
         self.unused = nn.Parameter(torch.randn(3))
     def forward(self, x, target):
         return F.mse_loss(self.second(F.relu(self.first(x))), target)
-
-class Pairs(nn.Module):
-    """Sentences that belong together are to be near each other."""
-    def __init__(self, encoder):
-        super().__init__()
-        self.encoder = encoder
-    def forward(self, input_ids, attention_mask):
-        x = self.encoder(input_ids, attention_mask)
-        scores = x[::2] @ x[1::2].t() * 20
-        return F.cross_entropy(scores, torch.arange(x.shape[0] // 2))
-
-class Language(nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-    def forward(self, input_ids):
-        logits = self.model(input_ids=input_ids).logits
-        return F.cross_entropy(logits[:, :-1].flatten(0, 1), input_ids[:, 1:].flatten()), logits
 
 class Image(nn.Module):
     def __init__(self):
@@ -62,11 +45,11 @@ def make(kind):
         return MeanSquare(), {{"x": torch.randn(9, 12), "target": torch.randn(9, 5)}}
     if kind == "minilm":
         encoder, inputs = builders.minilm(batch=4)
-        return Pairs(encoder).eval(), inputs
+        return with_loss.Pairs(encoder).eval(), inputs
     if kind == "image":
         return Image().eval(), {{"x": torch.randn(2, 3, 11, 9), "labels": torch.tensor([1, 3])}}
     model, inputs = getattr(builders, kind)()
-    return Language(model).eval(), inputs
+    return with_loss.Language(model, returns_logits=True).eval(), inputs
 '''
 KINDS = ("mse", "gpt2", "llama", "image", "minilm")
 

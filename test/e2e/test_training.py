@@ -139,6 +139,28 @@ def test_modes(trainee, mode):
         assert all(not line.get("skipped", False) for line in log)
 
 
+class NormedPair(nn.Module):
+    """Under sequence parallelism the gradients of norms are sums over tp too, also from one micro-batch to the next."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down, self.last = nn.LayerNorm(6), nn.Linear(6, 8), nn.Linear(8, 6), nn.LayerNorm(6)
+
+    def forward(self, x, target):
+        return F.mse_loss(self.last(x + self.down(F.gelu(self.up(self.norm(x))))), target)
+
+
+@pytest.mark.parametrize("mode", ["micro-sum", "zero2-micro", "zero1-micro-norm-skip"])
+def test_sequence_parallel_micro_batches(tmp_path, mode):
+    settings, keywords = MODES[mode]
+    torch.manual_seed(4)
+    one = Trainee(tmp_path, "normed", NormedPair().double(), {"x": torch.randn(4, 5, 6).double(), "target": torch.randn(4, 5, 6).double()})
+    plan = places("module:{norm,last}=sequence", "module:up=colwise", "module:down=rowwise")
+    one.compile(tmp_path / "m.so", *BOTH, *plan, *train("loss=0", "optimizer=adamw", *settings))
+    log, saved = one.train(tmp_path / "m.so")
+    check(one, mode, (), one.pytorch("adamw", **keywords), log, saved)
+
+
 PLANS = {"mse": places("module:first=colwise", "module:second=rowwise"),
          "gpt2": places("module:*.c_attn=colwise", "module:*.attn.c_proj=rowwise", "module:*.c_fc=colwise", "module:*.mlp.c_proj=rowwise"),
          "llama": places("module:*layers.*.self_attn.{q,k,v}_proj=colwise", "module:*layers.*.self_attn.o_proj=rowwise"),

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <string_view>
 
@@ -174,6 +175,12 @@ void checkTraining(const Options &options, std::vector<std::string> &problems) {
   if (!options.resume.empty() && !options.weights.empty())
     problems.push_back(
         "--weights and --resume exclude each other: the checkpoint has the parameters");
+  for (auto &[path, option] :
+       {std::pair(&options.weights, "--weights"), std::pair(&options.resume, "--resume")})
+    if (std::filesystem::path file(*path); file.filename() == "index.json")
+      problems.push_back(std::string(option) + " " + *path +
+                         " is the index of a checkpoint of several files: give its folder, " +
+                         (file.has_parent_path() ? file.parent_path().string() : "."));
   if (options.init)
     for (auto &[path, option] :
          {std::pair(&options.weights, "--weights"), std::pair(&options.resume, "--resume")})

@@ -5,6 +5,7 @@
 #include "dialects/aten/Random.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/RandomMode.h"
+#include "dialects/sharding/RandomStep.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -12,9 +13,6 @@
 using namespace mlir;
 
 namespace shardc::torch_export {
-
-/// PyTorch's offsets are multiples of it.
-static constexpr int64_t kStep = 4;
 
 Value RandomNumbers::next(Location loc) {
   Emitter emit(builder, loc);
@@ -42,11 +40,11 @@ Value RandomNumbers::draw(Location loc, StringRef distribution, Type elementType
   for (int64_t size : fixedSizes)
     count *= ShapedType::isDynamic(size) ? 1 : size;
   if (dynamicSizes.empty()) {
-    fixed += (count + kStep - 1) / kStep * kStep;
+    fixed += (count + kRandomStep - 1) / kRandomStep * kRandomStep;
     return numbers;
   }
   Value total = arith::ConstantIndexOp::create(builder, loc, count);
-  Value step = arith::ConstantIndexOp::create(builder, loc, kStep);
+  Value step = arith::ConstantIndexOp::create(builder, loc, kRandomStep);
   for (Value size : dynamicSizes)
     total = arith::MulIOp::create(builder, loc, total, size);
   total = arith::CeilDivSIOp::create(builder, loc, total, step);

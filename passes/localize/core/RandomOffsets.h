@@ -6,12 +6,10 @@
 #ifndef SHARDC_PASSES_LOCALIZE_CORE_RANDOMOFFSETS_H
 #define SHARDC_PASSES_LOCALIZE_CORE_RANDOMOFFSETS_H
 
+#include "dialects/sharding/RandomStep.h"
 #include "passes/localize/core/LocalIndexing.h"
 
 namespace shardc {
-
-/// Offsets are multiples of this: one step of the generator makes four numbers.
-inline constexpr int64_t kRandomStep = 4;
 
 /// How far an op that draws `numbers` numbers moves the offset.
 inline int64_t randomAdvance(int64_t numbers) {
