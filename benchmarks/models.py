@@ -142,9 +142,13 @@ class Training(nn.Module):
         return F.cross_entropy(self.model(ids).flatten(0, 1), labels.flatten())
 
 
-def training(kind, batch=4, sequence=128, seed=0):
+# Of Gpt, where steps of training are measured.
+SIZES = {"small": dict(layers=2, width=128, heads=4), "middle": {}, "large": dict(layers=6, width=512, heads=8)}
+
+
+def training(kind, batch=4, sequence=128, seed=0, size="middle"):
     torch.manual_seed(seed)
-    model = Gpt(sequence=sequence) if kind == "gpt" else Llama()
+    model = Gpt(sequence=sequence, **SIZES[size]) if kind == "gpt" else Llama()
     ids = torch.randint(0, 1024, (batch, sequence + 1))
     return Training(model).eval(), (), {"ids": ids[:, :-1].contiguous(), "labels": ids[:, 1:].contiguous()}
 

@@ -163,6 +163,8 @@ def main():
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, with commas between: " + ", ".join(SECTIONS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jax", help="a Python interpreter that has jax: `training` is also measured beside it")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
+                        help="`training`: the time of a step, or the CPU time of all ranks, which other work on the machine changes less")
     parser.add_argument("--json", type=pathlib.Path, help="also write all figures there")
     options = parser.parse_args()
     wanted = options.only.split(",")
@@ -177,6 +179,8 @@ def main():
     print(f"{os.cpu_count()} cores, load average {load:.1f} at the start, {options.rounds} rounds")
     if load > os.cpu_count() / 2:
         print("warning: something else runs on this machine; the figures will vary", file=sys.stderr)
+    if kernels := os.environ.get("OPENBLAS_CORETYPE"):
+        print(f"warning: OPENBLAS_CORETYPE={kernels} is set: shardc's products run the kernels of that processor, whatever this one is", file=sys.stderr)
     actions = {
         "startup": lambda: startup(report, tools, options.rounds),
         "import": lambda: import_time(report, tools, options.rounds, gpt2),
@@ -185,7 +189,7 @@ def main():
         "dtensor": lambda: dtensor(report, tools, options.rounds, gpt),
         "processes": lambda: processes(report, tools, options.rounds, gpt, gpt2),
         "gradients": lambda: gradients(report, tools, options.rounds, *losses),
-        "training": lambda: run_training.section(report, tools, options.rounds, folder, options.jax),
+        "training": lambda: run_training.section(report, tools, options.rounds, folder, options.jax, options.clock),
         "memory": lambda: memory(report, tools, options.rounds, gpt2),
     }
     for section in SECTIONS:

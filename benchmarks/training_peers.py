@@ -98,10 +98,10 @@ class GatheredNorm(SequenceParallel):
 
 
 @contextlib.contextmanager
-def placed(case):
+def placed(case, size="middle"):
     """(the module whose parameters a rank trains, the loss of its part of the batch, what to do after the backward)"""
     kind, rest = case.split("-", 1)
-    training, _, inputs = models.training(kind)
+    training, _, inputs = models.training(kind, size=size)
     model, ids, labels = training.model, inputs["ids"], inputs["labels"]
     axes = {"dp2-tp2": (2, 2), "dp2-tp2-sequence": (2, 2)}.get(rest)
     rank = dist.get_rank()
@@ -109,11 +109,11 @@ def placed(case):
     def plain(model):
         return lambda ids, labels: F.cross_entropy(model(ids).flatten(0, 1), labels.flatten())
 
-    if rest in ("dp4", "fully-sharded"):
+    if rest in ("dp4", "fully-sharded", "alone"):
         ids, labels = ids[rank:rank + 1], labels[rank:rank + 1]
         if rest == "dp4":
             model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1000)
-        else:
+        elif rest == "fully-sharded":
             for block in model.h if kind == "gpt" else model.layers:
                 fully_shard(block)
             fully_shard(model, reshard_after_forward=False)
