@@ -21,8 +21,8 @@ llvm::LogicalResult inferIndexedWrite(Inference &inference, mlir::Value self,
 llvm::LogicalResult inferScatter(Inference &inference, mlir::Value self, int64_t dim,
                                  mlir::Value index, mlir::Value src);
 
-/// Rules of ops with the operands self, indices, values, and self, index, src. Of the positions, ranks
-/// may have a part each, where their results are partial by `reduction`. RulesIndexing.cpp
+/// Rules of ops with the operands self, indices, values, and self, index, src. Of the positions,
+/// ranks may have a part each, where their results are partial by `reduction`. RulesIndexing.cpp
 RuleBuilder indexedWriteRule(mlir::Operation *op, llvm::ArrayRef<int64_t> at,
                              std::optional<Reduction> reduction);
 RuleBuilder scatterRule(mlir::Operation *op, int64_t dim, std::optional<Reduction> reduction);

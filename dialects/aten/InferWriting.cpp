@@ -13,8 +13,9 @@ namespace shardc::aten {
 
 LogicalResult ScatterOp::infer(Inference &inference, Adaptor op) {
   if (!llvm::is_contained({"assign", "prod", "amax", "amin"}, op.getReduce()))
-    return inference.error("has no way \"", op.getReduce(),
-                           "\" to write; it must be one of \"assign\", \"prod\", \"amax\", \"amin\"");
+    return inference.error(
+        "has no way \"", op.getReduce(),
+        "\" to write; it must be one of \"assign\", \"prod\", \"amax\", \"amin\"");
   return inferScatter(inference, op.getSelf(), static_cast<int64_t>(op.getDim()), op.getIndex(),
                       op.getSrc());
 }

@@ -140,8 +140,8 @@ static DimFactors positionFactors(RuleBuilder &builder, int64_t size,
   DimFactors factors;
   if (size == 1)
     return factors;
-  factors.push_back(builder.factor(size, reduction ? FactorKind::Reducing
-                                                   : FactorKind::NeedReplication));
+  factors.push_back(
+      builder.factor(size, reduction ? FactorKind::Reducing : FactorKind::NeedReplication));
   if (reduction)
     builder.at(factors.front()).reduction = *reduction;
   return factors;

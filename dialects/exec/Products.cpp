@@ -156,7 +156,8 @@ LogicalResult ScatterOp::verify() {
     return emitOpError("copies ") << source << " to " << out;
   if (values.getElementType() != out.getElementType())
     return emitOpError("combines elements of ") << values << " with those of " << out;
-  if (!llvm::is_contained({"add", "assign", "multiply", "max", "min", "umax", "umin"}, getCombine()))
+  if (!llvm::is_contained({"add", "assign", "multiply", "max", "min", "umax", "umin"},
+                          getCombine()))
     return emitOpError("has no way \"") << getCombine() << "\" to combine elements";
   if (out.getRank() == 0)
     return emitOpError("has no dim with positions");

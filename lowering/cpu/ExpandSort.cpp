@@ -49,9 +49,10 @@ public:
     if (fixedLength != fixedWanted &&
         (ShapedType::isDynamic(fixedLength) || ShapedType::isDynamic(fixedWanted))) {
       Value lacks = isBelow(builder, length, wanted);
-      exec::FailIfOp::create(builder, loc, lacks,
-                             builder.getStringAttr("topk of more elements than there are along dim " +
-                                                   std::to_string(dim)));
+      exec::FailIfOp::create(
+          builder, loc, lacks,
+          builder.getStringAttr("topk of more elements than there are along dim " +
+                                std::to_string(dim)));
       wanted = arith::MinUIOp::create(builder, loc, length, wanted);
     }
     Value rows = index(builder, 1);
@@ -74,9 +75,7 @@ private:
   Value source() { return kernel.getArgument(0); }
   Value values() { return kernel.getArgument(1); }
   Value positions() { return kernel.getArgument(2); }
-  Value index(OpBuilder &b, int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
+  Value index(OpBuilder &b, int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
   Value isBelow(OpBuilder &b, Value x, Value y) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, x, y);
   }
@@ -155,7 +154,8 @@ private:
   }
 
   void takeFew(OpBuilder &b, ArrayRef<Value> row) {
-    Value keys = buffer(b, key, false, fixedWanted, wanted), places = buffer(b, b.getIndexType(), false, fixedWanted, wanted);
+    Value keys = buffer(b, key, false, fixedWanted, wanted),
+          places = buffer(b, b.getIndexType(), false, fixedWanted, wanted);
     Value zero = index(b, 0), one = index(b, 1);
     auto clear = scf::ForOp::create(b, loc, zero, wanted, one);
     {
@@ -208,7 +208,8 @@ private:
   }
 
   void mergeAll(OpBuilder &b, ArrayRef<Value> row) {
-    Value keys = buffer(b, key, true, fixedLength, length), places = buffer(b, b.getIndexType(), true, fixedLength, length);
+    Value keys = buffer(b, key, true, fixedLength, length),
+          places = buffer(b, b.getIndexType(), true, fixedLength, length);
     Value zero = index(b, 0), one = index(b, 1), two = index(b, 2);
     auto fill = scf::ForOp::create(b, loc, zero, length, one);
     {
@@ -242,8 +243,10 @@ private:
   void mergeRuns(OpBuilder &b, Value keys, Value places, Value low, Value width, Value from,
                  Value to) {
     Value one = index(b, 1), last = arith::SubIOp::create(b, loc, length, one);
-    Value middle = arith::MinUIOp::create(b, loc, arith::AddIOp::create(b, loc, low, width), length);
-    Value high = arith::MinUIOp::create(b, loc, arith::AddIOp::create(b, loc, middle, width), length);
+    Value middle =
+        arith::MinUIOp::create(b, loc, arith::AddIOp::create(b, loc, low, width), length);
+    Value high =
+        arith::MinUIOp::create(b, loc, arith::AddIOp::create(b, loc, middle, width), length);
     auto merge = scf::ForOp::create(
         b, loc, low, high, one, ValueRange{low, middle},
         [&](OpBuilder &c, Location, Value out, ValueRange next) {
@@ -256,8 +259,8 @@ private:
           Value hasLeft = isBelow(c, next[0], middle), hasRight = isBelow(c, next[1], high);
           Value yes = arith::ConstantIntOp::create(c, loc, 1, 1);
           Value noLeft = arith::XOrIOp::create(c, loc, hasLeft, yes);
-          Value takesRight = arith::OrIOp::create(
-              c, loc, noLeft, arith::AndIOp::create(c, loc, hasRight, isLess));
+          Value takesRight =
+              arith::OrIOp::create(c, loc, noLeft, arith::AndIOp::create(c, loc, hasRight, isLess));
           Value at = arith::SelectOp::create(c, loc, takesRight, next[1], next[0]);
           Value taken = arith::SelectOp::create(c, loc, takesRight, right, left);
           memref::StoreOp::create(c, loc, taken, keys, ValueRange{to, out});
@@ -277,7 +280,7 @@ private:
   int64_t dim;
   func::FuncOp kernel;
   Type element, key;
-  Value length, wanted;     ///< of the row, and of what is kept of it
+  Value length, wanted; ///< of the row, and of what is kept of it
   int64_t fixedLength = 0, fixedWanted = 0;
   SmallVector<Value> sizes; ///< of the other dims
 };

@@ -108,8 +108,9 @@ struct Scatter {
   }
 
   LogicalResult run() {
-    llvm::TypeSwitch<Operation *>(op).Case<aten::ScatterAddOp, aten::IndexPutOp, aten::ScatterOp, aten::IndexWriteOp>(
-        [&](auto scatter) { describe(scatter); });
+    llvm::TypeSwitch<Operation *>(op)
+        .Case<aten::ScatterAddOp, aten::IndexPutOp, aten::ScatterOp, aten::IndexWriteOp>(
+            [&](auto scatter) { describe(scatter); });
     Value self = op->getOperand(0), result = op->getResult(0);
     StridedView source = program.view(self);
     StridedView target = program.destination(result, source.sizes, /*mustBeDense=*/false);
@@ -125,9 +126,9 @@ struct Scatter {
       positions.push_back(toMemref(math, index));
     OpBuilder &b = program.builder;
     exec::ScatterOp::create(b, op->getLoc(), toMemref(math, source), toMemref(math, values),
-                               positions, toMemref(math, target), loopOfDim, countsFromEnd, skips,
-                           b.getStringAttr(combine), b.getStringAttr(message()),
-                               b.getStringAttr(op->getName().stripDialect()));
+                            positions, toMemref(math, target), loopOfDim, countsFromEnd, skips,
+                            b.getStringAttr(combine), b.getStringAttr(message()),
+                            b.getStringAttr(op->getName().stripDialect()));
     return success();
   }
 

@@ -240,8 +240,7 @@ struct SortModel : LocalizeModel<SortModel, aten::SortOp> {
       candidates.placements[axis] = Placement::shard(dim);
     aten::SortOp best = sort(gathered(own.getValues(), candidates, count * ranks));
     Value places = gathered(place, candidates, count * ranks);
-    Value positions =
-        aten::GatherOp::create(builder, op.getLoc(), places, dim, best.getIndices());
+    Value positions = aten::GatherOp::create(builder, op.getLoc(), places, dim, best.getIndices());
     return SmallVector<Value>{best.getValues(), positions};
   }
 };

@@ -58,6 +58,6 @@ def index_write(o, a, t):
 
 @aten("sort", "self")
 def sort(o, a, t):
-    values, indices = torch.sort(o["self"], a["dim"], "descending" in a, stable=True)
+    values, indices = torch.sort(o["self"], dim=a["dim"], descending="descending" in a, stable=True)
     count = a.get("count", o["self"].shape[a["dim"]])
     return [values.narrow(a["dim"], 0, count), indices.narrow(a["dim"], 0, count)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bags of rows of a table: rows looked up, and sums, means or maxima of some that follow each other.
+// Bags of rows of a table: rows looked up, and sums, means or maxima of some that follow each
+// other.
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
@@ -40,8 +41,8 @@ FailureOr<Results> buildEmbeddingBag(Call &call) {
   // The bag of a place is how many begin at it or in front of it, less one.
   Value begins = *offsets;
   if (*hasEnd) {
-    OpFoldResult bags = addSizes(call.builder, call.loc,
-                                 sizesOf(call.builder, call.loc, begins).front(), at(-1));
+    OpFoldResult bags =
+        addSizes(call.builder, call.loc, sizesOf(call.builder, call.loc, begins).front(), at(-1));
     FailureOr<Value> part = buildSlice(call.builder, call.loc, begins, 0, at(0), bags);
     if (failed(part))
       return failure();
@@ -51,11 +52,12 @@ FailureOr<Results> buildEmbeddingBag(Call &call) {
   Value places = emit.range(getValueOrCreateConstantIndexOp(call.builder, call.loc, at(0)),
                             getValueOrCreateConstantIndexOp(call.builder, call.loc, count));
   Value isBehind = emit.binary<aten::LeOp>(begins, emit.unsqueeze(places, 1));
-  Value bag = emit.sub(emit.sum(emit.cast(isBehind, i64), 1, /*keepdim=*/false), emit.integer(1, i64));
+  Value bag =
+      emit.sub(emit.sum(emit.cast(isBehind, i64), 1, /*keepdim=*/false), emit.integer(1, i64));
 
-  FailureOr<Value> rows = call.buildOne(
-      "aten.embedding", {{"weight", {*weight}}, {"indices", {*indices}}},
-      {call.integerAttr("padding_idx", padding->value_or(-1) < 0 ? -1 : **padding)});
+  FailureOr<Value> rows =
+      call.buildOne("aten.embedding", {{"weight", {*weight}}, {"indices", {*indices}}},
+                    {call.integerAttr("padding_idx", padding->value_or(-1) < 0 ? -1 : **padding)});
   if (failed(rows))
     return failure();
   bool isMax = mode->value_or(0) == 2;
@@ -63,11 +65,11 @@ FailureOr<Results> buildEmbeddingBag(Call &call) {
   if (*factors)
     rows = emit.mul(*rows, emit.unsqueeze(*factors, 1));
   if (padding->value_or(-1) >= 0) {
-    Value isPadding = emit.binary<aten::EqOp>(
-        *indices, emit.integer(**padding, aten::elementTypeOf(*indices)));
+    Value isPadding =
+        emit.binary<aten::EqOp>(*indices, emit.integer(**padding, aten::elementTypeOf(*indices)));
     counts = emit.where(isPadding, emit.integer(0, i64), counts);
-    rows = emit.where(emit.unsqueeze(isPadding, 1), emit.scalar(isMax ? -INFINITY : 0.0, type),
-                      *rows);
+    rows =
+        emit.where(emit.unsqueeze(isPadding, 1), emit.scalar(isMax ? -INFINITY : 0.0, type), *rows);
   }
   SmallVector<OpFoldResult> sizes{sizesOf(call.builder, call.loc, begins).front(),
                                   sizesOf(call.builder, call.loc, *weight).back()};
@@ -95,13 +97,13 @@ FailureOr<Results> buildEmbeddingBag(Call &call) {
                                        sizesOf(call.builder, call.loc, *rows));
   if (failed(index))
     return failure();
-  FailureOr<Value> largest = call.buildOne(
-      "aten.scatter",
-      {{"self", {emit.full(sizes, emit.scalar(-INFINITY, type))}},
-       {"index", {*index}},
-       {"src", {*rows}}},
-      {call.integerAttr("dim", 0),
-       call.builder.getNamedAttr("reduce", call.builder.getStringAttr("amax"))});
+  FailureOr<Value> largest =
+      call.buildOne("aten.scatter",
+                    {{"self", {emit.full(sizes, emit.scalar(-INFINITY, type))}},
+                     {"index", {*index}},
+                     {"src", {*rows}}},
+                    {call.integerAttr("dim", 0),
+                     call.builder.getNamedAttr("reduce", call.builder.getStringAttr("amax"))});
   if (failed(largest))
     return failure();
   return firstOfFour(emit.where(isEmpty, emit.scalar(0.0, type), *largest));

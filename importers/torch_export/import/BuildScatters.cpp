@@ -121,8 +121,7 @@ struct Scatter {
     }
     SmallVector<NamedAttribute> attributes{call.integerAttr("dim", dim)};
     if (reduce != "sum")
-      attributes.push_back(
-          call.builder.getNamedAttr("reduce", call.builder.getStringAttr(reduce)));
+      attributes.push_back(call.builder.getNamedAttr("reduce", call.builder.getStringAttr(reduce)));
     return call.buildOne(reduce == "sum" ? "aten.scatter_add" : "aten.scatter",
                          {{"self", {target}}, {"index", {index}}, {"src", {src}}}, attributes);
   }
@@ -270,12 +269,11 @@ FailureOr<Results> buildIndexFill(Call &call) {
   if (failed(value))
     return failure();
   Emitter emit(call.builder, call.loc);
-  return scatter->result(
-      call.buildOne("aten.index_write",
-                    {{"self", {scatter->self}},
-                     {"indices", {scatter->index}},
-                     {"values", {emit.cast(*value, scatter->elementType())}}},
-                    {call.integersAttr("indices_at", scatter->dim)}));
+  return scatter->result(call.buildOne("aten.index_write",
+                                       {{"self", {scatter->self}},
+                                        {"indices", {scatter->index}},
+                                        {"values", {emit.cast(*value, scatter->elementType())}}},
+                                       {call.integersAttr("indices_at", scatter->dim)}));
 }
 
 namespace {
@@ -396,10 +394,10 @@ FailureOr<Results> buildDiagonalScatter(Call &call) {
   if (ShapedType::isDynamic(length))
     return call.error() << "a diagonal of unknown length is not supported";
   auto positions = [&](int64_t first) {
-    return call.buildOne("aten.arange", {},
-                         {call.integerAttr("static_start", first),
-                          call.integerAttr("static_end", first + length),
-                          call.builder.getNamedAttr("dtype", TypeAttr::get(call.builder.getI64Type()))});
+    return call.buildOne(
+        "aten.arange", {},
+        {call.integerAttr("static_start", first), call.integerAttr("static_end", first + length),
+         call.builder.getNamedAttr("dtype", TypeAttr::get(call.builder.getI64Type()))});
   };
   FailureOr<Value> rows = positions(std::max<int64_t>(-above, 0)),
                    columns = positions(std::max<int64_t>(above, 0));
@@ -417,10 +415,10 @@ FailureOr<Results> buildDiagonalScatter(Call &call) {
       call.buildOne("aten.permute", {{"self", {*src}}}, {call.integersAttr("dims", order)});
   if (failed(values))
     return failure();
-  return one(call.buildOne(
-      "aten.index_write",
-      {{"self", {*self}}, {"indices", {*rows, *columns}}, {"values", {*values}}},
-      {call.integersAttr("indices_at", {*dim1, *dim2})}));
+  return one(
+      call.buildOne("aten.index_write",
+                    {{"self", {*self}}, {"indices", {*rows, *columns}}, {"values", {*values}}},
+                    {call.integersAttr("indices_at", {*dim1, *dim2})}));
 }
 
 // Slices added at the positions of a vector.

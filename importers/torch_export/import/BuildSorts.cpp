@@ -57,8 +57,9 @@ struct Sort {
     if (keepdim && !isNumber)
       return buildSlice(call.builder, call.loc, sorted, dim, call.builder.getIndexAttr(position),
                         call.builder.getIndexAttr(position + 1));
-    return call.buildOne("aten.select", {{"self", {sorted}}},
-                         {call.integerAttr("dim", dim), call.integerAttr("static_index", position)});
+    return call.buildOne(
+        "aten.select", {{"self", {sorted}}},
+        {call.integerAttr("dim", dim), call.integerAttr("static_index", position)});
   }
 };
 
@@ -170,11 +171,12 @@ FailureOr<Results> countBefore(Call &call, Value bounds, Value values) {
     return failure();
   Emitter emit(call.builder, call.loc);
   // Values may be NaN, and are behind all boundaries then.
-  Value isBehind = *right ? emit.binary<aten::GtOp>(bounds, values)
-                          : emit.binary<aten::GeOp>(bounds, values);
+  Value isBehind =
+      *right ? emit.binary<aten::GtOp>(bounds, values) : emit.binary<aten::GeOp>(bounds, values);
   Value isBefore = emit.unary<aten::LogicalNotOp>(isBehind);
   int64_t rank = aten::typeOf(isBefore).getRank();
-  Value count = emit.sum(emit.cast(isBefore, call.builder.getI64Type()), {rank - 1}, /*keepdim=*/false);
+  Value count =
+      emit.sum(emit.cast(isBefore, call.builder.getI64Type()), {rank - 1}, /*keepdim=*/false);
   return Results{*isNarrow ? emit.cast(count, call.builder.getI32Type()) : count};
 }
 
@@ -200,8 +202,9 @@ FailureOr<Results> buildSearchSorted(Call &call) {
   if (failed(bounds) || failed(sorter))
     return failure();
   if (*sorter || !call.isNone("side"))
-    return call.error() << "'sorter' and 'side' are not supported: sort the sequence before, and say "
-                           "'right'";
+    return call.error()
+           << "'sorter' and 'side' are not supported: sort the sequence before, and say "
+              "'right'";
   FailureOr<Value> values = std::holds_alternative<TensorArg>(argument)
                                 ? call.tensor("self")
                                 : call.scalar(argument, aten::elementTypeOf(*bounds));
@@ -220,8 +223,7 @@ FailureOr<Results> buildCountNonzero(Call &call) {
   int64_t rank = aten::typeOf(*self).getRank();
   Emitter emit(call.builder, call.loc);
   Type type = aten::elementTypeOf(*self);
-  Value isSet = type.isInteger(1) ? *self
-                                  : emit.binary<aten::NeOp>(*self, emit.integer(0, type));
+  Value isSet = type.isInteger(1) ? *self : emit.binary<aten::NeOp>(*self, emit.integer(0, type));
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (call.schema.find("dim") && !call.isNone("dim")) {
     if (call.schema.overload == "count_nonzero.default") {

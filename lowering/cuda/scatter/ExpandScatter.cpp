@@ -33,8 +33,9 @@ struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> 
       ++expanded;
     }
     getOperation().walk([&](exec::SortOp op) {
-      op.emitError("sort and topk have no kernel for CUDA devices yet; compile for \"cpu\", or leave "
-                   "them to the program that runs the model");
+      op.emitError(
+          "sort and topk have no kernel for CUDA devices yet; compile for \"cpu\", or leave "
+          "them to the program that runs the model");
       signalPassFailure();
     });
   }

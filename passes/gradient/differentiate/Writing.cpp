@@ -16,8 +16,8 @@ struct ScatterDerivation {
   aten::ScatterOp op;
 
   Expr read(Expr from) {
-    return d.of(aten::GatherOp::create(d.builder, d.emit.getLoc(), from.value, op.getDim(),
-                                       op.getIndex()));
+    return d.of(
+        aten::GatherOp::create(d.builder, d.emit.getLoc(), from.value, op.getDim(), op.getIndex()));
   }
   Expr scatter(Expr self, Expr src, StringRef reduce) {
     return d.of(aten::ScatterOp::create(d.builder, d.emit.getLoc(), self.value, op.getDim(),
@@ -30,7 +30,8 @@ struct ScatterDerivation {
 
   void ofAssignment() {
     if (d.needs(0))
-      d.add(0, scatter(d.grad(), d.zeros(d.sizes(op.getIndex()), d.grad().elementType()), "assign"));
+      d.add(0,
+            scatter(d.grad(), d.zeros(d.sizes(op.getIndex()), d.grad().elementType()), "assign"));
     if (d.needs(2))
       d.add(2, read(d.grad()));
   }
