@@ -15,6 +15,25 @@ struct ScatterDerivation {
   Derivation &d;
   aten::ScatterOp op;
 
+  /// What of src an index names.
+  Expr source() {
+    Expr src = d.of(op.getSrc());
+    SmallVector<OpFoldResult> sizes = d.sizes(op.getIndex());
+    ArrayRef<int64_t> index = aten::shapeOf(op.getIndex()), whole = aten::shapeOf(op.getSrc());
+    for (auto [dim, size] : llvm::enumerate(sizes))
+      if (index[dim] != whole[dim])
+        src = src.with(d.emit.slice(src.value, dim, d.builder.getIndexAttr(0), size));
+    return src;
+  }
+  /// The cotangent of src is 0 elsewhere.
+  void addToSource(Expr cotangent) {
+    ArrayRef<int64_t> index = aten::shapeOf(op.getIndex()), whole = aten::shapeOf(op.getSrc());
+    for (auto [dim, size] : llvm::enumerate(whole))
+      if (index[dim] != size)
+        cotangent = pad(cotangent, dim, 0, size - index[dim]);
+    d.add(2, cotangent);
+  }
+
   Expr read(Expr from) {
     return d.of(
         aten::GatherOp::create(d.builder, d.emit.getLoc(), from.value, op.getDim(), op.getIndex()));
@@ -33,22 +52,22 @@ struct ScatterDerivation {
       d.add(0,
             scatter(d.grad(), d.zeros(d.sizes(op.getIndex()), d.grad().elementType()), "assign"));
     if (d.needs(2))
-      d.add(2, read(d.grad()));
+      addToSource(read(d.grad()));
   }
 
   /// All that are the extreme share its cotangent.
   void ofExtremum() {
-    Expr self = d.of(op.getSelf()), src = d.of(op.getSrc()), result = d.result();
+    Expr self = d.of(op.getSelf()), src = source(), result = d.result();
     Type type = result.elementType();
     Expr selfCounts = cast(eq(self, result), type), srcCounts = cast(eq(src, read(result)), type);
     Expr share = d.grad() / addedUp(selfCounts, srcCounts);
     d.add(0, selfCounts * share);
     if (d.needs(2))
-      d.add(2, srcCounts * read(share));
+      addToSource(srcCounts * read(share));
   }
 
   void ofProduct() {
-    Expr self = d.of(op.getSelf()), src = d.of(op.getSrc()), result = d.result();
+    Expr self = d.of(op.getSelf()), src = source(), result = d.result();
     // Without a zero of self: it would hide the other factors.
     Expr filled = where(eq(self, 0), 1, self);
     d.add(0, d.grad() * scatter(filled, src, "prod") / filled);
@@ -58,8 +77,8 @@ struct ScatterDerivation {
     Expr zeros = read(addedUp(d.zerosLike(op.getSelf()), cast(isZero, src.elementType())));
     Expr isOnlyZero = logicalAnd(isZero, eq(zeros, 1));
     Expr others = scatter(self, where(isOnlyZero, 1, src), "prod");
-    d.add(2, where(isOnlyZero, read(d.grad() * others),
-                   read(d.grad() * result) / where(isZero, 1, src)));
+    addToSource(where(isOnlyZero, read(d.grad() * others),
+                      read(d.grad() * result) / where(isZero, 1, src)));
   }
 };
 
@@ -67,10 +86,12 @@ struct ScatterGradient : GradientModel<ScatterGradient, aten::ScatterOp> {
   static LogicalResult run(Derivation &d, aten::ScatterOp op) {
     if (!d.grad())
       return success();
-    if (aten::shapeOf(op.getIndex()) != aten::shapeOf(op.getSrc())) {
-      d.refuse() << "needs an index of as many elements as src";
-      return failure();
-    }
+    for (auto [read, whole] :
+         llvm::zip_equal(aten::shapeOf(op.getIndex()), aten::shapeOf(op.getSrc())))
+      if (read != whole && (ShapedType::isDynamic(read) || ShapedType::isDynamic(whole))) {
+        d.refuse() << "needs known sizes of index and src";
+        return failure();
+      }
     ScatterDerivation derivation{d, op};
     if (op.getReduce() == "assign")
       derivation.ofAssignment();
