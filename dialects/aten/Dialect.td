@@ -6,6 +6,8 @@
 
 include "dialects/aten/Ops.td"
 include "dialects/aten/Random.td"
+include "dialects/aten/Sorting.td"
 include "dialects/aten/Spatial.td"
+include "dialects/aten/Writing.td"
 
 #endif // SHARDC_DIALECTS_ATEN_DIALECT_TD
