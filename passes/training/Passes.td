@@ -87,7 +87,7 @@ def LowerPrecision : Pass<"aten-lower-precision", "::mlir::ModuleOp"> {
     (docs/training.md), unless the option gives it; without either the pass does nothing. Parameters, inputs and outputs keep their types.
 
     Each op is of one of torch.autocast's classes (PrecisionPolicy.cpp):
-    - products (`linear`, `matmul`, `mm`, `bmm`, `addmm`, `baddbmm`, `tensordot`, `conv2d`, attention) take all operands in the short type;
+    - products (`linear`, `matmul`, `mm`, `bmm`, `addmm`, `baddbmm`, `tensordot`, `convolution`, attention) take all operands in the short type;
     - ops that lose too much take f32 (`softmax`, `log_softmax`, `layer_norm`, `rms_norm`, `group_norm`, `batch_norm`, `exp`, `log` and
       others like them, `pow`, `softplus`, `sum`, `prod`, `cumsum`, `mean`, `var`, `logsumexp`, vector norms);
     - all others take operands as they are, and the type of the result follows by type promotion. Where an op does not promote, the short

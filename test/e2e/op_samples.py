@@ -94,6 +94,8 @@ def samples(only, most):
     for info in op_db:
         bases = {text.split(".")[-1] for text in (info.name, info.aten_name) if text}
         bases |= {f"{base}_loss" for base in bases}  # cross_entropy
+        if bases & {"interpolate", "upsample_bilinear", "upsample_nearest"}:
+            bases.add("upsample_nearest2d")  # and its kin: the mode is an argument
         name = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
         if not bases & known or F64 not in info.dtypes or not info.supports_autograd or only not in name:
             continue

@@ -28,6 +28,25 @@ class TwoLosses(nn.Module):
         return F.mse_loss(y, target), y.abs().sum()
 
 
+class Images(nn.Module):
+    """Windows, sums back to images and lookups whose positions are counted when the program runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.up = nn.Conv2d(3, 4, 3, padding=1), nn.ConvTranspose2d(4, 2, 2, stride=2)
+
+    def forward(self, x):
+        y = F.max_pool2d(F.relu(self.conv(x)), 2)
+        z = self.up(y)
+        smooth = F.interpolate(y, scale_factor=2.0, mode="bilinear")
+        near = F.interpolate(F.pad(y, (1, 1, 1, 1), mode="reflect"), size=z.shape[2:])
+        return F.adaptive_avg_pool2d(z * smooth.mean(1, True) * near.mean(1, True), 2).pow(2).sum()
+
+
+def images(batch, height):
+    return {"x": torch.randn(batch, 3, height, 8)}
+
+
 def language(name):
     import builders
     return Language(getattr(builders, name)()[0]).eval()
@@ -46,6 +65,7 @@ TOKENS = ["input_ids:0=batch:1:64", "input_ids:1=sequence:3:60"]
 # The first sizes that a program sees are the largest: later ones must not read what those left behind.
 MODELS = {
     "mse": (TwoLosses, rows, BATCH, [(9,), (2,), (3,)], ["--gradients", "0", "--gradients", "1"]),
+    "images": (Images, images, ["x:0=batch:1:64", "x:2=height:6:64"], [(4, 12), (3, 8), (1, 6)], ["--gradients", "0"]),
     "gpt2": (lambda: language("gpt2"), ids, TOKENS, [(5, 33), (2, 3), (3, 7)], ["--gradients", "0"]),
     "llama": (lambda: language("llama"), ids, TOKENS, [(5, 33), (2, 3), (3, 7)], ["--gradients", "0"]),
 }
@@ -53,6 +73,7 @@ CASES = {
     "mse-one": ("mse", "r=1", []),
     "mse-dp4": ("mse", "dp=4", DATA_PARALLEL),
     "mse-dp2-tp2": ("mse", "dp=2,tp=2", places("input:*=dp:S(0)", "module:first=colwise", "module:second=rowwise", "param:*=dp:S(0)")),
+    "images-dp2": ("images", "dp=2", DATA_PARALLEL),
     "gpt2-one": ("gpt2", "r=1", []),
     "gpt2-tp4": ("gpt2", "tp=4", GPT2_TP),
     "llama-sharded": ("llama", "dp=2", DATA_PARALLEL + places("param:*=dp:S(0)")),

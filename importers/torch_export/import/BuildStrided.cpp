@@ -23,7 +23,7 @@ struct Layout {
     for (auto [dim, size] : llvm::enumerate(sizes))
       if (size != 1)
         layout.dims.push_back(static_cast<int64_t>(dim));
-    llvm::stable_sort(layout.dims, [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+    llvm::sort(layout.dims, [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
     int64_t expected = 1;
     for (int64_t dim : llvm::reverse(layout.dims)) {
       if (strides[dim] != expected)
