@@ -34,11 +34,15 @@ public:
   KernelBuilder(exec::ScatterAddOp op, ArrayRef<Type> types)
       : op(op), loc(op.getLoc()), builder(op.getContext()) {
     kernel = host::makeKernel(loc, "scatter_add", types, /*results=*/1);
+    if (isInPlace())
+      kernel->setAttr(exec::kInPlaceAttr,
+                      builder.getDenseI64ArrayAttr({static_cast<int64_t>(types.size()) - 1}));
     builder.setInsertionPointToStart(&kernel.getBody().front());
   }
 
   func::FuncOp build() {
-    copy();
+    if (!isInPlace())
+      copy();
     Value valid = check();
     add();
     Value yes = arith::ConstantIntOp::create(builder, loc, 1, 1);
@@ -53,9 +57,11 @@ private:
     SmallVector<Value> begins, ends, steps;
   };
 
+  /// Nothing has to be copied, and the kernel has no argument for the source.
+  bool isInPlace() { return op.getSource() == op.getOut(); }
   Value source() { return kernel.getArgument(0); }
-  Value values() { return kernel.getArgument(1); }
-  Value index(unsigned number) { return kernel.getArgument(2 + number); }
+  Value values() { return kernel.getArgument(isInPlace() ? 0 : 1); }
+  Value index(unsigned number) { return kernel.getArgument((isInPlace() ? 1 : 2) + number); }
   Value out() { return kernel.getArguments().back(); }
 
   /// Of loops over the dims of a memref from `first` on.
@@ -267,7 +273,9 @@ struct ExpandScatter : cpu::impl::CpuExpandScatterBase<ExpandScatter> {
     SmallVector<exec::ScatterAddOp> ops;
     getOperation().walk([&](exec::ScatterAddOp op) { ops.push_back(op); });
     for (exec::ScatterAddOp op : ops) {
-      shared.replace(op, [&](ArrayRef<Type> types) { return KernelBuilder(op, types).build(); });
+      shared.replace(
+          op, [&](ArrayRef<Type> types) { return KernelBuilder(op, types).build(); },
+          /*skipped=*/op.getSource() == op.getOut());
       ++expanded;
     }
   }
