@@ -3,8 +3,8 @@
 
     SHARDRT=build/lib/libshardrt.so python benchmarks/decoding.py [FAMILY...]
 
-The cache is an argument and a result (DynamicCache), sharded by heads (tp) and by batch (dp). Prints a line for each family and mesh, and
-fails if a token differs."""
+The cache is an argument and a result (DynamicCache) or a state of the program (StaticCache), sharded by heads (tp) and by batch (dp). Prints a
+line for each family, form and mesh, and fails if a token differs."""
 import pathlib
 import subprocess
 import sys
@@ -51,17 +51,32 @@ def export_dynamic(family, path):
     torch.export.save(shardc_export.export(built, (), inputs, ["input_ids:1=new:1:64", "past_key_values.*:2=past:0:64"]), path)
 
 
+def export_static(family, path, strict=False):
+    """Exports a step with transformers' StaticCache, which the program keeps."""
+    import shardc_export
+    from transformers.integrations.executorch import TorchExportableModuleWithStaticCache
+    built = model(family)
+    built.generation_config.cache_implementation, built.generation_config.use_cache = "static", True
+    step = TorchExportableModuleWithStaticCache(built, batch_size=2, max_cache_len=64)
+    inputs = {"input_ids": torch.ones(2, 3, dtype=torch.long), "cache_position": torch.arange(3)}
+    torch.export.save(shardc_export.export(step, (), inputs, ["input_ids:1=new:1:64", "cache_position:0=new"], strict=strict), path)
+
+
+EXPORTS = {"dynamic": export_dynamic, "static": export_static}
+
+
 def generated(family, count):
     with torch.no_grad():
         tokens = model(family).generate(torch.tensor(PROMPT), max_new_tokens=count, do_sample=False, eos_token_id=None, pad_token_id=0)
     return tokens[:, PROMPT.shape[1]:].tolist()
 
 
-def plan(family, mesh):
+def plan(family, mesh, form="dynamic"):
     styles = STYLES.get(family, {COLUMNS: "colwise", ROWS: "rowwise"})
-    options = [f"--place=module:{name}={style}" for name, style in styles.items()]
-    placed = [f"{axis}:S({dim})" for axis, dim in (("dp", 0), ("tp", 1)) if axis in mesh]
-    options.append(f"--place=input:past_key_values*={','.join(placed)}")
+    prefix = "model." if form == "static" else ""
+    options = [f"--place=module:{prefix}{name}={style}" for name, style in styles.items()]
+    placed = ",".join(f"{axis}:S({dim})" for axis, dim in (("dp", 0), ("tp", 1)) if axis in mesh)
+    options.append(f"--place={'input:past_key_values*' if form == 'dynamic' else 'param:{key,value}_cache_*'}={placed}")
     return options + (["--place=input:input_ids=dp:S(0)"] if "dp" in mesh else [])
 
 
@@ -72,13 +87,15 @@ def main(families):
     for family in families or ("gpt2", "llama", "llama-gqa", "qwen3", "mistral"):
         with tempfile.TemporaryDirectory() as folder:
             path, program = pathlib.Path(folder) / "model.pt2", pathlib.Path(folder) / "model.so"
-            export_dynamic(family, path)
             wanted = generated(family, 32)
-            for mesh in MESHES:
-                subprocess.run([ROOT / "build/bin/shardc", "compile", path, "--mesh", mesh, *plan(family, mesh), "-o", program], check=True)
-                same = decode.decode(str(program), str(path), PROMPT, 32).tolist() == wanted
-                wrong += not same
-                print(f"{family:10} {mesh:10} {'the tokens of generate' if same else 'OTHER TOKENS'}", flush=True)
+            for form, export in EXPORTS.items():
+                export(family, path)
+                for mesh in MESHES:
+                    options = ["--mesh", mesh, *plan(family, mesh, form)]
+                    subprocess.run([ROOT / "build/bin/shardc", "compile", path, *options, "-o", program], check=True)
+                    same = decode.decode(str(program), str(path), PROMPT, 32).tolist() == wanted
+                    wrong += not same
+                    print(f"{family:10} {form:8} {mesh:10} {'the tokens of generate' if same else 'OTHER TOKENS'}", flush=True)
     return 1 if wrong else 0
 
 

@@ -2,6 +2,8 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/Random.h"
 #include "dialects/aten/Rules.h"
+#include "dialects/aten/Sorting.h"
+#include "dialects/aten/Writing.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -100,6 +102,14 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/aten/Random.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Sorting.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Writing.cpp.inc"
       >();
 }
 

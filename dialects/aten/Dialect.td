@@ -6,5 +6,7 @@
 
 include "dialects/aten/Ops.td"
 include "dialects/aten/Random.td"
+include "dialects/aten/Sorting.td"
+include "dialects/aten/Writing.td"
 
 #endif // SHARDC_DIALECTS_ATEN_DIALECT_TD

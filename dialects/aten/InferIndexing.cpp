@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/IndexedWrites.h"
 
 using namespace mlir;
 
@@ -43,9 +44,8 @@ LogicalResult IndexSelectOp::infer(Inference &inference, Adaptor op) {
   return inference.result(shape, self.getElementType());
 }
 
-/// The shape that `indices` of dims `at` read from a table.
-static FailureOr<Shape> inferIndexed(Inference &inference, Value self, ValueRange indices,
-                                     ArrayRef<int64_t> at) {
+FailureOr<Shape> inferIndexed(Inference &inference, Value self, ValueRange indices,
+                              ArrayRef<int64_t> at) {
   if (at.size() != indices.size() || at.empty())
     return inference.error("has ", indices.size(), " indices for ", at.size(), " dims");
   int64_t rank = typeOf(self).getRank();
@@ -76,34 +76,38 @@ LogicalResult IndexOp::infer(Inference &inference, Adaptor op) {
   return inference.result(*shape, elementTypeOf(op.getSelf()));
 }
 
-LogicalResult IndexPutOp::infer(Inference &inference, Adaptor op) {
-  if (!op.getAccumulate())
-    return inference.error("adds values only: without 'accumulate', of values that are written to "
-                           "one place it is not known which one stays");
-  FailureOr<Shape> shape =
-      inferIndexed(inference, op.getSelf(), op.getIndices(), op.getIndicesAt());
-  FailureOr<Type> type = inference.sameElementType({op.getSelf(), op.getValues()});
+LogicalResult inferIndexedWrite(Inference &inference, Value self, ValueRange indices, Value values,
+                                ArrayRef<int64_t> at) {
+  FailureOr<Shape> shape = inferIndexed(inference, self, indices, at);
+  FailureOr<Type> type = inference.sameElementType({self, values});
   if (failed(shape) || failed(type))
     return failure();
-  FailureOr<Shape> written =
-      inference.broadcast({ArrayRef(*shape), inference.sizesOf(op.getValues())});
+  FailureOr<Shape> written = inference.broadcast({ArrayRef(*shape), inference.sizesOf(values)});
   if (failed(written))
     return failure();
   if (!areCompatible(*written, *shape))
     return inference.error("values do not broadcast to the shape that the indices name");
-  return inference.result(inference.sizesOf(op.getSelf()), *type);
+  return inference.result(inference.sizesOf(self), *type);
 }
 
-LogicalResult ScatterAddOp::infer(Inference &inference, Adaptor op) {
-  Shape self = inference.sizesOf(op.getSelf()), index = inference.sizesOf(op.getIndex()),
-        src = inference.sizesOf(op.getSrc());
-  FailureOr<Type> type = inference.sameElementType({op.getSelf(), op.getSrc()});
+LogicalResult IndexPutOp::infer(Inference &inference, Adaptor op) {
+  if (!op.getAccumulate())
+    return inference.error("adds values only: aten.index_write is the form without 'accumulate'");
+  return inferIndexedWrite(inference, op.getSelf(), op.getIndices(), op.getValues(),
+                           op.getIndicesAt());
+}
+
+LogicalResult inferScatter(Inference &inference, Value selfTensor, int64_t dim, Value indexTensor,
+                           Value source) {
+  Shape self = inference.sizesOf(selfTensor), index = inference.sizesOf(indexTensor),
+        src = inference.sizesOf(source);
+  FailureOr<Type> type = inference.sameElementType({selfTensor, source});
   if (failed(type))
     return failure();
   if (self.empty() || self.size() != index.size() || self.size() != src.size())
     return inference.error("needs self, index and src of equally many dims, at least one, not of ",
                            self.size(), ", ", index.size(), " and ", src.size());
-  if (failed(inference.checkDim(op.getDim(), self.size(), "dim")))
+  if (failed(inference.checkDim(dim, self.size(), "dim")))
     return failure();
   if (llvm::none_of(index, [](Dim size) { return size.is(0); }))
     for (size_t i = 0; i < index.size(); ++i) {
@@ -111,10 +115,15 @@ LogicalResult ScatterAddOp::infer(Inference &inference, Adaptor op) {
                              room = self[i].number();
       if (want && have && *want > *have)
         return inference.error("index has size ", *want, " at dim ", i, ", src only ", *have);
-      if (i != op.getDim() && want && room && *want > *room)
+      if (static_cast<int64_t>(i) != dim && want && room && *want > *room)
         return inference.error("index has size ", *want, " at dim ", i, ", self only ", *room);
     }
   return inference.result(self, *type);
+}
+
+LogicalResult ScatterAddOp::infer(Inference &inference, Adaptor op) {
+  return inferScatter(inference, op.getSelf(), static_cast<int64_t>(op.getDim()), op.getIndex(),
+                      op.getSrc());
 }
 
 } // namespace shardc::aten

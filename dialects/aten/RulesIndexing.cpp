@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/IndexedWrites.h"
 #include "dialects/aten/Rules.h"
 
 using namespace mlir;
@@ -133,21 +134,34 @@ static void scatterInto(RuleBuilder &builder, Operation *op, int64_t dim) {
   builder.operandDim(0, dim, factors).resultDim(0, dim, factors).operandDimInOnePiece(0, dim);
 }
 
-ShardingRule ScatterAddOp::getShardingRule() {
-  RuleBuilder builder = ruleBuilder(*this);
-  ArrayRef<int64_t> self = shapeOf(getSelf()), index = shapeOf(getIndex()), src = shapeOf(getSrc());
+/// Of positions: what ranks write that have some of them each.
+static DimFactors positionFactors(RuleBuilder &builder, int64_t size,
+                                  std::optional<Reduction> reduction) {
+  DimFactors factors;
+  if (size == 1)
+    return factors;
+  factors.push_back(builder.factor(size, reduction ? FactorKind::Reducing
+                                                   : FactorKind::NeedReplication));
+  if (reduction)
+    builder.at(factors.front()).reduction = *reduction;
+  return factors;
+}
+
+RuleBuilder scatterRule(Operation *op, int64_t scattered, std::optional<Reduction> reduction) {
+  RuleBuilder builder = ruleBuilder(op);
+  ArrayRef<int64_t> self = shapeOf(op->getOperand(0)), index = shapeOf(op->getOperand(1)),
+                    src = shapeOf(op->getOperand(2));
   for (auto [i, size] : llvm::enumerate(index)) {
     int64_t dim = static_cast<int64_t>(i);
-    bool isScattered = dim == static_cast<int64_t>(getDim());
+    bool isScattered = dim == scattered;
     if (isScattered)
-      scatterInto(builder, *this, dim);
+      scatterInto(builder, op, dim);
     // Elsewhere the pieces of index, src and self do not line up.
     if (ShapedType::isDynamic(size) || src[i] != size || (!isScattered && self[i] != size))
       continue;
     DimFactors factors;
     if (isScattered) {
-      if (size != 1)
-        factors.push_back(builder.factor(size, FactorKind::Reducing));
+      factors = positionFactors(builder, size, reduction);
     } else {
       if (size != 1)
         factors.push_back(builder.factor(size));
@@ -155,15 +169,24 @@ ShardingRule ScatterAddOp::getShardingRule() {
     }
     builder.operandDim(1, dim, factors).operandDim(2, dim, factors);
   }
-  return builder.linearJointly({0, 2}).additive(0).build();
+  return builder;
 }
 
-ShardingRule IndexPutOp::getShardingRule() {
-  RuleBuilder builder = ruleBuilder(*this);
-  ArrayRef<int64_t> at = getIndicesAt(), values = shapeOf(getValues());
-  unsigned valuesAt = static_cast<unsigned>(getIndices().size()) + 1;
-  int64_t rank = static_cast<int64_t>(shapeOf(getSelf()).size()), common = 0;
-  for (Value index : getIndices())
+ShardingRule ScatterAddOp::getShardingRule() {
+  return scatterRule(*this, static_cast<int64_t>(getDim()), Reduction::Sum)
+      .linearJointly({0, 2})
+      .additive(0)
+      .build();
+}
+
+RuleBuilder indexedWriteRule(Operation *op, ArrayRef<int64_t> at,
+                             std::optional<Reduction> reduction) {
+  RuleBuilder builder = ruleBuilder(op);
+  OperandRange indices = op->getOperands().drop_front().drop_back();
+  ArrayRef<int64_t> self = shapeOf(op->getOperand(0)), values = shapeOf(op->getOperands().back());
+  unsigned valuesAt = op->getNumOperands() - 1;
+  int64_t rank = static_cast<int64_t>(self.size()), common = 0;
+  for (Value index : indices)
     common = std::max<int64_t>(common, static_cast<int64_t>(shapeOf(index).size()));
   int64_t wholeRank = common + rank - static_cast<int64_t>(at.size());
   // Of values, which line up with what the indices name from the last dim.
@@ -176,15 +199,13 @@ ShardingRule IndexPutOp::getShardingRule() {
   int64_t first = adjacent ? at.front() : 0;
   for (int64_t i = 0; i < common; ++i) {
     int64_t size = 1;
-    for (Value index : getIndices()) {
+    for (Value index : indices) {
       int64_t dim = i - (common - static_cast<int64_t>(shapeOf(index).size()));
       if (dim >= 0 && shapeOf(index)[dim] != 1)
         size = shapeOf(index)[dim];
     }
-    DimFactors factors;
-    if (size != 1)
-      factors.push_back(builder.factor(size, FactorKind::Reducing));
-    for (auto [operand, index] : llvm::enumerate(getIndices())) {
+    DimFactors factors = positionFactors(builder, size, reduction);
+    for (auto [operand, index] : llvm::enumerate(indices)) {
       ArrayRef<int64_t> shape = shapeOf(index);
       int64_t dim = i - (common - static_cast<int64_t>(shape.size()));
       if (dim >= 0)
@@ -198,16 +219,23 @@ ShardingRule IndexPutOp::getShardingRule() {
     if (whole == first)
       whole += common;
     if (llvm::is_contained(at, i)) {
-      scatterInto(builder, *this, i);
+      scatterInto(builder, op, i);
       continue;
     }
     DimFactors factors;
-    if (int64_t size = shapeOf(getSelf())[i]; size != 1)
+    if (int64_t size = self[i]; size != 1)
       factors.push_back(builder.factor(size));
     builder.operandDim(0, i, factors).resultDim(0, i, factors);
     setValues(whole++, factors);
   }
-  return builder.linearJointly({0, valuesAt}).additive(0).build();
+  return builder;
+}
+
+ShardingRule IndexPutOp::getShardingRule() {
+  return indexedWriteRule(*this, getIndicesAt(), Reduction::Sum)
+      .linearJointly({0, getNumOperands() - 1})
+      .additive(0)
+      .build();
 }
 
 } // namespace shardc::aten

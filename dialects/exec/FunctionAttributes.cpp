@@ -4,6 +4,7 @@
 
 #include "dialects/exec/EntryArguments.h"
 #include "dialects/exec/Exec.h"
+#include "dialects/exec/Overwrites.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -60,6 +61,7 @@ template <typename... Kinds> bool isOneOf(Operation *, Attribute value) {
 constexpr Known known[] = {
     {kEntryAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kKernelAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
+    {kOverwritesAttr, isFunction, "function", isOneOf<UnitAttr>, "unit"},
     {kWritesAttr, isFunction, "function", isOneOf<DenseI64ArrayAttr>, "list of argument numbers"},
     {kInPlaceAttr, isFunction, "function", isInPlace,
      "list of argument numbers, or on an entry a unit"},

@@ -166,26 +166,50 @@ def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
   let hasVerifier = 1;
 }
 
-def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
-  let summary = "Copies a tensor and adds values at positions that are in memory";
+def Exec_ScatterOp : Exec_Op<"scatter"> {
+  let summary = "Copies a tensor and combines its elements with values at positions that are in memory";
   let description = [{
-    `values` and each of `indices` are over one domain, with any strides. Element p of the domain is added to the element of `out`
+    `values` and each of `indices` are over one domain, with any strides. Element p of the domain goes to the element of `out`
     whose position in dim d is `p[loops[d]]`, or, where that is -1, what the next one of `indices` says at p. With `wraps`,
-    negative positions count from the end. The sum is rounded after each element, and elements are added in row-major
-    order of the domain, so that every run gives the same bits. Positions out of range are a failure of the run with
-    this message, and nothing is added there.
+    negative positions count from the end. `combine` says what becomes of an element and a value: "add", "multiply", "max" and
+    "min" (NaN where one is NaN; "umax" and "umin" of unsigned integers), and "assign", which keeps the value. The result is
+    rounded after each value, and values are taken in row-major order of the domain, so that every run gives the same bits.
+
+    Positions out of range are a failure of the run with this message, and nothing is changed there. With `skips`, a position
+    that is the size of its dim says that the value goes nowhere, and is no failure.
 
     ```mlir
-    exec.scatter_add %self, %values at %rows -> %out loops [-1, 1] "index out of range" name "index_put"
+    exec.scatter %self, %values at %rows -> %out loops [-1, 1] "index out of range" name "index_put"
         : memref<100x8xf32>, memref<16x8xf32> at memref<16x8xi64, strided<[1, 0]>> -> memref<100x8xf32>
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$source, Arg<AnyMemRef, "", [MemRead]>:$values,
                        Arg<Variadic<AnyMemRef>, "", [MemRead]>:$indices, Arg<AnyMemRef, "", [MemWrite]>:$out,
-                       DenseI64ArrayAttr:$loops, UnitAttr:$wraps, StrAttr:$message, OptionalAttr<StrAttr>:$name);
+                       DenseI64ArrayAttr:$loops, UnitAttr:$wraps, UnitAttr:$skips,
+                       DefaultValuedStrAttr<StrAttr, "add">:$combine, StrAttr:$message, OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
-    $source `,` $values `at` $indices `->` $out `loops` $loops (`wraps` $wraps^)? $message (`name` $name^)? attr-dict
-    `:` type($source) `,` type($values) `at` type($indices) `->` type($out)
+    $source `,` $values `at` $indices `->` $out `loops` $loops (`wraps` $wraps^)? (`skips` $skips^)? $message (`name` $name^)?
+    attr-dict `:` type($source) `,` type($values) `at` type($indices) `->` type($out)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_SortOp : Exec_Op<"sort"> {
+  let summary = "Sorts along a dim, and says where the elements were";
+  let description = [{
+    `values` gets the first elements along `dim` of what is in order, as many as it has, and `positions` (i64) where each was in
+    `source`. Equal elements keep their order, and NaN is larger than all other numbers. With `unsigned`, integers have no sign.
+
+    ```mlir
+    exec.sort %x -> %v, %p dim 1 descending name "topk" : memref<4x100xf32> -> memref<4x8xf32>, memref<4x8xi64>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$source, Arg<AnyMemRef, "", [MemWrite]>:$values,
+                       Arg<AnyMemRef, "", [MemWrite]>:$positions, I64Attr:$dim, UnitAttr:$descending,
+                       UnitAttr:$is_unsigned, OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = [{
+    $source `->` $values `,` $positions `dim` $dim (`descending` $descending^)? (`unsigned` $is_unsigned^)? (`name` $name^)?
+    attr-dict `:` type($source) `->` type($values) `,` type($positions)
   }];
   let hasVerifier = 1;
 }

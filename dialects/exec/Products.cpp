@@ -144,7 +144,7 @@ LogicalResult AttentionBackwardOp::verify() {
   return success();
 }
 
-LogicalResult ScatterAddOp::verify() {
+LogicalResult ScatterOp::verify() {
   MemRefType out = getOut().getType(), source = getSource().getType(),
              values = getValues().getType();
   auto alike = [](MemRefType x, MemRefType y) {
@@ -155,7 +155,9 @@ LogicalResult ScatterAddOp::verify() {
   if (!alike(source, out) || source.getElementType() != out.getElementType())
     return emitOpError("copies ") << source << " to " << out;
   if (values.getElementType() != out.getElementType())
-    return emitOpError("adds elements of ") << values << " to those of " << out;
+    return emitOpError("combines elements of ") << values << " with those of " << out;
+  if (!llvm::is_contained({"add", "assign", "multiply", "max", "min", "umax", "umin"}, getCombine()))
+    return emitOpError("has no way \"") << getCombine() << "\" to combine elements";
   if (out.getRank() == 0)
     return emitOpError("has no dim with positions");
   for (Type index : getIndices().getTypes()) {
@@ -170,5 +172,26 @@ LogicalResult ScatterAddOp::verify() {
     return emitOpError("needs for each dim of ")
            << out << " one of the dims of " << values << ", or -1 for each of the "
            << getIndices().size() << " indices; got [" << loops << "]";
+  return success();
+}
+
+LogicalResult SortOp::verify() {
+  MemRefType source = getSource().getType(), values = getValues().getType(),
+             positions = getPositions().getType();
+  auto dim = static_cast<int64_t>(getDim());
+  if (dim < 0 || dim >= source.getRank())
+    return emitOpError("has no dim ") << dim << " in " << source;
+  auto fits = [&](MemRefType type) {
+    bool alike = type.getRank() == source.getRank();
+    for (int64_t i = 0; alike && i < source.getRank(); ++i) {
+      int64_t size = type.getDimSize(i), whole = source.getDimSize(i);
+      alike = agree(size, whole) || (i == dim && size < whole);
+    }
+    return alike;
+  };
+  if (values.getElementType() != source.getElementType() || !fits(values))
+    return emitOpError("sorts ") << source << " into " << values;
+  if (!positions.getElementType().isSignlessInteger(64) || !fits(positions))
+    return emitOpError("has positions ") << positions << " for " << source;
   return success();
 }

@@ -41,6 +41,7 @@ public:
   void buildKernelTail(OpPassManager &pm) const override {
     pm.addPass(createCpuExpandAttention());
     pm.addPass(createCpuExpandScatter());
+    pm.addPass(createCpuExpandSort());
     host::addKernelsToLinalg(pm);
     buildKernelPipeline(pm);
     buildLlvmPipeline(pm);

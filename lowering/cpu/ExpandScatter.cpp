@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Adding at computed positions: a kernel copies the tensor, and then adds one element after the
-// other. Positions may repeat, and sums of floats depend on their order: threads share the work by
-// a dim of the result that has no computed positions, if there is one, so that each adds to
-// elements of its own, in the order of the domain.
+// Writing at computed positions: a kernel copies the tensor, and then adds or writes one element
+// after the other. Positions may repeat, and what comes of that depends on their order: threads
+// share the work by a dim of the result that has no computed positions, if there is one, so that
+// each writes elements of its own, in the order of the domain.
 
 #include "dialects/exec/Exec.h"
+#include "dialects/exec/Overwrites.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/host/SharedKernels.h"
-#include "lowering/linalg/ScalarBuilder.h"
+#include "lowering/linalg/CombineElements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -31,9 +32,11 @@ constexpr int64_t kRun = 128;
 
 class KernelBuilder {
 public:
-  KernelBuilder(exec::ScatterAddOp op, ArrayRef<Type> types)
+  KernelBuilder(exec::ScatterOp op, ArrayRef<Type> types)
       : op(op), loc(op.getLoc()), builder(op.getContext()) {
-    kernel = host::makeKernel(loc, "scatter_add", types, /*results=*/1);
+    kernel = host::makeKernel(loc, nameOf(op), types, /*results=*/1);
+    if (op.getCombine() == "assign")
+      kernel->setAttr(exec::kOverwritesAttr, builder.getUnitAttr());
     if (isInPlace())
       kernel->setAttr(exec::kInPlaceAttr,
                       builder.getDenseI64ArrayAttr({static_cast<int64_t>(types.size()) - 1}));
@@ -53,6 +56,8 @@ public:
   }
 
 private:
+  static std::string nameOf(exec::ScatterOp op) { return ("scatter_" + op.getCombine()).str(); }
+
   struct Bounds {
     SmallVector<Value> begins, ends, steps;
   };
@@ -118,11 +123,12 @@ private:
   struct Places {
     SmallVector<Value> of; ///< one for each index
     Value inside;          ///< all of them are, i1
+    Value valid;           ///< all of them are, or say that there is none
   };
   /// Where the element `at` of the domain goes.
   Places placesAt(OpBuilder &b, ValueRange at) {
     Places places;
-    places.inside = arith::ConstantIntOp::create(b, loc, 1, 1);
+    places.inside = places.valid = arith::ConstantIntOp::create(b, loc, 1, 1);
     Value zero = arith::ConstantIndexOp::create(b, loc, 0);
     for (auto [dim, from] : llvm::enumerate(op.getLoops())) {
       if (from >= 0)
@@ -138,6 +144,9 @@ private:
       // As an unsigned number, a negative one is too large.
       Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, place, size);
       places.inside = arith::AndIOp::create(b, loc, places.inside, below);
+      if (op.getSkips())
+        below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, place, size);
+      places.valid = arith::AndIOp::create(b, loc, places.valid, below);
       places.of.push_back(place);
     }
     return places;
@@ -165,7 +174,7 @@ private:
         whole.push_back(varies ? at.front() : zero);
         at = at.drop_front(varies);
       }
-      return arith::AndIOp::create(b, loc, valid, placesAt(b, whole).inside);
+      return arith::AndIOp::create(b, loc, valid, placesAt(b, whole).valid);
     };
     Value valid = arith::ConstantIntOp::create(builder, loc, 1, 1);
     if (loops.begins.empty()) {
@@ -255,13 +264,11 @@ private:
       position.push_back(from >= 0 ? at[from] : places.of[next++]);
     Value value = memref::LoadOp::create(b, loc, values(), at);
     Value before = memref::LoadOp::create(b, loc, out(), position);
-    // Sums of integers are the same with a sign and without.
-    ScalarBuilder s(b, loc, cast<MemRefType>(out().getType()).getElementType());
-    Value sum = s.store(s.add(s.load(before), s.load(value)));
-    memref::StoreOp::create(b, loc, sum, out(), position);
+    Value after = combineElements(b, loc, op.getCombine(), before, value);
+    memref::StoreOp::create(b, loc, after, out(), position);
   }
 
-  exec::ScatterAddOp op;
+  exec::ScatterOp op;
   Location loc;
   OpBuilder builder;
   func::FuncOp kernel;
@@ -270,9 +277,9 @@ private:
 struct ExpandScatter : cpu::impl::CpuExpandScatterBase<ExpandScatter> {
   void runOnOperation() override {
     host::SharedKernels shared(getOperation());
-    SmallVector<exec::ScatterAddOp> ops;
-    getOperation().walk([&](exec::ScatterAddOp op) { ops.push_back(op); });
-    for (exec::ScatterAddOp op : ops) {
+    SmallVector<exec::ScatterOp> ops;
+    getOperation().walk([&](exec::ScatterOp op) { ops.push_back(op); });
+    for (exec::ScatterOp op : ops) {
       shared.replace(
           op, [&](ArrayRef<Type> types) { return KernelBuilder(op, types).build(); },
           /*skipped=*/op.getSource() == op.getOut());

@@ -110,7 +110,7 @@ def CpuExpandScatter : Pass<"cpu-expand-scatter", "::mlir::ModuleOp"> {
 
     ```mlir
     func.func @f(%x: memref<10x8xf32>, %v: memref<4x8xf32>, %i: memref<4x8xi64, strided<[1, 0]>>, %o: memref<10x8xf32>) {
-      exec.scatter_add %x, %v at %i -> %o loops [-1, 1] "index out of range" name "index_put"
+      exec.scatter %x, %v at %i -> %o loops [-1, 1] "index out of range" name "index_put"
           : memref<10x8xf32>, memref<4x8xf32> at memref<4x8xi64, strided<[1, 0]>> -> memref<10x8xf32>
       return
     }
@@ -126,6 +126,41 @@ def CpuExpandScatter : Pass<"cpu-expand-scatter", "::mlir::ModuleOp"> {
       scf.for ...
       exec.parallel ...
         scf.for ...
+    ```
+  }];
+  let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Ops that became launches">];
+}
+
+def CpuExpandSort : Pass<"cpu-expand-sort", "::mlir::ModuleOp"> {
+  let summary = "Turns sorts into launches of a kernel that merges runs";
+  let description = [{
+    Threads share the rows, which are in memory of a thread while they are sorted. Elements become integers of their width (of 32
+    bits at least for floats) that compare as the elements are to stand. Where at most 64 elements of a row are kept, and at
+    most a quarter, each element goes to its place among those that are kept; else runs of 1, 2, 4 ... elements are merged.
+    Both are stable.
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: memref<4x100xf32>, %v: memref<4x8xf32>, %p: memref<4x8xi64>) {
+      exec.sort %x -> %v, %p dim 1 descending name "topk" : memref<4x100xf32> -> memref<4x8xf32>, memref<4x8xi64>
+      return
+    }
+    ```
+
+    After, in part:
+
+    ```mlir
+    func.func @f(%x: memref<4x100xf32>, %v: memref<4x8xf32>, %p: memref<4x8xi64>) {
+      exec.launch @sort(%x, %v, %p) name "topk" : ...
+    func.func private @sort(...) attributes {exec.kernel, exec.writes = array<i64: 1, 2>} {
+      exec.parallel %row to %c4 grain ... {
+        %keys = memref.alloc() : memref<8xi32>
+        %places = memref.alloc() : memref<8xindex>
+        scf.for %i = %c0 to %c100 step %c1 {
+          ...
     ```
   }];
   let dependentDialects = ["::shardc::exec::ExecDialect", "::mlir::memref::MemRefDialect",

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Adding at computed positions: values and indices as views over one domain.
+// Writing at computed positions: values and indices as views over one domain. Sorting.
 
 #include "lowering/memory/HostProgram.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/LookupSizes.h"
+#include "dialects/aten/Sorting.h"
+#include "dialects/aten/Writing.h"
 #include "dialects/exec/Exec.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -23,15 +26,42 @@ struct Scatter {
   Scatter(HostProgram &program, Operation *op)
       : program(program), op(op), math(program.math(op->getLoc())) {}
 
-  // What is added, on a domain of loops.
+  // What is written, on a domain of loops.
   Sizes domain;
   StridedView values;               ///< of the domain's sizes
   SmallVector<StridedView> indices; ///< likewise
   SmallVector<int64_t> indexedDims; ///< of the result, one for each index
   SmallVector<int64_t> loopOfDim;   ///< of each dim of the result, -1 where it is indexed
-  bool countsFromEnd = false;
+  bool countsFromEnd = false, skips = false;
+  StringRef combine = "add";
 
-  void describe(aten::ScatterAddOp scatter) {
+  /// As exec.scatter calls it, which has integers without a sign.
+  static StringRef nameOf(StringRef reduce, Type element) {
+    bool isUnsigned = element.isUnsignedInteger();
+    return llvm::StringSwitch<StringRef>(reduce)
+        .Case("prod", "multiply")
+        .Case("amax", isUnsigned ? "umax" : "max")
+        .Case("amin", isUnsigned ? "umin" : "min")
+        .Default("assign");
+  }
+
+  void describe(aten::ScatterOp scatter) {
+    combine = nameOf(scatter.getReduce(), aten::elementTypeOf(scatter.getSelf()));
+    skips = scatter.getSkips();
+    describeAlongDim(scatter);
+  }
+
+  void describe(aten::ScatterAddOp scatter) { describeAlongDim(scatter); }
+
+  void describe(aten::IndexWriteOp write) {
+    combine = "assign";
+    skips = write.getSkips();
+    describeIndexed(write);
+  }
+
+  void describe(aten::IndexPutOp put) { describeIndexed(put); }
+
+  template <typename Op> void describeAlongDim(Op scatter) {
     StridedView index = program.view(scatter.getIndex());
     domain = index.sizes;
     values = program.view(scatter.getSrc());
@@ -42,7 +72,7 @@ struct Scatter {
       loopOfDim.push_back(dim == indexedDims.front() ? -1 : dim);
   }
 
-  void describe(aten::IndexPutOp put) {
+  template <typename Op> void describeIndexed(Op put) {
     ArrayRef<int64_t> at = put.getIndicesAt();
     indexedDims.assign(at.begin(), at.end());
     countsFromEnd = true;
@@ -78,7 +108,7 @@ struct Scatter {
   }
 
   LogicalResult run() {
-    llvm::TypeSwitch<Operation *>(op).Case<aten::ScatterAddOp, aten::IndexPutOp>(
+    llvm::TypeSwitch<Operation *>(op).Case<aten::ScatterAddOp, aten::IndexPutOp, aten::ScatterOp, aten::IndexWriteOp>(
         [&](auto scatter) { describe(scatter); });
     Value self = op->getOperand(0), result = op->getResult(0);
     StridedView source = program.view(self);
@@ -94,9 +124,9 @@ struct Scatter {
     for (const StridedView &index : indices)
       positions.push_back(toMemref(math, index));
     OpBuilder &b = program.builder;
-    exec::ScatterAddOp::create(b, op->getLoc(), toMemref(math, source), toMemref(math, values),
-                               positions, toMemref(math, target), loopOfDim, countsFromEnd,
-                               b.getStringAttr(message()),
+    exec::ScatterOp::create(b, op->getLoc(), toMemref(math, source), toMemref(math, values),
+                               positions, toMemref(math, target), loopOfDim, countsFromEnd, skips,
+                           b.getStringAttr(combine), b.getStringAttr(message()),
                                b.getStringAttr(op->getName().stripDialect()));
     return success();
   }
@@ -119,7 +149,31 @@ struct Scatter {
 
 } // namespace
 
+/// Values and positions, each in memory of its own.
+static LogicalResult lowerSort(HostProgram &program, aten::SortOp op) {
+  IndexMath math = program.math(op.getLoc());
+  StridedView source = program.view(op.getSelf());
+  Sizes sizes = source.sizes;
+  if (std::optional<uint64_t> count = op.getCount())
+    sizes[op.getDim()] = math.constant(static_cast<int64_t>(*count));
+  StridedView results[2];
+  for (auto [result, target] : llvm::zip_equal(op.getResults(), results)) {
+    target = program.destination(result, sizes, /*mustBeDense=*/false);
+    program.views[result] = target;
+  }
+  if (hasNoElements(sizes))
+    return success();
+  OpBuilder &b = program.builder;
+  exec::SortOp::create(b, op.getLoc(), toMemref(math, source), toMemref(math, results[0]),
+                       toMemref(math, results[1]), op.getDim(), op.getDescending(),
+                       aten::elementTypeOf(op.getSelf()).isUnsignedInteger(),
+                       b.getStringAttr(op.getCount() ? "topk" : "sort"));
+  return success();
+}
+
 LogicalResult lowerScatter(HostProgram &program, Operation *op) {
+  if (auto sort = dyn_cast<aten::SortOp>(op))
+    return lowerSort(program, sort);
   return Scatter(program, op).run();
 }
 

@@ -99,7 +99,7 @@ private:
   void findUses();
   std::vector<uint32_t> findChecks();
   bool updatesInPlace(exec::LaunchOp launch, Update &update);
-  bool updatesInPlace(exec::ScatterAddOp scatter, Update &update);
+  bool updatesInPlace(exec::ScatterOp scatter, Update &update);
   void addOrder(uint32_t first, uint32_t second) {
     if (first != second)
       before.push_back({first, second});
@@ -123,7 +123,7 @@ private:
   /// Launches that read and write elements at the same place: the numbers of both operands.
   llvm::MapVector<Operation *, SmallVector<std::pair<InPlaceArguments, unsigned>>> pairs;
   /// What writes at some positions of an old value, and keeps the rest: the number of the update.
-  SmallVector<std::pair<exec::ScatterAddOp, unsigned>> scatters;
+  SmallVector<std::pair<exec::ScatterOp, unsigned>> scatters;
   llvm::DenseMap<std::pair<Attribute, Attribute>, func::FuncOp> kernels;
 };
 
@@ -224,7 +224,7 @@ bool EntryUpdater::updatesInPlace(exec::LaunchOp launch, Update &update) {
 }
 
 /// Likewise what writes at positions: it need not copy the rest.
-bool EntryUpdater::updatesInPlace(exec::ScatterAddOp scatter, Update &update) {
+bool EntryUpdater::updatesInPlace(exec::ScatterOp scatter, Update &update) {
   auto reads = [&](Value operand) { return bufferOf(operand) == Value(update.oldValue); };
   if (!reads(scatter.getSource()) || bufferOf(scatter.getOut()) != Value(update.newValue) ||
       !isSamePart(scatter.getSource(), scatter.getOut()) || reads(scatter.getValues()) ||
@@ -251,7 +251,7 @@ void EntryUpdater::findUses() {
       if (reads && writes) {
         if (auto launch = dyn_cast<exec::LaunchOp>(op))
           reads = !updatesInPlace(launch, update);
-        else if (auto scatter = dyn_cast<exec::ScatterAddOp>(op))
+        else if (auto scatter = dyn_cast<exec::ScatterOp>(op))
           reads = !updatesInPlace(scatter, update);
       }
       if (reads)

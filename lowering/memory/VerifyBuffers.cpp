@@ -293,7 +293,7 @@ void BufferVerifier::visit(Operation *op) {
             .push_back(effect.getValue());
     if (!effects.empty() && inputs.size() + outputs.size() == effects.size()) {
       // It changes elements of what is there, and copies nothing.
-      if (auto scatter = dyn_cast<exec::ScatterAddOp>(op);
+      if (auto scatter = dyn_cast<exec::ScatterOp>(op);
           scatter && scatter.getSource() == scatter.getOut()) {
         readInPlace(op, scatter.getOut());
         inputs.erase(llvm::find(inputs, scatter.getSource()));

@@ -18,7 +18,7 @@ static Value outside(Emitter &emit, Type type) {
 }
 
 std::optional<LocalPositions> shardc::localPositions(Localizer &localizer, OpBuilder &builder,
-                                                     Value index, int64_t dim) {
+                                                     Value index, int64_t dim, bool skips) {
   Emitter emit = localizer.emitter(builder);
   LocalIndices indices = localizer.indices(builder);
   GlobalSize size = localizer.operandSize(builder, 0, dim);
@@ -38,7 +38,7 @@ std::optional<LocalPositions> shardc::localPositions(Localizer &localizer, OpBui
   Value end = emit.ofIndex(indices.global(size), type);
   Value found = emit.binary<aten::BitwiseAndOp>(emit.binary<aten::GeOp>(index, zero),
                                                 emit.binary<aten::LtOp>(index, end));
-  Value elsewhere = emit.where(found, zero, outside(emit, type));
+  Value elsewhere = emit.where(found, skips ? extent : zero, outside(emit, type));
   return LocalPositions{emit.where(mask, local, elsewhere), mask, size.fixed()};
 }
 

@@ -10,8 +10,8 @@
 namespace shardc {
 
 struct LocalPositions {
-  /// Local positions where the mask holds. Elsewhere 0, but out of range where no rank has the
-  /// global position, so that the op refuses it.
+  /// Local positions where the mask holds. Elsewhere 0, or the size of this rank's part for an op
+  /// that `skips`, but out of range where no rank has the global position, so that the op refuses it.
   mlir::Value index;
   mlir::Value mask; ///< shaped as the index: this rank has the position
   int64_t size;     ///< of the whole dim; dynamic where symbolic
@@ -19,7 +19,8 @@ struct LocalPositions {
 
 /// Nothing after a diagnostic.
 std::optional<LocalPositions> localPositions(Localizer &localizer, mlir::OpBuilder &builder,
-                                             mlir::Value index, int64_t dim);
+                                             mlir::Value index, int64_t dim,
+                                             bool skips = false);
 
 /// Global positions of a dim, of which negative ones count from its end.
 mlir::Value fromStart(Localizer &localizer, mlir::OpBuilder &builder, mlir::Value index,

@@ -2,8 +2,10 @@
 //
 // Adding at positions of a sharded dim: every rank adds what falls into its part, and zero at a
 // place of no matter for the rest. Positions outside of the whole dim stay outside on every rank:
-// the op itself refuses them.
+// the op itself refuses them. Where nothing is added, but written, positions of other ranks are
+// skipped.
 
+#include "dialects/aten/Writing.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/Positions.h"
 
@@ -80,9 +82,54 @@ struct IndexPutModel : LocalizeModel<IndexPutModel, aten::IndexPutOp> {
   }
 };
 
+struct ScatterModel : LocalizeModel<ScatterModel, aten::ScatterOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::ScatterOp op,
+                         ValueRange operands) {
+    auto dim = static_cast<int64_t>(op.getDim());
+    if (localizer.operandAxes(0, dim).empty())
+      return sameOp(localizer, builder, operands);
+    std::optional<LocalPositions> positions =
+        localPositions(localizer, builder, operands[1], dim, /*skips=*/true);
+    if (!positions)
+      return failure();
+    auto written = aten::ScatterOp::create(builder, op.getLoc(), operands[0], dim, positions->index,
+                                           operands[2], op.getReduce(), /*skips=*/true);
+    nameTableSizes(written, positions->size);
+    return single(written);
+  }
+};
+
+struct IndexWriteModel : LocalizeModel<IndexWriteModel, aten::IndexWriteOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::IndexWriteOp op,
+                         ValueRange operands) {
+    SmallVector<int64_t> at(op.getIndicesAt());
+    if (localizer.operandAxes(0, at).empty())
+      return sameOp(localizer, builder, operands);
+    SmallVector<Value> indices(operands.drop_front().drop_back());
+    SmallVector<int64_t> wholeSizes(at.size(), ShapedType::kDynamic);
+    for (auto [i, dim] : llvm::enumerate(at)) {
+      if (localizer.operandAxes(0, dim).empty())
+        continue;
+      Value index = fromStart(localizer, builder, indices[i], dim);
+      std::optional<LocalPositions> positions =
+          localPositions(localizer, builder, index, dim, /*skips=*/true);
+      if (!positions)
+        return failure();
+      indices[i] = positions->index;
+      wholeSizes[i] = positions->size;
+    }
+    auto written = aten::IndexWriteOp::create(builder, op.getLoc(), operands.front(), indices,
+                                              operands.back(), at, /*skips=*/true);
+    nameTableSizes(written, wholeSizes);
+    return single(written);
+  }
+};
+
 } // namespace
 
 void shardc::attachScatterModels(MLIRContext *context) {
   attachModel<aten::ScatterAddOp, ScatterAddModel>(context);
   attachModel<aten::IndexPutOp, IndexPutModel>(context);
+  attachModel<aten::ScatterOp, ScatterModel>(context);
+  attachModel<aten::IndexWriteOp, IndexWriteModel>(context);
 }

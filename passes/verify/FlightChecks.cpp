@@ -182,7 +182,7 @@ bool FlightChecker::share(Value a, Value b) {
 /// part of what an all-gather delivers.
 bool FlightChecker::mayBeOne(Operation *op, unsigned read, unsigned written) {
   // In place it copies nothing, and changes elements of what is there.
-  if (auto scatter = dyn_cast<exec::ScatterAddOp>(op))
+  if (auto scatter = dyn_cast<exec::ScatterOp>(op))
     return read == 0 && scatter.getSource() == scatter.getOut();
   auto collective = dyn_cast<exec::CollectiveCallInterface>(op);
   if (!collective)

@@ -38,7 +38,7 @@ bool belongsIn(Role role, Operation *op) {
   case Role::Entry:
     return isSizeOp(op) ||
            isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::AttentionOp,
-               exec::AttentionBackwardOp, exec::ScatterAddOp, exec::CollectiveOp, exec::StartOp,
+               exec::AttentionBackwardOp, exec::ScatterOp, exec::SortOp, exec::CollectiveOp, exec::StartOp,
                exec::WaitOp, exec::CommitOp, memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
   case Role::Plan:
     return isSizeOp(op) || isa<exec::SetOffsetOp, exec::SetArenaBytesOp>(op);

@@ -5,6 +5,7 @@
 #include "passes/verify/Passes.h"
 
 #include "dialects/exec/Exec.h"
+#include "dialects/exec/Overwrites.h"
 #include "passes/verify/DeviceWrites.h"
 #include "passes/verify/InPlaceReads.h"
 #include "passes/verify/KernelAccesses.h"
@@ -64,6 +65,8 @@ void KernelVerifier::checkDestination(unsigned number, ArrayRef<MemoryAccess> li
       continue;
     if (access.launch)
       parts.push_back(access);
+    if (first && kernel->hasAttr(exec::kOverwritesAttr))
+      continue;
     if (first && !(access.launch && first->launch))
       return add(access.op->getLoc(),
                  "writes " + argument + " twice: every destination is written exactly once");

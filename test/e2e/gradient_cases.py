@@ -224,6 +224,29 @@ def lookups():
                lambda a, i, v: A.index_put(a, [None, i], v, True))
 
 
+def writes():
+    places = torch.stack([torch.randperm(6)[:5] for _ in range(4)])
+    yield Case([x(4, 6), places, x(4, 5)], 'aten.scatter {0} dim 1 at {1} of {2} reduce "assign"',
+               lambda a, i, s: a.scatter(1, i, s))
+    for how in ("prod", "amax", "amin"):
+        yield Case([x(4, 6), ids(6, 4, 5), x(4, 5)], f'aten.scatter {{0}} dim 1 at {{1}} of {{2}} reduce "{how}"',
+                   lambda a, i, s, how=how: a.scatter_reduce(1, i, s, how))
+    # Equal elements share a cotangent; one zero, and a zero of the tensor itself.
+    ties, zeros = k(1.0, 2.0, 2.0, 0.0), k(2.0, 2.0, 1.0, 0.0)
+    at = torch.tensor([0, 1, 1, 3])
+    yield Case([ties, at, zeros], 'aten.scatter {0} dim 0 at {1} of {2} reduce "amax"',
+               lambda a, i, s: a.scatter_reduce(0, i, s, "amax"), smooth=False)
+    yield Case([ties + 1, at, zeros], 'aten.scatter {0} dim 0 at {1} of {2} reduce "prod"',
+               lambda a, i, s: a.scatter_reduce(0, i, s, "prod"))
+    yield Case([x(4, 5, 6), torch.tensor([3, 0, -1]), x(3, 1)], "aten.index_write {0} dims [1] at {1} of {2}",
+               lambda a, i, v: A.index_put(a, [None, i], v))
+
+
+def sorts():
+    yield Case([x(4, 9)], "aten.sort {0} dim 1", lambda a: a.sort(1))
+    yield Case([x(9, 4)], "aten.sort {0} dim 0 descending count 2", lambda a: a.topk(2, 0))
+
+
 def attention():
     name = "aten.scaled_dot_product_attention"
     sdpa = F.scaled_dot_product_attention
@@ -280,7 +303,7 @@ def images():
 
 
 FAMILIES = (activations, binary, more_operands, casts, views, parts, contractions, reductions, normalizations, lookups,
-            attention, images)
+            writes, sorts, attention, images)
 
 INTEGERS = "its result has no derivative: integers or bools"
 REASONS = {name: INTEGERS for name in (

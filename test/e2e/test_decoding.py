@@ -25,20 +25,22 @@ def example(monkeypatch):
     yield importlib.import_module("decode")
 
 
-@pytest.fixture(scope="module", params=["gpt2", "llama"])
+@pytest.fixture(scope="module", params=["gpt2-static", "llama-dynamic", "llama-static"])
 def exported(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("decoding") / "model.pt2"
-    decoding.export_dynamic(request.param, path)
-    return request.param, path
+    family, form = request.param.split("-")
+    decoding.EXPORTS[form](family, path)
+    return family, form, path
 
 
 @pytest.mark.parametrize("mesh", ["tp=1", "tp=2", "dp=2,tp=2"])
 def test_tokens_of_generate(exported, example, tmp_path, mesh):
-    family, path = exported
+    family, form, path = exported
     program = tmp_path / "model.so"
-    run(tool("shardc"), "compile", path, "--mesh", mesh, *decoding.plan(family, mesh), "-o", program)
+    run(tool("shardc"), "compile", path, "--mesh", mesh, *decoding.plan(family, mesh, form), "-o", program)
     manifest = json.loads(run(tool("shard-run"), "--manifest", program).stdout)
-    caches = [spec["layout"] for spec in manifest["entries"][0]["inputs"] if "key_cache" in spec["name"]]
+    specs = [*manifest["entries"][0]["inputs"], *({**spec, "name": spec["names"][0]} for spec in manifest["parameters"])]
+    caches = [spec["layout"] for spec in specs if "key_cache" in spec["name"]]
     assert caches and all(layout == {"tp=1": layout, "tp=2": "[S(1)]", "dp=2,tp=2": "[S(0), S(1)]"}[mesh] for layout in caches)
     tokens = example.decode(str(program), str(path), decoding.PROMPT, 32)
     assert tokens.tolist() == decoding.generated(family, 32)

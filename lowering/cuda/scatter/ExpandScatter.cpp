@@ -26,12 +26,17 @@ namespace {
 struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> {
   void runOnOperation() override {
     host::SharedKernels shared(getOperation());
-    SmallVector<exec::ScatterAddOp> ops;
-    getOperation().walk([&](exec::ScatterAddOp op) { ops.push_back(op); });
-    for (exec::ScatterAddOp op : ops) {
+    SmallVector<exec::ScatterOp> ops;
+    getOperation().walk([&](exec::ScatterOp op) { ops.push_back(op); });
+    for (exec::ScatterOp op : ops) {
       shared.replace(op, [&](ArrayRef<Type> types) { return cuda::buildScatterKernel(op, types); });
       ++expanded;
     }
+    getOperation().walk([&](exec::SortOp op) {
+      op.emitError("sort and topk have no kernel for CUDA devices yet; compile for \"cpu\", or leave "
+                   "them to the program that runs the model");
+      signalPassFailure();
+    });
   }
 };
 

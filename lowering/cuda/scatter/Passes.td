@@ -13,7 +13,7 @@ def CudaExpandScatter : Pass<"cuda-expand-scatter", "::mlir::ModuleOp"> {
     A stable radix sort, of 8 bits a pass and three launches each, puts updates in the order of their rows. In the last
     launch each element of the result is the sum of one thread: it looks up where the updates of its row begin and end, by
     bisection, and adds them in row-major order of the domain. So every sum has the order and the roundings that
-    `exec.scatter_add` asks for, and results are the same bits on every run and those of a CPU.
+    `exec.scatter` asks for, and results are the same bits on every run and those of a CPU.
 
     Numbers of elements are i32 where the sizes prove that they fit, else i64. Static shared memory is at most 18 KiB of a
     block. Memory of the kernel are two buffers of two numbers for each update, and 256 numbers for each 2048 of them.
@@ -22,7 +22,7 @@ def CudaExpandScatter : Pass<"cuda-expand-scatter", "::mlir::ModuleOp"> {
 
     ```mlir
     func.func @f(%x: memref<10x8xf32>, %v: memref<4x8xf32>, %i: memref<4x8xi64, strided<[1, 0]>>, %o: memref<10x8xf32>) {
-      exec.scatter_add %x, %v at %i -> %o loops [-1, 1] "index out of range" name "index_put"
+      exec.scatter %x, %v at %i -> %o loops [-1, 1] "index out of range" name "index_put"
           : memref<10x8xf32>, memref<4x8xf32> at memref<4x8xi64, strided<[1, 0]>> -> memref<10x8xf32>
       return
     }

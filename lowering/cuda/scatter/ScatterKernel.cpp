@@ -6,7 +6,7 @@
 #include "lowering/cuda/scatter/ScatterDivision.h"
 #include "lowering/cuda/scatter/StableSort.h"
 #include "lowering/host/SharedKernels.h"
-#include "lowering/linalg/ScalarBuilder.h"
+#include "lowering/linalg/CombineElements.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -28,10 +28,10 @@ constexpr int64_t kMostBlocks = 65535;
 
 class ScatterKernelBuilder {
 public:
-  ScatterKernelBuilder(exec::ScatterAddOp op, ArrayRef<Type> types)
+  ScatterKernelBuilder(exec::ScatterOp op, ArrayRef<Type> types)
       : op(op), loc(op.getLoc()), builder(op.getContext()),
         words(builder, loc, builder.getI64Type()) {
-    kernel = host::makeKernel(loc, "scatter_add", types, /*results=*/1);
+    kernel = host::makeKernel(loc, ("scatter_" + op.getCombine()).str(), types, /*results=*/1);
     builder.setInsertionPointToStart(&kernel.getBody().front());
     divide();
   }
@@ -63,7 +63,7 @@ private:
   void addElement(const WordBuilder &w, const SortedPairs &pairs, ArrayRef<Value> rowPosition,
                   Value column, Value low, Value high);
 
-  exec::ScatterAddOp op;
+  exec::ScatterOp op;
   Location loc;
   OpBuilder builder;
   WordBuilder words; ///< of the host
@@ -206,7 +206,7 @@ void ScatterKernelBuilder::buildFindRow(const WordBuilder &w, const SortedPairs 
   auto widen = [&](Value word) {
     return w.type == wide.type ? word : arith::ExtUIOp::create(b, loc, wide.type, word);
   };
-  Value inside = arith::ConstantIntOp::create(b, loc, 1, 1);
+  Value inside = arith::ConstantIntOp::create(b, loc, 1, 1), valid = inside;
   Value row;
   unsigned number = 0;
   for (auto [dim, size] : llvm::zip(division.rowDims, rowSizes)) {
@@ -228,7 +228,11 @@ void ScatterKernelBuilder::buildFindRow(const WordBuilder &w, const SortedPairs 
         stored = arith::SelectOp::create(b, loc, negative, wide.add(stored, end), stored);
       }
       // As an unsigned number, a negative one is too large.
-      inside = b.createOrFold<arith::AndIOp>(loc, inside, wide.isBelow(stored, end));
+      Value below = wide.isBelow(stored, end);
+      inside = b.createOrFold<arith::AndIOp>(loc, inside, below);
+      if (op.getSkips())
+        below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, stored, end);
+      valid = b.createOrFold<arith::AndIOp>(loc, valid, below);
       place = w.type == wide.type ? stored : arith::TruncIOp::create(b, loc, w.type, stored);
     }
     row = row ? w.add(w.mul(row, w.of(size)), place) : place;
@@ -237,7 +241,7 @@ void ScatterKernelBuilder::buildFindRow(const WordBuilder &w, const SortedPairs 
   w.store(row, pairs.keys, update);
   w.store(update, pairs.numbers, update);
   Value yes = arith::ConstantIntOp::create(b, loc, 1, 1);
-  Value outside = arith::XOrIOp::create(b, loc, inside, yes);
+  Value outside = arith::XOrIOp::create(b, loc, valid, yes);
   exec::FailIfOp::create(b, loc, outside, op.getMessageAttr());
 }
 
@@ -337,7 +341,6 @@ void ScatterKernelBuilder::addElement(const WordBuilder &w, const SortedPairs &p
       high =
           arith::SelectOp::create(b, loc, w.isBelow(word, w.of(domainSizes[part.loop])), high, low);
   }
-  Type element = cast<MemRefType>(out().getType()).getElementType();
   auto read = [&](OpBuilder &b, Value pair) -> Value {
     WordBuilder in = words.at(b);
     Value update = in.load(pairs.numbers, in.add(in.of(pairs.begin), pair));
@@ -347,9 +350,7 @@ void ScatterKernelBuilder::addElement(const WordBuilder &w, const SortedPairs &p
     return memref::LoadOp::create(b, loc, values(), from);
   };
   auto add = [&](OpBuilder &b, Value sum, Value value) {
-    // Sums of integers are the same with a sign and without.
-    ScalarBuilder s(b, loc, element);
-    return s.store(s.add(s.load(sum), s.load(value)));
+    return combineElements(b, loc, op.getCombine(), sum, value);
   };
   Value before = memref::LoadOp::create(b, loc, source(), position);
   Value atOnce = w.constant(kUpdatesAtOnce);
@@ -373,6 +374,6 @@ void ScatterKernelBuilder::addElement(const WordBuilder &w, const SortedPairs &p
   memref::StoreOp::create(b, loc, rest.getResult(0), out(), position);
 }
 
-func::FuncOp shardc::cuda::buildScatterKernel(exec::ScatterAddOp op, ArrayRef<Type> types) {
+func::FuncOp shardc::cuda::buildScatterKernel(exec::ScatterOp op, ArrayRef<Type> types) {
   return ScatterKernelBuilder(op, types).build();
 }

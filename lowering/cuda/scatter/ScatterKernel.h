@@ -11,7 +11,7 @@ namespace shardc::cuda {
 
 /// The function with the launches that compute `op`, in no module yet. `types` are those of its
 /// operands, as kernels have them.
-mlir::func::FuncOp buildScatterKernel(exec::ScatterAddOp op, llvm::ArrayRef<mlir::Type> types);
+mlir::func::FuncOp buildScatterKernel(exec::ScatterOp op, llvm::ArrayRef<mlir::Type> types);
 
 } // namespace shardc::cuda
 

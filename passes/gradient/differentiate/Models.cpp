@@ -126,7 +126,9 @@ void shardc::registerDifferentiateModels(DialectRegistry &registry) {
     attachPartGradients(context);
     attachReductionGradients(context);
     attachSpatialGradients(context);
+    attachSortingGradients(context);
     attachViewGradients(context);
+    attachWritingGradients(context);
   });
   registry.addExtension(+[](MLIRContext *context, dist::DistDialect *) {
     dist::RedistributeOp::attachInterface<RedistributeGradient>(*context);

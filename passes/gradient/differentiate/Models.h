@@ -76,7 +76,9 @@ void attachNormalizationGradients(mlir::MLIRContext *context);
 void attachPartGradients(mlir::MLIRContext *context);
 void attachReductionGradients(mlir::MLIRContext *context);
 void attachSpatialGradients(mlir::MLIRContext *context);
+void attachSortingGradients(mlir::MLIRContext *context);
 void attachViewGradients(mlir::MLIRContext *context);
+void attachWritingGradients(mlir::MLIRContext *context);
 
 /// All of them, when the dialects are loaded.
 void registerDifferentiateModels(mlir::DialectRegistry &registry);

@@ -3,7 +3,7 @@
 
 func.func @f(%x: tensor<4x5xf32>, %i: tensor<3xi64>, %v: tensor<3x5xf32>) {
   // expected-error@+2 {{failed to infer returned types}}
-  // expected-error@+1 {{adds values only: without 'accumulate', of values that are written to one place it is not known which one stays}}
+  // expected-error@+1 {{adds values only: aten.index_write is the form without 'accumulate'}}
   %y = aten.index_put %x[%i] of %v : (tensor<4x5xf32>, tensor<3xi64>, tensor<3x5xf32>) -> tensor<4x5xf32>
   return
 }
@@ -68,5 +68,32 @@ func.func @f(%x: tensor<4x5xf32>, %y: tensor<4x3xf32>) {
   // expected-error@+2 {{failed to infer returned types}}
   // expected-error@+1 {{summed dims}}
   %z = aten.tensordot %x, %y dims [1] [0] : (tensor<4x5xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x5xf32>, %i: tensor<4x2xi64>, %v: tensor<4x2xf32>) {
+  // expected-error@+2 {{failed to infer returned types}}
+  // expected-error@+1 {{has no way "sum" to write; it must be one of "assign", "prod", "amax", "amin"}}
+  %y = aten.scatter %x dim 1 at %i of %v reduce "sum" : (tensor<4x5xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x5xf32>) {
+  // expected-error@+2 {{failed to infer returned types}}
+  // expected-error@+1 {{keeps 6 elements of a dim of size 5}}
+  %v, %i = aten.sort %x dim 1 count 6 : (tensor<4x5xf32>) -> (tensor<4x6xf32>, tensor<4x6xi64>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error@+2 {{failed to infer returned types}}
+  // expected-error@+1 {{needs a tensor of at least one dim}}
+  %v, %i = aten.sort %x dim 0 : (tensor<f32>) -> (tensor<f32>, tensor<i64>)
   return
 }

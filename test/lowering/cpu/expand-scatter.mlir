@@ -5,7 +5,7 @@
 // of one part one after the other, those in range.
 // CHECK-LABEL: func.func @f
 // CHECK-NEXT: exec.launch @[[K:.*]](%arg0, %arg1, %arg2, %arg3) name "index_put"
-// CHECK-NOT: exec.scatter_add
+// CHECK-NOT: exec.scatter
 // CHECK: func.func private @[[K]](%[[X:.*]]: memref<10x300xbf16>, %[[V:.*]]: memref<4x300xbf16>, %[[I:.*]]: memref<4x300xi64, strided<[1, 0]{{.*}}>, %[[O:.*]]: memref<10x300xbf16>) attributes {exec.kernel, exec.writes = array<i64: 3>}
 // CHECK: exec.parallel %[[ROW:.*]] to
 // CHECK: memref.load %[[X]][%[[ROW]],
@@ -29,7 +29,7 @@
 // CHECK: %[[BAD:.*]] = arith.xori %[[VALID]]
 // CHECK: exec.fail_if %[[BAD]], "out of range"
 func.func @f(%x: memref<10x300xbf16>, %v: memref<4x300xbf16>, %i: memref<4x300xi64, strided<[1, 0]>>, %o: memref<10x300xbf16>) {
-  exec.scatter_add %x, %v at %i -> %o loops [-1, 1] wraps "out of range" name "index_put"
+  exec.scatter %x, %v at %i -> %o loops [-1, 1] wraps "out of range" name "index_put"
       : memref<10x300xbf16>, memref<4x300xbf16> at memref<4x300xi64, strided<[1, 0]>> -> memref<10x300xbf16>
   return
 }
@@ -40,7 +40,7 @@ func.func @f(%x: memref<10x300xbf16>, %v: memref<4x300xbf16>, %i: memref<4x300xi
 // CHECK-NOT: exec.parallel
 // CHECK: return
 func.func @g(%x: memref<10xf32>, %v: memref<4x3xf32>, %i: memref<4x3xi64>, %o: memref<10xf32>) {
-  exec.scatter_add %x, %v at %i -> %o loops [-1] "out of range" name "index_put"
+  exec.scatter %x, %v at %i -> %o loops [-1] "out of range" name "index_put"
       : memref<10xf32>, memref<4x3xf32> at memref<4x3xi64> -> memref<10xf32>
   return
 }

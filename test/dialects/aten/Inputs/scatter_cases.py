@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random calls of ops that add at positions, and of products over several dims, as in pytorch_cases.py."""
+"""Random calls of ops that write at positions, of sorts, and of products over several dims, as in pytorch_cases.py."""
 import random
 
 import torch
@@ -54,6 +54,62 @@ def index_put():
             {"bounds": {i + 1: s[e] for i, e in enumerate(at)}} | into_part(at, s, call))
 
 
+def last_of(x, places, values):
+    """`values` at the places of a tensor whose elements are numbered: of several the last one stays."""
+    places, values = places.flatten(), values.flatten()
+    last = torch.full((x.numel() + 1,), -1).scatter_reduce(0, places, torch.arange(len(places)), "amax")[:-1]
+    return torch.where(last >= 0, torch.cat([values, x.new_zeros(1)])[last], x.flatten()).reshape(x.shape)
+
+
+def numbers_of(x):
+    return torch.arange(x.numel()).reshape(x.shape)
+
+
+def scatter():
+    s = shape(low=1, sizes=[1, 2, 3, 5])
+    d, how = random.randrange(len(s)), random.choice(["assign", "assign", "prod", "amax", "amin"])
+    t = random.choice([torch.float32, torch.float64, torch.int64])
+    src = [random.choice([0, 1, 2, 4]) if e == d else n for e, n in enumerate(s)]
+    index = [n if random.random() < 0.7 else random.randint(0, n) for n in src]
+
+    def call(x, i, v):
+        if x.is_meta or how != "assign":
+            return A.scatter(x, d, i, v) if how == "assign" else A.scatter_reduce(x, d, i, v, how)
+        return last_of(x, numbers_of(x).gather(d, i), v[tuple(map(slice, i.shape))]) if x.numel() else x.clone()
+    return ([(s, t), (index, torch.int64), (src, t)], f'aten.scatter {{0}} dim {d} at {{1}} of {{2}} reduce "{how}"', call,
+            {"bounds": {1: s[d]}} | into_part([d], s, call))
+
+
+def index_write():
+    operands, text, added, more = index_put()
+    at = sorted(more["bounds"])
+    dims = [d for d, slot in enumerate(text[text.index("[") + 1:text.index("]")].split(", ")) if slot != ":"]
+    s = operands[0][0]
+
+    def call(x, *rest):
+        indices = [rest[dims.index(e)] if e in dims else None for e in range(len(s))]
+        if x.is_meta:
+            return A.index_put(x, indices, rest[-1], False)
+        places = A.index(numbers_of(x), indices)
+        return last_of(x, places, rest[-1].expand(places.shape))
+    slots = ", ".join(f"{{{i}}}" for i in at)
+    return (operands, f"aten.index_write {{0}} dims {dim_list(dims)} at {slots} of {{{len(at) + 1}}}", call,
+            {"bounds": more["bounds"]} | into_part(dims, s, call))
+
+
+def sort():
+    s = shape(low=1)
+    d, down = random.randrange(len(s)), random.random() < 0.5
+    t = random.choice([torch.float32, torch.float64, torch.int64, torch.uint8, torch.bfloat16])
+    count = random.choice([None, random.randint(0, s[d])])
+    kept = s[d] if count is None else count
+
+    def call(x):
+        return [r.narrow(d, 0, kept) for r in torch.sort(x, dim=d, descending=down, stable=True)]
+    text = f"aten.sort {{0}} dim {d}" + " descending" * down + (f" count {count}" if count is not None else "")
+    return [(s, t)], text, call
+
+
 def tensordot():
     left, right = shape(high=3), shape(high=3)
     count = random.randint(0, min(len(left), len(right)))
@@ -66,4 +122,4 @@ def tensordot():
             lambda x, y: A.tensordot(x, y, of_left, of_right))
 
 
-FAMILIES = [scatter_add, index_put, tensordot]
+FAMILIES = [scatter_add, index_put, scatter, index_write, sort, tensordot]

@@ -5,7 +5,7 @@
 // pairs in the half where they were.
 // CHECK-LABEL: func.func @rows
 // CHECK-NEXT: exec.launch @[[K:.*]](%arg0, %arg1, %arg2, %arg3) name "index_put"
-// CHECK-NOT: exec.scatter_add
+// CHECK-NOT: exec.scatter
 // CHECK: func.func private @[[K]](%[[X:.*]]: memref<1000x300xbf16>, %[[V:.*]]: memref<4x300xbf16>, %[[I:.*]]: memref<4x300xi64, strided<[1, 0]{{.*}}>, %[[O:.*]]: memref<1000x300xbf16>) attributes {exec.kernel, exec.writes = array<i64: 3>}
 // CHECK: %[[KEYS:.*]] = memref.alloc() : memref<8xi32>
 // CHECK: %[[NUMBERS:.*]] = memref.alloc() : memref<8xi32>
@@ -46,7 +46,7 @@
 // CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[MANY]]) -> (bf16)
 // CHECK: memref.store %[[SUM]], %[[O]]
 func.func @rows(%x: memref<1000x300xbf16>, %v: memref<4x300xbf16>, %i: memref<4x300xi64, strided<[1, 0]>>, %o: memref<1000x300xbf16>) {
-  exec.scatter_add %x, %v at %i -> %o loops [-1, 1] wraps "out of range" name "index_put"
+  exec.scatter %x, %v at %i -> %o loops [-1, 1] wraps "out of range" name "index_put"
       : memref<1000x300xbf16>, memref<4x300xbf16> at memref<4x300xi64, strided<[1, 0]>> -> memref<1000x300xbf16>
   return
 }
@@ -69,7 +69,7 @@ func.func @rows(%x: memref<1000x300xbf16>, %v: memref<4x300xbf16>, %i: memref<4x
 // CHECK-COUNT-3: gpu.launch
 // CHECK: gpu.launch
 func.func @unknown(%x: memref<?x8xf32>, %v: memref<?x8xf32>, %i: memref<?x8xi32>, %o: memref<?x8xf32>) {
-  exec.scatter_add %x, %v at %i -> %o loops [-1, 1] "out of range"
+  exec.scatter %x, %v at %i -> %o loops [-1, 1] "out of range"
       : memref<?x8xf32>, memref<?x8xf32> at memref<?x8xi32> -> memref<?x8xf32>
   return
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Bags of rows of a table: rows looked up, and sums, means or maxima of some that follow each other.
+#include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/SliceBuilders.h"
+
+#include "dialects/aten/Emitter.h"
+#include "dialects/aten/Writing.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+
+/// The others are what PyTorch's own backward reads.
+static FailureOr<Results> firstOfFour(FailureOr<Value> bags) {
+  if (failed(bags))
+    return failure();
+  return Results{*bags, Value(), Value(), Value()};
+}
+
+FailureOr<Results> buildEmbeddingBag(Call &call) {
+  FailureOr<Value> weight = call.tensor("weight"), indices = call.tensor("indices"),
+                   offsets = call.tensor("offsets"), factors = call.tensor("per_sample_weights");
+  FailureOr<std::optional<int64_t>> mode = call.integer("mode");
+  FailureOr<bool> hasEnd = call.boolean("include_last_offset");
+  FailureOr<std::optional<int64_t>> padding =
+      call.schema.find("padding_idx") ? call.integer("padding_idx") : std::optional<int64_t>();
+  if (failed(weight) || failed(indices) || failed(offsets) || failed(factors) || failed(mode) ||
+      failed(hasEnd) || failed(padding))
+    return failure();
+  if (aten::typeOf(*indices).getRank() != 1 || aten::typeOf(*offsets).getRank() != 1)
+    return call.error() << "needs vectors of indices and of offsets";
+  Emitter emit(call.builder, call.loc);
+  auto at = [&](int64_t value) -> OpFoldResult { return call.builder.getIndexAttr(value); };
+  Type i64 = call.builder.getI64Type(), type = aten::elementTypeOf(*weight);
+  // The bag of a place is how many begin at it or in front of it, less one.
+  Value begins = *offsets;
+  if (*hasEnd) {
+    OpFoldResult bags = addSizes(call.builder, call.loc,
+                                 sizesOf(call.builder, call.loc, begins).front(), at(-1));
+    FailureOr<Value> part = buildSlice(call.builder, call.loc, begins, 0, at(0), bags);
+    if (failed(part))
+      return failure();
+    begins = *part;
+  }
+  OpFoldResult count = sizesOf(call.builder, call.loc, *indices).front();
+  Value places = emit.range(getValueOrCreateConstantIndexOp(call.builder, call.loc, at(0)),
+                            getValueOrCreateConstantIndexOp(call.builder, call.loc, count));
+  Value isBehind = emit.binary<aten::LeOp>(begins, emit.unsqueeze(places, 1));
+  Value bag = emit.sub(emit.sum(emit.cast(isBehind, i64), 1, /*keepdim=*/false), emit.integer(1, i64));
+
+  FailureOr<Value> rows = call.buildOne(
+      "aten.embedding", {{"weight", {*weight}}, {"indices", {*indices}}},
+      {call.integerAttr("padding_idx", padding->value_or(-1) < 0 ? -1 : **padding)});
+  if (failed(rows))
+    return failure();
+  bool isMax = mode->value_or(0) == 2;
+  Value counts = emit.full(count, emit.integer(1, i64));
+  if (*factors)
+    rows = emit.mul(*rows, emit.unsqueeze(*factors, 1));
+  if (padding->value_or(-1) >= 0) {
+    Value isPadding = emit.binary<aten::EqOp>(
+        *indices, emit.integer(**padding, aten::elementTypeOf(*indices)));
+    counts = emit.where(isPadding, emit.integer(0, i64), counts);
+    rows = emit.where(emit.unsqueeze(isPadding, 1), emit.scalar(isMax ? -INFINITY : 0.0, type),
+                      *rows);
+  }
+  SmallVector<OpFoldResult> sizes{sizesOf(call.builder, call.loc, begins).front(),
+                                  sizesOf(call.builder, call.loc, *weight).back()};
+  auto addUp = [&](Value start, Value values) {
+    return call.buildOne("aten.index_put",
+                         {{"self", {start}}, {"indices", {bag}}, {"values", {values}}},
+                         {call.integersAttr("indices_at", 0),
+                          call.builder.getNamedAttr("accumulate", call.builder.getUnitAttr())});
+  };
+  if (mode->value_or(0) == 0)
+    return firstOfFour(addUp(emit.zeros(sizes, type), *rows));
+  FailureOr<Value> inBag = addUp(emit.zeros(sizes.front(), i64), counts);
+  if (failed(inBag))
+    return failure();
+  Value zero = emit.integer(0, i64), size = emit.unsqueeze(*inBag, 1);
+  Value isEmpty = emit.binary<aten::EqOp>(size, zero);
+  if (!isMax) {
+    FailureOr<Value> sums = addUp(emit.zeros(sizes, type), *rows);
+    if (failed(sums))
+      return failure();
+    return firstOfFour(
+        emit.div(*sums, emit.cast(emit.where(isEmpty, emit.integer(1, i64), size), type)));
+  }
+  FailureOr<Value> index = buildExpand(call.builder, call.loc, emit.unsqueeze(bag, 1),
+                                       sizesOf(call.builder, call.loc, *rows));
+  if (failed(index))
+    return failure();
+  FailureOr<Value> largest = call.buildOne(
+      "aten.scatter",
+      {{"self", {emit.full(sizes, emit.scalar(-INFINITY, type))}},
+       {"index", {*index}},
+       {"src", {*rows}}},
+      {call.integerAttr("dim", 0),
+       call.builder.getNamedAttr("reduce", call.builder.getStringAttr("amax"))});
+  if (failed(largest))
+    return failure();
+  return firstOfFour(emit.where(isEmpty, emit.scalar(0.0, type), *largest));
+}
+
+} // namespace shardc::torch_export
