@@ -37,11 +37,15 @@ public:
     kernel = host::makeKernel(loc, nameOf(op), types, /*results=*/1);
     if (op.getCombine() == "assign")
       kernel->setAttr(exec::kOverwritesAttr, builder.getUnitAttr());
+    if (isInPlace())
+      kernel->setAttr(exec::kInPlaceAttr,
+                      builder.getDenseI64ArrayAttr({static_cast<int64_t>(types.size()) - 1}));
     builder.setInsertionPointToStart(&kernel.getBody().front());
   }
 
   func::FuncOp build() {
-    copy();
+    if (!isInPlace())
+      copy();
     Value valid = check();
     add();
     Value yes = arith::ConstantIntOp::create(builder, loc, 1, 1);
@@ -58,9 +62,11 @@ private:
     SmallVector<Value> begins, ends, steps;
   };
 
+  /// Nothing has to be copied, and the kernel has no argument for the source.
+  bool isInPlace() { return op.getSource() == op.getOut(); }
   Value source() { return kernel.getArgument(0); }
-  Value values() { return kernel.getArgument(1); }
-  Value index(unsigned number) { return kernel.getArgument(2 + number); }
+  Value values() { return kernel.getArgument(isInPlace() ? 0 : 1); }
+  Value index(unsigned number) { return kernel.getArgument((isInPlace() ? 1 : 2) + number); }
   Value out() { return kernel.getArguments().back(); }
 
   /// Of loops over the dims of a memref from `first` on.
@@ -274,7 +280,9 @@ struct ExpandScatter : cpu::impl::CpuExpandScatterBase<ExpandScatter> {
     SmallVector<exec::ScatterOp> ops;
     getOperation().walk([&](exec::ScatterOp op) { ops.push_back(op); });
     for (exec::ScatterOp op : ops) {
-      shared.replace(op, [&](ArrayRef<Type> types) { return KernelBuilder(op, types).build(); });
+      shared.replace(
+          op, [&](ArrayRef<Type> types) { return KernelBuilder(op, types).build(); },
+          /*skipped=*/op.getSource() == op.getOut());
       ++expanded;
     }
   }

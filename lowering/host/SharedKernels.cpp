@@ -6,10 +6,12 @@ using namespace mlir;
 
 namespace shardc::host {
 
-bool SharedKernels::replace(Operation *op, llvm::function_ref<func::FuncOp(ArrayRef<Type>)> build) {
+bool SharedKernels::replace(Operation *op, llvm::function_ref<func::FuncOp(ArrayRef<Type>)> build,
+                            unsigned skipped) {
   OpBuilder b(op);
   SmallVector<Type> types;
-  for (Value operand : op->getOperands())
+  auto operands = op->getOperands().drop_front(skipped);
+  for (Value operand : operands)
     types.push_back(exec::kernelArgumentType(cast<MemRefType>(operand.getType())));
   // The attributes say which of the optional operands are there.
   NamedAttrList attributes(op->getAttrDictionary());
@@ -23,7 +25,7 @@ bool SharedKernels::replace(Operation *op, llvm::function_ref<func::FuncOp(Array
     kernel = build(types);
     symbols.insert(kernel);
   }
-  exec::LaunchOp::create(b, op->getLoc(), kernel.getName(), op->getOperands(), name);
+  exec::LaunchOp::create(b, op->getLoc(), kernel.getName(), operands, name);
   op->erase();
   return isNew;
 }

@@ -19,9 +19,10 @@ public:
 
   /// Launches a kernel of the op's operands in its place. `build` makes it from their types, as
   /// kernels have them, unless an op was replaced before that differs in its name for messages at
-  /// most. Returns whether it was called.
+  /// most. The kernel does not get the first `skipped` operands. Returns whether it was called.
   bool replace(mlir::Operation *op,
-               llvm::function_ref<mlir::func::FuncOp(llvm::ArrayRef<mlir::Type>)> build);
+               llvm::function_ref<mlir::func::FuncOp(llvm::ArrayRef<mlir::Type>)> build,
+               unsigned skipped = 0);
 
 private:
   mlir::SymbolTable symbols;

@@ -99,6 +99,7 @@ private:
   void findUses();
   std::vector<uint32_t> findChecks();
   bool updatesInPlace(exec::LaunchOp launch, Update &update);
+  bool updatesInPlace(exec::ScatterOp scatter, Update &update);
   void addOrder(uint32_t first, uint32_t second) {
     if (first != second)
       before.push_back({first, second});
@@ -121,6 +122,8 @@ private:
   std::vector<std::pair<uint32_t, uint32_t>> before;
   /// Launches that read and write elements at the same place: the numbers of both operands.
   llvm::MapVector<Operation *, SmallVector<std::pair<InPlaceArguments, unsigned>>> pairs;
+  /// What writes at some positions of an old value, and keeps the rest: the number of the update.
+  SmallVector<std::pair<exec::ScatterOp, unsigned>> scatters;
   llvm::DenseMap<std::pair<Attribute, Attribute>, func::FuncOp> kernels;
 };
 
@@ -220,6 +223,17 @@ bool EntryUpdater::updatesInPlace(exec::LaunchOp launch, Update &update) {
   return true;
 }
 
+/// Likewise what writes at positions: it need not copy the rest.
+bool EntryUpdater::updatesInPlace(exec::ScatterOp scatter, Update &update) {
+  auto reads = [&](Value operand) { return bufferOf(operand) == Value(update.oldValue); };
+  if (!reads(scatter.getSource()) || bufferOf(scatter.getOut()) != Value(update.newValue) ||
+      !isSamePart(scatter.getSource(), scatter.getOut()) || reads(scatter.getValues()) ||
+      llvm::any_of(scatter.getIndices(), reads))
+    return false;
+  scatters.push_back({scatter, static_cast<unsigned>(&update - &updates[0])});
+  return true;
+}
+
 void EntryUpdater::findUses() {
   for (Operation &op : entry.getBody().front().without_terminator()) {
     numbers[&op] = ops.size();
@@ -234,9 +248,12 @@ void EntryUpdater::findUses() {
       };
       bool writes = does(update.newValue, &Access::writes);
       bool reads = does(update.oldValue, &Access::reads);
-      if (reads && writes)
-        if (auto launch = dyn_cast<exec::LaunchOp>(op); launch && updatesInPlace(launch, update))
-          reads = false;
+      if (reads && writes) {
+        if (auto launch = dyn_cast<exec::LaunchOp>(op))
+          reads = !updatesInPlace(launch, update);
+        else if (auto scatter = dyn_cast<exec::ScatterOp>(op))
+          reads = !updatesInPlace(scatter, update);
+      }
       if (reads)
         update.replacement.reads.push_back(numbers[op]);
       if (writes)
@@ -344,6 +361,10 @@ void EntryUpdater::rewriteLaunches() {
     launch.setKernel(kernel.getName());
     ++inPlace;
   }
+  for (auto &[scatter, update] : scatters) {
+    scatter.getSourceMutable().assign(scatter.getOut());
+    ++inPlace;
+  }
 }
 
 /// In front of the first write.
@@ -387,6 +408,7 @@ LogicalResult EntryUpdater::run() {
   }
   for (auto &[op, list] : pairs)
     llvm::erase_if(list, [&](auto &pair) { return !order.isInPlace[pair.second]; });
+  llvm::erase_if(scatters, [&](auto &pair) { return !order.isInPlace[pair.second]; });
   for (auto [number, update] : llvm::enumerate(updates))
     if (!order.isInPlace[number] && failed(copyAtEnd(update)))
       return failure();

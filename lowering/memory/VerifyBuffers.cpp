@@ -292,6 +292,12 @@ void BufferVerifier::visit(Operation *op) {
         (isa<MemoryEffects::Write>(effect.getEffect()) ? outputs : inputs)
             .push_back(effect.getValue());
     if (!effects.empty() && inputs.size() + outputs.size() == effects.size()) {
+      // It changes elements of what is there, and copies nothing.
+      if (auto scatter = dyn_cast<exec::ScatterOp>(op);
+          scatter && scatter.getSource() == scatter.getOut()) {
+        readInPlace(op, scatter.getOut());
+        inputs.erase(llvm::find(inputs, scatter.getSource()));
+      }
       for (Value output : outputs)
         checkAliases(op, output, inputs);
       for (Value input : inputs)

@@ -181,6 +181,9 @@ bool FlightChecker::share(Value a, Value b) {
 /// A collective may work in place: on one tensor of an all-reduce or broadcast, and from its own
 /// part of what an all-gather delivers.
 bool FlightChecker::mayBeOne(Operation *op, unsigned read, unsigned written) {
+  // In place it copies nothing, and changes elements of what is there.
+  if (auto scatter = dyn_cast<exec::ScatterOp>(op))
+    return read == 0 && scatter.getSource() == scatter.getOut();
   auto collective = dyn_cast<exec::CollectiveCallInterface>(op);
   if (!collective)
     return false;

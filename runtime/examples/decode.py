@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from run import GLOBAL, MAX_RANK, TYPES, Rank, Shape, Tensor, check, lib, tensor
+from run import GLOBAL, TYPES, Rank, Shape, Tensor, check, lib, tensor
 
 LOCAL = 0
 NUMPY = {code: dtype for code, dtype in TYPES.values()}
@@ -34,7 +34,7 @@ def empty(shape):
 class Decoder:
     """One rank's loop. All ranks see the same logits, and so choose the same tokens."""
 
-    def __init__(self, entry, rank, batch):
+    def __init__(self, entry, rank):
         self.rank = rank
         self.has_positions = any(spec["name"] == "cache_position" for spec in entry["inputs"])
         self.outputs = sum(spec["kind"] == "user" for spec in entry["outputs"])
@@ -80,7 +80,7 @@ def decode(path, weights, prompt, count):
     def work(number):
         rank = Rank(manifest, number, world, ends[number], weights)
         try:
-            return Decoder(entry, rank, len(prompt)).generate(prompt, count)
+            return Decoder(entry, rank).generate(prompt, count)
         finally:
             lib.shardrt_destroy(rank.model)
             lib.shardrt_communicator_destroy(ends[number])

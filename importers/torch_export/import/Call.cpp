@@ -305,7 +305,8 @@ FailureOr<Value> Call::scalar(const Argument &value, Type elementType) {
   return error() << "a scalar argument is no number known at compile time";
 }
 
-// A size that is known when the program runs, as a 0-dim tensor: the sum of a vector that holds nothing else.
+// A size that is known when the program runs, as a 0-dim tensor: the sum of a vector that holds
+// nothing else.
 FailureOr<Value> Call::sizeAsTensor(const SymIntArg &size, Type elementType) {
   if (Value read = values.item(size)) {
     if (aten::typeOf(read).getRank() != 0)
@@ -318,8 +319,8 @@ FailureOr<Value> Call::sizeAsTensor(const SymIntArg &size, Type elementType) {
   if (std::optional<int64_t> known = getConstantIntValue(*begin))
     return aten::buildScalar(builder, loc, elementType, *known);
   Value number = cast<Value>(*begin);
-  Value end = arith::AddIOp::create(builder, loc, number,
-                                    arith::ConstantIndexOp::create(builder, loc, 1));
+  Value end =
+      arith::AddIOp::create(builder, loc, number, arith::ConstantIndexOp::create(builder, loc, 1));
   FailureOr<Value> vector =
       buildOne("aten.arange", {{"start", {number}}, {"end", {end}}},
                {integerAttr("static_start", ShapedType::kDynamic),
