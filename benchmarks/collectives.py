@@ -2,7 +2,7 @@
 """All figures of the collective optimiser (docs/collective-optimiser.md), each measured by running `shardc simulate`, and for
 `overlap` and `slow-link` by running compiled programs.
 
-  collectives.py [--graphs FOLDER] [--only as-is,optimize,robust,unseen,memory,inductor-memory,caps,chunks,peer,scale,overlap,slow-link]
+  collectives.py [--graphs FOLDER] [--only as-is,optimize,robust,unseen,variants,memory,inductor-memory,caps,chunks,peer,scale,overlap,slow-link]
                  [--json FILE] [--sizes 100000,1000000] [--nodes 200,1000] [--seeds 6-11]
 
 FOLDER has graphs of training programs, GRAPH.pt2 with GRAPH.groups.json and GRAPH.durations.json, and expected.json with
@@ -30,8 +30,9 @@ import real_graphs
 import robust_plans
 import sim_v1
 import slow_link
+import unseen_plans
 
-SECTIONS = ("as-is", "optimize", "robust", "unseen", "memory", "inductor-memory", "caps", "chunks", "peer", "scale", "overlap",
+SECTIONS = ("as-is", "optimize", "robust", "unseen", "variants", "memory", "inductor-memory", "caps", "chunks", "peer", "scale", "overlap",
             "slow-link")
 WITHOUT_GRAPHS = ("unseen", "scale", "overlap", "slow-link")
 
@@ -148,28 +149,8 @@ def robust(shown, folder, expected, scratch):
     robust_plans.section(shown, folder, expected, side_files, plan_of)
 
 
-UNSEEN = ("fsdp-forward", "fsdp-backward", "tensor-parallel", "tensor-backward", "experts", "pipeline", "data-parallel",
-          "two-dimensional", "two-dim-backward", "random")
-UNSEEN_GOALS = {"x1": 1.005, "x1.2": 1.03, "x1.5": 1.05, "x2": 1.08, "defensive": 1 + 1e-6}
-
-
-def unseen(shown, sizes, seeds):
-    shown.section("unseen", "generated graphs of each family of parallelism (test/unit/passes/collectives/UnseenGraphs.h), of "
-                            f"{', '.join(map(str, sizes))} nodes with {len(seeds)} seeds each: our step over that of a plan made for "
-                            "that very network (goals 1.005, 1.03, 1.05, 1.08) and over the defensive ones on all networks and with "
-                            "jitter (1); the worst, and how many graphs miss a goal")
-    reached = graphs = 0
-    for family in UNSEEN:
-        rows = [json.loads(measure([BUILD / "bin/collectives-tool", "unseen", f"family={family}", f"seed={seed}", f"nodes={size}"])[0])
-                for size in sizes for seed in seeds]
-        planned = [row for row in rows if not row["error"]]
-        missed = {name: sum(row[name] > goal for row in planned) for name, goal in UNSEEN_GOALS.items()}
-        graphs += len(rows)
-        reached += sum(all(row[name] <= goal for name, goal in UNSEEN_GOALS.items()) for row in planned)
-        shown.row(family=family, graphs=len(rows), refused=len(rows) - len(planned),
-                  **{name: max(row[name] for row in planned) for name in UNSEEN_GOALS},
-                  **{f"missed {name}": count for name, count in missed.items()})
-    print(f"{reached} of {graphs} graphs reach all goals")
+def compare(*arguments):
+    return json.loads(measure([BUILD / "bin/collectives-tool", *arguments])[0])
 
 
 def memory(shown, folder, names):
@@ -310,7 +291,9 @@ def main():
         steps = {"as-is": lambda: as_is(shown, args.graphs, expected),
                  "optimize": lambda: optimize(shown, args.graphs, expected, scratch),
                  "robust": lambda: robust(shown, args.graphs, expected, scratch),
-                 "unseen": lambda: unseen(shown, [int(size) for size in args.nodes.split(",")], seeds), "memory": lambda: memory(shown, args.graphs, names),
+                 "unseen": lambda: unseen_plans.section(shown, compare, [int(size) for size in args.nodes.split(",")], seeds),
+                 "variants": lambda: unseen_plans.variants(shown, compare, [args.graphs / name for name in names]),
+                 "memory": lambda: memory(shown, args.graphs, names),
                  "inductor-memory": lambda: memory_plans.section(shown, args.graphs, expected, simulate),
                  "caps": lambda: caps(shown, args.graphs, names),
                  "chunks": lambda: chunked(shown, args.graphs, names),

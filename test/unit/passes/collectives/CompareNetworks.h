@@ -23,9 +23,25 @@ struct Comparison {
   /// percent longer than that of the plan for nominal times. Where it is above 1, what hides
   /// communication on that network costs too much on a fast one.
   std::vector<double> least;
+  /// The worst over all networks: the same lower bound over what the goals allow there (`goals`
+  /// times the plan that is made for that network, and the shorter defensive schedule). Above 1 the
+  /// goals contradict each other: no plan whatever reaches them all.
+  double leastOverGoal = 0;
+
+  /// Whether our plan reaches all goals.
+  bool reachesGoals() const;
 };
 
 inline constexpr double comparedNetworks[] = {1, 1.2, 1.5, 2};
+/// By network: how many times as long as a plan made for it ours may be.
+inline constexpr double goals[] = {1.005, 1.03, 1.05, 1.08};
+/// By what steps may differ that are the same but for rounding.
+inline constexpr double goalRounding = 1e-6;
+
+/// A lower bound of the step on a network, of every plan that takes at most `nominalUs` on nominal
+/// times.
+double leastStepUs(const Graph &graph, const cost::CostModel &model, double network,
+                   double nominalUs, bool flat = false);
 
 Comparison compareWithOthers(const Graph &graph, const cost::CostModel &model,
                              const OptimizeOptions &options = {});
