@@ -93,9 +93,15 @@ def generic_plan(module, used):
 
 
 def used_parameters(program):
-    """Names of the parameters that the exported program reads."""
+    """Names of the parameters that ops of their own module read in the exported program: others a plan places by their own names."""
     names = program.graph_signature.inputs_to_parameters
-    return {names[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names and node.users}
+
+    def module_of(node):
+        stack = node.meta.get("nn_module_stack") or {}
+        return list(stack.values())[-1][0] if stack else None
+
+    return {names[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names
+            and any(module_of(user) == names[node.name].rpartition(".")[0] for user in node.users)}
 
 
 def tensor_plan(module, own, kind, used):

@@ -59,7 +59,7 @@ ENCODERS = {
     **dict.fromkeys((
         "bert roberta distilbert albert electra deberta deberta-v2 mpnet xlm-roberta camembert convbert ernie "
         "rembert esm roformer megatron-bert splinter layoutlm nystromformer data2vec-text roberta-prelayernorm nomic_bert luke").split(), {}),
-    "funnel": {"block_sizes": [1, 1], "d_head": 16, "num_decoder_layers": 1}, "squeezebert": {"embedding_size": 64}, "ibert": {},
+    "squeezebert": {"embedding_size": 64}, "ibert": {},
     "mobilebert": {"true_hidden_size": 32, "intra_bottleneck_size": 32}, "modernbert": {"local_attention": 4, "global_attn_every_n_layers": 2},
     "canine": {"num_hash_buckets": 64, "local_transformer_stride": 8, "downsampling_rate": 2}, "fnet": {}, "xlnet": {"d_head": 16}, "xlm": {}, "flaubert": {},
     "longformer": {"attention_window": [4, 4]}, "big_bird": {"attention_type": "original_full"}, "reformer": {

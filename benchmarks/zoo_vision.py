@@ -14,13 +14,13 @@ TIMM = {name: {} for name in (
     "rexnet_100 regnetz_005 nf_regnet_b0 nfnet_f0 lcnet_035 hardcorenas_a fbnetc_100 selecsls42 xception41 hgnet_tiny "
     "convnext_atto convnextv2_atto edgenext_xx_small poolformer_s12 caformer_s18 convformer_s18 starnet_s050 inception_next_atto repvit_m0_9 fasternet_t0 efficientvit_b0 mambaout_femto").split()} | {
     name: {"img_size": 64, "size": 64} for name in (
-    "vit_tiny_patch16_224 deit_tiny_patch16_224 beit_base_patch16_224 cait_xxs24_224 convit_tiny mixer_s32_224 gmlp_ti16_224 resmlp_12_224 crossvit_tiny_240 "
+    "vit_tiny_patch16_224 deit_tiny_patch16_224 beit_base_patch16_224 cait_xxs24_224 convit_tiny mixer_s32_224 gmlp_ti16_224 resmlp_12_224 "
     "eva02_tiny_patch14_224 xcit_nano_12_p16_224 tnt_s_legacy_patch16_224 flexivit_small vit_relpos_small_patch16_224 volo_d1_224 visformer_tiny "
     "pit_ti_224 nest_tiny levit_128s twins_pcpvt_small").split()} | {
     name: {"size": 224} for name in (
     "swin_tiny_patch4_window7_224 swinv2_cr_tiny_ns_224 coatnet_pico_rw_224 maxvit_pico_rw_256 coat_tiny gcvit_xxtiny focalnet_tiny_srf davit_tiny efficientformer_l1 efficientformerv2_s0 "
     "mvitv2_tiny pvt_v2_b0 mobilevit_xxs mobilevitv2_050 tiny_vit_5m_224 hiera_tiny_224 fastvit_t8 sequencer2d_s efficientvit_m0 nextvit_small rdnet_tiny").split()}
-TIMM["maxvit_pico_rw_256"] = {"size": 256}
+TIMM |= {"maxvit_pico_rw_256": {"size": 256}, "crossvit_tiny_240": {"size": 240}}
 
 
 def import_torchvision():
