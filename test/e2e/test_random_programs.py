@@ -18,8 +18,8 @@ def test_random_programs_agree_with_pytorch(tmp_path):
 
 def test_programs_with_more_kinds_of_lines_and_layouts(tmp_path):
     """From 100800 on: 100805 is a pad of truths with a number between 0 and 1."""
-    ran, refused, failures = check([*range(120, 200), *range(100800, 100840)], tmp_path, make=make_wider)
-    assert_agree((ran, [], failures), 90, " --wider")
+    ran, refused, failures = check([*range(160, 200), *range(100800, 100840)], tmp_path, make=make_wider)
+    assert_agree((ran, [], failures), 60, " --wider")
     assert all("operators that are not supported" in problem for _, problem in refused), refused
 
 
