@@ -91,6 +91,49 @@ ShardingRule squeezeRule(Operation *op) {
   return pairs.builder.linear(0).movesDataOnly().build();
 }
 
+namespace {
+/// A dim of an operand whose element i is element i + `offset` of a dim of the result; those that
+/// are outside of it are in no result.
+struct Piece {
+  unsigned operand;
+  int64_t size;
+  int64_t offset;
+};
+
+/// Says that a result dim of `size` is made of operand dims of other sizes. All are chunked over
+/// the ranks, which fetch what they lack of their part of the result.
+void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<Piece> pieces) {
+  int64_t largest = size;
+  for (const Piece &piece : pieces)
+    largest = std::max(largest, piece.size);
+  unsigned factor = builder.factor(largest, FactorKind::Neighbouring);
+  builder.resultDim(0, dim, {factor});
+  for (const Piece &piece : pieces)
+    builder.operandDim(piece.operand, dim, {factor});
+  builder.at(factor).inOnePiece = true;
+  // How much that is depends on the number of ranks: the most that one of two gets. It counts for
+  // each of the factor's elements, of which the result may have few.
+  int64_t most = 0;
+  for (int64_t rank : {0, 1}) {
+    auto chunk = [&](int64_t n) {
+      int64_t half = ceilDiv(n, 2);
+      return rank == 0 ? std::pair(int64_t(0), half) : std::pair(half, n);
+    };
+    auto common = [](std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
+      return std::max<int64_t>(std::min(a.second, b.second) - std::max(a.first, b.first), 0);
+    };
+    int64_t lacks = 0;
+    for (const Piece &piece : pieces) {
+      auto [begin, end] = chunk(size);
+      std::pair wanted(begin - piece.offset, end - piece.offset);
+      lacks += common(wanted, {0, piece.size}) - common(wanted, chunk(piece.size));
+    }
+    most = std::max(most, lacks);
+  }
+  builder.at(factor).haloAfter = ceilDiv(most * largest, size);
+}
+} // namespace
+
 ShardingRule sliceRule(Operation *op) {
   auto slice = cast<SliceOp>(op);
   int64_t dim = slice.getDim(), start = slice.getStaticStart();
@@ -101,7 +144,17 @@ ShardingRule sliceRule(Operation *op) {
   // Blocks can be told apart only where all is known.
   if (slice.getStep() != 1 || ShapedType::isDynamic(start) || ShapedType::isDynamic(result[dim]))
     start = -1;
-  return ruleBuilder(op).slice(dim, isWhole ? 0 : start).build();
+  RuleBuilder builder = ruleBuilder(op);
+  // A piece that is one of several equal blocks of the dim is sharded as a block is. Of one element
+  // there is nothing to share out.
+  bool isBlock =
+      isWhole || (result[dim] > 1 && start % result[dim] == 0 && self[dim] % result[dim] == 0);
+  bool isPart = start >= 0 && !ShapedType::isDynamic(self[dim]) && result[dim] > 0 && !isBlock;
+  builder.slice(dim, isWhole ? 0 : isPart ? -1 : start);
+  if (isPart) {
+    neighbouringDim(builder, dim, result[dim], Piece{0, self[dim], -start});
+  }
+  return builder.build();
 }
 
 ShardingRule splitRule(Operation *op) {
@@ -109,7 +162,25 @@ ShardingRule splitRule(Operation *op) {
 }
 
 ShardingRule catRule(Operation *op) {
-  return ruleBuilder(op).concat(cast<CatOp>(op).getDim()).build();
+  auto cat = cast<CatOp>(op);
+  int64_t dim = cat.getDim(), rank = typeOf(op->getResult(0)).getRank();
+  RuleBuilder builder = ruleBuilder(op);
+  builder.concat(dim);
+  int64_t size = shapeOf(op->getResult(0))[dim], offset = 0;
+  bool equal = true, isStatic = size > 0;
+  SmallVector<Piece> pieces;
+  for (auto [number, tensor] : llvm::enumerate(cat.getTensors())) {
+    if (typeOf(tensor).getRank() != rank) // a legacy empty one
+      continue;
+    int64_t own = shapeOf(tensor)[dim];
+    isStatic &= own > 0;
+    pieces.push_back({static_cast<unsigned>(number), own, offset});
+    equal &= own == pieces.front().size;
+    offset += own;
+  }
+  if (isStatic && !equal)
+    neighbouringDim(builder, dim, size, pieces);
+  return builder.build();
 }
 
 ShardingRule stackRule(Operation *op) {
@@ -137,8 +208,17 @@ ShardingRule padRule(Operation *op) {
   DimPairs pairs(op);
   for (int64_t i = 0; i < pairs.getRank(); ++i) {
     size_t entry = 2 * (pairs.getRank() - 1 - i);
-    if (entry >= pad.getPad().size() || (pad.getPad()[entry] == 0 && pad.getPad()[entry + 1] == 0))
+    if (entry >= pad.getPad().size() ||
+        (pad.getPad()[entry] == 0 && pad.getPad()[entry + 1] == 0)) {
       pairs.pair(i, i);
+      continue;
+    }
+    int64_t size = shapeOf(pad.getSelf())[i], padded = shapeOf(pad.getResult())[i];
+    int64_t kept = size + std::min<int64_t>(pad.getPad()[entry], 0) +
+                   std::min<int64_t>(pad.getPad()[entry + 1], 0);
+    if (ShapedType::isDynamic(size) || kept < 1)
+      continue;
+    neighbouringDim(pairs.builder, i, padded, Piece{0, size, pad.getPad()[entry]});
   }
   if (pad.getValue().isZero())
     pairs.builder.linear(0);

@@ -5,6 +5,7 @@ programs are one model, so that a program costs a fraction of a second. By hand:
     python test/e2e/random_programs.py --count 2000            # seeds 0 to 1999
     python test/e2e/random_programs.py --seed 1234 --count 1   # one program, alone
     python test/e2e/random_programs.py --seed 1234 --show      # its text, and how it is sharded
+    python test/e2e/random_programs.py --wider                 # more kinds of lines, and blocks and sizes of shards
     python test/e2e/random_programs.py --gradients             # gradients as well (random_gradients.py)
 
 A program that differs is made smaller before it is printed.
@@ -26,6 +27,7 @@ from safetensors.torch import load_file, save_file
 from conftest import ROOT, run, tool
 from plans import places
 from program_source import FLOAT, Source, evaluate, tensor, write_program
+from wider_source import WIDER, any_layout
 
 sys.path.insert(0, str(ROOT / "tools/export"))
 import shardc_export  # noqa: E402
@@ -43,12 +45,11 @@ class Program:
     inputs: dict
     weights: dict
     wants: list
-    shardings: dict  # by input or weight: {axis: dim}
+    shardings: dict  # by input or weight: {axis: dim or placement}
 
     def place(self, prefix):
         kinds = dict.fromkeys(self.given(), "input") | dict.fromkeys(self.parameters(), "param")
-        return places(*(f"{kinds[name]}:{prefix}{name}=" + ",".join(f"{axis}:S({dim})" for axis, dim in axes.items())
-                        for name, axes in self.shardings.items() if axes and name in kinds))
+        return places(*(f"{kinds[name]}:{prefix}{name}={placements(axes)}" for name, axes in self.shardings.items() if axes and name in kinds))
 
     def parameters(self):
         return {name: torch.nn.Parameter(value, requires_grad=False) for name, value in self.weights.items()}
@@ -86,6 +87,10 @@ class Program:
         declared = "\n".join(f"# {name}: {list(t.shape)} {t.dtype}  {self.shardings.get(name) or ''}"
                              for name, t in {**self.inputs, **self.weights}.items())
         return f"# seed {self.seed}, mesh {mesh}\n{declared}\n{self.source.text()}"
+
+
+def placements(axes):
+    return ",".join(f"{axis}:{where if isinstance(where, str) else f'S({where})'}" for axis, where in axes.items())
 
 
 def axes_of(mesh):
@@ -164,6 +169,16 @@ def make(seed, mesh, **how):
     for name, t in {**inputs, **weights}.items():
         shardings[name] = {axis: chosen.randrange(t.dim()) for axis in axes_of(mesh) if t.dim() and chosen.random() < 0.6}
     return Program(seed, source, inputs, weights, wants, shardings)
+
+
+def make_wider(seed, mesh):
+    """The same with more kinds of lines and layouts."""
+    program = make(seed, mesh, manners=WIDER)
+    if program:
+        chosen = random.Random(seed)
+        for name, t in {**program.inputs, **program.weights}.items():
+            program.shardings[name] = any_layout(list(t.shape), mesh, chosen)
+    return program
 
 
 def module_of(programs):
@@ -332,10 +347,13 @@ def main():
     parser.add_argument("--count", type=int, default=2000, help="seeds to try (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--gradients", action="store_true", help="differentiate each program as well")
+    parser.add_argument("--wider", action="store_true", help="more kinds of lines, and layouts of every kind")
     parser.add_argument("--show", action="store_true", help="print the program of --seed and do nothing else")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the files of the last batch")
     options = parser.parse_args()
     maker, more = make, ""
+    if options.wider:
+        maker, more = make_wider, " --wider"
     if options.gradients:
         from random_gradients import make_differentiated as maker
         more = " --gradients"

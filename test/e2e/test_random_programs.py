@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Some of the random programs of random_programs.py, which runs any number of them by hand."""
 from random_gradients import make_differentiated
-from random_programs import check
+from random_programs import check, make_wider
 
 
 def assert_agree(result, least, more=""):
@@ -14,6 +14,13 @@ def assert_agree(result, least, more=""):
 
 def test_random_programs_agree_with_pytorch(tmp_path):
     assert_agree(check(range(80), tmp_path), 60)
+
+
+def test_programs_with_more_kinds_of_lines_and_layouts(tmp_path):
+    """From 100800 on: 100805 is a pad of truths with a number between 0 and 1."""
+    ran, refused, failures = check([*range(160, 200), *range(100800, 100840)], tmp_path, make=make_wider)
+    assert_agree((ran, [], failures), 60, " --wider")
+    assert all("operators that are not supported" in problem for _, problem in refused), refused
 
 
 def test_gradients_of_random_programs_agree_with_pytorch(tmp_path):

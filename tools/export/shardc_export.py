@@ -67,9 +67,26 @@ def overload(name):
     return getattr(getattr(torch.ops.aten, packet), kind)
 
 
+def roll(self, shifts, dims=()):
+    """Parts that change places, which ranks with shards exchange at the boundaries; as rows at computed indices all of them would
+    have to be everywhere. Parts of sizes that are not known are those indices."""
+    if any(not isinstance(number, int) for number in (*self.shape, *shifts)):
+        return torch._decomp.decomposition_table[torch.ops.aten.roll.default](self, shifts, dims)
+    if not dims:
+        return roll(self.flatten(), shifts, (0,)).view(self.shape)
+    rolled = self
+    for shift, dim in zip(shifts, dims):
+        size = self.shape[dim]
+        if size and shift % size:
+            kept = size - shift % size
+            rolled = torch.cat((rolled.narrow(dim, kept, size - kept), rolled.narrow(dim, 0, kept)), dim)
+    return self.clone() if rolled is self else rolled
+
+
 def composite_table():
     """The decompositions to run: PyTorch's default ones less the composites that stay, and some more."""
     table = torch.export.default_decompositions()
+    table[torch.ops.aten.roll.default] = roll
     table.update(torch._decomp.get_decompositions([overload(name) for name in DECOMPOSED]))
     for name in COMPOSITES:
         table.pop(overload(name), None)

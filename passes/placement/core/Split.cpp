@@ -71,6 +71,10 @@ std::optional<FactorSplit> projectToFactor(const ShardingRule &rule, const DimFa
         size /= inner;
       onFactor.sizes = pool.get(std::move(sizes));
     }
+    // The tensors with a neighbouring factor have it in several sizes, and the extents of one are
+    // not those of another: each is chunked.
+    if (factor.kind == FactorKind::Neighbouring && (onFactor.granule != 1 || onFactor.sizes))
+      continue;
     if (fits(onFactor, factor.size))
       return FactorSplit{dim[j], onFactor};
   }
