@@ -34,6 +34,8 @@ def model(family):
         "qwen3": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(head_dim=8, **sizes)),
         "mistral": lambda: t.MistralForCausalLM(t.MistralConfig(sliding_window=None, **sizes)),
         "llama-gqa": lambda: t.LlamaForCausalLM(t.LlamaConfig(**{**sizes, "num_key_value_heads": 2})),
+        "mixtral": lambda: t.MixtralForCausalLM(t.MixtralConfig(num_local_experts=4, num_experts_per_tok=2, experts_implementation="batched_mm",
+                                                                **sizes)),
     }[family]()
     return built.eval()
 
@@ -84,7 +86,7 @@ def main(families):
     sys.path.insert(0, str(ROOT / "runtime/examples"))
     import decode
     wrong = 0
-    for family in families or ("gpt2", "llama", "llama-gqa", "qwen3", "mistral"):
+    for family in families or ("gpt2", "llama", "llama-gqa", "qwen3", "mistral", "mixtral"):
         with tempfile.TemporaryDirectory() as folder:
             path, program = pathlib.Path(folder) / "model.pt2", pathlib.Path(folder) / "model.so"
             wanted = generated(family, 32)
