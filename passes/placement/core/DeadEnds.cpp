@@ -13,6 +13,15 @@ static std::optional<unsigned> dimOf(const TensorFactors &dims, unsigned factor)
   return std::nullopt;
 }
 
+/// Whether one element of the dim is taken, as `x[..., 1:2]` does.
+static bool takesOne(const PropagationGraph &graph, OpId op, unsigned factor) {
+  const ShardingRule &rule = graph.rule(op);
+  for (unsigned r = 0; r < rule.results.size(); ++r)
+    if (std::optional<unsigned> dim = dimOf(rule.results[r], factor))
+      return graph.shape(graph.results(op)[r])[*dim] == 1;
+  return false;
+}
+
 bool DeadEnds::endsIn(OpId op, unsigned dim, unsigned depth) {
   const ShardingRule &rule = graph.rule(op);
   if (graph.ops[op].numOperands != 1)
@@ -20,6 +29,8 @@ bool DeadEnds::endsIn(OpId op, unsigned dim, unsigned depth) {
   for (unsigned f : rule.operands[0][dim]) {
     const Factor &factor = rule.factors[f];
     if (!factor.canShard() || (factor.kind == FactorKind::Reducing && factor.inOnePiece))
+      continue;
+    if (factor.kind == FactorKind::Neighbouring && takesOne(graph, op, f))
       continue;
     if (factor.kind != FactorKind::Parallel)
       return false;

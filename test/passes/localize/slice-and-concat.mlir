@@ -71,6 +71,34 @@ func.func @lower_triangle(%x: tensor<5x5xf32, #S0>) -> tensor<5x5xf32, #S0> {
   return %y : tensor<5x5xf32, #S0>
 }
 
+// Rank 0 has all of the part: it keeps elements 0 and 1, and sends 2 and 3.
+// CHECK-LABEL: func.func @part
+// CHECK: dist.all_to_all over #tp {{.*}} concat 0 extents [2, 0] : (tensor<?xf32>) -> tensor<2xf32>
+func.func @part(%x: tensor<12xf32, #S0>) -> tensor<4xf32, #S0> {
+  %y = aten.slice %x dim 0 [0 : 4 : 1] : (tensor<12xf32, #S0>) -> tensor<4xf32, #S0>
+  return %y : tensor<4xf32, #S0>
+}
+
+// Half of the zeros are on each rank, beside elements that it has: nothing moves.
+// CHECK-LABEL: func.func @padded
+// CHECK-NOT: dist.all_to_all
+// CHECK: dist.extent #dist.extents<table [1, 0] over #mesh>
+// CHECK: dist.extent #dist.extents<table [0, 1] over #mesh>
+// CHECK: aten.cat %{{.*}}, %arg0, %{{.*}} dim 0 : (tensor<?xf32>, tensor<6xf32>, tensor<?xf32>) -> tensor<7xf32>
+func.func @padded(%x: tensor<12xf32, #S0>) -> tensor<14xf32, #S0> {
+  %y = aten.constant_pad_nd %x [1, 1] : (tensor<12xf32, #S0>) -> tensor<14xf32, #S0>
+  return %y : tensor<14xf32, #S0>
+}
+
+// The first of two is all on rank 0, the second on rank 1.
+// CHECK-LABEL: func.func @joined
+// CHECK: dist.all_to_all over #tp %arg0 split 0 extents [6, 0]
+// CHECK: dist.all_to_all over #tp %arg0 split 0 extents [0, 6]
+func.func @joined(%x: tensor<12xf32, #S0>) -> tensor<24xf32, #S0> {
+  %y = aten.cat %x, %x dim 0 : (tensor<12xf32, #S0>, tensor<12xf32, #S0>) -> tensor<24xf32, #S0>
+  return %y : tensor<24xf32, #S0>
+}
+
 // -----
 
 #mesh = #dist.mesh<["tp" = 2]>
@@ -82,17 +110,11 @@ func.func @lower_triangle(%x: tensor<5x5xf32, #S0>) -> tensor<5x5xf32, #S0> {
 // All of them are reported in one run.
 func.func @refused(%x: tensor<12xf32, #S0>, %b: tensor<12x4xf32, #blocks>) {
   // expected-error @+1 {{operands [S(0)], results [S(0)]: along dim 0 a rank would need elements of other ranks; replicate the dim before}}
-  %0 = aten.slice %x dim 0 [0 : 4 : 1] : (tensor<12xf32, #S0>) -> tensor<4xf32, #S0>
-  // expected-error @+1 {{along dim 0 a rank would need elements of other ranks}}
   %1:2 = aten.split_with_sizes %x [6, 6] dim 0 : (tensor<12xf32, #S0>) -> (tensor<6xf32, #S0>, tensor<6xf32, #S0>)
   // expected-error @+1 {{the position is on one rank only, so the result must be P(sum) over that axis}}
   %2 = aten.select %x dim 0 at 3 : (tensor<12xf32, #S0>) -> tensor<f32, #R>
   // expected-error @+1 {{dim 0 is sharded in blocks; replicate it before}}
   %3 = aten.select %b dim 0 at 3 : (tensor<12x4xf32, #blocks>) -> tensor<4xf32, #P>
-  // expected-error @+1 {{along dim 0 a rank would need elements of other ranks}}
-  %4 = aten.cat %x, %x dim 0 : (tensor<12xf32, #S0>, tensor<12xf32, #S0>) -> tensor<24xf32, #S0>
-  // expected-error @+1 {{along dim 0 a rank would need elements of other ranks}}
-  %5 = aten.constant_pad_nd %x [1, 1] : (tensor<12xf32, #S0>) -> tensor<14xf32, #S0>
   // expected-error @+1 {{a reversed dim is sharded; replicate it before}}
   %6 = aten.flip %x [0] : (tensor<12xf32, #S0>) -> tensor<12xf32, #S0>
   return

@@ -95,7 +95,9 @@ def check(op, rule, inputs, call, more):
             for a in rule["additive"] if reducing and i else []:
                 if not any(f in d for d in rule["operands"][a]):
                     local[a] = torch.zeros_like(local[a])
-            shapes = [[math.prod(chunks.sizes(d, end - begin)) for d in dims] for dims in rule["results"]]
+            # A dim of a neighbouring factor may have another size than the factor.
+            shapes = [[math.prod(chunks.sizes(d, end - begin)) if f in d else n for n, d in zip(r.shape, dims)]
+                      for r, dims in zip(whole, rule["results"])]
             parts.append(as_list(more["local"](local, shapes) if "local" in more else call(*local)))
         for r, dims in enumerate(rule["results"]):
             error = same(whole[r], chunks.join([p[r] for p in parts], dims))

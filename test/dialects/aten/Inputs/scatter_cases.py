@@ -61,6 +61,12 @@ def last_of(x, places, values):
     return torch.where(last >= 0, torch.cat([values, x.new_zeros(1)])[last], x.flatten()).reshape(x.shape)
 
 
+def with_gradient_of(value, call):
+    """The value, whose derivative is that of a call which may keep another one of several values at a place."""
+    other = call()
+    return other + (value - other).detach() if other.requires_grad else value
+
+
 def numbers_of(x):
     return torch.arange(x.numel()).reshape(x.shape)
 
@@ -75,7 +81,10 @@ def scatter():
     def call(x, i, v):
         if x.is_meta or how != "assign":
             return A.scatter(x, d, i, v) if how == "assign" else A.scatter_reduce(x, d, i, v, how)
-        return last_of(x, numbers_of(x).gather(d, i), v[tuple(map(slice, i.shape))]) if x.numel() else x.clone()
+        if not x.numel():
+            return x.clone()
+        last = last_of(x, numbers_of(x).gather(d, i), v[tuple(map(slice, i.shape))])
+        return with_gradient_of(last, lambda: A.scatter(x, d, i, v))
     return ([(s, t), (index, torch.int64), (src, t)], f'aten.scatter {{0}} dim {d} at {{1}} of {{2}} reduce "{how}"', call,
             {"bounds": {1: s[d]}} | into_part([d], s, call))
 
@@ -91,7 +100,8 @@ def index_write():
         if x.is_meta:
             return A.index_put(x, indices, rest[-1], False)
         places = A.index(numbers_of(x), indices)
-        return last_of(x, places, rest[-1].expand(places.shape))
+        return with_gradient_of(last_of(x, places, rest[-1].expand(places.shape)),
+                                lambda: A.index_put(x, indices, rest[-1], False))
     slots = ", ".join(f"{{{i}}}" for i in at)
     return (operands, f"aten.index_write {{0}} dims {dim_list(dims)} at {slots} of {{{len(at) + 1}}}", call,
             {"bounds": more["bounds"]} | into_part(dims, s, call))
