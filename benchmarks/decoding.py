@@ -41,7 +41,7 @@ def model(family):
 
 
 def export_dynamic(family, path):
-    """Exports a step: of any number of tokens, behind any number."""
+    """Exports a step: of any number of tokens, behind any number, for any number of sequences."""
     import shardc_export
     from transformers import DynamicCache
     built = model(family)
@@ -49,8 +49,9 @@ def export_dynamic(family, path):
     heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
     for layer in range(config.num_hidden_layers):
         cache.update(*(torch.zeros(2, heads, 5, 8) for _ in range(2)), layer)
-    inputs = {"input_ids": torch.ones(2, 3, dtype=torch.long), "past_key_values": cache, "use_cache": True}
-    torch.export.save(shardc_export.export(built, (), inputs, ["input_ids:1=new:1:64", "past_key_values.*:2=past:0:64"]), path)
+    inputs, rows = {"input_ids": torch.ones(2, 3, dtype=torch.long), "past_key_values": cache, "use_cache": True}, "rows:1:64"
+    torch.export.save(shardc_export.export(built, (), inputs, [f"input_ids:0={rows}", "input_ids:1=new:1:64", f"past_key_values.*:0={rows}",
+                                                                  "past_key_values.*:2=past:0:64"]), path)
 
 
 def export_static(family, path, strict=False):

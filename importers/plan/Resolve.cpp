@@ -380,18 +380,10 @@ private:
     if (rule.style && applyToParameters(rule))
       return;
     Matches matched = matchModules(rule);
-    if (rule.style && !axisOf(rule)) {
-      if (plan.tpAxis.empty())
-        error(rule, "which mesh axis does the style of '" + Twine(rule.pattern) +
-                        "' act on? Name one tp, or set tp_axis; the "
-                        "axes are " +
-                        axisNames());
+    if (rule.style && (*rule.style == Style::Unchanged || !hasAxis(rule)))
       return;
-    }
     for (unsigned m : matched.entries) {
       const ModuleBoundary &module = model.modules[m];
-      if (rule.style == Style::Unchanged)
-        continue;
       if (rule.style)
         applyStyle(rule, m);
       else
@@ -408,18 +400,33 @@ private:
     return styleAxis;
   }
 
+  /// Whether there is an axis that the style of a rule acts on, and a report where there is none.
+  bool hasAxis(const Rule &rule) {
+    if (axisOf(rule))
+      return true;
+    if (plan.tpAxis.empty())
+      error(rule, "which mesh axis does the style of '" + Twine(rule.pattern) +
+                      "' act on? Name one tp, or set tp_axis; the axes are " + axisNames());
+    return false;
+  }
+
   /// Plans of Hugging Face's name bare parameters (weights of all experts in one tensor, attention
   /// sinks) among modules. False where the rule names no parameter.
   bool applyToParameters(const Rule &rule) {
     const auto &list = model.parameters;
     auto namesOf = [&](unsigned i) -> auto & { return list[i].names; };
     // A pattern that modules match means them alone.
-    if (!axisOf(rule) || !findModules(rule).entries.empty())
+    if (!findModules(rule).entries.empty())
       return false;
     Matches found = find(rule, list.size(), namesOf);
+    // Buffers are meant by their exact names only.
+    if (hasWildcard(rule.pattern))
+      llvm::erase_if(found.entries, [&](unsigned i) { return list[i].isBuffer; });
+    if (found.entries.empty())
+      return false;
+    if (*rule.style == Style::Unchanged || !hasAxis(rule))
+      return true;
     for (unsigned i : found.entries) {
-      if (list[i].isBuffer && hasWildcard(rule.pattern))
-        continue;
       auto isMeant = [&](StringRef name) { return matchesPattern(found.pattern, name); };
       if (std::optional<Placement> placement = placementOfBare(*rule.style, list[i]))
         place(rule,
@@ -429,7 +436,7 @@ private:
                tiedNames(list[i], isMeant)},
               *axisOf(rule), *placement);
     }
-    return !found.entries.empty();
+    return true;
   }
 
   void placeBoundary(const Rule &rule, Target target, unsigned m, const Placement &placement) {

@@ -31,20 +31,29 @@ def empty(shape):
     return np.empty(tuple(shape.extents[:shape.rank]), NUMPY[shape.type])
 
 
+def part_of(whole, array):
+    """This rank's part of a tensor. Where a dim is dynamic and sharded, the part does not say how large the whole is."""
+    view = tensor(array, LOCAL)
+    view.global_extents = whole.extents
+    return view
+
+
 class Decoder:
     """One rank's loop. All ranks see the same logits, and so choose the same tokens."""
 
-    def __init__(self, entry, rank):
+    def __init__(self, entry, rank, batch):
         self.rank = rank
         self.has_positions = any(spec["name"] == "cache_position" for spec in entry["inputs"])
         self.outputs = sum(spec["kind"] == "user" for spec in entry["outputs"])
-        # A cache of no tokens; a dim that has a symbol of its own beside the batch is its length.
+        # A cache of no tokens: a dim that has a symbol is its length, unless it is that of the batch.
         names = [spec["name"] for spec in entry["inputs"] if spec["name"] not in ("input_ids", "cache_position")]
         if len(names) != (0 if self.has_positions else self.outputs - 1):
             raise ValueError(f"the inputs {names} and {self.outputs} outputs are no cache")
-        whole = {spec["name"]: [n if isinstance(n, int) else 0 for n in spec["shape"]] for spec in entry["inputs"]}
+        whole = {spec["name"]: spec["shape"] for spec in entry["inputs"]}
+        known = {whole["input_ids"][0]: batch}
         types = {spec["name"]: TYPES[spec["type"]][1] for spec in entry["inputs"]}
-        self.cache = [tensor(np.empty(whole[name], types[name]), GLOBAL) for name in names]
+        self.cache = [tensor(np.empty([n if isinstance(n, int) else known.get(n, 0) for n in whole[name]], types[name]), GLOBAL)
+                      for name in names]
         self.length = 0
 
     def step(self, ids):
@@ -56,7 +65,7 @@ class Decoder:
         whole, part = shapes_of(self.rank, inputs, self.outputs)
         logits, kept = empty(whole[0]), [empty(shape) for shape in part[1:]]
         self.rank.run(inputs, [tensor(logits, GLOBAL), *(tensor(value, LOCAL) for value in kept)])
-        self.cache = [tensor(value, LOCAL) for value in kept]
+        self.cache = [part_of(shape, value) for shape, value in zip(whole[1:], kept)]
         self.length += ids.shape[1]
         return logits[:, -1].argmax(-1)[:, None]
 
@@ -80,7 +89,7 @@ def decode(path, weights, prompt, count):
     def work(number):
         rank = Rank(manifest, number, world, ends[number], weights)
         try:
-            return Decoder(entry, rank).generate(prompt, count)
+            return Decoder(entry, rank, len(prompt)).generate(prompt, count)
         finally:
             lib.shardrt_destroy(rank.model)
             lib.shardrt_communicator_destroy(ends[number])

@@ -78,6 +78,29 @@ def test_values_and_what_is_moved(model, mesh):
             assert moved.get("all_gather", {}).get("bytes_per_rank", 0) <= 2 * 4 * COLUMNS
 
 
+class Rolled(nn.Module):
+    def forward(self, x):
+        return x.roll((1, -2), (1, 2)), x.roll(3, 0)
+
+
+def test_rolls_of_a_dynamic_batch(tmp_path):
+    """Dims of known sizes are rolled in parts also where another is dynamic."""
+    program = shardc_export.export(Rolled(), (torch.randn(4, ROWS, COLUMNS),), dynamic=["x:0=batch:1:64"])
+    torch.export.save(program, tmp_path / "model.pt2")
+    plan = ["--mesh", "tp=3", *places("input:x=tp:S(1)", "output:0=tp:S(1)", "output:1=tp:S(1)")]
+    run(tool("shardc"), "compile", tmp_path / "model.pt2", *plan, "-o", tmp_path / "model.so")
+    moved = json.loads(run(tool("shardc"), "explain", tmp_path / "model.pt2", *plan, "--format", "json").stdout)["totals"]
+    assert {kind for kind, entry in moved.items() if entry["count"]} == {"all_to_all"}
+    for batch in (1, 5):
+        x = torch.randn(batch, ROWS, COLUMNS)
+        save_file({"x": x}, tmp_path / "in.safetensors")
+        run(tool("shard-run"), tmp_path / "model.so", "--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors", "--timeout", 30)
+        got = load_file(tmp_path / "out.safetensors")
+        manifest = json.loads(run(tool("shard-run"), tmp_path / "model.so", "--manifest").stdout)
+        for output, want in zip(manifest["entries"][0]["outputs"], Rolled()(x), strict=True):
+            assert torch.equal(got[output["name"]], want)
+
+
 def test_gradients(tmp_path):
     """The derivatives of parts, pads and joins are pads, parts and sums of them."""
     class Loss(nn.Module):

@@ -2,6 +2,7 @@
 """Decoding with a cache: prompt and steps give the tokens of transformers' `generate`. `benchmarks/decoding.py` has more families."""
 import importlib
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -44,6 +45,19 @@ def test_tokens_of_generate(exported, example, tmp_path, mesh):
     assert caches and all(layout == {"tp=1": layout, "tp=2": "[S(1)]", "dp=2,tp=2": "[S(0), S(1)]"}[mesh] for layout in caches)
     tokens = example.decode(str(program), str(path), decoding.PROMPT, 32)
     assert tokens.tolist() == decoding.generated(family, 32)
+
+
+def test_the_example_in_cpp(tmp_path):
+    """decode.cpp gives the tokens of `generate` too, from one prompt in every row."""
+    source, program = tmp_path / "model.pt2", tmp_path / "model.so"
+    decoding.export_static("llama", source)
+    run(tool("shardc"), "compile", source, "--mesh", "dp=2,tp=2", *decoding.plan("llama", "dp=2,tp=2", "static"), "-o", program)
+    run(shutil.which("c++") or shutil.which("clang++-22"), "-std=c++20", "-Wall", "-Wextra", "-Werror", ROOT / "runtime/examples/decode.cpp", "-I",
+        ROOT / "runtime/include", "-L", BUILD / "lib", f"-Wl,-rpath,{BUILD / 'lib'}", "-lshardrt", "-lpthread", "-o", tmp_path / "decode")
+    tokens = run(tmp_path / "decode", program, source, 4, 2, 16, *decoding.PROMPT[0]).stdout
+    assert [int(token) for token in tokens.split(",")] == decoding.generated("llama", 16)[0]
+    refused = run(tmp_path / "decode", program, source, 4, 3, 16, 5, check=False)
+    assert refused.returncode == 1 and "dim 0 of input input_ids is 3, expected 2" in refused.stderr
 
 
 class Rows(torch.nn.Module):

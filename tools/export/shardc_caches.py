@@ -3,6 +3,7 @@
 
 transformers has such a registration too, under the same names (`key_cache.0`, `value_cache.0`). It makes constants in every cache, and
 PyTorch's decompositions fail on these."""
+import inspect
 import sys
 
 from torch.utils import _pytree as pytree
@@ -50,3 +51,19 @@ def register():
                                 serialized_type_name=f"{kind.__module__}.{kind.__name__}",
                                 to_dumpable_context=lambda context: [[c.__name__, w, f] for c, w, f in context],
                                 from_dumpable_context=lambda entries: [(getattr(module, c), w, f) for c, w, f in entries])
+
+
+def refuse_full_windows(model, args, kwargs):
+    """A cache of a sliding window that is full does not say how many tokens came before: its tensors are the same whatever was dropped. So a
+    program has to be told the positions, and is not where the forward of `transformers` counts them by itself."""
+    module = sys.modules.get("transformers.cache_utils")
+    kind, parameters = getattr(module, "DynamicCache", None), inspect.signature(model.forward).parameters
+    named, given = {"position_ids", "cache_position"} & set(parameters), {**dict(zip(parameters, args)), **kwargs}
+    if kind is None or not named or any(given.get(name) is not None for name in named):
+        return
+    for name, value in given.items():
+        for layer in value.layers if isinstance(value, kind) else ():
+            window = getattr(layer, "sliding_window", None)
+            if window is not None and layer.keys is not None and layer.keys.shape[-2] >= window - 1:
+                raise ValueError(f"the window of {window} tokens of the cache '{name}' is full, so that a program cannot know from it how many tokens "
+                                 f"came before: pass {' or '.join(sorted(named))} as well, as a tensor")

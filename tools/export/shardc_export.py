@@ -70,13 +70,13 @@ def overload(name):
 def roll(self, shifts, dims=()):
     """Parts that change places, which ranks with shards exchange at the boundaries; as rows at computed indices all of them would
     have to be everywhere. Parts of sizes that are not known are those indices."""
-    if any(not isinstance(number, int) for number in (*self.shape, *shifts)):
+    sizes = [self.shape[dim] for dim in dims] if dims else self.shape
+    if any(not isinstance(number, int) for number in (*sizes, *shifts)):
         return torch._decomp.decomposition_table[torch.ops.aten.roll.default](self, shifts, dims)
     if not dims:
         return roll(self.flatten(), shifts, (0,)).view(self.shape)
     rolled = self
-    for shift, dim in zip(shifts, dims):
-        size = self.shape[dim]
+    for shift, dim, size in zip(shifts, dims, sizes):
         if size and shift % size:
             kept = size - shift % size
             rolled = torch.cat((rolled.narrow(dim, kept, size - kept), rolled.narrow(dim, 0, kept)), dim)
@@ -167,6 +167,7 @@ def export(model, args=(), kwargs=None, dynamic=(), form="composite", train=Fals
     kwargs = dict(kwargs or {})
     model = model.train(train)
     shardc_caches.register()
+    shardc_caches.refuse_full_windows(model, args, kwargs)
     shapes = dynamic_shapes(model, args, kwargs, parse_dynamic(dynamic))
     with shardc_states.kept(model) as tensors:
         program = shardc_trace.trace(model, tuple(args), kwargs, shapes, strict)

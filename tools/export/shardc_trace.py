@@ -2,6 +2,7 @@
 """Calls torch.export in one way and, where that fails, in the other, and says in a few lines why both failed and what to do."""
 import contextlib
 import io
+import logging
 import pathlib
 import sys
 import traceback
@@ -9,6 +10,7 @@ import traceback
 import torch
 
 TORCH = str(pathlib.Path(torch.__file__).parent)
+RUN_IT = "run the module on the factory's arguments in Python first: the same error comes there"
 # What PyTorch's errors say, and what to do about it. The first entry counts of which a part is in the error.
 ADVICE = (
     (("GuardOnDataDependentSymNode", "Could not guard on data-dependent", "data-dependent expression", "DataDependentOutputException",
@@ -25,11 +27,13 @@ ADVICE = (
      "or torch.utils._pytree.register_pytree_node, or wrap the model in a module that takes tensors"),
     (("missing a required argument", "unexpected keyword argument", "required positional argument", "positional arguments but"),
      "the factory returns other arguments than the forward takes: return (module, args) or (module, args, kwargs)"),
+    # An operator does not take what it is given, such as matrices that do not fit.
+    (("Error when making fake tensor call",), RUN_IT),
     (("Graph break", "torch._dynamo", "Unsupported", "graph-break", "call_function BuiltinVariable"),
      "the forward uses Python that PyTorch cannot follow: move it out of the forward, into the factory, or wrap the model in a module whose "
      "forward has tensor code alone"),
     (("must be", "size mismatch", "cannot be multiplied", "not match", "Expected"),
-     "run the module on the factory's arguments in Python first: the same error comes there"),
+     RUN_IT),
 )
 
 
@@ -73,6 +77,17 @@ def describe(way, error):
     return f"the {way} way fails" + (f" at {at}" if at else "") + f": {reason(error)}"
 
 
+@contextlib.contextmanager
+def without_logs():
+    """PyTorch logs errors with their tracebacks before it raises them."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def trace(model, args, kwargs, shapes, strict=False):
     """What torch.export makes of a module. Raises ExportError where it makes nothing of it in either way."""
     failed = {}
@@ -80,7 +95,7 @@ def trace(model, args, kwargs, shapes, strict=False):
         printed, said = io.StringIO(), io.StringIO()
         try:
             # So that the program says where the model itself disables it. PyTorch prints the graph that it has so far where it fails.
-            with torch.enable_grad(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+            with without_logs(), torch.enable_grad(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
                 program = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=way == "strict")
         except Exception as error:  # PyTorch raises errors of many kinds, and a module's code any
             failed[way] = error

@@ -228,6 +228,23 @@ TEST(Resolve, PlansNameBareParameters) {
   EXPECT_EQ(layoutOf(r, Target::ModuleOutput, 0), "none");
 }
 
+TEST(Resolve, RulesAboutBareParametersSayWhatTheyLack) {
+  // A pattern means no buffers: a rule that matches nothing else is a mistake.
+  ModelNames m = experts();
+  m.parameters.push_back({{"model.layers.0.self_attn.table"}, {4, 8}, {}, /*isBuffer=*/true});
+  Resolution r = paste("modules: {\"*.table\": colwise}\n", m);
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_NE(r.errors[0].find("'*.table' matches no module"), std::string::npos) << r.errors[0];
+  r = paste("modules: {layers.0.self_attn.table: colwise}\n", m);
+  ASSERT_TRUE(r.errors.empty()) << r.errors.front();
+  EXPECT_EQ(layoutOf(r, Target::Parameter, 6), "[?, S(0)]");
+  // Without an axis the parameter is found all the same, and a style that says nothing needs none.
+  r = paste("modules: {layers.*.self_attn.sinks: colwise, layers.*.self_attn: local_params}\n", m,
+            Mesh({{"x", 2}, {"y", 2}}));
+  ASSERT_EQ(r.errors.size(), 1u);
+  EXPECT_NE(r.errors[0].find("which mesh axis"), std::string::npos) << r.errors[0];
+}
+
 TEST(Resolve, PlansForExpertsActOnTheirAxis) {
   const char *text = "base_model_ep_plan:\n"
                      "  layers.*.mlp.experts.gate_up_proj: grouped_gemm\n"
