@@ -85,8 +85,8 @@ def Aten_IndexPutOp : Aten_ScatterOp<"index_put"> {
   let summary = "self, with values added to the elements that aten.index reads";
   let description = [{
     `indices` and `indices_at` are those of `aten.index`, and `values` broadcasts to what that reads. This is the adjoint of
-    index, index_select and embedding. Only the form with `accumulate` is supported: without it, of several values that are
-    written to one place any one may stay.
+    index, index_select and embedding. Only the form with `accumulate` is supported: without it values replace elements, which
+    is `aten.index_write`.
 
     Where self is sharded along an indexed dim, a rank adds what falls into its part. Where indices and values are sharded,
     the result is a partial sum, and self counts once.

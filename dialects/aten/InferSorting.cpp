@@ -36,8 +36,9 @@ ShardingRule SortOp::getShardingRule() {
     if (size == 1)
       continue;
     if (dim == static_cast<int64_t>(getDim())) {
-      // The first elements of each rank, and where they are.
-      if (std::optional<uint64_t> count = getCount()) {
+      // The first elements of each rank, and where they are. Whether a rank has as many is not
+      // known of a dim of unknown size.
+      if (std::optional<uint64_t> count = getCount(); count && !ShapedType::isDynamic(size)) {
         DimFactors factors{builder.factor(size, FactorKind::Cooperative)};
         builder.at(factors.front()).exchange = 2 * static_cast<int64_t>(*count);
         builder.operandDim(0, dim, factors).operandDimInOnePiece(0, dim);

@@ -108,8 +108,7 @@ struct IndexWriteModel : LocalizeModel<IndexWriteModel, aten::IndexWriteOp> {
     SmallVector<Value> indices(operands.drop_front().drop_back());
     SmallVector<int64_t> wholeSizes(at.size(), ShapedType::kDynamic);
     for (auto [i, dim] : llvm::enumerate(at)) {
-      if (localizer.operandAxes(0, dim).empty())
-        continue;
+      // A whole dim too: its size, given as an index, would be skipped, but is out of range.
       Value index = fromStart(localizer, builder, indices[i], dim);
       std::optional<LocalPositions> positions =
           localPositions(localizer, builder, index, dim, /*skips=*/true);

@@ -211,6 +211,8 @@ def lookups():
     yield Case([x(7, 5), ids(7, 2, 6)], "aten.embedding {0} at {1}", lambda w, i: F.embedding(i, w))
     yield Case([x(3, 5), torch.tensor([0, 1, 1, 2])], "aten.embedding {0} at {1} {{padding_idx = 1 : i64}}",
                lambda w, i: F.embedding(i, w, padding_idx=1), smooth=False)
+    yield Case([x(4, 5), torch.tensor([[0, 1, 1], [2, 1, 0]])], "aten.embedding {0} at {1} {{aten.scaled_by_frequency}}",
+               lambda w, i: F.embedding(i, w, scale_grad_by_freq=True), smooth=False)
     for dim, shape in ((1, (4, 1)), (1, (4, 3)), (0, (2, 6)), (1, (3, 2))):
         yield Case([x(4, 6), ids(4 if dim == 0 else 6, *shape)], f"aten.gather {{0}} dim {dim} at {{1}}",
                    lambda a, i, d=dim: a.gather(d, i))

@@ -39,7 +39,8 @@ class Images(nn.Module):
         y = F.max_pool2d(F.relu(self.conv(x)), 2)
         z = self.up(y)
         smooth = F.interpolate(y, scale_factor=2.0, mode="bilinear")
-        near = F.interpolate(F.pad(y, (1, 1, 1, 1), mode="reflect"), size=z.shape[2:])
+        wide = F.pad(F.pad(y, (1, 1, 1, 1), mode="reflect"), (2, 0, 2, 3), mode="replicate")
+        near = F.interpolate(wide, size=z.shape[2:])
         return F.adaptive_avg_pool2d(z * smooth.mean(1, True) * near.mean(1, True), 2).pow(2).sum()
 
 

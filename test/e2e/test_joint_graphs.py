@@ -252,3 +252,32 @@ def test_refusals(tmp_path):
     assert "scatter.src" in error and "names one place along dim 1" in error
     error = refused(tmp_path, program, '"as_bools": [true, true, true]', '"as_bools": [true]')
     assert "the argument 'output_mask' has 1 entries, not 3" in error
+
+
+class Resized(nn.Module):
+    """Backwards of resizing, which PyTorch composes of other ops in joint graphs."""
+
+    def forward(self, g):
+        ops, shape, line, volume = torch.ops.aten, [2, 3, 5, 4], g[:, :, 0], g[None]
+        kept = [2, 3, 9, 4]
+        return (ops.upsample_bicubic2d_backward(g, [9, 7], shape, False, 1.9, 1.8), ops.upsample_bicubic2d_backward(g, [9, 7], shape, True),
+                ops.upsample_bicubic2d_backward(g, [9, 7], kept, False, 1.05, 1.8), ops.upsample_bicubic2d_backward(g, [9, 7], g.shape, False, 1.05, 1.1),
+                ops.upsample_bilinear2d_backward(g, [9, 7], kept, False, 1.05, 1.8), ops.upsample_nearest2d_backward(g, [9, 7], kept, 1.05, 1.8),
+                ops._upsample_nearest_exact2d_backward(g, [9, 7], g.shape, 1.11, 1.14), ops.upsample_linear1d_backward(line, [7], [2, 3, 4], False, 1.8),
+                ops.upsample_nearest1d_backward(line, [7], [2, 3, 4]), ops._upsample_nearest_exact1d_backward(line, [7], [2, 3, 4]),
+                ops.upsample_trilinear3d_backward(volume, [3, 9, 7], [1, 2, 2, 5, 4], False, 1.6, 1.9, 1.8),
+                ops.upsample_nearest3d_backward(volume, [3, 9, 7], [1, 2, 2, 5, 4]),
+                ops._upsample_nearest_exact3d_backward(volume, [3, 9, 7], [1, 2, 2, 5, 4], 1.6, 1.9, 1.8))
+
+
+def test_backwards_of_resizing(tmp_path):
+    torch.manual_seed(4)
+    g = torch.randn(2, 3, 9, 7)
+    torch.export.save(torch.export.export(Resized(), (g,)), tmp_path / "m.pt2")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "r=1", "-o", tmp_path / "m.so")
+    save_file({"g": g}, tmp_path / "in.safetensors")
+    run(tool("shard-run"), tmp_path / "m.so", "--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors")
+    outputs = json.loads(run(tool("shard-run"), tmp_path / "m.so", "--manifest").stdout)["entries"][0]["outputs"]
+    got = load_file(tmp_path / "out.safetensors")
+    for number, (output, want) in enumerate(zip(outputs, Resized()(g), strict=True)):
+        torch.testing.assert_close(got[output["name"]], want, rtol=1e-4, atol=1e-5, msg=lambda m, n=number: f"{n}: {m}")

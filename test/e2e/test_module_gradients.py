@@ -111,7 +111,9 @@ class Vision(nn.Module):
         pooled = F.interpolate(F.adaptive_max_pool2d(a, 3), size=a.shape[2:], mode="bilinear", align_corners=True)
         gate = self.gate(F.adaptive_avg_pool2d(a.to(memory_format=torch.channels_last), 1)).sigmoid()
         b = F.pixel_unshuffle(self.up((a + pooled) * gate), 2).unflatten(1, (4, 4)).mean(2)
-        c = F.interpolate(b, scale_factor=1.5, mode="bicubic") + F.interpolate(clip[:, :, 0], (12, 12), mode="nearest-exact")
+        # Dims that keep their sizes are resized nevertheless.
+        b = F.interpolate(F.interpolate(b, scale_factor=1.12, mode="nearest-exact"), scale_factor=(1.1, 1.5), mode="bicubic")
+        c = F.interpolate(b, scale_factor=(1.5, 1.05), mode="bicubic") + F.interpolate(clip[:, :, 0], (12, 12), mode="nearest-exact")
         return (self.out(F.avg_pool2d(c, 3, 2, 1, ceil_mode=True, count_include_pad=False).flatten(2)) - y).pow(2).mean()
 
 

@@ -52,7 +52,8 @@ class Sorts(torch.nn.Module):
                 n.to(torch.uint8).sort(dim=1, stable=True)[0], n.argsort(dim=1, stable=True, descending=True), x.kthvalue(3, 0)[0],
                 x.median(0)[0], x.msort(), x.bfloat16().topk(3, 0)[0], torch.searchsorted(y[:, 0, 0].msort(), x[:, :, 0]),
                 torch.bucketize(x, y[:, 0, 0].msort(), right=True), x.roll((1, -2), (0, 2)), torch.count_nonzero(n, dim=0),
-                torch.tril_indices(4, 3, -1) + n[0, 0])
+                torch.tril_indices(4, 3, -1) + n[0, 0], torch.triu_indices(3, 5, 1) + n[0, 0], torch.triu_indices(4, 2, -9) + n[0, 0],
+                torch.bucketize(2.5, n.flatten().msort()), torch.searchsorted(n.flatten().msort(), 1.5))
 
     def expected(self, x, y, n, at, at2):
         answers = list(self(x, y, n, at, at2))
@@ -86,3 +87,23 @@ def test_against_pytorch(model, mesh, tmp_path):
     got = load_file(tmp_path / "out.safetensors")
     for k, (output, want) in enumerate(zip(entry["outputs"], model().expected(*inputs), strict=True)):
         torch.testing.assert_close(got[output["name"]], want, rtol=1e-6, atol=1e-6, equal_nan=True, msg=lambda m, k=k: f"{k}: {m}")
+
+
+class Puts(torch.nn.Module):
+    def forward(self, x, rows, columns):
+        return x.index_put((rows, columns), torch.ones(2))
+
+
+@pytest.mark.parametrize("mesh", ["tp=1", "tp=2"], ids=lambda m: m.replace("=", ""))
+def test_an_index_outside_of_any_dim_is_an_error(mesh, tmp_path):
+    """Of a dim that is whole too, where another one is sharded."""
+    inputs = torch.zeros(4, 5), torch.tensor([0, 3]), torch.tensor([0, 4])
+    torch.export.save(shardc_export.export(Puts(), inputs), tmp_path / "m.pt2")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", mesh, *places("input:x=tp:S(0)"), "-o", tmp_path / "m.so")
+    for column, fits in ((-5, True), (4, True), (5, False), (-6, False)):
+        tensors = {"x": inputs[0], "rows": inputs[1], "columns": torch.tensor([0, column])}
+        save_file(tensors, tmp_path / "in.safetensors")
+        done = run(tool("shard-run"), tmp_path / "m.so", "--inputs", tmp_path / "in.safetensors", "--outputs",
+                   tmp_path / "out.safetensors", check=False)
+        assert (done.returncode == 0) == fits, done.stderr
+        assert fits or "index out of range in aten.index_write" in done.stderr

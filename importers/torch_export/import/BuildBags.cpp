@@ -6,6 +6,7 @@
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/RowFrequency.h"
 #include "dialects/aten/Writing.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -15,6 +16,23 @@
 using namespace mlir;
 
 namespace shardc::torch_export {
+
+/// Notes at a lookup how it is differentiated.
+static LogicalResult noteFrequency(Call &call, Value rows) {
+  FailureOr<bool> isScaled = call.boolean("scale_grad_by_freq");
+  if (failed(isScaled))
+    return failure();
+  if (*isScaled)
+    rows.getDefiningOp()->setAttr(aten::kScaledByFrequencyAttr, call.builder.getUnitAttr());
+  return success();
+}
+
+FailureOr<Results> buildEmbedding(Call &call) {
+  FailureOr<Results> rows = buildByName(call, "aten.embedding");
+  if (failed(rows) || failed(noteFrequency(call, rows->front())))
+    return failure();
+  return rows;
+}
 
 /// The others are what PyTorch's own backward reads.
 static FailureOr<Results> firstOfFour(FailureOr<Value> bags) {
@@ -58,7 +76,7 @@ FailureOr<Results> buildEmbeddingBag(Call &call) {
   FailureOr<Value> rows =
       call.buildOne("aten.embedding", {{"weight", {*weight}}, {"indices", {*indices}}},
                     {call.integerAttr("padding_idx", padding->value_or(-1) < 0 ? -1 : **padding)});
-  if (failed(rows))
+  if (failed(rows) || failed(noteFrequency(call, *rows)))
     return failure();
   bool isMax = mode->value_or(0) == 2;
   Value counts = emit.full(count, emit.integer(1, i64));

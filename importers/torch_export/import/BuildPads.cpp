@@ -71,8 +71,14 @@ struct Pad {
   Value flipped(Value x, int64_t dim) {
     return aten::FlipOp::create(call.builder, call.loc, x, ArrayRef(dim));
   }
+  /// The one element of `dim`, `count` times.
   Value repeated(Value x, int64_t dim, int64_t count) {
     SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, x);
+    // The type of a slice of a dim of unknown size does not say that it is one.
+    if (ShapedType::isDynamic(aten::shapeOf(x)[dim])) {
+      sizes[dim] = number(1);
+      x = emit.view(x, sizes);
+    }
     sizes[dim] = number(count);
     return emit.full(sizes, x);
   }

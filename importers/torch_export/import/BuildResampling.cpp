@@ -80,7 +80,12 @@ struct Resampling {
     return factors.empty() ? 0 : factors[dim - (rank() - static_cast<int64_t>(factors.size()))];
   }
   std::optional<int64_t> fixed(OpFoldResult size) const { return getConstantIntValue(size); }
+  /// Whether nothing is done along a dim. By a factor near 1, PyTorch moves the elements of a dim
+  /// that keeps its size, except in two modes.
   bool isSame(int64_t dim) const {
+    bool followsSizes = alignCorners || factorOf(dim) <= 0 || factorOf(dim) == 1;
+    if (!followsSizes && mode != Mode::Nearest && mode != Mode::Linear)
+      return false;
     return in[dim] == out[dim] || (fixed(in[dim]) && fixed(in[dim]) == fixed(out[dim]));
   }
 
@@ -233,6 +238,9 @@ struct Resampling {
   }
 
   FailureOr<Value> backward(Value grad) {
+    // PyTorch's own copies where all sizes are kept, whatever the factors are.
+    if (mode == Mode::Cubic && in == out)
+      return grad;
     Value x = emit.cast(grad, wide);
     for (int64_t dim = 2; dim < rank(); ++dim) {
       if (isSame(dim))

@@ -164,6 +164,17 @@ FailureOr<Results> buildMedian(Call &call) {
 
 namespace {
 
+/// The tensor or number whose place is looked up. A number with a fraction stays one beside
+/// integers: both are compared as floats.
+FailureOr<Value> soughtValues(Call &call, const Argument &argument, Value bounds) {
+  if (std::holds_alternative<TensorArg>(argument))
+    return call.tensor("self");
+  Type type = aten::elementTypeOf(bounds);
+  if (std::holds_alternative<double>(argument) && !isa<FloatType>(type))
+    type = call.builder.getF32Type();
+  return call.scalar(argument, type);
+}
+
 /// How many of the boundaries, along the last dim of `bounds`, are in front of each value.
 FailureOr<Results> countBefore(Call &call, Value bounds, Value values) {
   FailureOr<bool> right = call.boolean("right"), isNarrow = call.boolean("out_int32");
@@ -187,9 +198,7 @@ FailureOr<Results> buildBucketize(Call &call) {
   FailureOr<Value> bounds = call.tensor("boundaries");
   if (failed(bounds))
     return failure();
-  FailureOr<Value> values = std::holds_alternative<TensorArg>(argument)
-                                ? call.tensor("self")
-                                : call.scalar(argument, aten::elementTypeOf(*bounds));
+  FailureOr<Value> values = soughtValues(call, argument, *bounds);
   if (failed(values))
     return failure();
   Emitter emit(call.builder, call.loc);
@@ -205,9 +214,7 @@ FailureOr<Results> buildSearchSorted(Call &call) {
     return call.error()
            << "'sorter' and 'side' are not supported: sort the sequence before, and say "
               "'right'";
-  FailureOr<Value> values = std::holds_alternative<TensorArg>(argument)
-                                ? call.tensor("self")
-                                : call.scalar(argument, aten::elementTypeOf(*bounds));
+  FailureOr<Value> values = soughtValues(call, argument, *bounds);
   if (failed(values))
     return failure();
   Emitter emit(call.builder, call.loc);
@@ -302,16 +309,23 @@ FailureOr<Results> buildTriangleIndices(Call &call) {
     return failure();
   bool isLower = StringRef(call.schema.overload).starts_with("tril");
   auto type = cast<IntegerType>(call.resultElementType());
+  // The columns [begin, end) of each row.
+  auto columnsOf = [&](int64_t row) {
+    int64_t split = std::clamp<int64_t>(row + **offset + (isLower ? 1 : 0), 0, **columns);
+    return isLower ? std::pair(int64_t(0), split) : std::pair(split, **columns);
+  };
   SmallVector<APInt> numbers[2];
-  for (int64_t i = 0; i < **rows; ++i)
-    for (int64_t j = 0; j < **columns; ++j)
-      if (isLower ? j - i <= **offset : j - i >= **offset) {
-        numbers[0].push_back(APInt(type.getWidth(), i));
-        numbers[1].push_back(APInt(type.getWidth(), j));
-      }
+  for (int64_t i = 0; i < **rows; ++i) {
+    auto [begin, end] = columnsOf(i);
+    if (static_cast<int64_t>(numbers[0].size()) + end - begin > 1 << 20)
+      return call.error() << "has more than " << (1 << 20)
+                          << " positions: make them a buffer of the model";
+    for (int64_t j = begin; j < end; ++j) {
+      numbers[0].push_back(APInt(type.getWidth(), i));
+      numbers[1].push_back(APInt(type.getWidth(), j));
+    }
+  }
   auto count = static_cast<int64_t>(numbers[0].size());
-  if (count > 1 << 20)
-    return call.error() << "has " << count << " positions: make them a buffer of the model";
   numbers[0].append(numbers[1]);
   auto value = DenseIntElementsAttr::get(RankedTensorType::get({2, count}, type), numbers[0]);
   return Results{aten::ConstantOp::create(call.builder, call.loc, value.getType(), value)};

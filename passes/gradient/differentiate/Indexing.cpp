@@ -2,6 +2,7 @@
 //
 // Lookups: what was read at a position is added there.
 
+#include "dialects/aten/RowFrequency.h"
 #include "passes/gradient/differentiate/Models.h"
 
 using namespace mlir;
@@ -27,8 +28,24 @@ struct EmbeddingGradient : GradientModel<EmbeddingGradient, aten::EmbeddingOp> {
           d.emit.binary<aten::EqOp>(indices.value, d.emit.integer(padding, indices.elementType())));
       grad = where(unsqueeze(isPadding, indices.rank()), 0, grad);
     }
+    if (op->hasAttr(aten::kScaledByFrequencyAttr))
+      grad = grad / unsqueeze(frequencies(d, op, grad.elementType()), indices.rank());
     d.add(0, addedAt(d, op.getWeight(), op.getIndices(), 0, grad));
     return success();
+  }
+
+  /// How often the row of each position is read.
+  static Expr frequencies(Derivation &d, aten::EmbeddingOp op, Type type) {
+    Type i64 = d.builder.getI64Type();
+    Location loc = d.emit.getLoc();
+    Value positions = op.getIndices();
+    ValueRange at(positions);
+    SmallVector<int64_t> dims = {0};
+    SmallVector<OpFoldResult> rows = {d.sizes(op.getWeight()).front()};
+    Expr indices = d.of(op.getIndices()), once = cast(eq(indices, indices), i64);
+    Expr counts = d.of(aten::IndexPutOp::create(d.builder, loc, d.zeros(rows, i64).value, at,
+                                                once.value, dims, /*accumulate=*/true));
+    return cast(d.of(aten::IndexOp::create(d.builder, loc, counts.value, at, dims)), type);
   }
 };
 

@@ -96,3 +96,12 @@ func.func @slices(%x: tensor<4x12xf32>) {
   %2 = aten.slice %x dim 1 [-12 : 99 : 1] : (tensor<4x12xf32>) -> tensor<4x12xf32>
   return
 }
+
+// Of a sharded dim the first elements of each rank are enough, where it has as many.
+func.func @sorts(%x: tensor<4x8xf32>, %y: tensor<4x?xf32>) {
+  // expected-remark @below {{(a)(b) -> (a)(c), (a)(d), a = 4, b = 8 cooperative in one piece, c = 2 replicated, d = 2 replicated}}
+  %v, %i = aten.sort %x dim 1 count 2 : (tensor<4x8xf32>) -> (tensor<4x2xf32>, tensor<4x2xi64>)
+  // expected-remark @below {{(a)(b) -> (a)(c), (a)(d), a = 4, b = ? replicated, c = 2 replicated, d = 2 replicated}}
+  %w, %j = aten.sort %y dim 1 count 2 : (tensor<4x?xf32>) -> (tensor<4x2xf32>, tensor<4x2xi64>)
+  return
+}
