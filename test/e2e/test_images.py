@@ -77,34 +77,6 @@ def test_convolutions_along_one_dim(tmp_path, mesh, plan, decomposed):
     assert got.shape == want.shape and abs(got - want).max() <= 1e-5 * abs(want).max()
 
 
-@pytest.mark.parametrize("op,shape,message", [
-    (torch.nn.Conv3d(2, 3, 3), (2, 2, 5, 6, 7), ("aten.conv3d.default, 1 use",)),
-    (torch.nn.ConvTranspose1d(3, 4, 3), (2, 3, 5), ("aten.conv_transpose1d.default, 1 use",)),
-    (torch.nn.ConvTranspose2d(3, 4, 3), (2, 3, 5, 5), ("aten.conv_transpose2d.input, 1 use",)),
-    (torch.nn.Conv1d(3, 4, 3), (3, 9), ("along one or two dims, in batches", "not 2 and 3"))], ids=lambda v: getattr(v, "_get_name", lambda: "")())
-def test_other_convolutions_are_named(tmp_path, op, shape, message):
-    """Before and after PyTorch's own decomposition, where all of them are one operator."""
-    class Model(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body = torch.nn.Sequential(op)
-
-        def forward(self, x):
-            return self.body(x)
-
-    exported = torch.export.export(Model().eval(), (torch.randn(shape),))
-    torch.export.save(exported, tmp_path / "m.pt2")
-    done = run(tool("shard-opt"), tmp_path / "m.pt2", check=False)
-    assert done.returncode == 1 and not done.stdout
-    assert all(m in done.stderr for m in message) and "body" in done.stderr and "test_images.py:" in done.stderr
-    torch.export.save(exported.run_decompositions(), tmp_path / "d.pt2")
-    done = run(tool("shard-opt"), tmp_path / "d.pt2", check=False)
-    assert done.returncode == 1 or len(shape) == 2  # a batch of one by then
-    if done.returncode:
-        assert ("transposed convolution is not supported" in done.stderr) == ("transpose" in message[0])
-        assert "test_images.py:" in done.stderr
-
-
 def test_one_reduction_a_block(totals):
     """Column-wise, then row-wise convolutions: batch norm and activation between them need nothing."""
     assert totals("resnet", "tp=2", *RESNET_TP) == {"all_reduce": 2}
