@@ -109,7 +109,7 @@ func.func @joined(%x: tensor<12xf32, #S0>) -> tensor<24xf32, #S0> {
 
 // All of them are reported in one run.
 func.func @refused(%x: tensor<12xf32, #S0>, %b: tensor<12x4xf32, #blocks>) {
-  // expected-error @+1 {{operands [S(0)], results [S(0)]: along dim 0 a rank would need elements of other ranks; replicate the dim before}}
+  // expected-error @+1 {{operands [S(0)], results [S(0)], [S(0)]: along dim 0 a rank would need elements of other ranks; replicate the dim before}}
   %1:2 = aten.split_with_sizes %x [6, 6] dim 0 : (tensor<12xf32, #S0>) -> (tensor<6xf32, #S0>, tensor<6xf32, #S0>)
   // expected-error @+1 {{the position is on one rank only, so the result must be P(sum) over that axis}}
   %2 = aten.select %x dim 0 at 3 : (tensor<12xf32, #S0>) -> tensor<f32, #R>
