@@ -141,10 +141,12 @@ def problems(trial, before):
         if not trial.fault_is_deadly():
             found.append(f"the run has failed: {statuses}")
         survivors = [c.returncode for c in trial.commands if c.returncode != -signal.SIGKILL]
-        if survivors and not any(survivors) and not (trial.moment == "end" and trial.outputs.exists()):
+        # MPICH's launcher may end with 0 when it is interrupted, whatever the statuses of its ranks are: these have said that they failed.
+        is_lost = trial.communicator == "mpich" and trial.fault == "interrupt the launcher" and "shard-run: error: " in trial.text()
+        if survivors and not any(survivors) and not is_lost and not (trial.moment == "end" and trial.outputs.exists()):
             found.append(f"no status says that the run has failed: {statuses}")
         if trial.moment != "end" or trial.fault not in ("kill", "stop"):
-            if not any(c.returncode == 0 for c in trial.commands):
+            if is_lost or not any(c.returncode == 0 for c in trial.commands):
                 check_said(trial, found)
             elif trial.moment != "end":
                 found.append(f"a survivor says that it has succeeded: {statuses}")
