@@ -27,44 +27,44 @@ SmallVector<int64_t> upTo(int64_t count, ArrayRef<int64_t> more) {
   return dims;
 }
 
+/// A view of `apart` of the tensor, permuted, and viewed as `sizes`.
+FailureOr<Results> reordered(Call &call, Value self, ArrayRef<OpFoldResult> apart,
+                             ArrayRef<int64_t> dims, ArrayRef<OpFoldResult> sizes) {
+  FailureOr<Value> moved = permuted(call, buildView(call.builder, call.loc, self, apart), dims);
+  if (failed(moved))
+    return failure();
+  return one(buildView(call.builder, call.loc, *moved, sizes));
+}
+
+/// Squares of pixels that become channels, or the other way round.
+FailureOr<Results> buildPixels(Call &call, StringRef argument, bool toChannels) {
+  FailureOr<Value> self = call.tensor("self");
+  FailureOr<std::optional<int64_t>> factor = call.integer(argument);
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  if (failed(self) || failed(factor) || failed(sizes))
+    return failure();
+  SmallVector<OpFoldResult> from = sizesOf(call.builder, call.loc, *self);
+  auto n = static_cast<int64_t>(from.size()) - 3;
+  OpFoldResult r = call.builder.getIndexAttr(**factor);
+  SmallVector<OpFoldResult> apart(ArrayRef(toChannels ? from : *sizes).take_front(n + 1));
+  if (toChannels) {
+    apart.append({(*sizes)[n + 1], r, (*sizes)[n + 2], r});
+    return reordered(call, *self, apart, upTo(n + 1, {n + 2, n + 4, n + 1, n + 3}), *sizes);
+  }
+  apart.append({r, r, from[n + 1], from[n + 2]});
+  return reordered(call, *self, apart, upTo(n + 1, {n + 3, n + 1, n + 4, n + 2}), *sizes);
+}
+
 } // namespace
 
 // [..., C r r, H, W] as [..., C, H r, W r].
 FailureOr<Results> buildPixelShuffle(Call &call) {
-  FailureOr<Value> self = call.tensor("self");
-  FailureOr<std::optional<int64_t>> factor = call.integer("upscale_factor");
-  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
-  if (failed(self) || failed(factor) || failed(sizes))
-    return failure();
-  SmallVector<OpFoldResult> from = sizesOf(call.builder, call.loc, *self);
-  auto n = static_cast<int64_t>(from.size()) - 3;
-  OpFoldResult r = call.builder.getIndexAttr(**factor);
-  SmallVector<OpFoldResult> apart(ArrayRef(*sizes).take_front(n + 1));
-  apart.append({r, r, from[n + 1], from[n + 2]});
-  FailureOr<Value> moved = permuted(call, buildView(call.builder, call.loc, *self, apart),
-                                    upTo(n + 1, {n + 3, n + 1, n + 4, n + 2}));
-  if (failed(moved))
-    return failure();
-  return one(buildView(call.builder, call.loc, *moved, *sizes));
+  return buildPixels(call, "upscale_factor", /*toChannels=*/false);
 }
 
 // [..., C, H r, W r] as [..., C r r, H, W].
 FailureOr<Results> buildPixelUnshuffle(Call &call) {
-  FailureOr<Value> self = call.tensor("self");
-  FailureOr<std::optional<int64_t>> factor = call.integer("downscale_factor");
-  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
-  if (failed(self) || failed(factor) || failed(sizes))
-    return failure();
-  SmallVector<OpFoldResult> from = sizesOf(call.builder, call.loc, *self);
-  auto n = static_cast<int64_t>(from.size()) - 3;
-  OpFoldResult r = call.builder.getIndexAttr(**factor);
-  SmallVector<OpFoldResult> apart(ArrayRef(from).take_front(n + 1));
-  apart.append({(*sizes)[n + 1], r, (*sizes)[n + 2], r});
-  FailureOr<Value> moved = permuted(call, buildView(call.builder, call.loc, *self, apart),
-                                    upTo(n + 1, {n + 2, n + 4, n + 1, n + 3}));
-  if (failed(moved))
-    return failure();
-  return one(buildView(call.builder, call.loc, *moved, *sizes));
+  return buildPixels(call, "downscale_factor", /*toChannels=*/true);
 }
 
 // Channels [groups, of a group] as [of a group, groups].
@@ -81,10 +81,7 @@ FailureOr<Results> buildChannelShuffle(Call &call) {
   apart.insert(apart.begin() + 2, call.builder.getIndexAttr(*channels / **groups));
   SmallVector<int64_t> dims = upTo(static_cast<int64_t>(apart.size()), {});
   std::swap(dims[1], dims[2]);
-  FailureOr<Value> moved = permuted(call, buildView(call.builder, call.loc, *self, apart), dims);
-  if (failed(moved))
-    return failure();
-  return one(buildView(call.builder, call.loc, *moved, sizes));
+  return reordered(call, *self, apart, dims, sizes);
 }
 
 //===----------------------------------------------------------------------===//
