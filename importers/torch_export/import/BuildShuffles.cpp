@@ -75,8 +75,9 @@ FailureOr<Results> buildChannelShuffle(Call &call) {
     return failure();
   SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, *self), apart = sizes;
   std::optional<int64_t> channels = getConstantIntValue(sizes[1]);
-  if (!channels)
-    return call.error() << "needs a number of channels that is known";
+  if (!channels || **groups <= 0 || *channels % **groups != 0)
+    return call.error() << "needs a known number of channels, in " << **groups
+                        << " groups of one size";
   apart[1] = call.builder.getIndexAttr(**groups);
   apart.insert(apart.begin() + 2, call.builder.getIndexAttr(*channels / **groups));
   SmallVector<int64_t> dims = upTo(static_cast<int64_t>(apart.size()), {});
@@ -217,8 +218,8 @@ struct Halves {
       return failure();
     OpFoldResult size = sizesOf(call.builder, call.loc, *self)[*dim];
     std::optional<int64_t> whole = getConstantIntValue(size);
-    if (!whole)
-      return call.error() << "needs a dim of known size";
+    if (!whole || *whole % 2 != 0)
+      return call.error() << "needs a dim of known, even size";
     OpFoldResult half = call.builder.getIndexAttr(*whole / 2);
     Emitter emit(call.builder, call.loc);
     return Halves{emit, *dim, emit.slice(*self, *dim, call.builder.getIndexAttr(0), half),
