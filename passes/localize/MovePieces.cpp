@@ -3,6 +3,7 @@
 
 #include "passes/localize/Exchange.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -145,7 +146,7 @@ private:
     if (step == 1)
       return stock;
     // A rank takes those out of each of its intervals.
-    stock.held.assign(numPositions(), {});
+    stock.held.assign(numPositions(), Intervals());
     SmallVector<Value> parts;
     for (size_t k = 0; k < mostOf(own); ++k) {
       SmallVector<Run> runs(numPositions());

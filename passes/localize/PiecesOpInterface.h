@@ -8,12 +8,7 @@
 
 #include "mlir/IR/OpDefinition.h"
 
-#include <limits>
 #include <optional>
-
-namespace shardc {
-constexpr unsigned kNewElements = std::numeric_limits<unsigned>::max();
-} // namespace shardc
 
 #include "passes/localize/PiecesOpInterface.h.inc"
 

@@ -6,6 +6,7 @@
 #define SHARDC_PASSES_LOCALIZE_CORE_PIECES_H
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace shardc {
@@ -20,6 +21,9 @@ struct Piece {
 };
 
 using Pieces = std::vector<Piece>;
+
+/// The source of elements that are in no tensor, as those that a pad adds.
+constexpr unsigned kNewElements = std::numeric_limits<unsigned>::max();
 
 int64_t sizeOf(const Pieces &pieces);
 /// Appends a piece, as more of the last one where it goes on in the same way. Nothing where it is
