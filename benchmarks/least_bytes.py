@@ -3,18 +3,20 @@
 """Bytes that small graphs with odd shapes move, beside the least that is possible, and whether each is right.
 
   .venv/bin/python benchmarks/least_bytes.py [--only PATTERN] [--json FILE]
+  .venv/bin/python benchmarks/least_bytes.py --dtensor                       PyTorch's DTensor beside it
+  .venv/bin/python benchmarks/least_bytes.py --jax /path/to/python           an interpreter that has jax: XLA beside it
 
 A figure is the most that a rank sends or gets in a collective of its group, summed over collectives, as `shardc explain` reports it; an all-gather of B bytes
-is (n-1)/n B to each rank, and an all-reduce twice that. There are two kinds of graphs:
-
-- those that move elements. Their least is found by brute force: the function is run on the numbers of the elements; a rank that is to have an element of
-  the result needs the elements that it is made of, and gets each that it does not have from the one rank that has it. The most that a rank gets or gives is
-  the least possible.
-- those that compute. Each has a formula and its reason: `B(shape)` are the bytes of a tensor of f32."""
+is (n-1)/n B to each rank, and an all-reduce twice that. The graphs are in small_graphs.py. Of those that move elements the least is found by brute force: the
+function is run on the numbers of the elements; a rank that is to have an element of the result needs the elements that it is made of, and gets each that it
+does not have from the one rank that has it. The most that a rank gets or gives is the least possible. In the sum over all rows no row counts as less than its
+least: an all-gather of uneven parts is counted by their average."""
 import argparse
 import fnmatch
+import itertools
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -25,129 +27,72 @@ sys.path.insert(0, str(ROOT / "tools/export"))
 
 import shardc_export  # noqa: E402
 import torch  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
+from small_graphs import BACKWARD, COMPUTED, MOVED, all_reduce  # noqa: E402
 
-
-def B(*shape):
-    return 4 * math.prod(shape)
-
-
-def all_gather(n, size):
-    return (n - 1) / n * size
-
-
-def all_reduce(n, size):
-    return 2 * all_gather(n, size)
-
-
-# Name: (function, shapes of inputs, {input number: dim that is sharded}, dim that outputs are sharded on or None where they are replicated).
-MOVED = {
-    "slice, first row cut off": (lambda x: x[1:], [(13, 5)], {0: 0}, 0),
-    "slice, last row cut off": (lambda x: x[:-1], [(13, 5)], {0: 0}, 0),
-    "slice, last three cut off": (lambda x: x[:-3], [(14, 5)], {0: 0}, 0),
-    "slice from the middle": (lambda x: x[3:10], [(13, 5)], {0: 0}, 0),
-    "slice of columns, rows sharded": (lambda x: x[:, 1:4], [(13, 5)], {0: 0}, 0),
-    "slice, first columns": (lambda x: x[:, 2:], [(5, 13)], {0: 1}, 1),
-    "differences": (lambda x: x[1:] - x[:-1], [(12, 5)], {0: 0}, 0),
-    "second differences": (lambda x: x[2:] - 2 * x[1:-1] + x[:-2], [(15, 5)], {0: 0}, 0),
-    "pad before": (lambda x: F.pad(x, (0, 0, 1, 0)), [(13, 5)], {0: 0}, 0),
-    "pad after": (lambda x: F.pad(x, (0, 0, 0, 3)), [(13, 5)], {0: 0}, 0),
-    "pad on both sides": (lambda x: F.pad(x, (0, 0, 2, 2)), [(13, 5)], {0: 0}, 0),
-    "pad with a value": (lambda x: F.pad(x, (2, 1), value=1.0), [(5, 13)], {0: 1}, 1),
-    "pad of the other dim": (lambda x: F.pad(x, (1, 2)), [(13, 5)], {0: 0}, 0),
-    "pad and cut": (lambda x: F.pad(x, (0, 0, 1, -1)), [(13, 5)], {0: 0}, 0),
-    "roll by one": (lambda x: x.roll(1, 0), [(13, 5)], {0: 0}, 0),
-    "roll back by two": (lambda x: x.roll(-2, 0), [(13, 5)], {0: 0}, 0),
-    "roll of the other dim": (lambda x: x.roll(2, 1), [(13, 5)], {0: 0}, 0),
-    "flip of the other dim": (lambda x: x.flip(1), [(13, 5)], {0: 0}, 0),
-    "flip": (lambda x: x.flip(0), [(13, 5)], {0: 0}, 0),
-    "cat of a tensor and a few rows": (lambda x, y: torch.cat([x, y]), [(13, 5), (3, 5)], {0: 0, 1: 0}, 0),
-    "cat, few rows first": (lambda x, y: torch.cat([y, x]), [(13, 5), (3, 5)], {0: 0, 1: 0}, 0),
-    "cat of the other dim": (lambda x, y: torch.cat([x, y], 1), [(13, 5), (13, 3)], {0: 0, 1: 0}, 0),
-    "cat of replicated rows": (lambda x, y: torch.cat([y, x]), [(13, 5), (2, 5)], {0: 0}, 0),
-    "stack": (lambda x, y: torch.stack([x, y], 1), [(13, 5), (13, 5)], {0: 0, 1: 0}, 0),
-    "split of the other dim": (lambda x: x.split([2, 3], 1)[1], [(13, 5)], {0: 0}, 0),
-    "view, split": (lambda x: x.view(6, 2, 5), [(12, 5)], {0: 0}, 0),
-    "view, merge": (lambda x: x.flatten(0, 1), [(6, 2, 5)], {0: 0}, 0),
-    "view, heads": (lambda x: x.view(5, 6, 3).transpose(0, 1), [(5, 18)], {0: 1}, 0),
-    "view, merge and split": (lambda x: x.reshape(4, 3, 5), [(12, 5)], {0: 0}, 0),
-    "transpose": (lambda x: x.t(), [(13, 5)], {0: 0}, 1),
-    "transpose to the other dim": (lambda x: x.t(), [(12, 6)], {0: 0}, 0),
-    "unsqueeze and expand": (lambda x: x[:, None].expand(13, 3, 5), [(13, 5)], {0: 0}, 0),
-    "repeat of the other dim": (lambda x: x.repeat(1, 2), [(13, 5)], {0: 0}, 0),
-    "index_select of the other dim": (lambda x: x.index_select(1, torch.tensor([0, 3, 3])), [(13, 5)], {0: 0}, 0),
-    "gather everything": (lambda x: x * 1.5, [(13, 5)], {0: 0}, None),
-    "select": (lambda x: x[:, 2], [(13, 5)], {0: 0}, 0),
-    "triangle": (lambda x: x.tril(), [(13, 13)], {0: 0}, 0),
-}
-# Name: (function, shapes, {input: dim}, output dim, least(n), why).
-COMPUTED = {
-    "product, columns then rows": (lambda x, v, w: (x @ v).relu() @ w, [(5, 7), (7, 12), (12, 3)], {1: 1, 2: 0}, None,
-                                   lambda n: all_reduce(n, B(5, 3)), "the sum over the hidden features is of all ranks"),
-    "product to shards": (lambda x, w: x @ w, [(6, 12), (12, 5)], {0: 1, 1: 0}, 0, lambda n: all_gather(n, B(6, 5)), "reduce-scatter of the product"),
-    "product, rows sharded": (lambda x, w: x @ w, [(13, 7), (7, 5)], {0: 0}, 0, lambda n: 0, "each row is its rank's own"),
-    "product, columns sharded": (lambda x, w: x @ w, [(13, 7), (7, 6)], {1: 1}, 1, lambda n: 0, "each column is its rank's own"),
-    "batched product": (lambda x, w: x @ w, [(6, 3, 7), (6, 7, 5)], {0: 0, 1: 0}, 0, lambda n: 0, "each matrix is its rank's own"),
-    "outer product": (lambda x, y: x[:, None] * y, [(13,), (5,)], {0: 0}, 0, lambda n: 0, "rows are a rank's own"),
-    "sum to a number": (lambda x: x.sum(), [(13, 5)], {0: 0}, None, lambda n: all_reduce(n, 4), "one number"),
-    "mean over the sharded dim": (lambda x: x.mean(0), [(13, 5)], {0: 0}, None, lambda n: all_reduce(n, B(5)), "a sum of five"),
-    "sum over the other dim": (lambda x: x.sum(1), [(13, 5)], {0: 0}, 0, lambda n: 0, "rows are a rank's own"),
-    "sum to shards": (lambda x: x.sum(0), [(13, 6)], {0: 0}, 0, lambda n: all_gather(n, B(6)), "reduce-scatter of the sums"),
-    "largest": (lambda x: x.amax(0), [(13, 5)], {0: 0}, None, lambda n: all_reduce(n, B(5)), "the largest of all ranks"),
-    "softmax over the other dim": (lambda x: x.softmax(1), [(13, 5)], {0: 0}, 0, lambda n: 0, "rows are a rank's own"),
-    "softmax over the sharded dim": (lambda x: x.softmax(0), [(13, 5)], {0: 0}, 0, lambda n: 2 * all_reduce(n, B(5)), "a maximum and a sum of each column"),
-    "layer norm": (lambda x: F.layer_norm(x, (5,)), [(13, 5)], {0: 0}, 0, lambda n: 0, "rows are a rank's own"),
-    "rms norm over the sharded dim": (lambda x: x * (x.pow(2).mean(0, keepdim=True) + 1e-3).rsqrt(), [(13, 5)], {0: 0}, 0,
-                                      lambda n: all_reduce(n, B(5)), "one sum of squares for each column"),
-    "norm of columns": (lambda x: x.norm(dim=0), [(13, 5)], {0: 0}, None, lambda n: all_reduce(n, B(5)), "one sum of squares for each column"),
-    "embedding, rows sharded": (lambda t: F.embedding(torch.tensor([0, 5, 11, 3]), t), [(12, 5)], {0: 0}, None,
-                                lambda n: all_reduce(n, B(4, 5)), "each row is looked up by its owner and needed by all"),
-    "embedding, columns sharded": (lambda t: F.embedding(torch.tensor([0, 5, 11, 3]), t), [(12, 6)], {0: 1}, 1, lambda n: 0, "each rank looks up its columns"),
-    "lookups sharded": (lambda x: x.gather(1, torch.zeros(13, 2, dtype=torch.int64)), [(13, 5)], {0: 0}, 0, lambda n: 0, "rows are a rank's own"),
-    "attention, heads sharded": (lambda q: F.scaled_dot_product_attention(q, q, q), [(2, 6, 5, 3)], {0: 1}, 1, lambda n: 0, "heads are a rank's own"),
-    "cumulative sum of the other dim": (lambda x: x.cumsum(1), [(13, 5)], {0: 0}, 0, lambda n: 0, "rows are a rank's own"),
-    "bias and activation": (lambda x, b: F.gelu(x + b), [(13, 6), (6,)], {0: 1, 1: 0}, 1, lambda n: 0, "elements are a rank's own"),
-    "standardised columns": (lambda x: (x - x.mean(0)) / 2, [(13, 5)], {0: 0}, 0, lambda n: all_reduce(n, B(5)), "one sum for each column"),
-    "masked sum": (lambda x: torch.where(x > 0, x, 0).sum(0), [(13, 5)], {0: 0}, None, lambda n: all_reduce(n, B(5)), "a sum of five"),
-}
 RANKS = (2, 3, 4)
+GRAPHS = MOVED | COMPUTED | BACKWARD
 
 
-def chunk(size, rank, n):
-    length = -(-size // n)
-    return min(rank * length, size), min((rank + 1) * length, size)
+def mesh_of(graph, n):
+    return graph.mesh or (n,)
 
 
-def held(shape, dim, rank, n):
-    """Which elements of a tensor a rank has."""
+def placement(given, mesh):
+    """A dim, or None, for each axis."""
+    return given if isinstance(given, tuple) else (given,) * len(mesh)
+
+
+def held(shape, dims, mesh, at):
+    """Which elements of a tensor the rank at a coordinate has."""
+    begin, end = [0] * len(shape), list(shape)
+    for dim, n, i in zip(dims, mesh, at, strict=True):
+        if dim is not None:
+            length = -(-(end[dim] - begin[dim]) // n)
+            begin[dim], end[dim] = min(begin[dim] + i * length, end[dim]), min(begin[dim] + (i + 1) * length, end[dim])
     mask = torch.zeros(shape, dtype=torch.bool)
-    begin, end = chunk(shape[dim], rank, n)
-    mask.narrow(dim, begin, end - begin).fill_(True)
+    mask[tuple(slice(b, e) for b, e in zip(begin, end))] = True
     return mask
 
 
-def least_moved(function, shapes, sharded, out, n):
+def outputs(result):
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def least_moved(graph, n):
     """By brute force: which elements of the inputs an element of the result is made of is read from derivatives."""
-    inputs = [torch.rand(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
-    result = function(*inputs)
-    gets, gives = [0] * n, [0] * n
-    for rank in range(n):
-        mine = torch.ones(result.shape, dtype=torch.bool) if out is None else held(result.shape, out, rank, n)
-        if not mine.any():
-            continue
-        weights = torch.where(mine, torch.rand(result.shape, dtype=torch.float64) + 0.5, 0)  # random, so that no two parts cancel
-        gradients = torch.autograd.grad((result * weights).sum(), inputs, retain_graph=True, allow_unused=True)
+    mesh = mesh_of(graph, n)
+    ranks = list(itertools.product(*map(range, mesh)))
+    inputs = [torch.rand(shape, dtype=torch.float64, requires_grad=True) for shape in graph.shapes]
+    results = outputs(graph.function(*inputs))
+    out = placement(graph.out, mesh)
+    gets, gives = dict.fromkeys(ranks, 0), dict.fromkeys(ranks, 0)
+    for rank in ranks:
+        # Random, so that no two parts cancel.
+        weights = [torch.where(held(r.shape, out, mesh, rank), torch.rand(r.shape, dtype=torch.float64) + 0.5, 0) for r in results]
+        gradients = torch.autograd.grad(sum((r * w).sum() for r, w in zip(results, weights)), inputs, retain_graph=True, allow_unused=True)
         for i, gradient in enumerate(gradients):
-            for owner in range(n) if i in sharded and gradient is not None else ():
-                if owner != rank:
-                    count = int(((gradient != 0) & held(shapes[i], sharded[i], owner, n)).sum())
-                    gets[rank] += count
-                    gives[owner] += 0 if out is None else count  # what all need goes around
-    return 4 * max(gets + gives)
+            if i not in graph.sharded or gradient is None:
+                continue
+            holders = {other: held(graph.shapes[i], placement(graph.sharded[i], mesh), mesh, other) for other in ranks}
+            lacks = (gradient != 0) & ~holders[rank]
+            gets[rank] += int(lacks.sum())
+            # What several ranks have may come from any of them, and what all need goes around.
+            single = sum(h.int() for h in holders.values()) == 1
+            for owner, mask in holders.items() if None not in out else ():
+                gives[owner] += int((lacks & mask & single).sum())
+    return 4 * max(*gets.values(), *gives.values())
 
 
-class Graph(torch.nn.Module):
+def least_of(name, n):
+    graph = GRAPHS[name]
+    if graph.least:
+        return graph.least(n)
+    moved = least_moved(graph, n)
+    return 2 * moved + all_reduce(math.prod(mesh_of(graph, n)), 4) if name in BACKWARD else moved
+
+
+class Module(torch.nn.Module):
     def __init__(self, function):
         super().__init__()
         self.function = function
@@ -156,31 +101,89 @@ class Graph(torch.nn.Module):
         return self.function(*inputs)
 
 
+class Loss(torch.nn.Module):
+    """A number whose derivatives by the parameters are what is asked for."""
+
+    def __init__(self, function, values):
+        super().__init__()
+        self.function, self.x = function, torch.nn.ParameterList(values)
+
+    def forward(self, *weights):
+        return sum((y * w).sum() for y, w in zip(outputs(self.function(*self.x)), weights))
+
+
 def run(*words):
     return subprocess.run([str(w) for w in words], text=True, capture_output=True)
 
 
-def ours(case, n, folder, build):
+def spec(dims, mesh):
+    axes = ("tp",) if len(mesh) == 1 else ("dp", "tp")
+    return ",".join(f"{axis}:" + ("R" if dim is None else f"S({dim})") for axis, dim in zip(axes, dims, strict=True))
+
+
+def ours(name, n, folder, build):
     """(bytes, collectives, what is wrong)."""
-    function, shapes, sharded, out = case[:4]
+    graph, mesh, backward = GRAPHS[name], mesh_of(GRAPHS[name], n), name in BACKWARD
     torch.manual_seed(0)
-    inputs = [torch.randn(shape) for shape in shapes]
-    program = shardc_export.export(Graph(function), tuple(inputs))
+    values = [torch.randn(shape) for shape in graph.shapes]
+    wants = outputs(graph.function(*values))
+    module, inputs = Module(graph.function), values
+    if backward:
+        inputs = [torch.randn(want.shape) for want in wants]
+        module = Loss(graph.function, values)
+        module(*inputs).backward()
+        wants = [x.grad for x in module.x]
+    program = shardc_export.export(module, tuple(inputs))
     torch.export.save(program, folder / "model.pt2")
-    names = program.graph_signature.user_inputs
-    save_file(dict(zip(names, inputs)), folder / "in.safetensors")
-    specs = [f"input:{i}=tp:{'R' if i not in sharded else f'S({sharded[i]})'}" for i in range(len(inputs))] + [
-        "output:0=tp:" + ("R" if out is None else f"S({out})")]
-    plan = ["--mesh", f"tp={n}", *(word for spec in specs for word in ("--place", spec))]
+    save_file(dict(zip(program.graph_signature.user_inputs, inputs)), folder / "in.safetensors")
+    given = {f"{'param:x.' if backward else 'input:'}{i}": graph.sharded.get(i) for i in range(len(values))}
+    given |= {f"input:{i}": graph.out for i in range(len(wants))} if backward else {f"output:{i}": graph.out for i in range(len(wants))}
+    size = f"tp={mesh[0]}" if len(mesh) == 1 else f"dp={mesh[0]},tp={mesh[1]}"
+    plan = ["--mesh", size, *(word for what, dims in given.items() for word in ("--place", f"{what}={spec(placement(dims, mesh), mesh)}"))]
+    if backward:
+        plan += ["--gradients", "0"]
+    entry = ["--entry", "gradients", "--weights", folder / "model.pt2"] if backward else []
     done = run(build / "bin/shardc", "compile", folder / "model.pt2", *plan, "-o", folder / "model.so")
     if done.returncode == 0:
-        done = run(build / "bin/shard-run", folder / "model.so", "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors", "--timeout", 60)
+        done = run(build / "bin/shard-run", folder / "model.so", *entry, "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors",
+                   "--timeout", 60)
     if done.returncode:
         return 0, [], done.stderr[-600:]
-    got, want = next(iter(load_file(folder / "out.safetensors").values())), function(*inputs)
-    right = got.shape == want.shape and torch.allclose(got, want, 1e-4, 1e-5)
+    results = load_file(folder / "out.safetensors")
+    entries = json.loads(run(build / "bin/shard-run", folder / "model.so", "--manifest").stdout)["entries"]
+    names = [o["name"] for e in entries for o in e["outputs"] if e["name"] == ("gradients" if backward else entries[0]["name"])]
+    got = [results[name] for name in names][-len(wants):]  # gradients come behind the loss
+    right = all(g.shape == w.shape and torch.allclose(g, w, 1e-4, 1e-5) for g, w in zip(got, wants, strict=True))
     report = json.loads(run(build / "bin/shardc", "explain", folder / "model.pt2", *plan, "--format", "json").stdout)["collectives"]
+    report = [c for c in report if not backward or c["entry"] == "gradients"]
     return sum(c["bytes_per_rank"] for c in report), [c["kind"] for c in report], "" if right else "differs from PyTorch"
+
+
+def peer(command, text=None):
+    """{name: [bytes, what is wrong]} of a program that prints it as its last line."""
+    done = subprocess.run([*map(str, command)], text=True, capture_output=True, input=text, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))[:200]}: {done.stderr[-3000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def as_json(name, n):
+    """What JAX's side needs to know, which has no PyTorch."""
+    graph = GRAPHS[name]
+    mesh = mesh_of(graph, n)
+    given = [placement(graph.sharded.get(i), mesh) for i in range(len(graph.shapes))]
+    return {"graph": name, "mesh": mesh, "shapes": graph.shapes, "given": given, "out": placement(graph.out, mesh), "backward": name in BACKWARD}
+
+
+def peers(options, names, n):
+    found = {}
+    if options.dtensor:
+        launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", n, "--master-port", "0", "--rdzv-backend", "c10d",
+                  "--rdzv-endpoint", "localhost:0", ROOT / "benchmarks/least_bytes_dtensor.py"]
+        found["dtensor"] = peer([*launch, *names])
+    if options.jax:
+        found["jax"] = peer([options.jax, ROOT / "benchmarks/least_bytes_jax.py", n], json.dumps([as_json(name, n) for name in names]))
+    return found
 
 
 def main():
@@ -188,27 +191,40 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--only", default="*", help="a pattern of names")
     parser.add_argument("--ranks", default=",".join(map(str, RANKS)))
+    parser.add_argument("--dtensor", action="store_true", help="run PyTorch's DTensor as well")
+    parser.add_argument("--jax", help="a Python interpreter that has jax")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     shardc_export.hide_warnings()
-    rows, wrong = [], 0
+    asked = [name for name in GRAPHS if fnmatch.fnmatch(name, options.only)]
+    pairs = [(name, n) for name in asked for n in ([4] if GRAPHS[name].mesh else map(int, options.ranks.split(",")))]
+    others = {n: peers(options, [name for name, m in pairs if m == n], n) for n in sorted({n for _, n in pairs})}
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, case in (MOVED | COMPUTED).items():
-            for n in map(int, options.ranks.split(",")):
-                if not fnmatch.fnmatch(name, options.only):
-                    continue
-                least = case[4](n) if name in COMPUTED else least_moved(*case, n)
-                moved, kinds, problem = ours(case, n, pathlib.Path(folder), options.build)
-                wrong += bool(problem)
-                rows.append({"graph": name, "ranks": n, "least": least, "moved": moved, "collectives": kinds, "problem": problem})
-                mark = "WRONG " + problem if problem else "more" if moved > least + len(kinds) else ""
-                print(f"{name:36} n={n} {least:9.1f} {moved:9.1f}  {', '.join(kinds):36} {mark}", flush=True)
-    least, moved = (sum(row[key] for row in rows) for key in ("least", "moved"))
-    more = [row for row in rows if row["moved"] > row["least"] + len(row["collectives"])]
-    print(f"\n{len(rows)} graphs, {wrong} wrong, {len(rows) - len(more)} move the least possible; in all {moved:.0f} of {least:.0f} bytes ({moved / least if least else 1:.3f})")
+        for name, n in pairs:
+            moved, kinds, problem = ours(name, n, pathlib.Path(folder), options.build)
+            row = {"graph": name, "ranks": n, "least": least_of(name, n), "moved": moved, "collectives": kinds, "problem": problem}
+            row |= {side: figures[name] for side, figures in others[n].items()}
+            rows.append(row)
+            mark = "WRONG " + problem if problem else "more" if moved > row["least"] + len(kinds) else ""
+            beside = "".join(f" {row[side][1] or round(row[side][0], 1)!s:>12.12}" for side in others[n])
+            print(f"{name:36} n={n} {row['least']:9.1f} {moved:9.1f}{beside}  {', '.join(kinds):36} {mark}", flush=True)
+    summarise(rows)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
-    return 1 if wrong else 0
+    return 1 if any(row["problem"] for row in rows) else 0
+
+
+def summarise(rows):
+    print(f"\n{len(rows)} rows of {len({row['graph'] for row in rows})} graphs")
+    sides = {"shardc": lambda row: (row["moved"], row["problem"])} | {side: lambda row, side=side: row[side] for side in ("dtensor", "jax") if side in rows[0]}
+    for side, of in sides.items():
+        right = [(row["least"], of(row)[0]) for row in rows if not of(row)[1]]
+        wrong = sum("differs" in of(row)[1] for row in rows)
+        at_least = sum(moved <= least + 2 for least, moved in right)
+        least, moved = sum(least for least, _ in right), sum(max(pair) for pair in right)
+        print(f"  {side}: {len(right)} right, {wrong} wrong, {len(rows) - len(right) - wrong} refused; of those that are right {at_least} move the least possible, "
+              f"and all of them {moved:.0f} of {least:.0f} bytes ({moved / least if least else 1:.3f})")
 
 
 if __name__ == "__main__":

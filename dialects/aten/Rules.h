@@ -32,8 +32,6 @@ ShardingRule scanRule(mlir::Operation *op, int64_t dim);
 /// Over the last `count` dims; weights line up with them.
 ShardingRule trailingNormRule(mlir::Operation *op, int64_t count, int64_t exchange);
 ShardingRule groupNormRule(mlir::Operation *op);
-/// Operand and result have one shape; linear; `dims` must be replicated (negative: from the end).
-ShardingRule alongDimsRule(mlir::Operation *op, llvm::ArrayRef<int64_t> dims);
 
 // Views. RulesViews.cpp
 ShardingRule viewRule(mlir::Operation *op);
@@ -47,6 +45,7 @@ ShardingRule splitRule(mlir::Operation *op);
 ShardingRule catRule(mlir::Operation *op);
 ShardingRule stackRule(mlir::Operation *op);
 ShardingRule padRule(mlir::Operation *op);
+ShardingRule flipRule(mlir::Operation *op);
 ShardingRule creationRule(mlir::Operation *op);
 ShardingRule sizeRule(mlir::Operation *op);
 

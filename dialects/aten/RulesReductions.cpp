@@ -90,14 +90,4 @@ ShardingRule groupNormRule(Operation *op) {
   return builder.build();
 }
 
-ShardingRule alongDimsRule(Operation *op, ArrayRef<int64_t> dims) {
-  RuleBuilder builder = ruleBuilder(op);
-  builder.pointwise().linear(0);
-  int64_t rank = typeOf(op->getOperand(0)).getRank();
-  for (int64_t dim : dims)
-    if (rank != 0)
-      builder.operandDimKind(0, dim, FactorKind::NeedReplication);
-  return builder.build();
-}
-
 } // namespace shardc::aten

@@ -93,26 +93,16 @@ ShardingRule squeezeRule(Operation *op) {
 
 namespace {
 /// A dim of an operand whose element i is element i + `offset` of a dim of the result; those that
-/// are outside of it are in no result.
+/// are outside of it are in no result. Of a split it is the other way about.
 struct Piece {
-  unsigned operand;
+  unsigned tensor;
   int64_t size;
   int64_t offset;
 };
 
-/// Says that a result dim of `size` is made of operand dims of other sizes. All are chunked over
-/// the ranks, which fetch what they lack of their part of the result.
-void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<Piece> pieces) {
-  int64_t largest = size;
-  for (const Piece &piece : pieces)
-    largest = std::max(largest, piece.size);
-  unsigned factor = builder.factor(largest, FactorKind::Neighbouring);
-  builder.resultDim(0, dim, {factor});
-  for (const Piece &piece : pieces)
-    builder.operandDim(piece.operand, dim, {factor});
-  builder.at(factor).inOnePiece = true;
-  // How much that is depends on the number of ranks: the most that one of two gets. It counts for
-  // each of the factor's elements, of which the result may have few.
+/// How much the ranks of an axis fetch depends on their number: the most that one of two lacks of
+/// its chunks, where the pieces are operands, or results, of a tensor of `size`.
+int64_t lackedByOneOfTwo(int64_t size, ArrayRef<Piece> pieces, bool areResults) {
   int64_t most = 0;
   for (int64_t rank : {0, 1}) {
     auto chunk = [&](int64_t n) {
@@ -122,15 +112,47 @@ void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<P
     auto common = [](std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
       return std::max<int64_t>(std::min(a.second, b.second) - std::max(a.first, b.first), 0);
     };
+    auto [begin, end] = chunk(size);
     int64_t lacks = 0;
     for (const Piece &piece : pieces) {
-      auto [begin, end] = chunk(size);
-      std::pair wanted(begin - piece.offset, end - piece.offset);
-      lacks += common(wanted, {0, piece.size}) - common(wanted, chunk(piece.size));
+      std::pair whole(begin - piece.offset, end - piece.offset), own = chunk(piece.size);
+      lacks += common(areResults ? own : whole, {0, piece.size}) - common(whole, own);
     }
     most = std::max(most, lacks);
   }
-  builder.at(factor).haloAfter = ceilDiv(most * largest, size);
+  return most;
+}
+
+/// Says that a dim of `size` of one tensor, the result or the only operand, is made of dims of
+/// other sizes, or is cut into them. All are chunked over the ranks, which fetch what they lack of
+/// their part of the results.
+void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<Piece> pieces,
+                     bool areResults = false) {
+  int64_t largest = size;
+  for (const Piece &piece : pieces)
+    largest = std::max(largest, piece.size);
+  unsigned factor = builder.factor(largest, FactorKind::Neighbouring);
+  for (const Piece &piece : pieces)
+    areResults ? builder.resultDim(piece.tensor, dim, {factor})
+               : builder.operandDim(piece.tensor, dim, {factor});
+  areResults ? builder.operandDim(0, dim, {factor}) : builder.resultDim(0, dim, {factor});
+  builder.at(factor).inOnePiece = true;
+  // It counts for each of the factor's elements, of which the first result may have few.
+  int64_t most = lackedByOneOfTwo(size, pieces, areResults);
+  builder.at(factor).haloAfter = ceilDiv(most * largest, areResults ? pieces.front().size : size);
+}
+
+/// The same of a result whose element i is element start + step * i of the operand.
+void stridedDim(RuleBuilder &builder, int64_t dim, int64_t size, int64_t start, int64_t step,
+                int64_t count) {
+  unsigned factor = builder.factor(size, FactorKind::Neighbouring);
+  builder.operandDim(0, dim, {factor}).resultDim(0, dim, {factor});
+  builder.at(factor).inOnePiece = true;
+  // Of two ranks the first has those of its half of the operand, and wants a half of them all.
+  int64_t has =
+      std::clamp<int64_t>(ceilDiv(std::max<int64_t>(ceilDiv(size, 2) - start, 0), step), 0, count);
+  int64_t lacks = std::abs(has - ceilDiv(count, 2));
+  builder.at(factor).haloAfter = ceilDiv(lacks * size, count);
 }
 } // namespace
 
@@ -141,24 +163,45 @@ ShardingRule sliceRule(Operation *op) {
   if (start < 0 && !ShapedType::isDynamic(start) && !ShapedType::isDynamic(self[dim]))
     start = std::max<int64_t>(start + self[dim], 0);
   bool isWhole = self[dim] == result[dim] && !ShapedType::isDynamic(self[dim]);
+  bool isKnown = !ShapedType::isDynamic(start) && !ShapedType::isDynamic(self[dim]) &&
+                 !slice.getStart() && !slice.getEnd() && result[dim] > 0;
+  RuleBuilder builder = ruleBuilder(op);
+  if (slice.getStep() != 1 && isKnown && result[dim] > 1) {
+    builder.slice(dim, -1);
+    stridedDim(builder, dim, self[dim], start, slice.getStep(), result[dim]);
+    return builder.build();
+  }
   // Blocks can be told apart only where all is known.
   if (slice.getStep() != 1 || ShapedType::isDynamic(start) || ShapedType::isDynamic(result[dim]))
     start = -1;
-  RuleBuilder builder = ruleBuilder(op);
   // A piece that is one of several equal blocks of the dim is sharded as a block is. Of one element
   // there is nothing to share out.
   bool isBlock =
       isWhole || (result[dim] > 1 && start % result[dim] == 0 && self[dim] % result[dim] == 0);
   bool isPart = start >= 0 && !ShapedType::isDynamic(self[dim]) && result[dim] > 0 && !isBlock;
   builder.slice(dim, isWhole ? 0 : isPart ? -1 : start);
-  if (isPart) {
+  if (isPart)
     neighbouringDim(builder, dim, result[dim], Piece{0, self[dim], -start});
-  }
   return builder.build();
 }
 
 ShardingRule splitRule(Operation *op) {
-  return ruleBuilder(op).split(cast<SplitWithSizesOp>(op).getDim()).build();
+  auto split = cast<SplitWithSizesOp>(op);
+  int64_t dim = split.getDim(), size = shapeOf(split.getSelf())[dim], offset = 0;
+  RuleBuilder builder = ruleBuilder(op);
+  builder.split(dim);
+  SmallVector<Piece> pieces;
+  bool equal = true, isStatic = size > 0;
+  for (auto [number, part] : llvm::enumerate(op->getResults())) {
+    int64_t own = shapeOf(part)[dim];
+    isStatic &= own > 0;
+    pieces.push_back({static_cast<unsigned>(number), own, offset});
+    equal &= own == pieces.front().size;
+    offset += own;
+  }
+  if (isStatic && !equal)
+    neighbouringDim(builder, dim, size, pieces, /*areResults=*/true);
+  return builder.build();
 }
 
 ShardingRule catRule(Operation *op) {
@@ -223,6 +266,25 @@ ShardingRule padRule(Operation *op) {
   if (pad.getValue().isZero())
     pairs.builder.linear(0);
   return pairs.builder.build();
+}
+
+ShardingRule flipRule(Operation *op) {
+  auto flip = cast<FlipOp>(op);
+  DimPairs pairs(op);
+  for (int64_t i = 0; i < pairs.getRank(); ++i) {
+    int64_t size = shapeOf(flip.getSelf())[i];
+    if (!llvm::is_contained(flip.getDims(), i) || size <= 1) {
+      if (!ShapedType::isDynamic(size) || !llvm::is_contained(flip.getDims(), i))
+        pairs.pair(i, i);
+      continue;
+    }
+    unsigned factor = pairs.builder.factor(size, FactorKind::Neighbouring);
+    pairs.builder.operandDim(0, i, {factor}).resultDim(0, i, {factor});
+    pairs.builder.at(factor).inOnePiece = true;
+    // Each rank's part goes to another: what an all-reduce of a quarter moves among two.
+    pairs.builder.at(factor).haloAfter = ceilDiv(size, 4);
+  }
+  return pairs.builder.linear(0).build();
 }
 
 ShardingRule creationRule(Operation *op) { return ruleBuilder(op).create().build(); }

@@ -102,7 +102,7 @@ def Aten_FlipOp : Aten_RearrangementOp<"flip"> {
   let summary = "Reverses dims";
   let arguments = (ins Aten_Tensor:$self, Aten_Dims:$dims);
   let assemblyFormat = "$self $dims attr-dict `:` functional-type(operands, results)";
-  let shardBy = "alongDimsRule(op, getDims())";
+  let shardBy = "flipRule(op)";
   let runsAs = "KernelForm::ComputedPositions";
 }
 

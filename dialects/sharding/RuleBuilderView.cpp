@@ -5,7 +5,8 @@
 // Both shapes are read outer to inner. Where the outermost remaining sizes are equal, or one
 // divides the other, the smaller is a common factor. Where they only share a divisor, that divisor
 // is a common factor, and what is left of both up to the next place where the products agree needs
-// replication: [6, 4] -> [4, 6] shares the outer 2.
+// replication: [6, 4] -> [4, 6] shares the outer 2. Where they share none, as in [9, 7] -> [7, 9],
+// both dims may be chunked, and ranks exchange what borders cut off.
 #include "dialects/sharding/RuleBuilder.h"
 
 #include <algorithm>
@@ -112,6 +113,16 @@ struct Side {
       advance();
   }
 };
+/// Where both sides are at the begin of dims of known size: rows of the larger dim that one of two
+/// ranks lacks of the other's chunk, which depend on how much of a row a border cuts off.
+std::optional<int64_t> borderRows(const Side &in, const Side &out) {
+  int64_t rows = in.rest.fixed(), others = out.rest.fixed();
+  if (in.done() || out.done() || rows == kDynamic || others == kDynamic ||
+      !(in.shape[in.dim] == in.rest) || !(out.shape[out.dim] == out.rest))
+    return std::nullopt;
+  // The borders between two ranks are at half a row of either from the middle, at most.
+  return 1 + std::max(rows, others) / std::min(rows, others);
+}
 } // namespace
 
 RuleBuilder &RuleBuilder::view() {
@@ -147,13 +158,27 @@ RuleBuilder &RuleBuilder::view() {
     if (whole)
       continue;
     // What is left of both dims does not fit: skip to the next place where the products agree.
+    // Whole dims may still be chunked, and a rank fetches what it lacks of its chunk's rows.
+    std::optional<int64_t> halo = borderRows(in, out);
     DimSize inProduct(1), outProduct(1);
+    if (halo) {
+      unsigned f =
+          factor(DimSize(std::max(in.rest.fixed(), out.rest.fixed())), FactorKind::Neighbouring);
+      at(f).inOnePiece = true;
+      at(f).haloAfter = *halo;
+      inProduct = in.rest;
+      outProduct = out.rest;
+      in.take(f, DimSize(1));
+      out.take(f, DimSize(1));
+    }
     auto skip = [&](Side &side, DimSize &product) {
       product = times(product, side.rest);
       side.take(factor(side.rest, FactorKind::NeedReplication), DimSize(1));
     };
-    skip(in, inProduct);
-    skip(out, outProduct);
+    if (!halo) {
+      skip(in, inProduct);
+      skip(out, outProduct);
+    }
     while (!(inProduct == outProduct)) {
       bool inIsPart = dividedBy(outProduct, inProduct).has_value() ||
                       (inProduct.symbols == outProduct.symbols &&

@@ -26,7 +26,8 @@ public:
                                ValueRange(), groupOf(all), builder.getDenseI64ArrayAttr(*pairs),
                                builder.getDenseI64ArrayAttr({-1}), ArrayAttr())
           .getResult(0);
-    return receive(send());
+    bool isGather = tellsAllTheSame(step);
+    return receive(send(isGather), isGather);
   }
 
 private:
@@ -165,15 +166,15 @@ private:
     return true;
   }
 
-  /// The messages to all positions, one after the other.
-  Value send() {
+  /// The messages to all positions, one after the other; those to the first where all are the same.
+  Value send(bool isGather) {
     unit = unitSize();
     // A tensor that no axis splits goes as a whole, or not at all: to whom is not the same on all
     // ranks.
     Value whole = step.dims.empty() ? emit.view(local, {getAsOpFoldResult(unit)}) : Value();
     SmallVector<Value> messages;
     Table total(from.size(), 0);
-    for (size_t target = 0; target < groupSize(); ++target) {
+    for (size_t target = 0; target < (isGather ? 1 : groupSize()); ++target) {
       Table count = tableOf(from, [&](const BlockExchange &exchange, size_t index) {
         return exchange.messageSize(index, target);
       });
@@ -325,7 +326,7 @@ private:
     return flat;
   }
 
-  Value receive(Value flat) {
+  Value receive(Value flat, bool isGather) {
     auto sent = [](const BlockExchange &blocks, size_t index, size_t target) {
       return blocks.messageSize(index, target);
     };
@@ -343,12 +344,16 @@ private:
         arriving.push_back(sumOf(group, peer, got));
       }
       SmallVector<Value> operands;
-      ArrayAttr splits = extentsOf(group, leaving, operands),
+      ArrayAttr splits = isGather ? ArrayAttr() : extentsOf(group, leaving, operands),
                 concats = extentsOf(group, arriving, operands);
       // To a rank that takes no part, because its shard is empty, nothing comes.
       auto type = RankedTensorType::get({ShapedType::kDynamic}, aten::elementTypeOf(local));
       if (covers(group, to))
         type = flatType(elements(group, sumOf(group, everybody, got)));
+      if (isGather)
+        return AllGatherOp::create(builder, loc, TypeRange{type}, ValueRange{sends}, operands,
+                                   groupOf(group), builder.getDenseI64ArrayAttr({0}), concats)
+            .getResult(0);
       return AllToAllOp::create(builder, loc, TypeRange{type}, ValueRange{sends}, operands,
                                 groupOf(group), builder.getDenseI64ArrayAttr({0}),
                                 builder.getDenseI64ArrayAttr({0}), splits, concats)

@@ -148,13 +148,13 @@ SmallVector<unsigned> Localizer::operandAxes(unsigned operand, ArrayRef<int64_t>
 }
 
 SmallVector<OpFoldResult> Localizer::localSizes(OpBuilder &builder, unsigned result) {
-  return sizesOf(builder, op->getResult(result));
+  return localSizesOf(builder, op->getResult(result));
 }
 SmallVector<OpFoldResult> Localizer::operandSizes(OpBuilder &builder, unsigned operand) {
-  return sizesOf(builder, op->getOperand(operand));
+  return localSizesOf(builder, op->getOperand(operand));
 }
 
-SmallVector<OpFoldResult> Localizer::sizesOf(OpBuilder &builder, Value placed) {
+SmallVector<OpFoldResult> Localizer::localSizesOf(OpBuilder &builder, Value placed) {
   auto local = cast<RankedTensorType>(getLocalType(placed.getType()));
   const Layout *layout = layoutOf(placed.getType());
   SmallVector<OpFoldResult> result;

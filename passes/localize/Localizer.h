@@ -65,8 +65,11 @@ public:
   llvm::SmallVector<unsigned> operandAxes(unsigned operand, llvm::ArrayRef<int64_t> dims) const;
   /// The sizes of a result on this rank: static where they are the same on all ranks.
   llvm::SmallVector<mlir::OpFoldResult> localSizes(mlir::OpBuilder &builder, unsigned result);
-  /// Likewise of an operand.
+  /// Likewise of an operand, and of any placed tensor that has been localised.
   llvm::SmallVector<mlir::OpFoldResult> operandSizes(mlir::OpBuilder &builder, unsigned operand);
+  llvm::SmallVector<mlir::OpFoldResult> localSizesOf(mlir::OpBuilder &builder, mlir::Value placed);
+  /// What a placed value became.
+  mlir::Value localOf(mlir::Value placed) const { return locals.lookup(placed); }
   /// How many elements the dims of an operand have, globally: their product as a number, or as an
   /// index value where a size is symbolic.
   mlir::OpFoldResult globalCount(mlir::OpBuilder &builder, unsigned operand,
@@ -82,7 +85,6 @@ public:
 
 private:
   GlobalSize sizeOf(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
-  llvm::SmallVector<mlir::OpFoldResult> sizesOf(mlir::OpBuilder &builder, mlir::Value placed);
 
   const GlobalSizes &sizes;
   const mlir::IRMapping &locals;

@@ -5,6 +5,7 @@
 #include "passes/localize/Exchange.h"
 #include "passes/localize/ExtentLists.h"
 #include "passes/localize/Localizer.h"
+#include "passes/localize/Rearrangements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -280,6 +281,8 @@ FailureOr<Value> shardc::emitStep(Localizer &localizer, OpBuilder &builder, Redi
     localizer.refuse() << "no step is chosen; run --dist-plan-redistributions first";
     return failure();
   }
+  if (Value moved = moveBehindOps(localizer, builder, op))
+    return moved;
   std::string why; // verified with the op
   std::optional<RedistributeStep> step = makeStep(op.getStep()->getValue(), from, to, shape, why);
   if (!step)

@@ -5,10 +5,8 @@
 
 #include "dialects/aten/Concatenation.h"
 #include "passes/localize/Models.h"
-#include "passes/localize/Neighbours.h"
-#include "passes/redistribute/core/BlockExchange.h"
-
-#include <limits>
+#include "passes/localize/Parts.h"
+#include "passes/localize/Rearrangements.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -17,13 +15,6 @@ static LogicalResult refuseForeignElements(Localizer &localizer, int64_t dim) {
   localizer.refuse() << "along dim " << dim
                      << " a rank would need elements of other ranks; replicate the dim before";
   return failure();
-}
-
-static SmallVector<unsigned> axesOf(const SplitDim &dim) {
-  SmallVector<unsigned> axes;
-  for (const AxisSplit &axis : dim.split.axes)
-    axes.push_back(axis.axis);
-  return axes;
 }
 
 /// [start, start + length * step) of dim `dim`, where `starts` says where it begins on each rank.
@@ -56,32 +47,15 @@ struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
                          << " is sharded and has a symbolic size or bound; replicate it before";
       return failure();
     }
-    auto clip = [&](int64_t bound) {
-      return std::clamp<int64_t>(bound < 0 ? bound + size : bound, 0, size);
-    };
-    int64_t start = clip(static_cast<int64_t>(op.getStaticStart()));
+    // What comes from other ranks goes straight to where it is needed.
+    if (isBehindMoves(localizer, dim))
+      return moveAlong(localizer, builder, operands, dim);
     std::optional<std::vector<int64_t>> starts =
         localSliceStarts(localizer.getMesh().getValue(), localizer.operandDim(0, dim),
-                         localizer.resultDim(0, dim), start, step);
-    if (!starts && step != 1)
-      return refuseForeignElements(localizer, dim);
+                         localizer.resultDim(0, dim), startOf(op), step);
     if (!starts)
-      return fetched(localizer, builder, dim, start, operands[0]);
+      return moveAlong(localizer, builder, operands, dim);
     return single(sliceAt(localizer, builder, operands[0], dim, *starts, 0, step));
-  }
-
-  /// What a rank lacks of its part of the result comes from those that have it.
-  static LocalValues fetched(Localizer &localizer, OpBuilder &builder, int64_t dim, int64_t start,
-                             Value local) {
-    SplitDim result = localizer.resultDim(0, dim);
-    PartFetcher fetcher(localizer, builder, 0, local);
-    fetcher.fetch(dim,
-                  shiftedRuns(localizer.getMesh().getValue(), result, start,
-                              localizer.operandDim(0, dim).size),
-                  axesOf(result));
-    Value part = fetcher.get();
-    part.setType(localizer.localResultType(0));
-    return single(part);
   }
 
   /// Nothing is cut off, and nothing moves.
@@ -109,15 +83,17 @@ struct SplitModel : LocalizeModel<SplitModel, aten::SplitWithSizesOp> {
     }
     SmallVector<Value> parts;
     int64_t start = 0;
-    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    for (unsigned i = 0; i < op.getNumResults() && !isBehindMoves(localizer, dim); ++i) {
       std::optional<std::vector<int64_t>> starts =
           localSliceStarts(localizer.getMesh().getValue(), localizer.operandDim(0, dim),
                            localizer.resultDim(i, dim), start, 1);
       if (!starts)
-        return refuseForeignElements(localizer, dim);
+        break;
       parts.push_back(sliceAt(localizer, builder, operands[0], dim, *starts, i, 1));
       start += localizer.resultDim(i, dim).size;
     }
+    if (parts.size() != op.getNumResults())
+      return moveAlong(localizer, builder, operands, dim);
     return parts;
   }
 };
@@ -179,115 +155,33 @@ struct CatModel : LocalizeModel<CatModel, aten::CatOp> {
       return sameOp(localizer, builder, operands);
     if (!isStatic)
       return refuseForeignElements(localizer, dim);
-    SplitDim result = localizer.resultDim(0, dim);
-    if (isLocalConcatenation(localizer.getMesh().getValue(), inputs, result))
+    if (!isBehindMoves(localizer, dim) &&
+        isLocalConcatenation(localizer.getMesh().getValue(), inputs, localizer.resultDim(0, dim)))
       return sameOp(localizer, builder, operands);
-    return fetched(localizer, builder, op, operands, result);
-  }
-
-  /// A rank's part of the result is parts of the operands, of which it fetches what it lacks.
-  static LocalValues fetched(Localizer &localizer, OpBuilder &builder, aten::CatOp op,
-                             ValueRange operands, const SplitDim &result) {
-    int64_t dim = static_cast<int64_t>(op.getDim()), rank = aten::rankOfCat(op.getTensors());
-    SmallVector<Value> parts;
-    int64_t offset = 0;
-    for (unsigned i = 0; i < operands.size(); ++i) {
-      if (aten::isSkippedByCat(op.getTensors()[i], rank))
-        continue;
-      SplitDim input = localizer.operandDim(i, dim);
-      PartFetcher fetcher(localizer, builder, i, operands[i]);
-      fetcher.fetch(dim, shiftedRuns(localizer.getMesh().getValue(), result, -offset, input.size),
-                    axesOf(result));
-      parts.push_back(fetcher.get());
-      offset += input.size;
-    }
-    Value joined = localizer.emitter(builder).cat(parts, dim);
-    joined.setType(localizer.localResultType(0));
-    return single(joined);
+    return moveAlong(localizer, builder, operands, dim);
   }
 };
 
 struct PadModel : LocalizeModel<PadModel, aten::ConstantPadNdOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::ConstantPadNdOp op,
                          ValueRange operands) {
-    int64_t rank = localizer.globalOperandType(0).getRank();
-    SmallVector<int64_t> dims; // sharded ones that are padded
-    for (int64_t dim = 0; dim < rank; ++dim)
-      if ((before(op, dim) != 0 || after(op, dim) != 0) &&
-          (!localizer.operandAxes(0, dim).empty() ||
-           !localizer.resultLayout(0)->splitOfDim(dim).empty()))
-        dims.push_back(dim);
+    SmallVector<int64_t> dims = shardedMovedDims(localizer);
     if (dims.empty())
       return sameOp(localizer, builder, operands);
-    for (int64_t dim : dims)
-      if (ShapedType::isDynamic(localizer.globalOperandType(0).getDimSize(dim)))
-        return refuseForeignElements(localizer, dim);
-    const Mesh &mesh = localizer.getMesh().getValue();
-    Emitter emit = localizer.emitter(builder);
-    double number = op.getValue().convertToDouble();
-    Type element = aten::elementTypeOf(operands[0]);
-    auto whole = static_cast<int64_t>(element.isInteger(1) ? number != 0 : number);
-    Value value =
-        isa<FloatType>(element) ? emit.scalar(number, element) : emit.integer(whole, element);
-    PartFetcher fetcher(localizer, builder, 0, operands[0]);
-    for (int64_t dim : dims) {
-      SplitDim result = localizer.resultDim(0, dim);
-      fetcher.fetch(dim,
-                    shiftedRuns(mesh, result, -before(op, dim), localizer.operandDim(0, dim).size),
-                    axesOf(result));
-    }
+    LocalValues moved = moveAlong(localizer, builder, operands, dims);
+    if (failed(moved))
+      return failure();
     // The other dims are padded alike on all ranks.
     SmallVector<int64_t> rest(op.getPad());
     for (int64_t dim : dims)
       for (size_t side = 0; side < 2; ++side)
-        rest[entry(op, dim) + side] = 0;
-    Value padded = fetcher.get();
-    SmallVector<OpFoldResult> sizes(fetcher.getSizes());
-    if (llvm::any_of(rest, [](int64_t amount) { return amount != 0; })) {
-      auto inner = aten::ConstantPadNdOp::create(builder, op.getLoc(), padded, rest, op.getValue());
-      padded = inner;
-      for (int64_t dim = 0; dim < rank; ++dim)
-        if (!llvm::is_contained(dims, dim))
-          sizes[dim] = localizer.localSizes(builder, 0)[dim];
-    }
-    for (int64_t dim : dims) {
-      SplitDim result = localizer.resultDim(0, dim);
-      int64_t begin = std::max<int64_t>(before(op, dim), 0);
-      int64_t end = result.size - std::max<int64_t>(after(op, dim), 0);
-      LocalIndices indices = localizer.indices(builder);
-      auto fill = [&](int64_t from, int64_t to) {
-        SmallVector<int64_t> count;
-        for (const std::vector<Run> &runs : shiftedRuns(mesh, result, -from, to - from))
-          count.push_back(sizeOf(runs));
-        SmallVector<OpFoldResult> shape(sizes);
-        shape[dim] = getAsOpFoldResult(indices.table(count));
-        return emit.full(shape, value);
-      };
-      SmallVector<Value> parts;
-      if (begin > 0)
-        parts.push_back(fill(0, begin));
-      parts.push_back(padded);
-      if (end < result.size)
-        parts.push_back(fill(end, result.size));
-      if (parts.size() > 1)
-        padded = emit.cat(parts, dim);
-      sizes[dim] = localizer.localSizes(builder, 0)[dim];
-    }
+        rest[amountsOf(op, dim) + side] = 0;
+    if (llvm::all_of(rest, [](int64_t amount) { return amount == 0; }))
+      return moved;
+    Value padded =
+        aten::ConstantPadNdOp::create(builder, op.getLoc(), moved->front(), rest, op.getValue());
     padded.setType(localizer.localResultType(0));
     return single(padded);
-  }
-
-private:
-  /// Where the list of amounts, which begins with the last dim, says how a dim is padded.
-  static size_t entry(aten::ConstantPadNdOp op, int64_t dim) {
-    int64_t rank = aten::typeOf(op.getSelf()).getRank();
-    return static_cast<size_t>(2 * (rank - 1 - dim));
-  }
-  static int64_t before(aten::ConstantPadNdOp op, int64_t dim) {
-    return entry(op, dim) < op.getPad().size() ? op.getPad()[entry(op, dim)] : 0;
-  }
-  static int64_t after(aten::ConstantPadNdOp op, int64_t dim) {
-    return entry(op, dim) < op.getPad().size() ? op.getPad()[entry(op, dim) + 1] : 0;
   }
 };
 
@@ -313,15 +207,18 @@ template <typename Op> struct TriangleModel : LocalizeModel<TriangleModel<Op>, O
   }
 };
 
-/// Reverses dims: only of what a rank has as a whole.
 struct FlipModel : LocalizeModel<FlipModel, aten::FlipOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::FlipOp op,
                          ValueRange operands) {
-    if (!localizer.operandAxes(0, op.getDims()).empty()) {
-      localizer.refuse() << "a reversed dim is sharded; replicate it before";
-      return failure();
-    }
-    return sameOp(localizer, builder, operands);
+    SmallVector<int64_t> dims = shardedMovedDims(localizer);
+    if (dims.empty())
+      return sameOp(localizer, builder, operands);
+    LocalValues moved = moveAlong(localizer, builder, operands, dims);
+    SmallVector<int64_t> rest = llvm::filter_to_vector(
+        op.getDims(), [&](int64_t dim) { return !llvm::is_contained(dims, dim); });
+    if (failed(moved) || rest.empty())
+      return moved;
+    return single(aten::FlipOp::create(builder, op.getLoc(), moved->front(), rest));
   }
 };
 
@@ -336,4 +233,5 @@ void shardc::attachPartModels(MLIRContext *context) {
   attachModel<aten::FlipOp, FlipModel>(context);
   attachModel<aten::TrilOp, TriangleModel<aten::TrilOp>>(context);
   attachModel<aten::TriuOp, TriangleModel<aten::TriuOp>>(context);
+  attachPieces(context);
 }

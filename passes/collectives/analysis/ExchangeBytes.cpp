@@ -45,12 +45,14 @@ std::optional<uint64_t> shardc::exchangedBytes(CollectiveOpInterface op, ArrayRe
     std::optional<int64_t> position = devices.position(op.getGroup(), device);
     if (!position)
       continue;
-    uint64_t bytes = 0;
+    // A rank sends and gets at the same time.
+    uint64_t sent = 0, got = 0;
     for (unsigned i = 0; i < op->getNumResults(); ++i) {
       RankedTensorType type = op.getOperandType(i);
       if (!isExchange(op, i)) {
         uint64_t n = op.getGroup().getGroupSize();
-        bytes += bytesOf(type) * (n - 1) / n;
+        sent += bytesOf(type) * (n - 1) / n;
+        got += bytesOf(type) * (n - 1) / n;
         continue;
       }
       exchanges = true;
@@ -59,10 +61,14 @@ std::optional<uint64_t> shardc::exchangedBytes(CollectiveOpInterface op, ArrayRe
           llvm::any_of(arriving, ShapedType::isDynamic))
         return std::nullopt;
       SmallVector<int64_t> shape(type.getShape());
-      shape[op.getSplitDim(i)] = std::max(moved(leaving, *position), moved(arriving, *position));
-      bytes += bytesOf(type.clone(shape));
+      auto bytesOfElements = [&](int64_t elements) {
+        shape[op.getSplitDim(i)] = elements;
+        return bytesOf(type.clone(shape));
+      };
+      sent += bytesOfElements(moved(leaving, *position));
+      got += bytesOfElements(moved(arriving, *position));
     }
-    most = std::max(most, bytes);
+    most = std::max({most, sent, got});
   }
   return exchanges ? std::optional(most) : std::nullopt;
 }

@@ -85,12 +85,11 @@ bool isLocalConcatenation(const Mesh &mesh, const std::vector<SplitDim> &inputs,
   });
 }
 
-/// What a rank holds of several dims, as intervals of the row-major index over all of them.
-static std::vector<Run> linearRuns(const std::vector<SplitDim> &dims,
-                                   const Coordinate &coordinate) {
+std::vector<Run> linearRuns(const std::vector<SplitDim> &dims,
+                            std::span<const int64_t> coordinate) {
   std::vector<Run> runs{{0, 1}};
   for (const SplitDim &dim : dims) {
-    std::vector<Run> held = runsOf(dim, coordinate), next;
+    std::vector<Run> held = dim.split.runs(dim.size, coordinate), next;
     bool whole = held.size() == 1 && held.front().size() == dim.size;
     for (const Run &run : runs) {
       if (whole) {

@@ -33,6 +33,9 @@ std::optional<std::vector<int64_t>> localSliceStarts(const Mesh &mesh, const Spl
 bool isLocalConcatenation(const Mesh &mesh, const std::vector<SplitDim> &inputs,
                           const SplitDim &result);
 
+/// What a rank holds of several dims, as intervals of the row-major index over all of them.
+std::vector<Run> linearRuns(const std::vector<SplitDim> &dims, std::span<const int64_t> coordinate);
+
 /// Whether the row-major elements that a rank holds of `input` are, in order, those that it holds
 /// of `result`, on every rank: a view between the two needs no communication. Sizes have equal
 /// products.

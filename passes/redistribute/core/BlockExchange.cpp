@@ -238,4 +238,15 @@ std::optional<std::vector<int64_t>> permutationOf(const StepExchange &step) {
   return pairs;
 }
 
+bool tellsAllTheSame(const StepExchange &step) {
+  if (!(step.from == step.to))
+    return false;
+  for (const GroupExchange &group : step.groups)
+    for (size_t from = 0; from < group.exchange.size(); ++from)
+      for (size_t to = 1; to < group.exchange.size(); ++to)
+        if (group.exchange.message(from, to) != group.exchange.message(from, 0))
+          return false;
+  return true;
+}
+
 } // namespace shardc

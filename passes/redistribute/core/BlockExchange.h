@@ -84,6 +84,9 @@ StepExchange makeExchange(const RedistributeStep &step, std::span<const int64_t>
 /// have one size. Nothing where messages must be cut.
 std::optional<std::vector<int64_t>> permutationOf(const StepExchange &exchange);
 
+/// Whether each rank has one message for all ranks of its group, itself included: an all-gather.
+bool tellsAllTheSame(const StepExchange &exchange);
+
 } // namespace shardc
 
 #endif // SHARDC_PASSES_REDISTRIBUTE_CORE_BLOCKEXCHANGE_H

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""DTensor's side of least_bytes.py: torchrun --nproc-per-node N benchmarks/least_bytes_dtensor.py GRAPH ... Rank 0 prints {graph: [bytes, what is wrong]}.
+
+Inputs are DTensors of the placements that the list gives, the function is called on them, and its outputs are redistributed to theirs. Collectives are
+counted as they reach the dispatcher; the figure is that of the rank that has most."""
+import json
+import sys
+
+import torch
+import torch.distributed as dist
+from least_bytes import GRAPHS, Loss, mesh_of, outputs, placement
+from small_graphs import BACKWARD
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from training_peers import Counter
+
+
+class Exact(Counter):
+    """As Counter; an all-to-all says what it sends to whom."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        before = self.bytes
+        result = super().__torch_dispatch__(function, types, args, kwargs)
+        if result is not NotImplemented and "all_to_all_single" in function._schema.name and len(args) == 4:
+            group = dist.distributed_c10d._resolve_process_group(args[3])
+            row = args[0].numel() // max(args[0].shape[0], 1) * args[0].element_size()
+            here = group.rank()
+            self.bytes = before + row * max(sum(counts) - counts[here] for counts in args[1:3])
+        return result
+
+
+def placed(value, given, devices, mesh):
+    return distribute_tensor(value, devices, [Replicate() if dim is None else Shard(dim) for dim in placement(given, mesh)], src_data_rank=None)
+
+
+def measure(name):
+    graph = GRAPHS[name]
+    mesh = mesh_of(graph, dist.get_world_size())
+    devices = init_device_mesh("cpu", mesh)
+    torch.manual_seed(0)
+    values = [torch.randn(shape) for shape in graph.shapes]
+    tensors = [placed(value, graph.sharded.get(i), devices, mesh) for i, value in enumerate(values)]
+    wants = outputs(graph.function(*values))
+    counter = Exact()
+    if name in BACKWARD:
+        weights = [torch.randn(want.shape) for want in wants]
+        whole = Loss(graph.function, values)
+        whole(*weights).backward()
+        parts = [t.requires_grad_() for t in tensors]
+        parts_of_weights = [placed(w, graph.out, devices, mesh) for w in weights]
+        with counter:
+            loss = sum((y * w).sum() for y, w in zip(outputs(graph.function(*parts)), parts_of_weights))
+            loss.redistribute(placements=[Replicate()] * len(mesh)).to_local().backward()
+            got = [t.grad.redistribute(placements=t.placements) for t in parts]
+        wants = [x.grad for x in whole.x]
+    else:
+        with counter:
+            targets = [Replicate() if dim is None else Shard(dim) for dim in placement(graph.out, mesh)]
+            got = [y.redistribute(placements=targets) for y in outputs(graph.function(*tensors))]
+            for y in got:
+                y.to_local()
+    right = all(isinstance(g, DTensor) and torch.allclose(g.full_tensor(), w, 1e-4, 1e-5) for g, w in zip(got, wants, strict=True))
+    return counter.bytes, "" if right else "differs"
+
+
+def main():
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    found = {}
+    for name in sys.argv[1:]:
+        try:
+            mine = measure(name)
+        except Exception as error:  # what it refuses, it refuses on all ranks
+            mine = 0, f"refused: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}"[:120]
+        everybody = [None] * dist.get_world_size()
+        dist.all_gather_object(everybody, mine)
+        found[name] = [max(moved for moved, _ in everybody), next((problem for _, problem in everybody if problem), "")]
+    if dist.get_rank() == 0:
+        print(json.dumps(found), flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

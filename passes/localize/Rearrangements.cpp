@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/localize/Rearrangements.h"
+
+#include "passes/localize/MovePieces.h"
+#include "passes/localize/PiecesOpInterface.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+static const Layout &layoutOf(Value placed) { return getLayout(placed.getType()).getValue(); }
+
+static int64_t sizeOfDim(Value placed, int64_t dim) {
+  return cast<RankedTensorType>(placed.getType()).getDimSize(dim);
+}
+
+/// Whether a redistribution changes who has what of `dim`, at most: it reduces nothing, and the
+/// other dims stay as they are.
+static bool changesOnly(RedistributeOp op, int64_t dim) {
+  const Layout &from = layoutOf(op.getInput()), &to = layoutOf(op.getResult());
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  if (!(from.mesh == to.mesh) || type.isDynamicDim(static_cast<unsigned>(dim)))
+    return false;
+  for (auto [before, after] : llvm::zip(from.placements, to.placements))
+    if (before != after && (before.isPartial() || after.isPartial()))
+      return false;
+  return llvm::all_of(llvm::seq<int64_t>(0, type.getRank()), [&](int64_t other) {
+    return other == dim || from.splitOfDim(other) == to.splitOfDim(other);
+  });
+}
+
+namespace {
+
+/// Finds what a dim of a value is made of.
+class Trace {
+public:
+  Trace(Localizer &localizer, OpBuilder *builder, int64_t dim)
+      : localizer(localizer), builder(builder), dim(dim) {}
+
+  /// Of a result; nothing where the op does not know.
+  std::optional<Pieces> ofResult(PiecesOpInterface op, unsigned result) {
+    std::optional<Pieces> own = op.getPieces(result, dim);
+    if (!own)
+      return std::nullopt;
+    Pieces pieces;
+    for (const Piece &piece : *own) {
+      if (piece.source == kNewElements) {
+        append(pieces, {newElements(op.getNewValue()), piece.count});
+        continue;
+      }
+      Pieces operand = ofOperand(op->getOperand(piece.source), op);
+      for (const Piece &part : select(operand, piece.start, piece.step, piece.count))
+        append(pieces, part);
+    }
+    return pieces;
+  }
+
+  Pieces ofOperand(Value value, Operation *user) {
+    Operation *made = value.getDefiningOp();
+    bool isOnlyForUser =
+        made && llvm::all_of(value.getUsers(), [&](Operation *other) { return other == user; });
+    if (isOnlyForUser) {
+      if (auto redistribute = dyn_cast<RedistributeOp>(made);
+          redistribute && changesOnly(redistribute, dim)) {
+        ++numPassed;
+        return ofOperand(redistribute.getInput(), redistribute);
+      }
+      if (auto op = dyn_cast<PiecesOpInterface>(made);
+          op && op.getMovedDims() == ArrayRef(dim) && keepsElementType(op))
+        if (std::optional<Pieces> pieces = ofResult(op, cast<OpResult>(value).getResultNumber())) {
+          ++numPassed;
+          ++numPassedOps;
+          return *pieces;
+        }
+    }
+    return {{sourceOf(value), sizeOfDim(value, dim), 0, 1}};
+  }
+
+  SmallVector<PieceSource> sources;
+  unsigned numPassed = 0, numPassedOps = 0;
+
+private:
+  static bool keepsElementType(Operation *op) {
+    Type type = aten::elementTypeOf(op->getResult(0));
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return !isa<TensorType>(operand.getType()) || aten::elementTypeOf(operand) == type;
+    });
+  }
+  unsigned newElements(double value) {
+    sources.push_back({Value(), {}, {}, value});
+    values.push_back(Value());
+    return static_cast<unsigned>(sources.size() - 1);
+  }
+  unsigned sourceOf(Value value) {
+    auto number = static_cast<unsigned>(llvm::find(values, value) - values.begin());
+    if (number < values.size())
+      return number;
+    values.push_back(value);
+    PieceSource source;
+    source.dim =
+        heldDim(layoutOf(value).mesh, {sizeOfDim(value, dim), layoutOf(value).splitOfDim(dim)});
+    if (builder) {
+      source.local = localizer.localOf(value);
+      source.sizes = localizer.localSizesOf(*builder, value);
+    }
+    sources.push_back(std::move(source));
+    return number;
+  }
+
+  Localizer &localizer;
+  OpBuilder *builder; ///< null: only what is passed is asked for
+  int64_t dim;
+  SmallVector<Value> values; ///< of sources
+};
+
+} // namespace
+
+SmallVector<int64_t> shardc::shardedMovedDims(Localizer &localizer) {
+  auto op = cast<PiecesOpInterface>(localizer.getOp());
+  SmallVector<int64_t> dims;
+  if (!localizer.getMesh())
+    return dims;
+  auto isSharded = [&](Value value, int64_t dim) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && dim < type.getRank() && !layoutOf(value).splitOfDim(dim).empty();
+  };
+  for (int64_t dim : op.getMovedDims()) {
+    auto sharded = [&](Value value) { return isSharded(value, dim); };
+    if (llvm::any_of(op->getOperands(), sharded) || llvm::any_of(op->getResults(), sharded))
+      dims.push_back(dim);
+  }
+  return dims;
+}
+
+bool shardc::isBehindMoves(Localizer &localizer, int64_t dim) {
+  Trace trace(localizer, nullptr, dim);
+  trace.ofResult(cast<PiecesOpInterface>(localizer.getOp()), 0);
+  return trace.numPassed != 0;
+}
+
+LocalValues shardc::moveAlong(Localizer &localizer, OpBuilder &builder, ValueRange operands,
+                              ArrayRef<int64_t> dims) {
+  auto op = cast<PiecesOpInterface>(localizer.getOp());
+  auto refuse = [&](int64_t dim) {
+    localizer.refuse() << "along dim " << dim
+                       << ", whose size or bounds are symbolic, a rank would need elements of "
+                          "other ranks; replicate the dim before";
+    return failure();
+  };
+  const Mesh &mesh = localizer.getMesh().getValue();
+  int64_t first = dims.front();
+  Trace trace(localizer, &builder, first);
+  SmallVector<PieceTarget> targets;
+  SmallVector<unsigned> used;
+  bool isOnlyDim = op.getMovedDims().size() == 1;
+  for (unsigned i = 0; i < op->getNumResults(); ++i) {
+    if (op->getNumResults() > 1 && op->getResult(i).use_empty())
+      continue;
+    std::optional<Pieces> pieces = trace.ofResult(op, i);
+    if (!pieces)
+      return refuse(first);
+    PieceTarget target{*pieces, heldDim(mesh, localizer.resultDim(i, first)),
+                       localizer.localSizes(builder, i), localizer.localResultType(i)};
+    if (!isOnlyDim) {
+      // As far as this dim is done.
+      SmallVector<int64_t> shape(cast<RankedTensorType>(operands[0].getType()).getShape());
+      shape[first] = target.type.getDimSize(static_cast<unsigned>(first));
+      target.type = RankedTensorType::get(shape, target.type.getElementType());
+      OpFoldResult size = target.sizes[first];
+      target.sizes = localizer.operandSizes(builder, 0);
+      target.sizes[first] = size;
+    }
+    targets.push_back(std::move(target));
+    used.push_back(i);
+  }
+  SmallVector<Value> moved = movePieces(localizer, builder, first, trace.sources, targets);
+  // Of an op that moves elements along several dims, one after the other.
+  for (int64_t dim : dims.drop_front()) {
+    std::optional<Pieces> pieces = op.getPieces(0, dim);
+    if (!pieces)
+      return refuse(dim);
+    SmallVector<PieceSource> sources(1);
+    sources[0] = {moved[0], targets[0].sizes, heldDim(mesh, localizer.operandDim(0, dim)), 0};
+    for (Piece &piece : *pieces) {
+      if (piece.source == kNewElements) {
+        piece.source = static_cast<unsigned>(sources.size());
+        sources.push_back({Value(), {}, {}, op.getNewValue()});
+      }
+    }
+    targets[0].pieces = *pieces;
+    targets[0].dim = heldDim(mesh, localizer.resultDim(0, dim));
+    targets[0].sizes[dim] = localizer.localSizes(builder, 0)[dim];
+    SmallVector<int64_t> shape(targets[0].type.getShape());
+    shape[dim] = localizer.localResultType(0).getDimSize(static_cast<unsigned>(dim));
+    targets[0].type = targets[0].type.clone(shape);
+    moved = movePieces(localizer, builder, dim, sources, targets);
+  }
+  if (moved.size() == op->getNumResults())
+    return moved;
+  // Results that nobody uses.
+  SmallVector<Value> results;
+  for (unsigned i = 0; i < op->getNumResults(); ++i) {
+    auto at = llvm::find(used, i);
+    if (at != used.end()) {
+      results.push_back(moved[at - used.begin()]);
+      continue;
+    }
+    results.push_back(localizer.emitter(builder).zeros(
+        localizer.localSizes(builder, i), localizer.localResultType(i).getElementType()));
+    results.back().setType(localizer.localResultType(i));
+  }
+  return results;
+}
+
+/// Positions of a sharded dim that are known, and that their owners alone have: they go from there
+/// to who needs them, without a sum with the zeros of the others. Null where it is something else.
+static Value tellPositions(Localizer &localizer, OpBuilder &builder, RedistributeOp op) {
+  Operation *made = op.getInput().getDefiningOp();
+  auto select = dyn_cast_or_null<aten::SelectOp>(made);
+  auto lookup = dyn_cast_or_null<aten::IndexSelectOp>(made);
+  if ((!select && !lookup) || !op.getInput().hasOneUse() || (select && select.getIndex()))
+    return Value();
+  Value self = made->getOperand(0);
+  auto dim = static_cast<int64_t>(select ? select.getDim() : lookup.getDim());
+  int64_t size = sizeOfDim(self, dim);
+  const Layout &held = layoutOf(self), &from = layoutOf(op.getInput()),
+               &to = layoutOf(op.getResult());
+  if (ShapedType::isDynamic(size) || !(from.mesh == to.mesh) || !(held.mesh == to.mesh))
+    return Value();
+  for (auto [own, before, after] : llvm::zip(held.placements, from.placements, to.placements)) {
+    bool isTold = after.isReplicate() || (lookup && after.isShard(dim));
+    if (own.isShard(dim) ? !before.isPartial() || !isTold : before != after)
+      return Value();
+  }
+  Trace trace(localizer, &builder, dim);
+  PieceTarget target;
+  if (lookup) {
+    std::optional<Pieces> pieces = trace.ofResult(cast<PiecesOpInterface>(made), /*result=*/0);
+    if (!pieces)
+      return Value();
+    target = {*pieces, heldDim(to.mesh, localizer.resultDim(0, dim)),
+              localizer.localSizes(builder, 0), localizer.localResultType(0)};
+  } else {
+    auto index = static_cast<int64_t>(select.getStaticIndex());
+    auto type = cast<RankedTensorType>(getLocalType(self.getType()));
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = 1;
+    target = {shardc::select(trace.ofOperand(self, select), index < 0 ? index + size : index, 1, 1),
+              heldDim(to.mesh, {1, DimSplit()}), localizer.localSizesOf(builder, self),
+              RankedTensorType::get(shape, type.getElementType())};
+    target.sizes[dim] = builder.getIndexAttr(1);
+  }
+  Value told = movePieces(localizer, builder, dim, trace.sources, target).front();
+  if (lookup)
+    return told;
+  return aten::SqueezeOp::create(builder, op.getLoc(), told, ArrayRef<int64_t>(dim));
+}
+
+Value shardc::moveBehindOps(Localizer &localizer, OpBuilder &builder, RedistributeOp op) {
+  if (Value told = tellPositions(localizer, builder, op))
+    return told;
+  const Layout &from = layoutOf(op.getInput()), &to = layoutOf(op.getResult());
+  int64_t rank = cast<RankedTensorType>(op.getInput().getType()).getRank();
+  std::optional<int64_t> dim;
+  for (int64_t d = 0; d < rank && from.mesh == to.mesh; ++d)
+    if (!(from.splitOfDim(d) == to.splitOfDim(d))) {
+      if (dim)
+        return Value();
+      dim = d;
+    }
+  if (!dim || !changesOnly(op, *dim))
+    return Value();
+  Trace asked(localizer, nullptr, *dim);
+  asked.ofOperand(op.getInput(), op);
+  if (asked.numPassedOps == 0)
+    return Value();
+  Trace trace(localizer, &builder, *dim);
+  PieceTarget target{trace.ofOperand(op.getInput(), op),
+                     heldDim(to.mesh, localizer.resultDim(0, *dim)),
+                     localizer.localSizes(builder, 0), localizer.localResultType(0)};
+  return movePieces(localizer, builder, *dim, trace.sources, target).front();
+}
