@@ -2,6 +2,8 @@
 #include "dialects/aten/Rules.h"
 #include "dialects/aten/Spatial.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace shardc::aten {
@@ -15,6 +17,80 @@ static DimFactors factorOf(RuleBuilder &builder, int64_t size,
 static DimFactors join(DimFactors outer, const DimFactors &inner) {
   outer.insert(outer.end(), inner.begin(), inner.end());
   return outer;
+}
+
+namespace {
+/// A dim of the image and the dim of the window's positions in it. Each is chunked over the ranks, which fetch the elements
+/// under their positions (or, the other way round, send what their positions add to elements of others).
+struct SlidingDim {
+  int64_t imageDim, positionsDim; ///< of operand 0 and of the result, in one order or the other
+  ArrayRef<int64_t> image, positions; ///< shapes
+  Window window;
+  bool isAdjoint = false; ///< the image is the result
+
+  int64_t size() const { return image[imageDim]; }
+  int64_t count() const { return positions[positionsDim]; }
+
+  /// A window that does not reach beyond its own element leaves it where it is.
+  void describe(RuleBuilder &builder) const {
+    DimFactors factors;
+    if (window.isIdentity()) {
+      factors = factorOf(builder, size());
+    } else if (size() > 1 && count() > 1 && !ShapedType::isDynamic(window.kernel)) {
+      unsigned factor = builder.factor(std::max(size(), count()), FactorKind::Neighbouring);
+      builder.at(factor).inOnePiece = true;
+      builder.at(factor).haloAfter = halo();
+      factors = {factor};
+    } else {
+      return;
+    }
+    builder.operandDim(0, isAdjoint ? positionsDim : imageDim, factors);
+    builder.resultDim(0, isAdjoint ? imageDim : positionsDim, factors);
+  }
+
+  /// Elements that the larger part of two ranks' exchange has, for each element of the factor, of
+  /// which the result may have few: rows of the image, which may be wider than those of the result.
+  int64_t halo() const {
+    int64_t most = 0;
+    for (int64_t rank : {0, 1}) {
+      auto chunk = [&](int64_t n) {
+        int64_t half = ceilDiv(n, 2);
+        return rank == 0 ? Run{0, half} : Run{half, n};
+      };
+      Run own = chunk(size()), covered = coverOf(window, chunk(count()), size()).elements;
+      int64_t common = std::max<int64_t>(
+          std::min(own.end, covered.end) - std::max(own.begin, covered.begin), 0);
+      most = std::max(most, covered.size() - common);
+    }
+    auto elements = [](ArrayRef<int64_t> shape) {
+      double product = 1;
+      for (int64_t n : shape)
+        product *= ShapedType::isDynamic(n) ? 1.0 : static_cast<double>(n);
+      return product;
+    };
+    double ofRow = elements(image) / static_cast<double>(size());
+    double ofResult = elements(isAdjoint ? image : positions);
+    double amount = static_cast<double>(most) * ofRow * static_cast<double>(std::max(size(), count()));
+    return ofResult == 0 ? 0 : static_cast<int64_t>(std::ceil(amount / ofResult));
+  }
+};
+} // namespace
+
+/// The last dims of operand 0 and of result 0.
+static void slide(RuleBuilder &builder, ArrayRef<Window> windows, ArrayRef<int64_t> operand,
+                  ArrayRef<int64_t> result, bool isAdjoint = false) {
+  ArrayRef<int64_t> image = isAdjoint ? result : operand, positions = isAdjoint ? operand : result;
+  auto spatial = static_cast<int64_t>(windows.size());
+  for (auto [i, window] : llvm::enumerate(windows)) {
+    int64_t fromEnd = static_cast<int64_t>(i) - spatial;
+    SlidingDim{static_cast<int64_t>(image.size()) + fromEnd,
+               static_cast<int64_t>(positions.size()) + fromEnd,
+               image,
+               positions,
+               window,
+               isAdjoint}
+        .describe(builder);
+  }
 }
 
 ShardingRule convolutionRule(Operation *op) {
@@ -38,6 +114,7 @@ ShardingRule convolutionRule(Operation *op) {
   builder.operandDim(0, 0, batch).operandDim(0, 1, join(group, in));
   builder.operandDim(1, 0, join(group, out)).operandDim(1, 1, in);
   builder.resultDim(0, 0, batch).resultDim(0, 1, join(group, out));
+  slide(builder, conv.getWindows(), input, shapeOf(conv.getResult()));
   if (!conv.getBias())
     return builder.linear(0).linear(1).build();
   builder.operandDim(2, 0, join(group, out));
@@ -45,7 +122,7 @@ ShardingRule convolutionRule(Operation *op) {
 }
 
 /// The first `count` dims are independent.
-static ShardingRule leadingRule(Operation *op, size_t count, bool isLinear) {
+static RuleBuilder leadingDims(Operation *op, size_t count, bool isLinear) {
   RuleBuilder builder = ruleBuilder(op);
   for (auto [i, size] : llvm::enumerate(shapeOf(op->getOperand(0)).take_front(count))) {
     DimFactors factors = factorOf(builder, size);
@@ -54,17 +131,50 @@ static ShardingRule leadingRule(Operation *op, size_t count, bool isLinear) {
   }
   if (isLinear)
     builder.linear(0);
+  return builder;
+}
+
+ShardingRule windowsRule(Operation *op, ArrayRef<Window> windows) {
+  RuleBuilder builder = leadingDims(op, 2, /*isLinear=*/true);
+  slide(builder, windows, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
   return builder.build();
 }
 
-ShardingRule windowsRule(Operation *op) { return leadingRule(op, 2, /*isLinear=*/true); }
+ShardingRule foldRule(Operation *op, ArrayRef<Window> windows) {
+  RuleBuilder builder = leadingDims(op, 2, /*isLinear=*/true);
+  slide(builder, windows, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)),
+        /*isAdjoint=*/true);
+  return builder.build();
+}
 
-ShardingRule poolRule(Operation *op, bool isLinear) {
-  size_t spatial = 0;
-  for (StringRef name : {"kernel_size", "output_size"})
-    if (auto list = op->getAttrOfType<DenseI64ArrayAttr>(name))
-      spatial = list.size();
-  return leadingRule(op, shapeOf(op->getOperand(0)).size() - spatial, isLinear);
+ShardingRule poolRule(Operation *op, ArrayRef<Window> windows, bool isLinear) {
+  ArrayRef<int64_t> image = shapeOf(op->getOperand(0));
+  RuleBuilder builder = leadingDims(op, image.size() - windows.size(), isLinear);
+  slide(builder, windows, image, shapeOf(op->getResult(0)));
+  return builder.build();
+}
+
+ShardingRule adaptivePoolRule(Operation *op, ArrayRef<int64_t> parts, Reduction reduction) {
+  ArrayRef<int64_t> image = shapeOf(op->getOperand(0));
+  size_t leading = image.size() - parts.size();
+  RuleBuilder builder = leadingDims(op, leading, reduction == Reduction::Sum);
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    int64_t dim = static_cast<int64_t>(leading + i), size = image[dim];
+    // Means of parts are sums of what ranks have of each part; of the largest, that is so for one.
+    if (ShapedType::isDynamic(size) || (reduction != Reduction::Sum && part != 1))
+      continue;
+    DimFactors factors = factorOf(builder, size, FactorKind::Reducing);
+    for (unsigned factor : factors) {
+      builder.at(factor).reduction = reduction;
+      builder.at(factor).inOnePiece = part != 1;
+    }
+    builder.operandDim(0, dim, factors);
+  }
+  return builder.build();
+}
+
+ShardingRule adaptivePositionsRule(Operation *op, size_t spatial) {
+  return leadingDims(op, shapeOf(op->getOperand(0)).size() - spatial, /*isLinear=*/false).build();
 }
 
 ShardingRule perChannelRule(Operation *op) {

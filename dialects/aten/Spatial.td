@@ -25,7 +25,8 @@ def Aten_ConvolutionOp : Aten_SpatialOp<"convolution", [DeclareOpInterfaceMethod
     channels of its own group: c' = o / (O / groups) * (C / groups) + c. Lines and volumes have one and three spatial dims.
 
     Batch and output channels are sharded freely, input channels into partial sums; with groups, channels by
-    whole groups. Spatial dims are not sharded.
+    whole groups. Of a sharded spatial dim, ranks have chunks of the image and of the result, and exchange the rows of
+    the image that they lack.
 
     ```mlir
     %y = aten.convolution %x, %w bias(%b) stride [2, 2] padding [1, 1] dilation [1, 1]
@@ -44,7 +45,7 @@ def Aten_ConvolutionOp : Aten_SpatialOp<"convolution", [DeclareOpInterfaceMethod
   let runsAs = "KernelForm::None"; // becomes a product of what the window covers
 }
 
-def Aten_WindowsOp : Aten_SpatialOp<"windows", [LocalizableOpInterface]> {
+def Aten_WindowsOp : Aten_SpatialOp<"windows"> {
   let summary = "Returns the elements under the window at each position";
   let description = [{
     `[N, C, H, W]` becomes `[N, C, kernel height, kernel width, positions, positions]`, and likewise for lines and volumes;
@@ -57,10 +58,10 @@ def Aten_WindowsOp : Aten_SpatialOp<"windows", [LocalizableOpInterface]> {
     `:` functional-type(operands, results)
   }];
   let moreDeclarations = windowsDeclaration;
-  let shardBy = "windowsRule(op)";
+  let shardBy = "windowsRule(op, op.getWindows())";
 }
 
-def Aten_FoldOp : Aten_SpatialOp<"fold", [LocalizableOpInterface]> {
+def Aten_FoldOp : Aten_SpatialOp<"fold"> {
   let summary = "Adds elements under the window back to where they were in the image";
   let description = [{
     This is the adjoint of aten.windows: `[N, C, kernel height, kernel width, positions, positions]` becomes
@@ -83,7 +84,7 @@ def Aten_FoldOp : Aten_SpatialOp<"fold", [LocalizableOpInterface]> {
       return ::mlir::getMixedValues(getStaticSize(), getSize(), getContext());
     }
   }];
-  let shardBy = "windowsRule(op)";
+  let shardBy = "foldRule(op, op.getWindows())";
 }
 
 //===--------------------------------------------------------------------------------------------===//
@@ -91,7 +92,7 @@ def Aten_FoldOp : Aten_SpatialOp<"fold", [LocalizableOpInterface]> {
 //===--------------------------------------------------------------------------------------------===//
 
 /// A window of `kernel_size` elements, which has a number for each spatial dim.
-class Aten_MaxPoolOpBase<string mnemonic> : Aten_SpatialOp<mnemonic, [LocalizableOpInterface]> {
+class Aten_MaxPoolOpBase<string mnemonic> : Aten_SpatialOp<mnemonic> {
   let arguments = (ins Aten_NumberTensor:$self, DenseI64ArrayAttr:$kernel_size, DenseI64ArrayAttr:$stride,
                        DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilation, UnitAttr:$ceil_mode);
   let assemblyFormat = [{
@@ -99,7 +100,7 @@ class Aten_MaxPoolOpBase<string mnemonic> : Aten_SpatialOp<mnemonic, [Localizabl
     (`ceil` $ceil_mode^)? attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = windowsDeclaration;
-  let shardBy = "poolRule(op, /*isLinear=*/false)";
+  let shardBy = "poolRule(op, op.getWindows(), /*isLinear=*/false)";
 }
 
 def Aten_MaxPoolOp : Aten_MaxPoolOpBase<"max_pool"> {
@@ -118,7 +119,7 @@ def Aten_MaxPoolPositionsOp : Aten_MaxPoolOpBase<"max_pool_positions"> {
   }];
 }
 
-def Aten_AvgPoolOp : Aten_SpatialOp<"avg_pool", [LocalizableOpInterface]> {
+def Aten_AvgPoolOp : Aten_SpatialOp<"avg_pool"> {
   let summary = "Computes the mean of the elements under the window";
   let description = [{
     The window moves as in max_pool. The sum is divided by the number of elements under the window that are in the image
@@ -133,26 +134,29 @@ def Aten_AvgPoolOp : Aten_SpatialOp<"avg_pool", [LocalizableOpInterface]> {
     `:` functional-type(operands, results)
   }];
   let moreDeclarations = windowsDeclaration;
-  let shardBy = "poolRule(op, /*isLinear=*/true)";
+  let shardBy = "poolRule(op, op.getWindows(), /*isLinear=*/true)";
 }
 
 /// Part i of n of a dim of size s is `[floor(i * s / n), ceil((i + 1) * s / n))`: parts may overlap by one.
-class Aten_AdaptivePoolOp<string mnemonic, bit isLinear, Type type> : Aten_SpatialOp<mnemonic, [LocalizableOpInterface]> {
+class Aten_AdaptivePoolOp<string mnemonic, Type type, string rule, list<Trait> traits = []> : Aten_SpatialOp<mnemonic, traits> {
   let description = [{
     Part i of n of a dim of size s is `[floor(i * s / n), ceil((i + 1) * s / n))`: parts may overlap by one. `output_size` has a number
     for each spatial dim.
   }];
   let arguments = (ins type:$self, DenseI64ArrayAttr:$output_size);
   let assemblyFormat = "$self `to` $output_size attr-dict `:` functional-type(operands, results)";
-  let shardBy = "poolRule(op, /*isLinear=*/" # !if(isLinear, "true", "false") # ")";
+  let shardBy = rule;
 }
-def Aten_AdaptiveAvgPoolOp : Aten_AdaptivePoolOp<"adaptive_avg_pool", true, Aten_FloatTensor> {
+def Aten_AdaptiveAvgPoolOp : Aten_AdaptivePoolOp<"adaptive_avg_pool", Aten_FloatTensor,
+                                                 "adaptivePoolRule(op, op.getOutputSize(), Reduction::Sum)"> {
   let summary = "Computes the means of `output_size` parts of the image";
 }
-def Aten_AdaptiveMaxPoolOp : Aten_AdaptivePoolOp<"adaptive_max_pool", false, Aten_NumberTensor> {
+def Aten_AdaptiveMaxPoolOp : Aten_AdaptivePoolOp<"adaptive_max_pool", Aten_NumberTensor,
+                                                 "adaptivePoolRule(op, op.getOutputSize(), Reduction::Max)"> {
   let summary = "Computes the largest elements of `output_size` parts of the image, or NaN where there is one";
 }
-def Aten_AdaptiveMaxPoolPositionsOp : Aten_AdaptivePoolOp<"adaptive_max_pool_positions", false, Aten_NumberTensor> {
+def Aten_AdaptiveMaxPoolPositionsOp : Aten_AdaptivePoolOp<"adaptive_max_pool_positions", Aten_NumberTensor,
+                                                          "adaptivePositionsRule(op, op.getOutputSize().size())", [LocalizableOpInterface]> {
   let summary = "Computes the positions of the largest elements of `output_size` parts of the flattened image, as i64";
 }
 

@@ -16,6 +16,15 @@ Dim windowPositions(SizeAlgebra &sizes, const Window &window, Dim size, bool cei
   return sizes.min(all, startingInside);
 }
 
+Cover coverOf(const Window &window, Run positions, int64_t size) {
+  if (positions.begin >= positions.end)
+    return {{}, std::max<int64_t>(window.extent() - window.stride, 0), 0};
+  int64_t begin = positions.begin * window.stride - window.padding;
+  int64_t end = (positions.end - 1) * window.stride - window.padding + window.extent();
+  Run inside{std::clamp<int64_t>(begin, 0, size), std::clamp<int64_t>(end, 0, size)};
+  return {inside, std::min<int64_t>(inside.begin, end) - begin, end - std::max(inside.end, begin)};
+}
+
 Windows makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
                     llvm::ArrayRef<int64_t> padding, llvm::ArrayRef<int64_t> dilation) {
   Windows windows;

@@ -5,6 +5,7 @@
 #define SHARDC_DIALECTS_ATEN_WINDOW_H
 
 #include "dialects/interfaces/SizeAlgebra.h"
+#include "dialects/sharding/DimSplit.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -31,6 +32,19 @@ struct Window {
 /// the padding, if it starts before it (PyTorch's pooling_output_shape, for a padding of at most
 /// half the window's extent, as pools have it).
 Dim windowPositions(SizeAlgebra &sizes, const Window &window, Dim size, bool ceil = false);
+
+/// What positions cover, from the first element of the first to the last one of the last (H1):
+/// `before` elements of padding, `elements` of the image, and `after` elements of padding. Without positions, padding that has
+/// no place for one, whichever way places are counted.
+struct Cover {
+  Run elements;
+  int64_t before = 0;
+  int64_t after = 0;
+
+  int64_t size() const { return before + elements.size() + after; }
+};
+/// `size`: of the image.
+Cover coverOf(const Window &window, Run positions, int64_t size);
 
 /// One for each spatial dim.
 using Windows = llvm::SmallVector<Window, 3>;

@@ -77,6 +77,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachReductionModels(context);
     attachScatterModels(context);
     attachSoftmaxModels(context);
+    attachSpatialModels(context);
     attachViewModels(context);
   });
 }

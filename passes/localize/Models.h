@@ -74,6 +74,7 @@ void attachRandomModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
 void attachScatterModels(mlir::MLIRContext *context);
 void attachSoftmaxModels(mlir::MLIRContext *context);
+void attachSpatialModels(mlir::MLIRContext *context);
 void attachViewModels(mlir::MLIRContext *context);
 
 /// All of them, when the aten dialect is loaded.

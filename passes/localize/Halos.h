@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops whose window slides over dims that are sharded (semantics.md H1): a rank has a chunk of the
+// image and a chunk of the positions, and the positions near the borders of a chunk cover elements
+// of other ranks. `CoveredImage` brings these elements before the op; `HaloSum` adds what the op
+// makes for elements of other ranks to what their owners have, behind it.
+#ifndef SHARDC_PASSES_LOCALIZE_HALOS_H
+#define SHARDC_PASSES_LOCALIZE_HALOS_H
+
+#include "dialects/aten/Window.h"
+#include "passes/localize/Neighbours.h"
+
+namespace shardc {
+
+/// A dim over which a window slides and which is sharded.
+struct HaloDim {
+  size_t spatial;     ///< which of the windows
+  int64_t imageDim;   ///< of the image
+  SplitDim image;     ///< how it is laid out
+  SplitDim positions; ///< likewise the positions of the window
+  aten::Window window;
+  /// For every position of the mesh.
+  llvm::SmallVector<aten::Cover> covers;
+
+  /// A number for each rank.
+  template <typename F> llvm::SmallVector<int64_t> table(F &&number) const {
+    return llvm::map_to_vector(covers, number);
+  }
+};
+
+/// The dims of op's operand 0 (the image, or where the op is an `adjoint`, the positions) and
+/// result 0 that need halos. The spatial dims are the last ones.
+llvm::SmallVector<HaloDim> haloDims(Localizer &localizer, llvm::ArrayRef<aten::Window> windows,
+                                    bool isAdjoint = false);
+
+/// The part of the image that this rank's positions cover, the padding of halo dims included.
+class CoveredImage {
+public:
+  /// `fill` is a scalar: the padding's value.
+  CoveredImage(Localizer &localizer, mlir::OpBuilder &builder, llvm::ArrayRef<HaloDim> dims,
+               mlir::Value local, mlir::Value fill);
+
+  mlir::Value get() const { return value; }
+  llvm::ArrayRef<mlir::OpFoldResult> getSizes() const { return sizes; }
+
+private:
+  void pad(const HaloDim &dim, mlir::Value fill);
+
+  Localizer &localizer;
+  mlir::OpBuilder &builder;
+  mlir::Value value;
+  llvm::SmallVector<mlir::OpFoldResult> sizes;
+};
+
+/// Windows that have no padding in the halo dims, where it is part of the covered image.
+aten::Windows withoutPadding(llvm::ArrayRef<aten::Window> windows, llvm::ArrayRef<HaloDim> dims);
+
+/// `covered` has, in the halo dims, something for every element that this rank's positions cover,
+/// padding included. Returns the sum of what all ranks have for the elements of this one.
+mlir::Value haloSum(Localizer &localizer, mlir::OpBuilder &builder, llvm::ArrayRef<HaloDim> dims,
+                    mlir::Value covered, llvm::ArrayRef<mlir::OpFoldResult> sizes);
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_LOCALIZE_HALOS_H

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Convolutions, pools and windows whose spatial dims are sharded: the elements that a rank's
+// positions cover are brought first (Halos.h), and then the same op runs on them, without the
+// padding that they have already.
+
+#include "passes/localize/ChannelGroups.h"
+#include "passes/localize/Halos.h"
+#include "passes/localize/Models.h"
+
+#include "dialects/aten/BuiltSizes.h"
+#include "dialects/aten/ConvolutionAsProduct.h"
+#include "dialects/aten/Spatial.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+SmallVector<int64_t> paddingOf(ArrayRef<aten::Window> windows) {
+  return llvm::map_to_vector(windows, [](const aten::Window &window) { return window.padding; });
+}
+
+/// The operands with the covered image in place of operand 0.
+SmallVector<Value> withImage(ValueRange operands, Value image) {
+  SmallVector<Value> all(operands);
+  all.front() = image;
+  return all;
+}
+
+Value zero(Localizer &localizer, OpBuilder &builder, Type element) {
+  return localizer.emitter(builder).integer(0, element);
+}
+
+/// Channels shard by whole groups: the op counts the groups of one rank, or, where ranks have
+/// different numbers of them, is written as the matrix product that it is.
+struct ConvolutionModel : LocalizeModel<ConvolutionModel, aten::ConvolutionOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::ConvolutionOp op,
+                         ValueRange operands) {
+    if (failed(checkAddedOnce(localizer, op.getBias(), 2)))
+      return failure();
+    aten::Windows windows = op.getWindows();
+    SmallVector<HaloDim> dims = haloDims(localizer, windows);
+    SmallVector<Value> locals(operands);
+    if (!dims.empty()) {
+      Value fill = zero(localizer, builder, aten::elementTypeOf(operands[0]));
+      locals.front() = CoveredImage(localizer, builder, dims, operands[0], fill).get();
+      windows = withoutPadding(windows, dims);
+    }
+    auto numGroups = static_cast<int64_t>(op.getGroups());
+    DimSplit split =
+        localizer.resultLayout(0) ? localizer.resultLayout(0)->splitOfDim(1) : DimSplit();
+    if (numGroups == 1 || split.empty())
+      return convolution(localizer, builder, locals, windows, numGroups);
+    FailureOr<ChannelGroups> local =
+        localGroups(localizer, builder, localizer.resultSize(builder, 0, 1), split, numGroups);
+    if (failed(local))
+      return failure();
+    if (!local->sharedBy.empty()) {
+      localizer.refuse() << "a rank has a part of every group, and the op needs whole ones; shard "
+                            "whole groups, or replicate the channels before";
+      return failure();
+    }
+    if (std::optional<int64_t> fixed = getConstantIntValue(local->groups))
+      return convolution(localizer, builder, locals, windows, *fixed);
+    return single(aten::buildConvolutionAsProduct(builder, op.getLoc(), windows, locals[0],
+                                                  locals[1], op.getBias() ? locals[2] : Value(),
+                                                  local->groups, local->channels));
+  }
+
+  static LocalValues convolution(Localizer &localizer, OpBuilder &builder, ValueRange operands,
+                                 ArrayRef<aten::Window> windows, int64_t groups) {
+    LocalValues values = sameOp(localizer, builder, operands);
+    if (failed(values))
+      return failure();
+    auto local = cast<aten::ConvolutionOp>(values->front().getDefiningOp());
+    local.setPadding(paddingOf(windows));
+    local.setGroups(static_cast<uint64_t>(groups));
+    return values;
+  }
+};
+
+struct WindowsModel : LocalizeModel<WindowsModel, aten::WindowsOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::WindowsOp op,
+                         ValueRange operands) {
+    SmallVector<HaloDim> dims = haloDims(localizer, op.getWindows());
+    if (dims.empty())
+      return sameOp(localizer, builder, operands);
+    Value fill = zero(localizer, builder, aten::elementTypeOf(operands[0]));
+    CoveredImage image(localizer, builder, dims, operands[0], fill);
+    LocalValues values = sameOp(localizer, builder, withImage(operands, image.get()));
+    if (succeeded(values))
+      cast<aten::WindowsOp>(values->front().getDefiningOp())
+          .setPadding(paddingOf(withoutPadding(op.getWindows(), dims)));
+    return values;
+  }
+};
+
+/// What a rank's positions make for elements of others goes to them.
+struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::FoldOp op,
+                         ValueRange operands) {
+    SmallVector<HaloDim> dims = haloDims(localizer, op.getWindows(), /*isAdjoint=*/true);
+    if (dims.empty())
+      return sameOp(localizer, builder, operands);
+    SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
+    for (const HaloDim &dim : dims) {
+      auto axes = [](const SplitDim &side) {
+        return llvm::map_to_vector(side.split.axes, [](const AxisSplit &a) { return a.axis; });
+      };
+      if (axes(dim.image) != axes(dim.positions)) {
+        localizer.refuse() << "the positions of the window and the image are sharded over "
+                              "different axes; shard both alike";
+        return failure();
+      }
+      sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
+          dim.table([](const aten::Cover &cover) { return cover.size(); })));
+    }
+    aten::Windows windows = withoutPadding(op.getWindows(), dims);
+    Value covered = aten::buildFold(builder, op.getLoc(), operands[0],
+                                    ArrayRef(sizes).take_back(windows.size()), windows);
+    Value sum = haloSum(localizer, builder, dims, covered, sizes);
+    sum.setType(localizer.localResultType(0));
+    return single(sum);
+  }
+};
+
+/// A number below all others.
+Value lowest(Localizer &localizer, OpBuilder &builder, Type element) {
+  Emitter emit = localizer.emitter(builder);
+  if (isa<FloatType>(element))
+    return emit.scalar(-std::numeric_limits<double>::infinity(), element);
+  unsigned width = element.getIntOrFloatBitWidth();
+  return emit.integer(element.isUnsignedInteger() || width == 1
+                          ? 0
+                          : llvm::APInt::getSignedMinValue(width).getSExtValue(),
+                      element);
+}
+
+/// The same pool without padding in the halo dims, where a last position that reaches beyond the
+/// padding is in the covered image as well.
+template <typename Op>
+LocalValues poolOf(Localizer &localizer, OpBuilder &builder, Op op, ArrayRef<HaloDim> dims,
+                   ValueRange operands, Value image) {
+  LocalValues values = sameOp(localizer, builder, withImage(operands, image));
+  if (succeeded(values))
+    cast<Op>(values->front().getDefiningOp())
+        .setPadding(paddingOf(withoutPadding(op.getWindows(), dims)));
+  return values;
+}
+
+struct MaxPoolModel : LocalizeModel<MaxPoolModel, aten::MaxPoolOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::MaxPoolOp op,
+                         ValueRange operands) {
+    SmallVector<HaloDim> dims = haloDims(localizer, op.getWindows());
+    if (dims.empty())
+      return sameOp(localizer, builder, operands);
+    Value fill = lowest(localizer, builder, aten::elementTypeOf(operands[0]));
+    CoveredImage image(localizer, builder, dims, operands[0], fill);
+    return poolOf(localizer, builder, op, dims, operands, image.get());
+  }
+};
+
+/// Positions in the covered image become positions in the whole one. Padding is the largest where
+/// all that is covered is as low: then the first element of the image under the window is meant.
+struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoolPositionsOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::MaxPoolPositionsOp op,
+                         ValueRange operands) {
+    aten::Windows windows = op.getWindows();
+    SmallVector<HaloDim> dims = haloDims(localizer, windows);
+    if (dims.empty())
+      return sameOp(localizer, builder, operands);
+    Value fill = lowest(localizer, builder, aten::elementTypeOf(operands[0]));
+    CoveredImage image(localizer, builder, dims, operands[0], fill);
+    LocalValues values = poolOf(localizer, builder, op, dims, operands, image.get());
+    if (failed(values))
+      return failure();
+    Emitter emit = localizer.emitter(builder);
+    LocalIndices indices = localizer.indices(builder);
+    Type i64 = builder.getI64Type();
+    auto number = [&](OpFoldResult size) {
+      if (std::optional<int64_t> fixed = getConstantIntValue(size))
+        return emit.integer(*fixed, i64);
+      return emit.ofIndex(cast<Value>(size), i64);
+    };
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    auto spatial = static_cast<int64_t>(windows.size());
+    // From the last dim on: what is left of the position, and what it makes of the global one.
+    Value rest = values->front(), global, stride;
+    for (int64_t i = spatial - 1; i >= 0; --i) {
+      int64_t imageDim = rank - spatial + i;
+      Value size = number(image.getSizes()[imageDim]);
+      Value at = emit.binary<aten::RemainderOp>(rest, size);
+      rest = aten::DivOp::create(builder, op.getLoc(), rest, size, builder.getStringAttr("floor"));
+      for (const HaloDim &dim : dims)
+        if (dim.imageDim == imageDim)
+          at = emit.binary<aten::MaximumOp>(emit.add(at, number(getAsOpFoldResult(firstOf(
+                                                             indices, dim)))),
+                                            emit.integer(0, i64));
+      global = global ? emit.add(global, emit.mul(at, stride)) : at;
+      Value whole = number(getAsOpFoldResult(
+          indices.global(localizer.operandSize(builder, 0, imageDim))));
+      stride = stride ? emit.mul(stride, whole) : whole;
+    }
+    global.setType(localizer.localResultType(0));
+    return single(global);
+  }
+
+  /// Where the covered image begins in the whole one: below 0 for padding.
+  static Value firstOf(LocalIndices &indices, const HaloDim &dim) {
+    return indices.table(dim.table(
+        [](const aten::Cover &cover) { return cover.elements.begin - cover.before; }));
+  }
+};
+
+/// A mean where the window always counts alike; otherwise a sum, divided by how many elements it
+/// counts at each position of the whole image.
+struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::AvgPoolOp op,
+                         ValueRange operands) {
+    aten::Windows windows = op.getWindows();
+    SmallVector<HaloDim> dims = haloDims(localizer, windows);
+    if (dims.empty())
+      return sameOp(localizer, builder, operands);
+    Type element = aten::elementTypeOf(operands[0]);
+    CoveredImage image(localizer, builder, dims, operands[0], zero(localizer, builder, element));
+    int64_t elements = 1;
+    bool isPadded = op.getCeilMode();
+    for (const aten::Window &window : windows) {
+      elements *= window.kernel;
+      isPadded |= window.padding != 0 && !op.getCountIncludePad();
+    }
+    std::optional<int64_t> divisor = op.getDivisorOverride();
+    if (!divisor && !isPadded)
+      divisor = elements;
+    Type wide = divisor ? element : Emitter::accumulator(element);
+    Emitter emit = localizer.emitter(builder);
+    Value sums = aten::AvgPoolOp::create(
+        builder, op.getLoc(),
+        cast<RankedTensorType>(localizer.localResultType(0)).clone(wide),
+        emit.cast(image.get(), wide), op.getKernelSize(), op.getStride(),
+        paddingOf(withoutPadding(windows, dims)), op.getCeilMode(), op.getCountIncludePad(),
+        builder.getI64IntegerAttr(divisor.value_or(1)));
+    if (divisor)
+      return single(sums);
+    return single(emit.cast(emit.div(sums, counts(localizer, builder, op, wide)), element));
+  }
+
+  /// How many elements the window counts at each position of this rank, as numbers of type `wide`.
+  static Value counts(Localizer &localizer, OpBuilder &builder, aten::AvgPoolOp op, Type wide) {
+    Emitter emit = localizer.emitter(builder);
+    LocalIndices indices = localizer.indices(builder);
+    Type i64 = builder.getI64Type();
+    aten::Windows windows = op.getWindows();
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    int64_t first = rank - static_cast<int64_t>(windows.size());
+    SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
+    auto number = [&](int64_t n) { return emit.integer(n, i64); };
+    auto least = [&](Value x, Value y) { return emit.binary<aten::MinimumOp>(x, y); };
+    Value count;
+    for (auto [i, window] : llvm::enumerate(windows)) {
+      int64_t dim = first + static_cast<int64_t>(i);
+      const Layout *layout = localizer.resultLayout(0);
+      Value position = alongDim(emit,
+                                globalRange(localizer, builder, localizer.resultSize(builder, 0, dim),
+                                            layout ? layout->splitOfDim(dim) : DimSplit()),
+                                sizes[dim], dim, rank);
+      Value begin = emit.add(emit.mul(position, number(window.stride)), number(-window.padding));
+      Value size = emit.ofIndex(indices.global(localizer.operandSize(builder, 0, dim)), i64);
+      Value end = least(emit.add(begin, number(window.kernel)),
+                        emit.add(size, number(window.padding)));
+      if (!op.getCountIncludePad()) {
+        begin = emit.binary<aten::MaximumOp>(begin, number(0));
+        end = least(end, size);
+      }
+      Value length = emit.sub(end, begin);
+      count = count ? emit.mul(count, length) : length;
+    }
+    return emit.cast(count, wide);
+  }
+};
+
+/// Along a sharded dim, a product with a matrix that says which share each of a rank's elements has in each part: the
+/// parts are P(sum). Means along the dims are independent of each other.
+struct AdaptiveAvgPoolModel : LocalizeModel<AdaptiveAvgPoolModel, aten::AdaptiveAvgPoolOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::AdaptiveAvgPoolOp op,
+                         ValueRange operands) {
+    ArrayRef<int64_t> parts = op.getOutputSize();
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    int64_t first = rank - static_cast<int64_t>(parts.size());
+    SmallVector<unsigned> axes = localizer.operandAxes(0, dimsFrom(first, rank));
+    if (axes.empty())
+      return sameOp(localizer, builder, operands);
+    if (!isPartialOver(localizer, axes, Reduction::Sum)) {
+      localizer.refuse() << "ranks have some of each part, so the result must be P(sum) over that axis";
+      return failure();
+    }
+    Type element = aten::elementTypeOf(operands[0]), wide = Emitter::accumulator(element);
+    Emitter emit = localizer.emitter(builder);
+    Value value = emit.cast(operands[0], wide);
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      int64_t dim = first + static_cast<int64_t>(i);
+      if (localizer.operandAxes(0, dim).empty())
+        continue;
+      // The parts become the last dim.
+      value = aten::TensordotOp::create(builder, op.getLoc(), value,
+                                        shares(localizer, builder, dim, part, wide),
+                                        ArrayRef<int64_t>{dim}, ArrayRef<int64_t>{0});
+      SmallVector<int64_t> order = dimsFrom(0, rank - 1);
+      order.insert(order.begin() + dim, rank - 1);
+      value = aten::PermuteOp::create(builder, op.getLoc(), value, order);
+    }
+    value = aten::AdaptiveAvgPoolOp::create(builder, op.getLoc(), value, parts);
+    value = emit.cast(value, element);
+    value.setType(localizer.localResultType(0));
+    return single(value);
+  }
+
+  static SmallVector<int64_t> dimsFrom(int64_t begin, int64_t end) {
+    return llvm::to_vector(llvm::seq(begin, end));
+  }
+
+  /// [elements of this rank, parts]
+  static Value shares(Localizer &localizer, OpBuilder &builder, int64_t dim, int64_t parts,
+                      Type wide) {
+    Emitter emit = localizer.emitter(builder);
+    LocalIndices indices = localizer.indices(builder);
+    Type i64 = builder.getI64Type();
+    GlobalSize size = localizer.operandSize(builder, 0, dim);
+    OpFoldResult extent = localizer.operandSizes(builder, 0)[dim];
+    Value element = alongDim(emit, globalRange(localizer, builder, size,
+                                               localizer.operandLayout(0)->splitOfDim(dim)),
+                             extent, 0, 2);
+    Value part = alongDim(emit, emit.range(indices.constant(0), indices.constant(parts)),
+                          builder.getIndexAttr(parts), 1, 2);
+    Value elements = emit.ofIndex(indices.global(size), i64), count = emit.integer(parts, i64);
+    auto floor = [&](Value x) -> Value {
+      return aten::DivOp::create(builder, emit.getLoc(), x, count, builder.getStringAttr("floor"));
+    };
+    Value begin = floor(emit.mul(part, elements));
+    Value end = floor(emit.add(emit.mul(emit.add(part, emit.integer(1, i64)), elements),
+                               emit.integer(parts - 1, i64)));
+    Value isIn = emit.binary<aten::LogicalAndOp>(emit.binary<aten::GeOp>(element, begin),
+                                                 emit.binary<aten::LtOp>(element, end));
+    Value share = emit.div(emit.scalar(1, wide), emit.cast(emit.sub(end, begin), wide));
+    return emit.where(isIn, share, emit.scalar(0, wide));
+  }
+};
+
+/// The largest of all elements of a sharded dim is P(max).
+struct AdaptiveMaxPoolModel : LocalizeModel<AdaptiveMaxPoolModel, aten::AdaptiveMaxPoolOp> {
+  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::AdaptiveMaxPoolOp op,
+                         ValueRange operands) {
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    SmallVector<int64_t> sharded;
+    for (int64_t dim = rank - static_cast<int64_t>(op.getOutputSize().size()); dim < rank; ++dim)
+      if (!localizer.operandAxes(0, dim).empty())
+        sharded.push_back(dim);
+    if (sharded.empty())
+      return sameOp(localizer, builder, operands);
+    if (!isPartialOver(localizer, localizer.operandAxes(0, sharded), Reduction::Max)) {
+      localizer.refuse() << "ranks have some of the elements, so the result must be P(max) over that axis";
+      return failure();
+    }
+    Value largest = localizer.emitter(builder).amax(operands[0], sharded, /*keepdim=*/true);
+    return sameOp(localizer, builder, largest);
+  }
+};
+
+} // namespace
+
+void shardc::attachSpatialModels(MLIRContext *context) {
+  attachModel<aten::ConvolutionOp, ConvolutionModel>(context);
+  attachModel<aten::WindowsOp, WindowsModel>(context);
+  attachModel<aten::FoldOp, FoldModel>(context);
+  attachModel<aten::MaxPoolOp, MaxPoolModel>(context);
+  attachModel<aten::MaxPoolPositionsOp, MaxPoolPositionsModel>(context);
+  attachModel<aten::AvgPoolOp, AvgPoolModel>(context);
+  attachModel<aten::AdaptiveAvgPoolOp, AdaptiveAvgPoolModel>(context);
+  attachModel<aten::AdaptiveMaxPoolOp, AdaptiveMaxPoolModel>(context);
+}

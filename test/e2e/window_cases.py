@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random windows over sharded spatial dims: convolutions, transposed ones, pools, unfold and fold, whose kernels, strides, dilations, paddings
+and sizes are drawn, forward and gradients, against PyTorch in f64. Many cases are one model, so that a case costs a fraction of a second. By hand:
+
+    python test/e2e/window_cases.py --count 5000             # seeds 0 to 4999
+    python test/e2e/window_cases.py --seed 1234 --count 1    # one case, alone
+"""
+import argparse
+import contextlib
+import dataclasses
+import json
+import pathlib
+import random
+import sys
+import tempfile
+import warnings
+from typing import Callable
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from conftest import ROOT, run, tool
+from plans import places
+
+sys.path.insert(0, str(ROOT / "tools/export"))
+import shardc_export  # noqa: E402
+
+MESHES = ("tp=2", "tp=3", "tp=4", "dp=2,tp=2", "tp=5", "dp=2,tp=3")
+BATCH = 25  # cases of a model, which have one mesh
+TOLERANCE = 1e-9  # in f64, of the largest number, or of 1
+
+
+@dataclasses.dataclass
+class Case:
+    seed: int
+    text: str
+    call: Callable  # of the image and the other parameters
+    parameters: list  # the image first
+    axes: dict = dataclasses.field(default_factory=dict)  # mesh axis: dim of the image
+    shard_result: bool = False
+
+
+def draw(seed, mesh):
+    """A case that PyTorch takes."""
+    chosen = random.Random(seed)
+    torch.manual_seed(seed)
+    while True:
+        case = draw_any(chosen)
+        with contextlib.suppress(RuntimeError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = case.call(*case.parameters)
+            if result.numel() and result.numel() < 4000:
+                break
+    case.seed = seed
+    spatial = case.parameters[0].dim() - 2
+    for axis in mesh.split(","):
+        if chosen.random() < 0.8:
+            case.axes[axis.split("=")[0]] = 2 + chosen.randrange(spatial)
+    case.shard_result = chosen.random() < 0.5 and result.dim() == spatial + 2
+    return case
+
+
+def draw_any(chosen):
+    spatial = chosen.choice((1, 2, 2, 2, 3))
+
+    def each(*choices):
+        return [chosen.choice(choices) for _ in range(spatial)]
+    kernel, stride, dilation = each(1, 2, 3, 3, 4, 5), each(1, 1, 2, 3), each(1, 1, 1, 2, 3)
+    padding = [chosen.randrange(k * d) if chosen.random() < 0.6 else 0 for k, d in zip(kernel, dilation)]
+    sizes = each(*((1, 3, 5, 8, 11, 13, 16, 17) if spatial < 3 else (2, 3, 4, 6, 7)))
+    groups = chosen.choice((1, 1, 1, 2))
+    inside, outside, batch = groups * chosen.randint(1, 3), groups * chosen.randint(1, 2), chosen.randint(1, 2)
+    f64 = torch.float64
+    image = torch.randn(batch, inside, *sizes, dtype=f64)
+    kind = chosen.choice(("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", *(("unfold", "fold") if spatial == 2 else ())))
+    if kind == "conv":
+        weight = torch.randn(outside, inside // groups, *kernel, dtype=f64)
+        bias = [torch.randn(outside, dtype=f64)] if chosen.random() < 0.5 else []
+        conv = (F.conv1d, F.conv2d, F.conv3d)[spatial - 1]
+        return Case(0, f"{conv.__name__} {sizes} {kernel} {stride} {padding} {dilation} {groups}",
+                    lambda x, w, b=None: conv(x, w, b, stride, padding, dilation, groups), [image, weight, *bias])
+    if kind == "transposed":
+        weight = torch.randn(inside, outside // groups, *kernel, dtype=f64)
+        more = [chosen.randrange(max(s, d)) for s, d in zip(stride, dilation)]
+        conv = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[spatial - 1]
+        return Case(0, f"{conv.__name__} {sizes} {kernel} {stride} {padding} {more} {dilation} {groups}",
+                    lambda x, w: conv(x, w, None, stride, padding, more, groups, dilation), [image, weight])
+    if kind in ("unfold", "fold"):
+        def unfold(x):
+            return F.unfold(x, kernel, dilation, padding, stride)
+        if kind == "unfold":
+            return Case(0, f"unfold {sizes} {kernel} {stride} {padding} {dilation}", unfold, [image])
+        return Case(0, f"unfold and fold {sizes} {kernel} {stride} {padding} {dilation}",
+                    lambda x: F.fold(unfold(x) ** 2, sizes, kernel, dilation, padding, stride), [image])
+    padding = [min(p, k * d // 2, k // 2) for p, k, d in zip(padding, kernel, dilation)]
+    ceil = chosen.random() < 0.5
+    if kind in ("max_pool", "positions"):
+        pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[spatial - 1]
+        name = f"{pool.__name__} {sizes} {kernel} {stride} {padding} {dilation} {ceil}"
+        if kind == "max_pool":
+            return Case(0, name, lambda x: pool(x, kernel, stride, padding, dilation, ceil), [image])
+        # Many equal elements, and some windows of nothing else than the lowest.
+        image = torch.where(image < -1, -torch.inf, image.round())
+        return Case(0, f"positions of {name}", lambda x: pool(x, kernel, stride, padding, dilation, ceil, return_indices=True)[1], [image])
+    if kind == "adaptive":
+        parts = [chosen.choice((1, 1, 2, 3, size)) for size in sizes]
+        name = chosen.choice(("avg", "max"))
+        pool = getattr(F, f"adaptive_{name}_pool{spatial}d")
+        return Case(0, f"{pool.__name__} {sizes} {parts}", lambda x: pool(x, parts), [image])
+    if kind == "lp":
+        pool = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[spatial - 1]
+        given = (kernel[0], stride[0]) if spatial == 1 else (kernel, stride)
+        return Case(0, f"{pool.__name__} {sizes} {kernel} {stride} {ceil}", lambda x: pool(x, 2.0, *given, ceil), [image])
+    pool = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[spatial - 1]
+    count = chosen.random() < 0.5
+    divisor = [chosen.choice((None, None, 3))] if spatial > 1 else []
+    return Case(0, f"{pool.__name__} {sizes} {kernel} {stride} {padding} {ceil} {count} {divisor}",
+                lambda x: pool(x, kernel, stride, padding, ceil, count, *divisor), [image])
+
+
+class Model(nn.Module):
+    def __init__(self, cases):
+        super().__init__()
+        self.cases = cases
+        for n, case in enumerate(cases):
+            for i, value in enumerate(case.parameters):
+                self.register_parameter(f"p{n}_{i}", nn.Parameter(value))
+            with torch.no_grad():
+                self.register_buffer(f"c{n}", torch.randn(case.call(*case.parameters).shape, dtype=torch.float64))
+
+    def parameters_of(self, n):
+        return [getattr(self, f"p{n}_{i}") for i in range(len(self.cases[n].parameters))]
+
+    def forward(self):
+        results = [case.call(*self.parameters_of(n)) for n, case in enumerate(self.cases)]
+        loss = sum((result * getattr(self, f"c{n}")).sum() for n, result in enumerate(results) if result.is_floating_point())
+        return loss, *results
+
+
+def plan_of(cases):
+    specs = []
+    for n, case in enumerate(cases):
+        axes = ",".join(f"{axis}:S({dim})" for axis, dim in case.axes.items())
+        if axes:
+            specs += [f"param:p{n}_0={axes}"] + ([f"output:{n + 1}={axes}"] if case.shard_result else [])
+    return places(*specs)
+
+
+def problems_of(cases, mesh, folder):
+    """What is wrong, by case; of all of them under None."""
+    model = Model(cases)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(shardc_export.export(model, ()), folder / "model.pt2")
+        loss, *wants = model()
+    loss.backward()
+    plan = ["--mesh", mesh, *plan_of(cases)]
+    done = run(tool("shardc"), "compile", folder / "model.pt2", *plan, "--gradients", 0, "-o", folder / "model.so", check=False)
+    if done.returncode:
+        return {None: done.stderr[-3000:]}
+    save_file({}, folder / "in.safetensors")
+    manifest = json.loads(run(tool("shard-run"), folder / "model.so", "--manifest").stdout)
+    entry = manifest["entries"][-1]
+    done = run(tool("shard-run"), folder / "model.so", "--entry", entry["name"], "--weights", folder / "model.pt2", "--inputs", folder / "in.safetensors",
+               "--outputs", folder / "out.safetensors", "--timeout", 60, "--threads", 1, check=False)
+    if done.returncode:
+        return {None: done.stderr[-3000:]}
+    got = load_file(folder / "out.safetensors")
+    names = [o["name"] for o in entry["outputs"] if o["kind"] == "user"][1:]
+    problems = {}
+    for n, (case, name, want) in enumerate(zip(cases, names, wants, strict=True)):
+        pairs = {"result": (got[name], want.detach())}
+        for i, value in enumerate(model.parameters_of(n)):
+            if value.grad is not None:
+                pairs[f"gradient of parameter {i}"] = (got[f"p{n}_{i}"], value.grad)
+        for what, (have, wanted) in pairs.items():
+            scale = max(1.0, float(wanted.abs().max())) if wanted.is_floating_point() else 1.0
+            if have.shape != wanted.shape or not bool(((have - wanted).abs() <= TOLERANCE * scale).all()):
+                problems[n] = f"{case.text}: {what}\n got  {have.flatten()[:10].tolist()}\n want {wanted.flatten()[:10].tolist()}"
+    return problems
+
+
+def mesh_of(seed):
+    return MESHES[seed // BATCH % len(MESHES)]
+
+
+def search(seeds):
+    """Prints each case that differs, with its seed; how many ran and how many were wrong."""
+    seeds, wrong = list(seeds), 0
+    for start in range(0, len(seeds), BATCH):
+        batch = seeds[start:start + BATCH]
+        mesh = mesh_of(batch[0])
+        cases = [draw(seed, mesh) for seed in batch]
+        with tempfile.TemporaryDirectory() as folder:
+            problems = problems_of(cases, mesh, pathlib.Path(folder))
+            if None in problems and len(cases) > 1:  # which of them is it?
+                problems = {n: next(iter(p.values())) for n, case in enumerate(cases) if (p := problems_of([case], mesh, pathlib.Path(folder)))}
+        wrong += len(problems)
+        for n, problem in problems.items():
+            case = cases[n or 0]
+            print(f"seed {case.seed} on {mesh}, {case.axes}, result {'sharded' if case.shard_result else 'open'}: {case.text}\n{problem}\n", flush=True)
+    return len(seeds), wrong
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    ran, wrong = search(range(options.seed, options.seed + options.count))
+    print(f"{ran} cases, {wrong} wrong or refused")
+    sys.exit(bool(wrong))
