@@ -7,6 +7,8 @@
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace shardc;
 

@@ -227,7 +227,8 @@ FailureOr<Results> buildRepeatedByVector(Call &call) {
     return failure();
   FailureOr<SmallVector<OpFoldResult>> result = failure();
   {
-    ScopedDiagnosticHandler silent(call.builder.getContext(), [](Diagnostic &) {});
+    ScopedDiagnosticHandler silent(call.builder.getContext(),
+                                   [](Diagnostic &) { return success(); });
     result = call.resultSizes();
   }
   if (failed(result))

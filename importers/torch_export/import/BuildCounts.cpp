@@ -91,10 +91,12 @@ FailureOr<Results> buildHistc(Call &call) {
                                                  emit.binary<aten::LeOp>(x, bounds.high));
   Value scaled = emit.mul(emit.sub(x, bounds.low), bounds.number(static_cast<double>(**bins)));
   Value width = emit.sub(bounds.high, bounds.low);
-  Value place = isFloat ? emit.div(scaled, width)
-                        : aten::DivOp::create(call.builder, call.loc, scaled, width,
-                                              call.builder.getStringAttr("trunc"))
-                              .getResult();
+  Value place;
+  if (isFloat)
+    place = emit.div(scaled, width);
+  else
+    place = aten::DivOp::create(call.builder, call.loc, scaled, width,
+                                call.builder.getStringAttr("trunc"));
   Value none = bounds.number(0), last = emit.integer(**bins - 1, i64);
   place = emit.cast(emit.where(inside, place, none), i64);
   place = emit.binary<aten::MinimumOp>(place, last);
@@ -114,7 +116,8 @@ FailureOr<Results> buildBincount(Call &call) {
     return failure();
   FailureOr<SmallVector<OpFoldResult>> length = failure();
   {
-    ScopedDiagnosticHandler silent(call.builder.getContext(), [](Diagnostic &) {});
+    ScopedDiagnosticHandler silent(call.builder.getContext(),
+                                   [](Diagnostic &) { return success(); });
     length = call.resultSizes();
   }
   if (failed(length))

@@ -72,7 +72,9 @@ FailureOr<Results> buildExtremes(Call &call) {
     return failure();
   Expr least = f.reduce("aten.amin", self, dims, keepdim),
        most = f.reduce("aten.amax", self, dims, keepdim);
-  return f.failed() ? FailureOr<Results>(failure()) : Results{least.value, most.value};
+  if (f.failed())
+    return failure();
+  return Results{least.value, most.value};
 }
 
 FailureOr<Results> buildOfNumbers(Call &call) {

@@ -5,6 +5,8 @@
 #include "dialects/aten/Scans.h"
 #include "passes/gradient/differentiate/Models.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace shardc;
 
