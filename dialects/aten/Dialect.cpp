@@ -2,6 +2,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/Random.h"
 #include "dialects/aten/Rules.h"
+#include "dialects/aten/Scans.h"
 #include "dialects/aten/Sorting.h"
 #include "dialects/aten/Spatial.h"
 #include "dialects/aten/Writing.h"
@@ -103,6 +104,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/aten/Random.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Scans.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

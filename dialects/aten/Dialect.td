@@ -6,6 +6,7 @@
 
 include "dialects/aten/Ops.td"
 include "dialects/aten/Random.td"
+include "dialects/aten/Scans.td"
 include "dialects/aten/Sorting.td"
 include "dialects/aten/Spatial.td"
 include "dialects/aten/Writing.td"

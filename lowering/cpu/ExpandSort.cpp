@@ -8,7 +8,7 @@
 #include "dialects/exec/Exec.h"
 #include "lowering/cpu/Passes.h"
 #include "lowering/host/SharedKernels.h"
-#include "lowering/linalg/ScalarBuilder.h"
+#include "lowering/linalg/SortKey.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -35,9 +35,7 @@ public:
       : op(op), loc(op.getLoc()), builder(op.getContext()), dim(op.getDim()) {
     kernel = host::makeKernel(loc, "sort", types, /*results=*/2);
     builder.setInsertionPointToStart(&kernel.getBody().front());
-    element = cast<MemRefType>(source().getType()).getElementType();
-    unsigned width = computeType(element).getIntOrFloatBitWidth();
-    key = builder.getIntegerType(width);
+    key = sortKeyType(cast<MemRefType>(source().getType()).getElementType());
   }
 
   func::FuncOp build() {
@@ -87,34 +85,9 @@ private:
     return position;
   }
 
-  /// An integer that is less, as a signed one, where the element is to stand in front.
   Value keyOf(OpBuilder &b, ArrayRef<Value> row, Value at) {
     Value x = memref::LoadOp::create(b, loc, source(), inRow(row, at));
-    auto number = [&](const APInt &value) -> Value {
-      return arith::ConstantOp::create(b, loc, b.getIntegerAttr(key, value));
-    };
-    unsigned width = key.getIntOrFloatBitWidth();
-    Value result = x;
-    if (isa<FloatType>(element)) {
-      ScalarBuilder s(b, loc, element);
-      Value wide = s.load(x);
-      // Both zeros are equal.
-      Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(wide.getType(), 0.0));
-      Value isZero = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, wide, zero);
-      Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, wide, wide);
-      Value bits = arith::BitcastOp::create(b, loc, key, wide);
-      Value none = number(APInt::getZero(width)), most = number(APInt::getSignedMaxValue(width));
-      Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, bits, none);
-      Value flipped = arith::XOrIOp::create(b, loc, bits, most);
-      result = arith::SelectOp::create(b, loc, isNegative, flipped, bits);
-      result = arith::SelectOp::create(b, loc, isZero, none, result);
-      result = arith::SelectOp::create(b, loc, isNaN, most, result);
-    } else if (op.getIsUnsigned()) {
-      result = arith::XOrIOp::create(b, loc, x, number(APInt::getSignMask(width)));
-    }
-    if (op.getDescending())
-      result = arith::XOrIOp::create(b, loc, result, number(APInt::getAllOnes(width)));
-    return result;
+    return sortKey(b, loc, x, op.getIsUnsigned(), op.getDescending());
   }
 
   /// Memory of the calling thread.
@@ -161,7 +134,7 @@ private:
     {
       // Behind all elements.
       OpBuilder in = OpBuilder::atBlockBegin(clear.getBody());
-      APInt most = APInt::getSignedMaxValue(key.getIntOrFloatBitWidth());
+      APInt most = APInt::getSignedMaxValue(key.getWidth());
       Value last = arith::ConstantOp::create(in, loc, in.getIntegerAttr(key, most));
       memref::StoreOp::create(in, loc, last, keys, clear.getInductionVar());
       memref::StoreOp::create(in, loc, zero, places, clear.getInductionVar());
@@ -279,7 +252,7 @@ private:
   OpBuilder builder;
   int64_t dim;
   func::FuncOp kernel;
-  Type element, key;
+  IntegerType key;
   Value length, wanted; ///< of the row, and of what is kept of it
   int64_t fixedLength = 0, fixedWanted = 0;
   SmallVector<Value> sizes; ///< of the other dims

@@ -75,6 +75,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachPartModels(context);
     attachRandomModels(context);
     attachReductionModels(context);
+    attachScanModels(context);
     attachScatterModels(context);
     attachSoftmaxModels(context);
     attachSpatialModels(context);

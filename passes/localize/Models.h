@@ -72,6 +72,7 @@ void attachNormalizationModels(mlir::MLIRContext *context);
 void attachPartModels(mlir::MLIRContext *context);
 void attachRandomModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
+void attachScanModels(mlir::MLIRContext *context);
 void attachScatterModels(mlir::MLIRContext *context);
 void attachSoftmaxModels(mlir::MLIRContext *context);
 void attachSpatialModels(mlir::MLIRContext *context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reductions over sharded dims whose local form is not the reduction itself, and scans along one.
+// Reductions over sharded dims whose local form is not the reduction itself, and sorts.
 // (sum, prod, amax, amin, any and all are: their results are P(sum), P(prod), P(max) ... and an
 // empty shard contributes the identity.)
 
@@ -141,51 +141,6 @@ template <typename Op> struct ArgModel : LocalizeModel<ArgModel<Op>, Op> {
   }
 };
 
-/// The local scan, plus the sum of all that is on ranks before this one.
-struct CumsumModel : LocalizeModel<CumsumModel, aten::CumsumOp> {
-  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::CumsumOp op,
-                         ValueRange operands) {
-    int64_t dim = static_cast<int64_t>(op.getDim());
-    DimSplit split =
-        localizer.operandLayout(0) ? localizer.operandLayout(0)->splitOfDim(dim) : DimSplit();
-    if (split.empty())
-      return sameOp(localizer, builder, operands);
-    if (llvm::any_of(split.axes, [](const AxisSplit &axis) { return axis.blocks != 1; })) {
-      localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
-      return failure();
-    }
-    Emitter emit = localizer.emitter(builder);
-    LocalIndices indices = localizer.indices(builder);
-    Type type = localizer.localResultType(0).getElementType();
-    Value x = emit.cast(operands[0], type);
-    // One total for each rank, in the order of the shards.
-    Value total = emit.sum(x, dim, /*keepdim=*/true);
-    Layout onePerRank(localizer.getMesh().getValue());
-    onePerRank.order = localizer.operandLayout(0)->order;
-    SmallVector<int64_t> shape(aten::shapeOf(total));
-    SmallVector<unsigned> axes;
-    for (const AxisSplit &axis : split.axes) {
-      onePerRank.placements[axis.axis] = Placement::shard(dim);
-      axes.push_back(axis.axis);
-      shape[dim] *= axis.count;
-    }
-    Value totals = localizer.allGather(builder, total, onePerRank,
-                                       RankedTensorType::get(shape, type), dim, axes);
-    // Those of ranks before this one. A mask, not a slice: its size is the same on every rank.
-    Type i64 = builder.getI64Type();
-    OpFoldResult count = builder.getIndexAttr(shape[dim]);
-    Value first = arith::ConstantIndexOp::create(builder, op.getLoc(), 0);
-    Value length = getValueOrCreateConstantIndexOp(builder, op.getLoc(), count);
-    Value position =
-        alongDim(emit, emit.range(first, length), count, dim, static_cast<int64_t>(shape.size()));
-    Value mine = emit.ofIndex(indices.groupIndex(axes), i64);
-    Value before =
-        emit.where(emit.binary<aten::LtOp>(position, mine), totals, emit.scalar(0.0, type));
-    Value scan = aten::CumsumOp::create(builder, op.getLoc(), x, dim, TypeAttr::get(type));
-    return single(emit.add(scan, emit.sum(before, dim, true)));
-  }
-};
-
 /// The first elements of what each rank has are gathered, with their positions, and the first of
 /// those are the result. Ranks that have fewer than that gather all.
 struct SortModel : LocalizeModel<SortModel, aten::SortOp> {
@@ -252,6 +207,5 @@ void shardc::attachReductionModels(MLIRContext *context) {
   attachModel<aten::VectorNormOp, VectorNormModel>(context);
   attachModel<aten::ArgmaxOp, ArgModel<aten::ArgmaxOp>>(context);
   attachModel<aten::ArgminOp, ArgModel<aten::ArgminOp>>(context);
-  attachModel<aten::CumsumOp, CumsumModel>(context);
   attachModel<aten::SortOp, SortModel>(context);
 }

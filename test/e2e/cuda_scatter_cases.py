@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scatter-adds whose sums depend on their order: many values at one place, several index tensors, broadcast positions, all
+"""Sorts, and scatter-adds whose sums depend on their order: many values at one place, several index tensors, broadcast positions, all
 element types, and tables of more rows than a digit of a sort has."""
 import torch
 
@@ -61,6 +61,23 @@ def cases():
                lambda x, i, v: put(x, [i], v))
     yield Case([values((6, 0), F32), ids(6, 4), values((4, 0), F32)], "aten.index_put {0}[{1}] of {2} accumulate",
                lambda x, i, v: put(x, [i], v))
+
+
+def sorts():
+    """Whole rows and the first elements of them, along every dim, with elements that are equal; longer rows than a tile of
+    the sort has; and rows whose numbers have two digits."""
+    nan = float("nan")
+    odd = torch.tensor([[0.0, -0.0, nan, 3.0, float("inf"), -1.5, nan, -float("inf")], [1.0, 0.0, -0.0, 1.0, nan, -1.0, -1.0, 5.0]])
+    tensors = [values((5, 9), t) for t in TYPES] + [torch.randint(0, 2, (3, 4, 11)).bool(), *(odd.to(t) for t in (F32, F64, BF16, F16))]
+    tensors += [torch.randint(-4, 5, (3, 4, 17)), values((2, 2500), F32), values((2, 2500), F64), values((300, 3), F32),
+                values((300, 3), I64), values((7,), F32), values((1, 6), I64), values((0, 3), F32), values((4, 1), F32)]
+    for x in tensors:
+        for dim in range(x.dim()):
+            for descending in (False, True):
+                for count in sorted({x.shape[dim], min(2, x.shape[dim])}):
+                    text = f"aten.sort {{0}} dim {dim}" + " descending" * descending + f" count {count}" * (count != x.shape[dim])
+                    yield Case([x], text, lambda a, d=dim, down=descending, k=count: [
+                        r.narrow(d, 0, k).contiguous() for r in torch.sort(a, dim=d, descending=down, stable=True)])
 
 
 def views():

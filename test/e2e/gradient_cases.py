@@ -188,6 +188,19 @@ def reductions():
     yield Case([x()], "aten.cumsum {0} dim 0", lambda a: a.cumsum(0))
 
 
+def scans():
+    t = x(3, 4, 5)
+    for name, call in (("cumprod", torch.cumprod), ("logcumsumexp", torch.logcumsumexp),
+                       ("cummax", lambda a, d: a.cummax(d)[0]), ("cummin", lambda a, d: a.cummin(d)[0])):
+        for value, dim in ((t, 1), (x(), 0)):
+            yield Case([value], f"aten.{name} {{0}} dim {dim}", lambda a, c=call, d=dim: c(a, d))
+    # One zero, several, and the first and last element.
+    zeros = k([2.0, 0.0, 3.0, -1.5], [0.0, 2.0, 0.0, 1.0], [1.0, 2.0, 3.0, 0.0], [0.0, 0.0, 1.0, 2.0])
+    yield Case([zeros], "aten.cumprod {0} dim 1", lambda a: a.cumprod(1))
+    yield Case([k(3.0, 1.0, 3.0, 2.0, 3.0)], "aten.cummax {0} dim 0", lambda a: a.cummax(0)[0], smooth=False)
+    yield Case([k(800.0, -800.0, 0.0, 805.0)], "aten.logcumsumexp {0} dim 0", lambda a: a.logcumsumexp(0), smooth=False)
+
+
 def normalizations():
     t = x(3, 4, 5)
     yield Case([t, x(4, 5), x(4, 5)], "aten.layer_norm {0} [4, 5] weight({1}) bias({2})",
@@ -340,7 +353,7 @@ def lines_and_volumes():
                lambda a: F.pad(a, (0, 0, 0, 0, 1, 1)).unfold(2, 2, 2).unfold(3, 1, 3).unfold(4, 3, 1).permute(0, 1, 5, 6, 7, 2, 3, 4))
 
 
-FAMILIES = (activations, binary, more_operands, casts, views, parts, contractions, reductions, normalizations, lookups,
+FAMILIES = (activations, binary, more_operands, casts, views, parts, contractions, reductions, scans, normalizations, lookups,
             writes, sorts, attention, images, lines_and_volumes)
 
 INTEGERS = "its result has no derivative: integers or bools"

@@ -30,7 +30,12 @@ def reductions():
             for name in ("argmax", "argmin"):
                 yield Case([x], f"aten.{name} {{0}} dim {dim}", lambda a, n=name, k=dim: getattr(A, n)(a, k))
             yield Case([x], f"aten.cumsum {{0}} dim {dim}", lambda a, k=dim: torch.cumsum(a, k), loose=SUMS)
+            for name in ("cummax", "cummin"):
+                yield Case([x], f"aten.{name} {{0}} dim {dim}", lambda a, n=name, k=dim: getattr(torch, n)(a, k)[0])
+            yield Case([x.clamp(-1, 1) if t.is_floating_point else x], f"aten.cumprod {{0}} dim {dim}",
+                       lambda a, k=dim: torch.cumprod(a, k), loose=SUMS)
             if t.is_floating_point:
+                yield Case([x], f"aten.logcumsumexp {{0}} dim {dim}", lambda a, k=dim: torch.logcumsumexp(a, k), loose=SUMS)
                 yield Case([x], f"aten.logsumexp {{0}} {d}", lambda a, k=dim: A.logsumexp(a, [k]), loose=SUMS)
                 yield Case([x], f"aten.var {{0}} {d} {{{{correction = 0.0}}}}",
                            lambda a, k=dim: A.var.correction(a, [k], correction=0.0), loose=SUMS)

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PyTorch's own samples (`op_db`) for the floating-point ops that the importer takes: what each computes and its gradients,
-on one rank in f64, against PyTorch. Many samples are one model. By hand:
+"""PyTorch's own samples (`op_db`) for the ops that the importer takes: what each computes and its gradients, in f64 (or in
+integers or bools, where an op has only those), against PyTorch, on one rank or with tensors sharded at random. Many samples
+are one model. By hand:
 
-    python test/e2e/op_samples.py            # a few samples of each op
-    python test/e2e/op_samples.py --all      # all of them
+    python test/e2e/op_samples.py                    # a few samples of each op
+    python test/e2e/op_samples.py --all              # all of them
     python test/e2e/op_samples.py --only softmax --all
+    python test/e2e/op_samples.py --mesh dp=2,tp=2   # sharded
+    python test/e2e/op_samples.py --plain            # as torch.export leaves them, without decompositions
+    python test/e2e/op_samples.py --every            # also ops of which the importer does not know the name
 
 Prints how many pass, and each failure that op_sample_exclusions.txt explains, with its reason. What it does not explain, and
 an explanation of something that does not fail any more, are errors."""
@@ -14,7 +18,9 @@ import contextlib
 import dataclasses
 import io
 import json
+import math
 import pathlib
+import random
 import re
 import sys
 import tempfile
@@ -32,15 +38,25 @@ from torch.testing._internal.common_methods_invocations import op_db  # noqa: E4
 from torch.utils import _pytree as pytree  # noqa: E402
 
 from conftest import ROOT, run, tool  # noqa: E402
+from plans import places  # noqa: E402
+from random_programs import placements  # noqa: E402
+from wider_source import any_layout  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "tools/export"))
 import shardc_export  # noqa: E402
 
 F64 = torch.float64
+TYPES = (F64, torch.int64, torch.bool)  # the first of them that an op has
+MESHES = ("tp=2", "tp=3", "dp=2,tp=2")
 FEW, BATCH, LINE = 3, 150, 7  # samples of an op, samples of a model, where the first of them stands in its text
 TOLERANCE = 1e-9  # of the largest number, or of 1
 # PyTorch's hardsigmoid multiplies by a sixth that is rounded to f32.
 TOLERANCES = {"nn.functional.hardsigmoid": 1e-7}
+RANDOM = {"bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric", "log_normal",
+          "multinomial", "new_empty", "new_empty_strided", "normal", "rand_like", "randint", "randint_like", "randn", "randn_like",
+          "uniform", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.alpha_dropout",
+          "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d",
+          "nn.functional.rrelu", "native_dropout_backward"}
 EXCLUSIONS = pathlib.Path(__file__).with_name("op_sample_exclusions.txt")
 
 
@@ -60,7 +76,7 @@ class Sample:
         return [t for t in pytree.tree_leaves(self.op(*args, **kwargs)) if isinstance(t, torch.Tensor)]
 
     def answer(self):
-        """PyTorch's. False where there is nothing to compare with: sparse or complex tensors, no gradients."""
+        """PyTorch's. False where there is nothing to compare with: sparse or complex tensors, no outputs."""
         tensors = [t for t in self.leaves if isinstance(t, torch.Tensor)]
         if any(t.layout != torch.strided or t.is_nested or t.dtype.is_complex for t in tensors):
             return False
@@ -68,13 +84,21 @@ class Sample:
         outputs = self.call(leaves)
         self.outputs = [t.detach().clone() for t in outputs]
         self.cotangents = [torch.randn(t.shape, dtype=t.dtype) for t in outputs if t.dtype.is_floating_point]
+        if not outputs or any(t.dtype.is_complex or t.layout != torch.strided for t in outputs):
+            return False
         pairs = [(t, c) for t, c in zip([t for t in outputs if t.dtype.is_floating_point], self.cotangents) if t.requires_grad]
         wanted = [i for i, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
-        if not pairs or not wanted or any(t.dtype.is_complex for t in outputs):
-            return False
-        loss = sum((t * c).sum() for t, c in pairs)
-        self.gradients = dict(zip(wanted, torch.autograd.grad(loss, [leaves[i] for i in wanted], allow_unused=True)))
+        self.gradients = {}
+        if pairs and wanted:
+            loss = sum((t * c).sum() for t, c in pairs)
+            self.gradients = dict(zip(wanted, torch.autograd.grad(loss, [leaves[i] for i in wanted], allow_unused=True)))
         return True
+
+    def layouts(self, mesh):
+        """Placements of its tensors, by number of the leaf: any for which each rank has a part of its own."""
+        chosen = random.Random(f"{self.name} {self.number} {mesh}")
+        return {i: placements(axes) for i, t in enumerate(self.leaves) if isinstance(t, torch.Tensor)
+                and (axes := any_layout(list(t.shape), mesh, chosen))}
 
     def __str__(self):
         shapes = ", ".join(str(list(t.shape)) if isinstance(t, torch.Tensor) else repr(t) for t in self.leaves)
@@ -88,8 +112,8 @@ def names_of_importer():
     return set(re.findall(r"^ATEN(?:_SPECIAL)?\((\w+)\.", text, flags=re.M))
 
 
-def samples(only, most):
-    """Of every op that the importer has an overload of, and that has a derivative."""
+def samples(only, most, every_op=False):
+    """Of every op that the importer has an overload of."""
     known = names_of_importer()
     for info in op_db:
         bases = {text.split(".")[-1] for text in (info.name, info.aten_name) if text}
@@ -97,11 +121,12 @@ def samples(only, most):
         if bases & {"interpolate", "upsample_bilinear", "upsample_nearest"}:
             bases.add("upsample_nearest2d")  # and its kin: the mode is an argument
         name = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
-        if not bases & known or F64 not in info.dtypes or not info.supports_autograd or only not in name:
+        dtype = next((t for t in TYPES if t in info.dtypes), None)
+        if not (every_op or bases & known) or not dtype or only not in name or is_random(info):
             continue
         torch.manual_seed(7)
         try:
-            every = list(info.sample_inputs("cpu", F64, requires_grad=True))
+            every = list(info.sample_inputs("cpu", dtype, requires_grad=dtype == F64 and info.supports_autograd))
         except (RuntimeError, ImportError):
             continue
         # Evenly among them: the first are often all alike.
@@ -116,6 +141,11 @@ def samples(only, most):
                     yield made
 
 
+def is_random(info):
+    """Numbers of another generator cannot be compared."""
+    return info.name in RANDOM
+
+
 def module_of(batch, folder):
     lines = "".join(f"        take(outputs, losses, {n}, SAMPLES[{n}].call(leaves(self, {n})))\n" for n in range(len(batch)))
     text = ("import torch\n\n\nclass Batch(torch.nn.Module):\n    def forward(self):\n        outputs, losses = [], []\n" + lines
@@ -128,7 +158,8 @@ def module_of(batch, folder):
     def take(outputs, losses, n, results):
         floats = [t for t in results if t.dtype.is_floating_point]
         outputs += results
-        losses.append(sum((t * getattr(batch_module, f"s{n}_c{k}")).sum() for k, t in enumerate(floats)))
+        if batch[n].gradients:
+            losses.append(sum((t * getattr(batch_module, f"s{n}_c{k}")).sum() for k, t in enumerate(floats)))
 
     space = {"SAMPLES": batch, "leaves": leaves, "take": take}
     exec(compile(text, str(folder / "batch.py"), "exec"), space)  # noqa: S102 (our own text)
@@ -162,22 +193,25 @@ def lines_in(text):
     return {int(line) - LINE for line in re.findall(r"batch\.py:(\d+)", text)}
 
 
-def execute(batch, folder):
-    """Problems by number of the sample. All in `None` where it cannot be said whose the problem is."""
+def execute(batch, folder, mesh="r=1", form="composite"):
+    """All of a batch have gradients, or none has. Problems by number of the sample. All in `None` where it cannot be said whose the problem is."""
     module = module_of(batch, folder)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            exported = shardc_export.export(module, ())
+            exported = shardc_export.export(module, (), form=form)
             torch.export.save(exported, folder / "model.pt2")
     except Exception as error:  # noqa: BLE001 (PyTorch's own, of any kind)
         frames = [f.lineno - LINE for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("batch.py")]
         text = f"export: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}"
         return {n: text for n in frames[-1:] if 0 <= n < len(batch)} or {None: text}
     asked, at = [], sum(len(s.outputs) for s in batch)
-    for n in range(len(batch)):
+    differentiates = bool(batch[0].gradients)
+    for n in range(len(batch) if differentiates else 0):
         asked += ["--gradients", at + n]
-    done = run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", "r=1", *asked, "-o", folder / "model.so", check=False)
+    if mesh != "r=1":
+        asked += places(*(f"param:s{n}_{i}={layout}" for n, s in enumerate(batch) for i, layout in s.layouts(mesh).items()))
+    done = run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, *asked, "-o", folder / "model.so", check=False)
     if done.returncode:
         problems = {}
         for line in re.split(r"\n(?=\S)|\n(?=  aten\.)", done.stderr):
@@ -185,8 +219,9 @@ def execute(batch, folder):
                 if 0 <= n < len(batch) and "remark:" not in line and "warning:" not in line:
                     problems.setdefault(n, "compile: " + " ".join(line.split())[:300])
         return problems or {None: "compile: " + done.stderr[-600:]}
-    done = run(tool("shard-run"), folder / "model.so", "--entry", "gradients", "--weights", folder / "model.pt2", "--outputs",
-               folder / "out.safetensors", check=False)
+    ranks = math.prod(int(axis.split("=")[1]) for axis in mesh.split(","))
+    done = run(tool("shard-run"), "-n", ranks, folder / "model.so", *(["--entry", "gradients"] if differentiates else []), "--weights",
+               folder / "model.pt2", "--outputs", folder / "out.safetensors", check=False)
     if done.returncode:
         return {None: "run: " + done.stderr[-600:]}
     entry = json.loads(run(tool("shard-run"), folder / "model.so", "--manifest").stdout)["entries"][-1]
@@ -207,16 +242,16 @@ def execute(batch, folder):
     return problems
 
 
-def check_all(batch, folder):
+def check_all(batch, folder, *how):
     """Pairs of a sample and what is wrong with it, or nothing."""
     verdicts = []
     while batch:
-        problems = execute(batch, folder)
+        problems = execute(batch, folder, *how)
         if None in problems and len(batch) == 1:
             return [*verdicts, (batch[0], problems[None])]
         if None in problems:
             half = len(batch) // 2
-            return verdicts + check_all(batch[:half], folder) + check_all(batch[half:], folder)
+            return verdicts + check_all(batch[:half], folder, *how) + check_all(batch[half:], folder, *how)
         wrong = [(batch[n], text) for n, text in problems.items()]
         if all(text.startswith("wrong:") for text in problems.values()):
             return verdicts + wrong + [(s, "") for n, s in enumerate(batch) if n not in problems]
@@ -240,17 +275,18 @@ def explains(entry, sample, problem):
     return matches(op, sample) and part in problem
 
 
-def main_check(folder, only="", most=FEW):
+def main_check(folder, only="", most=FEW, mesh="r=1", form="composite", every_op=False):
     """Counts, excused failures by reason, failures that nothing explains, and entries that explain none."""
-    every, passed, excused, unexplained = list(samples(only, most)), 0, collections.defaultdict(list), []
+    every, passed, excused, unexplained = list(samples(only, most, every_op)), 0, collections.defaultdict(list), []
     entries, used = exclusions(), set()
     # Those that are known to fail do so by themselves, so that the others need not be tried again without them.
     listed = {}
     for sample in every:
-        listed.setdefault(next((op for op, *_ in entries if matches(op, sample)), ""), []).append(sample)
+        key = next((op for op, *_ in entries if matches(op, sample)), ""), bool(sample.gradients)
+        listed.setdefault(key, []).append(sample)
     batches = [group[begin:begin + BATCH] for group in listed.values() for begin in range(0, len(group), BATCH)]
     for batch in batches:
-        for sample, problem in check_all(batch, folder):
+        for sample, problem in check_all(batch, folder, mesh, form):
             entry = next((e for e in entries if problem and explains(e, sample, problem)), None)
             if not problem:
                 passed += 1
@@ -276,9 +312,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="all samples")
     parser.add_argument("--only", default="", help="ops whose name has this in it")
+    parser.add_argument("--mesh", default="r=1", help="a mesh over which tensors are sharded at random")
+    parser.add_argument("--plain", action="store_true", help="as torch.export leaves them, without decompositions")
+    parser.add_argument("--every", action="store_true", help="also ops of which the importer does not know the name")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        result = main_check(pathlib.Path(folder), options.only, None if options.all else FEW)
+        result = main_check(pathlib.Path(folder), options.only, None if options.all else FEW, options.mesh,
+                            "training" if options.plain else "composite", options.every)
     report(result, lambda text: print(text, flush=True))
     return 1 if result[4] else 0
 

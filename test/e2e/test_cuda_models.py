@@ -9,7 +9,7 @@ import random_programs
 import test_gradients
 import test_model_gradients
 import test_small_models
-from conftest import BUILD, run, tool
+from conftest import BUILD
 from test_model_gradients import folder, reference  # noqa: F401 (fixtures)
 from test_small_models import model  # noqa: F401 (a fixture)
 
@@ -60,22 +60,7 @@ def test_model_gradients_of(reference, tmp_path, case):  # noqa: F811
     test_model_gradients.check(reference, tmp_path, *cases[case])
 
 
-ON_DEVICES = [family for family in test_gradients.FAMILIES if family.__name__ != "sorts"]
-
-
-@pytest.mark.parametrize("family", [test_gradients.all_unary, *ON_DEVICES], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("family", [test_gradients.all_unary, *test_gradients.FAMILIES], ids=lambda f: f.__name__)
 def test_gradients_of_ops(tmp_path, family):
     problems = gradients.check(list(family()), tmp_path)
     assert not problems, f"{len(problems)} are wrong:\n" + "\n".join(problems)
-
-
-def test_sorts_are_refused(tmp_path):
-    (tmp_path / "m.mlir").write_text(
-        """func.func @forward(%x: tensor<4x6xf32> {dist.kind = "input", dist.name = "x"}) -> (tensor<4x2xf32> {dist.name = "y"}) {
-  %y, %i = aten.sort %x dim 1 count 2 : (tensor<4x6xf32>) -> (tensor<4x2xf32>, tensor<4x2xi64>) loc("largest")
-  return %y : tensor<4x2xf32>
-}
-""")
-    done = run(tool("shardc"), "compile", tmp_path / "m.mlir", "--mesh", "r=1", "-o", tmp_path / "m.so", check=False)
-    assert done.returncode == 1 and not (tmp_path / "m.so").exists()
-    assert "sort and topk have no kernel for CUDA devices yet" in done.stderr and "largest" in done.stderr

@@ -120,6 +120,16 @@ def cumsum(p):
                 if p.rng.random() < 0.5 else [])
 
 
+@template
+def scan(p):
+    x, name = value(p), p.rng.choice(["cumprod", "cummax", "cummin", "logcumsumexp"])
+    d = p.rng.randrange(len(x.shape))
+    dims, factors = named(x.shape)
+    for factor in dims[d]:
+        factors[factor].kind = "together"
+    return Spec(name, [(x, dims)], [(x.shape, x.dtype, dims)], factors, f"dim = {d} : i64")
+
+
 # -- lookups ----------------------------------------------------------------------------------------
 
 def indices(p, shape, high):

@@ -56,6 +56,15 @@ def index_write(o, a, t):
     return combine(o["self"], places, o["values"].expand(places.shape), "assign")
 
 
+for _name in ("cummax", "cummin", "logcumsumexp", "cumprod"):
+    def _scan(o, a, t, function=getattr(torch, _name)):
+        if o["self"].numel() == 0:
+            return torch.empty_like(o["self"], dtype=t[0].dtype)
+        result = function(o["self"], a["dim"], **({"dtype": t[0].dtype} if function is torch.cumprod else {}))
+        return result if isinstance(result, torch.Tensor) else result[0]
+    aten(_name, "self")(_scan)
+
+
 @aten("sort", "self")
 def sort(o, a, t):
     values, indices = torch.sort(o["self"], dim=a["dim"], descending="descending" in a, stable=True)

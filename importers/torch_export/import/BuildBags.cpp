@@ -51,6 +51,12 @@ FailureOr<Results> buildEmbeddingBag(Call &call) {
   if (failed(weight) || failed(indices) || failed(offsets) || failed(factors) || failed(mode) ||
       failed(hasEnd) || failed(padding))
     return failure();
+  // A graph with its backward names them all, and gives them to that.
+  for (unsigned result = 1; result < 4; ++result)
+    if (call.isUsed(result) && call.schema.overload.starts_with("embedding_bag"))
+      return call.error() << "only its first result is supported: the others, of which the program "
+                             "reads number "
+                          << result << ", are what PyTorch's own backward needs";
   if (aten::typeOf(*indices).getRank() != 1 || aten::typeOf(*offsets).getRank() != 1)
     return call.error() << "needs vectors of indices and of offsets";
   Emitter emit(call.builder, call.loc);

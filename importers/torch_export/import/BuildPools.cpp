@@ -3,8 +3,10 @@
 // Overloads of pools of one to three spatial dims, and their backward.
 #include "importers/torch_export/import/Adjoint.h"
 #include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/SliceBuilders.h"
 #include "importers/torch_export/import/Spatial.h"
 
+#include "dialects/aten/Emitter.h"
 #include "dialects/aten/Inference.h"
 
 using namespace mlir;
@@ -119,6 +121,37 @@ FailureOr<Results> buildPoolBackward(Call &call) {
   if (failed(forward))
     return failure();
   return adjointOf(call, forward->getDefiningOp(), *grad, {0});
+}
+
+// Each element goes to its place in the row of all places of its image and channel; of several that
+// go to one, the last one stays.
+FailureOr<Results> buildUnpool(Call &call) {
+  FailureOr<Value> self = call.tensor("self"), indices = call.tensor("indices");
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  if (failed(self) || failed(indices) || failed(sizes))
+    return failure();
+  int64_t spatial = call.schema.overload == "max_unpool2d.default" ? 2 : 3;
+  auto leading = aten::typeOf(*self).getRank() - spatial;
+  auto rows = [&](ArrayRef<OpFoldResult> list) {
+    SmallVector<OpFoldResult> row(list.take_front(leading));
+    OpFoldResult count = call.builder.getIndexAttr(1);
+    for (OpFoldResult size : list.drop_front(leading))
+      count = multiplySizes(call.builder, call.loc, count, size);
+    row.push_back(count);
+    return row;
+  };
+  Emitter emit(call.builder, call.loc);
+  SmallVector<OpFoldResult> read = rows(sizesOf(call.builder, call.loc, *self));
+  FailureOr<Value> written =
+      call.buildOne("aten.scatter",
+                    {{"self", {emit.zeros(rows(*sizes), aten::elementTypeOf(*self))}},
+                     {"index", {emit.view(*indices, read)}},
+                     {"src", {emit.view(*self, read)}}},
+                    {call.integerAttr("dim", leading),
+                     call.builder.getNamedAttr("reduce", call.builder.getStringAttr("assign"))});
+  if (failed(written))
+    return failure();
+  return Results{emit.view(*written, *sizes)};
 }
 
 } // namespace shardc::torch_export

@@ -17,16 +17,6 @@ using namespace mlir;
 namespace shardc::torch_export {
 namespace {
 
-OpFoldResult multiplySizes(Call &call, OpFoldResult lhs, OpFoldResult rhs) {
-  std::optional<int64_t> left = getConstantIntValue(lhs), right = getConstantIntValue(rhs);
-  if (left && right)
-    return call.builder.getIndexAttr(*left * *right);
-  return arith::MulIOp::create(call.builder, call.loc,
-                               getValueOrCreateConstantIndexOp(call.builder, call.loc, lhs),
-                               getValueOrCreateConstantIndexOp(call.builder, call.loc, rhs))
-      .getResult();
-}
-
 /// A number as a vector of one element.
 Value asVector(Emitter &emit, Value x) {
   return aten::shapeOf(x).empty() ? emit.unsqueeze(x, 0) : x;
@@ -358,7 +348,7 @@ FailureOr<Results> buildMaskedScatter(Call &call) {
   auto vector = [&](Value x) {
     OpFoldResult count = call.builder.getIndexAttr(1);
     for (OpFoldResult size : sizesOf(call.builder, call.loc, x))
-      count = multiplySizes(call, count, size);
+      count = multiplySizes(call.builder, call.loc, count, size);
     return emit.view(x, count);
   };
   Value elements = vector(*source);

@@ -121,45 +121,99 @@ FailureOr<Results> buildKthValue(Call &call) {
   return results;
 }
 
+namespace {
+
+/// A median: along a dim, with its position, or of all elements.
+struct Median {
+  Sort sort;
+  bool isWhole, keepdim;
+
+  static FailureOr<Median> of(Call &call) {
+    FailureOr<Sort> sort = Sort::of(call);
+    if (failed(sort))
+      return failure();
+    bool isWhole = !call.schema.find("dim");
+    FailureOr<bool> keepdim = isWhole ? false : call.boolean("keepdim");
+    if (failed(keepdim))
+      return failure();
+    Emitter emit(call.builder, call.loc);
+    RankedTensorType type = aten::typeOf(sort->self);
+    int64_t size = type.getDimSize(sort->dim);
+    if (isWhole) {
+      size = type.hasStaticShape() ? type.getNumElements() : ShapedType::kDynamic;
+      if (type.hasStaticShape())
+        sort->self = emit.view(sort->self, {call.builder.getIndexAttr(size)});
+      sort->isNumber = false;
+    }
+    if (ShapedType::isDynamic(size) || size <= 0)
+      return call.error() << "a median is supported of a known number of elements, at least one";
+    return Median{*sort, isWhole, *keepdim};
+  }
+
+  int64_t size() const { return aten::shapeOf(sort.self)[sort.dim]; }
+  bool isFloat() const { return isa<FloatType>(aten::elementTypeOf(sort.self)); }
+
+  /// `choose` takes one element of each row of what was sorted: the values, then the positions.
+  template <typename Choose> FailureOr<Results> build(Choose choose) const {
+    FailureOr<Results> sorted = sort.build(/*descending=*/false);
+    if (failed(sorted))
+      return failure();
+    Results results;
+    for (Value all : *sorted) {
+      FailureOr<Value> chosen = choose(sorted->front(), all);
+      if (failed(chosen))
+        return failure();
+      results.push_back(*chosen);
+    }
+    if (isWhole)
+      results.pop_back();
+    return results;
+  }
+};
+
+} // namespace
+
 // The lower one of the two in the middle, or NaN where there is one: it is sorted to the end.
 FailureOr<Results> buildMedian(Call &call) {
-  FailureOr<Sort> sort = Sort::of(call);
-  if (failed(sort))
+  FailureOr<Median> median = Median::of(call);
+  if (failed(median))
     return failure();
   Emitter emit(call.builder, call.loc);
-  bool isWhole = !call.schema.find("dim");
-  FailureOr<bool> keepdim = isWhole ? false : call.boolean("keepdim");
-  if (failed(keepdim))
-    return failure();
-  RankedTensorType type = aten::typeOf(sort->self);
-  int64_t size = type.getDimSize(sort->dim);
-  if (isWhole) {
-    size = type.hasStaticShape() ? type.getNumElements() : ShapedType::kDynamic;
-    if (type.hasStaticShape())
-      sort->self = emit.view(sort->self, {call.builder.getIndexAttr(size)});
-    sort->isNumber = false;
-  }
-  if (ShapedType::isDynamic(size) || size <= 0)
-    return call.error() << "a median is supported of a known number of elements, at least one";
-  FailureOr<Results> sorted = sort->build(/*descending=*/false);
-  if (failed(sorted))
-    return failure();
-  Results results;
-  FailureOr<Value> last = sort->at(sorted->front(), size - 1, *keepdim);
-  if (failed(last))
-    return failure();
-  bool isFloat = isa<FloatType>(aten::elementTypeOf(sort->self));
-  Value hasNaN = isFloat ? emit.unary<aten::IsnanOp>(*last) : Value();
-  for (Value all : *sorted) {
-    FailureOr<Value> middle = sort->at(all, (size - 1) / 2, *keepdim);
-    FailureOr<Value> end = hasNaN ? sort->at(all, size - 1, *keepdim) : middle;
-    if (failed(middle) || failed(end))
+  auto at = [&](Value sorted, int64_t place) {
+    return median->sort.at(sorted, place, median->keepdim);
+  };
+  int64_t last = median->size() - 1;
+  return median->build([&](Value values, Value all) -> FailureOr<Value> {
+    FailureOr<Value> middle = at(all, last / 2), end = at(all, last), largest = at(values, last);
+    if (failed(middle) || failed(end) || failed(largest))
       return failure();
-    results.push_back(hasNaN ? emit.where(hasNaN, *end, *middle) : *middle);
-  }
-  if (isWhole)
-    results.pop_back();
-  return results;
+    return median->isFloat() ? emit.where(emit.unary<aten::IsnanOp>(*largest), *end, *middle)
+                             : *middle;
+  });
+}
+
+// Likewise, of the elements in front of the first NaN, or NaN where there is nothing else.
+FailureOr<Results> buildMedianOfNumbers(Call &call) {
+  FailureOr<Median> median = Median::of(call);
+  if (failed(median))
+    return failure();
+  if (!median->isFloat())
+    return buildMedian(call);
+  Emitter emit(call.builder, call.loc);
+  Type i64 = call.builder.getI64Type();
+  int64_t dim = median->sort.dim;
+  Value isNumber = emit.unary<aten::LogicalNotOp>(emit.unary<aten::IsnanOp>(median->sort.self));
+  Value last =
+      emit.sub(emit.sum(emit.cast(isNumber, i64), dim, /*keepdim=*/true), emit.integer(1, i64));
+  Value middle = aten::DivOp::create(call.builder, call.loc, last, emit.integer(2, i64),
+                                     call.builder.getStringAttr("trunc"));
+  return median->build([&](Value, Value all) -> FailureOr<Value> {
+    Value chosen = aten::GatherOp::create(call.builder, call.loc, all, dim, middle);
+    if (median->keepdim && !median->sort.isNumber)
+      return chosen;
+    return aten::SqueezeOp::create(call.builder, call.loc, chosen, ArrayRef<int64_t>{dim})
+        .getResult();
+  });
 }
 
 namespace {

@@ -53,6 +53,15 @@ OpFoldResult addSizes(OpBuilder &builder, Location loc, OpFoldResult lhs, OpFold
       .getResult();
 }
 
+OpFoldResult multiplySizes(OpBuilder &builder, Location loc, OpFoldResult lhs, OpFoldResult rhs) {
+  std::optional<int64_t> left = getConstantIntValue(lhs), right = getConstantIntValue(rhs);
+  if (left && right)
+    return builder.getIndexAttr(*left * *right);
+  return arith::MulIOp::create(builder, loc, getValueOrCreateConstantIndexOp(builder, loc, lhs),
+                               getValueOrCreateConstantIndexOp(builder, loc, rhs))
+      .getResult();
+}
+
 SmallVector<OpFoldResult> sizesOf(OpBuilder &builder, Location loc, Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<OpFoldResult> sizes;

@@ -14,6 +14,8 @@ llvm::SmallVector<mlir::OpFoldResult> sizesOf(mlir::OpBuilder &builder, mlir::Lo
 
 mlir::OpFoldResult addSizes(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult lhs,
                             mlir::OpFoldResult rhs);
+mlir::OpFoldResult multiplySizes(mlir::OpBuilder &builder, mlir::Location loc,
+                                 mlir::OpFoldResult lhs, mlir::OpFoldResult rhs);
 
 /// The same elements in row-major order in another shape.
 mlir::FailureOr<mlir::Value> buildView(mlir::OpBuilder &builder, mlir::Location loc,

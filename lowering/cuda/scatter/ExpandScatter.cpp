@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Adding at computed positions: updates are sorted by the row that they go to, and each element of
-// the result then adds its own in order (ScatterKernel.h).
+// the result then adds its own in order (ScatterKernel.h). Sorts along a dim (SortKernel.h).
 
 #include "lowering/cuda/scatter/Passes.h"
 #include "lowering/cuda/scatter/ScatterKernel.h"
+#include "lowering/cuda/scatter/SortKernel.h"
 #include "lowering/host/SharedKernels.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -32,12 +33,12 @@ struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> 
       shared.replace(op, [&](ArrayRef<Type> types) { return cuda::buildScatterKernel(op, types); });
       ++expanded;
     }
-    getOperation().walk([&](exec::SortOp op) {
-      op.emitError(
-          "sort and topk have no kernel for CUDA devices yet; compile for \"cpu\", or leave "
-          "them to the program that runs the model");
-      signalPassFailure();
-    });
+    SmallVector<exec::SortOp> sorts;
+    getOperation().walk([&](exec::SortOp op) { sorts.push_back(op); });
+    for (exec::SortOp op : sorts) {
+      shared.replace(op, [&](ArrayRef<Type> types) { return cuda::buildSortKernel(op, types); });
+      ++expanded;
+    }
   }
 };
 

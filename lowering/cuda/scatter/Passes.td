@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def CudaExpandScatter : Pass<"cuda-expand-scatter", "::mlir::ModuleOp"> {
-  let summary = "Turns additions at computed positions into launches of kernels without atomics";
+  let summary = "Turns writes at computed positions, and sorts, into launches of kernels without atomics";
   let description = [{
     Dims of the result along which no position changes are columns, the others number its rows. A first launch finds the
     row of each update; a position that is out of range is a failure, and its update gets the number behind the last row.
@@ -14,6 +14,9 @@ def CudaExpandScatter : Pass<"cuda-expand-scatter", "::mlir::ModuleOp"> {
     launch each element of the result is the sum of one thread: it looks up where the updates of its row begin and end, by
     bisection, and adds them in row-major order of the domain. So every sum has the order and the roundings that
     `exec.scatter` asks for, and results are the same bits on every run and those of a CPU.
+
+    A sort along a dim is the same radix sort of all elements, by an integer made of the element and by the number of its row;
+    a last launch reads the first elements of each row where they were. Its numbers are i64.
 
     Numbers of elements are i32 where the sizes prove that they fit, else i64. Static shared memory is at most 18 KiB of a
     block. Memory of the kernel are two buffers of two numbers for each update, and 256 numbers for each 2048 of them.

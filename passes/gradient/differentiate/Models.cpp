@@ -126,6 +126,7 @@ void shardc::registerDifferentiateModels(DialectRegistry &registry) {
     attachPartGradients(context);
     attachReductionGradients(context);
     attachSpatialGradients(context);
+    attachScanGradients(context);
     attachSortingGradients(context);
     attachViewGradients(context);
     attachWritingGradients(context);

@@ -5,8 +5,8 @@
 #ifndef SHARDC_PASSES_GRADIENT_DIFFERENTIATE_MODELS_H
 #define SHARDC_PASSES_GRADIENT_DIFFERENTIATE_MODELS_H
 
+#include "dialects/aten/Expr.h"
 #include "dialects/interfaces/DifferentiableOpInterface.h"
-#include "passes/gradient/differentiate/Expr.h"
 
 namespace shardc {
 
@@ -75,6 +75,7 @@ void attachIndexingGradients(mlir::MLIRContext *context);
 void attachNormalizationGradients(mlir::MLIRContext *context);
 void attachPartGradients(mlir::MLIRContext *context);
 void attachReductionGradients(mlir::MLIRContext *context);
+void attachScanGradients(mlir::MLIRContext *context);
 void attachSpatialGradients(mlir::MLIRContext *context);
 void attachSortingGradients(mlir::MLIRContext *context);
 void attachViewGradients(mlir::MLIRContext *context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reductions and scans. The number of elements of a mean is that of the whole tensor (G6).
+// Reductions. The number of elements of a mean is that of the whole tensor (G6).
 
 #include "passes/gradient/differentiate/Models.h"
 
@@ -149,23 +149,6 @@ struct VectorNormGradient : GradientModel<VectorNormGradient, aten::VectorNormOp
   }
 };
 
-struct CumsumGradient : GradientModel<CumsumGradient, aten::CumsumOp> {
-  static LogicalResult run(Derivation &d, aten::CumsumOp op) {
-    Expr grad = d.grad();
-    if (!grad)
-      return success();
-    if (grad.rank() == 0) {
-      d.add(0, grad);
-      return success();
-    }
-    auto dim = static_cast<int64_t>(op.getDim());
-    Expr sums = d.of(
-        aten::CumsumOp::create(d.builder, d.emit.getLoc(), flip(grad, dim).value, dim, TypeAttr()));
-    d.add(0, flip(sums, dim));
-    return success();
-  }
-};
-
 } // namespace
 
 void shardc::attachReductionGradients(MLIRContext *context) {
@@ -177,5 +160,4 @@ void shardc::attachReductionGradients(MLIRContext *context) {
   aten::LogsumexpOp::attachInterface<LogsumexpGradient>(*context);
   aten::VarOp::attachInterface<VarGradient>(*context);
   aten::VectorNormOp::attachInterface<VectorNormGradient>(*context);
-  aten::CumsumOp::attachInterface<CumsumGradient>(*context);
 }

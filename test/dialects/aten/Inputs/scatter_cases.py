@@ -4,7 +4,7 @@ import random
 
 import torch
 
-from pytorch_cases import SIZES, A, dim_list, shape
+from pytorch_cases import ALL, FLOATS, SIZES, A, dim_list, shape
 
 
 def into_part(dims, sizes, call):
@@ -120,6 +120,17 @@ def sort():
     return [(s, t)], text, call
 
 
+def scan():
+    name, s = random.choice(["cumprod", "cummax", "cummin", "logcumsumexp"]), shape()
+    d = random.randrange(max(len(s), 1))
+    t = random.choice(FLOATS if name == "logcumsumexp" else ALL)
+
+    def call(x):
+        result = getattr(torch, name)(x, d)
+        return result if isinstance(result, torch.Tensor) else result[0]
+    return [(s, t)], f"aten.{name} {{0}} dim {d}", call
+
+
 def tensordot():
     left, right = shape(high=3), shape(high=3)
     count = random.randint(0, min(len(left), len(right)))
@@ -132,4 +143,4 @@ def tensordot():
             lambda x, y: A.tensordot(x, y, of_left, of_right))
 
 
-FAMILIES = [scatter_add, index_put, scatter, index_write, sort, tensordot]
+FAMILIES = [scatter_add, index_put, scatter, index_write, sort, scan, tensordot]

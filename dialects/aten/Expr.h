@@ -2,8 +2,8 @@
 //
 // Formulas as C++ expressions: each operator builds the `aten` op of its name. Numbers take the
 // element type of the tensor that they meet.
-#ifndef SHARDC_PASSES_GRADIENT_DIFFERENTIATE_EXPR_H
-#define SHARDC_PASSES_GRADIENT_DIFFERENTIATE_EXPR_H
+#ifndef SHARDC_DIALECTS_ATEN_EXPR_H
+#define SHARDC_DIALECTS_ATEN_EXPR_H
 
 #include "dialects/aten/Emitter.h"
 
@@ -135,4 +135,4 @@ inline Expr pad(Expr x, int64_t dim, int64_t before, int64_t after) {
 
 } // namespace shardc
 
-#endif // SHARDC_PASSES_GRADIENT_DIFFERENTIATE_EXPR_H
+#endif // SHARDC_DIALECTS_ATEN_EXPR_H
