@@ -3,6 +3,7 @@
 // Adding at computed positions: updates are sorted by the row that they go to, and each element of
 // the result then adds its own in order (ScatterKernel.h).
 
+#include "dialects/exec/GroupedOps.h"
 #include "lowering/cuda/scatter/Passes.h"
 #include "lowering/cuda/scatter/ScatterKernel.h"
 #include "lowering/host/SharedKernels.h"
@@ -36,6 +37,11 @@ struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> 
       op.emitError(
           "sort and topk have no kernel for CUDA devices yet; compile for \"cpu\", or leave "
           "them to the program that runs the model");
+      signalPassFailure();
+    });
+    getOperation().walk([&](exec::GroupedGemmOp op) {
+      op.emitError("products of rows with the matrices that they name (grouped_mm, experts that "
+                   "are looked up) have no kernel for CUDA devices yet; compile for \"cpu\"");
       signalPassFailure();
     });
   }
