@@ -81,7 +81,7 @@ struct Matrix {
   }
 };
 
-/// Which of these a product has; absent ones are the constants of a plain product.
+/// The numbers of a shardrt_gemm that do not follow from how its matrices lie.
 struct GemmNumbers {
   OpFoldResult m, n, k, batch, strideA, strideB, strideC;
   double alpha = 1, beta = 0;
