@@ -42,6 +42,7 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   // Constants and masks fold before they are placed: what is the same on all ranks needs no plan.
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenIndexProducts());
   pm.addPass(createCSEPass());
   pm.addPass(createLowerPrecision());
   pm.addNestedPass<func::FuncOp>(createPropagateShardings());
@@ -66,6 +67,7 @@ static void localize(OpPassManager &pm, const PipelineOptions &options) {
   PlanRedistributionsOptions redistributions;
   redistributions.topology = options.topology;
   pm.addPass(createPlanRedistributions(redistributions));
+  pm.addNestedPass<func::FuncOp>(createKeepOwnRows());
   pm.addPass(createLocalize());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Grouped.h"
 #include "dialects/aten/Random.h"
 #include "dialects/aten/Rules.h"
 #include "dialects/aten/Scans.h"
@@ -100,6 +101,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/aten/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Grouped.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

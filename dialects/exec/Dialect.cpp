@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/exec/Exec.h"
+#include "dialects/exec/GroupedOps.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -33,6 +34,10 @@ void ExecDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/exec/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/exec/GroupedOps.cpp.inc"
       >();
 }
 

@@ -2,7 +2,7 @@
 
 #include "dialects/exec/EntryArguments.h"
 #include "dialects/exec/Exec.h"
-#include "lowering/host/Emission.h"
+#include "lowering/host/EmitPattern.h"
 #include "lowering/host/Passes.h"
 #include "lowering/host/RuntimeAbi.h"
 
@@ -122,6 +122,7 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
     Emission emission{converter, tables, pool, parts, limits->bufferAlignment, launching.get()};
     RewritePatternSet patterns(context);
     populateHostPatterns(emission, patterns);
+    populateProductPatterns(emission, patterns);
     populateCollectivePatterns(emission, patterns);
     populateExtentPatterns(emission, patterns);
     patterns.add<LowerFunction, LowerReturn>(emission);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "dialects/exec/Exec.h"
+#include "dialects/exec/GroupedOps.h"
 #include "lowering/host/Emission.h"
 
 #include "dialects/dist/FunctionAttributes.h"
@@ -18,6 +18,8 @@ std::string nameOf(Operation *op) {
     return launch.getName().value_or(launch.getKernel()).str();
   if (auto gemm = dyn_cast<exec::GemmOp>(op))
     return gemm.getName().value_or("gemm").str();
+  if (auto gemm = dyn_cast<exec::GroupedGemmOp>(op))
+    return gemm.getName().value_or("grouped_gemm").str();
   return std::string(nameOf(cast<exec::CollectiveCallInterface>(op).getKind()));
 }
 
@@ -52,14 +54,15 @@ ProgramTables::ProgramTables(ModuleOp module) {
     // Ranks with programs of their own compare names: a collective has the same one in each.
     unsigned ordinal = 0;
     entry.walk([&](Operation *op) {
-      if (!isa<exec::LaunchOp, exec::GemmOp, exec::CollectiveOp, exec::StartOp>(op))
+      if (!isa<exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp, exec::CollectiveOp,
+               exec::StartOp>(op))
         return;
       if (auto collective = dyn_cast<exec::CollectiveCallInterface>(op)) {
         // Ranks that run a part of the sequence have gaps in it.
         ordinal = static_cast<unsigned>(dist::getOrdinal(op, ordinal));
         addCollective(collective, ordinal++);
       }
-      usesBlas |= isa<exec::GemmOp>(op);
+      usesBlas |= isa<exec::GemmOp, exec::GroupedGemmOp>(op);
       opIndex[op] = ops.size();
       ops.push_back(b.getStrArrayAttr({nameOf(op), describePlace(op->getLoc())}));
     });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "lowering/linalg/GroupedRows.h"
 #include "lowering/linalg/Passes.h"
 
 #include "dialects/aten/Aten.h"
@@ -122,6 +123,7 @@ unsigned castParts(Operation *concat) {
 
 struct DecomposeForKernels : shardc::impl::DecomposeForKernelsBase<DecomposeForKernels> {
   void runOnOperation() override {
+    reordered += bringRowsTogether(getOperation());
     getOperation().walk([&](Operation *op) {
       if (isa<aten::CatOp, aten::StackOp>(op))
         casts += castParts(op);

@@ -43,7 +43,8 @@ def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::Func
   let summary = "Rewrites ops that kernels cannot compute as ops that they can compute";
   let description = [{
     `group_norm` becomes a layer norm of [batch, groups, channels of a group, positions], times the weight and plus the bias of
-    each channel. Operands of `cat` and `stack` are cast to the element type of the result.
+    each channel. Operands of `cat` and `stack` are cast to the element type of the result. The rows of `indexed_mm` and
+    `indexed_outer` are sorted by their index where there are more of them than matrices, so that those of a matrix are one product.
 
     Before:
     ```mlir
@@ -64,7 +65,8 @@ def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::Func
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"decomposed", "decomposed", "Group norms that became layer norms">,
-                    Statistic<"casts", "casts", "Operands of concatenations that are cast first">];
+                    Statistic<"casts", "casts", "Operands of concatenations that are cast first">,
+                    Statistic<"reordered", "reordered", "Products whose rows are brought together">];
 }
 
 def AtenToLinalg : Pass<"aten-to-linalg", "::mlir::func::FuncOp"> {

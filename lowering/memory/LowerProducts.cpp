@@ -4,8 +4,8 @@
 
 #include "lowering/memory/HostProgram.h"
 
-#include "dialects/aten/Aten.h"
-#include "dialects/exec/Exec.h"
+#include "dialects/aten/Grouped.h"
+#include "dialects/exec/GroupedOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -170,6 +170,29 @@ struct Product {
     return emit(a, b, std::nullopt, {a.sizes[0], b.sizes[1]}, 1, 0, std::nullopt);
   }
 
+  /// Rows of `a` by the matrices of `b` that the index names, or sums of outer products.
+  LogicalResult grouped(StridedView a, StridedView b, Value index) {
+    FailureOr<Sizes> sizes = program.resultSizes(op, 0);
+    if (failed(sizes))
+      return failure();
+    Value result = op->getResult(0);
+    StridedView target = program.destination(result, *sizes, /*mustBeDense=*/false);
+    program.views[result] = target;
+    if (hasNoElements(target.sizes))
+      return success();
+    bool direct = (isConstant(target.strides.back(), 1) || isConstant(target.sizes.back(), 1)) &&
+                  isMatrix(target);
+    StridedView place =
+        direct ? target : program.allocate(op->getLoc(), target.elementType(), *sizes);
+    exec::GroupedGemmOp::create(program.builder, op->getLoc(), toMemref(math, matrix(a)),
+                                toMemref(math, matrix(b)), toMemref(math, program.view(index)),
+                                toMemref(math, place),
+                                program.builder.getStringAttr(op->getName().stripDialect()));
+    if (!direct)
+      program.copy(op->getLoc(), place, target);
+    return success();
+  }
+
   LogicalResult run() {
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](aten::LinearOp op) { return linear(op); })
@@ -180,6 +203,13 @@ struct Product {
           Sizes sizes = a.sizes;
           sizes.back() = b.sizes.back();
           return emit(a, b, std::nullopt, sizes, 1, 0, std::nullopt);
+        })
+        .Case([&](aten::IndexedMmOp op) {
+          return grouped(program.view(op.getSelf()), program.view(op.getMat2()), op.getIndex());
+        })
+        .Case([&](aten::IndexedOuterOp op) {
+          return grouped(permute(program.view(op.getSelf()), {1, 0}), program.view(op.getOther()),
+                         op.getIndex());
         })
         .Case([&](aten::AddmmOp op) {
           return withAddend(op.getSelf(), op.getMat1(), op.getMat2(),

@@ -4,6 +4,7 @@
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/SignatureAttributes.h"
 #include "passes/localize/Localizer.h"
+#include "passes/localize/OwnRowsAttribute.h"
 #include "passes/localize/Passes.h"
 #include "passes/localize/RedistributeSteps.h"
 
@@ -108,6 +109,8 @@ FailureOr<SmallVector<Value>> FunctionLocalizer::build(Operation *op, ValueRange
   OpBuilder builder = OpBuilder::atBlockEnd(local);
   if (auto redistribute = dyn_cast<RedistributeOp>(op)) {
     ++numSteps;
+    if (op->hasAttr(kOwnRowsAttr))
+      return SmallVector<Value>(operands);
     FailureOr<Value> value = emitStep(localizer, builder, redistribute, operands[0]);
     if (failed(value))
       return failure();

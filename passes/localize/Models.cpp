@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/localize/Models.h"
+#include "passes/localize/Grouped.h"
 
 #include "passes/localize/RedistributeSteps.h"
 
@@ -69,6 +70,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachAttentionModels(context);
     attachContractionModels(context);
     attachCreationModels(context);
+    attachGroupedModels(context);
     attachGroupNormModels(context);
     attachLookupModels(context);
     attachNormalizationModels(context);

@@ -7,6 +7,46 @@
 
 include "mlir/Pass/PassBase.td"
 
+def KeepOwnRows : Pass<"dist-keep-own-rows", "::mlir::func::FuncOp"> {
+  let summary = "Finds sums between products by index of which each rank reads only what it has";
+  let description = [{
+    Form: placed, behind `dist-plan-redistributions` -> the same. Where ranks have some of the matrices of `aten.indexed_mm` each (the
+    experts of a mixture), a product gives each rank the rows that name its own. An activation between this product
+    and the next is no linear op and asks for the whole, but the next product passes over the rows of others. If all that reads
+    the whole in the end does so, the redistribution is marked (`dist.own_rows`), and `dist-localize` leaves out its all-reduce.
+
+    Before:
+    ```mlir
+    #mesh = #dist.mesh<["ep" = 2]>
+    #R = #dist.layout<#mesh, [R]>
+    #S0 = #dist.layout<#mesh, [S(0)]>
+    #P = #dist.layout<#mesh, [P(sum)]>
+    func.func @f(%x: tensor<6x8xf32, #R>, %i: tensor<6xi64, #R>, %w: tensor<4x8x8xf32, #S0>) -> tensor<6x8xf32, #P> {
+      %u = aten.indexed_mm %x, %w at %i : (tensor<6x8xf32, #R>, tensor<4x8x8xf32, #S0>, tensor<6xi64, #R>) -> tensor<6x8xf32, #P>
+      %r = dist.redistribute %u by all_reduce : tensor<6x8xf32, #P> to tensor<6x8xf32, #R>
+      %a = aten.silu %r : (tensor<6x8xf32, #R>) -> tensor<6x8xf32, #R>
+      %y = aten.indexed_mm %a, %w at %i : (tensor<6x8xf32, #R>, tensor<4x8x8xf32, #S0>, tensor<6xi64, #R>) -> tensor<6x8xf32, #P>
+      return %y : tensor<6x8xf32, #P>
+    }
+    ```
+    After:
+    ```mlir
+    #mesh = #dist.mesh<["ep" = 2]>
+    #R = #dist.layout<#mesh, [R]>
+    #S0 = #dist.layout<#mesh, [S(0)]>
+    #P = #dist.layout<#mesh, [P(sum)]>
+    func.func @f(%x: tensor<6x8xf32, #R>, %i: tensor<6xi64, #R>, %w: tensor<4x8x8xf32, #S0>) -> tensor<6x8xf32, #P> {
+      %u = aten.indexed_mm %x, %w at %i : (tensor<6x8xf32, #R>, tensor<4x8x8xf32, #S0>, tensor<6xi64, #R>) -> tensor<6x8xf32, #P>
+      %r = dist.redistribute %u by all_reduce {dist.own_rows} : tensor<6x8xf32, #P> to tensor<6x8xf32, #R>
+      %a = aten.silu %r : (tensor<6x8xf32, #R>) -> tensor<6x8xf32, #R>
+      %y = aten.indexed_mm %a, %w at %i : (tensor<6x8xf32, #R>, tensor<4x8x8xf32, #S0>, tensor<6xi64, #R>) -> tensor<6x8xf32, #P>
+      return %y : tensor<6x8xf32, #P>
+    }
+    ```
+  }];
+  let statistics = [Statistic<"numKept", "kept", "Redistributions of which each rank reads only what it has">];
+}
+
 def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
   let summary = "Turns a placed program into the program of one rank";
   let description = [{

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/placement/FunctionGraph.h"
+#include "passes/placement/MarkOwnRows.h"
 #include "passes/placement/PlacedParts.h"
 
 #include "dialects/aten/Random.h"
@@ -128,6 +129,7 @@ public:
     for (Operation &op : function.getBody().front().without_terminator())
       addOperation(&op);
     addOutputs();
+    markOwnRows(function, result);
     if (!unsupported.empty())
       reportUnsupported();
     if (!unsupported.empty() || failedAlready)

@@ -5,6 +5,8 @@
 #include "passes/verify/PlannedChecks.h"
 #include "passes/verify/StageChecks.h"
 
+#include "dialects/exec/GroupedOps.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -36,7 +38,7 @@ bool isSizeOp(Operation *op) {
 bool belongsIn(Role role, Operation *op) {
   switch (role) {
   case Role::Entry:
-    return isSizeOp(op) || isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::AttentionOp,
+    return isSizeOp(op) || isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp, exec::AttentionOp,
                                exec::AttentionBackwardOp, exec::ScatterOp, exec::SortOp,
                                exec::CollectiveOp, exec::StartOp, exec::WaitOp, exec::CommitOp,
                                memref::ReinterpretCastOp, memref::GetGlobalOp>(op);

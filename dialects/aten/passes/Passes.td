@@ -107,6 +107,42 @@ def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncO
   let statistics = [Statistic<"numProducts", "products", "Products that need no flattened operand">];
 }
 
+def AtenIndexProducts : Pass<"aten-index-products", "::mlir::func::FuncOp"> {
+  let summary = "Makes products with matrices that are looked up for each row products of rows by index";
+  let description = [{
+    Form: imported -> imported. Exported mixtures of experts look up the matrix of an expert for each row, and multiply the batch of these
+    matrices with the rows. As `aten.indexed_mm` nothing is looked up, so that no copies of matrices exist, and ranks
+    that have some of the matrices each multiply the rows that name theirs.
+
+    Positions must be known to be those of matrices, as those are that `topk` gives: a lookup elsewhere is an error of the run.
+
+    Before:
+    ```mlir
+    func.func @f(%x: tensor<6x8xf32>, %w: tensor<4x16x8xf32>, %s: tensor<6x4xf32>) -> tensor<6x16x1xf32> {
+      %v, %i = aten.sort %s dim 1 descending count 1 : (tensor<6x4xf32>) -> (tensor<6x1xf32>, tensor<6x1xi64>)
+      %e = aten.view %i [6] : (tensor<6x1xi64>) -> tensor<6xi64>
+      %l = aten.index %w[%e] : (tensor<4x16x8xf32>, tensor<6xi64>) -> tensor<6x16x8xf32>
+      %c = aten.unsqueeze %x dim 2 : (tensor<6x8xf32>) -> tensor<6x8x1xf32>
+      %y = aten.bmm %l, %c : (tensor<6x16x8xf32>, tensor<6x8x1xf32>) -> tensor<6x16x1xf32>
+      return %y : tensor<6x16x1xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<6x8xf32>, %w: tensor<4x16x8xf32>, %s: tensor<6x4xf32>) -> tensor<6x16x1xf32> {
+      %v, %i = aten.sort %s dim 1 descending count 1 : (tensor<6x4xf32>) -> (tensor<6x1xf32>, tensor<6x1xi64>)
+      %e = aten.view %i [6] : (tensor<6x1xi64>) -> tensor<6xi64>
+      %t = aten.transpose %w [1, 2] : (tensor<4x16x8xf32>) -> tensor<4x8x16xf32>
+      %p = aten.indexed_mm %x, %t at %e : (tensor<6x8xf32>, tensor<4x8x16xf32>, tensor<6xi64>) -> tensor<6x16xf32>
+      %y = aten.unsqueeze %p dim 2 : (tensor<6x16xf32>) -> tensor<6x16x1xf32>
+      return %y : tensor<6x16x1xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numProducts", "products", "Products that look up no matrices any more">];
+}
+
 def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::FuncOp"> {
   let summary = "Rewrites convolutions as matrix products";
   let description = [{

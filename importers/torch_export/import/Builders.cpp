@@ -5,6 +5,13 @@
 
 namespace shardc::torch_export {
 
+// In a table of their own.
+#define ATEN_SPECIAL(overload, f) mlir::FailureOr<Results> build##f(Call &call);
+#define LIBRARY_SPECIAL(overload, f) mlir::FailureOr<Results> build##f(Call &call);
+#include "importers/torch_export/schema/GroupedOverloads.def"
+#undef ATEN_SPECIAL
+#undef LIBRARY_SPECIAL
+
 llvm::ArrayRef<Overload> allOverloads() {
   static constexpr Overload overloads[] = {
 #define ATEN(overload, op) {#overload, Overload::ByName, "aten." #op},
@@ -15,6 +22,8 @@ llvm::ArrayRef<Overload> allOverloads() {
 #define PRIM_SPECIAL(overload, f) {"prims." #overload, Overload::Special, "", build##f},
 #define C10D(overload, f) {"_c10d_functional." #overload, Overload::Collective, "", build##f},
 #define C10D_WAIT(overload) {"_c10d_functional." #overload, Overload::Wait},
+#define LIBRARY_SPECIAL(overload, f) {#overload, Overload::Special, "", build##f},
+#include "importers/torch_export/schema/GroupedOverloads.def"
 #include "importers/torch_export/schema/Overloads.def"
 #undef ATEN
 #undef ATEN_BACKWARD
@@ -24,6 +33,7 @@ llvm::ArrayRef<Overload> allOverloads() {
 #undef PRIM_SPECIAL
 #undef C10D
 #undef C10D_WAIT
+#undef LIBRARY_SPECIAL
   };
   return overloads;
 }

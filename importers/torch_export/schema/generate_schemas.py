@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes Schemas.inc: the schemas of the ATen overloads in Overloads.def and of their in-place forms,
+"""Writes Schemas.inc: the schemas of the overloads in Overloads.def and its like, and of their in-place forms,
 as PyTorch's dispatcher declares them.
 
-  generate_schemas.py Overloads.def Schemas.inc
+  generate_schemas.py Overloads.def ... Schemas.inc
 """
 import json
 import math
@@ -21,19 +21,31 @@ TYPES = {
 
 
 NAMESPACES = {"ATEN": "aten", "PRIM": "prims", "C10D": "_c10d_functional"}
+# Of operators that are not PyTorch's own: a program may have them, and the build needs no library that declares them.
+DECLARED = {
+    "transformers.grouped_mm_fallback": "(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+    "transformers.grouped_mm_fallback_backward": "(Tensor input, Tensor weight, Tensor offs, Tensor grad_output) -> (Tensor, Tensor)",
+}
 
 
 def listed(path):
     """Names in the form of the table: an overload of aten stands alone, others have their namespace."""
     text = "".join(line for line in path.open() if not line.startswith("//"))
-    found = re.findall(r"^(ATEN|PRIM|C10D)\w*\(([\w.]+)[,)]", text, re.M)
-    return [name if kind == "ATEN" else f"{NAMESPACES[kind]}.{name}" for kind, name in found]
+    found = re.findall(r"^(ATEN|PRIM|C10D|LIBRARY)\w*\(([\w.]+)[,)]", text, re.M)
+    return [name if kind in ("ATEN", "LIBRARY") else f"{NAMESPACES[kind]}.{name}" for kind, name in found]
 
 
 def find(name):
     space, packet, overload = name.split(".") if name.count(".") == 2 else ("aten", *name.split("."))
     packet = getattr(getattr(torch.ops, space), packet, None)
     return getattr(packet, overload, None) if packet is not None else None
+
+
+def declare(name, schema):
+    space, packet = name.split(".")
+    library = torch.library.Library(space, "FRAGMENT")
+    library.define(packet + schema)
+    return library
 
 
 def split_arguments(text):
@@ -92,8 +104,10 @@ def schema_rows(name, operator):
 
 
 def main():
-    source, output = map(pathlib.Path, sys.argv[1:])
-    names = listed(source)
+    *sources, output = map(pathlib.Path, sys.argv[1:])
+    names = [name for source in sources for name in listed(source)]
+    source = sources[0]
+    libraries = [declare(*entry) for entry in DECLARED.items()]  # for as long as these are there
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         sys.exit(f"{source}: listed twice: {', '.join(sorted(repeated))}")

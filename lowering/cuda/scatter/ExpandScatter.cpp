@@ -3,6 +3,7 @@
 // Adding at computed positions: updates are sorted by the row that they go to, and each element of
 // the result then adds its own in order (ScatterKernel.h). Sorts along a dim (SortKernel.h).
 
+#include "dialects/exec/GroupedOps.h"
 #include "lowering/cuda/scatter/Passes.h"
 #include "lowering/cuda/scatter/ScatterKernel.h"
 #include "lowering/cuda/scatter/SortKernel.h"
@@ -39,6 +40,11 @@ struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> 
       shared.replace(op, [&](ArrayRef<Type> types) { return cuda::buildSortKernel(op, types); });
       ++expanded;
     }
+    getOperation().walk([&](exec::GroupedGemmOp op) {
+      op.emitError("products of rows with the matrices that they name (grouped_mm, experts that "
+                   "are looked up) have no kernel for CUDA devices yet; compile for \"cpu\"");
+      signalPassFailure();
+    });
   }
 };
 

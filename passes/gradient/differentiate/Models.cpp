@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/gradient/differentiate/Models.h"
+#include "passes/gradient/differentiate/Grouped.h"
 
 #include "passes/gradient/CotangentType.h"
 
@@ -121,6 +122,7 @@ void shardc::registerDifferentiateModels(DialectRegistry &registry) {
     attachAttentionGradients(context);
     attachContractionGradients(context);
     attachElementwiseGradients(context);
+    attachGroupedGradients(context);
     attachIndexingGradients(context);
     attachNormalizationGradients(context);
     attachPartGradients(context);

@@ -9,7 +9,17 @@
 namespace shardc {
 
 double ChangeCosts::bytes(TensorId tensor, LayoutId from, LayoutId to) {
+  if (graph.hasOwnRows(tensor))
+    from = withoutReduction(from, to);
   return lookUp(tensor, from, to, /*isDirect=*/false);
+}
+
+LayoutId ChangeCosts::withoutReduction(LayoutId from, LayoutId to) {
+  Layout read = layouts[from];
+  for (unsigned axis : layouts[from].partialAxes())
+    if (layouts[to].placements[axis].isReplicate())
+      read.placements[axis] = Placement::replicate();
+  return layouts.intern(std::move(read));
 }
 
 double ChangeCosts::lookUp(TensorId tensor, LayoutId from, LayoutId to, bool isDirect) {
@@ -30,6 +40,8 @@ double ChangeCosts::lookUp(TensorId tensor, LayoutId from, LayoutId to, bool isD
 
 double ChangeCosts::ofAxis(TensorId tensor, unsigned axis, std::span<const AxisPlacement> row,
                            const AxisPlacement &from, const AxisPlacement &to) {
+  if (from.isPartial() && to.kind == PlacementKind::Replicate && graph.hasOwnRows(tensor))
+    return 0;
   const auto &info = graph.tensors[tensor];
   key.assign({info.shape, info.elementSize, axis});
   appendTo(key, from);

@@ -32,6 +32,8 @@ public:
 private:
   double computeOfAxis(TensorId tensor, unsigned axis, std::span<const AxisPlacement> row,
                        const AxisPlacement &from, const AxisPlacement &to);
+  /// What `from` is where nothing is reduced that `to` has whole.
+  LayoutId withoutReduction(LayoutId from, LayoutId to);
   /// `isDirect`: by the steps of the axes that change, one after the other.
   double lookUp(TensorId tensor, LayoutId from, LayoutId to, bool isDirect);
 

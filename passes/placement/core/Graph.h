@@ -9,6 +9,7 @@
 #include "dialects/sharding/ShardingRule.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 namespace shardc {
 
@@ -92,6 +93,10 @@ public:
   }
   /// Asks for the layout of an input of the graph.
   void annotate(Annotation annotation) { annotations.push_back(std::move(annotation)); }
+  /// Where the tensor is partial and is asked for whole, nothing needs to be reduced: each rank reads
+  /// only what is complete in its part.
+  void markOwnRows(TensorId tensor) { ownRows.insert(tensor); }
+  bool hasOwnRows(TensorId tensor) const { return ownRows.contains(tensor); }
   void wish(TensorId tensor, Sharding sharding) { wishes.push_back({tensor, std::move(sharding)}); }
 
   std::span<const TensorId> operands(OpId op) const {
@@ -125,6 +130,7 @@ public:
   std::vector<Wish> wishes;
   std::unordered_map<TensorId, Layout> finalLayouts;
   std::unordered_map<TensorId, TensorId> ties; ///< output of a constraint -> input
+  std::unordered_set<TensorId> ownRows;
 
 private:
   void validateFinal(std::vector<std::string> &errors) const;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Emitter.h"
+#include "dialects/aten/Grouped.h"
+#include "dialects/aten/passes/KnownIndices.h"
+#include "dialects/aten/passes/Passes.h"
+
+using namespace mlir;
+
+namespace shardc::aten {
+
+#define GEN_PASS_DEF_ATENINDEXPRODUCTS
+#include "dialects/aten/passes/Passes.h.inc"
+
+namespace {
+
+/// The lookup of one matrix for each row, behind whatever transposes those that were looked up.
+struct LookedUp {
+  IndexOp lookup;
+  bool transposed = false;
+
+  static std::optional<LookedUp> of(Value matrices) {
+    LookedUp found;
+    if (auto transpose = matrices.getDefiningOp<TransposeOp>()) {
+      if (transpose.getDim0() + transpose.getDim1() != 3)
+        return std::nullopt;
+      found.transposed = true;
+      matrices = transpose.getSelf();
+    }
+    found.lookup = matrices.getDefiningOp<IndexOp>();
+    if (!found.lookup || found.lookup.getIndicesAt() != ArrayRef<int64_t>(0) ||
+        shapeOf(found.lookup.getSelf()).size() != 3)
+      return std::nullopt;
+    Value index = found.lookup.getIndices().front();
+    if (shapeOf(index).size() != 1 ||
+        !areIndicesBelow(index, shapeOf(found.lookup.getSelf()).front()))
+      return std::nullopt;
+    return found;
+  }
+};
+
+struct IndexProducts : impl::AtenIndexProductsBase<IndexProducts> {
+  void runOnOperation() override {
+    SmallVector<BmmOp> products;
+    getOperation().walk([&](BmmOp op) { products.push_back(op); });
+    for (BmmOp op : products)
+      numProducts += rewrite(op);
+  }
+
+  /// Matrices times columns, or rows times matrices.
+  static bool rewrite(BmmOp op) {
+    bool ofColumns = shapeOf(op.getMat2())[2] == 1;
+    if (!ofColumns && shapeOf(op.getSelf())[1] != 1)
+      return false;
+    std::optional<LookedUp> matrices = LookedUp::of(ofColumns ? op.getSelf() : op.getMat2());
+    if (!matrices)
+      return false;
+    OpBuilder builder(op);
+    IndexOp lookup = matrices->lookup;
+    int64_t single = ofColumns ? 2 : 1;
+    Value table = lookup.getSelf(),
+          rows = withoutDim(builder, ofColumns ? op.getMat2() : op.getSelf(), single);
+    if (ofColumns != matrices->transposed)
+      table = TransposeOp::create(builder, op.getLoc(), table, 1, 2);
+    Value product = IndexedMmOp::create(builder, op.getLoc(), rows, table,
+                                        lookup.getIndices().front(), /*sorted=*/false);
+    Emitter emit(builder, op.getLoc());
+    op.getResult().replaceAllUsesWith(emit.unsqueeze(product, single));
+    eraseUnused(op);
+    return true;
+  }
+
+  static Value withoutDim(OpBuilder &builder, Value x, int64_t dim) {
+    auto added = x.getDefiningOp<UnsqueezeOp>();
+    if (added && static_cast<int64_t>(added.getDim()) == dim)
+      return added.getSelf();
+    return SqueezeOp::create(builder, x.getLoc(), x, ArrayRef<int64_t>(dim));
+  }
+
+  /// And what only it used.
+  static void eraseUnused(Operation *op) {
+    SmallVector<Value> operands(op->getOperands());
+    op->erase();
+    for (Value operand : operands)
+      if (Operation *producer = operand.getDefiningOp();
+          producer && isMemoryEffectFree(producer) && producer->use_empty())
+        eraseUnused(producer);
+  }
+};
+
+} // namespace
+} // namespace shardc::aten

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lowering/linalg/GroupedRows.h"
+
+#include "dialects/aten/Emitter.h"
+#include "dialects/aten/Grouped.h"
+#include "dialects/aten/Sorting.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// The rows that one index orders.
+struct RowOrder {
+  Value index;           ///< i64, of the rows in order
+  Value taken, returned; ///< where each row in order is, and where each row is in order
+};
+
+class RowSorter {
+public:
+  explicit RowSorter(func::FuncOp function) : function(function) {}
+
+  unsigned run() {
+    SmallVector<Operation *> products;
+    function.walk([&](Operation *op) {
+      if (isa<aten::IndexedMmOp, aten::IndexedOuterOp>(op))
+        products.push_back(op);
+    });
+    for (Operation *op : products) {
+      if (auto product = dyn_cast<aten::IndexedMmOp>(op))
+        visit(product, aten::shapeOf(product.getMat2()).front());
+      else
+        visit(cast<aten::IndexedOuterOp>(op), aten::shapeOf(op->getResult(0)).front());
+    }
+    return sorted;
+  }
+
+private:
+  /// Of few rows, few name the same matrix: each is read for its row, whatever their order.
+  static bool isWorthIt(Value index, int64_t groups) {
+    int64_t rows = aten::shapeOf(index).front();
+    return ShapedType::isDynamic(rows) || ShapedType::isDynamic(groups) || rows > groups;
+  }
+
+  template <typename Op> void visit(Op op, int64_t groups) {
+    Value index = op.getIndex();
+    if (op.getSorted() || !isWorthIt(index, groups)) {
+      op.getIndexMutable().assign(wide(index));
+      return;
+    }
+    RowOrder order = orderOf(index);
+    OpBuilder builder(op);
+    auto inOrder = [&](Value rows, Value positions) -> Value {
+      return aten::IndexSelectOp::create(builder, op.getLoc(), rows.getType(), rows, 0, positions);
+    };
+    op.getSelfMutable().assign(inOrder(op.getSelf(), order.taken));
+    if constexpr (std::is_same_v<Op, aten::IndexedOuterOp>)
+      op.getOtherMutable().assign(inOrder(op.getOther(), order.taken));
+    op.getIndexMutable().assign(order.index);
+    op.setSorted(true);
+    if constexpr (std::is_same_v<Op, aten::IndexedMmOp>) {
+      builder.setInsertionPointAfter(op);
+      Value back = inOrder(op.getResult(), order.returned);
+      op.getResult().replaceAllUsesExcept(back, back.getDefiningOp());
+    }
+    ++sorted;
+  }
+
+  /// In i64, computed once behind the index.
+  Value wide(Value index) {
+    Value &known = wides[index];
+    if (!known) {
+      OpBuilder builder(function.getContext());
+      builder.setInsertionPointAfterValue(index);
+      Emitter emit(builder, index.getLoc());
+      known = emit.cast(index, builder.getI64Type());
+    }
+    return known;
+  }
+
+  const RowOrder &orderOf(Value index) {
+    RowOrder &order = orders[index];
+    if (!order.index) {
+      OpBuilder builder(function.getContext());
+      Value numbers = wide(index);
+      builder.setInsertionPointAfterValue(numbers);
+      auto sort = [&](Value x) {
+        return aten::SortOp::create(builder, x.getLoc(), x, 0, /*descending=*/false, IntegerAttr());
+      };
+      aten::SortOp rows = sort(numbers);
+      order = {rows.getValues(), rows.getIndices(), sort(rows.getIndices()).getIndices()};
+    }
+    return order;
+  }
+
+  func::FuncOp function;
+  llvm::DenseMap<Value, Value> wides;
+  llvm::DenseMap<Value, RowOrder> orders;
+  unsigned sorted = 0;
+};
+
+} // namespace
+
+unsigned shardc::bringRowsTogether(func::FuncOp function) { return RowSorter(function).run(); }
