@@ -295,7 +295,7 @@ def table(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--with-libraries", action="store_true", help="install torchvision and timm into .cache/zoo")
-    parser.add_argument("--only", action="append", help="patterns of names, such as 'transformers/*'")
+    parser.add_argument("--only", action="append", help="patterns of names, such as 'transformers/*', in the order in which they run")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=int, default=120, help="seconds that a command may take (default 120)")
     parser.add_argument("--meshes", default=",".join(MESHES), help="some of " + ", ".join(MESHES))
@@ -307,7 +307,8 @@ def main():
     options = parser.parse_args()
     if options.with_libraries:
         install(options.libraries)
-    names = [n for n in all_names(options.libraries) if not options.only or any(fnmatch.fnmatch(n, p) for p in options.only)]
+    every = all_names(options.libraries)
+    names = list(dict.fromkeys(n for pattern in options.only or ["*"] for n in every if fnmatch.fnmatch(n, pattern)))
     if options.list:
         return print("\n".join(names))
     results = json.loads(options.json.read_text()) if options.resume and options.json.exists() else {}

@@ -2,6 +2,8 @@
 """The models of `transformers` for zoo.py: each configuration class with few layers and small widths, and random weights."""
 import torch
 
+from zoo_composed import COMPOSED
+
 # What a configuration has of these becomes small; so do the configurations in it. A family's own sizes are in its row.
 SMALL = {
     "vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96,
@@ -113,6 +115,7 @@ SPEECH = {
 GROUPS = ((CAUSAL, "AutoModelForCausalLM", TEXT), (ENCODERS, "AutoModel", MASKED), (SEQ2SEQ, "AutoModelForSeq2SeqLM", BOTH),
           (VISION, "AutoModel", PIXELS), (TOGETHER, "AutoModel", IMAGES_AND_TEXT), (SPEECH, "AutoModel", WAVE))
 ROWS = {name: (auto, kind, own) for group, auto, kind in GROUPS for name, own in group.items()}
+ROWS |= {name: (auto, TEXT, own) for name, (auto, own) in COMPOSED.items()}
 ONLY_HERE = ("pixels", "frames", "kind", "call", "video")  # of a row: about its inputs
 
 
@@ -121,10 +124,15 @@ def small(config, own):
     given = config.to_dict()
     made = {name: value for name, value in SMALL.items() if name in given and name not in own and isinstance(given[name], type(value) | None.__class__ | int)
             and not isinstance(given[name], (list, tuple)) | isinstance(value, list)}
+    parts = {}
     for name in getattr(config, "sub_configs", {}):
-        if part := getattr(config, name, None):
-            made[name] = small(part, own.get(name, {}))
-    return made | {name: value for name, value in own.items() if name not in ONLY_HERE}
+        chosen, part = own.get(name, {}), getattr(config, name, None)
+        if "model_type" in chosen:
+            parts[name] = chosen
+        elif part:
+            parts[name] = small(part, chosen)
+    made |= {name: value for name, value in own.items() if name not in ONLY_HERE} | parts
+    return {name: value for name, value in made.items() if value is not None}  # None: as in the default configuration
 
 
 def build(name):
@@ -137,7 +145,8 @@ def build(name):
         if part is not None:
             part._experts_implementation = getattr(part, "_experts_implementation", None) or "batched_mm"
     torch.manual_seed(0)
-    module = getattr(transformers, auto).from_config(config, attn_implementation=None).eval()
+    made = getattr(transformers, auto)
+    module = (made.from_config(config, attn_implementation=None) if auto.startswith("Auto") else made(config)).eval()
     takes = own["call"]() if "call" in own else inputs(own.get("kind", kind), config, own)
     if own.get("video"):
         takes = {"pixel_values_videos": takes["pixel_values"]}

@@ -7,7 +7,9 @@ TORCHVISION = {name: {} for name in (
     "mnasnet0_5 shufflenet_v2_x0_5 efficientnet_b0 efficientnet_v2_s regnet_y_400mf regnet_x_400mf googlenet convnext_tiny").split()} | {
     "inception_v3": {"size": 96, "init_weights": False}, "googlenet": {"init_weights": False}, "vit_b_32": {"image_size": 64, "size": 64}, "swin_t": {}, "swin_v2_t": {},
     "maxvit_t": {"size": 224}, "fcn_resnet50": {"weights_backbone": None}, "deeplabv3_mobilenet_v3_large": {"weights_backbone": None},
-    "lraspp_mobilenet_v3_large": {"weights_backbone": None}, "r3d_18": {"video": True}, "mc3_18": {"video": True}, "s3d": {"video": True, "size": 64}, "mvit_v1_b": {"video": True, "size": 224}}
+    "lraspp_mobilenet_v3_large": {"weights_backbone": None}, **{name: {"weights_backbone": None, "images": True} for name in (
+        "fasterrcnn_mobilenet_v3_large_320_fpn retinanet_resnet50_fpn ssdlite320_mobilenet_v3_large fcos_resnet50_fpn maskrcnn_resnet50_fpn keypointrcnn_resnet50_fpn").split()},
+    "r3d_18": {"video": True}, "mc3_18": {"video": True}, "s3d": {"video": True, "size": 224}, "mvit_v1_b": {"video": True, "size": 224}}
 TIMM = {name: {} for name in (
     "resnet10t resnet14t resnetv2_50 resnetblur18 seresnet18 ecaresnet26t skresnet18 res2net50_14w_8s resnest14d dla34 dpn48b hrnet_w18_small cspresnet50 darknet21 vovnet39a "
     "densenetblur121d efficientnet_lite0 mobilenetv3_small_050 mobilenetv4_conv_small_035 mnasnet_small tf_efficientnetv2_b0 ghostnet_050 repghostnet_050 repvgg_a0 "
@@ -23,36 +25,36 @@ TIMM = {name: {} for name in (
 TIMM |= {"maxvit_pico_rw_256": {"size": 256}, "crossvit_tiny_240": {"size": 240}}
 
 
+def suppressed(boxes, scores, limit):
+    """Which boxes overlap no better one by more than a part of both."""
+    left, kept = scores.argsort(descending=True, stable=True), []
+    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    while left.numel():
+        best, left = left[0], left[1:]
+        kept.append(best)
+        corner, end = torch.maximum(boxes[best, :2], boxes[left, :2]), torch.minimum(boxes[best, 2:], boxes[left, 2:])
+        common = (end - corner).clamp(min=0).prod(-1)
+        left = left[common / (area[best] + area[left] - common) <= limit]
+    return torch.stack(kept) if kept else scores.new_empty(0, dtype=torch.int64)
+
+
 def import_torchvision():
-    """torchvision as PyPI has it is built for CUDA; beside a PyTorch without CUDA its compiled operators, such as nms, are absent, and
-    the descriptions of their results, which it registers as it is imported, have nothing to describe. No model here uses them."""
-    register = torch.library.register_fake
-
-    def lenient(name, *args, **kwargs):
-        decorate = register(name, *args, **kwargs)
-
-        def of(function):
-            try:
-                return decorate(function)
-            except RuntimeError as error:
-                if "does not exist" not in str(error):
-                    raise
-                return function
-
-        return of
-
-    torch.library.register_fake = lenient
-    try:
-        import torchvision
-    finally:
-        torch.library.register_fake = register
+    """torchvision as PyPI has it is built for PyTorch with CUDA: beside one without, its compiled operators are absent, and its import fails since it
+    describes the results of two of them. Those are declared here first, and one that detection calls is written in Python."""
+    if not hasattr(import_torchvision, "declared"):
+        import_torchvision.declared = torch.library.Library("torchvision", "FRAGMENT")
+        import_torchvision.declared.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import_torchvision.declared.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import_torchvision.declared.impl("nms", suppressed, "CPU")
+    import torchvision
+    torchvision.ops.boxes._assert_has_ops = lambda: None
     return torchvision
 
 
 def build(library, name):
     torch.manual_seed(0)
     own = dict((TORCHVISION if library == "torchvision" else TIMM)[name])
-    size, video = own.pop("size", 64), own.pop("video", False)
+    size, video, listed = own.pop("size", 64), own.pop("video", False), own.pop("images", False)
     torchvision = import_torchvision()
     if library == "torchvision":
         module = torchvision.models.get_model(name, weights=None, num_classes=10, **own)
@@ -66,6 +68,8 @@ def build(library, name):
             part.running_mean.uniform_(-0.1, 0.1, generator=generator)
             part.running_var.uniform_(0.5, 1.5, generator=generator)
     frames = ([16] if "mvit" in name else [8 if name != "s3d" else 16]) if video else []
+    if listed:
+        return module.eval(), {"images": [torch.rand(3, size, size, generator=generator) for _ in range(2)]}
     return module.eval(), {"x": torch.randn(2 if size > 100 or video else 3, 3, *frames, size, size, generator=generator)}
 
 

@@ -54,7 +54,17 @@ def tensor(shape, dtype, generator):
 
 
 def evaluate(text, variables):
-    return eval(text, {"torch": torch, "F": F, **variables})  # noqa: S307 (our own lines)
+    return eval(text, {"torch": torch, "F": F, "changed": changed, **variables})  # noqa: S307 (our own lines)
+
+
+def results_of(result):
+    return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+def changed(tensor, *steps):
+    """A copy `t`, and what each step makes of the value before, `v`: a view, or the same after a write. Lines call it."""
+    copy = value = tensor.clone()
+    return [copy, *(value := step(value, copy) for step in steps)]
 
 
 class Writer:
@@ -95,7 +105,7 @@ class Writer:
         for name in self.weights:
             setattr(self, name, self.values[name])
         result = evaluate(text, variables)
-        results = [result] if isinstance(result, torch.Tensor) else list(result)
+        results = results_of(result)
         for value in results:
             if not isinstance(value, torch.Tensor) or value.numel() > MOST_ELEMENTS or value.dim() > 6:
                 raise ValueError("too large")

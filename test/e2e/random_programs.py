@@ -6,17 +6,23 @@ programs are one model, so that a program costs a fraction of a second. By hand:
     python test/e2e/random_programs.py --seed 1234 --count 1   # one program, alone
     python test/e2e/random_programs.py --seed 1234 --show      # its text, and how it is sharded
     python test/e2e/random_programs.py --wider                 # more kinds of lines, and blocks and sizes of shards
+    python test/e2e/random_programs.py --broad                 # all kinds of lines (broad_source.py), exported in all forms
     python test/e2e/random_programs.py --gradients             # gradients as well (random_gradients.py)
+    python test/e2e/random_programs.py --dynamic               # sizes that the program learns when it runs (random_sizes.py)
+    python test/e2e/random_programs.py --json FILE             # keeps what was found; program_coverage.py adds such files up
 
 A program that differs is made smaller before it is printed.
 """
 import argparse
+import bisect
+import collections
 import copy
 import dataclasses
 import json
 import pathlib
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -26,7 +32,10 @@ from safetensors.torch import load_file, save_file
 
 from conftest import ROOT, run, tool
 from plans import places
-from program_source import FLOAT, Source, evaluate, tensor, write_program
+from broad_source import BROAD
+from program_coverage import Record, overloads
+from program_shrinking import shrink
+from program_source import FLOAT, Source, evaluate, results_of, tensor, write_program
 from wider_source import WIDER, any_layout
 
 sys.path.insert(0, str(ROOT / "tools/export"))
@@ -35,6 +44,8 @@ import shardc_export  # noqa: E402
 # Sizes are small and odd: many shards are uneven, and some ranks have none of a tensor.
 MESHES = ("r=1", "tp=2", "tp=3", "dp=2,tp=2", "dp=2,tp=3", "tp=5")
 TOLERANCE = 2e-4  # of the largest number of an output, or of 1
+LIMIT = 300  # seconds that a command may take
+REACHED = collections.Counter()  # calls of overloads in programs that were compared
 
 
 @dataclasses.dataclass
@@ -46,6 +57,19 @@ class Program:
     weights: dict
     wants: list
     shardings: dict  # by input or weight: {axis: dim or placement}
+
+    def form(self):
+        """The form that the batch is exported in."""
+        return "composite"
+
+    def dynamic(self, prefix):
+        """Dims without a size, as the exporter's options."""
+        return []
+
+    @staticmethod
+    def rounds(programs):
+        """The same programs with the inputs of each run."""
+        return [programs]
 
     def place(self, prefix):
         kinds = dict.fromkeys(self.given(), "input") | dict.fromkeys(self.parameters(), "param")
@@ -65,7 +89,7 @@ class Program:
     @staticmethod
     def compile(programs, mesh, plan, folder):
         """Makes model.so of the exported batch, model.pt2."""
-        return run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, *plan, "-o", folder / "model.so", check=False)
+        return run(tool("shardc"), "compile", folder / "model.pt2", "--mesh", mesh, *plan, "-o", folder / "model.so", check=False, timeout=LIMIT)
 
     @staticmethod
     def more_inputs(programs, outputs):
@@ -109,9 +133,7 @@ def values_of(source, inputs, weights):
     """What PyTorch computes, line by line: all variables."""
     variables = {**inputs, "self": type("Weights", (), weights)}
     for line in source.lines:
-        result = evaluate(line.text, variables)
-        results = [result] if isinstance(result, torch.Tensor) else list(result)
-        for name, value in zip(line.names, results):
+        for name, value in zip(line.names, results_of(evaluate(line.text, variables))):
             variables[name.rstrip(",")] = value
     return variables
 
@@ -160,7 +182,7 @@ def make(seed, mesh, **how):
         wants = execute(source, inputs, weights)
     except (RuntimeError, IndexError):  # other numbers than those it was written with
         return None
-    if any(not bool(w.isfinite().all()) for w in wants if w.dtype.is_floating_point):
+    if any(not bool(w.isfinite().all()) for w in wants if w.dtype.is_floating_point) or not any(w.numel() for w in wants):
         return None
     if not is_steady(source, inputs, weights, wants):
         return None
@@ -171,14 +193,27 @@ def make(seed, mesh, **how):
     return Program(seed, source, inputs, weights, wants, shardings)
 
 
-def make_wider(seed, mesh):
+def make_wider(seed, mesh, manners=WIDER):
     """The same with more kinds of lines and layouts."""
-    program = make(seed, mesh, manners=WIDER)
+    program = make(seed, mesh, manners=manners)
     if program:
         chosen = random.Random(seed)
         for name, t in {**program.inputs, **program.weights}.items():
             program.shardings[name] = any_layout(list(t.shape), mesh, chosen)
     return program
+
+
+class Broad(Program):
+    """One whose batch has any form."""
+
+    def form(self):
+        return random.Random(f"{self.seed // BATCH} form").choice(["composite", "composite", "composite", "training", "core", "core"])
+
+
+def make_broad(seed, mesh):
+    """The same with all kinds of lines."""
+    program = make_wider(seed, mesh, BROAD)
+    return program and Broad(**vars(program))
 
 
 def module_of(programs):
@@ -189,7 +224,7 @@ def module_of(programs):
         returned.append(f"*{program.call(i)}")
         text = re.sub(r"\bself\.(w\d+)", rf"self.p{i}_\1", program.source.body())
         body.append(f"    def program{i}({', '.join(['self', *program.inputs])}):\n{text}\n")
-    text = ("import torch\nimport torch.nn.functional as F\nfrom program_source import with_loss\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
+    text = ("import torch\nimport torch.nn.functional as F\nfrom program_source import changed, with_loss\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
             + f"\n    def forward({', '.join(['self', *takes])}):\n        return ({', '.join(returned)},)\n")
     return text
 
@@ -208,22 +243,35 @@ def outcome(programs, mesh, folder):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exported = shardc_export.export(module, tuple(inputs.values()))
+            exported = shardc_export.export(module, tuple(inputs.values()), form=programs[0].form(),
+                                            dynamic=[option for i, program in enumerate(programs) for option in program.dynamic(f"p{i}_")])
     except Exception as error:  # noqa: BLE001 (PyTorch's own, of any kind)
         return {-1: f"export: {str(error)[:400]}"}
     torch.export.save(exported, folder / "model.pt2")
     plan = [option for i, program in enumerate(programs) for option in program.place(f"p{i}_")]
-    done = programs[0].compile(programs, mesh, plan, folder)
+    try:
+        done = programs[0].compile(programs, mesh, plan, folder)
+    except subprocess.TimeoutExpired:
+        return {-1: "hung: the compiler"}
     if done.returncode:
-        return {-1: f"compile: {done.stderr[-2000:]}"}
+        return {-1: f"compile: {done.stderr[-9000:]}"}
     manifest = json.loads(run(tool("shard-run"), folder / "model.so", "--manifest").stdout)
     entry = manifest["entries"][-1]
     names = [o["name"] for o in entry["outputs"] if o["kind"] == "user"]
+    REACHED.update(overloads(exported))
+    problems = {}
+    for of in programs[0].rounds(programs):
+        problems = run_once(of, entry["name"], names, folder) | problems
+    return problems
+
+
+def run_once(programs, entry, names, folder):
+    """Runs model.so and compares, as `outcome` does. `names`: of its outputs."""
+    inputs = {f"p{i}_{name}": value for i, program in enumerate(programs) for name, value in program.given().items()}
     inputs |= programs[0].more_inputs(programs, names)
     save_file({n: t.contiguous().clone() for n, t in inputs.items()}, folder / "in.safetensors")
-    done = run(tool("shard-run"), folder / "model.so", "--entry", entry["name"], "--weights", folder / "model.pt2",
-               "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors", "--timeout", 60, "--threads", 1,
-               check=False)
+    done = run(tool("shard-run"), folder / "model.so", "--entry", entry, "--weights", folder / "model.pt2", "--inputs", folder / "in.safetensors",
+               "--outputs", folder / "out.safetensors", "--timeout", 60, "--threads", 1, check=False)
     if done.returncode:
         return {-1: f"run: {done.stderr[-2000:]}"}
     got, at, problems = load_file(folder / "out.safetensors"), 0, {}
@@ -237,90 +285,48 @@ def outcome(programs, mesh, folder):
 
 def refused(problem):
     """What the compiler says it cannot do is no wrong answer."""
-    return problem.startswith("export:") or ("compile:" in problem and any(
-        text in problem for text in ("not supported", "cannot be lowered", "unsupported", "is not known")))
+    errors = [line for line in problem.splitlines() if "error:" in line]
+    return problem.startswith("export:") or (problem.startswith("compile:") and any(
+        text in line for line in errors for text in ("not supported", "cannot be lowered", "unsupported", "is not known")))
 
 
-def smaller(program):
-    """Programs with less in them."""
-    source = program.source
-    if len(source.returned) > 1:
-        for i in range(len(source.returned)):
-            yield dataclasses.replace(program, source=dataclasses.replace(source, returned=[source.returned[i]]))
-    needed = set(source.returned)
-    kept = []
-    for line in reversed(source.lines):
-        if needed & {n.rstrip(",") for n in line.names}:
-            kept.insert(0, line)
-            needed |= set(line.inputs)
-    if len(kept) < len(source.lines):
-        yield dataclasses.replace(program, source=dataclasses.replace(source, lines=kept))
-    for name, axes in program.shardings.items():
-        for axis in axes:
-            fewer = {**program.shardings, name: {a: d for a, d in axes.items() if a != axis}}
-            yield dataclasses.replace(program, shardings=fewer)
-    # A line becomes an input.
-    for at, line in enumerate(source.lines):
-        if len(line.names) == 1 and not line.names[0].endswith(","):
-            yield with_input(program, at, line)
+def wrong_alone(program, mesh, folder):
+    """What is wrong with a program, or nothing."""
+    text = next(iter(outcome([program], mesh, folder).values()), "")
+    return "" if refused(text) else text
 
 
-def with_input(program, at, line):
-    variables = {**program.inputs, "self": type("Weights", (), program.weights)}
-    for before in program.source.lines[:at + 1]:
-        result = evaluate(before.text, variables)
-        for name, value in zip(before.names, [result] if isinstance(result, torch.Tensor) else result):
-            variables[name.rstrip(",")] = value
-    value = variables[line.names[0]].contiguous()
-    lines = program.source.lines[:at] + program.source.lines[at + 1:]
-    inputs = {**program.inputs, line.names[0]: value}
-    declared = {**program.source.inputs, line.names[0]: (list(value.shape), value.dtype)}
-    return dataclasses.replace(program, inputs=inputs, source=dataclasses.replace(program.source, lines=lines, inputs=declared))
-
-
-def without_unused(program):
-    text = program.source.body()
-    inputs = {n: t for n, t in program.inputs.items() if n in text} or program.inputs
-    weights = {n: t for n, t in program.weights.items() if f"self.{n}" in text}
-    program = dataclasses.replace(program, inputs=inputs, weights=weights,
-                               source=dataclasses.replace(program.source, inputs={n: program.source.inputs[n] for n in inputs}),
-                               shardings={n: a for n, a in program.shardings.items() if n in inputs or n in weights})
-    return program.computed()
-
-
-def shrink(program, mesh, folder, problem):
-    """The smallest program with a problem that is found by taking one thing away at a time."""
-    kind, found = problem.split(":")[0], True
-    while found:
-        found = False
-        for candidate in smaller(program):
-            candidate = without_unused(candidate)
-            if not candidate:
-                continue
-            now = outcome([candidate], mesh, folder)
-            text = next(iter(now.values()), "")
-            if now and not refused(text) and (text.split(":")[0] == kind or kind.startswith("output") and text.startswith("output")):
-                program, problem, found = candidate, text, True
-                break
-    return program, problem
+def named_in(problem, programs):
+    """Of programs that the compiler refuses by the lines of the batch, by index: what it says of each."""
+    starts = [n for n, line in enumerate(module_of(programs).splitlines(), 1) if line.startswith("    def program")]
+    said = {}
+    for line in problem.splitlines():
+        if "error:" in line or re.match(r"\s+[\w.:]+, \d+ uses?: ", line):
+            for number in {int(n) for n in re.findall(r"batch\.py:(\d+)", line)}:
+                said.setdefault(bisect.bisect_right(starts, number) - 1, []).append(line.strip())
+    return {i: "compile: error: operators that are not supported: " + "; ".join(lines) for i, lines in said.items() if i >= 0}
 
 
 def find_refused(programs, mesh, folder, problem):
-    """Which of several programs fail, by halves."""
+    """Which of several programs fail: those that the message names, or by halves."""
     if len(programs) == 1:
         return [(programs[0], problem)]
-    found = []
-    for half in (programs[:len(programs) // 2], programs[len(programs) // 2:]):
-        now = outcome(half, mesh, folder)
+    named = named_in(problem, programs) if "operators that are not supported" in problem else {}
+    rest = [program for i, program in enumerate(programs) if i not in named]
+    parts = [rest] if named else [programs[:len(programs) // 2], programs[len(programs) // 2:]]
+    found = [(programs[i], text) for i, text in named.items()]
+    for part in filter(None, parts):
+        now = outcome(part, mesh, folder)
         if -1 in now:
-            found += find_refused(half, mesh, folder, now[-1])
+            found += find_refused(part, mesh, folder, now[-1])
         else:
-            found += [(half[i], text) for i, text in now.items()]
+            found += [(part[i], text) for i, text in now.items()]
     return found
 
 
-def check(seeds, folder, log=print, make=make):
-    """Runs the programs of these seeds, batch by batch. Returns how many ran, how many were refused, and the failures."""
+def check(seeds, folder, log=print, make=make, keep=lambda *found: None):
+    """Runs the programs of these seeds, batch by batch. Returns how many ran, how many were refused, and the failures. `keep` gets
+    of each batch how many seeds it has, its programs, and pairs of those that were refused or wrong and their problems."""
     ran, declined, failures = 0, [], []
     batches = {}
     for seed in seeds:
@@ -339,6 +345,7 @@ def check(seeds, folder, log=print, make=make):
             else:
                 failures.append((program, mesh, problem))
         log(f"seeds {batch[0]} to {batch[-1]} on {mesh}: {len(programs)} programs, {len(bad)} refused or wrong")
+        keep(len(batch), programs, bad)
     return ran, declined, failures
 
 
@@ -348,12 +355,20 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--gradients", action="store_true", help="differentiate each program as well")
     parser.add_argument("--wider", action="store_true", help="more kinds of lines, and layouts of every kind")
+    parser.add_argument("--broad", action="store_true", help="all kinds of lines")
+    parser.add_argument("--dynamic", action="store_true", help="sizes that the program learns when it runs")
+    parser.add_argument("--json", type=pathlib.Path, help="where what is found goes as it comes")
     parser.add_argument("--show", action="store_true", help="print the program of --seed and do nothing else")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the files of the last batch")
     options = parser.parse_args()
     maker, more = make, ""
     if options.wider:
         maker, more = make_wider, " --wider"
+    if options.broad:
+        maker, more = make_broad, " --broad"
+    if options.dynamic:
+        from random_sizes import make_dynamic as maker
+        more = " --dynamic"
     if options.gradients:
         from random_gradients import make_differentiated as maker
         more = " --gradients"
@@ -364,11 +379,11 @@ def main():
         folder = options.keep or pathlib.Path(temporary)
         folder.mkdir(exist_ok=True)
         ran, declined, failures = check(range(options.seed, options.seed + options.count), folder,
-                                        lambda text: print(text, flush=True), maker)
+                                        lambda text: print(text, flush=True), maker, Record(options.json, more.strip(), refused, REACHED).keep)
         for seed, problem in declined:
             print(f"seed {seed} was refused: {problem.strip()[-300:]}")
         for program, mesh, problem in failures:
-            program, problem = shrink(copy.deepcopy(program), mesh, folder, problem)
+            program, problem = shrink(copy.deepcopy(program), problem, lambda candidate: wrong_alone(candidate, mesh, folder))
             print(f"\n{program.text(mesh)}# {problem}\n# again: python test/e2e/random_programs.py --seed {program.seed} --count 1{more}")
     print(f"{ran} programs agree with PyTorch, {len(declined)} were refused, {len(failures)} are wrong"
           if not failures else f"{len(failures)} of {ran} programs are wrong, {len(declined)} were refused")

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Some of the random programs of random_programs.py, which runs any number of them by hand."""
+import torch
+
 from random_gradients import make_differentiated
-from random_programs import check, make_wider
+from random_programs import check, make, make_broad, make_wider
+from random_sizes import make_dynamic
 
 
 def assert_agree(result, least, more=""):
@@ -21,6 +24,30 @@ def test_programs_with_more_kinds_of_lines_and_layouts(tmp_path):
     ran, refused, failures = check([*range(160, 200), *range(100800, 100840)], tmp_path, make=make_wider)
     assert_agree((ran, [], failures), 60, " --wider")
     assert all("operators that are not supported" in problem for _, problem in refused), refused
+
+
+def test_programs_with_all_kinds_of_lines(tmp_path):
+    ran, refused, failures = check(range(80), tmp_path, make=make_broad)
+    assert_agree((ran, [], failures), 50, " --broad")
+    assert all("operators that are not supported" in problem for _, problem in refused), refused
+
+
+def test_sizes_that_the_program_learns_when_it_runs(tmp_path):
+    ran, refused, failures = check(range(40), tmp_path, make=make_dynamic)
+    assert_agree((ran, refused, failures), 15, " --dynamic")
+
+
+def test_a_wrong_answer_is_found(tmp_path):
+    """Of the last of three programs PyTorch's answer is changed by one number, or by one truth."""
+    def changed_last(seed, mesh):
+        program = make(seed, mesh)
+        if seed == 2:
+            last = program.wants[-1].view(-1)
+            last[-1] = ~last[-1] if last.dtype == torch.bool else last[-1] + 1
+        return program
+
+    ran, refused, failures = check(range(3), tmp_path, make=changed_last)
+    assert ran == 3 and not refused and [program.seed for program, *_ in failures] == [2]
 
 
 def test_gradients_of_random_programs_agree_with_pytorch(tmp_path):
