@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PyTorch's own samples (`op_db`) for the floating-point ops that the importer takes: what each computes and its gradients,
-on one rank in f64, against PyTorch. Many samples are one model. By hand:
+"""PyTorch's own samples (`op_db`) for the ops that the importer takes, of real numbers and of complex ones: what each computes and its
+gradients, on one rank in f64, against PyTorch. Complex tensors are pairs outside of PyTorch. Many samples are one model. By hand:
 
     python test/e2e/op_samples.py            # a few samples of each op
     python test/e2e/op_samples.py --all      # all of them
@@ -13,6 +13,7 @@ import collections
 import contextlib
 import dataclasses
 import io
+import itertools
 import json
 import pathlib
 import re
@@ -36,12 +37,21 @@ from conftest import ROOT, run, tool  # noqa: E402
 sys.path.insert(0, str(ROOT / "tools/export"))
 import shardc_export  # noqa: E402
 
-F64 = torch.float64
+F64, C128 = torch.float64, torch.complex128
 FEW, BATCH, LINE = 3, 150, 7  # samples of an op, samples of a model, where the first of them stands in its text
 TOLERANCE = 1e-9  # of the largest number, or of 1
 # PyTorch's hardsigmoid multiplies by a sixth that is rounded to f32.
 TOLERANCES = {"nn.functional.hardsigmoid": 1e-7}
 EXCLUSIONS = pathlib.Path(__file__).with_name("op_sample_exclusions.txt")
+
+
+def parts(t):
+    """Of complex numbers the real and the imaginary part, along a last dim of 2."""
+    return torch.view_as_real(t.resolve_conj()) if t.dtype.is_complex else t
+
+
+def has_derivative(t):
+    return t.dtype.is_floating_point or t.dtype.is_complex
 
 
 @dataclasses.dataclass
@@ -60,20 +70,22 @@ class Sample:
         return [t for t in pytree.tree_leaves(self.op(*args, **kwargs)) if isinstance(t, torch.Tensor)]
 
     def answer(self):
-        """PyTorch's. False where there is nothing to compare with: sparse or complex tensors, no gradients."""
+        """PyTorch's. False where there is nothing to compare with: sparse tensors, no gradients."""
         tensors = [t for t in self.leaves if isinstance(t, torch.Tensor)]
-        if any(t.layout != torch.strided or t.is_nested or t.dtype.is_complex for t in tensors):
+        if any(t.layout != torch.strided or t.is_nested for t in tensors):
             return False
         leaves = [t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t for t in self.leaves]
         outputs = self.call(leaves)
-        self.outputs = [t.detach().clone() for t in outputs]
-        self.cotangents = [torch.randn(t.shape, dtype=t.dtype) for t in outputs if t.dtype.is_floating_point]
-        pairs = [(t, c) for t, c in zip([t for t in outputs if t.dtype.is_floating_point], self.cotangents) if t.requires_grad]
+        self.outputs = [parts(t.detach().clone()) for t in outputs]
+        floats = [parts(t) for t in outputs if has_derivative(t)]
+        self.cotangents = [torch.randn(t.shape, dtype=t.dtype) for t in floats]
+        pairs = [(t, c) for t, c in zip(floats, self.cotangents) if t.requires_grad]
         wanted = [i for i, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
-        if not pairs or not wanted or any(t.dtype.is_complex for t in outputs):
+        if not pairs or not wanted:
             return False
         loss = sum((t * c).sum() for t, c in pairs)
-        self.gradients = dict(zip(wanted, torch.autograd.grad(loss, [leaves[i] for i in wanted], allow_unused=True)))
+        gradients = torch.autograd.grad(loss, [leaves[i] for i in wanted], allow_unused=True)
+        self.gradients = dict(zip(wanted, [g if g is None else parts(g) for g in gradients]))
         return True
 
     def __str__(self):
@@ -81,27 +93,33 @@ class Sample:
         return f"{self.name} #{self.number} ({shapes[:200]})"
 
 
-def names_of_importer():
-    text = (ROOT / "importers/torch_export/schema/Overloads.def").read_text()
+def names_of_importer(dtype):
+    schema = ROOT / "importers/torch_export/schema"
+    complex_names = re.findall(r"^COMPLEX(?:_PARTS)?\((\w+)\.", (schema / "ComplexOverloads.def").read_text(), flags=re.M)
+    if dtype == C128:
+        return set(complex_names)
+    text = (schema / "Overloads.def").read_text()
     # Numbers of another generator cannot be compared: test_dropout.py looks at them.
     text = re.sub(r"// Random numbers\n(.+\n)+", "", text)
-    return set(re.findall(r"^ATEN(?:_SPECIAL)?\((\w+)\.", text, flags=re.M))
+    # Some make complex numbers of real ones.
+    makers = [name for name in complex_names if "fft" in name or name in ("complex", "polar", "view_as_complex")]
+    return {*re.findall(r"^ATEN(?:_SPECIAL)?\((\w+)\.", text, flags=re.M), *makers}
 
 
 def samples(only, most):
     """Of every op that the importer has an overload of, and that has a derivative."""
-    known = names_of_importer()
-    for info in op_db:
+    names = [(dtype, names_of_importer(dtype)) for dtype in (F64, C128)]
+    for (dtype, known), info in itertools.product(names, op_db):
         bases = {text.split(".")[-1] for text in (info.name, info.aten_name) if text}
         bases |= {f"{base}_loss" for base in bases}  # cross_entropy
         if bases & {"interpolate", "upsample_bilinear", "upsample_nearest"}:
             bases.add("upsample_nearest2d")  # and its kin: the mode is an argument
-        name = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
-        if not bases & known or F64 not in info.dtypes or not info.supports_autograd or only not in name:
+        name = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "") + "@complex" * (dtype == C128)
+        if not bases & known or dtype not in info.dtypes or not info.supports_autograd or only not in name:
             continue
         torch.manual_seed(7)
         try:
-            every = list(info.sample_inputs("cpu", F64, requires_grad=True))
+            every = list(info.sample_inputs("cpu", dtype, requires_grad=True))
         except (RuntimeError, ImportError):
             continue
         # Evenly among them: the first are often all alike.
@@ -126,8 +144,8 @@ def module_of(batch, folder):
         return [getattr(module, f"s{n}_{i}") if isinstance(t, torch.Tensor) else t for i, t in enumerate(batch[n].leaves)]
 
     def take(outputs, losses, n, results):
-        floats = [t for t in results if t.dtype.is_floating_point]
-        outputs += results
+        floats = [parts(t) for t in results if has_derivative(t)]
+        outputs += [t.resolve_conj() if t.dtype.is_complex else t for t in results]
         losses.append(sum((t * getattr(batch_module, f"s{n}_c{k}")).sum() for k, t in enumerate(floats)))
 
     space = {"SAMPLES": batch, "leaves": leaves, "take": take}
@@ -136,9 +154,9 @@ def module_of(batch, folder):
     for n, sample in enumerate(batch):
         for i, t in enumerate(sample.leaves):
             if isinstance(t, torch.Tensor) and i in sample.gradients:
-                batch_module.register_parameter(f"s{n}_{i}", torch.nn.Parameter(t.detach().clone().contiguous()))
+                batch_module.register_parameter(f"s{n}_{i}", torch.nn.Parameter(t.detach().clone().resolve_conj().contiguous()))
             elif isinstance(t, torch.Tensor):
-                batch_module.register_buffer(f"s{n}_{i}", t.detach().clone().contiguous())
+                batch_module.register_buffer(f"s{n}_{i}", t.detach().clone().resolve_conj().contiguous())
         for k, c in enumerate(sample.cotangents):
             batch_module.register_buffer(f"s{n}_c{k}", c)
     return batch_module

@@ -121,6 +121,7 @@ void shardc::registerDifferentiateModels(DialectRegistry &registry) {
     attachAttentionGradients(context);
     attachContractionGradients(context);
     attachElementwiseGradients(context);
+    attachFourierGradients(context);
     attachIndexingGradients(context);
     attachNormalizationGradients(context);
     attachPartGradients(context);
