@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules of torch.nn for zoo.py: those that have weights or several steps, each in a small model."""
+"""Modules of torch.nn for zoo.py: those that have weights or several steps, each in a small model, and models with complex numbers."""
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+import zoo_spectral
 
 
 class Called(nn.Module):
@@ -71,9 +73,9 @@ def layers():
 
 def build(name):
     torch.manual_seed(0)
-    module, *inputs = layers()[name]()
+    module, *inputs = (layers() | zoo_spectral.layers())[name]()
     return module.eval(), tuple(inputs)
 
 
 def names():
-    return list(layers())
+    return [*layers(), *zoo_spectral.layers()]

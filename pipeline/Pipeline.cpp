@@ -140,6 +140,7 @@ void shardc::addPlanMemory(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(target::createSetTarget({options.target}));
   pm.addPass(artifact::createDescribeProgram());
   pm.addNestedPass<func::FuncOp>(aten::createAtenExpandConvolutions());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenExpandFourier());
   pm.addNestedPass<func::FuncOp>(createDecomposeForKernels());
   pm.addPass(createFormKernels());
   pm.addPass(memory::createAssignBuffers());

@@ -79,6 +79,14 @@ constexpr const ElementTypeFacts &factsOf(ElementType type) {
 
 /// Bytes of one element.
 constexpr size_t byteWidth(ElementType type) { return factsOf(type).bytes; }
+/// The type of the two numbers that a complex one consists of; any other type is its own.
+constexpr ElementType componentOf(ElementType type) {
+  return type == ElementType::C64    ? ElementType::F32
+         : type == ElementType::C128 ? ElementType::F64
+         : type == ElementType::C32  ? ElementType::F16
+                                     : type;
+}
+constexpr bool isComplex(ElementType type) { return componentOf(type) != type; }
 /// The short name used in messages and manifests: "f32", "bf16", "bool".
 constexpr std::string_view elementTypeName(ElementType type) { return factsOf(type).name; }
 /// The number of the runtime's `shardrt_type`; 0 where it does not have the type.

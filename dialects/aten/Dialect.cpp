@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Fourier.h"
 #include "dialects/aten/Grouped.h"
 #include "dialects/aten/Random.h"
 #include "dialects/aten/Rules.h"
@@ -101,6 +102,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/aten/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Fourier.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

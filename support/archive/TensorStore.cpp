@@ -33,6 +33,17 @@ bool measure(const StoredTensor &tensor, int64_t &elements, int64_t &end) {
   return empty ? (end = 0, true) : !__builtin_add_overflow(last, 1, &end);
 }
 
+// The same bytes as pairs of real numbers; false on overflow.
+bool asPairs(StoredTensor &tensor) {
+  tensor.type = componentOf(tensor.type);
+  bool fits = !__builtin_mul_overflow(tensor.offset, 2, &tensor.offset);
+  for (int64_t &stride : tensor.strides)
+    fits &= !__builtin_mul_overflow(stride, 2, &stride);
+  tensor.sizes.push_back(2);
+  tensor.strides.push_back(1);
+  return fits;
+}
+
 } // namespace
 
 int64_t StoredTensor::elements() const {
@@ -69,6 +80,8 @@ bool TensorStore::add(StoredTensor tensor, std::string &error) {
     return false;
   };
   auto negative = [](int64_t value) { return value < 0; };
+  if (isComplex(tensor.type) && !asPairs(tensor))
+    return fail("has strides that are larger than 64 bits can count");
   if (tensor.sizes.size() != tensor.strides.size())
     return fail("has " + std::to_string(tensor.sizes.size()) + " sizes but " +
                 std::to_string(tensor.strides.size()) + " strides");

@@ -27,7 +27,8 @@ struct StoredBlock {
 
 /// A strided view of a storage. Element (i0, i1, ...) is at byte
 /// `byteWidth(type) * (offset + sum of i_k * strides[k])` of `storage`; that this lies inside has
-/// been checked for every index. `storage` need not be aligned to the element type.
+/// been checked for every index. `storage` need not be aligned to the element type. A complex
+/// tensor of a file is one of its parts here, real and imaginary, along a last dim of 2.
 struct StoredTensor {
   std::string name;   // fully qualified name in the model
   std::string record; // the storage's name in the file: equal for tensors that share a storage

@@ -353,8 +353,21 @@ def lines_and_volumes():
                lambda a: F.pad(a, (0, 0, 0, 0, 1, 1)).unfold(2, 2, 2).unfold(3, 1, 3).unfold(4, 3, 1).permute(0, 1, 5, 6, 7, 2, 3, 4))
 
 
+def fourier():
+    pairs = torch.view_as_complex
+    for n in (1, 2, 5, 6):
+        for norm in (0, 1, 2):
+            yield Case([x(3, n, 2, 2)], f"aten.fft_c2c {{0}} dim 1 normalization {norm} forward",
+                       lambda a, m=norm: torch.view_as_real(A._fft_c2c(pairs(a), [1], m, True)))
+        yield Case([x(3, n, 2)], "aten.fft_c2c {0} dim 1", lambda a: torch.view_as_real(A._fft_c2c(pairs(a), [1], 0, False)))
+        yield Case([x(n, 3)], "aten.fft_r2c {0} dim 0 normalization 1", lambda a: torch.view_as_real(A._fft_r2c(a, [0], 1, False)))
+        yield Case([x(3, n)], "aten.fft_r2c {0} dim 1 onesided", lambda a: torch.view_as_real(A._fft_r2c(a, [1], 0, True)))
+        yield Case([x(3, n // 2 + 1, 2, 2)], f"aten.fft_c2r {{0}} dim 1 to [{n}] normalization 2",
+                   lambda a, m=n: A._fft_c2r(pairs(a), [1], 2, m))
+
+
 FAMILIES = (activations, binary, more_operands, casts, views, parts, contractions, reductions, scans, normalizations, lookups,
-            writes, sorts, attention, images, lines_and_volumes)
+            writes, sorts, attention, images, lines_and_volumes, fourier)
 
 INTEGERS = "its result has no derivative: integers or bools"
 REASONS = {name: INTEGERS for name in (

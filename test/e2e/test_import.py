@@ -217,11 +217,15 @@ def test_numbers_cannot_be_inputs_or_outputs(tmp_path):
 
 
 def test_complex_tensors(tmp_path):
+    """Of operators without a form for them, and of half precision."""
     class Complex(torch.nn.Module):
         def forward(self, x):
-            return x * 2
+            return x.prod(0)
 
-    assert "complex<f32>" in refused(Complex(), (torch.randn(4, dtype=torch.complex64),), tmp_path)
+    error = refused(Complex(), (torch.randn(4, dtype=torch.complex64),), tmp_path)
+    assert re.search(r"'aten.prod\S*' in .*test_import.py:\d+\): it is not supported for complex tensors", error), error
+    assert "has the element type complex<f16>, which is not supported" in refused(
+        Complex(), (torch.randn(4, dtype=torch.complex32),), tmp_path)
 
 
 def test_updates_of_expanded_tensors_are_refused_with_their_place(tmp_path):

@@ -11,7 +11,7 @@ import zoo
 
 MODELS = ["torch.nn/lstm", "torch.nn/transformer", "torch.nn/conv2d_grouped", "torch.nn/upsample_bicubic", "torch.nn/pools1d",
           "transformers/gpt2", "transformers/t5", "transformers/deberta-v2", "transformers/xlnet", "transformers/convbert",
-          "transformers/clip", "transformers/mobilebert"]
+          "transformers/clip", "transformers/mobilebert", "transformers/fnet", "torch.nn/neural_operator", "torch.nn/spectrogram"]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -48,13 +48,16 @@ public:
     constexpr std::pair<const char *, shardrt_type> types[] = {
         {"'<f4'", SHARDRT_F32}, {"'<f8'", SHARDRT_F64}, {"'<f2'", SHARDRT_F16},
         {"'<i8'", SHARDRT_I64}, {"'<i4'", SHARDRT_I32}, {"'<i2'", SHARDRT_I16},
-        {"'|i1'", SHARDRT_I8},  {"'|u1'", SHARDRT_U8},  {"'|b1'", SHARDRT_BOOL}};
+        {"'|i1'", SHARDRT_I8},  {"'|u1'", SHARDRT_U8},  {"'|b1'", SHARDRT_BOOL},
+        {"'<c8'", SHARDRT_F32}, {"'<c16'", SHARDRT_F64}};
     for (auto &[name, type] : types)
       if (descr.rfind(name, 0) == 0)
         return type;
     fail("its element type is " + std::string(descr.substr(0, descr.find(','))) +
          ", which programs do not have");
   }
+  /// Then it is read as pairs of real numbers, with a last dim of 2.
+  bool isComplex() const { return after("'descr':").rfind("'<c", 0) == 0; }
   bool fortranOrder() const { return after("'fortran_order':").rfind("True", 0) == 0; }
   std::vector<int64_t> shape() const {
     std::string_view rest = after("'shape':");
@@ -72,7 +75,7 @@ public:
         if (__builtin_mul_overflow(extent, 10, &extent) ||
             __builtin_add_overflow(extent, rest[digits] - '0', &extent))
           fail("its shape is too large");
-      if (digits == 0 || extents.size() == SHARDRT_MAX_RANK)
+      if (digits == 0 || extents.size() + isComplex() == SHARDRT_MAX_RANK)
         fail("its shape cannot be read");
       extents.push_back(extent);
       rest.remove_prefix(digits);
@@ -108,12 +111,17 @@ FileTensor readNpy(const std::string &path) {
   tensor.type = header.type();
   tensor.extents = header.shape();
   tensor.strides.resize(tensor.extents.size());
-  int64_t count = 1;
+  bool pairs = header.isComplex();
+  int64_t count = pairs ? 2 : 1;
   bool overflow = false, fortran = header.fortranOrder();
   for (size_t i = 0; i < tensor.extents.size(); ++i) {
     size_t d = fortran ? i : tensor.extents.size() - 1 - i;
     tensor.strides[d] = count;
     overflow |= __builtin_mul_overflow(count, std::max<int64_t>(tensor.extents[d], 1), &count);
+  }
+  if (pairs) {
+    tensor.extents.push_back(2);
+    tensor.strides.push_back(1);
   }
   bool empty = std::find(tensor.extents.begin(), tensor.extents.end(), 0) != tensor.extents.end();
   int64_t needed = 0;

@@ -173,4 +173,33 @@ def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::Fun
   let statistics = [Statistic<"expanded", "convolutions", "Convolutions that became matrix products">];
 }
 
+def AtenExpandFourier : Pass<"aten-expand-fourier", "::mlir::func::FuncOp"> {
+  let summary = "Rewrites Fourier transforms as matrix products";
+  let description = [{
+    Form: local or scheduled, before `exec-form-kernels` -> the same. A transform of few elements is a product with the matrix of roots of
+    unity, as one of real numbers. Of more, the dim is split in two: a transform of the first part, factors, and a transform of
+    the second. A length that does not split so (a large prime number) is a convolution, by transforms of a power of two.
+    Real operands and results take half of the work in the products that read or make them.
+
+    Before:
+    ```mlir
+    func.func @f(%x: tensor<8x3xf64>) -> tensor<8x2x2xf64> {
+      %y = aten.fft_r2c %x dim 1 onesided : (tensor<8x3xf64>) -> tensor<8x2x2xf64>
+      return %y : tensor<8x2x2xf64>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<8x3xf64>) -> tensor<8x2x2xf64> {
+      %m = aten.constant dense<[[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, -0.5, -0.5], [0.0, -0.866, 0.866]]> : tensor<4x3xf64>
+      %p = aten.linear %x, %m : (tensor<8x3xf64>, tensor<4x3xf64>) -> tensor<8x4xf64>
+      %y = aten.view %p [8, 2, 2] : (tensor<8x4xf64>) -> tensor<8x2x2xf64>
+      return %y : tensor<8x2x2xf64>
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"expanded", "transforms", "Fourier transforms that became matrix products">];
+}
+
 #endif // SHARDC_DIALECTS_ATEN_PASSES_PASSES_TD

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// as_strided, where it is a view that has another name: it looks at all elements of a tensor, each
-// once. Exports of models in channels-last layouts have it behind pools.
+// as_strided, where it is a view that has another name, it looks at all elements of a tensor, each
+// once, or where it looks at windows of the last dim. Exports of models in channels-last layouts
+// have the first behind pools, those of spectrograms (stft) the second.
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
+#include "dialects/aten/Emitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -56,7 +60,8 @@ int64_t productOf(ArrayRef<int64_t> sizes) {
 InFlightDiagnostic refuse(Call &call) {
   return call.error()
          << "as_strided is supported where it looks at all elements of a tensor of known "
-            "sizes, each once: use view, permute, slice or unfold instead";
+            "sizes, each once, or at windows of its last dim: use view, permute, slice or unfold "
+            "instead";
 }
 
 FailureOr<Value> permuted(Call &call, Value x, ArrayRef<int64_t> dims) {
@@ -66,6 +71,39 @@ FailureOr<Value> permuted(Call &call, Value x, ArrayRef<int64_t> dims) {
 FailureOr<Value> shaped(Call &call, Value x, ArrayRef<int64_t> sizes) {
   return buildView(call.builder, call.loc, x,
                    getAsIndexOpFoldResult(call.builder.getContext(), sizes));
+}
+
+/// [..., windows, size] of [..., n]: window i begins at element i * step. Null where it is not
+/// that.
+FailureOr<Value> windowsOfLast(Call &call, Value self, const TensorMeta &from,
+                               const TensorMeta &to) {
+  size_t rank = from.sizes.size();
+  if (rank == 0 || to.sizes.size() != rank + 1)
+    return Value();
+  for (size_t dim = 0; dim + 1 < rank; ++dim)
+    if (!(from.sizes[dim] == to.sizes[dim]) || !(from.strides[dim] == to.strides[dim]))
+      return Value();
+  std::optional<SmallVector<int64_t>> known =
+      numbers({from.sizes.back(), from.strides.back(), to.sizes[rank - 1], to.sizes.back(),
+               to.strides[rank - 1], to.strides.back()});
+  if (!known)
+    return Value();
+  int64_t n = (*known)[0], stride = (*known)[1], windows = (*known)[2], size = (*known)[3],
+          step = (*known)[4], inner = (*known)[5];
+  if (stride != 1 || inner != 1 || windows < 1 || (windows - 1) * step + size > n)
+    return Value();
+  Emitter emit(call.builder, call.loc);
+  Type i64 = call.builder.getI64Type();
+  auto range = [&](int64_t count) {
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(call.builder, call.loc, value);
+    };
+    return emit.range(index(0), index(count), /*step=*/1, i64);
+  };
+  Value begin = emit.mul(range(windows), emit.integer(step, i64));
+  Value at = emit.add(emit.unsqueeze(begin, 1), range(size));
+  return call.buildOne("aten.index", {{"self", {self}}, {"indices", {at}}},
+                       {call.integersAttr("indices_at", static_cast<int64_t>(rank) - 1)});
 }
 
 } // namespace
@@ -88,6 +126,11 @@ FailureOr<Results> buildStrided(Call &call) {
   bool sameOffset = meta->offset == result->offset;
   if (sameOffset && meta->sizes == result->sizes && sameStrides())
     return one(call.buildOne("aten.alias", {{"self", {*self}}}));
+  if (sameOffset) {
+    FailureOr<Value> windows = windowsOfLast(call, *self, *meta, *result);
+    if (failed(windows) || *windows)
+      return one(windows);
+  }
   std::optional<SmallVector<int64_t>> from = numbers(meta->sizes),
                                       fromStrides = numbers(meta->strides),
                                       to = numbers(result->sizes),

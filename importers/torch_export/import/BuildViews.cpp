@@ -265,6 +265,8 @@ FailureOr<Results> buildRepeat(Call &call) {
   FailureOr<SmallVector<OpFoldResult>> whole = call.resultSizes();
   if (failed(self) || failed(repeats) || failed(whole))
     return failure();
+  if (call.countsPairs)
+    repeats->push_back(call.builder.getIndexAttr(1));
   // [d, ...] as [1, d, ...], then [r, d, ...], then [r * d, ...].
   SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, *self), apart, repeated;
   if (repeats->size() < sizes.size())

@@ -38,14 +38,46 @@ llvm::ArrayRef<Overload> allOverloads() {
   return overloads;
 }
 
+llvm::ArrayRef<Overload> complexOverloads() {
+  static constexpr Overload overloads[] = {
+#define COMPLEX(overload, f) {#overload, Overload::Special, "", build##f},
+#define COMPLEX_PARTS(overload) {#overload, Overload::Parts},
+#include "importers/torch_export/schema/ComplexOverloads.def"
+#undef COMPLEX
+#undef COMPLEX_PARTS
+  };
+  return overloads;
+}
+
+static llvm::StringMap<const Overload *> indexOf(llvm::ArrayRef<Overload> overloads) {
+  llvm::StringMap<const Overload *> index;
+  for (const Overload &overload : overloads)
+    index[overload.name] = &overload;
+  return index;
+}
+
 const Overload *findOverload(llvm::StringRef name) {
-  static const llvm::StringMap<const Overload *> index = [] {
-    llvm::StringMap<const Overload *> built;
-    for (const Overload &overload : allOverloads())
-      built[overload.name] = &overload;
-    return built;
-  }();
+  static const llvm::StringMap<const Overload *> index = indexOf(allOverloads());
   return index.lookup(name);
+}
+
+const Overload *findComplexOverload(llvm::StringRef name) {
+  static const llvm::StringMap<const Overload *> index = indexOf(complexOverloads());
+  return index.lookup(name);
+}
+
+mlir::FailureOr<Results> buildCall(Call &call, const Overload *real, const Overload *complex) {
+  call.countsPairs = call.hasComplexOperands();
+  bool hasPairs = call.countsPairs || llvm::any_of(call.results, [](const TensorMeta *meta) {
+                    return meta->isComplex();
+                  });
+  if (hasPairs && !complex)
+    return call.error() << "it is not supported for complex tensors: compute on "
+                           "torch.view_as_real of them";
+  const Overload &row = real && (!hasPairs || complex->kind == Overload::Parts) ? *real : *complex;
+  if (row.build)
+    return row.build(call);
+  return row.kind == Overload::Backward ? buildBackward(call, row.op) : buildByName(call, row.op);
 }
 
 } // namespace shardc::torch_export

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From ATen overloads to ops: the table of Overloads.def.
+// From ATen overloads to ops: the tables of Overloads.def and ComplexOverloads.def.
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERS_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERS_H
 
@@ -18,6 +18,7 @@ struct Overload {
     ByName,     // becomes `op`
     Backward,   // becomes the derivative of `op`
     Special,    // `build` makes it
+    Parts,      // of complex tensors: what it becomes otherwise
     Dropped,    // has no effect on values
     View,       // known to be a view, not supported otherwise
     Collective, // `build` makes futures
@@ -32,6 +33,13 @@ struct Overload {
 /// The row of an overload; null if there is none.
 const Overload *findOverload(llvm::StringRef name);
 llvm::ArrayRef<Overload> allOverloads();
+/// The same where there are complex tensors: kinds are Special and Parts.
+const Overload *findComplexOverload(llvm::StringRef name);
+llvm::ArrayRef<Overload> complexOverloads();
+
+/// Builds the row for real tensors or that for complex ones, either of which may be null, by what
+/// tensors the call has. Fails with a diagnostic where it has complex ones and no row for them.
+mlir::FailureOr<Results> buildCall(Call &call, const Overload *real, const Overload *complex);
 
 /// Where operands of an op are not the call's arguments of the same names.
 struct OtherOperands {

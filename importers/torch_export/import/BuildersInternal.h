@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Declares build<F> for every row of Overloads.def that names an F.
+// Declares build<F> for every row of Overloads.def and of ComplexOverloads.def that names an F.
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERSINTERNAL_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_BUILDERSINTERNAL_H
 
@@ -25,6 +25,12 @@ namespace shardc::torch_export {
 #undef ATEN_SPECIAL
 #undef PRIM_SPECIAL
 #undef C10D
+
+#define COMPLEX(overload, f) mlir::FailureOr<Results> build##f(Call &call);
+#define COMPLEX_PARTS(overload)
+#include "importers/torch_export/schema/ComplexOverloads.def"
+#undef COMPLEX
+#undef COMPLEX_PARTS
 
 inline mlir::FailureOr<Results> one(mlir::FailureOr<mlir::Value> value) {
   if (failed(value))

@@ -18,8 +18,6 @@ namespace shardc::torch_export {
 bool isSupported(ElementType type) {
   switch (type) {
   case ElementType::C32:
-  case ElementType::C64:
-  case ElementType::C128:
   case ElementType::F8E4M3FNUZ:
   case ElementType::F8E5M2FNUZ:
   case ElementType::F8E8M0FNU:
@@ -31,9 +29,9 @@ bool isSupported(ElementType type) {
 
 RankedTensorType convertType(MLIRContext *context, const TensorMeta &meta) {
   SmallVector<int64_t> shape;
-  for (const SymInt &size : meta.sizes)
+  for (const SymInt &size : meta.pairSizes())
     shape.push_back(size.constant() ? size.value : ShapedType::kDynamic);
-  return RankedTensorType::get(shape, toIrType(context, meta.type));
+  return RankedTensorType::get(shape, toIrType(context, componentOf(meta.type)));
 }
 
 Argument defaultArgument(const SchemaArgument &argument) {
@@ -103,10 +101,10 @@ bool Call::isNone(StringRef name) {
   return !argument || std::holds_alternative<NoneArg>(*argument);
 }
 
-// The ops have no complex numbers, for one.
+// The ops have no floats of 8 bits in the forms of some accelerators, for one.
 bool Call::isComputable(Value tensor) {
   Type type = cast<ShapedType>(tensor.getType()).getElementType();
-  if (!isa<ComplexType, Float8E4M3FNUZType, Float8E5M2FNUZType, Float8E8M0FNUType>(type))
+  if (!isa<Float8E4M3FNUZType, Float8E5M2FNUZType, Float8E8M0FNUType>(type))
     return true;
   error() << "tensors of element type " << type << " are not supported";
   return false;
@@ -183,6 +181,26 @@ const TensorMeta *Call::recorded(StringRef name) {
   return tensor ? values.recorded(tensor->name) : nullptr;
 }
 
+SmallVector<const TensorMeta *> Call::recordedList(StringRef name) {
+  SmallVector<const TensorMeta *> metas;
+  if (auto *list = std::get_if<TensorListArg>(find(name)))
+    for (const TensorArg &tensor : list->tensors)
+      metas.push_back(tensor.name.empty() ? nullptr : values.recorded(tensor.name));
+  return metas;
+}
+
+bool Call::hasComplexOperands() {
+  auto isComplex = [](const TensorMeta *meta) { return meta && meta->isComplex(); };
+  return llvm::any_of(node.inputs, [&](const NamedArgument &input) {
+    if (auto *tensor = std::get_if<TensorArg>(&input.value))
+      return isComplex(values.recorded(tensor->name));
+    auto *list = std::get_if<TensorListArg>(&input.value);
+    return list && llvm::any_of(list->tensors, [&](const TensorArg &tensor) {
+             return isComplex(values.recorded(tensor.name));
+           });
+  });
+}
+
 FailureOr<std::optional<SmallVector<int64_t>>> Call::integers(StringRef name) {
   using List = std::optional<SmallVector<int64_t>>;
   if (isNone(name))
@@ -211,7 +229,7 @@ FailureOr<Type> Call::elementType(StringRef name) {
   if (!code)
     return wrongForm<Type>(name);
   if (isSupported(code->type))
-    return toIrType(builder.getContext(), code->type);
+    return toIrType(builder.getContext(), componentOf(code->type));
   return error() << "the element type " << StringRef(elementTypeName(code->type))
                  << " is not supported";
 }
@@ -259,7 +277,7 @@ FailureOr<SmallVector<OpFoldResult>> Call::resultSizes(unsigned result) {
   if (result >= results.size() || !results[result])
     return error() << "it has no result " << result;
   SmallVector<OpFoldResult> list;
-  for (const SymInt &size : results[result]->sizes) {
+  for (const SymInt &size : results[result]->pairSizes()) {
     FailureOr<OpFoldResult> value = symbols.get(size, loc);
     if (failed(value))
       return failure();
@@ -270,11 +288,13 @@ FailureOr<SmallVector<OpFoldResult>> Call::resultSizes(unsigned result) {
 
 Type Call::resultElementType(unsigned result) {
   return result < results.size() && results[result]
-             ? toIrType(builder.getContext(), results[result]->type)
+             ? toIrType(builder.getContext(), componentOf(results[result]->type))
              : Type();
 }
 
 FailureOr<int64_t> Call::dim(int64_t value, int64_t rank) {
+  // The program does not know the last dim of pairs.
+  rank -= countsPairs ? 1 : 0;
   // A 0-dim tensor counts as one of one dim, as in PyTorch.
   int64_t limit = std::max<int64_t>(rank, 1);
   if (value < -limit || value >= limit)

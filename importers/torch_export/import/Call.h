@@ -20,7 +20,8 @@ namespace shardc::torch_export {
 /// Whether the ops of the aten dialect have tensors of this element type.
 bool isSupported(ElementType type);
 
-/// The type of a tensor, dynamic where its metadata have an expression.
+/// The type of a tensor, dynamic where its metadata have an expression; that of pairs where it is
+/// complex.
 mlir::RankedTensorType convertType(mlir::MLIRContext *context, const TensorMeta &meta);
 
 class Groups;
@@ -59,6 +60,10 @@ public:
   llvm::SmallVector<const TensorMeta *> results; // of the node's tensors, lists flattened
   const Groups *groups;                          // of collectives; may be null
 
+  /// Whether the ranks that `dim` is given count the last dim of pairs, which stand for complex
+  /// numbers (Complex.h). Set where an operand is complex.
+  bool countsPairs = false;
+
   /// An error at the node, which names it.
   mlir::InFlightDiagnostic error();
 
@@ -96,7 +101,12 @@ public:
   bool isUsed(unsigned result) { return result < names.size() && values.isUsed(names[result]); }
   /// What PyTorch recorded for the tensor that an argument names, strides included; or null.
   const TensorMeta *recorded(llvm::StringRef name);
-  /// The shape that PyTorch recorded for a result.
+  /// Likewise of each tensor of a list; null for None.
+  llvm::SmallVector<const TensorMeta *> recordedList(llvm::StringRef name);
+  /// Whether a tensor among the arguments is complex.
+  bool hasComplexOperands();
+  /// The shape that PyTorch recorded for a result, and its element type; those of pairs where it is
+  /// complex.
   mlir::FailureOr<llvm::SmallVector<mlir::OpFoldResult>> resultSizes(unsigned result = 0);
   mlir::Type resultElementType(unsigned result = 0);
 

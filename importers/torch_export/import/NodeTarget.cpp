@@ -96,9 +96,14 @@ Target classify(const Node &node, MLIRContext *context) {
   if (findOverload(name))
     functional = name.str();
   target.overload = findOverload(functional);
+  target.complex = findComplexOverload(functional);
   target.schema = findSchema(functional);
-  if (!target.overload || !target.schema)
+  if ((!target.overload && !target.complex) || !target.schema)
     return {};
+  if (!target.overload) {
+    target.kind = inPlace ? Target::InPlace : Target::Plain;
+    return target;
+  }
   switch (target.overload->kind) {
   case Overload::ByName:
   case Overload::Backward:
@@ -107,6 +112,7 @@ Target classify(const Node &node, MLIRContext *context) {
     target.kind = inPlace ? Target::InPlace : Target::Plain;
     break;
   case Overload::Special:
+  case Overload::Parts:
     target.kind = inPlace ? Target::InPlace : Target::Plain;
     break;
   case Overload::Dropped:

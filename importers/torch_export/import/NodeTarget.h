@@ -14,7 +14,7 @@ struct Target {
     Unsupported,
     Sizes,   // makes symbolic numbers only
     Nested,  // runs the graph among its arguments as it is
-    Plain,   // `overload` and `schema` are set
+    Plain,   // `overload` or `complex` and `schema` are set
     InPlace, // likewise, of the functional form; the first argument is updated
     Dropped, // has no effect on values
     Collective,
@@ -22,6 +22,7 @@ struct Target {
   };
   Kind kind = Unsupported;
   const Overload *overload = nullptr;
+  const Overload *complex = nullptr; // where it has complex tensors; null: refused
   const Schema *schema = nullptr;
 };
 

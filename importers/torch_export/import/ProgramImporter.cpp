@@ -72,7 +72,7 @@ private:
           argument.setLoc(NameLoc::get(builder.getStringAttr(name)));
           place->second = environment.storages.add(argument);
           const TensorMeta &meta = program.graph.tensors.at(std::string_view(name));
-          for (auto [dim, size] : llvm::enumerate(meta.sizes))
+          for (auto [dim, size] : llvm::enumerate(meta.pairSizes()))
             symbols->bind(argument, dim, size);
         }
         bool isDetached = input.isDetached && environment.isUsed(name);
@@ -166,8 +166,8 @@ private:
                                           : importPlain(node, target, loc);
   }
 
-  /// An op that the dialect knows, but not in this use (complex numbers, an argument without a
-  /// place), is opaque in this use.
+  /// An op that the dialect knows, but not in this use (an argument without a place), is opaque in
+  /// this use.
   LogicalResult importKnownOrOpaque(const Node &node, const Target &target, Location loc) {
     // Reading arguments may build views again; those stay.
     for (const NamedArgument &input : node.inputs)
@@ -230,11 +230,7 @@ private:
           llvm::none_of(node.inputs,
                         [&](const NamedArgument &input) { return input.name == argument.name; }))
         return call.error() << "the argument '" << StringRef(argument.name) << "' is missing";
-    const Overload &overload = *target.overload;
-    FailureOr<Results> results = overload.build ? overload.build(call)
-                                 : overload.kind == Overload::Backward
-                                     ? buildBackward(call, overload.op)
-                                     : buildByName(call, overload.op);
+    FailureOr<Results> results = buildCall(call, target.overload, target.complex);
     if (failed(results) || failed(refineTypes(call, *results)))
       return failure();
     for (auto [argument, value] : call.getWrites())

@@ -174,9 +174,10 @@ private:
   }
 
   static bool agrees(const StoredTensor &stored, const TensorMeta &meta) {
-    if (stored.type != meta.type || stored.sizes.size() != meta.sizes.size())
+    std::vector<SymInt> sizes = meta.pairSizes();
+    if (stored.type != componentOf(meta.type) || stored.sizes.size() != sizes.size())
       return false;
-    for (auto [size, recorded] : llvm::zip_equal(stored.sizes, meta.sizes))
+    for (auto [size, recorded] : llvm::zip_equal(stored.sizes, sizes))
       if (!recorded.constant() || recorded.value != size)
         return false;
     return true;

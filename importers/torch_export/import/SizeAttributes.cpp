@@ -155,7 +155,7 @@ ArrayAttr makeSizes(MLIRContext *context, const TensorMeta &meta) {
   if (llvm::all_of(meta.sizes, [](const SymInt &size) { return size.constant(); }))
     return {};
   SmallVector<Attribute> sizes;
-  for (const SymInt &size : meta.sizes) {
+  for (const SymInt &size : meta.pairSizes()) {
     dist::SizeAttr attribute = makeSize(context, size);
     if (!attribute)
       return {};

@@ -116,6 +116,13 @@ bool device(JsonValue value, Argument &out) {
   return type.has_value();
 }
 
+bool complexNumber(JsonValue value, Argument &out) {
+  std::optional<double> real = readReal(value["real"]), imag = readReal(value["imag"]);
+  if (real && imag)
+    out = ComplexArg{*real, *imag};
+  return real && imag;
+}
+
 // A symbolic bool or float: by name, or a constant.
 template <typename ByName, auto constant> bool symbolic(JsonValue value, Argument &out) {
   JsonMember member = unionMember(value);
@@ -155,6 +162,7 @@ constexpr std::array forms = {
     Form{"as_strings", list<std::string_view, readString>},
     Form{"as_sym_bool", symbolic<SymBoolArg, readBool>},
     Form{"as_sym_float", symbolic<SymFloatArg, readReal>},
+    Form{"as_complex", complexNumber},
 };
 
 } // namespace

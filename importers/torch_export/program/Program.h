@@ -58,6 +58,9 @@ struct GraphArg { // as_graph: the body of a higher-order operator
   std::string_view name;
   std::shared_ptr<const Graph> graph;
 };
+struct ComplexArg { // as_complex
+  double real = 0, imag = 0;
+};
 struct OtherArg { // a form without meaning here, e.g. as_custom_obj
   std::string_view form;
 };
@@ -66,7 +69,8 @@ using Argument =
     std::variant<NoneArg, TensorArg, TensorListArg, bool, int64_t, double, std::string_view,
                  std::vector<int64_t>, std::vector<double>, std::vector<bool>,
                  std::vector<std::string_view>, SymIntArg, SymIntListArg, SymFloatArg, SymBoolArg,
-                 ScalarTypeArg, MemoryFormatArg, LayoutArg, DeviceArg, GraphArg, OtherArg>;
+                 ScalarTypeArg, MemoryFormatArg, LayoutArg, DeviceArg, GraphArg, ComplexArg,
+                 OtherArg>;
 
 struct NamedArgument {
   std::string_view name; // of the operator's schema; empty for higher-order operators

@@ -29,6 +29,16 @@ struct TensorMeta {
   int64_t layout = 7; // 7: strided
   bool requiresGrad = false;
   std::string_view device;
+
+  bool isComplex() const { return shardc::isComplex(type); }
+  /// Of the tensor as the IR has it: a complex one is real there, with a last dim of 2 for its
+  /// parts.
+  std::vector<SymInt> pairSizes() const {
+    std::vector<SymInt> all = sizes;
+    if (isComplex())
+      all.push_back({.value = 2});
+    return all;
+  }
 };
 
 /// as_tensor; in an optional list, an empty name is None.

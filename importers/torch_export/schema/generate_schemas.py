@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes Schemas.inc: the schemas of the overloads in Overloads.def and its like, and of their in-place forms,
-as PyTorch's dispatcher declares them.
+"""Writes Schemas.inc: the schemas of the overloads in Overloads.def, ComplexOverloads.def and GroupedOverloads.def, and of their in-place
+forms, as PyTorch's dispatcher declares them.
 
   generate_schemas.py Overloads.def ... Schemas.inc
 """
@@ -20,7 +20,7 @@ TYPES = {
 }
 
 
-NAMESPACES = {"ATEN": "aten", "PRIM": "prims", "C10D": "_c10d_functional"}
+NAMESPACES = {"PRIM": "prims", "C10D": "_c10d_functional"}
 # Of operators that are not PyTorch's own: a program may have them, and the build needs no library that declares them.
 DECLARED = {
     "transformers.grouped_mm_fallback": "(Tensor input, Tensor weight, Tensor offs) -> Tensor",
@@ -31,8 +31,8 @@ DECLARED = {
 def listed(path):
     """Names in the form of the table: an overload of aten stands alone, others have their namespace."""
     text = "".join(line for line in path.open() if not line.startswith("//"))
-    found = re.findall(r"^(ATEN|PRIM|C10D|LIBRARY)\w*\(([\w.]+)[,)]", text, re.M)
-    return [name if kind in ("ATEN", "LIBRARY") else f"{NAMESPACES[kind]}.{name}" for kind, name in found]
+    found = re.findall(r"^(ATEN|PRIM|C10D|COMPLEX|LIBRARY)\w*\(([\w.]+)[,)]", text, re.M)
+    return [f"{NAMESPACES[kind]}.{name}" if kind in NAMESPACES else name for kind, name in found]
 
 
 def find(name):
@@ -105,15 +105,17 @@ def schema_rows(name, operator):
 
 def main():
     *sources, output = map(pathlib.Path, sys.argv[1:])
-    names = [name for source in sources for name in listed(source)]
-    source = sources[0]
     libraries = [declare(*entry) for entry in DECLARED.items()]  # for as long as these are there
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated:
-        sys.exit(f"{source}: listed twice: {', '.join(sorted(repeated))}")
-    missing = [name for name in names if find(name) is None]
-    if missing:
-        sys.exit(f"{source}: PyTorch {torch.__version__} has no such overloads: {', '.join(missing)}")
+    names = []
+    for source in sources:
+        own = listed(source)
+        repeated = {name for name in own if own.count(name) > 1}
+        if repeated:
+            sys.exit(f"{source}: listed twice: {', '.join(sorted(repeated))}")
+        missing = [name for name in own if find(name) is None]
+        if missing:
+            sys.exit(f"{source}: PyTorch {torch.__version__} has no such overloads: {', '.join(missing)}")
+        names += own
     in_place = [name.replace(".", "_.", 1) for name in names if name.count(".") == 1]
     names = sorted({*names, *(name for name in in_place if find(name) is not None)})
     lines, table = [f"// Generated from PyTorch {torch.__version__}."], []

@@ -123,6 +123,7 @@ void shardc::registerDifferentiateModels(DialectRegistry &registry) {
     attachContractionGradients(context);
     attachElementwiseGradients(context);
     attachGroupedGradients(context);
+    attachFourierGradients(context);
     attachIndexingGradients(context);
     attachNormalizationGradients(context);
     attachPartGradients(context);

@@ -27,6 +27,15 @@ TEST_F(Overloads, EveryOpExists) {
   }
 }
 
+// What is right for pairs as it is for real numbers is known for those.
+TEST_F(Overloads, EveryComplexFormExists) {
+  for (const Overload &overload : complexOverloads()) {
+    EXPECT_TRUE(findSchema(overload.name)) << overload.name.str();
+    if (overload.kind == Overload::Parts)
+      EXPECT_TRUE(findOverload(overload.name)) << overload.name.str();
+  }
+}
+
 // The attributes that `op` takes when none is given.
 DictionaryAttr defaultAttributes(OperationName op) {
   alignas(16) char storage[1024] = {};
