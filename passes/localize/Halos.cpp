@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/Halos.h"
 
-#include "passes/localize/Exchange.h"
+#include "passes/localize/MovePieces.h"
 
-#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -44,57 +43,44 @@ SmallVector<HaloDim> shardc::haloDims(Localizer &localizer, ArrayRef<aten::Windo
   return dims;
 }
 
-static SmallVector<unsigned> axesOf(const SplitDim &dim) {
-  return llvm::map_to_vector(dim.split.axes, [](const AxisSplit &axis) { return axis.axis; });
-}
-
-CoveredImage::CoveredImage(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
-                           Value local, Value fill)
-    : localizer(localizer), builder(builder) {
-  PartFetcher fetcher(localizer, builder, 0, local);
-  for (const HaloDim &dim : dims) {
-    WantedRuns wanted;
-    for (const aten::Cover &cover : dim.covers) {
-      std::vector<Run> &runs = wanted.emplace_back();
-      if (cover.elements.size() > 0)
-        runs.push_back(cover.elements);
-    }
-    fetcher.fetch(dim.imageDim, wanted, axesOf(dim.positions));
-  }
-  value = fetcher.get();
-  sizes = SmallVector<OpFoldResult>(fetcher.getSizes());
-  for (const HaloDim &dim : dims)
-    pad(dim, fill);
-}
-
 /// The type with the sizes that are numbers.
-static Type typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) {
+static RankedTensorType typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) {
   SmallVector<int64_t> shape;
   for (OpFoldResult size : sizes)
     shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
   return RankedTensorType::get(shape, aten::elementTypeOf(value));
 }
 
-void CoveredImage::pad(const HaloDim &dim, Value fill) {
-  Emitter emit = localizer.emitter(builder);
-  auto table = [&](auto &&number) {
-    return getAsOpFoldResult(localizer.indices(builder).table(dim.table(number)));
-  };
-  SmallVector<Value> parts;
-  auto border = [&](auto &&number) {
-    SmallVector<OpFoldResult> shape(sizes);
-    shape[dim.imageDim] = table(number);
-    if (!isConstantIntValue(shape[dim.imageDim], 0))
-      parts.push_back(emit.full(shape, fill));
-  };
-  border([](const aten::Cover &cover) { return cover.before; });
-  parts.push_back(value);
-  border([](const aten::Cover &cover) { return cover.after; });
-  sizes[dim.imageDim] = table([](const aten::Cover &cover) { return cover.size(); });
-  if (parts.size() == 1)
-    return;
-  value = emit.cat(parts, dim.imageDim);
-  value.setType(cast<RankedTensorType>(typeOfSizes(value, sizes)));
+CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
+                                  Value local, double fill) {
+  const Mesh &mesh = localizer.getMesh().getValue();
+  CoveredImage covered{local, localizer.operandSizes(builder, 0)};
+  for (const HaloDim &dim : dims) {
+    PieceSource image{covered.value, covered.sizes, heldDim(mesh, dim.image)};
+    PieceSource padding;
+    padding.value = fill;
+    // The image with as much padding as any rank needs.
+    int64_t front = 0, back = 0;
+    for (const aten::Cover &cover : dim.covers) {
+      front = std::max(front, cover.before - cover.elements.begin);
+      back = std::max(back, cover.elements.end + cover.after - dim.image.size);
+    }
+    PieceTarget target;
+    target.pieces = {{1, front}, {0, dim.image.size}, {1, back}};
+    target.dim = heldDim(mesh, dim.positions);
+    target.dim.size = front + dim.image.size + back;
+    for (auto [runs, cover] : llvm::zip_equal(target.dim.runs, dim.covers)) {
+      int64_t begin = front + cover.elements.begin - cover.before;
+      runs = {{begin, begin + cover.size()}};
+    }
+    covered.sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
+        dim.table([](const aten::Cover &cover) { return cover.size(); })));
+    target.sizes = covered.sizes;
+    target.type = typeOfSizes(local, covered.sizes);
+    covered.value =
+        movePieces(localizer, builder, dim.imageDim, {image, padding}, target).front();
+  }
+  return covered;
 }
 
 aten::Windows shardc::withoutPadding(ArrayRef<aten::Window> windows, ArrayRef<HaloDim> dims) {
@@ -106,125 +92,88 @@ aten::Windows shardc::withoutPadding(ArrayRef<aten::Window> windows, ArrayRef<Ha
 
 namespace {
 
-/// What several ranks have for the elements of a dim: all of it, rank by rank, is a dim of its own,
-/// of which every rank gets the parts that belong to its elements. It adds them up.
+/// What several ranks have for the elements of a dim, rank by rank, is a dim of its own. Every rank
+/// gets of it what belongs to its elements, in as many parts as there are ranks that have some.
 class DimSum {
 public:
   DimSum(Localizer &localizer, OpBuilder &builder, const HaloDim &dim,
-         MutableArrayRef<OpFoldResult> sizes)
-      : localizer(localizer), builder(builder), emit(localizer.emitter(builder)), dim(dim),
-        mesh(localizer.getMesh().getValue()), sizes(sizes), contributions(mesh.numDevices()) {}
+         SmallVector<OpFoldResult> &sizes)
+      : localizer(localizer), builder(builder), dim(dim),
+        mesh(localizer.getMesh().getValue()), sizes(sizes), parts(mesh.numDevices()) {}
 
   Value run(Value value) {
-    StepExchange exchange{mesh, mesh, mesh, {}, {dim.imageDim}, {}};
-    std::set<unsigned> axes;
-    for (const SplitDim *side : {&dim.image, &dim.positions})
-      for (unsigned axis : axesOf(*side))
-        axes.insert(axis);
-    exchange.axes.assign(axes.begin(), axes.end());
+    PieceSource all{value, sizes, heldDim(mesh, dim.positions)};
+    all.dim.size = 0;
     Mesh byPosition(mesh.axes); // without device ids, ranks are positions
-    for (std::vector<int64_t> &group : byPosition.groups(exchange.axes))
-      exchange.groups.push_back(addGroup(std::move(group)));
-    value = emitExchange(builder, emit.getLoc(), exchange, value, sizes);
+    for (ArrayRef<int64_t> group : byPosition.groups(all.dim.axes))
+      addGroup(group, all.dim);
     SmallVector<int64_t> owned;
     size_t most = 1;
-    for (auto [position, parts] : llvm::enumerate(contributions)) {
-      owned.push_back(pieceOf(mesh, dim.image, static_cast<int64_t>(position)).size());
-      most = std::max(most, parts.size());
+    for (int64_t position = 0; position < mesh.numDevices(); ++position) {
+      owned.push_back(pieceOf(mesh, dim.image, position).size());
+      most = std::max(most, parts[position].size());
     }
-    sizes[dim.imageDim] = size(owned);
+    sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(owned));
+    SmallVector<PieceTarget> targets;
+    for (size_t k = 0; k < most; ++k)
+      targets.push_back(target(k, all.dim, owned, value));
     Value sum;
-    for (size_t k = 0; k < most; ++k) {
-      Value part = partOf(value, k, owned);
-      sum = sum ? emit.add(sum, part) : part;
-    }
+    for (Value part : movePieces(localizer, builder, dim.imageDim, {all, PieceSource()}, targets))
+      sum = sum ? localizer.emitter(builder).add(sum, part) : part;
     return sum;
   }
 
 private:
-  /// What one rank gets from another.
+  /// What a rank gets from one: an interval of what all have, and where that belongs among its own
+  /// elements.
   struct Part {
-    int64_t begin;    ///< in what it has got from all
-    int64_t target;   ///< where it belongs among its own elements
-    int64_t size;
+    Run run;
+    int64_t begin = 0;
   };
 
-  OpFoldResult size(ArrayRef<int64_t> table) {
-    return getAsOpFoldResult(localizer.indices(builder).table(table));
-  }
-
-  GroupExchange addGroup(std::vector<int64_t> group) {
-    std::vector<HeldBlock> before, after;
-    std::vector<int64_t> offsets;
+  void addGroup(ArrayRef<int64_t> group, HeldDim &all) {
     int64_t total = 0;
-    for (int64_t position : group) {
-      offsets.push_back(total);
-      int64_t own = dim.covers[position].elements.size();
-      before.push_back({{own == 0 ? std::vector<Run>{} : std::vector<Run>{{total, total + own}}}});
-      total += own;
-    }
-    for (int64_t position : group) {
-      Run owned = pieceOf(mesh, dim.image, position);
-      std::vector<Run> runs;
-      int64_t got = 0;
-      for (auto [index, source] : llvm::enumerate(group)) {
-        Run covered = dim.covers[source].elements;
+    for (int64_t source : group) {
+      Run covered = dim.covers[source].elements;
+      all.runs[source] = {{total, total + covered.size()}};
+      for (int64_t position : group) {
+        Run owned = pieceOf(mesh, dim.image, position);
         Run common{std::max(owned.begin, covered.begin), std::min(owned.end, covered.end)};
-        if (common.begin >= common.end)
-          continue;
-        contributions[position].push_back({got, common.begin - owned.begin, common.size()});
-        got += common.size();
-        int64_t shift = offsets[index] - covered.begin;
-        Run part{common.begin + shift, common.end + shift};
-        if (!runs.empty() && runs.back().end == part.begin)
-          runs.back().end = part.end;
-        else
-          runs.push_back(part);
+        int64_t shift = total - covered.begin;
+        if (common.begin < common.end)
+          parts[position].push_back(
+              {{common.begin + shift, common.end + shift}, common.begin - owned.begin});
       }
-      after.push_back({{std::move(runs)}});
+      total += covered.size();
     }
-    return {std::move(group), BlockExchange(std::move(before), std::move(after))};
+    all.size = total;
   }
 
   /// Part `k` of each rank with zeros around it.
-  Value partOf(Value value, size_t k, ArrayRef<int64_t> owned) {
-    SmallVector<int64_t> begin, end, before, after;
-    for (auto [position, parts] : llvm::enumerate(contributions)) {
-      Part part = k < parts.size() ? parts[k] : Part{0, 0, 0};
-      begin.push_back(part.begin);
-      end.push_back(part.begin + part.size);
-      before.push_back(part.target);
-      after.push_back(owned[position] - part.target - part.size);
+  PieceTarget target(size_t k, const HeldDim &all, ArrayRef<int64_t> owned, Value value) {
+    int64_t zeros = dim.image.size;
+    PieceTarget target;
+    target.pieces = {{1, zeros}, {0, all.size}, {1, zeros}};
+    target.dim.size = zeros + all.size + zeros;
+    target.dim.axes = all.axes;
+    for (auto [list, own] : llvm::zip_equal(parts, owned)) {
+      Part part = k < list.size() ? list[k] : Part();
+      Run run{zeros + part.run.begin, zeros + part.run.end};
+      int64_t behind = zeros + all.size;
+      target.dim.runs.push_back(
+          {{0, part.begin}, run, {behind, behind + own - part.begin - run.size()}});
     }
-    SmallVector<Value> pieces;
-    auto zeros = [&](ArrayRef<int64_t> table) {
-      SmallVector<OpFoldResult> shape(sizes);
-      shape[dim.imageDim] = size(table);
-      if (llvm::any_of(table, [](int64_t n) { return n != 0; }))
-        pieces.push_back(emit.zeros(shape, aten::elementTypeOf(value)));
-    };
-    zeros(before);
-    Value part = emit.slice(value, dim.imageDim, size(begin), size(end));
-    SmallVector<int64_t> lengths;
-    for (auto [from, to] : llvm::zip_equal(begin, end))
-      lengths.push_back(to - from);
-    SmallVector<OpFoldResult> shape(sizes);
-    shape[dim.imageDim] = size(lengths);
-    part.setType(cast<RankedTensorType>(typeOfSizes(part, shape)));
-    pieces.push_back(part);
-    zeros(after);
-    Value whole = pieces.size() == 1 ? part : emit.cat(pieces, dim.imageDim);
-    whole.setType(cast<RankedTensorType>(typeOfSizes(whole, sizes)));
-    return whole;
+    target.sizes = sizes;
+    target.type = typeOfSizes(value, sizes);
+    return target;
   }
 
   Localizer &localizer;
   OpBuilder &builder;
-  Emitter emit;
   const HaloDim &dim;
   const Mesh &mesh;
-  MutableArrayRef<OpFoldResult> sizes;
-  SmallVector<SmallVector<Part>> contributions; ///< [position of the mesh]
+  SmallVector<OpFoldResult> &sizes;
+  SmallVector<SmallVector<Part>> parts; ///< [position of the mesh]
 };
 
 } // namespace
@@ -244,7 +193,7 @@ Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim
         value, dim.imageDim, table([](const aten::Cover &c) { return c.before; }),
         table([](const aten::Cover &c) { return c.before + c.elements.size(); }));
     sizes[dim.imageDim] = table([](const aten::Cover &c) { return c.elements.size(); });
-    value.setType(cast<RankedTensorType>(typeOfSizes(value, sizes)));
+    value.setType(typeOfSizes(value, sizes));
   }
   for (const HaloDim &dim : dims)
     value = DimSum(localizer, builder, dim, sizes).run(value);

@@ -2,13 +2,13 @@
 //
 // Ops whose window slides over dims that are sharded (semantics.md H1): a rank has a chunk of the
 // image and a chunk of the positions, and the positions near the borders of a chunk cover elements
-// of other ranks. `CoveredImage` brings these elements before the op; `HaloSum` adds what the op
+// of other ranks. `coveredImage` brings these elements before the op; `haloSum` adds what the op
 // makes for elements of other ranks to what their owners have, behind it.
 #ifndef SHARDC_PASSES_LOCALIZE_HALOS_H
 #define SHARDC_PASSES_LOCALIZE_HALOS_H
 
 #include "dialects/aten/Window.h"
-#include "passes/localize/Neighbours.h"
+#include "passes/localize/Localizer.h"
 
 namespace shardc {
 
@@ -34,23 +34,13 @@ llvm::SmallVector<HaloDim> haloDims(Localizer &localizer, llvm::ArrayRef<aten::W
                                     bool isAdjoint = false);
 
 /// The part of the image that this rank's positions cover, the padding of halo dims included.
-class CoveredImage {
-public:
-  /// `fill` is a scalar: the padding's value.
-  CoveredImage(Localizer &localizer, mlir::OpBuilder &builder, llvm::ArrayRef<HaloDim> dims,
-               mlir::Value local, mlir::Value fill);
-
-  mlir::Value get() const { return value; }
-  llvm::ArrayRef<mlir::OpFoldResult> getSizes() const { return sizes; }
-
-private:
-  void pad(const HaloDim &dim, mlir::Value fill);
-
-  Localizer &localizer;
-  mlir::OpBuilder &builder;
+struct CoveredImage {
   mlir::Value value;
   llvm::SmallVector<mlir::OpFoldResult> sizes;
 };
+/// `fill` is the padding's value.
+CoveredImage coveredImage(Localizer &localizer, mlir::OpBuilder &builder,
+                          llvm::ArrayRef<HaloDim> dims, mlir::Value local, double fill);
 
 /// Windows that have no padding in the halo dims, where it is part of the covered image.
 aten::Windows withoutPadding(llvm::ArrayRef<aten::Window> windows, llvm::ArrayRef<HaloDim> dims);

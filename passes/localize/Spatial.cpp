@@ -12,6 +12,7 @@
 #include "dialects/aten/ConvolutionAsProduct.h"
 #include "dialects/aten/Spatial.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -30,10 +31,6 @@ SmallVector<Value> withImage(ValueRange operands, Value image) {
   return all;
 }
 
-Value zero(Localizer &localizer, OpBuilder &builder, Type element) {
-  return localizer.emitter(builder).integer(0, element);
-}
-
 /// Channels shard by whole groups: the op counts the groups of one rank, or, where ranks have
 /// different numbers of them, is written as the matrix product that it is.
 struct ConvolutionModel : LocalizeModel<ConvolutionModel, aten::ConvolutionOp> {
@@ -45,8 +42,7 @@ struct ConvolutionModel : LocalizeModel<ConvolutionModel, aten::ConvolutionOp> {
     SmallVector<HaloDim> dims = haloDims(localizer, windows);
     SmallVector<Value> locals(operands);
     if (!dims.empty()) {
-      Value fill = zero(localizer, builder, aten::elementTypeOf(operands[0]));
-      locals.front() = CoveredImage(localizer, builder, dims, operands[0], fill).get();
+      locals.front() = coveredImage(localizer, builder, dims, operands[0], 0).value;
       windows = withoutPadding(windows, dims);
     }
     auto numGroups = static_cast<int64_t>(op.getGroups());
@@ -88,9 +84,8 @@ struct WindowsModel : LocalizeModel<WindowsModel, aten::WindowsOp> {
     SmallVector<HaloDim> dims = haloDims(localizer, op.getWindows());
     if (dims.empty())
       return sameOp(localizer, builder, operands);
-    Value fill = zero(localizer, builder, aten::elementTypeOf(operands[0]));
-    CoveredImage image(localizer, builder, dims, operands[0], fill);
-    LocalValues values = sameOp(localizer, builder, withImage(operands, image.get()));
+    CoveredImage image = coveredImage(localizer, builder, dims, operands[0], 0);
+    LocalValues values = sameOp(localizer, builder, withImage(operands, image.value));
     if (succeeded(values))
       cast<aten::WindowsOp>(values->front().getDefiningOp())
           .setPadding(paddingOf(withoutPadding(op.getWindows(), dims)));
@@ -127,16 +122,12 @@ struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
   }
 };
 
-/// A number below all others.
-Value lowest(Localizer &localizer, OpBuilder &builder, Type element) {
-  Emitter emit = localizer.emitter(builder);
+/// A number that no other is below.
+double lowest(Type element) {
   if (isa<FloatType>(element))
-    return emit.scalar(-std::numeric_limits<double>::infinity(), element);
+    return -std::numeric_limits<double>::infinity();
   unsigned width = element.getIntOrFloatBitWidth();
-  return emit.integer(element.isUnsignedInteger() || width == 1
-                          ? 0
-                          : llvm::APInt::getSignedMinValue(width).getSExtValue(),
-                      element);
+  return element.isUnsignedInteger() || width == 1 ? 0 : -std::ldexp(1.0, static_cast<int>(width) - 1);
 }
 
 /// The same pool without padding in the halo dims, where a last position that reaches beyond the
@@ -157,9 +148,9 @@ struct MaxPoolModel : LocalizeModel<MaxPoolModel, aten::MaxPoolOp> {
     SmallVector<HaloDim> dims = haloDims(localizer, op.getWindows());
     if (dims.empty())
       return sameOp(localizer, builder, operands);
-    Value fill = lowest(localizer, builder, aten::elementTypeOf(operands[0]));
-    CoveredImage image(localizer, builder, dims, operands[0], fill);
-    return poolOf(localizer, builder, op, dims, operands, image.get());
+    CoveredImage image = coveredImage(localizer, builder, dims, operands[0],
+                                      lowest(aten::elementTypeOf(operands[0])));
+    return poolOf(localizer, builder, op, dims, operands, image.value);
   }
 };
 
@@ -172,9 +163,9 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
     SmallVector<HaloDim> dims = haloDims(localizer, windows);
     if (dims.empty())
       return sameOp(localizer, builder, operands);
-    Value fill = lowest(localizer, builder, aten::elementTypeOf(operands[0]));
-    CoveredImage image(localizer, builder, dims, operands[0], fill);
-    LocalValues values = poolOf(localizer, builder, op, dims, operands, image.get());
+    CoveredImage image = coveredImage(localizer, builder, dims, operands[0],
+                                      lowest(aten::elementTypeOf(operands[0])));
+    LocalValues values = poolOf(localizer, builder, op, dims, operands, image.value);
     if (failed(values))
       return failure();
     Emitter emit = localizer.emitter(builder);
@@ -191,7 +182,7 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
     Value rest = values->front(), global, stride;
     for (int64_t i = spatial - 1; i >= 0; --i) {
       int64_t imageDim = rank - spatial + i;
-      Value size = number(image.getSizes()[imageDim]);
+      Value size = number(image.sizes[imageDim]);
       Value at = emit.binary<aten::RemainderOp>(rest, size);
       rest = aten::DivOp::create(builder, op.getLoc(), rest, size, builder.getStringAttr("floor"));
       for (const HaloDim &dim : dims)
@@ -225,7 +216,7 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
     if (dims.empty())
       return sameOp(localizer, builder, operands);
     Type element = aten::elementTypeOf(operands[0]);
-    CoveredImage image(localizer, builder, dims, operands[0], zero(localizer, builder, element));
+    CoveredImage image = coveredImage(localizer, builder, dims, operands[0], 0);
     int64_t elements = 1;
     bool isPadded = op.getCeilMode();
     for (const aten::Window &window : windows) {
@@ -240,7 +231,7 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
     Value sums = aten::AvgPoolOp::create(
         builder, op.getLoc(),
         cast<RankedTensorType>(localizer.localResultType(0)).clone(wide),
-        emit.cast(image.get(), wide), op.getKernelSize(), op.getStride(),
+        emit.cast(image.value, wide), op.getKernelSize(), op.getStride(),
         paddingOf(withoutPadding(windows, dims)), op.getCeilMode(), op.getCountIncludePad(),
         builder.getI64IntegerAttr(divisor.value_or(1)));
     if (divisor)
