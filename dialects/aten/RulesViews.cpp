@@ -92,25 +92,34 @@ ShardingRule squeezeRule(Operation *op) {
 }
 
 namespace {
-/// A dim of an operand whose element i is element i + `offset` of a dim of the result; those that
-/// are outside of it are in no result.
+/// A dim of an operand or result whose element i is element i + `offset` of the dim on the other
+/// side; those that are outside of it have no counterpart.
 struct Piece {
-  unsigned operand;
+  unsigned slot;
   int64_t size;
   int64_t offset;
 };
 
-/// Says that a result dim of `size` is made of operand dims of other sizes. All are chunked over
-/// the ranks, which fetch what they lack of their part of the result.
-void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<Piece> pieces) {
+/// Says that a dim of `size` of result 0 is made of operand dims of other sizes, or with `cuts` that
+/// one of operand 0 becomes result dims. All are chunked over the ranks, which fetch what they lack
+/// of their part of a result.
+void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<Piece> pieces,
+                     bool cuts = false) {
   int64_t largest = size;
   for (const Piece &piece : pieces)
     largest = std::max(largest, piece.size);
   unsigned factor = builder.factor(largest, FactorKind::Neighbouring);
-  builder.resultDim(0, dim, {factor});
+  auto describe = [&](bool isResult, unsigned slot) {
+    isResult ? builder.resultDim(slot, dim, {factor}) : builder.operandDim(slot, dim, {factor});
+  };
+  describe(!cuts, 0);
   for (const Piece &piece : pieces)
-    builder.operandDim(piece.operand, dim, {factor});
+    describe(cuts, piece.slot);
   builder.at(factor).inOnePiece = true;
+  // Where nothing is cut off at one end and added at the other, one is a part of the other.
+  int64_t begin = pieces.front().offset, end = begin + pieces.front().size;
+  if ((begin >= 0 && end <= size) != (begin <= 0 && end >= size))
+    builder.at(factor).exchange = std::abs(begin) + 1;
   // How much that is depends on the number of ranks: the most that one of two gets. It counts for
   // each of the factor's elements, of which the result may have few.
   int64_t most = 0;
@@ -125,12 +134,13 @@ void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<P
     int64_t lacks = 0;
     for (const Piece &piece : pieces) {
       auto [begin, end] = chunk(size);
-      std::pair wanted(begin - piece.offset, end - piece.offset);
-      lacks += common(wanted, {0, piece.size}) - common(wanted, chunk(piece.size));
+      std::pair whole(begin - piece.offset, end - piece.offset), own = chunk(piece.size);
+      lacks += cuts ? own.second - own.first - common(own, whole)
+                    : common(whole, {0, piece.size}) - common(whole, own);
     }
     most = std::max(most, lacks);
   }
-  builder.at(factor).haloAfter = ceilDiv(most * largest, size);
+  builder.at(factor).haloAfter = ceilDiv(most * largest, cuts ? pieces.front().size : size);
 }
 } // namespace
 
@@ -158,7 +168,24 @@ ShardingRule sliceRule(Operation *op) {
 }
 
 ShardingRule splitRule(Operation *op) {
-  return ruleBuilder(op).split(cast<SplitWithSizesOp>(op).getDim()).build();
+  auto split = cast<SplitWithSizesOp>(op);
+  auto dim = static_cast<int64_t>(split.getDim());
+  RuleBuilder builder = ruleBuilder(op);
+  builder.split(dim);
+  int64_t size = shapeOf(split.getSelf())[dim], offset = 0;
+  bool equal = true, isStatic = size > 0;
+  SmallVector<Piece> pieces;
+  for (auto [number, part] : llvm::enumerate(split.getParts())) {
+    int64_t own = shapeOf(part)[dim];
+    isStatic &= own >= 0;
+    equal &= own == shapeOf(split.getParts().front())[dim];
+    if (own > 0)
+      pieces.push_back({static_cast<unsigned>(number), own, offset});
+    offset += own;
+  }
+  if (isStatic && !equal)
+    neighbouringDim(builder, dim, size, pieces, /*cuts=*/true);
+  return builder.build();
 }
 
 ShardingRule catRule(Operation *op) {
@@ -168,14 +195,18 @@ ShardingRule catRule(Operation *op) {
   builder.concat(dim);
   int64_t size = shapeOf(op->getResult(0))[dim], offset = 0;
   bool equal = true, isStatic = size > 0;
+  std::optional<int64_t> first;
   SmallVector<Piece> pieces;
   for (auto [number, tensor] : llvm::enumerate(cat.getTensors())) {
     if (typeOf(tensor).getRank() != rank) // a legacy empty one
       continue;
     int64_t own = shapeOf(tensor)[dim];
-    isStatic &= own > 0;
-    pieces.push_back({static_cast<unsigned>(number), own, offset});
-    equal &= own == pieces.front().size;
+    isStatic &= own >= 0;
+    if (own > 0)
+      pieces.push_back({static_cast<unsigned>(number), own, offset});
+    if (!first)
+      first = own;
+    equal &= own == *first;
     offset += own;
   }
   if (isStatic && !equal)

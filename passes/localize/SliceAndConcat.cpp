@@ -39,6 +39,21 @@ static Value sliceAt(Localizer &localizer, OpBuilder &builder, Value value, int6
   return slice;
 }
 
+/// [start, start + length) of dim `dim`: what a rank lacks of its part of a result comes from those
+/// that have it.
+static Value fetchedSlice(Localizer &localizer, OpBuilder &builder, Value local, int64_t dim,
+                          int64_t start, unsigned result) {
+  SplitDim part = localizer.resultDim(result, dim);
+  PartFetcher fetcher(localizer, builder, 0, local);
+  fetcher.fetch(dim,
+                shiftedRuns(localizer.getMesh().getValue(), part, start,
+                            localizer.operandDim(0, dim).size),
+                axesOf(part));
+  Value slice = fetcher.get();
+  slice.setType(localizer.localResultType(result));
+  return slice;
+}
+
 namespace {
 
 struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
@@ -66,22 +81,8 @@ struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
     if (!starts && step != 1)
       return refuseForeignElements(localizer, dim);
     if (!starts)
-      return fetched(localizer, builder, dim, start, operands[0]);
+      return single(fetchedSlice(localizer, builder, operands[0], dim, start, 0));
     return single(sliceAt(localizer, builder, operands[0], dim, *starts, 0, step));
-  }
-
-  /// What a rank lacks of its part of the result comes from those that have it.
-  static LocalValues fetched(Localizer &localizer, OpBuilder &builder, int64_t dim, int64_t start,
-                             Value local) {
-    SplitDim result = localizer.resultDim(0, dim);
-    PartFetcher fetcher(localizer, builder, 0, local);
-    fetcher.fetch(dim,
-                  shiftedRuns(localizer.getMesh().getValue(), result, start,
-                              localizer.operandDim(0, dim).size),
-                  axesOf(result));
-    Value part = fetcher.get();
-    part.setType(localizer.localResultType(0));
-    return single(part);
   }
 
   /// Nothing is cut off, and nothing moves.
@@ -113,9 +114,8 @@ struct SplitModel : LocalizeModel<SplitModel, aten::SplitWithSizesOp> {
       std::optional<std::vector<int64_t>> starts =
           localSliceStarts(localizer.getMesh().getValue(), localizer.operandDim(0, dim),
                            localizer.resultDim(i, dim), start, 1);
-      if (!starts)
-        return refuseForeignElements(localizer, dim);
-      parts.push_back(sliceAt(localizer, builder, operands[0], dim, *starts, i, 1));
+      parts.push_back(starts ? sliceAt(localizer, builder, operands[0], dim, *starts, i, 1)
+                             : fetchedSlice(localizer, builder, operands[0], dim, start, i));
       start += localizer.resultDim(i, dim).size;
     }
     return parts;

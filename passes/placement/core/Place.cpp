@@ -81,7 +81,7 @@ private:
 
   std::optional<AxisPlacement> placementOf(const ShardingRule &rule, const Strategy &s,
                                            bool isResult, size_t slot) {
-    return s.placementOf(rule, isResult, slot, propagation.sizes);
+    return s.placementOf(rule, parts, isResult, slot, propagation.sizes);
   }
 
   /// Strategies that some operand, or what is wanted of some result, speaks for.
@@ -91,10 +91,11 @@ private:
       if (std::find(strategies.begin(), strategies.end(), s) == strategies.end())
         strategies.push_back(s);
     };
-    auto addFactor = [&](const AxisPlacement &p, const TensorFactors &dims) {
+    auto addFactor = [&](const AxisPlacement &p, bool isResult, size_t slot) {
       if (!p.isShard() || p.storage)
         return;
-      if (auto f = projectToFactor(rule, dims[p.dim], p.split, propagation.sizes)) {
+      RuleDim dim{rule, isResult, slot, static_cast<size_t>(p.dim), parts};
+      if (auto f = projectToFactor(dim, p.split, propagation.sizes)) {
         Strategy s;
         s.kind = Strategy::Kind::Factor;
         s.factor = *f;
@@ -104,9 +105,13 @@ private:
     };
     add({});
     for (size_t i = 0; i < rule.results.size(); ++i)
-      addFactor(wanted(graph.results(op)[i], axis).placement, rule.results[i]);
-    for (size_t i = 0; i < rule.operands.size(); ++i)
-      addFactor(now(graph.operands(op)[i], axis), rule.operands[i]);
+      addFactor(wanted(graph.results(op)[i], axis).placement, /*isResult=*/true, i);
+    for (size_t i = 0; i < rule.operands.size(); ++i) {
+      addFactor(now(graph.operands(op)[i], axis), /*isResult=*/false, i);
+      // Blocks that a result alone does not tell.
+      if (const AxisPlacement &p = wanted(graph.operands(op)[i], axis).placement; p.split.isUnequal())
+        addFactor(p, /*isResult=*/false, i);
+    }
     for (unsigned set = 0; set < rule.linearIn.size(); ++set)
       for (unsigned operand : rule.linearIn[set]) {
         const AxisPlacement &p = now(graph.operands(op)[operand], axis);
@@ -247,6 +252,8 @@ private:
     const ShardingRule &rule = graph.rule(op);
     if (s.kind != Strategy::Kind::Factor)
       return 0;
+    if (s.factor.split.isUnequal() && !parts.empty())
+      return 0; // blocks of parts
     const Factor &f = rule.factors[s.factor.factor];
     int64_t amount = f.kind == FactorKind::Cooperative    ? f.exchange
                      : f.kind == FactorKind::Neighbouring ? f.haloBefore + f.haloAfter
@@ -323,6 +330,7 @@ private:
   }
 
   void placeOp(OpId op) {
+    parts = graph.parts(op);
     std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
     operandRows.assign(operands.size(), std::vector(numAxes, AxisPlacement::replicate()));
     resultRows.assign(results.size(), std::vector(numAxes, AxisPlacement::replicate()));
@@ -416,7 +424,8 @@ private:
         continue;
       bool pinned = wanted(operands[i], axis).strength == Strength::Pinned;
       std::optional<FactorSplit> f =
-          projectToFactor(rule, rule.operands[i][p.dim], p.split, propagation.sizes);
+          projectToFactor({rule, false, i, static_cast<size_t>(p.dim), parts}, p.split,
+                          propagation.sizes);
       if (f && !pinned && (s.kind != Strategy::Kind::Replicate || isPossible(op, *f, p.level))) {
         remarkConflict(op, i, axis);
         continue;
@@ -472,6 +481,7 @@ private:
   ChangeCosts changes;
   PartialDelay delays;
   std::vector<bool> isDecided;       ///< by axis, of the op being placed
+  std::vector<FactorPart> parts;     ///< of the op being placed
   std::vector<AxisPlacement> actual; ///< by tensor, then axis
   std::unordered_map<TensorId, std::vector<Version>> versions;
   /// What the program redistributes tensors to.

@@ -18,8 +18,9 @@ struct Strategy {
   bool operator==(const Strategy &o) const;
 
   /// What it asks of operand or result `slot`; nothing where it cannot be said.
-  std::optional<AxisPlacement> placementOf(const ShardingRule &rule, bool isResult, size_t slot,
-                                           SizesPool &sizes) const;
+  std::optional<AxisPlacement> placementOf(const ShardingRule &rule,
+                                           std::span<const FactorPart> parts, bool isResult,
+                                           size_t slot, SizesPool &sizes) const;
   /// Among strategies that move equally much the lowest is taken.
   int rank(const ShardingRule &rule) const;
 };

@@ -26,7 +26,7 @@ static SizesPool pool;
 /// "factor: blocks x granule", or "none".
 static std::string project(const std::vector<int64_t> &sizes, Split split) {
   ShardingRule rule = ruleOf(sizes);
-  std::optional<FactorSplit> f = projectToFactor(rule, rule.operands[0][0], split, pool);
+  std::optional<FactorSplit> f = projectToFactor({rule, false, 0, 0}, split, pool);
   if (!f)
     return "none";
   std::string text = std::to_string(f->factor) + ": " + std::to_string(f->split.blocks) + " x " +
@@ -34,7 +34,7 @@ static std::string project(const std::vector<int64_t> &sizes, Split split) {
   if (f->split.sizes)
     for (int64_t size : *f->split.sizes)
       text += " " + std::to_string(size);
-  std::optional<Split> back = liftToDim(rule, rule.operands[0][0], *f, pool);
+  std::optional<Split> back = liftToDim({rule, false, 0, 0}, *f, pool);
   if (split.fixed) // what is fixed does not change
     EXPECT_TRUE(back && back->sameExtents(split)) << text;
   return text;
@@ -76,7 +76,7 @@ TEST(Split, FactorsInOnePiece) {
   ShardingRule rule = ruleOf({3, 4});
   rule.factors[1].inOnePiece = true;
   auto factor = [&](const Split &split) {
-    std::optional<FactorSplit> f = projectToFactor(rule, rule.operands[0][0], split, pool);
+    std::optional<FactorSplit> f = projectToFactor({rule, false, 0, 0}, split, pool);
     return f ? static_cast<int>(f->factor) : -1;
   };
   EXPECT_EQ(factor(open(3, 1)), 1);
@@ -94,7 +94,7 @@ TEST(Split, UnknownSizes) {
 
 TEST(Split, Merge) {
   auto merged = [](Split a, Split b, int64_t n) -> std::string {
-    std::optional<Split> m = mergeSplits(a, b, n);
+    std::optional<Split> m = mergeSplits(a, b, n, pool);
     return m ? std::to_string(m->blocks) + " x " + std::to_string(m->granule) : "none";
   };
   EXPECT_EQ(merged(open(1, 64), open(3, 1), 2304), "3 x 64");
