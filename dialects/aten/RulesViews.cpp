@@ -177,8 +177,10 @@ ShardingRule splitRule(Operation *op) {
   SmallVector<Piece> pieces;
   for (auto [number, part] : llvm::enumerate(split.getParts())) {
     int64_t own = shapeOf(part)[dim];
-    isStatic &= own >= 0;
     equal &= own == shapeOf(split.getParts().front())[dim];
+    isStatic &= !ShapedType::isDynamic(own);
+    if (!isStatic)
+      break;
     if (own > 0)
       pieces.push_back({static_cast<unsigned>(number), own, offset});
     offset += own;
@@ -201,7 +203,9 @@ ShardingRule catRule(Operation *op) {
     if (typeOf(tensor).getRank() != rank) // a legacy empty one
       continue;
     int64_t own = shapeOf(tensor)[dim];
-    isStatic &= own >= 0;
+    isStatic &= !ShapedType::isDynamic(own);
+    if (!isStatic)
+      break;
     if (own > 0)
       pieces.push_back({static_cast<unsigned>(number), own, offset});
     if (!first)

@@ -70,7 +70,7 @@ Value LocalIndices::extent(const GlobalSize &size, const DimSplit &split) {
     return extentOp(ExtentsAttr::get(builder.getContext(), mesh, size.size, split, {}));
   AxisShare share{size, split, split.axes.back()};
   share.outer.axes.pop_back();
-  return mul(length(share), constant(share.split.blocks));
+  return mul(length(share), constant(share.split.equalBlocks()));
 }
 
 Value LocalIndices::offset(const GlobalSize &size, const DimSplit &split) {

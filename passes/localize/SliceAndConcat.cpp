@@ -195,6 +195,8 @@ struct CatModel : LocalizeModel<CatModel, aten::CatOp> {
       if (aten::isSkippedByCat(op.getTensors()[i], rank))
         continue;
       SplitDim input = localizer.operandDim(i, dim);
+      if (input.size == 0)
+        continue;
       PartFetcher fetcher(localizer, builder, i, operands[i]);
       fetcher.fetch(dim, shiftedRuns(localizer.getMesh().getValue(), result, -offset, input.size),
                     axesOf(result));

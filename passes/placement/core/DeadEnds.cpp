@@ -13,13 +13,17 @@ static std::optional<unsigned> dimOf(const TensorFactors &dims, unsigned factor)
   return std::nullopt;
 }
 
-/// Whether one element of the dim is taken, as `x[..., 1:2]` does.
+/// Whether elements of the dim are taken one by one, as `x[..., 1:2]` does.
 static bool takesOne(const PropagationGraph &graph, OpId op, unsigned factor) {
   const ShardingRule &rule = graph.rule(op);
+  bool isTaken = false;
   for (unsigned r = 0; r < rule.results.size(); ++r)
-    if (std::optional<unsigned> dim = dimOf(rule.results[r], factor))
-      return graph.shape(graph.results(op)[r])[*dim] == 1;
-  return false;
+    if (std::optional<unsigned> dim = dimOf(rule.results[r], factor)) {
+      if (graph.shape(graph.results(op)[r])[*dim] != 1)
+        return false;
+      isTaken = true;
+    }
+  return isTaken;
 }
 
 bool DeadEnds::endsIn(OpId op, unsigned dim, unsigned depth) {

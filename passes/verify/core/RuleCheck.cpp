@@ -135,7 +135,8 @@ void Checker::readDim(Tensor &tensor, size_t dim) {
     // What a rank lacks of its part comes from others, whatever the blocks are.
     if (tensor.sets[dim].empty()) {
       tensor.sets[dim].assign(factors.size() - 1, FactorSets::all(1));
-      tensor.sets[dim].push_back(factorSetsOfDim(split, size, {{size}}, *mesh).front());
+      const int64_t whole[] = {size};
+      tensor.sets[dim].push_back(factorSetsOfDim(split, size, whole, *mesh).front());
     }
     return;
   }

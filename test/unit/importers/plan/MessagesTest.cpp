@@ -93,7 +93,7 @@ TEST(RuleMessages, Values) {
   EXPECT_EQ(spec("param:w=tp:S(0, blocks = [64, 32], granule = [2])"),
             Errors{"--place param:w=tp:S(0, blocks = [64, 32], granule = [2]): 'S(0, blocks = [64, "
                    "32], granule = [2])' for axis 'tp' of 'w': expected a granule for each of 2 "
-                   "blocks, got 1 at character 37 of 'S(0, blocks = [64, 32], granule = [2])'"});
+                   "blocks, got 1 at character 38 of 'S(0, blocks = [64, 32], granule = [2])'"});
   EXPECT_EQ(spec("param:w=colwise"),
             Errors{"--place param:w=colwise: style 'colwise' applies to modules, not to parameter "
                    "'w'; write placements, e.g. tp:S(0)"});
