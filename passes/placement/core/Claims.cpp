@@ -38,6 +38,8 @@ std::vector<Claim> &Claims::collect(OpId op, unsigned axis) {
     const AxisState &s = state(tensor, axis);
     if (!s.placement.isShard() || (s.placement.storage && isView && !isResult))
       return;
+    if (isView && !isResult && deadEnds.isSharedPart(tensor, s.placement.dim))
+      return;
     RuleDim dim{graph.rule(op), isResult, slot, static_cast<size_t>(s.placement.dim), partsOfOp};
     std::optional<FactorSplit> f;
     if (const FactorPart *part = dim.part(); part && part->factor == rangeFactor) {
