@@ -100,9 +100,9 @@ struct Piece {
   int64_t offset;
 };
 
-/// Says that a dim of `size` of result 0 is made of operand dims of other sizes, or with `cuts` that
-/// one of operand 0 becomes result dims. All are chunked over the ranks, which fetch what they lack
-/// of their part of a result.
+/// Says that a dim of `size` of result 0 is made of operand dims of other sizes, or with `cuts`
+/// that one of operand 0 becomes result dims. All are chunked over the ranks, which fetch what they
+/// lack of their part of a result.
 void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<Piece> pieces,
                      bool cuts = false) {
   int64_t largest = size;

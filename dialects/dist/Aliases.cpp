@@ -30,11 +30,11 @@ static void printPlacement(const shardc::Placement &placement, StringRef axis,
     os << "by" << placement.granule;
   constexpr size_t maxSizesShown = 8;
   if (placement.isUnequal()) {
-    std::vector<Block> blocks = unequalBlocks(placement.sizes);
+    std::vector<SplitBlock> blocks = unequalBlocks(placement.sizes);
     if (blocks.size() > maxSizesShown)
       os << "_blocks_";
     else
-      llvm::interleave(blocks, os << "x", [&](const Block &block) { os << block.size; }, "_");
+      llvm::interleave(blocks, os << "x", [&](const SplitBlock &block) { os << block.size; }, "_");
     os << axis;
     return;
   }

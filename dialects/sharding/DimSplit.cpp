@@ -11,22 +11,22 @@ static Run chunk(int64_t m, int64_t granule, int64_t count, int64_t r) {
   return {std::min(m, r * piece), std::min(m, (r + 1) * piece)};
 }
 
-int64_t sizeOf(std::span<const Block> blocks) {
+int64_t sizeOf(std::span<const SplitBlock> blocks) {
   int64_t total = 0;
-  for (const Block &block : blocks)
+  for (const SplitBlock &block : blocks)
     total += block.size;
   return total;
 }
 
-std::vector<int64_t> listOfBlocks(std::span<const Block> blocks) {
+std::vector<int64_t> listOfBlocks(std::span<const SplitBlock> blocks) {
   std::vector<int64_t> list;
-  for (const Block &block : blocks)
+  for (const SplitBlock &block : blocks)
     list.insert(list.end(), {block.size, block.granule});
   return list;
 }
 
-std::vector<Block> unequalBlocks(std::span<const int64_t> sizes) {
-  std::vector<Block> blocks;
+std::vector<SplitBlock> unequalBlocks(std::span<const int64_t> sizes) {
+  std::vector<SplitBlock> blocks;
   for (size_t i = 0; i + 1 < sizes.size(); i += 2)
     blocks.push_back({sizes[i], sizes[i + 1]});
   return blocks;
@@ -54,7 +54,7 @@ std::string SplitOptions::apply(AxisSplit &split) const {
            " blocks, got " + std::to_string(granule.values.size());
   split.blocks = 0;
   for (size_t i = 0; i < blocks.values.size(); ++i) {
-    int64_t unit = granule.isList ? granule.values[i]
+    int64_t unit = granule.isList           ? granule.values[i]
                    : granule.values.empty() ? 1
                                             : granule.values.front();
     split.sizes.insert(split.sizes.end(), {blocks.values[i], unit});
@@ -65,7 +65,7 @@ std::string SplitOptions::apply(AxisSplit &split) const {
 Run AxisSplit::pieceOfBlock(int64_t m, int64_t r) const {
   if (isUnequal()) {
     Run run;
-    for (const Block &block : unequalBlocks(sizes)) {
+    for (const SplitBlock &block : unequalBlocks(sizes)) {
       Run piece = chunk(block.size, block.granule, count, r);
       run.begin += piece.begin; // elements of the coordinates before
       run.end += piece.end;
@@ -85,7 +85,7 @@ std::vector<Run> AxisSplit::pieces(int64_t n, int64_t r) const {
   std::vector<Run> result;
   int64_t begin = 0;
   if (isUnequal()) {
-    for (const Block &block : unequalBlocks(sizes)) {
+    for (const SplitBlock &block : unequalBlocks(sizes)) {
       Run piece = chunk(block.size, block.granule, count, r);
       result.push_back({begin + piece.begin, begin + piece.end});
       begin += block.size;
@@ -123,13 +123,13 @@ std::string AxisSplit::options() const {
     text += std::string(text.empty() ? "" : ", ") + name + " = " + value;
   };
   if (isUnequal()) {
-    std::vector<Block> list = unequalBlocks(sizes);
-    add("blocks", listText(list, [](const Block &block) { return block.size; }));
-    bool isOne = std::all_of(list.begin(), list.end(), [&](const Block &block) {
+    std::vector<SplitBlock> list = unequalBlocks(sizes);
+    add("blocks", listText(list, [](const SplitBlock &block) { return block.size; }));
+    bool isOne = std::all_of(list.begin(), list.end(), [&](const SplitBlock &block) {
       return block.granule == list.front().granule;
     });
     if (!isOne)
-      add("granule", listText(list, [](const Block &block) { return block.granule; }));
+      add("granule", listText(list, [](const SplitBlock &block) { return block.granule; }));
     else if (!list.empty() && list.front().granule != 1)
       add("granule", std::to_string(list.front().granule));
     return text;

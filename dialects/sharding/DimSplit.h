@@ -39,16 +39,16 @@ struct Run {
 };
 
 /// One of several blocks of unequal sizes, chunked in units of `granule` elements.
-struct Block {
+struct SplitBlock {
   int64_t size = 0;
   int64_t granule = 1;
-  auto operator<=>(const Block &) const = default;
+  auto operator<=>(const SplitBlock &) const = default;
 };
 
 /// The split of a local range by one mesh axis.
 struct AxisSplit {
-  unsigned axis = 0; ///< index of the mesh axis
-  int64_t count = 1; ///< its size
+  unsigned axis = 0;  ///< index of the mesh axis
+  int64_t count = 1;  ///< its size
   int64_t blocks = 1; ///< of equal sizes; 0: of unequal sizes, which `sizes` lists
   int64_t granule = 1;
   /// Per coordinate, within one block; empty: chunk. Of unequal blocks the size and the granule of
@@ -111,10 +111,10 @@ inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t globalIndexOf(std::span<const Run> runs, int64_t localIndex);
 
 /// The sum of the sizes.
-int64_t sizeOf(std::span<const Block> blocks);
+int64_t sizeOf(std::span<const SplitBlock> blocks);
 /// Unequal blocks as AxisSplit::sizes lists them, and the reverse.
-std::vector<int64_t> listOfBlocks(std::span<const Block> blocks);
-std::vector<Block> unequalBlocks(std::span<const int64_t> sizes);
+std::vector<int64_t> listOfBlocks(std::span<const SplitBlock> blocks);
+std::vector<SplitBlock> unequalBlocks(std::span<const int64_t> sizes);
 
 /// The options of a split as they are written: `blocks = 3, granule = 64`, `sizes = [5, 3]`, or
 /// `blocks = [64, 32], granule = [16, 8]`. What is not written has no numbers.

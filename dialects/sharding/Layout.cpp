@@ -152,8 +152,8 @@ bool Layout::isEven(std::span<const int64_t> shape) const {
 /// and granules that say what smaller ones say, are dropped. Where every coordinate has one
 /// interval, these are explicit sizes.
 static void simplifyBlocks(AxisSplit &split) {
-  std::vector<Block> blocks = unequalBlocks(split.sizes);
-  std::erase_if(blocks, [](const Block &block) { return block.size == 0; });
+  std::vector<SplitBlock> blocks = unequalBlocks(split.sizes);
+  std::erase_if(blocks, [](const SplitBlock &block) { return block.size == 0; });
   split.sizes = listOfBlocks(blocks);
   int64_t n = sizeOf(blocks), end = 0;
   bool isOnePiece = true;
@@ -169,7 +169,7 @@ static void simplifyBlocks(AxisSplit &split) {
     split.sizes = std::move(sizes);
     return;
   }
-  for (Block &block : blocks) {
+  for (SplitBlock &block : blocks) {
     auto ofGranule = [&](int64_t granule) {
       return AxisSplit{0, split.count, 1, granule, {}}.extents(block.size);
     };
@@ -180,7 +180,7 @@ static void simplifyBlocks(AxisSplit &split) {
   }
   split.sizes = listOfBlocks(blocks);
   if (std::all_of(blocks.begin(), blocks.end(),
-                  [&](const Block &block) { return block == blocks.front(); })) {
+                  [&](const SplitBlock &block) { return block == blocks.front(); })) {
     split.blocks = static_cast<int64_t>(blocks.size());
     split.granule = blocks.front().granule;
     split.sizes.clear();

@@ -44,7 +44,7 @@ struct Placement {
   static Placement shardGranule(int64_t dim, int64_t granule, int64_t blocks = 1) {
     return {PlacementKind::Shard, dim, blocks, granule, {}, Reduction::Sum};
   }
-  static Placement shardBlocks(int64_t dim, const std::vector<Block> &blocks) {
+  static Placement shardBlocks(int64_t dim, const std::vector<SplitBlock> &blocks) {
     return {PlacementKind::Shard, dim, 0, 1, listOfBlocks(blocks), Reduction::Sum};
   }
   /// What an axis does that splits `dim` so.
@@ -68,9 +68,7 @@ struct Placement {
   /// The reverse: a shard of `dim`, or what it does to its dim.
   void setSplit(const AxisSplit &split) { *this = shard(dim, split); }
   bool isUnequal() const { return blocks == 0; }
-  bool isPlainChunk() const {
-    return blocks == 1 && granule == 1 && sizes.empty();
-  }
+  bool isPlainChunk() const { return blocks == 1 && granule == 1 && sizes.empty(); }
   size_t hash() const;
   std::string str() const;
 };

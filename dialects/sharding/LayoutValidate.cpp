@@ -28,7 +28,7 @@ static bool validatePlacement(const Layout &layout, unsigned axis, std::span<con
     errors.push_back(where + "blocks must be at least 1");
   if (p.granule < 1)
     errors.push_back(where + "granule must be at least 1");
-  for (const Block &block : unequalBlocks(p.sizes)) {
+  for (const SplitBlock &block : unequalBlocks(p.sizes)) {
     if (!p.isUnequal())
       break;
     if (block.size < 0)

@@ -343,9 +343,7 @@ std::optional<RedistributeStep> makeStep(StepKind kind, const Layout &before, co
     int64_t dim = std::max(step.fromDim, step.dim);
     const Layout &sharded = step.fromDim >= 0 ? step.before : step.after;
     bool plain = std::all_of(step.axes.begin(), step.axes.end(),
-                             [&](unsigned axis) {
-                               return sharded.placements[axis].blocks == 1;
-                             });
+                             [&](unsigned axis) { return sharded.placements[axis].blocks == 1; });
     if (shape[dim] == kDynamic || !plain) {
       why = "takes several axes only where the size is known and there are no blocks";
       return std::nullopt;

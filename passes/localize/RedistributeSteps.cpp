@@ -249,7 +249,7 @@ private:
   /// Where this rank's piece of each of several unequal blocks begins and ends in all of them.
   SmallVector<std::pair<Value, Value>> piecesOf(const AxisSplit &split) {
     const Mesh &mesh = indices.getMesh().getValue();
-    std::vector<Block> blocks;
+    std::vector<SplitBlock> blocks;
     if (split.isUnequal())
       blocks = unequalBlocks(split.sizes);
     SmallVector<std::pair<Value, Value>> pieces;
@@ -271,7 +271,7 @@ private:
   void toBlockOrder(int64_t dim, const AxisSplit &split) {
     if (!split.isUnequal())
       return;
-    std::vector<Block> blocks = unequalBlocks(split.sizes);
+    std::vector<SplitBlock> blocks = unequalBlocks(split.sizes);
     std::vector<std::vector<Run>> ofBlocks(blocks.size());
     int64_t begin = 0;
     for (int64_t r = 0; r < split.count; ++r)

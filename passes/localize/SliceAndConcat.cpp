@@ -45,10 +45,10 @@ static Value fetchedSlice(Localizer &localizer, OpBuilder &builder, Value local,
                           int64_t start, unsigned result) {
   SplitDim part = localizer.resultDim(result, dim);
   PartFetcher fetcher(localizer, builder, 0, local);
-  fetcher.fetch(dim,
-                shiftedRuns(localizer.getMesh().getValue(), part, start,
-                            localizer.operandDim(0, dim).size),
-                axesOf(part));
+  fetcher.fetch(
+      dim,
+      shiftedRuns(localizer.getMesh().getValue(), part, start, localizer.operandDim(0, dim).size),
+      axesOf(part));
   Value slice = fetcher.get();
   slice.setType(localizer.localResultType(result));
   return slice;

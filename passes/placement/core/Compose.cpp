@@ -27,7 +27,7 @@ public:
         continue;
       }
       int64_t blocks = axis.split.blocks, granule = axis.split.granule;
-      std::vector<Block> unequal;
+      std::vector<SplitBlock> unequal;
       if (axis.split.isUnequal())
         unequal = axis.split.unequal();
       for (size_t o = 0; o < i; ++o) {
@@ -36,7 +36,7 @@ public:
           // Of blocks of the same sizes an even part is left.
           if (!haveSameBlocks(axis.split, outside.split) || !isEven(order[o]))
             return std::nullopt;
-          for (Block &block : unequal)
+          for (SplitBlock &block : unequal)
             block.size /= mesh.axes[order[o]].size;
           continue;
         }
@@ -75,8 +75,9 @@ public:
 private:
   static bool haveSameBlocks(const Split &a, const Split &b) {
     return a.isUnequal() && b.isUnequal() &&
-           std::ranges::equal(a.unequal(), b.unequal(),
-                              [](const Block &x, const Block &y) { return x.size == y.size; });
+           std::ranges::equal(
+               a.unequal(), b.unequal(),
+               [](const SplitBlock &x, const SplitBlock &y) { return x.size == y.size; });
   }
 
   /// Whether all coordinates of an axis get the same extent of the dim, and of each block.
@@ -84,7 +85,7 @@ private:
     const Split &split = axes[axis].split;
     int64_t count = mesh.axes[axis].size;
     if (split.isUnequal())
-      return std::ranges::all_of(split.unequal(), [&](const Block &block) {
+      return std::ranges::all_of(split.unequal(), [&](const SplitBlock &block) {
         return block.size % (block.granule * count) == 0;
       });
     if (split.sizes)
@@ -158,7 +159,7 @@ std::optional<Layout> compose(const Mesh &mesh, std::span<const int64_t> shape,
 static bool isWithoutUnits(const Placement &placement) {
   return placement.isUnequal() &&
          std::ranges::all_of(unequalBlocks(placement.sizes),
-                             [](const Block &block) { return block.granule == 1; });
+                             [](const SplitBlock &block) { return block.granule == 1; });
 }
 
 std::vector<AxisPlacement> decompose(const Layout &layout, SizesPool &pool) {
@@ -182,8 +183,8 @@ std::vector<AxisPlacement> decompose(const Layout &layout, SizesPool &pool) {
       if (!result[outside].split.isUnequal() && result[outside].split.blocks < split.blocks)
         split.blocks *= layout.mesh.axes[outside].size;
       if (split.isUnequal() && result[outside].split.isUnequal()) {
-        std::vector<Block> blocks = split.unequal();
-        for (Block &block : blocks)
+        std::vector<SplitBlock> blocks = split.unequal();
+        for (SplitBlock &block : blocks)
           block.size *= layout.mesh.axes[outside].size;
         split = Split::intoBlocks(blocks, split.fixed, pool);
       }
@@ -197,7 +198,8 @@ std::vector<AxisPlacement> decomposeFinal(const Layout &layout, SizesPool &pool)
   std::vector<AxisPlacement> result = decompose(layout, pool);
   for (unsigned axis = 0; axis < result.size(); ++axis) {
     AxisPlacement &p = result[axis];
-    if (p.isShard() && !p.split.isUnequal() && p.split.sizes && layout.axesOfDim(p.dim).front() != axis)
+    if (p.isShard() && !p.split.isUnequal() && p.split.sizes &&
+        layout.axesOfDim(p.dim).front() != axis)
       p.split = Split();
   }
   return result;

@@ -106,9 +106,8 @@ std::vector<FactorPart> PropagationGraph::parts(OpId op) const {
   if (std::none_of(factors.begin(), factors.end(), [](const Factor &f) { return f.hasParts(); }))
     return {};
   std::vector<std::vector<int64_t>> of[2];
-  forSlots(op, [&](TensorId tensor, bool isResult, unsigned) {
-    of[isResult].push_back(shape(tensor));
-  });
+  forSlots(
+      op, [&](TensorId tensor, bool isResult, unsigned) { of[isResult].push_back(shape(tensor)); });
   return partsOf(rule(op), of[false], of[true]);
 }
 

@@ -7,7 +7,8 @@
 
 namespace shardc {
 
-/// Adds the borders that one op, which uses the dim of its operand `slot`, and those behind it make.
+/// Adds the borders that one op, which uses the dim of its operand `slot`, and those behind it
+/// make.
 void PartBorders::lookAt(OpId op, unsigned slot, unsigned dim, unsigned depth,
                          std::vector<int64_t> &borders) {
   const ShardingRule &rule = graph.rule(op);

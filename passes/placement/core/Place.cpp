@@ -108,7 +108,8 @@ private:
       if (!isView || !is.isShard() || !deadEnds.isSharedPart(graph.operands(op)[i], is.dim))
         addFactor(is, /*isResult=*/false, i);
       // Blocks that a result alone does not tell.
-      if (const AxisPlacement &p = wanted(graph.operands(op)[i], axis).placement; p.split.isUnequal())
+      if (const AxisPlacement &p = wanted(graph.operands(op)[i], axis).placement;
+          p.split.isUnequal())
         addFactor(p, /*isResult=*/false, i);
     }
     for (unsigned set = 0; set < rule.linearIn.size(); ++set)
@@ -411,9 +412,8 @@ private:
       if (!p.isShard() || p.storage || operandRows[i][axis].isShard())
         continue;
       bool pinned = wanted(operands[i], axis).strength == Strength::Pinned;
-      std::optional<FactorSplit> f =
-          projectToFactor({rule, false, i, static_cast<size_t>(p.dim), parts}, p.split,
-                          propagation.sizes);
+      std::optional<FactorSplit> f = projectToFactor(
+          {rule, false, i, static_cast<size_t>(p.dim), parts}, p.split, propagation.sizes);
       if (f && !pinned && (s.kind != Strategy::Kind::Replicate || isPossible(op, *f, p.level))) {
         remarkConflict(op, i, axis);
         continue;
@@ -465,8 +465,8 @@ private:
   LayoutTable layouts;
   ChangeCosts changes;
   PartialDelay delays;
-  std::vector<bool> isDecided;       ///< by axis, of the op being placed
-  std::vector<FactorPart> parts;     ///< of the op being placed
+  std::vector<bool> isDecided;   ///< by axis, of the op being placed
+  std::vector<FactorPart> parts; ///< of the op being placed
   DeadEnds deadEnds;
   std::vector<AxisPlacement> actual; ///< by tensor, then axis
   std::unordered_map<TensorId, std::vector<Version>> versions;

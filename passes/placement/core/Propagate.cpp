@@ -225,9 +225,9 @@ private:
         continue;
       if (!joint)
         joint = claim;
-      else if (std::optional<Split> merged = mergeSplits(joint->split.split, claim.split.split,
-                                                         graph.rule(op).factors[factor].size,
-                                                         result.sizes))
+      else if (std::optional<Split> merged =
+                   mergeSplits(joint->split.split, claim.split.split,
+                               graph.rule(op).factors[factor].size, result.sizes))
         joint->split.split = *merged;
     }
     if (isFinalRedistribution)
@@ -251,7 +251,8 @@ private:
     bool open = s.placement.kind == PlacementKind::Open;
     if (d == dims.size() || s.isFinal || (!open && !s.placement.isShard()))
       return;
-    std::optional<Split> split = liftToDim({rule, isResult, slot, d, claimsOf.parts()}, joint.split, result.sizes);
+    std::optional<Split> split =
+        liftToDim({rule, isResult, slot, d, claimsOf.parts()}, joint.split, result.sizes);
     if (!split)
       return;
     AxisState next = s;

@@ -45,26 +45,27 @@ static bool fits(const Split &split, int64_t n) {
 //--------------------------------------------------------------------===//
 
 /// The blocks of a split of a range of n elements; nothing where they have explicit sizes.
-static std::optional<std::vector<Block>> blocksOf(const Split &split, int64_t n) {
+static std::optional<std::vector<SplitBlock>> blocksOf(const Split &split, int64_t n) {
   if (split.isUnequal())
     return split.unequal();
   if (split.sizes || n == kDynamic || n % split.blocks || n / split.blocks % split.granule)
     return std::nullopt;
-  return std::vector<Block>(static_cast<size_t>(split.blocks), {n / split.blocks, split.granule});
+  return std::vector<SplitBlock>(static_cast<size_t>(split.blocks),
+                                 {n / split.blocks, split.granule});
 }
 
 /// Whether there is anything to share out.
-static bool fits(const std::vector<Block> &blocks) {
+static bool fits(const std::vector<SplitBlock> &blocks) {
   return std::any_of(blocks.begin(), blocks.end(),
-                     [](const Block &block) { return block.size / block.granule >= 2; });
+                     [](const SplitBlock &block) { return block.size / block.granule >= 2; });
 }
 
 /// The coarsest blocks whose borders are those of both; nothing where granules exclude each other.
-static std::optional<std::vector<Block>> mergeBlocks(const std::vector<Block> &a,
-                                                     const std::vector<Block> &b) {
+static std::optional<std::vector<SplitBlock>> mergeBlocks(const std::vector<SplitBlock> &a,
+                                                          const std::vector<SplitBlock> &b) {
   if (sizeOf(a) != sizeOf(b))
     return std::nullopt;
-  std::vector<Block> merged;
+  std::vector<SplitBlock> merged;
   int64_t leftOfA = 0, leftOfB = 0;
   for (auto inA = a.begin(), inB = b.begin(); inA != a.end() && inB != b.end();) {
     leftOfA = leftOfA ? leftOfA : inA->size;
@@ -84,11 +85,11 @@ static std::optional<std::vector<Block>> mergeBlocks(const std::vector<Block> &a
 }
 
 /// The blocks in [begin, end) of their range, as a split; nothing where one is across its borders.
-static std::optional<Split> restrictBlocks(const std::vector<Block> &blocks, int64_t begin,
+static std::optional<Split> restrictBlocks(const std::vector<SplitBlock> &blocks, int64_t begin,
                                            int64_t end, bool fixed, SizesPool &pool) {
-  std::vector<Block> inside;
+  std::vector<SplitBlock> inside;
   int64_t offset = 0;
-  for (const Block &block : blocks) {
+  for (const SplitBlock &block : blocks) {
     int64_t next = offset + block.size;
     if (begin < next && offset < end) {
       if (offset < begin || end < next)
@@ -99,7 +100,7 @@ static std::optional<Split> restrictBlocks(const std::vector<Block> &blocks, int
   }
   Split split{1, 1, nullptr, fixed};
   if (!inside.empty() && std::all_of(inside.begin(), inside.end(),
-                                     [&](const Block &b) { return b == inside.front(); })) {
+                                     [&](const SplitBlock &b) { return b == inside.front(); })) {
     split.blocks = static_cast<int64_t>(inside.size());
     split.granule = inside.front().granule;
   } else if (!inside.empty()) {
@@ -113,7 +114,7 @@ std::optional<FactorSplit> projectToRange(const RuleDim &dim, const Split &split
   const FactorPart *part = dim.part();
   if (!part)
     return std::nullopt;
-  std::optional<std::vector<Block>> ofDim = blocksOf(split, part->size);
+  std::optional<std::vector<SplitBlock>> ofDim = blocksOf(split, part->size);
   if (!ofDim || sizeOf(*ofDim) != part->size)
     return std::nullopt;
   std::set<int64_t> cuts(borders.begin(), borders.end());
@@ -121,7 +122,7 @@ std::optional<FactorSplit> projectToRange(const RuleDim &dim, const Split &split
     if (other.factor == part->factor)
       cuts.insert({other.begin, other.begin + other.size});
   int64_t begin = *cuts.begin(), end = *cuts.rbegin();
-  std::vector<Block> cut, given;
+  std::vector<SplitBlock> cut, given;
   for (int64_t last = begin; int64_t next : cuts) {
     if (next != last)
       cut.push_back({next - last, 1});
@@ -130,8 +131,8 @@ std::optional<FactorSplit> projectToRange(const RuleDim &dim, const Split &split
   given.push_back({part->begin - begin, 1});
   given.insert(given.end(), ofDim->begin(), ofDim->end());
   given.push_back({end - part->begin - part->size, 1});
-  std::erase_if(given, [](const Block &block) { return block.size == 0; });
-  std::optional<std::vector<Block>> merged = mergeBlocks(given, cut);
+  std::erase_if(given, [](const SplitBlock &block) { return block.size == 0; });
+  std::optional<std::vector<SplitBlock>> merged = mergeBlocks(given, cut);
   bool isWhole = part->begin == begin && part->size == end - begin;
   if (!merged || (split.fixed ? isWhole && *merged != *ofDim : !fits(*merged)))
     return std::nullopt;
@@ -152,12 +153,12 @@ static std::optional<FactorSplit> projectBlocks(const RuleDim &dim, const Split 
     if (!factor.canShard() || factor.inOnePiece || factor.kind == FactorKind::Neighbouring ||
         std::find(avoided.begin(), avoided.end(), factors[j]) != avoided.end())
       continue;
-    std::vector<Block> blocks = split.unequal();
+    std::vector<SplitBlock> blocks = split.unequal();
     bool isWhole = true;
-    for (Block &block : blocks) {
+    for (SplitBlock &block : blocks) {
       std::optional<int64_t> granule = leastCommonMultiple(block.granule, inner);
-      isWhole &= granule && block.size % *granule == 0 &&
-                 (!split.fixed || *granule == block.granule);
+      isWhole &=
+          granule && block.size % *granule == 0 && (!split.fixed || *granule == block.granule);
       if (isWhole)
         block = {block.size / inner, *granule / inner};
     }
@@ -232,8 +233,8 @@ std::optional<Split> liftToDim(const RuleDim &ruleDim, const FactorSplit &split,
   if (result.isUnequal()) {
     if (outer != 1)
       return std::nullopt;
-    std::vector<Block> blocks = result.unequal();
-    for (Block &block : blocks)
+    std::vector<SplitBlock> blocks = result.unequal();
+    for (SplitBlock &block : blocks)
       block = {block.size * inner, block.granule * inner};
     return Split::intoBlocks(blocks, result.fixed, pool);
   }
@@ -256,10 +257,10 @@ std::optional<Split> liftToDim(const RuleDim &ruleDim, const FactorSplit &split,
 /// Where one of them has unequal blocks.
 static std::optional<Split> mergeUnequal(const Split &a, const Split &b, SizesPool &pool) {
   int64_t n = sizeOf(a.isUnequal() ? a.unequal() : b.unequal());
-  std::optional<std::vector<Block>> ofA = blocksOf(a, n), ofB = blocksOf(b, n);
+  std::optional<std::vector<SplitBlock>> ofA = blocksOf(a, n), ofB = blocksOf(b, n);
   if (!ofA || !ofB)
     return std::nullopt;
-  std::optional<std::vector<Block>> merged = mergeBlocks(*ofA, *ofB);
+  std::optional<std::vector<SplitBlock>> merged = mergeBlocks(*ofA, *ofB);
   bool isFixed = a.fixed || b.fixed;
   if (!merged || (isFixed ? *merged != (a.fixed ? *ofA : *ofB) : !fits(*merged)))
     return std::nullopt;

@@ -44,8 +44,8 @@ struct Split {
   }
   bool isUnequal() const { return blocks == 0; }
   /// Of a split into unequal blocks.
-  std::vector<Block> unequal() const { return unequalBlocks(*sizes); }
-  static Split intoBlocks(const std::vector<Block> &blocks, bool fixed, SizesPool &pool) {
+  std::vector<SplitBlock> unequal() const { return unequalBlocks(*sizes); }
+  static Split intoBlocks(const std::vector<SplitBlock> &blocks, bool fixed, SizesPool &pool) {
     return {0, 1, pool.get(listOfBlocks(blocks)), fixed};
   }
 };
@@ -65,9 +65,7 @@ struct RuleDim {
   size_t dim;
   std::span<const FactorPart> parts = {}; ///< of the op
 
-  const DimFactors &factors() const {
-    return (isResult ? rule.results : rule.operands)[slot][dim];
-  }
+  const DimFactors &factors() const { return (isResult ? rule.results : rule.operands)[slot][dim]; }
   /// The part of a range that the dim is; null where the rule says nothing of parts.
   const FactorPart *part() const {
     for (const FactorPart &part : parts)

@@ -96,20 +96,24 @@ TEST(LayoutValidate, Messages) {
             Errors{"axis \"tp\": S(0, blocks = 2, sizes = [4, 0, 0, 1]): sizes sum to 5, but dim "
                    "0 of 8 has blocks of 4"});
   EXPECT_EQ(validate("[R, S(0, blocks = [4, 2])]", {6}), Errors{});
-  EXPECT_EQ(validate("[R, S(0, blocks = [4, 2])]", {8}),
-            Errors{"axis \"tp\": S(0, blocks = [4, 2]): the blocks add up to 6, but dim 0 of 8 needs "
-                   "8"});
+  EXPECT_EQ(
+      validate("[R, S(0, blocks = [4, 2])]", {8}),
+      Errors{"axis \"tp\": S(0, blocks = [4, 2]): the blocks add up to 6, but dim 0 of 8 needs "
+             "8"});
   EXPECT_EQ(validate("[S(0), S(0, blocks = [4, 2])]", {12}), Errors{});
-  EXPECT_EQ(validate("[S(0), S(0, blocks = [4, 2])]", {11}),
-            Errors{"axis \"tp\": S(0, blocks = [4, 2]): the blocks add up to 6, but a shard of 5 of "
-                   "dim 0 needs 5"});
-  EXPECT_EQ(validate("[R, S(0, blocks = [4, 2], granule = [3, 0])]", {6}),
-            (Errors{"axis \"tp\": S(0, blocks = [4, 2], granule = [3, 0]): granule 3 does not divide "
-                    "the block of 4",
-                    "axis \"tp\": S(0, blocks = [4, 2], granule = [3, 0]): granule must be at least "
-                    "1"}));
-  EXPECT_EQ(validate("[R, S(0, blocks = [8, -2])]", {6}),
-            Errors{"axis \"tp\": S(0, blocks = [8, -2]): the size of a block must not be negative"});
+  EXPECT_EQ(
+      validate("[S(0), S(0, blocks = [4, 2])]", {11}),
+      Errors{"axis \"tp\": S(0, blocks = [4, 2]): the blocks add up to 6, but a shard of 5 of "
+             "dim 0 needs 5"});
+  EXPECT_EQ(
+      validate("[R, S(0, blocks = [4, 2], granule = [3, 0])]", {6}),
+      (Errors{"axis \"tp\": S(0, blocks = [4, 2], granule = [3, 0]): granule 3 does not divide "
+              "the block of 4",
+              "axis \"tp\": S(0, blocks = [4, 2], granule = [3, 0]): granule must be at least "
+              "1"}));
+  EXPECT_EQ(
+      validate("[R, S(0, blocks = [8, -2])]", {6}),
+      Errors{"axis \"tp\": S(0, blocks = [8, -2]): the size of a block must not be negative"});
   EXPECT_EQ(validate("[R, S(0, blocks = [4, 2])]", {kDynamic}),
             Errors{"axis \"tp\": S(0, blocks = [4, 2]): dim 0 has no fixed size, so its blocks "
                    "cannot have explicit sizes"});

@@ -107,7 +107,7 @@ TEST(Split, Merge) {
   EXPECT_EQ(merged(fixed(1, 32), fixed(1, 32), 768), "1 x 32");
 }
 
-static Split blocks(const std::vector<Block> &list, bool fixed = false) {
+static Split blocks(const std::vector<SplitBlock> &list, bool fixed = false) {
   return Split::intoBlocks(list, fixed, pool);
 }
 
@@ -118,7 +118,7 @@ static std::string text(const std::optional<Split> &split) {
   if (!split->isUnequal())
     return std::to_string(split->blocks) + " x " + std::to_string(split->granule);
   std::string sizes, granules;
-  for (const Block &block : split->unequal()) {
+  for (const SplitBlock &block : split->unequal()) {
     sizes += (sizes.empty() ? "" : " ") + std::to_string(block.size);
     granules += (granules.empty() ? "" : " ") + std::to_string(block.granule);
   }
@@ -172,8 +172,8 @@ TEST(Split, PartsOfARange) {
     unsigned factor = rule->operands[0][0].back();
     rule->results = {{{factor}}};
     rule->factors[factor].exchange = 33;
-    std::vector<FactorPart> parts =
-        partsOf(*rule, std::vector<std::vector<int64_t>>{{64}}, std::vector<std::vector<int64_t>>{{16}});
+    std::vector<FactorPart> parts = partsOf(*rule, std::vector<std::vector<int64_t>>{{64}},
+                                            std::vector<std::vector<int64_t>>{{16}});
     ASSERT_EQ(parts.size(), 2u);
     RuleDim whole{*rule, false, 0, 0, parts}, part{*rule, true, 0, 0, parts};
     std::optional<FactorSplit> f =

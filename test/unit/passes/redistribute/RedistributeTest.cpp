@@ -285,8 +285,8 @@ static void checkEveryPlacement(const Mesh &mesh) {
         Placement::shard(0, 1, {5, 1}), Placement::shard(0, 1, {0, 6}),
         Placement::shard(0, 1, {2, 1}), Placement::shard(0, 1, {1, 0, 2, 3}),
         Placement::shardBlocks(0, {{4, 2}, {2, 1}}), Placement::shardBlocks(0, {{1, 1}, {2, 1}}),
-        Placement::shardBlocks(0, {{1, 1}, {2, 2}, {3, 1}}),
-        Placement::shard(1, 1, {1, 2}), Placement::shard(1, 1, {0, 3, 0, 0})})
+        Placement::shardBlocks(0, {{1, 1}, {2, 2}, {3, 1}}), Placement::shard(1, 1, {1, 2}),
+        Placement::shard(1, 1, {0, 3, 0, 0})})
     choices.push_back(shard);
   checkSomePairs(mesh, choices, {6, 3}, 1200);
 }
