@@ -71,11 +71,15 @@ FAMILIES = {
 # Attention and MLP of a layer are added at once.
 PARALLEL = ("gpt_neox", "phi", "cohere", "cohere2")
 
+TOKENS = BATCH * LENGTH
+MAMBA = dict(vocab_size=VOCABULARY, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_heads=4, head_dim=16, state_size=8, chunk_size=4)
+MAMBA_RULES = {"*.in_proj": "colwise", "*.out_proj": "rowwise"}
+
 # Models without a plan of their own: classes, configuration, how many all-reduces of how many values a layer has at least, and a plan.
 SIZES = dict(hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS, num_attention_heads=4)
 PIXELS = dict(SIZES, image_size=16, patch_size=4)
 OURS = {
-    "modernbert": ("ModernBert", dict(COMMON, local_attention=8, cls_token_id=1, sep_token_id=2), 2, BATCH * LENGTH * HIDDEN, {
+    "modernbert": ("ModernBert", dict(COMMON, local_attention=8, cls_token_id=1, sep_token_id=2), 2, TOKENS * HIDDEN, {
         "*.attn.Wqkv": "colwise", "*.attn.Wo": "rowwise", "*.mlp.Wi": "colwise", "*.mlp.Wo": "rowwise"}),
     # Attention over the 3 frames, over the 16 patches and one more value of each, then the MLP.
     "timesformer": ("Timesformer", dict(PIXELS, num_frames=3), 3, BATCH * 3 * 17 * HIDDEN, {
@@ -83,8 +87,28 @@ OURS = {
         "*.layer.*.output.dense": "rowwise"}),
     "sam": ("SamVision", dict(PIXELS, initializer_range=0.02, output_channels=16, mlp_dim=64, window_size=2, global_attn_indexes=[1]), 2, BATCH * 16 * HIDDEN, {
         "*.attn.qkv": "colwise", "*.attn.proj": "rowwise", "*.mlp.lin1": "colwise", "*.mlp.lin2": "rowwise"}),
+    # Queries, and fewer keys and values, in one matrix. The experts stay whole.
+    "dbrx": ("Dbrx", dict(d_model=HIDDEN, n_heads=4, n_layers=LAYERS, vocab_size=VOCABULARY, max_seq_len=64,
+                          attn_config=dict(kv_n_heads=2, clip_qkv=8.0), ffn_config=dict(ffn_hidden_size=48, hidden_size=HIDDEN, moe_top_k=2)),
+             1, TOKENS * HIDDEN, {"*.Wqkv": "colwise", "*.out_proj": "rowwise"}),
+    "falcon": ("Falcon", dict(COMMON, num_kv_heads=2, new_decoder_architecture=True, ffn_hidden_size=64), 1, TOKENS * HIDDEN, {
+        "*.query_key_value": "colwise", "*.self_attention.dense": "rowwise", "*.dense_h_to_4h": "colwise", "*.dense_4h_to_h": "rowwise"}),
+    "bloom": ("Bloom", dict(vocab_size=VOCABULARY, hidden_size=HIDDEN, n_layer=LAYERS, n_head=4), 2, TOKENS * HIDDEN, {
+        "*.query_key_value": "colwise", "*.self_attention.dense": "rowwise", "*.dense_h_to_4h": "colwise", "*.dense_4h_to_h": "rowwise"}),
+    "mpt": ("Mpt", dict(vocab_size=VOCABULARY, d_model=HIDDEN, n_layers=LAYERS, n_heads=4, max_seq_len=64), 2, TOKENS * HIDDEN, {
+        "*.Wqkv": "colwise", "*.out_proj": "rowwise", "*.up_proj": "colwise", "*.down_proj": "rowwise"}),
+    # One head of keys and one of values for all queries. Every rank needs them whole, and each of their columns is on one: they are gathered,
+    # which moves half of what the reduction of as many values does.
+    "gpt_bigcode": ("GPTBigCode", dict(vocab_size=VOCABULARY, n_embd=HIDDEN, n_layer=LAYERS, n_head=4, n_positions=64, multi_query=True),
+                    1, TOKENS * (2 * HIDDEN + HIDDEN // 4), {
+        "*.attn.c_attn": "colwise", "*.attn.c_proj": "rowwise", "*.mlp.c_fc": "colwise", "*.mlp.c_proj": "rowwise"}),
+    # Gate, x, B, C and dt in one matrix, cut in two steps. A rank has the B and C of its heads: only the last product is reduced.
+    "mamba2": ("Mamba2", MAMBA | dict(n_groups=2), 1, TOKENS * HIDDEN, MAMBA_RULES),
+    # All heads share one B and one C, whose columns are on one rank each: they are gathered, as above. The norm is over all features, of which
+    # the ranks have parts: it reduces one value of each token.
+    "mamba2_one_group": ("Mamba2", MAMBA | dict(n_groups=1), 1, TOKENS * (HIDDEN + MAMBA["state_size"] + 1), MAMBA_RULES),
 }
-TESTED = ("qwen3", "phi3", "gpt_neox", "cohere2", "timesformer")
+TESTED = ("qwen3", "phi3", "gpt_neox", "cohere2", "timesformer", "modernbert", "dbrx", "mamba2")
 
 
 def section(name, rules):
@@ -184,7 +208,7 @@ def measure(name, folder, ranks=2):
     if done.returncode:
         return row | {"result": "refused", "reason": next((l for l in done.stderr.splitlines() if "error" in l), done.stderr[:300])}
     report = json.loads(shardc(tools / "shardc", "explain", *how, "--format", "json").stdout)
-    inside = [c for c in report["collectives"] if re.search(r"layers?\.\d", c.get("module") or "")]
+    inside = [c for c in report["collectives"] if re.search(r"\b(layers?|h|blocks)\.\d", c.get("module") or "")]
     row |= {"bytes": sum(c["bytes_per_rank"] for c in inside) // LAYERS,
             "kinds": ", ".join(sorted({c["kind"] for c in inside}))}
     done = shardc(tools / "shard-run", "-n", ranks, "model.so", "--weights", "model.pt2", "--inputs", "in.safetensors",

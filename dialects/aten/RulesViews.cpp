@@ -137,6 +137,10 @@ void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<P
                : builder.operandDim(piece.tensor, dim, {factor});
   areResults ? builder.operandDim(0, dim, {factor}) : builder.resultDim(0, dim, {factor});
   builder.at(factor).inOnePiece = true;
+  // Where nothing is cut off at one end and added at the other, one is a part of the other.
+  int64_t begin = pieces.front().offset, end = begin + pieces.front().size;
+  if ((begin >= 0 && end <= size) != (begin <= 0 && end >= size))
+    builder.at(factor).exchange = std::abs(begin) + 1;
   // It counts for each of the factor's elements, of which the first result may have few.
   int64_t most = lackedByOneOfTwo(size, pieces, areResults);
   builder.at(factor).haloAfter = ceilDiv(most * largest, areResults ? pieces.front().size : size);
@@ -211,14 +215,20 @@ ShardingRule catRule(Operation *op) {
   builder.concat(dim);
   int64_t size = shapeOf(op->getResult(0))[dim], offset = 0;
   bool equal = true, isStatic = size > 0;
+  std::optional<int64_t> first;
   SmallVector<Piece> pieces;
   for (auto [number, tensor] : llvm::enumerate(cat.getTensors())) {
     if (typeOf(tensor).getRank() != rank) // a legacy empty one
       continue;
     int64_t own = shapeOf(tensor)[dim];
-    isStatic &= own > 0;
-    pieces.push_back({static_cast<unsigned>(number), own, offset});
-    equal &= own == pieces.front().size;
+    isStatic &= !ShapedType::isDynamic(own);
+    if (!isStatic)
+      break;
+    if (own > 0)
+      pieces.push_back({static_cast<unsigned>(number), own, offset});
+    if (!first)
+      first = own;
+    equal &= own == *first;
     offset += own;
   }
   if (isStatic && !equal)

@@ -8,7 +8,8 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-/// `S0tp`, `S0x3tp` (3 blocks), `S0by64tp` (granule 64), `S0_5_3_tp` (sizes), `Psumtp` is `Ptp`.
+/// `S0tp`, `S0x3tp` (3 blocks), `S0x64_32_32tp` (blocks of these sizes), `S0by64tp` (granule 64),
+/// `S0_5_3_tp` (sizes), `Psumtp` is `Ptp`.
 static void printPlacement(const shardc::Placement &placement, StringRef axis,
                            llvm::raw_ostream &os) {
   if (placement.isOpen()) {
@@ -23,11 +24,20 @@ static void printPlacement(const shardc::Placement &placement, StringRef axis,
     return;
   }
   os << "S" << placement.dim;
-  if (placement.blocks != 1)
+  if (placement.blocks > 1)
     os << "x" << placement.blocks;
   if (placement.granule != 1)
     os << "by" << placement.granule;
   constexpr size_t maxSizesShown = 8;
+  if (placement.isUnequal()) {
+    std::vector<SplitBlock> blocks = unequalBlocks(placement.sizes);
+    if (blocks.size() > maxSizesShown)
+      os << "_blocks_";
+    else
+      llvm::interleave(blocks, os << "x", [&](const SplitBlock &block) { os << block.size; }, "_");
+    os << axis;
+    return;
+  }
   if (placement.sizes.size() > maxSizesShown)
     os << "_sizes";
   else

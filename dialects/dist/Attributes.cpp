@@ -77,16 +77,41 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, Mes
 // Layout
 //===------------------------------------------------------------------------------------------===//
 
-ParseResult shardc::dist::parseSplitOption(AsmParser &parser, SplitOptions &options) {
-  StringRef key;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&key) || parser.parseEqual())
-    return failure();
-  if (key == "sizes")
-    return parseIntegers(parser, options.sizes);
-  if (key == "blocks" || key == "granule")
-    return parser.parseInteger(key == "blocks" ? options.blocks : options.granule);
-  return parser.emitError(loc, "expected blocks, granule or sizes, got '") << key << "'";
+/// `[64, 32]`, or one number where a list is not needed.
+static ParseResult parseNumbers(AsmParser &parser, SplitOptions::Numbers &numbers, bool needsList) {
+  std::vector<int64_t> &values = numbers.values;
+  if (!needsList) {
+    int64_t value = 0;
+    if (OptionalParseResult one = parser.parseOptionalInteger(value); one.has_value()) {
+      values = {value};
+      return *one;
+    }
+  }
+  numbers.isList = true;
+  return parseIntegers(parser, values);
+}
+
+ParseResult shardc::dist::parseSplitOptions(AsmParser &parser, AxisSplit &split) {
+  SplitOptions options;
+  SMLoc begin = parser.getCurrentLocation();
+  do {
+    StringRef key;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual())
+      return failure();
+    SplitOptions::Numbers *numbers = llvm::StringSwitch<SplitOptions::Numbers *>(key)
+                                         .Case("blocks", &options.blocks)
+                                         .Case("granule", &options.granule)
+                                         .Case("sizes", &options.sizes)
+                                         .Default(nullptr);
+    if (!numbers)
+      return parser.emitError(loc, "expected blocks, granule or sizes, got '") << key << "'";
+    if (parseNumbers(parser, *numbers, /*needsList=*/key == "sizes"))
+      return failure();
+  } while (succeeded(parser.parseOptionalComma()));
+  if (std::string why = options.apply(split); !why.empty())
+    return parser.emitError(begin, why);
+  return success();
 }
 
 ParseResult shardc::dist::parsePlacement(AsmParser &parser, Placement &placement) {
@@ -110,14 +135,11 @@ ParseResult shardc::dist::parsePlacement(AsmParser &parser, Placement &placement
       return failure();
   } else {
     int64_t dim;
-    SplitOptions options;
-    if (parser.parseInteger(dim))
+    AxisSplit split;
+    if (parser.parseInteger(dim) ||
+        (succeeded(parser.parseOptionalComma()) && parseSplitOptions(parser, split)))
       return failure();
-    while (succeeded(parser.parseOptionalComma()))
-      if (parseSplitOption(parser, options))
-        return failure();
-    placement = Placement::shard(dim, options.blocks, std::move(options.sizes));
-    placement.granule = options.granule;
+    placement = Placement::shard(dim, split);
   }
   return parser.parseRParen();
 }

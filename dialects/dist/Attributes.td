@@ -43,6 +43,7 @@ def Dist_LayoutAttr
     ```mlir
     #dist.layout<#mesh, [S(0), R]>                          // chunked as torch.chunk does (L3)
     #dist.layout<#mesh, [R, S(0, blocks = 3)]>              // three equal blocks, each sharded (L3b)
+    #dist.layout<#mesh, [R, S(0, blocks = [64, 32, 32])]>   // blocks of these sizes, each sharded (L3b)
     #dist.layout<#mesh, [R, S(1, granule = 64)]>            // whole units of 64 elements (L3c)
     #dist.layout<#mesh, [R, S(0, sizes = [5, 3, 0, 2])]>    // explicit extents (L4)
     #dist.layout<#mesh, [S(0), S(0)], order = ["tp", "dp"]> // tp is the outer split (L2)

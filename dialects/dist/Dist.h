@@ -63,13 +63,9 @@ LayoutAttr getLayout(mlir::Type type);
 /// The tensor type of a future, or the tensor type itself.
 mlir::RankedTensorType getDeliveredType(mlir::Type tensorOrFuture);
 
-/// How an axis splits a dim, as written in layouts and extents: `blocks = 3, granule = 64`.
-struct SplitOptions {
-  int64_t blocks = 1;
-  int64_t granule = 1;
-  std::vector<int64_t> sizes;
-};
-mlir::ParseResult parseSplitOption(mlir::AsmParser &parser, SplitOptions &options);
+/// Parses what follows, in parentheses and after a comma, the dim of a layout or the axis of
+/// extents: `blocks = 3, granule = 64`, `blocks = [64, 32]`. Fills in all of `split` but its axis.
+mlir::ParseResult parseSplitOptions(mlir::AsmParser &parser, AxisSplit &split);
 /// Parses `R`, `S(1, blocks = 3)`, `P(sum)` or `?`.
 mlir::ParseResult parsePlacement(mlir::AsmParser &parser, Placement &placement);
 /// Parses `sum`, `avg`, `min`, `max` or `prod`.

@@ -73,8 +73,7 @@ LogicalResult ExtentsAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
     if (axis.count != mesh.getValue().axes[axis.axis].size)
       return emitError() << "the split of axis \"" << mesh.getValue().axes[axis.axis].name
                          << "\" is for another mesh";
-    placement = Placement::shard(0, axis.blocks, axis.sizes);
-    placement.granule = axis.granule;
+    placement = Placement::shard(0, axis);
     order.push_back(axis.axis);
   }
   for (unsigned axis = 0; axis < layout.placements.size(); ++axis)
@@ -100,17 +99,11 @@ static ParseResult parseAxisSplit(AsmParser &parser, const Mesh &mesh, DimSplit 
   std::optional<unsigned> index = mesh.axisIndex(name);
   if (!index)
     return parser.emitError(loc, "the mesh has no axis \"") << name << "\"";
-  SplitOptions options;
-  if (succeeded(parser.parseOptionalLParen())) {
-    do {
-      if (parseSplitOption(parser, options))
-        return failure();
-    } while (succeeded(parser.parseOptionalComma()));
-    if (parser.parseRParen())
-      return failure();
-  }
-  split.axes.push_back(
-      {*index, mesh.axes[*index].size, options.blocks, options.granule, std::move(options.sizes)});
+  AxisSplit &axis = split.axes.emplace_back();
+  axis.axis = *index;
+  axis.count = mesh.axes[*index].size;
+  if (succeeded(parser.parseOptionalLParen()))
+    return failure(parseSplitOptions(parser, axis) || parser.parseRParen());
   return success();
 }
 
@@ -146,22 +139,8 @@ Attribute ExtentsAttr::parse(AsmParser &parser, Type) {
 
 static void printAxisSplit(AsmPrinter &printer, const Mesh &mesh, const AxisSplit &split) {
   printer.printString(mesh.axes[split.axis].name);
-  SmallVector<std::string, 3> options;
-  if (split.blocks != 1)
-    options.push_back("blocks = " + std::to_string(split.blocks));
-  if (split.granule != 1)
-    options.push_back("granule = " + std::to_string(split.granule));
-  if (!split.sizes.empty()) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    llvm::interleaveComma(split.sizes, os << "sizes = [");
-    options.push_back(text + "]");
-  }
-  if (options.empty())
-    return;
-  printer << "(";
-  llvm::interleaveComma(options, printer);
-  printer << ")";
+  if (std::string options = split.options(); !options.empty())
+    printer << "(" << options << ")";
 }
 
 void ExtentsAttr::print(AsmPrinter &printer) const {

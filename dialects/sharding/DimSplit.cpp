@@ -5,19 +5,101 @@
 
 namespace shardc {
 
+/// PyTorch's chunk in units of `granule` elements.
+static Run chunk(int64_t m, int64_t granule, int64_t count, int64_t r) {
+  int64_t piece = ceilDiv(ceilDiv(m, granule), count) * granule;
+  return {std::min(m, r * piece), std::min(m, (r + 1) * piece)};
+}
+
+int64_t sizeOf(std::span<const SplitBlock> blocks) {
+  int64_t total = 0;
+  for (const SplitBlock &block : blocks)
+    total += block.size;
+  return total;
+}
+
+std::vector<int64_t> listOfBlocks(std::span<const SplitBlock> blocks) {
+  std::vector<int64_t> list;
+  for (const SplitBlock &block : blocks)
+    list.insert(list.end(), {block.size, block.granule});
+  return list;
+}
+
+std::vector<SplitBlock> unequalBlocks(std::span<const int64_t> sizes) {
+  std::vector<SplitBlock> blocks;
+  for (size_t i = 0; i + 1 < sizes.size(); i += 2)
+    blocks.push_back({sizes[i], sizes[i + 1]});
+  return blocks;
+}
+
+std::string SplitOptions::apply(AxisSplit &split) const {
+  split.sizes = sizes.values;
+  if (!blocks.isList) {
+    if (granule.isList)
+      return "several granules are for several blocks, whose sizes are given: blocks = [64, 32]";
+    if (!blocks.values.empty())
+      split.blocks = blocks.values.front();
+    if (split.blocks < 1 && !sizes.values.empty())
+      return "blocks must be at least 1";
+    if (!granule.values.empty())
+      split.granule = granule.values.front();
+    return "";
+  }
+  if (blocks.values.empty())
+    return "expected the sizes of one block or more";
+  if (!sizes.values.empty())
+    return "blocks whose sizes are given and the sizes of shards exclude each other";
+  if (granule.isList && granule.values.size() != blocks.values.size())
+    return "expected a granule for each of " + std::to_string(blocks.values.size()) +
+           " blocks, got " + std::to_string(granule.values.size());
+  split.blocks = 0;
+  for (size_t i = 0; i < blocks.values.size(); ++i) {
+    int64_t unit = granule.isList           ? granule.values[i]
+                   : granule.values.empty() ? 1
+                                            : granule.values.front();
+    split.sizes.insert(split.sizes.end(), {blocks.values[i], unit});
+  }
+  return "";
+}
+
 Run AxisSplit::pieceOfBlock(int64_t m, int64_t r) const {
+  if (isUnequal()) {
+    Run run;
+    for (const SplitBlock &block : unequalBlocks(sizes)) {
+      Run piece = chunk(block.size, block.granule, count, r);
+      run.begin += piece.begin; // elements of the coordinates before
+      run.end += piece.end;
+    }
+    return run;
+  }
   if (!sizes.empty()) {
     int64_t begin = 0;
     for (int64_t i = 0; i < r; ++i)
       begin += sizes[i];
     return {begin, begin + sizes[r]};
   }
-  int64_t piece = ceilDiv(ceilDiv(m, granule), count) * granule;
-  return {std::min(m, r * piece), std::min(m, (r + 1) * piece)};
+  return chunk(m, granule, count, r);
+}
+
+std::vector<Run> AxisSplit::pieces(int64_t n, int64_t r) const {
+  std::vector<Run> result;
+  int64_t begin = 0;
+  if (isUnequal()) {
+    for (const SplitBlock &block : unequalBlocks(sizes)) {
+      Run piece = chunk(block.size, block.granule, count, r);
+      result.push_back({begin + piece.begin, begin + piece.end});
+      begin += block.size;
+    }
+    return result;
+  }
+  Run piece = pieceOfBlock(n / blocks, r);
+  for (int64_t b = 0; b < blocks; ++b, begin += n / blocks)
+    result.push_back({begin + piece.begin, begin + piece.end});
+  return result;
 }
 
 int64_t AxisSplit::extent(int64_t n, int64_t r) const {
-  return blocks * pieceOfBlock(n / blocks, r).size();
+  return equalBlocks() * pieceOfBlock(n / equalBlocks(), r).size();
 }
 
 std::vector<int64_t> AxisSplit::extents(int64_t n) const {
@@ -25,6 +107,40 @@ std::vector<int64_t> AxisSplit::extents(int64_t n) const {
   for (int64_t r = 0; r < count; ++r)
     result[r] = extent(n, r);
   return result;
+}
+
+template <typename T, typename Get>
+static std::string listText(const std::vector<T> &values, Get &&get) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(get(values[i]));
+  return text + "]";
+}
+
+std::string AxisSplit::options() const {
+  std::string text;
+  auto add = [&](const char *name, const std::string &value) {
+    text += std::string(text.empty() ? "" : ", ") + name + " = " + value;
+  };
+  if (isUnequal()) {
+    std::vector<SplitBlock> list = unequalBlocks(sizes);
+    add("blocks", listText(list, [](const SplitBlock &block) { return block.size; }));
+    bool isOne = std::all_of(list.begin(), list.end(), [&](const SplitBlock &block) {
+      return block.granule == list.front().granule;
+    });
+    if (!isOne)
+      add("granule", listText(list, [](const SplitBlock &block) { return block.granule; }));
+    else if (!list.empty() && list.front().granule != 1)
+      add("granule", std::to_string(list.front().granule));
+    return text;
+  }
+  if (blocks != 1)
+    add("blocks", std::to_string(blocks));
+  if (granule != 1)
+    add("granule", std::to_string(granule));
+  if (!sizes.empty())
+    add("sizes", listText(sizes, [](int64_t size) { return size; }));
+  return text;
 }
 
 int64_t DimSplit::extent(int64_t n, std::span<const int64_t> coordinate) const {
@@ -56,11 +172,10 @@ std::vector<Run> DimSplit::runs(int64_t n, std::span<const int64_t> coordinate) 
     held.push_back({0, n});
   for (const AxisSplit &split : axes) {
     std::vector<Run> next;
-    int64_t block = n / split.blocks;
-    Run piece = split.pieceOfBlock(block, coordinate[split.axis]);
-    for (int64_t b = 0; b < split.blocks; ++b)
-      appendSlice(held, {b * block + piece.begin, b * block + piece.end}, next);
-    n = split.blocks * piece.size();
+    int64_t coordinateOfAxis = coordinate[split.axis];
+    for (const Run &piece : split.pieces(n, coordinateOfAxis))
+      appendSlice(held, piece, next);
+    n = split.extent(n, coordinateOfAxis);
     held = std::move(next);
   }
   return held;
@@ -70,6 +185,21 @@ DimSplit::Owner DimSplit::owner(int64_t n, int64_t index) const {
   Owner result;
   result.coordinates.reserve(axes.size());
   for (const AxisSplit &split : axes) {
+    if (split.isUnequal()) {
+      int64_t r = 0, before = -1; // elements of the coordinate before that of the index
+      for (; before < 0; r += before < 0) {
+        int64_t seen = 0;
+        for (const Run &piece : split.pieces(n, r)) {
+          if (piece.begin <= index && index < piece.end)
+            before = seen + index - piece.begin;
+          seen += piece.size();
+        }
+      }
+      result.coordinates.push_back(r);
+      index = before;
+      n = split.extent(n, r);
+      continue;
+    }
     int64_t block = n / split.blocks;
     int64_t inBlock = index % block;
     int64_t r = 0;
@@ -110,18 +240,9 @@ bool DimSplit::isEven(int64_t n) const { return distinctExtents(n, axes.size()).
 std::string DimSplit::expression(const Mesh &mesh, const std::string &name) const {
   std::string text = name;
   for (const AxisSplit &split : axes) {
-    text = "chunk(" + text + ", " + std::to_string(split.count);
-    if (split.blocks > 1)
-      text += ", blocks = " + std::to_string(split.blocks);
-    if (split.granule > 1)
-      text += ", granule = " + std::to_string(split.granule);
-    if (!split.sizes.empty()) {
-      text += ", sizes = [";
-      for (size_t i = 0; i < split.sizes.size(); ++i)
-        text += (i ? ", " : "") + std::to_string(split.sizes[i]);
-      text += "]";
-    }
-    text += ")[" + mesh.axes[split.axis].name + "]";
+    std::string options = split.options();
+    text = "chunk(" + text + ", " + std::to_string(split.count) +
+           (options.empty() ? "" : ", " + options) + ")[" + mesh.axes[split.axis].name + "]";
   }
   return text;
 }

@@ -57,7 +57,7 @@ DimSplit Layout::splitOfDim(int64_t dim) const {
   for (unsigned axis : order) {
     const Placement &p = placements[axis];
     if (p.isShard(dim))
-      split.axes.push_back({axis, mesh.axes[axis].size, p.blocks, p.granule, p.sizes});
+      split.axes.push_back(p.split(axis, mesh.axes[axis].size));
   }
   return split;
 }
@@ -148,9 +148,52 @@ bool Layout::isEven(std::span<const int64_t> shape) const {
   return true;
 }
 
+/// Blocks of unequal sizes in plain words: those that are equal after all, blocks without elements,
+/// and granules that say what smaller ones say, are dropped. Where every coordinate has one
+/// interval, these are explicit sizes.
+static void simplifyBlocks(AxisSplit &split) {
+  std::vector<SplitBlock> blocks = unequalBlocks(split.sizes);
+  std::erase_if(blocks, [](const SplitBlock &block) { return block.size == 0; });
+  split.sizes = listOfBlocks(blocks);
+  int64_t n = sizeOf(blocks), end = 0;
+  bool isOnePiece = true;
+  for (int64_t r = 0; r < split.count; ++r)
+    for (const Run &piece : split.pieces(n, r))
+      if (piece.begin < piece.end) {
+        isOnePiece &= piece.begin == end;
+        end = piece.end;
+      }
+  if (isOnePiece) {
+    std::vector<int64_t> sizes = split.extents(n);
+    split.blocks = 1;
+    split.sizes = std::move(sizes);
+    return;
+  }
+  for (SplitBlock &block : blocks) {
+    auto ofGranule = [&](int64_t granule) {
+      return AxisSplit{0, split.count, 1, granule, {}}.extents(block.size);
+    };
+    std::vector<int64_t> extents = ofGranule(block.granule);
+    for (int64_t granule = 1; granule < block.granule; ++granule)
+      if (block.size % granule == 0 && ofGranule(granule) == extents)
+        block.granule = granule;
+  }
+  split.sizes = listOfBlocks(blocks);
+  if (std::all_of(blocks.begin(), blocks.end(),
+                  [&](const SplitBlock &block) { return block == blocks.front(); })) {
+    split.blocks = static_cast<int64_t>(blocks.size());
+    split.granule = blocks.front().granule;
+    split.sizes.clear();
+  }
+}
+
 /// Unique form of one split of a range whose possible sizes are `extents` (none: unknown).
 static void canonicalizeSplit(AxisSplit &split, const std::vector<int64_t> &extents) {
   if (extents.empty())
+    return;
+  if (split.isUnequal())
+    simplifyBlocks(split);
+  if (split.isUnequal())
     return;
   auto all = [&](auto &&holds) {
     return std::all_of(extents.begin(), extents.end(), [&](int64_t n) {
@@ -189,10 +232,7 @@ Layout Layout::canonicalize(std::span<const int64_t> shape) const {
       if (shape[d] != kDynamic)
         extents = split.distinctExtents(shape[d], level);
       canonicalizeSplit(split.axes[level], extents);
-      Placement &p = result.placements[split.axes[level].axis];
-      p.blocks = split.axes[level].blocks;
-      p.granule = split.axes[level].granule;
-      p.sizes = split.axes[level].sizes;
+      result.placements[split.axes[level].axis].setSplit(split.axes[level]);
     }
   }
   result.order = canonicalOrder(placements, order);

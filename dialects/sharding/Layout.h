@@ -7,6 +7,8 @@
 //   R                        replicated
 //   S(1)                     dim 1 sharded, PyTorch's chunk (L3)
 //   S(1, blocks = 3)         dim 1 is three equal blocks, each sharded (L3b)
+//   S(1, blocks = [64, 32])  dim 1 is blocks of these sizes, each sharded (L3b)
+//   S(1, blocks = [64, 32], granule = [16, 8])  each in units of its own; one number is for all
 //   S(1, granule = 64)       chunk in units of 64 elements (L3c)
 //   S(0, sizes = [5, 3, 0])  explicit extents, within one block (L4)
 //   P(sum)                   partial: the value is the reduction over the axis
@@ -31,7 +33,7 @@ struct Placement {
   int64_t dim = 0;                      ///< Shard: the tensor dim
   int64_t blocks = 1;                   ///< Shard: see DimSplit.h
   int64_t granule = 1;                  ///< Shard: see DimSplit.h; 1 where sizes are given
-  std::vector<int64_t> sizes;           ///< Shard: explicit extents within one block, or empty
+  std::vector<int64_t> sizes;           ///< Shard: explicit extents, see DimSplit.h, or empty
   Reduction reduction = Reduction::Sum; ///< Partial
 
   static Placement open() { return {}; }
@@ -41,6 +43,13 @@ struct Placement {
   }
   static Placement shardGranule(int64_t dim, int64_t granule, int64_t blocks = 1) {
     return {PlacementKind::Shard, dim, blocks, granule, {}, Reduction::Sum};
+  }
+  static Placement shardBlocks(int64_t dim, const std::vector<SplitBlock> &blocks) {
+    return {PlacementKind::Shard, dim, 0, 1, listOfBlocks(blocks), Reduction::Sum};
+  }
+  /// What an axis does that splits `dim` so.
+  static Placement shard(int64_t dim, const AxisSplit &split) {
+    return {PlacementKind::Shard, dim, split.blocks, split.granule, split.sizes, Reduction::Sum};
   }
   static Placement partial(Reduction reduction = Reduction::Sum) {
     return {PlacementKind::Partial, 0, 1, 1, {}, reduction};
@@ -52,6 +61,14 @@ struct Placement {
   bool isShard() const { return kind == PlacementKind::Shard; }
   bool isShard(int64_t d) const { return isShard() && dim == d; }
   bool isPartial() const { return kind == PlacementKind::Partial; }
+  /// Of a shard: how axis number `axis`, of `count` coordinates, splits the dim.
+  AxisSplit split(unsigned axis, int64_t count) const {
+    return {axis, count, blocks, granule, sizes};
+  }
+  /// The reverse: a shard of `dim`, or what it does to its dim.
+  void setSplit(const AxisSplit &split) { *this = shard(dim, split); }
+  bool isUnequal() const { return blocks == 0; }
+  bool isPlainChunk() const { return blocks == 1 && granule == 1 && sizes.empty(); }
   size_t hash() const;
   std::string str() const;
 };

@@ -26,13 +26,8 @@ std::string Placement::str() const {
     break;
   }
   std::string text = "S(" + std::to_string(dim);
-  if (blocks != 1)
-    text += ", blocks = " + std::to_string(blocks);
-  if (granule != 1)
-    text += ", granule = " + std::to_string(granule);
-  if (!sizes.empty())
-    text += ", sizes = " + listText(sizes);
-  return text + ")";
+  std::string options = split(0, 1).options();
+  return text + (options.empty() ? "" : ", " + options) + ")";
 }
 
 std::string Layout::str() const {
@@ -102,6 +97,13 @@ public:
     expect(']');
     return values;
   }
+  /// `[64, 32]`, or one number.
+  SplitOptions::Numbers numbers() {
+    skipSpace();
+    if (pos < text.size() && text[pos] == '[')
+      return {integers(), true};
+    return {{integer()}, false};
+  }
   Placement placement();
 
 private:
@@ -118,20 +120,25 @@ private:
 } // namespace
 
 void Cursor::shardOptions(Placement &result) {
+  SplitOptions options;
   while (!failed() && accept(',')) {
     std::string_view key = word();
     expect('=');
     if (failed())
       return;
     if (key == "blocks")
-      result.blocks = integer();
+      options.blocks = numbers();
     else if (key == "granule")
-      result.granule = integer();
+      options.granule = numbers();
     else if (key == "sizes")
-      result.sizes = integers();
+      options.sizes = {integers(), true};
     else
       fail("expected blocks, granule or sizes, got '" + std::string(key) + "'");
   }
+  AxisSplit split;
+  if (std::string why = options.apply(split); !why.empty())
+    fail(why);
+  result.setSplit(split);
 }
 
 Placement Cursor::placement() {

@@ -24,11 +24,25 @@ static bool validatePlacement(const Layout &layout, unsigned axis, std::span<con
   if (p.dim < 0 || p.dim >= rank)
     errors.push_back(where + "dim " + std::to_string(p.dim) +
                      " is out of range for a tensor of rank " + std::to_string(rank));
-  if (p.blocks < 1)
+  if (p.blocks < 0 || (p.isUnequal() && p.sizes.empty()))
     errors.push_back(where + "blocks must be at least 1");
   if (p.granule < 1)
     errors.push_back(where + "granule must be at least 1");
-  if (p.sizes.empty())
+  for (const SplitBlock &block : unequalBlocks(p.sizes)) {
+    if (!p.isUnequal())
+      break;
+    if (block.size < 0)
+      errors.push_back(where + "the size of a block must not be negative");
+    if (block.granule < 1)
+      errors.push_back(where + "granule must be at least 1");
+    else if (block.size % block.granule)
+      errors.push_back(where + "granule " + std::to_string(block.granule) +
+                       " does not divide the block of " + std::to_string(block.size));
+  }
+  if (errors.size() == before && p.isUnequal() && shape[p.dim] == kDynamic)
+    errors.push_back(where + "dim " + std::to_string(p.dim) +
+                     " has no fixed size, so its blocks cannot have explicit sizes");
+  if (p.sizes.empty() || p.isUnequal())
     return errors.size() == before;
   if (p.granule != 1)
     errors.push_back(where + "granule and sizes exclude each other");
@@ -55,6 +69,14 @@ static void validateSplit(const Layout &layout, int64_t dim, int64_t size,
       std::string range =
           level == 0 ? "dim " + std::to_string(dim) + " of " + std::to_string(extent)
                      : "a shard of " + std::to_string(extent) + " of dim " + std::to_string(dim);
+      if (s.isUnequal()) {
+        int64_t sum = sizeOf(unequalBlocks(s.sizes));
+        if (sum == extent)
+          continue;
+        errors.push_back(where + "the blocks add up to " + std::to_string(sum) + ", but " + range +
+                         " needs " + std::to_string(extent));
+        return;
+      }
       if (extent % s.blocks) {
         errors.push_back(where + std::to_string(s.blocks) + " blocks do not divide " + range);
         return;

@@ -60,12 +60,11 @@ SplitRange splitRange(const Layout &layout, unsigned axis, std::span<const int64
       range.n = split.extent(range.n, coordinate[split.axis]);
       continue;
     }
-    range.blocks = split.blocks;
     for (int64_t r = 0; r < split.count; ++r)
-      range.pieces.push_back(split.pieceOfBlock(range.n / split.blocks, r));
+      range.pieces.push_back(split.pieces(range.n, r));
     return range;
   }
-  range.pieces.push_back({0, range.n});
+  range.pieces.push_back({{0, range.n}});
   return range;
 }
 
@@ -78,13 +77,13 @@ SplitRange splitRange(const Layout &layout, std::span<const unsigned> axes,
   auto inner = split.axes.end() - static_cast<ptrdiff_t>(axes.size());
   SplitRange range;
   range.n = DimSplit{{split.axes.begin(), inner}}.extent(shape[dim], coordinate);
-  range.pieces = {{0, range.n}};
+  range.pieces = {{{0, range.n}}};
   for (auto axis = inner; axis != split.axes.end(); ++axis) {
-    std::vector<Run> finer;
-    for (const Run &piece : range.pieces)
+    std::vector<std::vector<Run>> finer;
+    for (const std::vector<Run> &pieces : range.pieces)
       for (int64_t r = 0; r < axis->count; ++r) {
-        Run part = axis->pieceOfBlock(piece.size(), r);
-        finer.push_back({piece.begin + part.begin, piece.begin + part.end});
+        Run piece = pieces.front(), part = axis->pieceOfBlock(piece.size(), r);
+        finer.push_back({{piece.begin + part.begin, piece.begin + part.end}});
       }
     range.pieces = std::move(finer);
   }
@@ -142,7 +141,7 @@ bool isEven(const Layout &layout, std::span<const unsigned> axes, int64_t size) 
   int64_t shards = 1;
   for (unsigned axis : axes) {
     const Placement &p = layout.placements[axis];
-    if (p.blocks != 1 || p.granule != 1 || !p.sizes.empty())
+    if (!p.isPlainChunk())
       return false;
     shards *= layout.mesh.axes[axis].size;
   }
@@ -187,7 +186,7 @@ bool canCutLater(const RedistributeStep &step, std::span<const int64_t> shape, s
   for (int64_t dim : dims)
     for (const Layout *layout : {&step.before, &step.after})
       for (const AxisSplit &split : layout->splitOfDim(dim).axes)
-        if (split.blocks != 1) {
+        if (!split.isOnePiece()) {
           why = "takes blocks only where sizes are known: it needs the size of dim " +
                 std::to_string(*unknown);
           return false;

@@ -66,15 +66,18 @@ std::optional<RedistributeStep> makeStep(StepKind kind, const Layout &before, co
 /// blocks.
 std::vector<int64_t> exchangedDims(const RedistributeStep &step, size_t rank);
 
-/// The local range of one dim that a step's axis splits, seen from one coordinate: `n` elements in
-/// `split.blocks` blocks, of which position r of the group holds `pieces[r]` of every block
-/// (intervals relative to the block's begin). The whole range is, block by block, the pieces in
-/// order.
+/// The local range of one dim that a step's axis splits, seen from one coordinate: `n` elements, of
+/// which position r of the group holds the intervals `pieces[r]`, one for each block. The whole
+/// range is, block by block, the pieces in order.
 struct SplitRange {
   int64_t n = 0;
-  int64_t blocks = 1;
-  std::vector<Run> pieces;
-  int64_t extent(size_t position) const { return blocks * pieces[position].size(); }
+  std::vector<std::vector<Run>> pieces;
+  int64_t extent(size_t position) const {
+    int64_t total = 0;
+    for (const Run &piece : pieces[position])
+      total += piece.size();
+    return total;
+  }
 };
 /// The range that the step's axis splits in `layout` (step.before or step.after) along `dim`. The
 /// dim's size must be known.

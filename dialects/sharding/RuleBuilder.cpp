@@ -248,7 +248,9 @@ RuleBuilder &RuleBuilder::expand() {
   return pointwise().linear(0);
 }
 
-void RuleBuilder::blocksOfDim(bool join, int64_t dim, const DimSize &whole, const DimSize &piece) {
+/// `start`: where the first piece begins in the whole.
+void RuleBuilder::blocksOfDim(bool join, int64_t dim, const DimSize &whole, const DimSize &piece,
+                              int64_t start) {
   DimFactors inner = factorOfDim(piece), both = inner;
   if (!(piece == whole)) {
     int64_t blocks =
@@ -259,6 +261,9 @@ void RuleBuilder::blocksOfDim(bool join, int64_t dim, const DimSize &whole, cons
   for (unsigned i = 0; i < many.size(); ++i)
     setDim(!join, i, dim, inner);
   setDim(join, 0, dim, both);
+  bool isStatic = piece.fixed() != kDynamic && whole.fixed() != kDynamic;
+  if (!(piece == whole) && !inner.empty() && isStatic)
+    rule.factors[inner.front()].exchange = start + 1;
 }
 
 /// Whether `whole` is a known multiple of `piece`.
@@ -343,7 +348,7 @@ RuleBuilder &RuleBuilder::slice(int64_t dim, int64_t start) {
   bool aligned = start == 0 || (start > 0 && piece.symbols.empty() && piece.coefficient > 0 &&
                                 start % piece.coefficient == 0);
   if (isMultiple(whole, piece) && aligned)
-    blocksOfDim(false, dim, whole, piece);
+    blocksOfDim(false, dim, whole, piece, start);
   return linear(0);
 }
 

@@ -119,7 +119,8 @@ private:
   DimFactors factorOfDim(const DimSize &size, FactorKind kind = FactorKind::Parallel);
   void alignTrailing(bool isResult, unsigned index, const TensorFactors &factors);
   void setDim(bool isResult, unsigned index, int64_t dim, DimFactors factors);
-  void blocksOfDim(bool join, int64_t dim, const DimSize &whole, const DimSize &piece);
+  void blocksOfDim(bool join, int64_t dim, const DimSize &whole, const DimSize &piece,
+                   int64_t start = 0);
 
   std::vector<Shape> operandShapes, resultShapes;
   ShardingRule rule;

@@ -30,10 +30,6 @@ std::string wordsOf(const AxisSharding &sharding, unsigned axis) {
   return text;
 }
 
-static bool hasExtents(const Placement &placement) {
-  return placement.blocks != 1 || placement.granule != 1 || !placement.sizes.empty();
-}
-
 std::vector<std::string> Sharding::validate() const {
   std::vector<std::string> errors = mesh.validate();
   if (axes.size() != mesh.numAxes())
@@ -51,7 +47,7 @@ std::vector<std::string> Sharding::validate() const {
       errors.push_back(where + "'storage', 'fixed' and 'level' are words about shards");
     else if (!p.isShard() && !p.isOpen() && !s.given)
       errors.push_back(where + "a tensor is replicated or partial only where that is given");
-    if (s.storage && (s.fixed || hasExtents(p)))
+    if (s.storage && (s.fixed || !p.isPlainChunk()))
       errors.push_back(where + "storage chunks whatever is left, so it has no extents of its own");
     if (s.level >= mesh.numAxes())
       errors.push_back(where + "levels are less than the number of mesh axes, " +
@@ -65,7 +61,7 @@ std::vector<std::string> Sharding::validateShape(std::span<const int64_t> shape)
   for (unsigned axis = 0; axis < axes.size(); ++axis) {
     const Placement &p = axes[axis].placement;
     bool inRange = p.dim >= 0 && p.dim < static_cast<int64_t>(shape.size());
-    if (!p.isShard() || (inRange && !hasExtents(p)))
+    if (!p.isShard() || (inRange && p.isPlainChunk()))
       continue; // nothing more can be wrong
     Layout alone(mesh);
     alone.placements[axis] = p;

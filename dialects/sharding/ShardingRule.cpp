@@ -91,6 +91,37 @@ ShardingRule::validate(std::span<const std::vector<int64_t>> operandShapes,
   return errors;
 }
 
+std::vector<FactorPart> partsOf(const ShardingRule &rule,
+                                std::span<const std::vector<int64_t>> operandShapes,
+                                std::span<const std::vector<int64_t>> resultShapes) {
+  std::vector<FactorPart> parts;
+  for (unsigned f = 0; f < rule.factors.size(); ++f) {
+    const Factor &factor = rule.factors[f];
+    if (!factor.hasParts())
+      continue;
+    size_t first = parts.size();
+    int64_t longest = 0;
+    for (bool isResult : {false, true}) {
+      const std::vector<TensorFactors> &tensors = isResult ? rule.results : rule.operands;
+      for (unsigned slot = 0; slot < tensors.size(); ++slot)
+        for (unsigned d = 0; d < tensors[slot].size(); ++d)
+          if (!tensors[slot][d].empty() && tensors[slot][d].back() == f) {
+            int64_t size = (isResult ? resultShapes : operandShapes)[slot][d];
+            parts.push_back({f, isResult, slot, d, 0, size});
+            longest = std::max(longest, size);
+          }
+    }
+    // The parts follow one another.
+    int64_t next = factor.exchange - 1;
+    for (size_t i = first; i < parts.size(); ++i)
+      if (parts[i].size != longest) {
+        parts[i].begin = next;
+        next += parts[i].size;
+      }
+  }
+  return parts;
+}
+
 size_t ShardingRule::hash() const {
   size_t seed = factors.size();
   for (const Factor &f : factors) {

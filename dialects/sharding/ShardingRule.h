@@ -39,15 +39,20 @@ struct Factor {
   int64_t size = 1; ///< kDynamic where unknown
   FactorKind kind = FactorKind::Parallel;
   Reduction reduction = Reduction::Sum; ///< Reducing
-  int64_t exchange = 0;                 ///< Cooperative
-  int64_t haloBefore = 0;               ///< Neighbouring
-  int64_t haloAfter = 0;                ///< Neighbouring
+  /// Cooperative: see there. Of dims that are parts of a longer one, which a concatenation joins or
+  /// a split or slice cuts: one more than where the first of them begins there (see partsOf).
+  int64_t exchange = 0;
+  int64_t haloBefore = 0; ///< Neighbouring
+  int64_t haloAfter = 0;  ///< Neighbouring
   /// The op needs to know where a shard lies among the others (lookups, scans): each rank has one
   /// piece, never one of each of several blocks.
   bool inOnePiece = false;
 
   bool operator==(const Factor &) const = default;
   bool canShard() const { return kind != FactorKind::NeedReplication; }
+  bool hasParts() const {
+    return exchange != 0 && (kind == FactorKind::Parallel || kind == FactorKind::Neighbouring);
+  }
 };
 
 /// The factors of one dim, outer to inner: its size is their product. (The operand dim of a
@@ -55,6 +60,17 @@ struct Factor {
 using DimFactors = std::vector<unsigned>;
 /// One entry per dim.
 using TensorFactors = std::vector<DimFactors>;
+
+/// A dim that is elements [begin, begin + size) of the range of a factor, its innermost one: of the
+/// longest dim that has the factor.
+struct FactorPart {
+  unsigned factor = 0;
+  bool isResult = false;
+  unsigned slot = 0; ///< number of the operand or result
+  unsigned dim = 0;
+  int64_t begin = 0;
+  int64_t size = 0;
+};
 
 struct ShardingRule {
   std::vector<Factor> factors;
@@ -83,6 +99,14 @@ struct ShardingRule {
   /// `(b)(h d) -> (b)(h)(d), b = 4, h = 12, d = 64`, with letters in order of first use.
   std::string str() const;
 };
+
+/// The dims of an op that are parts of the range of a factor, or that whole range. They may be
+/// sharded in blocks of any sizes of which none lies across the border of a part, and then no rank
+/// needs what others have. (What the factors say, a halo or a factor of equal parts, is another
+/// way.)
+std::vector<FactorPart> partsOf(const ShardingRule &rule,
+                                std::span<const std::vector<int64_t>> operandShapes,
+                                std::span<const std::vector<int64_t>> resultShapes);
 
 } // namespace shardc
 

@@ -59,12 +59,6 @@ std::string nearestStyles(StringRef wanted) {
   return nearestNames(wanted, names);
 }
 
-/// `S(0, blocks = [64, 32, 32])`.
-bool hasListOfBlocks(StringRef placement) {
-  StringRef value = placement.split("blocks").second.ltrim();
-  return value.consume_front("=") && value.ltrim().starts_with("[");
-}
-
 /// Splits at commas outside parentheses and brackets: `dp:S(0, blocks = 3),tp:R`.
 llvm::SmallVector<StringRef> splitTopLevel(StringRef text) {
   llvm::SmallVector<StringRef> parts;
@@ -143,13 +137,6 @@ void parseRuleValue(StringRef value, Rule &rule, std::vector<std::string> &error
     }
     if (llvm::any_of(rule.placements, [&](const AxisPlacement &p) { return p.axis == axis; })) {
       error("axis '" + axis + "' is given twice for '" + rule.pattern + "'");
-      continue;
-    }
-    if (!placement && hasListOfBlocks(placementText)) {
-      error("'" + placementText.trim() + "' for axis '" + axis + "' of '" + rule.pattern +
-            "': blocks have one size, and their number is given (blocks = 3); a weight whose parts "
-            "have several sizes is sharded by a layer for each part, or with its output gathered "
-            "(colwise_gather_output)");
       continue;
     }
     if (!placement) {

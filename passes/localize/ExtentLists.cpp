@@ -14,7 +14,7 @@ static ExtentList fixedSizeList(LocalIndices &indices, int64_t size, const DimSp
   const Mesh &mesh = indices.getMesh().getValue();
   auto inner = split.axes.end() - static_cast<ptrdiff_t>(count);
   DimSplit outer{{split.axes.begin(), inner}};
-  int64_t blocks = inner->blocks, positions = 1;
+  int64_t blocks = inner->equalBlocks(), positions = 1;
   for (auto axis = inner; axis != split.axes.end(); ++axis)
     positions *= axis->count;
 

@@ -70,11 +70,11 @@ Value LocalIndices::extent(const GlobalSize &size, const DimSplit &split) {
     return extentOp(ExtentsAttr::get(builder.getContext(), mesh, size.size, split, {}));
   AxisShare share{size, split, split.axes.back()};
   share.outer.axes.pop_back();
-  return mul(length(share), constant(share.split.blocks));
+  return mul(length(share), constant(share.split.equalBlocks()));
 }
 
 Value LocalIndices::offset(const GlobalSize &size, const DimSplit &split) {
-  if (llvm::any_of(split.axes, [](const AxisSplit &axis) { return axis.blocks != 1; }))
+  if (llvm::any_of(split.axes, [](const AxisSplit &axis) { return !axis.isOnePiece(); }))
     return nullptr;
   if (int64_t fixed = size.fixed(); fixed != kDynamic) {
     SmallVector<int64_t> offsets;
@@ -102,7 +102,7 @@ Value LocalIndices::bound(const AxisShare &share, std::optional<int64_t> r, Boun
     SmallVector<int64_t> values;
     for (int64_t p = 0, n = mesh.getValue().numDevices(); p < n; ++p) {
       Coordinate coordinate = mesh.getValue().coordinateOfPosition(p);
-      int64_t block = share.outer.extent(fixed, coordinate) / split.blocks;
+      int64_t block = share.outer.extent(fixed, coordinate) / split.equalBlocks();
       Run piece = split.pieceOfBlock(block, r.value_or(coordinate[split.axis]));
       values.push_back(which == Bound::Begin ? piece.begin
                        : which == Bound::End ? piece.end
@@ -133,7 +133,7 @@ Value LocalIndices::length(const AxisShare &share, std::optional<int64_t> r) {
 
 Value LocalIndices::blockSize(const AxisShare &share) {
   Value whole = extent(share.size, share.outer);
-  if (share.split.blocks == 1)
+  if (share.split.equalBlocks() == 1)
     return whole;
   return builder.createOrFold<arith::DivSIOp>(loc, whole, constant(share.split.blocks));
 }

@@ -33,8 +33,7 @@ Value shardc::globalRange(Localizer &localizer, OpBuilder &builder, const Global
   Layout layout(localizer.getMesh().getValue());
   layout.order.clear();
   for (const AxisSplit &axis : split.axes) {
-    layout.placements[axis.axis] = Placement::shard(0, axis.blocks, axis.sizes);
-    layout.placements[axis.axis].granule = axis.granule;
+    layout.placements[axis.axis] = Placement::shard(0, axis);
     layout.order.push_back(axis.axis);
   }
   for (unsigned axis = 0; axis < layout.placements.size(); ++axis)

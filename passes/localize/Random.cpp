@@ -140,7 +140,7 @@ Value startOfShard(Localizer &localizer, OpBuilder &builder, const Layout &layou
   for (auto [size, split] : llvm::zip_equal(sizes, splits)) {
     const AxisSplit *last = lastSplit(split);
     value = indices.mul(value, last ? indices.mul(indices.length({size, {}, *last}, 0),
-                                                  indices.constant(last->blocks))
+                                                  indices.constant(last->equalBlocks()))
                                     : indices.global(size));
   }
   Value step = indices.constant(kRandomStep);

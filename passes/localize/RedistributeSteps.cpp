@@ -106,7 +106,7 @@ public:
   /// S(dim) -> R on the innermost `count` axes of `split`.
   void gather(int64_t dim, const DimSplit &split, size_t count) {
     DimSplit outer = withoutInner(split, count);
-    int64_t blocks = count == 1 ? split.axes.back().blocks : 1;
+    int64_t blocks = count == 1 ? split.axes.back().equalBlocks() : 1;
     if (blocks > 1) {
       AxisShare share{globals[dim], outer, split.axes.back()};
       ExtentList list = makeExtentList(indices, globals[dim], split, 1);
@@ -115,6 +115,8 @@ public:
           gatherOnce(indices, value, list, indices.blockSize(share), innerAxes(split, 1), dim + 1);
     } else {
       value = emitAllGather(indices, value, globals[dim], split, count, dim);
+      if (count == 1)
+        toBlockOrder(dim, split.axes.back());
     }
     closeBlocks(dim, blocks, outer);
   }
@@ -122,10 +124,11 @@ public:
   /// P(reduction) -> S(dim), on the innermost `count` axes of `split`.
   void reduceScatter(int64_t dim, const DimSplit &split, size_t count, Reduction reduction) {
     AxisShare share = innermost(dim, split);
-    int64_t blocks = share.split.blocks; // 1 where there are several axes
+    int64_t blocks = share.split.equalBlocks(); // 1 where there are several axes
     ExtentList list = makeExtentList(indices, globals[dim], split, count);
     openBlocks(dim, blocks, indices.blockSize(share));
     int64_t cut = dim + (blocks > 1);
+    toRankOrder(cut, share.split);
     std::optional<int64_t> fixed = getConstantIntValue(indices.length(share));
     value = ReduceScatterOp::create(
                 builder, indices.getLoc(), TypeRange{withDim(value, cut, fixed)},
@@ -139,9 +142,17 @@ public:
   /// R -> S(dim), innermost of `split`.
   void slice(int64_t dim, const DimSplit &split) {
     AxisShare share = innermost(dim, split);
-    int64_t blocks = share.split.blocks;
-    Value begin = indices.begin(share), end = indices.end(share);
+    int64_t blocks = share.split.equalBlocks();
     std::optional<int64_t> length = getConstantIntValue(indices.length(share));
+    if (share.split.isUnequal()) {
+      SmallVector<Value> pieces;
+      for (auto [begin, end] : piecesOf(share.split))
+        pieces.push_back(emit.slice(value, dim, begin, end));
+      value = emit.cat(pieces, dim);
+      value.setType(withDim(value, dim, length));
+      return closeBlocks(dim, 1, split);
+    }
+    Value begin = indices.begin(share), end = indices.end(share);
     openBlocks(dim, blocks, indices.blockSize(share));
     int64_t cut = dim + (blocks > 1);
     value = emit.slice(value, cut, begin, end);
@@ -156,7 +167,7 @@ public:
     ExtentList leaving = makeExtentList(indices, globals[to], after, 1);
     Value whole = indices.blockSize(gone), piece = indices.length(come);
     // Dims behind are opened first, so that the numbers of those before stay.
-    int64_t fromBlocks = gone.split.blocks, toBlocks = come.split.blocks;
+    int64_t fromBlocks = gone.split.equalBlocks(), toBlocks = come.split.equalBlocks();
     auto openFrom = [&] { openBlocks(from, fromBlocks, indices.length(gone)); };
     auto openTo = [&] { openBlocks(to, toBlocks, indices.blockSize(come)); };
     auto closeFrom = [&] { closeBlocks(from, fromBlocks, gone.outer); };
@@ -165,6 +176,7 @@ public:
     fromFirst ? (openFrom(), openTo()) : (openTo(), openFrom());
     int64_t concat = from + (fromBlocks > 1) + (to < from && toBlocks > 1);
     int64_t cut = to + (toBlocks > 1) + (from < to && fromBlocks > 1);
+    toRankOrder(cut, come.split);
 
     std::optional<int64_t> fixedWhole = getConstantIntValue(whole);
     RankedTensorType type = withDim(value, concat, fixedWhole);
@@ -183,6 +195,7 @@ public:
                 .getResult(0);
     sizes[concat] = getAsOpFoldResult(whole);
     sizes[cut] = getAsOpFoldResult(piece);
+    toBlockOrder(concat, gone.split);
     fromFirst ? (closeTo(), closeFrom()) : (closeFrom(), closeTo());
   }
 
@@ -200,18 +213,30 @@ public:
   /// S(dim) -> P(sum), from innermost of `split`: the shard at its place among zeros.
   void zeroFill(int64_t dim, const DimSplit &split) {
     AxisShare share = innermost(dim, split);
-    int64_t blocks = share.split.blocks;
+    int64_t blocks = share.split.equalBlocks();
     Type elementType = aten::elementTypeOf(value);
     openBlocks(dim, blocks, indices.length(share));
     int64_t grown = dim + (blocks > 1);
-    Value begin = indices.begin(share), whole = indices.blockSize(share);
-    Value after = indices.sub(whole, indices.end(share));
+    Value whole = indices.blockSize(share);
     auto zeros = [&](Value length) {
       Sizes shape = sizes;
       shape[grown] = getAsOpFoldResult(length);
       return emit.zeros(shape, elementType);
     };
-    Value parts[] = {zeros(begin), value, zeros(after)};
+    SmallVector<Value> parts;
+    Value filled = indices.constant(0), taken = filled;
+    for (auto [begin, end] : piecesOf(share.split)) {
+      Value next = indices.add(taken, indices.sub(end, begin));
+      parts.push_back(zeros(indices.sub(begin, filled)));
+      parts.push_back(emit.slice(value, dim, taken, next));
+      filled = end;
+      taken = next;
+    }
+    if (parts.empty()) {
+      parts = {zeros(indices.begin(share)), value};
+      filled = indices.end(share);
+    }
+    parts.push_back(zeros(indices.sub(whole, filled)));
     value = emit.cat(parts, grown);
     value.setType(withDim(value, grown, getConstantIntValue(whole)));
     closeBlocks(dim, blocks, share.outer);
@@ -220,6 +245,72 @@ public:
 private:
   AxisShare innermost(int64_t dim, const DimSplit &split) {
     return {globals[dim], withoutInner(split, 1), split.axes.back()};
+  }
+
+  /// Where this rank's piece of each of several unequal blocks begins and ends in all of them.
+  SmallVector<std::pair<Value, Value>> piecesOf(const AxisSplit &split) {
+    const Mesh &mesh = indices.getMesh().getValue();
+    std::vector<SplitBlock> blocks;
+    if (split.isUnequal())
+      blocks = unequalBlocks(split.sizes);
+    SmallVector<std::pair<Value, Value>> pieces;
+    for (size_t block = 0; block < blocks.size(); ++block) {
+      SmallVector<int64_t> begins, ends;
+      for (int64_t p = 0; p < mesh.numDevices(); ++p) {
+        int64_t own = mesh.coordinateOfPosition(p)[split.axis];
+        Run piece = split.pieces(sizeOf(blocks), own)[block];
+        begins.push_back(piece.begin);
+        ends.push_back(piece.end);
+      }
+      pieces.push_back({indices.table(begins), indices.table(ends)});
+    }
+    return pieces;
+  }
+
+  /// A dim of unequal blocks, from the shards in a row to the blocks in a row. Collectives cut and
+  /// join shards in a row. Nothing to do for other splits.
+  void toBlockOrder(int64_t dim, const AxisSplit &split) {
+    if (!split.isUnequal())
+      return;
+    std::vector<SplitBlock> blocks = unequalBlocks(split.sizes);
+    std::vector<std::vector<Run>> ofBlocks(blocks.size());
+    int64_t begin = 0;
+    for (int64_t r = 0; r < split.count; ++r)
+      for (auto [block, piece] : llvm::enumerate(split.pieces(sizeOf(blocks), r))) {
+        ofBlocks[block].push_back({begin, begin + piece.size()});
+        begin += piece.size();
+      }
+    rearrange(dim, ofBlocks);
+  }
+
+  /// The reverse.
+  void toRankOrder(int64_t dim, const AxisSplit &split) {
+    if (!split.isUnequal())
+      return;
+    std::vector<std::vector<Run>> ofRanks;
+    for (int64_t r = 0; r < split.count; ++r)
+      ofRanks.push_back(split.pieces(sizeOf(unequalBlocks(split.sizes)), r));
+    rearrange(dim, ofRanks);
+  }
+
+  /// Puts intervals of a dim in this order; they are the whole of it.
+  void rearrange(int64_t dim, ArrayRef<std::vector<Run>> order) {
+    SmallVector<Run> runs;
+    for (const std::vector<Run> &group : order)
+      for (const Run &run : group)
+        if (!runs.empty() && runs.back().end == run.begin)
+          runs.back().end = run.end;
+        else if (run.begin < run.end)
+          runs.push_back(run);
+    if (runs.size() < 2)
+      return;
+    Type type = value.getType();
+    SmallVector<Value> pieces;
+    for (const Run &run : runs)
+      pieces.push_back(
+          emit.slice(value, dim, indices.constant(run.begin), indices.constant(run.end)));
+    value = emit.cat(pieces, dim);
+    value.setType(cast<RankedTensorType>(type));
   }
 
   /// Views a dim as (blocks, elements of one block). Nothing to do for one block.

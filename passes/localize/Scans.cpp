@@ -83,7 +83,7 @@ template <typename Op> struct ScanModel : LocalizeModel<ScanModel<Op>, Op> {
         localizer.operandLayout(0) ? localizer.operandLayout(0)->splitOfDim(dim) : DimSplit();
     if (split.empty())
       return sameOp(localizer, builder, operands);
-    if (llvm::any_of(split.axes, [](const AxisSplit &axis) { return axis.blocks != 1; })) {
+    if (llvm::any_of(split.axes, [](const AxisSplit &axis) { return !axis.isOnePiece(); })) {
       localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
       return failure();
     }

@@ -128,14 +128,14 @@ def parse_mesh(cursor):
 
 
 class Placement:
-    """kind "R", "S" or "P"; for S: dim, blocks, granule, sizes; for P: reduction."""
+    """kind "R", "S" or "P"; for S: dim, blocks (their number, or a list of sizes), granule (or one for each), sizes; for P: reduction."""
 
     def __init__(self, kind, dim=0, blocks=1, granule=1, sizes=None, reduction="sum"):
         self.kind, self.dim, self.blocks, self.granule, self.sizes = kind, dim, blocks, granule, sizes
         self.reduction = reduction
 
     def key(self):
-        return (self.kind, self.dim, self.blocks, self.granule, tuple(self.sizes or ()), self.reduction)
+        return (self.kind, self.dim, str(self.blocks), str(self.granule), tuple(self.sizes or ()), self.reduction)
 
     def __eq__(self, other):
         return self.key() == other.key()
@@ -152,8 +152,8 @@ class Placement:
             return "R"
         if self.kind == "P":
             return f"P({self.reduction})"
-        more = f", blocks = {self.blocks}" if self.blocks > 1 else ""
-        more += f", granule = {self.granule}" if self.granule > 1 else ""
+        more = f", blocks = {self.blocks}" if self.blocks != 1 else ""
+        more += f", granule = {self.granule}" if self.granule != 1 else ""
         more += f", sizes = {list(self.sizes)}" if self.sizes else ""
         return f"S({self.dim}{more})"
 
@@ -173,15 +173,22 @@ def parse_placement(cursor):
     while cursor.accept(","):
         field = cursor.next("blocks", "granule", "sizes")
         cursor.next("=")
-        setattr(placement, field, cursor.ints() if field == "sizes" else int(cursor.next()))
+        setattr(placement, field, cursor.ints() if cursor.peek() == "[" else int(cursor.next()))
     cursor.next(")")
     return placement
 
 
 def pieces(indices, placement, count, r):
     """What coordinate r of `count` holds of a list of indices (L3, L3b, L3c, L4)."""
-    block = len(indices) // placement.blocks
     held = []
+    if isinstance(placement.blocks, list):
+        granules = placement.granule if isinstance(placement.granule, list) else [placement.granule] * len(placement.blocks)
+        begin = 0
+        for size, granule in zip(placement.blocks, granules):
+            held += pieces(indices[begin:begin + size], Placement("S", granule=granule), count, r)
+            begin += size
+        return held
+    block = len(indices) // placement.blocks
     for b in range(placement.blocks):
         part = indices[b * block:(b + 1) * block]
         if placement.sizes:

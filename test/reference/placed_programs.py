@@ -119,7 +119,7 @@ class Program:
         return Layout(self.mesh, placements, order)
 
     def random_split(self, dim, size, n, plain=False):
-        ways = ["chunk"] * 3 + ([] if plain or symbol_of(size) else ["sizes", "granule", "blocks"])
+        ways = ["chunk"] * 3 + ([] if plain or symbol_of(size) else ["sizes", "granule", "blocks", "unequal"])
         way = self.rng.choice(ways)
         blocks = [b for b in (2, 3) if size % b == 0 and size > b]
         if way == "sizes":
@@ -129,6 +129,9 @@ class Program:
             return Placement("S", dim, granule=self.rng.choice(granules))
         if way == "blocks" and blocks:
             return Placement("S", dim, blocks=self.rng.choice(blocks))
+        if way == "unequal":
+            sizes = self.random_sizes(size, self.rng.choice([2, 3]))
+            return Placement("S", dim, blocks=sizes, granule=[self.rng.choice([g for g in (1, 2, 3) if s % g == 0]) for s in sizes])
         return Placement("S", dim)
 
     def random_sizes(self, size, n):

@@ -7,22 +7,51 @@
 
 namespace shardc {
 
+/// Whether a tensor is in blocks already, or the program cuts it into parts of several sizes.
+void Claims::findRange(OpId op, unsigned axis) {
+  rangeFactor = kNone;
+  rangeBorders.clear();
+  partsOfOp = graph.parts(op);
+  for (const FactorPart &part : partsOfOp) {
+    TensorId tensor = (part.isResult ? graph.results(op) : graph.operands(op))[part.slot];
+    const AxisPlacement &p = state(tensor, axis).placement;
+    bool isInBlocks = p.isShard() && p.dim == static_cast<int>(part.dim) && p.split.isUnequal();
+    bool isOnlyOne = !part.isResult && graph.ops[op].numOperands == 1;
+    const std::vector<int64_t> *cuts = isOnlyOne ? borders.of(tensor, part.dim) : nullptr;
+    if (!cuts && !isInBlocks)
+      continue;
+    if (rangeFactor != part.factor)
+      rangeBorders.clear();
+    rangeFactor = part.factor;
+    for (size_t i = 0; cuts && i < cuts->size(); ++i)
+      rangeBorders.push_back(part.begin + (*cuts)[i]);
+  }
+}
+
 std::vector<Claim> &Claims::collect(OpId op, unsigned axis) {
   claims.clear();
+  findRange(op, axis);
   // To look at what is stored in another way is no computation with it: a weight may be transposed
   // before it is used.
   bool isView = graph.rule(op).movesDataOnly && graph.ops[op].numOperands == 1;
-  graph.forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
+  graph.forSlots(op, [&](TensorId tensor, bool isResult, unsigned slot) {
     const AxisState &s = state(tensor, axis);
     if (!s.placement.isShard() || (s.placement.storage && isView && !isResult))
       return;
-    const DimFactors &dim = dims[s.placement.dim];
+    if (isView && !isResult && deadEnds.isSharedPart(tensor, s.placement.dim))
+      return;
+    RuleDim dim{graph.rule(op), isResult, slot, static_cast<size_t>(s.placement.dim), partsOfOp};
     std::optional<FactorSplit> f;
-    if (isView && !isResult && dim.size() > 1)
-      if (std::vector<unsigned> avoided = deadEnds.factorsOf(op, s.placement.dim); !avoided.empty())
-        f = projectToFactor(graph.rule(op), dim, s.placement.split, sizes, avoided);
-    if (!f)
-      f = projectToFactor(graph.rule(op), dim, s.placement.split, sizes);
+    if (const FactorPart *part = dim.part(); part && part->factor == rangeFactor) {
+      f = projectToRange(dim, s.placement.split, rangeBorders, sizes);
+    } else {
+      if (isView && !isResult && dim.factors().size() > 1)
+        if (std::vector<unsigned> avoided = deadEnds.factorsOf(op, s.placement.dim);
+            !avoided.empty())
+          f = projectToFactor(dim, s.placement.split, sizes, avoided);
+      if (!f)
+        f = projectToFactor(dim, s.placement.split, sizes);
+    }
     if (f)
       claims.push_back({*f, s.strength, s.isFinal, claims.size()});
   });

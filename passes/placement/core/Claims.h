@@ -5,6 +5,7 @@
 #define SHARDC_PASSES_PLACEMENT_CORE_CLAIMS_H
 
 #include "passes/placement/core/DeadEnds.h"
+#include "passes/placement/core/PartBorders.h"
 #include "passes/placement/core/Propagate.h"
 
 namespace shardc {
@@ -21,13 +22,16 @@ struct Claim {
 class Claims {
 public:
   Claims(const PropagationGraph &graph, const std::vector<AxisState> &states, SizesPool &sizes)
-      : graph(graph), states(states), sizes(sizes), deadEnds(graph) {}
+      : graph(graph), states(states), sizes(sizes), deadEnds(graph), borders(graph) {}
 
   /// The claims of one op on one axis, operands first; valid until the next call.
   std::vector<Claim> &collect(OpId op, unsigned axis);
   /// The factor that wins among the claims that were collected for `op` and `axis`, of which there
   /// must be one: the strongest, then the one for which fewer bytes move.
   unsigned chooseFactor(OpId op, unsigned axis) const;
+
+  /// Of the op that was asked for last.
+  std::span<const FactorPart> parts() const { return partsOfOp; }
 
   /// The factor of the op that the axis shards, or kNone.
   unsigned factorOf(OpId op, unsigned axis) {
@@ -45,12 +49,19 @@ private:
       tensor = input;
     return states[size_t(tensor) * graph.numAxes() + axis];
   }
+  void findRange(OpId op, unsigned axis);
   double bytesMoved(OpId op, unsigned axis, unsigned factor) const;
 
   const PropagationGraph &graph;
   const std::vector<AxisState> &states;
   SizesPool &sizes;
   DeadEnds deadEnds;
+  PartBorders borders;
+  std::vector<FactorPart> partsOfOp;
+  /// Of the op being asked: the factor whose range is sharded in blocks of parts, or kNone, and the
+  /// borders of these that are known beside what claims say.
+  unsigned rangeFactor = kNone;
+  std::vector<int64_t> rangeBorders;
   std::vector<Claim> claims;
 };
 

@@ -27,8 +27,19 @@ public:
         continue;
       }
       int64_t blocks = axis.split.blocks, granule = axis.split.granule;
+      std::vector<SplitBlock> unequal;
+      if (axis.split.isUnequal())
+        unequal = axis.split.unequal();
       for (size_t o = 0; o < i; ++o) {
         const AxisPlacement &outside = axes[order[o]];
+        if (axis.split.isUnequal() || outside.split.isUnequal()) {
+          // Of blocks of the same sizes an even part is left.
+          if (!haveSameBlocks(axis.split, outside.split) || !isEven(order[o]))
+            return std::nullopt;
+          for (SplitBlock &block : unequal)
+            block.size /= mesh.axes[order[o]].size;
+          continue;
+        }
         if (outside.split.blocks == axis.split.blocks)
           continue;
         int64_t count = mesh.axes[order[o]].size;
@@ -50,7 +61,9 @@ public:
         granule /= count;
       }
       Placement placement = Placement::shard(axis.dim, blocks);
-      if (axis.split.sizes)
+      if (axis.split.isUnequal())
+        placement = Placement::shardBlocks(axis.dim, unequal);
+      else if (axis.split.sizes)
         placement.sizes = *axis.split.sizes;
       else
         placement.granule = granule;
@@ -60,10 +73,21 @@ public:
   }
 
 private:
-  /// Whether all coordinates of an axis get the same extent of the dim as a whole.
+  static bool haveSameBlocks(const Split &a, const Split &b) {
+    return a.isUnequal() && b.isUnequal() &&
+           std::ranges::equal(
+               a.unequal(), b.unequal(),
+               [](const SplitBlock &x, const SplitBlock &y) { return x.size == y.size; });
+  }
+
+  /// Whether all coordinates of an axis get the same extent of the dim, and of each block.
   bool isEven(unsigned axis) const {
     const Split &split = axes[axis].split;
     int64_t count = mesh.axes[axis].size;
+    if (split.isUnequal())
+      return std::ranges::all_of(split.unequal(), [&](const SplitBlock &block) {
+        return block.size % (block.granule * count) == 0;
+      });
     if (split.sizes)
       return std::all_of(split.sizes->begin(), split.sizes->end(),
                          [&](int64_t s) { return s == split.sizes->front(); });
@@ -131,6 +155,13 @@ std::optional<Layout> compose(const Mesh &mesh, std::span<const int64_t> shape,
   return layout.canonicalize(shape);
 }
 
+/// Blocks whose sizes are given, but not what they are made of.
+static bool isWithoutUnits(const Placement &placement) {
+  return placement.isUnequal() &&
+         std::ranges::all_of(unequalBlocks(placement.sizes),
+                             [](const SplitBlock &block) { return block.granule == 1; });
+}
+
 std::vector<AxisPlacement> decompose(const Layout &layout, SizesPool &pool) {
   std::vector<AxisPlacement> result(layout.placements.size());
   for (uint8_t level = 0; level < layout.order.size(); ++level) {
@@ -143,14 +174,20 @@ std::vector<AxisPlacement> decompose(const Layout &layout, SizesPool &pool) {
     if (!p.isShard())
       continue;
     Split split{p.blocks, p.granule, p.sizes.empty() ? nullptr : pool.get(p.sizes), false};
-    split.fixed = p.blocks != 1 || p.granule != 1 || !p.sizes.empty();
+    split.fixed = !p.isPlainChunk() && !isWithoutUnits(p);
     // Inside an axis with fewer blocks, the layout counts the blocks that are left; the whole dim
     // has as many more as that axis has coordinates.
     for (unsigned outside : layout.axesOfDim(p.dim)) {
       if (outside == axis)
         break;
-      if (result[outside].split.blocks < split.blocks)
+      if (!result[outside].split.isUnequal() && result[outside].split.blocks < split.blocks)
         split.blocks *= layout.mesh.axes[outside].size;
+      if (split.isUnequal() && result[outside].split.isUnequal()) {
+        std::vector<SplitBlock> blocks = split.unequal();
+        for (SplitBlock &block : blocks)
+          block.size *= layout.mesh.axes[outside].size;
+        split = Split::intoBlocks(blocks, split.fixed, pool);
+      }
     }
     result[axis] = AxisPlacement::shard(static_cast<int>(p.dim), split, level);
   }
@@ -161,7 +198,8 @@ std::vector<AxisPlacement> decomposeFinal(const Layout &layout, SizesPool &pool)
   std::vector<AxisPlacement> result = decompose(layout, pool);
   for (unsigned axis = 0; axis < result.size(); ++axis) {
     AxisPlacement &p = result[axis];
-    if (p.isShard() && p.split.sizes && layout.axesOfDim(p.dim).front() != axis)
+    if (p.isShard() && !p.split.isUnequal() && p.split.sizes &&
+        layout.axesOfDim(p.dim).front() != axis)
       p.split = Split();
   }
   return result;

@@ -59,8 +59,8 @@ std::optional<Layout> compose(const Mesh &mesh, std::span<const int64_t> shape,
                               std::span<const AxisPlacement> axes);
 
 /// The reverse, for an annotation: what each axis of a layout does by itself. Extents are fixed
-/// where the placement gives sizes, blocks or a granule. (A layout that gives blocks inside an
-/// uneven axis has no such form: composing what is returned then gives another layout, or none.)
+/// where the placement gives sizes, equal blocks or a granule. (A layout that gives blocks inside
+/// an uneven axis has no such form: composing what is returned then gives another layout, or none.)
 std::vector<AxisPlacement> decompose(const Layout &layout, SizesPool &pool);
 
 /// The same of a layout that a tensor has. Explicit sizes inside another axis are those of the

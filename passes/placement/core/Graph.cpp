@@ -3,6 +3,8 @@
 
 #include "dialects/sharding/RuleBuilder.h"
 
+#include <algorithm>
+
 namespace shardc {
 
 template <typename T>
@@ -97,6 +99,16 @@ TensorId PropagationGraph::addConstraint(TensorId tensor, Layout layout,
   TensorId result = addIdentity(tensor, /*isLinear=*/false);
   annotate({result, std::move(layout), std::move(strengths), std::move(origins)});
   return result;
+}
+
+std::vector<FactorPart> PropagationGraph::parts(OpId op) const {
+  const std::vector<Factor> &factors = rule(op).factors;
+  if (std::none_of(factors.begin(), factors.end(), [](const Factor &f) { return f.hasParts(); }))
+    return {};
+  std::vector<std::vector<int64_t>> of[2];
+  forSlots(
+      op, [&](TensorId tensor, bool isResult, unsigned) { of[isResult].push_back(shape(tensor)); });
+  return partsOf(rule(op), of[false], of[true]);
 }
 
 void PropagationGraph::validateFinal(std::vector<std::string> &errors) const {

@@ -106,14 +106,22 @@ public:
     return std::span(resultTensors).subspan(ops[op].firstResult, ops[op].numResults);
   }
   const ShardingRule &rule(OpId op) const { return rules[ops[op].rule]; }
-  /// Calls `use(tensor, factors of its dims, isResult)` for each operand, then for each result.
-  template <typename F> void forTensors(OpId op, F &&use) const {
+  /// Calls `use(tensor, isResult, slot)` for each operand, then for each result.
+  template <typename F> void forSlots(OpId op, F &&use) const {
     for (unsigned i = 0; i < ops[op].numOperands; ++i)
-      use(operands(op)[i], rule(op).operands[i], false);
+      use(operands(op)[i], false, i);
     for (unsigned i = 0; i < ops[op].numResults; ++i)
-      use(results(op)[i], rule(op).results[i], true);
+      use(results(op)[i], true, i);
+  }
+  /// Calls `use(tensor, factors of its dims, isResult)`, likewise.
+  template <typename F> void forTensors(OpId op, F &&use) const {
+    forSlots(op, [&](TensorId tensor, bool isResult, unsigned slot) {
+      use(tensor, isResult ? rule(op).results[slot] : rule(op).operands[slot], isResult);
+    });
   }
   const std::vector<int64_t> &shape(TensorId tensor) const { return shapes[tensors[tensor].shape]; }
+  /// See partsOf (ShardingRule.h).
+  std::vector<FactorPart> parts(OpId op) const;
   unsigned numAxes() const { return mesh.numAxes(); }
 
   /// All that is wrong with the graph: rules that do not fit, annotations that are not valid for

@@ -3,6 +3,7 @@
 
 #include "passes/placement/core/ChangeCosts.h"
 #include "passes/placement/core/Costs.h"
+#include "passes/placement/core/DeadEnds.h"
 #include "passes/placement/core/PartialDelay.h"
 #include "passes/placement/core/Strategy.h"
 #include "passes/placement/core/TensorStates.h"
@@ -19,7 +20,7 @@ public:
   Placer(const PropagationGraph &graph, Propagation &propagation)
       : graph(graph), propagation(propagation), numAxes(graph.numAxes()), layouts(graph.mesh),
         changes(graph, layouts), delays(graph, propagation, changes), isDecided(numAxes),
-        actual(graph.tensors.size() * numAxes) {
+        deadEnds(graph), actual(graph.tensors.size() * numAxes) {
     for (auto &[tensor, layout] : graph.finalLayouts)
       if (OpId made = graph.tensors[tensor].producer; made != kNone)
         finalTargets[graph.operands(made)[0]].push_back(tensor);
@@ -81,7 +82,7 @@ private:
 
   std::optional<AxisPlacement> placementOf(const ShardingRule &rule, const Strategy &s,
                                            bool isResult, size_t slot) {
-    return s.placementOf(rule, isResult, slot, propagation.sizes);
+    return s.placementOf(rule, parts, isResult, slot, propagation.sizes);
   }
 
   /// Strategies that some operand, or what is wanted of some result, speaks for.
@@ -91,32 +92,31 @@ private:
       if (std::find(strategies.begin(), strategies.end(), s) == strategies.end())
         strategies.push_back(s);
     };
-    auto addFactor = [&](const AxisPlacement &p, const TensorFactors &dims) {
+    auto addFactor = [&](const AxisPlacement &p, bool isResult, size_t slot) {
       if (!p.isShard() || p.storage)
         return;
-      if (auto f = projectToFactor(rule, dims[p.dim], p.split, propagation.sizes)) {
-        Strategy s;
-        s.kind = Strategy::Kind::Factor;
-        s.factor = *f;
-        s.level = p.level;
-        add(s);
-      }
+      RuleDim dim{rule, isResult, slot, static_cast<size_t>(p.dim), parts};
+      if (auto f = projectToFactor(dim, p.split, propagation.sizes))
+        add(Strategy::ofFactor(*f, p.level));
     };
     add({});
     for (size_t i = 0; i < rule.results.size(); ++i)
-      addFactor(wanted(graph.results(op)[i], axis).placement, rule.results[i]);
-    for (size_t i = 0; i < rule.operands.size(); ++i)
-      addFactor(now(graph.operands(op)[i], axis), rule.operands[i]);
+      addFactor(wanted(graph.results(op)[i], axis).placement, /*isResult=*/true, i);
+    bool isView = rule.movesDataOnly && rule.operands.size() == 1;
+    for (size_t i = 0; i < rule.operands.size(); ++i) {
+      const AxisPlacement &is = now(graph.operands(op)[i], axis);
+      if (!isView || !is.isShard() || !deadEnds.isSharedPart(graph.operands(op)[i], is.dim))
+        addFactor(is, /*isResult=*/false, i);
+      // Blocks that a result alone does not tell.
+      if (const AxisPlacement &p = wanted(graph.operands(op)[i], axis).placement;
+          p.split.isUnequal())
+        addFactor(p, /*isResult=*/false, i);
+    }
     for (unsigned set = 0; set < rule.linearIn.size(); ++set)
       for (unsigned operand : rule.linearIn[set]) {
         const AxisPlacement &p = now(graph.operands(op)[operand], axis);
-        if (p.isPartial() && (p.reduction == Reduction::Sum || p.reduction == Reduction::Avg)) {
-          Strategy s;
-          s.kind = Strategy::Kind::PassPartial;
-          s.linearSet = set;
-          s.reduction = p.reduction;
-          add(s);
-        }
+        if (p.isPartial() && (p.reduction == Reduction::Sum || p.reduction == Reduction::Avg))
+          add(Strategy::passPartial(set, p.reduction));
       }
   }
 
@@ -245,14 +245,10 @@ private:
   /// largest result's other factors.
   double exchangeCost(OpId op, unsigned axis, const Strategy &s) {
     const ShardingRule &rule = graph.rule(op);
-    if (s.kind != Strategy::Kind::Factor)
-      return 0;
-    const Factor &f = rule.factors[s.factor.factor];
-    int64_t amount = f.kind == FactorKind::Cooperative    ? f.exchange
-                     : f.kind == FactorKind::Neighbouring ? f.haloBefore + f.haloAfter
-                                                          : 0;
+    int64_t amount = s.exchanged(rule, parts);
     if (amount == 0 || graph.results(op).empty())
       return 0;
+    const Factor &f = rule.factors[s.factor.factor];
     TensorId t = graph.results(op)[0];
     double bytes = bytesBesideAxis(graph, t, axis, [&](unsigned a) -> const AxisPlacement & {
       return wanted(t, a).placement;
@@ -323,6 +319,7 @@ private:
   }
 
   void placeOp(OpId op) {
+    parts = graph.parts(op);
     std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
     operandRows.assign(operands.size(), std::vector(numAxes, AxisPlacement::replicate()));
     resultRows.assign(results.size(), std::vector(numAxes, AxisPlacement::replicate()));
@@ -415,8 +412,8 @@ private:
       if (!p.isShard() || p.storage || operandRows[i][axis].isShard())
         continue;
       bool pinned = wanted(operands[i], axis).strength == Strength::Pinned;
-      std::optional<FactorSplit> f =
-          projectToFactor(rule, rule.operands[i][p.dim], p.split, propagation.sizes);
+      std::optional<FactorSplit> f = projectToFactor(
+          {rule, false, i, static_cast<size_t>(p.dim), parts}, p.split, propagation.sizes);
       if (f && !pinned && (s.kind != Strategy::Kind::Replicate || isPossible(op, *f, p.level))) {
         remarkConflict(op, i, axis);
         continue;
@@ -447,10 +444,7 @@ private:
   /// Whether every operand and result of the op can follow a split of a factor.
   bool isPossible(OpId op, const FactorSplit &f, uint8_t level) {
     const ShardingRule &rule = graph.rule(op);
-    Strategy s;
-    s.kind = Strategy::Kind::Factor;
-    s.factor = f;
-    s.level = level;
+    Strategy s = Strategy::ofFactor(f, level);
     for (size_t i = 0; i < rule.operands.size(); ++i)
       if (!placementOf(rule, s, false, i))
         return false;
@@ -471,7 +465,9 @@ private:
   LayoutTable layouts;
   ChangeCosts changes;
   PartialDelay delays;
-  std::vector<bool> isDecided;       ///< by axis, of the op being placed
+  std::vector<bool> isDecided;   ///< by axis, of the op being placed
+  std::vector<FactorPart> parts; ///< of the op being placed
+  DeadEnds deadEnds;
   std::vector<AxisPlacement> actual; ///< by tensor, then axis
   std::unordered_map<TensorId, std::vector<Version>> versions;
   /// What the program redistributes tensors to.

@@ -225,20 +225,23 @@ private:
         continue;
       if (!joint)
         joint = claim;
-      else if (std::optional<Split> merged = mergeSplits(joint->split.split, claim.split.split,
-                                                         graph.rule(op).factors[factor].size))
+      else if (std::optional<Split> merged =
+                   mergeSplits(joint->split.split, claim.split.split,
+                               graph.rule(op).factors[factor].size, result.sizes))
         joint->split.split = *merged;
     }
     if (isFinalRedistribution)
       joint->strength = Strength::Weak;
-    graph.forTensors(op, [&](TensorId tensor, const TensorFactors &dims, bool isResult) {
-      give(op, axis, tensor, dims, isResult, *joint);
+    graph.forSlots(op, [&](TensorId tensor, bool isResult, unsigned slot) {
+      give(op, axis, tensor, isResult, slot, *joint);
     });
   }
 
   /// Gives a joint split to one tensor of the op that has the factor.
-  void give(OpId op, unsigned axis, TensorId tensor, const TensorFactors &dims, bool isResult,
+  void give(OpId op, unsigned axis, TensorId tensor, bool isResult, unsigned slot,
             const Claim &joint) {
+    const ShardingRule &rule = graph.rule(op);
+    const TensorFactors &dims = (isResult ? rule.results : rule.operands)[slot];
     auto hasFactor = [&](const DimFactors &dim) {
       return std::find(dim.begin(), dim.end(), joint.split.factor) != dim.end();
     };
@@ -248,7 +251,8 @@ private:
     bool open = s.placement.kind == PlacementKind::Open;
     if (d == dims.size() || s.isFinal || (!open && !s.placement.isShard()))
       return;
-    std::optional<Split> split = liftToDim(graph.rule(op), dims[d], joint.split, result.sizes);
+    std::optional<Split> split =
+        liftToDim({rule, isResult, slot, d, claimsOf.parts()}, joint.split, result.sizes);
     if (!split)
       return;
     AxisState next = s;
@@ -259,7 +263,8 @@ private:
     } else {
       if (s.placement.dim != static_cast<int>(d))
         return;
-      std::optional<Split> merged = mergeSplits(s.placement.split, *split, graph.shape(tensor)[d]);
+      std::optional<Split> merged =
+          mergeSplits(s.placement.split, *split, graph.shape(tensor)[d], result.sizes);
       if (!merged)
         return;
       // Ops that compute with it make a stored shard an ordinary one.
@@ -322,6 +327,8 @@ private:
         asked +=
             " over " + graph.mesh.axes[axis].name + (origin.empty() ? "" : " (" + origin + ")");
         std::string why = "units of " + std::to_string(s.placement.split.granule);
+        if (s.placement.split.isUnequal())
+          why = "the blocks as they are";
         if (s.placement.split.blocks > 1)
           why += " in " + std::to_string(s.placement.split.blocks) + " blocks";
         result.remarks.push_back({Remark::Kind::CoarserExtents, annotation.tensor, s.coarsenedBy,

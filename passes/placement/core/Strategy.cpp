@@ -13,7 +13,8 @@ bool Strategy::operator==(const Strategy &o) const {
   return kind == Kind::Replicate || (linearSet == o.linearSet && reduction == o.reduction);
 }
 
-std::optional<AxisPlacement> Strategy::placementOf(const ShardingRule &rule, bool isResult,
+std::optional<AxisPlacement> Strategy::placementOf(const ShardingRule &rule,
+                                                   std::span<const FactorPart> parts, bool isResult,
                                                    size_t slot, SizesPool &sizes) const {
   switch (kind) {
   case Kind::Replicate:
@@ -30,7 +31,7 @@ std::optional<AxisPlacement> Strategy::placementOf(const ShardingRule &rule, boo
   const TensorFactors &dims = isResult ? rule.results[slot] : rule.operands[slot];
   for (size_t d = 0; d < dims.size(); ++d)
     if (std::find(dims[d].begin(), dims[d].end(), f) != dims[d].end()) {
-      std::optional<Split> split = liftToDim(rule, dims[d], factor, sizes);
+      std::optional<Split> split = liftToDim({rule, isResult, slot, d, parts}, factor, sizes);
       if (!split)
         return std::nullopt;
       return AxisPlacement::shard(static_cast<int>(d), *split, level);
@@ -41,6 +42,15 @@ std::optional<AxisPlacement> Strategy::placementOf(const ShardingRule &rule, boo
   if (reducing && rule.isAdditive(static_cast<unsigned>(slot)))
     return AxisPlacement::partial(Reduction::Sum);
   return AxisPlacement::replicate();
+}
+
+int64_t Strategy::exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const {
+  if (kind != Kind::Factor || (factor.split.isUnequal() && !parts.empty()))
+    return 0; // parts in blocks have all that they need
+  const Factor &f = rule.factors[factor.factor];
+  return f.kind == FactorKind::Cooperative    ? f.exchange
+         : f.kind == FactorKind::Neighbouring ? f.haloBefore + f.haloAfter
+                                              : 0;
 }
 
 int Strategy::rank(const ShardingRule &rule) const {

@@ -15,11 +15,21 @@ struct Strategy {
   unsigned linearSet = 0;               ///< PassPartial: index into ShardingRule::linearIn
   Reduction reduction = Reduction::Sum; ///< PassPartial
 
+  static Strategy ofFactor(const FactorSplit &factor, uint8_t level) {
+    return {Kind::Factor, factor, level, 0, Reduction::Sum};
+  }
+  static Strategy passPartial(unsigned linearSet, Reduction reduction) {
+    return {Kind::PassPartial, {}, 0, linearSet, reduction};
+  }
+
   bool operator==(const Strategy &o) const;
 
   /// What it asks of operand or result `slot`; nothing where it cannot be said.
-  std::optional<AxisPlacement> placementOf(const ShardingRule &rule, bool isResult, size_t slot,
-                                           SizesPool &sizes) const;
+  std::optional<AxisPlacement> placementOf(const ShardingRule &rule,
+                                           std::span<const FactorPart> parts, bool isResult,
+                                           size_t slot, SizesPool &sizes) const;
+  /// Elements that ranks exchange inside the op, for each point of its other factors.
+  int64_t exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const;
   /// Among strategies that move equally much the lowest is taken.
   int rank(const ShardingRule &rule) const;
 };

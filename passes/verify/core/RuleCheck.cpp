@@ -32,6 +32,7 @@ private:
   };
 
   bool checkMeshes();
+  void findParts();
   void readSets(Tensor &tensor);
   void readDim(Tensor &tensor, size_t dim);
   /// All tensors that share a factor hold the same of it.
@@ -53,6 +54,7 @@ private:
   std::vector<Tensor> tensors;
   const Mesh *mesh = nullptr;
   std::vector<int64_t> factorSizes;
+  std::set<unsigned> inParts; ///< factors of whose range a tensor is a part in unequal blocks
   std::vector<std::string> errors;
 };
 } // namespace
@@ -129,6 +131,15 @@ void Checker::readDim(Tensor &tensor, size_t dim) {
   if (factors.size() == 1 && tensor.placed->shape[dim] != kDynamic)
     sizes.front() = size = tensor.placed->shape[dim];
   tensor.sets[dim] = factorSetsOfDim(split, size, sizes, *mesh);
+  if (inParts.count(factors.back())) {
+    // What a rank lacks of its part comes from others, whatever the blocks are.
+    if (tensor.sets[dim].empty()) {
+      tensor.sets[dim].assign(factors.size() - 1, FactorSets::all(1));
+      const int64_t whole[] = {size};
+      tensor.sets[dim].push_back(factorSetsOfDim(split, size, whole, *mesh).front());
+    }
+    return;
+  }
   if (tensor.sets[dim].empty())
     error(
         split.axes.back().axis, tensor,
@@ -148,6 +159,19 @@ void Checker::readDim(Tensor &tensor, size_t dim) {
       error(split.axes.back().axis, tensor,
             "which gives a rank several pieces of dim " + std::to_string(dim) +
                 ", but the op needs one piece on each");
+}
+
+void Checker::findParts() {
+  for (const Tensor &tensor : tensors)
+    for (size_t dim = 0; dim < tensor.factors->size(); ++dim) {
+      const DimFactors &factors = (*tensor.factors)[dim];
+      if (factors.empty() || !rule.factors[factors.back()].hasParts())
+        continue;
+      DimSplit split = tensor.placed->layout->splitOfDim(static_cast<int64_t>(dim));
+      if (std::any_of(split.axes.begin(), split.axes.end(),
+                      [](const AxisSplit &axis) { return axis.isUnequal(); }))
+        inParts.insert(factors.back());
+    }
 }
 
 void Checker::readSets(Tensor &tensor) {
@@ -177,7 +201,7 @@ void Checker::checkFactor(unsigned factor) {
       continue;
     }
     // Elements of a halo are counted by extents, which differ between operand and result.
-    if (rule.factors[factor].kind == FactorKind::Neighbouring)
+    if (rule.factors[factor].kind == FactorKind::Neighbouring || inParts.count(factor))
       continue;
     if (!sameSets(*find(*first, factor), *sets, *mesh))
       errors.push_back(tensor.name + " is " + tensor.placed->layout->str() + " and " + first->name +
@@ -322,6 +346,7 @@ void Checker::checkAxis(unsigned axis) {
 std::vector<std::string> Checker::run() {
   if (!checkMeshes())
     return errors;
+  findParts();
   for (Tensor &tensor : tensors)
     readSets(tensor);
   if (!errors.empty())
@@ -348,7 +373,8 @@ static int64_t unitOf(std::span<const PlacedTensor> operands,
       if (!tensor.layout)
         continue;
       for (const Placement &placement : tensor.layout->placements)
-        unit = std::lcm(unit, placement.blocks * placement.granule);
+        if (!placement.isUnequal()) // of a dim of known size
+          unit = std::lcm(unit, placement.blocks * placement.granule);
     }
   return unit;
 }

@@ -99,6 +99,15 @@ func.func @joined(%x: tensor<12xf32, #S0>) -> tensor<24xf32, #S0> {
   return %y : tensor<24xf32, #S0>
 }
 
+// The first half is all on rank 0, the second on rank 1; both are shared out at once.
+// CHECK-LABEL: func.func @cut
+// CHECK: dist.all_to_all over #tp %arg0
+// CHECK-NOT: dist.
+func.func @cut(%x: tensor<12xf32, #S0>) -> (tensor<6xf32, #S0>, tensor<6xf32, #S0>) {
+  %y:2 = aten.split_with_sizes %x [6, 6] dim 0 : (tensor<12xf32, #S0>) -> (tensor<6xf32, #S0>, tensor<6xf32, #S0>)
+  return %y#0, %y#1 : tensor<6xf32, #S0>, tensor<6xf32, #S0>
+}
+
 // -----
 
 #mesh = #dist.mesh<["tp" = 2]>
@@ -109,8 +118,6 @@ func.func @joined(%x: tensor<12xf32, #S0>) -> tensor<24xf32, #S0> {
 
 // All of them are reported in one run.
 func.func @refused(%x: tensor<12xf32, #S0>, %b: tensor<12x4xf32, #blocks>) {
-  // expected-error @+1 {{operands [S(0)], results [S(0)], [S(0)]: along dim 0 a rank would need elements of other ranks; replicate the dim before}}
-  %1:2 = aten.split_with_sizes %x [6, 6] dim 0 : (tensor<12xf32, #S0>) -> (tensor<6xf32, #S0>, tensor<6xf32, #S0>)
   // expected-error @+1 {{the position is on one rank only, so the result must be P(sum) over that axis}}
   %2 = aten.select %x dim 0 at 3 : (tensor<12xf32, #S0>) -> tensor<f32, #R>
   // expected-error @+1 {{dim 0 is sharded in blocks; replicate it before}}

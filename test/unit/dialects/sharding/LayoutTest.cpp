@@ -26,6 +26,16 @@ static Indices chunk(const Indices &list, int64_t count, int64_t r) {
 /// One split of a list by a placement: blocks, then sizes or chunks of granules.
 static Indices cut(const Indices &list, const Placement &p, int64_t count, int64_t r) {
   Indices held;
+  if (p.blocks == 0) {
+    auto begin = list.begin();
+    for (size_t b = 0; b < p.sizes.size(); b += 2) {
+      auto end = begin + p.sizes[b];
+      Indices part = cut({begin, end}, Placement::shardGranule(0, p.sizes[b + 1]), count, r);
+      held.insert(held.end(), part.begin(), part.end());
+      begin = end;
+    }
+    return held;
+  }
   size_t block = list.size() / p.blocks;
   for (int64_t b = 0; b < p.blocks; ++b) {
     Indices part(list.begin() + b * block, list.begin() + (b + 1) * block);
@@ -154,7 +164,12 @@ TEST(Layout, BlocksGranulesAndSizesAgainstBruteForce) {
                                  Placement::shard(0, 1, {12, 0, 12}),
                                  Placement::shard(0, 2, {5, 7}),
                                  Placement::shard(0, 2, {0, 12}),
-                                 Placement::shard(0, 1, {8, 16})};
+                                 Placement::shard(0, 1, {8, 16}),
+                                 Placement::shardBlocks(0, {{16, 4}, {5, 1}, {3, 1}}),
+                                 Placement::shardBlocks(0, {{8, 2}, {0, 1}, {4, 2}}),
+                                 Placement::shardBlocks(0, {{12, 6}, {12, 1}}),
+                                 Placement::shardBlocks(0, {{12, 3}, {12, 3}}),
+                                 Placement::shardBlocks(0, {{4, 4}, {1, 1}, {7, 7}})};
   int64_t valid = 0;
   for (const Mesh &mesh : meshes(12, 3))
     forLayouts(mesh, choices, [&](const Layout &layout) {
@@ -164,7 +179,7 @@ TEST(Layout, BlocksGranulesAndSizesAgainstBruteForce) {
           check(layout, {n});
         }
     });
-  EXPECT_GT(valid, 300);
+  EXPECT_GT(valid, 400);
 }
 
 TEST(Layout, NestedChunksAreNotFlattened) { // (L3a)
@@ -184,6 +199,19 @@ TEST(Layout, FusedWeightKeepsWholeHeads) { // (L3b), (L3c)
   EXPECT_EQ(layout.canonicalize(shape).str(), "[S(0, blocks = 3, sizes = [128, 128, 128, 0])]");
 }
 
+TEST(Layout, BlocksOfUnequalSizes) { // (L3b)
+  // Six heads of queries in pairs, three of keys and three of values.
+  Layout layout(Mesh({{"tp", 2}}), {Placement::shardBlocks(0, {{6, 2}, {3, 1}, {3, 1}})});
+  Indices shape{12};
+  EXPECT_EQ(layout.splitOfDim(0).runs(12, Coordinate{0}),
+            (std::vector<shardc::Run>{{0, 4}, {6, 8}, {9, 11}}));
+  EXPECT_EQ(layout.splitOfDim(0).runs(12, Coordinate{1}),
+            (std::vector<shardc::Run>{{4, 6}, {8, 9}, {11, 12}}));
+  EXPECT_EQ(layout.canonicalize(shape), layout);
+  EXPECT_EQ(layout.splitOfDim(0).expression(layout.mesh, "n"),
+            "chunk(n, 2, blocks = [6, 3, 3], granule = [2, 1, 1])[tp]");
+}
+
 TEST(Layout, CanonicalForms) {
   auto canonical = [](const Mesh &mesh, const char *text, Indices shape) {
     return parseLayout(mesh, text).value->canonicalize(shape).str();
@@ -194,6 +222,13 @@ TEST(Layout, CanonicalForms) {
   EXPECT_EQ(canonical(one, "[S(0, granule = 3)]", {12}), "[S(0)]");
   EXPECT_EQ(canonical(one, "[S(0, granule = 3)]", {15}), "[S(0, sizes = [6, 6, 3, 0])]");
   EXPECT_EQ(canonical(one, "[S(0, granule = 3)]", {kDynamic}), "[S(0, granule = 3)]");
+  // Blocks that are equal after all, or that give each coordinate one interval.
+  EXPECT_EQ(canonical(one, "[S(0, blocks = [8, 8, 0])]", {16}), "[S(0, blocks = 2)]");
+  EXPECT_EQ(canonical(one, "[S(0, blocks = [8])]", {8}), "[S(0)]");
+  EXPECT_EQ(canonical(one, "[S(0, blocks = [1, 7], granule = [1, 7])]", {8}),
+            "[S(0, sizes = [8, 0, 0, 0])]");
+  EXPECT_EQ(canonical(one, "[S(0, blocks = [8, 6], granule = [2, 3])]", {14}),
+            "[S(0, blocks = [8, 6], granule = [1, 3])]");
   // The inner range is 8 or 7 elements: no list of sizes says both.
   EXPECT_EQ(canonical(two, "[S(0, sizes = [8, 4]), S(0, granule = 2)]", {12}),
             "[S(0, sizes = [8, 4]), S(0, granule = 2)]");

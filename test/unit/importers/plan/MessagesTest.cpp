@@ -90,11 +90,10 @@ TEST(RuleMessages, Values) {
       yaml("modules: {a: colwize}\n"),
       Errors{"plan.yaml:1: unknown style 'colwize' for 'a'; the nearest are colwise, rowwise or "
              "colwise_rep, and placements are written axis:S(0), axis:R or axis:P(sum)"});
-  EXPECT_EQ(spec("param:w=tp:S(0, blocks = [64, 32, 32])"),
-            Errors{"--place param:w=tp:S(0, blocks = [64, 32, 32]): 'S(0, blocks = [64, 32, 32])' "
-                   "for axis 'tp' of 'w': blocks have one size, and their number is given (blocks "
-                   "= 3); a weight whose parts have several sizes is sharded by a layer for each "
-                   "part, or with its output gathered (colwise_gather_output)"});
+  EXPECT_EQ(spec("param:w=tp:S(0, blocks = [64, 32], granule = [2])"),
+            Errors{"--place param:w=tp:S(0, blocks = [64, 32], granule = [2]): 'S(0, blocks = [64, "
+                   "32], granule = [2])' for axis 'tp' of 'w': expected a granule for each of 2 "
+                   "blocks, got 1 at character 38 of 'S(0, blocks = [64, 32], granule = [2])'"});
   EXPECT_EQ(spec("param:w=colwise"),
             Errors{"--place param:w=colwise: style 'colwise' applies to modules, not to parameter "
                    "'w'; write placements, e.g. tp:S(0)"});

@@ -212,6 +212,8 @@ TEST(PlaceSpec, ReadsAllKinds) {
   ASSERT_TRUE(read.errors.empty()) << read.errors.front();
   ASSERT_EQ(read.plan.rules[0].placements.size(), 2u);
   EXPECT_EQ(read.plan.rules[0].placements[1].placement, Placement::shard(1, 3));
+  EXPECT_EQ(spec("param:w=tp:S(0, blocks=[64,32,32])").plan.rules[0].placements[0].placement,
+            Placement::shardBlocks(0, {{64, 1}, {32, 1}, {32, 1}}));
   EXPECT_EQ(spec("module:*.q_proj=colwise").plan.rules[0].style, Style::Colwise);
   EXPECT_EQ(spec("input:0=dp:S(0)").plan.rules[0].section, Section::Input);
   EXPECT_TRUE(spec("output:logits=R").plan.rules[0].replicateAll);

@@ -44,6 +44,7 @@ std::vector<DimSplit> splits(const Mesh &mesh, int64_t size) {
     for (int64_t blocks : {2, 3})
       if (size % blocks == 0)
         one.push_back({axis, count, blocks, 1, {}});
+    one.push_back({axis, count, 0, 1, {size - size / 3, 1, size / 3, 1}});
     std::vector<int64_t> sizes(count, 0);
     sizes.back() = size / 2;
     sizes.front() += size - size / 2;

@@ -94,7 +94,11 @@ TEST(Steps, SplitRangeOfAnInnerAxis) {
   // 12 over a: 6 each; over b in two blocks of 3: pieces of 2 and 1.
   SplitRange range = splitRange(layout, 1, Shape{12}, 0, Coordinate{1, 0});
   EXPECT_EQ(range.n, 6);
-  EXPECT_EQ(range.blocks, 2);
-  EXPECT_EQ(range.pieces, (std::vector<shardc::Run>{{0, 2}, {2, 3}}));
+  EXPECT_EQ(range.pieces,
+            (std::vector<std::vector<shardc::Run>>{{{0, 2}, {3, 5}}, {{2, 3}, {5, 6}}}));
   EXPECT_EQ(range.extent(1), 2);
+  // The same 12 in blocks of 8 and 4, cut in units of 4 and of 1.
+  layout.placements[0] = Placement::shardBlocks(0, {{8, 4}, {4, 1}});
+  EXPECT_EQ(splitRange(layout, 0, Shape{12}, 0, Coordinate{0, 0}).pieces,
+            (std::vector<std::vector<shardc::Run>>{{{0, 4}, {8, 10}}, {{4, 8}, {10, 12}}}));
 }

@@ -25,13 +25,22 @@ static Indices heldIndices(const Layout &layout, int64_t dim, int64_t n, const C
     if (!p.isShard(dim))
       continue;
     Indices next;
-    int64_t block = static_cast<int64_t>(list.size()) / p.blocks,
+    int64_t block = static_cast<int64_t>(list.size()) / std::max<int64_t>(p.blocks, 1),
             count = layout.mesh.axes[axis].size;
     for (int64_t i = 0; i < static_cast<int64_t>(list.size()); ++i) {
       int64_t inBlock = i % std::max<int64_t>(block, 1), owner = 0;
-      if (p.sizes.empty()) {
-        int64_t units = block / p.granule, perShard = (units + count - 1) / count;
-        owner = inBlock / p.granule / perShard;
+      int64_t size = block, granule = p.granule, begin = 0;
+      for (size_t b = 0; p.blocks == 0 && b < p.sizes.size(); b += 2) {
+        if (i >= begin && i < begin + p.sizes[b]) {
+          inBlock = i - begin;
+          size = p.sizes[b];
+          granule = p.sizes[b + 1];
+        }
+        begin += p.sizes[b];
+      }
+      if (p.sizes.empty() || p.blocks == 0) {
+        int64_t units = size / granule, perShard = (units + count - 1) / count;
+        owner = inBlock / granule / perShard;
       } else {
         for (int64_t end = p.sizes[0]; inBlock >= end; end += p.sizes[owner])
           ++owner;
@@ -228,6 +237,8 @@ TEST(Redistribute, BlocksSizesAndGranules) {
                                  Placement::shard(0, 1, {5, 1}),
                                  Placement::shard(0, 1, {0, 12}),
                                  Placement::shard(0, 2, {1, 5}),
+                                 Placement::shardBlocks(0, {{8, 2}, {3, 1}, {1, 1}}),
+                                 Placement::shardBlocks(0, {{4, 1}, {2, 1}}),
                                  Placement::shard(1, 1, {1, 2}),
                                  Placement::partial()};
   for (const Indices &shape : {Indices{12, 3}, Indices{6, 3}})
@@ -273,7 +284,9 @@ static void checkEveryPlacement(const Mesh &mesh) {
        {Placement::shard(0, 3), Placement::shard(0, 2), Placement::shardGranule(0, 2),
         Placement::shard(0, 1, {5, 1}), Placement::shard(0, 1, {0, 6}),
         Placement::shard(0, 1, {2, 1}), Placement::shard(0, 1, {1, 0, 2, 3}),
-        Placement::shard(1, 1, {1, 2}), Placement::shard(1, 1, {0, 3, 0, 0})})
+        Placement::shardBlocks(0, {{4, 2}, {2, 1}}), Placement::shardBlocks(0, {{1, 1}, {2, 1}}),
+        Placement::shardBlocks(0, {{1, 1}, {2, 2}, {3, 1}}), Placement::shard(1, 1, {1, 2}),
+        Placement::shard(1, 1, {0, 3, 0, 0})})
     choices.push_back(shard);
   checkSomePairs(mesh, choices, {6, 3}, 1200);
 }

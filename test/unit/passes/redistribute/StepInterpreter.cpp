@@ -35,20 +35,22 @@ static LocalTensor cut(const LocalTensor &whole, const SplitRange &range, size_t
   std::vector<int64_t> shape = whole.shape;
   shape[dim] = range.extent(position);
   LocalTensor shard = zeros(std::move(shape));
-  Run piece = range.pieces[position];
-  for (int64_t b = 0; b < range.blocks; ++b)
-    copyRange(whole, b * (range.n / range.blocks) + piece.begin, shard, b * piece.size(),
-              piece.size(), dim);
+  int64_t at = 0;
+  for (const Run &piece : range.pieces[position]) {
+    copyRange(whole, piece.begin, shard, at, piece.size(), dim);
+    at += piece.size();
+  }
   return shard;
 }
 
 /// Puts the shard of one position in its place in the whole range.
 static void paste(const LocalTensor &shard, const SplitRange &range, size_t position, int64_t dim,
                   LocalTensor &whole) {
-  Run piece = range.pieces[position];
-  for (int64_t b = 0; b < range.blocks; ++b)
-    copyRange(shard, b * piece.size(), whole, b * (range.n / range.blocks) + piece.begin,
-              piece.size(), dim);
+  int64_t at = 0;
+  for (const Run &piece : range.pieces[position]) {
+    copyRange(shard, at, whole, piece.begin, piece.size(), dim);
+    at += piece.size();
+  }
 }
 
 Shards shardTensor(const Layout &layout, const LocalTensor &whole) {
