@@ -339,7 +339,7 @@ struct Expansion {
               getMixedValues(op.getStaticLastDimSize(), op.getLastDimSize(), op.getContext())
                   .front());
         })
-        .Default(std::nullopt);
+        .Default([](Operation *) { return std::nullopt; });
   }
 };
 

@@ -66,7 +66,9 @@ FailureOr<Results> buildComplexCopy(Call &call) {
   ComplexCall in(call);
   FailureOr<Value> value = converted(in, *source, isComplex(call.recorded("src")),
                                      aten::elementTypeOf(*self), isComplex(call.recorded("self")));
-  return failed(value) ? failure() : overwritten(call, *self, *value);
+  if (failed(value))
+    return failure();
+  return overwritten(call, *self, *value);
 }
 
 FailureOr<Results> buildComplexFilled(Call &call) {
@@ -77,7 +79,9 @@ FailureOr<Results> buildComplexFilled(Call &call) {
     return failure();
   FailureOr<Value> number = converted(in, value->value, value->isPair, aten::elementTypeOf(*self),
                                       isComplex(call.recorded("self")));
-  return failed(number) ? failure() : overwritten(call, *self, *number);
+  if (failed(number))
+    return failure();
+  return overwritten(call, *self, *number);
 }
 
 FailureOr<Results> buildComplexFull(Call &call) {
@@ -133,8 +137,8 @@ FailureOr<Results> buildComplexNorm(Call &call) {
     return failure();
   ComplexCall in(call);
   call.countsPairs = false;
-  return buildByName(call, "aten.linalg_vector_norm",
-                     {.given = {{"self", {in.pairs.abs(*self)}}}, .unread = {}});
+  aten::NamedOperand sizes{"self", {in.pairs.abs(*self)}};
+  return buildByName(call, "aten.linalg_vector_norm", {.given = sizes, .unread = {}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,7 +277,7 @@ FailureOr<Results> buildComplexMatrixProduct(Call &call) {
   bool isVdot = packetOf(call) == "vdot";
   StringRef second = call.schema.arguments[1].name;
   if (!call.countsPairs) // vdot of real vectors
-    return buildVectorProduct(call);
+    return buildByName(call, "aten.matmul");
   ComplexCall in(call);
   FailureOr<Value> self = in.pair("self"), other = in.pair(second);
   if (failed(self) || failed(other))
@@ -302,7 +306,9 @@ FailureOr<Results> buildComplexAddMatrixProduct(Call &call) {
   if (failed(product) || asReal(*call.find("beta")) == 0.0)
     return one(product);
   FailureOr<Value> added = times(*self, "beta");
-  return failed(added) ? failure() : FailureOr<Results>(Results{in.emit.add(*added, *product)});
+  if (failed(added))
+    return failure();
+  return Results{in.emit.add(*added, *product)};
 }
 
 FailureOr<Results> buildComplexLinear(Call &call) {
