@@ -26,7 +26,8 @@ struct SlidingDim {
   int64_t imageDim, positionsDim; ///< of operand 0 and of the result, in one order or the other
   ArrayRef<int64_t> image, positions; ///< shapes
   Window window;
-  bool isAdjoint = false; ///< the image is the result
+  bool isAdjoint;  ///< the image is the result
+  bool isPosition; ///< the op tells where in the image something is
 
   int64_t size() const { return image[imageDim]; }
   int64_t count() const { return positions[positionsDim]; }
@@ -36,6 +37,8 @@ struct SlidingDim {
     DimFactors factors;
     if (window.isIdentity()) {
       factors = factorOf(builder, size());
+      for (unsigned factor : factors)
+        builder.at(factor).inOnePiece = isPosition;
     } else if (size() > 1 && count() > 1 && !ShapedType::isDynamic(window.kernel)) {
       unsigned factor = builder.factor(std::max(size(), count()), FactorKind::Neighbouring);
       builder.at(factor).inOnePiece = true;
@@ -78,7 +81,7 @@ struct SlidingDim {
 
 /// The last dims of operand 0 and of result 0.
 static void slide(RuleBuilder &builder, ArrayRef<Window> windows, ArrayRef<int64_t> operand,
-                  ArrayRef<int64_t> result, bool isAdjoint = false) {
+                  ArrayRef<int64_t> result, bool isAdjoint = false, bool isPosition = false) {
   ArrayRef<int64_t> image = isAdjoint ? result : operand, positions = isAdjoint ? operand : result;
   auto spatial = static_cast<int64_t>(windows.size());
   for (auto [i, window] : llvm::enumerate(windows)) {
@@ -88,7 +91,8 @@ static void slide(RuleBuilder &builder, ArrayRef<Window> windows, ArrayRef<int64
                image,
                positions,
                window,
-               isAdjoint}
+               isAdjoint,
+               isPosition}
         .describe(builder);
   }
 }
@@ -150,7 +154,8 @@ ShardingRule foldRule(Operation *op, ArrayRef<Window> windows) {
 ShardingRule poolRule(Operation *op, ArrayRef<Window> windows, bool isLinear) {
   ArrayRef<int64_t> image = shapeOf(op->getOperand(0));
   RuleBuilder builder = leadingDims(op, image.size() - windows.size(), isLinear);
-  slide(builder, windows, image, shapeOf(op->getResult(0)));
+  slide(builder, windows, image, shapeOf(op->getResult(0)), /*isAdjoint=*/false,
+        isa<MaxPoolPositionsOp>(op));
   return builder.build();
 }
 
@@ -159,15 +164,13 @@ ShardingRule adaptivePoolRule(Operation *op, ArrayRef<int64_t> parts, Reduction 
   size_t leading = image.size() - parts.size();
   RuleBuilder builder = leadingDims(op, leading, reduction == Reduction::Sum);
   for (auto [i, part] : llvm::enumerate(parts)) {
-    int64_t dim = static_cast<int64_t>(leading + i), size = image[dim];
-    // Means of parts are sums of what ranks have of each part; of the largest, that is so for one.
-    if (ShapedType::isDynamic(size) || (reduction != Reduction::Sum && part != 1))
+    int64_t dim = static_cast<int64_t>(leading + i);
+    // Of a part of a dim, a rank has some; parts may overlap. The whole is a reduction.
+    if (part != 1)
       continue;
-    DimFactors factors = factorOf(builder, size, FactorKind::Reducing);
-    for (unsigned factor : factors) {
+    DimFactors factors = factorOf(builder, image[dim], FactorKind::Reducing);
+    for (unsigned factor : factors)
       builder.at(factor).reduction = reduction;
-      builder.at(factor).inOnePiece = part != 1;
-    }
     builder.operandDim(0, dim, factors);
   }
   return builder.build();

@@ -22,7 +22,8 @@ Cover coverOf(const Window &window, Run positions, int64_t size) {
   int64_t begin = positions.begin * window.stride - window.padding;
   int64_t end = (positions.end - 1) * window.stride - window.padding + window.extent();
   Run inside{std::clamp<int64_t>(begin, 0, size), std::clamp<int64_t>(end, 0, size)};
-  return {inside, std::min<int64_t>(inside.begin, end) - begin, end - std::max(inside.end, begin)};
+  return {inside, std::max<int64_t>(std::min<int64_t>(end, 0) - begin, 0),
+          std::max<int64_t>(end - std::max(begin, size), 0)};
 }
 
 Windows makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,

@@ -65,8 +65,10 @@ public:
         ++numPassed;
         return ofOperand(redistribute.getInput(), redistribute);
       }
+      // What a lookup finds is P(sum) where each rank has a part of the dim: a kind of its own.
       if (auto op = dyn_cast<PiecesOpInterface>(made);
-          op && op.getMovedDims() == ArrayRef(dim) && keepsElementType(op))
+          op && !isa<aten::IndexSelectOp>(made) && op.getMovedDims() == ArrayRef(dim) &&
+          keepsElementType(op) && numPassedOps < kMostPassed)
         if (std::optional<Pieces> pieces = ofResult(op, cast<OpResult>(value).getResultNumber())) {
           ++numPassed;
           ++numPassedOps;
@@ -75,6 +77,10 @@ public:
     }
     return {{sourceOf(value), sizeOfDim(value, dim), 0, 1}};
   }
+
+  /// Chains that are longer are cut: each op looks back by as much, and one that takes a value
+  /// several times looks as often.
+  static constexpr unsigned kMostPassed = 64;
 
   SmallVector<PieceSource> sources;
   unsigned numPassed = 0, numPassedOps = 0;

@@ -160,9 +160,11 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::MaxPoolPositionsOp op,
                          ValueRange operands) {
     aten::Windows windows = op.getWindows();
-    SmallVector<HaloDim> dims = haloDims(localizer, windows);
-    if (dims.empty())
+    int64_t rank = localizer.globalOperandType(0).getRank();
+    int64_t first = rank - static_cast<int64_t>(windows.size());
+    if (localizer.operandAxes(0, llvm::to_vector(llvm::seq(first, rank))).empty())
       return sameOp(localizer, builder, operands);
+    SmallVector<HaloDim> dims = haloDims(localizer, windows);
     CoveredImage image = coveredImage(localizer, builder, dims, operands[0],
                                       lowest(aten::elementTypeOf(operands[0])));
     LocalValues values = poolOf(localizer, builder, op, dims, operands, image.value);
@@ -176,33 +178,38 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
         return emit.integer(*fixed, i64);
       return emit.ofIndex(cast<Value>(size), i64);
     };
-    int64_t rank = localizer.globalOperandType(0).getRank();
-    auto spatial = static_cast<int64_t>(windows.size());
     // From the last dim on: what is left of the position, and what it makes of the global one.
     Value rest = values->front(), global, stride;
-    for (int64_t i = spatial - 1; i >= 0; --i) {
-      int64_t imageDim = rank - spatial + i;
-      Value size = number(image.sizes[imageDim]);
+    for (int64_t dim = rank - 1; dim >= first; --dim) {
+      Value size = number(image.sizes[dim]);
       Value at = emit.binary<aten::RemainderOp>(rest, size);
       rest = aten::DivOp::create(builder, op.getLoc(), rest, size, builder.getStringAttr("floor"));
-      for (const HaloDim &dim : dims)
-        if (dim.imageDim == imageDim)
-          at = emit.binary<aten::MaximumOp>(emit.add(at, number(getAsOpFoldResult(firstOf(
-                                                             indices, dim)))),
-                                            emit.integer(0, i64));
+      const auto *halo = llvm::find_if(dims, [&](const HaloDim &d) { return d.imageDim == dim; });
+      GlobalSize whole = localizer.operandSize(builder, 0, dim);
+      if (halo != dims.end())
+        at = inImage(localizer, builder, *halo, at);
+      else if (!localizer.operandAxes(0, dim).empty())
+        at = emit.add(at, number(getAsOpFoldResult(indices.offset(
+                              whole, localizer.operandLayout(0)->splitOfDim(dim)))));
       global = global ? emit.add(global, emit.mul(at, stride)) : at;
-      Value whole = number(getAsOpFoldResult(
-          indices.global(localizer.operandSize(builder, 0, imageDim))));
-      stride = stride ? emit.mul(stride, whole) : whole;
+      Value count = number(getAsOpFoldResult(indices.global(whole)));
+      stride = stride ? emit.mul(stride, count) : count;
     }
     global.setType(localizer.localResultType(0));
     return single(global);
   }
 
-  /// Where the covered image begins in the whole one: below 0 for padding.
-  static Value firstOf(LocalIndices &indices, const HaloDim &dim) {
-    return indices.table(dim.table(
-        [](const aten::Cover &cover) { return cover.elements.begin - cover.before; }));
+  /// The index in the whole image of one in what is covered. For padding before the image, of the
+  /// first element behind it that is under the same window.
+  static Value inImage(Localizer &localizer, OpBuilder &builder, const HaloDim &dim, Value at) {
+    Emitter emit = localizer.emitter(builder);
+    Type i64 = builder.getI64Type();
+    Value begin = localizer.indices(builder).table(
+        dim.table([](const aten::Cover &cover) { return cover.elements.begin - cover.before; }));
+    at = emit.add(at, emit.ofIndex(begin, i64));
+    Value inside =
+        emit.binary<aten::RemainderOp>(at, emit.integer(dim.window.dilation, i64));
+    return emit.where(emit.binary<aten::LtOp>(at, emit.integer(0, i64)), inside, at);
   }
 };
 
@@ -273,70 +280,34 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
   }
 };
 
-/// Along a sharded dim, a product with a matrix that says which share each of a rank's elements has in each part: the
-/// parts are P(sum). Means along the dims are independent of each other.
+/// The mean of all of a sharded dim is the sum of what ranks have of it, divided by its size: P(sum).
 struct AdaptiveAvgPoolModel : LocalizeModel<AdaptiveAvgPoolModel, aten::AdaptiveAvgPoolOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::AdaptiveAvgPoolOp op,
                          ValueRange operands) {
-    ArrayRef<int64_t> parts = op.getOutputSize();
     int64_t rank = localizer.globalOperandType(0).getRank();
-    int64_t first = rank - static_cast<int64_t>(parts.size());
-    SmallVector<unsigned> axes = localizer.operandAxes(0, dimsFrom(first, rank));
-    if (axes.empty())
+    SmallVector<int64_t> sharded;
+    for (int64_t dim = rank - static_cast<int64_t>(op.getOutputSize().size()); dim < rank; ++dim)
+      if (!localizer.operandAxes(0, dim).empty())
+        sharded.push_back(dim);
+    if (sharded.empty())
       return sameOp(localizer, builder, operands);
-    if (!isPartialOver(localizer, axes, Reduction::Sum)) {
-      localizer.refuse() << "ranks have some of each part, so the result must be P(sum) over that axis";
+    if (!isPartialOver(localizer, localizer.operandAxes(0, sharded), Reduction::Sum)) {
+      localizer.refuse() << "ranks have some of the elements, so the result must be P(sum) over "
+                            "that axis";
       return failure();
     }
     Type element = aten::elementTypeOf(operands[0]), wide = Emitter::accumulator(element);
     Emitter emit = localizer.emitter(builder);
-    Value value = emit.cast(operands[0], wide);
-    for (auto [i, part] : llvm::enumerate(parts)) {
-      int64_t dim = first + static_cast<int64_t>(i);
-      if (localizer.operandAxes(0, dim).empty())
-        continue;
-      // The parts become the last dim.
-      value = aten::TensordotOp::create(builder, op.getLoc(), value,
-                                        shares(localizer, builder, dim, part, wide),
-                                        ArrayRef<int64_t>{dim}, ArrayRef<int64_t>{0});
-      SmallVector<int64_t> order = dimsFrom(0, rank - 1);
-      order.insert(order.begin() + dim, rank - 1);
-      value = aten::PermuteOp::create(builder, op.getLoc(), value, order);
-    }
-    value = aten::AdaptiveAvgPoolOp::create(builder, op.getLoc(), value, parts);
-    value = emit.cast(value, element);
-    value.setType(localizer.localResultType(0));
-    return single(value);
-  }
-
-  static SmallVector<int64_t> dimsFrom(int64_t begin, int64_t end) {
-    return llvm::to_vector(llvm::seq(begin, end));
-  }
-
-  /// [elements of this rank, parts]
-  static Value shares(Localizer &localizer, OpBuilder &builder, int64_t dim, int64_t parts,
-                      Type wide) {
-    Emitter emit = localizer.emitter(builder);
-    LocalIndices indices = localizer.indices(builder);
-    Type i64 = builder.getI64Type();
-    GlobalSize size = localizer.operandSize(builder, 0, dim);
-    OpFoldResult extent = localizer.operandSizes(builder, 0)[dim];
-    Value element = alongDim(emit, globalRange(localizer, builder, size,
-                                               localizer.operandLayout(0)->splitOfDim(dim)),
-                             extent, 0, 2);
-    Value part = alongDim(emit, emit.range(indices.constant(0), indices.constant(parts)),
-                          builder.getIndexAttr(parts), 1, 2);
-    Value elements = emit.ofIndex(indices.global(size), i64), count = emit.integer(parts, i64);
-    auto floor = [&](Value x) -> Value {
-      return aten::DivOp::create(builder, emit.getLoc(), x, count, builder.getStringAttr("floor"));
-    };
-    Value begin = floor(emit.mul(part, elements));
-    Value end = floor(emit.add(emit.mul(emit.add(part, emit.integer(1, i64)), elements),
-                               emit.integer(parts - 1, i64)));
-    Value isIn = emit.binary<aten::LogicalAndOp>(emit.binary<aten::GeOp>(element, begin),
-                                                 emit.binary<aten::LtOp>(element, end));
-    Value share = emit.div(emit.scalar(1, wide), emit.cast(emit.sub(end, begin), wide));
-    return emit.where(isIn, share, emit.scalar(0, wide));
+    Value sum = emit.sum(emit.cast(operands[0], wide), sharded, /*keepdim=*/true);
+    for (int64_t dim : sharded)
+      sum = emit.div(sum, emit.cast(emit.ofIndex(localizer.indices(builder).global(
+                                                     localizer.operandSize(builder, 0, dim)),
+                                                 builder.getI64Type()),
+                                    wide));
+    Value mean = aten::AdaptiveAvgPoolOp::create(builder, op.getLoc(), sum, op.getOutputSize());
+    mean = emit.cast(mean, element);
+    mean.setType(localizer.localResultType(0));
+    return single(mean);
   }
 };
 

@@ -7,7 +7,7 @@
 using namespace shardc;
 using namespace shardc::collectives;
 
-static uint64_t sizeOf(const ShardingRule &rule, std::span<const unsigned> factors) {
+static uint64_t productOf(const ShardingRule &rule, std::span<const unsigned> factors) {
   uint64_t size = 1;
   for (unsigned factor : factors)
     size *= static_cast<uint64_t>(rule.factors[factor].size);
@@ -21,7 +21,7 @@ std::optional<RowFactor> shardc::collectives::rowFactorOf(const ShardingRule &ru
     return std::nullopt;
   std::span<const unsigned> factors = dims[rows.dim];
   for (size_t i = 0; i != factors.size(); ++i) {
-    uint64_t before = sizeOf(rule, factors.first(i)), after = sizeOf(rule, factors.subspan(i + 1));
+    uint64_t before = productOf(rule, factors.first(i)), after = productOf(rule, factors.subspan(i + 1));
     if (before == 0 || after == 0 || rows.outer % before != 0 || rows.inner % after != 0)
       continue;
     RowFactor found{factors[i], rows.outer / before, rows.inner / after};
@@ -39,10 +39,10 @@ uint64_t shardc::collectives::moreBlocks(const ShardingRule &rule, const TensorF
   std::span<const unsigned> factors = dims[rows.dim];
   for (size_t first = 0; first != factors.size(); ++first)
     for (size_t last = first + 1; last != factors.size(); ++last)
-      if (sizeOf(rule, factors.first(first)) == rows.outer &&
-          sizeOf(rule, factors.subspan(last + 1)) == rows.inner &&
-          sizeOf(rule, factors.subspan(first, last - first + 1)) == extent)
-        return sizeOf(rule, factors.subspan(first, last - first));
+      if (productOf(rule, factors.first(first)) == rows.outer &&
+          productOf(rule, factors.subspan(last + 1)) == rows.inner &&
+          productOf(rule, factors.subspan(first, last - first + 1)) == extent)
+        return productOf(rule, factors.subspan(first, last - first));
   return 1;
 }
 
@@ -56,8 +56,8 @@ std::optional<RowBlocks> shardc::collectives::rowsInFactor(const ShardingRule &r
         std::span<const unsigned> factors = dims[dim];
         if (found)
           return std::nullopt;
-        found = RowBlocks{dim, sizeOf(rule, factors.first(i)) * rows.blocks,
-                          rows.length * sizeOf(rule, factors.subspan(i + 1))};
+        found = RowBlocks{dim, productOf(rule, factors.first(i)) * rows.blocks,
+                          rows.length * productOf(rule, factors.subspan(i + 1))};
       }
   return found;
 }
