@@ -47,13 +47,14 @@ static FailureOr<Windows> checkWindows(Inference &inference, ArrayRef<int64_t> k
   return makeWindows(kernel, stride, padding, dilation);
 }
 
-/// `leading` and the positions of the windows in the last dims of `image`.
+/// `leading` and the positions of the windows in the last dims of `image`: none where there is just no
+/// room for one, as on a rank that has none of them.
 static FailureOr<Shape> slide(Inference &inference, ArrayRef<Window> windows, ArrayRef<Dim> image,
                               ArrayRef<Dim> leading, bool ceil) {
   Shape shape(leading);
   for (auto [window, size] : llvm::zip_equal(windows, image.take_back(windows.size()))) {
     Dim positions = windowPositions(inference.sizes, window, size, ceil);
-    if (positions.number() && *positions.number() < 1)
+    if (positions.number() && *positions.number() < 0)
       return inference.error("has a window of extent ", window.extent(), " for a dim of size ",
                              *size.number(), " with ", window.padding, " elements of padding");
     shape.push_back(positions);
@@ -194,10 +195,15 @@ static FailureOr<Shape> inferPool(Inference &inference, Value self, ArrayRef<int
     if (window.padding > window.extent() / 2)
       return inference.error("has a padding of ", window.padding,
                              ", more than half of the window's extent ", window.extent());
-  for (Dim size : ArrayRef(image).take_back(windows->size()))
-    if (size.is(0))
+  FailureOr<Shape> shape =
+      slide(inference, *windows, image, ArrayRef(image).drop_back(windows->size()), ceil);
+  if (failed(shape))
+    return failure();
+  for (auto [size, positions] : llvm::zip_equal(ArrayRef(image).take_back(windows->size()),
+                                                ArrayRef(*shape).take_back(windows->size())))
+    if (size.is(0) && !positions.is(0))
       return inference.error("has no elements to choose from");
-  return slide(inference, *windows, image, ArrayRef(image).drop_back(windows->size()), ceil);
+  return shape;
 }
 
 template <typename Adaptor>

@@ -18,10 +18,10 @@ func.func @f(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) {
 
 // -----
 
-func.func @f(%x: tensor<2x3x2x8xf32>, %w: tensor<4x3x3x3xf32>) {
-  // expected-error @+2 {{has a window of extent 5 for a dim of size 2 with 1 elements of padding}}
+func.func @f(%x: tensor<2x3x1x8xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error @+2 {{has a window of extent 5 for a dim of size 1 with 1 elements of padding}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y = aten.convolution %x, %w stride [1, 1] padding [1, 0] dilation [2, 1] : (tensor<2x3x2x8xf32>, tensor<4x3x3x3xf32>) -> tensor<f32>
+  %y = aten.convolution %x, %w stride [1, 1] padding [1, 0] dilation [2, 1] : (tensor<2x3x1x8xf32>, tensor<4x3x3x3xf32>) -> tensor<f32>
   return
 }
 
