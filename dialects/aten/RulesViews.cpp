@@ -199,6 +199,8 @@ ShardingRule splitRule(Operation *op) {
   for (auto [number, part] : llvm::enumerate(op->getResults())) {
     int64_t own = shapeOf(part)[dim];
     isStatic &= own > 0;
+    if (!isStatic)
+      break;
     pieces.push_back({static_cast<unsigned>(number), own, offset});
     equal &= own == pieces.front().size;
     offset += own;

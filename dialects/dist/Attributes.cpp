@@ -5,6 +5,7 @@
 #include "dialects/dist/Dist.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <numeric>
 

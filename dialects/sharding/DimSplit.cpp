@@ -187,7 +187,7 @@ DimSplit::Owner DimSplit::owner(int64_t n, int64_t index) const {
   for (const AxisSplit &split : axes) {
     if (split.isUnequal()) {
       int64_t r = 0, before = -1; // elements of the coordinate before that of the index
-      for (; before < 0; r += before < 0) {
+      for (; before < 0 && r < split.count; r += before < 0) {
         int64_t seen = 0;
         for (const Run &piece : split.pieces(n, r)) {
           if (piece.begin <= index && index < piece.end)

@@ -113,6 +113,10 @@ struct Side {
       advance();
   }
 };
+bool areFixed(const RuleBuilder::Shape &shape) {
+  return std::all_of(shape.begin(), shape.end(),
+                     [](const DimSize &size) { return size.fixed() != kDynamic; });
+}
 /// Where both sides are at the begin of dims of known size: rows of the larger dim that one of two
 /// ranks lacks of the other's chunk, which depend on how much of a row a border cuts off.
 std::optional<int64_t> borderRows(const Side &in, const Side &out) {
@@ -159,7 +163,10 @@ RuleBuilder &RuleBuilder::view() {
       continue;
     // What is left of both dims does not fit: skip to the next place where the products agree.
     // Whole dims may still be chunked, and a rank fetches what it lacks of its chunk's rows.
-    std::optional<int64_t> halo = borderRows(in, out);
+    // The exchange needs all sizes.
+    std::optional<int64_t> halo = areFixed(inShape) && areFixed(outShape)
+                                      ? borderRows(in, out)
+                                      : std::nullopt;
     DimSize inProduct(1), outProduct(1);
     if (halo) {
       unsigned f =

@@ -3,8 +3,6 @@
 
 #include "passes/localize/MovePieces.h"
 
-#include <set>
-
 using namespace mlir;
 using namespace shardc;
 
@@ -71,7 +69,9 @@ CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, Arra
     target.dim.size = front + dim.image.size + back;
     for (auto [runs, cover] : llvm::zip_equal(target.dim.runs, dim.covers)) {
       int64_t begin = front + cover.elements.begin - cover.before;
-      runs = {{begin, begin + cover.size()}};
+      runs.clear();
+      if (cover.size() > 0)
+        runs.push_back({begin, begin + cover.size()});
     }
     covered.sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
         dim.table([](const aten::Cover &cover) { return cover.size(); })));
@@ -135,7 +135,9 @@ private:
     int64_t total = 0;
     for (int64_t source : group) {
       Run covered = dim.covers[source].elements;
-      all.runs[source] = {{total, total + covered.size()}};
+      all.runs[source].clear();
+      if (covered.size() > 0)
+        all.runs[source].push_back({total, total + covered.size()});
       for (int64_t position : group) {
         Run owned = pieceOf(mesh, dim.image, position);
         Run common{std::max(owned.begin, covered.begin), std::min(owned.end, covered.end)};

@@ -68,7 +68,9 @@ public:
       // What a lookup finds is P(sum) where each rank has a part of the dim: a kind of its own.
       if (auto op = dyn_cast<PiecesOpInterface>(made);
           op && !isa<aten::IndexSelectOp>(made) && op.getMovedDims() == ArrayRef(dim) &&
-          keepsElementType(op) && numPassedOps < kMostPassed)
+          keepsElementType(op) && numPassedOps < kMostPassed &&
+          (!isa<PiecesOpInterface>(user) ||
+           aten::elementTypeOf(value) == aten::elementTypeOf(user->getResult(0))))
         if (std::optional<Pieces> pieces = ofResult(op, cast<OpResult>(value).getResultNumber())) {
           ++numPassed;
           ++numPassedOps;
