@@ -61,7 +61,7 @@ bool OwnRows::readByOwners(Value tensor, int64_t dim, Value index) {
   auto [entry, isNew] = known.try_emplace({tensor, index}, dim, false);
   if (!isNew)
     return entry->second.first == dim && entry->second.second;
-  bool all = !tensor.use_empty();
+  bool all = !tensor.use_empty() && isWhole(tensor);
   for (OpOperand &use : tensor.getUses()) {
     Operation *user = use.getOwner();
     if (readsOwnRows({user, use.getOperandNumber(), dim}, index)) {

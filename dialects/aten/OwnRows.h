@@ -25,8 +25,11 @@ struct RowUse {
 class OwnRows {
 public:
   /// `isOwner` says of a product by index, or a lookup by it, whether its matrices (or the rows that
-  /// are looked up) are shared out as is asked for.
-  explicit OwnRows(llvm::function_ref<bool(mlir::Operation *)> isOwner) : isOwner(isOwner) {}
+  /// are looked up) are shared out as is asked for. `isWhole` says of what becomes of rows whether
+  /// each of these ranks has all of it: what is cut and gathered again comes from others.
+  OwnRows(llvm::function_ref<bool(mlir::Operation *)> isOwner,
+          llvm::function_ref<bool(mlir::Value)> isWhole)
+      : isOwner(isOwner), isWhole(isWhole) {}
 
   /// Whether all that becomes of the rows of `tensor` along `dim` is read by owners of the matrices
   /// that `index` names.
@@ -40,6 +43,7 @@ public:
 
 private:
   llvm::function_ref<bool(mlir::Operation *)> isOwner;
+  llvm::function_ref<bool(mlir::Value)> isWhole;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, std::pair<int64_t, bool>> known;
 };
 

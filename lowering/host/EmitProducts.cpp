@@ -198,7 +198,7 @@ private:
           *more = block(), *run = block(), *outside = block(), *multiply = block({i64}),
           *done = block(), *failed = block({b.getI32Type()});
     b.setInsertionPointToEnd(entry);
-    Value gemm = arg(2), rows = arg(5), groups = arg(6), sums = arg(12);
+    Value rows = arg(5), groups = arg(6), sums = arg(12);
     Value zero = constantInt(b, loc, 0), one = constantInt(b, loc, 1);
     Value first[3], wholeK = load(i64, offsetof(shardrt_gemm, k));
     for (auto [at, field] : llvm::zip(first, kMatrices))

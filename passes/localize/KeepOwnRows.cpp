@@ -64,9 +64,10 @@ public:
       return false;
     auto isOwner = [&](Operation *product) { return isAsWanted(product); };
     auto isPartial = [&](Value tensor) { return isPartialOver(tensor); };
+    auto isWhole = [&](Value tensor) { return isWholeOver(tensor); };
     for (int64_t dim = 0, rank = op.getInput().getType().getRank(); dim < rank; ++dim) {
       wanted.reset();
-      aten::OwnRows rows(isOwner);
+      aten::OwnRows rows(isOwner, isWhole);
       Value index = rows.ownersOf(op.getInput(), dim, isPartial);
       if (index && rows.readByOwners(op.getResult(), dim, index))
         return true;
@@ -87,10 +88,16 @@ private:
     return *wanted == *share;
   }
   bool isPartialOver(Value tensor) {
+    return hasEverywhere(tensor, Placement::partial(Reduction::Sum));
+  }
+  bool isWholeOver(Value tensor) { return hasEverywhere(tensor, Placement::replicate()); }
+
+  /// On each of the axes.
+  bool hasEverywhere(Value tensor, const Placement &placement) {
     LayoutAttr layout = getLayout(tensor.getType());
-    return layout && llvm::all_of(axes, [&](unsigned axis) {
-             return layout.getValue().placements[axis] ==
-                    Placement::partial(Reduction::Sum);
+    return layout && layout.getValue().mesh == op.getTargetLayout().getValue().mesh &&
+           llvm::all_of(axes, [&](unsigned axis) {
+             return layout.getValue().placements[axis] == placement;
            });
   }
 

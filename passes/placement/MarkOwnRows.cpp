@@ -7,8 +7,9 @@
 using namespace mlir;
 
 void shardc::markOwnRows(func::FuncOp function, FunctionGraph &graph) {
-  auto all = [](Operation *) { return true; };
-  aten::OwnRows rows(all);
+  auto isOwner = [](Operation *) { return true; };
+  auto isWhole = [](Value) { return true; };
+  aten::OwnRows rows(isOwner, isWhole);
   SmallVector<std::pair<Value, int64_t>> reached;
   llvm::DenseSet<Value> seen;
   for (auto product : function.getBody().front().getOps<aten::IndexedMmOp>()) {
