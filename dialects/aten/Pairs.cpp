@@ -74,7 +74,16 @@ Value Pairs::abs(Value z) {
   return emit.mul(emit.where(isNone, zero, root), size);
 }
 
-Value Pairs::angle(Value z) { return emit.binary<aten::Atan2Op>(imag(z), real(z)); }
+// The angle of 0, which depends on the signs of its parts, has a derivative of 0.
+Value Pairs::angle(Value z) {
+  Value a = real(z), b = imag(z), isNone = isZero(z);
+  auto fixed = aten::AliasOp::create(emit.getBuilder(), emit.getLoc(),
+                                     emit.binary<aten::Atan2Op>(b, a));
+  fixed.setDetached(true);
+  Value angle = emit.binary<aten::Atan2Op>(emit.where(isNone, constant(0, z), b),
+                                           emit.where(isNone, constant(1, z), a));
+  return emit.where(isNone, fixed, angle);
+}
 
 Value Pairs::isZero(Value z) {
   Value isNone = emit.binary<aten::EqOp>(z, constant(0, z));
@@ -91,15 +100,20 @@ Value Pairs::exp(Value z) {
 
 Value Pairs::log(Value z) { return make(emit.unary<aten::LogOp>(abs(z)), angle(z)); }
 
-// Of the two roots, the one in the right half of the plane.
+// Of the two roots, the one in the right half of the plane. Of a negative real number, the sign of
+// the imaginary part says which one, that of 0 too.
 Value Pairs::sqrt(Value z) {
   Value a = real(z), b = imag(z), zero = constant(0, z), half = constant(0.5, z);
   Value sum = emit.add(abs(z), emit.unary<aten::AbsOp>(a));
   Value larger = emit.unary<aten::SqrtOp>(emit.mul(sum, half));
   Value isNone = emit.binary<aten::EqOp>(sum, zero);
   Value smaller = emit.mul(emit.div(b, emit.where(isNone, constant(1, z), larger)), half);
-  Value isRight = emit.binary<aten::GeOp>(a, zero), isLow = emit.binary<aten::LtOp>(b, zero);
-  return make(emit.where(isRight, larger, emit.unary<aten::AbsOp>(smaller)),
+  Value isReal = emit.binary<aten::EqOp>(b, zero), one = constant(1, z);
+  Value signOfZero = emit.div(one, emit.where(isReal, b, one));
+  Value isLow = emit.binary<aten::LogicalOrOp>(emit.binary<aten::LtOp>(b, zero),
+                                               emit.binary<aten::LtOp>(signOfZero, zero));
+  Value isRight = emit.binary<aten::GeOp>(a, zero);
+  return make(emit.where(isRight, larger, emit.where(isLow, neg(smaller), smaller)),
               emit.where(isRight, smaller, emit.where(isLow, neg(larger), larger)));
 }
 
@@ -181,6 +195,7 @@ Value Pairs::matmul(Value z, Value w) {
   SmallVector<OpFoldResult> matrix(ArrayRef(right).drop_back(3));
   matrix.append({twice(right[columns - 1]), twice(right[columns])});
   Value product = emit.binary<aten::MatmulOp>(emit.view(z, rows), emit.view(both, matrix));
+  product.getDefiningOp()->setAttr(kOfComplexAttr, builder.getUnitAttr());
   SmallVector<OpFoldResult> result = shape(product);
   result.back() = right[columns];
   result.push_back(builder.getIndexAttr(2));

@@ -10,6 +10,10 @@
 
 namespace shardc {
 
+/// Of a product of complex matrices: it computes in the element type that they have, whatever
+/// products of real ones compute in.
+inline constexpr llvm::StringLiteral kOfComplexAttr = "of_complex";
+
 /// Builds operations on pairs. `z` and `w` are pairs, `x` is real; shapes broadcast.
 class Pairs {
 public:
