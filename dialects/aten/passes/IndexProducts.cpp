@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Emitter.h"
 #include "dialects/aten/Grouped.h"
-#include "dialects/aten/passes/KnownIndices.h"
+#include "dialects/aten/KnownIndices.h"
 #include "dialects/aten/passes/Passes.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -78,12 +80,19 @@ struct IndexProducts : impl::AtenIndexProductsBase<IndexProducts> {
 
   /// And what only it used.
   static void eraseUnused(Operation *op) {
-    SmallVector<Value> operands(op->getOperands());
-    op->erase();
-    for (Value operand : operands)
-      if (Operation *producer = operand.getDefiningOp();
-          producer && isMemoryEffectFree(producer) && producer->use_empty())
-        eraseUnused(producer);
+    llvm::SmallSetVector<Operation *, 8> unused;
+    unused.insert(op);
+    while (!unused.empty()) {
+      Operation *next = unused.pop_back_val();
+      llvm::SmallSetVector<Operation *, 4> producers;
+      for (Value operand : next->getOperands())
+        if (Operation *producer = operand.getDefiningOp())
+          producers.insert(producer);
+      next->erase();
+      for (Operation *producer : producers)
+        if (isMemoryEffectFree(producer) && producer->use_empty())
+          unused.insert(producer);
+    }
   }
 };
 

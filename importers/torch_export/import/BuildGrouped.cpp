@@ -7,6 +7,8 @@
 
 #include "dialects/aten/Emitter.h"
 #include "dialects/aten/Grouped.h"
+#include "dialects/aten/KnownIndices.h"
+#include "dialects/aten/Sorting.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
@@ -14,6 +16,67 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 namespace {
+
+/// The number of a constant of one element, or the difference of two.
+std::optional<double> numberOf(Value scalar) {
+  if (auto difference = scalar.getDefiningOp<aten::SubOp>()) {
+    std::optional<double> x = numberOf(difference.getSelf()), y = numberOf(difference.getOther());
+    if (!x || !y || difference.getAlpha().convertToDouble() != 1)
+      return std::nullopt;
+    return *x - *y;
+  }
+  auto constant = scalar.getDefiningOp<aten::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!elements || !elements.isSplat())
+    return std::nullopt;
+  if (isa<FloatType>(elements.getElementType()))
+    return elements.getSplatValue<APFloat>().convertToDouble();
+  return static_cast<double>(elements.getSplatValue<APInt>().getSExtValue());
+}
+
+/// What is cast. Each type on the way has all numbers up to `most`.
+Value withoutCasts(Value x, double most = 1) {
+  while (auto cast = x.getDefiningOp<aten::ToCopyOp>()) {
+    Type type = cast.getDtype();
+    if (most > 1 && !type.isInteger(32) && !type.isInteger(64) && !type.isF32() && !type.isF64())
+      return x;
+    x = cast.getSelf();
+  }
+  return x;
+}
+
+/// The integers that a histogram counts, whose bins are those of one number each, from 0
+/// (buildHistc). None may be outside.
+Value countedIn(Value histogram, int64_t bins) {
+  auto is = [](Value scalar, int64_t number) {
+    return numberOf(scalar) == static_cast<double>(number);
+  };
+  auto counts = withoutCasts(histogram).getDefiningOp<aten::IndexPutOp>();
+  if (!counts || !counts.getAccumulate() || counts.getIndices().size() != 1 || bins < 2 ||
+      bins > (1 << 24))
+    return nullptr;
+  auto zeros = counts.getSelf().getDefiningOp<aten::ExpandOp>();
+  auto place = counts.getIndices().front().getDefiningOp<aten::MinimumOp>();
+  if (!zeros || !is(zeros.getSelf(), 0) || !place || !is(place.getOther(), bins - 1))
+    return nullptr;
+  auto chosen = withoutCasts(place.getSelf()).getDefiningOp<aten::WhereOp>();
+  if (!chosen || chosen.getCondition() != withoutCasts(counts.getValues()))
+    return nullptr;
+  auto inside = chosen.getCondition().getDefiningOp<aten::LogicalAndOp>();
+  auto from = inside ? inside.getSelf().getDefiningOp<aten::GeOp>() : nullptr;
+  auto to = inside ? inside.getOther().getDefiningOp<aten::LeOp>() : nullptr;
+  if (!from || !to || from.getSelf() != to.getSelf() || !is(from.getOther(), 0) ||
+      !is(to.getOther(), bins - 1))
+    return nullptr;
+  auto quotient = chosen.getSelf().getDefiningOp<aten::DivOp>();
+  auto scaled = quotient ? quotient.getSelf().getDefiningOp<aten::MulOp>() : nullptr;
+  auto shifted = scaled ? scaled.getSelf().getDefiningOp<aten::SubOp>() : nullptr;
+  if (!shifted || shifted.getSelf() != from.getSelf() || !is(shifted.getOther(), 0) ||
+      !is(scaled.getOther(), bins) || !is(quotient.getOther(), bins - 1))
+    return nullptr;
+  Value numbers = withoutCasts(from.getSelf(), static_cast<double>(bins));
+  return aten::areIndicesBelow(numbers, bins) ? numbers : nullptr;
+}
 
 /// Groups of rows by where each ends.
 struct RowGroups {
@@ -26,12 +89,27 @@ struct RowGroups {
   /// The group of each row along `dim`: how many groups end before it, or where it is. Rows behind
   /// the last group are in none.
   Value indexOf(Value rows, int64_t dim) {
+    if (Value numbers = sortedNumbers(aten::shapeOf(rows)[dim]))
+      return numbers;
     OpFoldResult length = sizesOf(call.builder, call.loc, rows)[dim];
     Value start = arith::ConstantIndexOp::create(call.builder, call.loc, 0);
     Value positions =
         emit.range(start, getValueOrCreateConstantIndexOp(call.builder, call.loc, length));
     Value isBefore = emit.binary<aten::LeOp>(ends, emit.unsqueeze(positions, 1));
     return emit.sum(emit.cast(isBefore, call.builder.getI64Type()), {1}, /*keepdim=*/false);
+  }
+  /// Where groups end after as many rows as each number has among sorted ones, these are the groups
+  /// of the rows. So mixtures of experts find the ends. Null where it is otherwise.
+  Value sortedNumbers(int64_t rows) {
+    auto sums = withoutCasts(ends).getDefiningOp<aten::CumsumOp>();
+    if (!sums || ShapedType::isDynamic(rows))
+      return nullptr;
+    Value numbers = countedIn(sums.getSelf(), aten::shapeOf(ends).front());
+    auto sort = numbers ? numbers.getDefiningOp<aten::SortOp>() : nullptr;
+    if (!sort || numbers != sort.getValues() || sort.getDescending() ||
+        aten::shapeOf(numbers) != ArrayRef<int64_t>(rows))
+      return nullptr;
+    return numbers;
   }
   Value transposed(Value x) {
     int64_t rank = aten::typeOf(x).getRank();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialects/aten/passes/KnownIndices.h"
+#include "dialects/aten/KnownIndices.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/Sorting.h"
@@ -16,7 +16,9 @@ static bool isDimBelow(Value tensor, int64_t dim, int64_t bound) {
 }
 
 bool areIndicesBelow(Value tensor, int64_t bound) {
-  if (ShapedType::isDynamic(bound) || !elementTypeOf(tensor).isInteger())
+  Type type = elementTypeOf(tensor);
+  // Shorter integers may wrap.
+  if (ShapedType::isDynamic(bound) || !(type.isInteger(32) || type.isInteger(64)))
     return false;
   Operation *op = tensor.getDefiningOp();
   if (!op)
@@ -32,12 +34,20 @@ bool areIndicesBelow(Value tensor, int64_t bound) {
   if (auto constant = dyn_cast<ConstantOp>(op)) {
     auto value = dyn_cast<DenseIntElementsAttr>(constant.getValue());
     auto isBelow = [&](const APInt &number) {
-      return number.getActiveBits() < 63 && number.ult(static_cast<uint64_t>(bound));
+      return !number.isNegative() && number.getActiveBits() < 63 &&
+             number.ult(static_cast<uint64_t>(bound));
     };
     return value && llvm::all_of(value.getValues<APInt>(), isBelow);
   }
+  // A type of fewer bits changes numbers that it does not have.
+  if (auto copy = dyn_cast<ToCopyOp>(op)) {
+    Type from = elementTypeOf(copy.getSelf());
+    return from.isInteger() &&
+           from.getIntOrFloatBitWidth() <= elementTypeOf(tensor).getIntOrFloatBitWidth() &&
+           areIndicesBelow(copy.getSelf(), bound);
+  }
   // Elements of operand 0, in other places.
-  if (viewKindOf(op) || isa<ToCopyOp, IndexOp, IndexSelectOp, GatherOp>(op))
+  if (viewKindOf(op) || isa<IndexOp, IndexSelectOp, GatherOp>(op))
     return areIndicesBelow(op->getOperand(0), bound);
   return false;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef SHARDC_DIALECTS_ATEN_PASSES_KNOWNINDICES_H
-#define SHARDC_DIALECTS_ATEN_PASSES_KNOWNINDICES_H
+#ifndef SHARDC_DIALECTS_ATEN_KNOWNINDICES_H
+#define SHARDC_DIALECTS_ATEN_KNOWNINDICES_H
 
 #include "mlir/IR/Value.h"
 
@@ -12,4 +12,4 @@ bool areIndicesBelow(mlir::Value tensor, int64_t bound);
 
 } // namespace shardc::aten
 
-#endif // SHARDC_DIALECTS_ATEN_PASSES_KNOWNINDICES_H
+#endif // SHARDC_DIALECTS_ATEN_KNOWNINDICES_H
