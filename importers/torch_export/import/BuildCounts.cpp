@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Overloads that count values, and those of which a result is as long as the values of tensors say.
-#include "importers/torch_export/import/BuildersInternal.h"
-#include "importers/torch_export/import/SliceBuilders.h"
-
-#include "dialects/aten/Emitter.h"
+#include "importers/torch_export/import/Formula.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -138,6 +135,48 @@ FailureOr<Results> buildBincount(Call &call) {
   Value behind = fixed ? emit.integer(*fixed, i64) : emit.ofIndex(cast<Value>(count), i64);
   places = emit.where(emit.binary<aten::LtOp>(places, zero), behind, places);
   return one(addedAt(call, count, places, values));
+}
+
+// The positions of the first elements that are not 0, a row for each, of a given number of rows. An
+// element goes to the place that is as many as there are before it; those that have no row, to one
+// behind all rows.
+FailureOr<Results> buildFirstNonzero(Call &call) {
+  Formula f(call);
+  Expr self = f.tensor("self");
+  int64_t fill = f.integer("fill_value", -1);
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  if (f.failed() || failed(sizes))
+    return failure();
+  Type i64 = call.builder.getI64Type();
+  Expr none = f.of(f.emit.integer(fill, i64));
+  if (self.rank() == 0)
+    return Results{f.emit.full(*sizes, none.value)};
+  OpFoldResult rows = sizes->front();
+  SmallVector<OpFoldResult> shape = f.sizes(self);
+  OpFoldResult count = f.product(shape);
+  Expr flat = view(self, count), wanted = f.number(rows, i64);
+  Expr isIt = f.of(f.emit.binary<aten::NeOp>(flat.value, flat.number(0).value));
+  Expr row =
+      f.op("aten.cumsum", {{"self", {cast(isIt, i64).value}}}, {call.integerAttr("dim", 0)}) - 1;
+  row = where(logicalAnd(isIt, lt(row, wanted)), row, wanted);
+  OpFoldResult withRest = addSizes(call.builder, call.loc, rows, f.one());
+  Expr places = f.of(f.emit.full(withRest, f.emit.integer(-1, i64)));
+  places = f.op("aten.scatter",
+                {{"self", {places.value}}, {"index", {row.value}}, {"src", {f.range(count).value}}},
+                {call.integerAttr("dim", 0),
+                 call.builder.getNamedAttr("reduce", call.builder.getStringAttr("assign"))});
+  Expr place = f.slice(places, 0, call.builder.getIndexAttr(0), rows);
+  if (f.failed())
+    return failure();
+  Expr isThere = ge(place, 0);
+  SmallVector<Value> columns(shape.size());
+  Expr rest = place;
+  for (size_t dim = shape.size(); dim-- > 0;) {
+    Expr size = f.number(shape[dim], i64), next = roundedQuotient(rest, size, "floor");
+    columns[dim] = unsqueeze(where(isThere, rest - next * size, none), 1).value;
+    rest = next;
+  }
+  return f.result(f.op("aten.cat", {{"tensors", columns}}, {call.integerAttr("dim", 1)}));
 }
 
 FailureOr<Results> buildOfUnknownLength(Call &call) {
