@@ -168,7 +168,7 @@ def problems_of(cases, mesh, folder):
     if done.returncode:
         return {None: done.stderr[-3000:]}
     got = load_file(folder / "out.safetensors")
-    names = [o["name"] for o in entry["outputs"] if o["kind"] == "user"][1:]
+    names = [o["name"] for o in entry["outputs"] if o["kind"] == "user"][1:len(cases) + 1]
     problems = {}
     for n, (case, name, want) in enumerate(zip(cases, names, wants, strict=True)):
         pairs = {"result": (got[name], want.detach())}
