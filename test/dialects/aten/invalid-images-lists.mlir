@@ -49,7 +49,7 @@ func.func @f(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<3xf32>
 func.func @f(%x: tensor<3x0x8xf32>) {
   // expected-error @+2 {{has no elements to choose from}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y = aten.max_pool %x kernel [1, 1] stride [1] padding [0] dilation [1] : (tensor<3x0x8xf32>) -> tensor<f32>
+  %y = aten.max_pool %x kernel [2, 2] stride [1] padding [1] dilation [1] : (tensor<3x0x8xf32>) -> tensor<f32>
   return
 }
 
