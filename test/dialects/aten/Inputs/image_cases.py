@@ -54,8 +54,8 @@ def convolution():
     def windows(x):
         return A.im2col(x, kernel, *flat).view(x.shape[0], x.shape[1], *kernel, *positions(x.shape[2:]))
 
-    def fold(x):
-        return A.col2im(x.reshape(x.shape[0], x.shape[1] * math.prod(kernel), -1), size, kernel, *flat)
+    def fold(x, to=None):
+        return A.col2im(x.reshape(x.shape[0], x.shape[1] * math.prod(kernel), -1), to or size, kernel, *flat)
     calls = [([(x, t), (w, t)] + [([o], t)] * biased, text, conv, {"local": local})]
     if n == 2:
         size = image(2)[2:]
@@ -68,7 +68,7 @@ def convolution():
             calls.append(
                 ([(columns, t)], f"aten.fold {{0}} to {dim_list(size)} stride {dim_list(stride)} padding {dim_list(padding)} "
                  f"dilation {dim_list(dilation)}", fold,
-                 {"local": lambda x, r: fold(x[0]) if x[0].numel() else torch.zeros(r[0], dtype=x[0].dtype)}))
+                 {"local": lambda x, r: fold(x[0], list(r[0])[2:]) if x[0].numel() else torch.zeros(r[0], dtype=x[0].dtype)}))
     return random.choice(calls)
 
 
