@@ -68,6 +68,13 @@ FAMILIES = {
     "glm4_moe": ("Glm4Moe", dict(HEADS, moe_intermediate_size=24, n_routed_experts=4, n_shared_experts=1, num_experts_per_tok=2,
                                  first_k_dense_replace=1, n_group=2, topk_group=1)),
 }
+FAMILIES["olmoe"] = ("Olmoe", EXPERTS)
+# Experts in the other form that can be exported, and whole experts on each rank: the family's plan for experts.
+BATCHED = {f"{name}_batched": name for name in ("mixtral", "qwen3_moe", "gpt_oss", "deepseek_v3", "olmoe")}
+WHOLE = {f"{name}_whole": name for name in ("mixtral", "qwen3_moe", "gpt_oss", "deepseek_v3")}
+FAMILIES |= {name: FAMILIES[of] for name, of in (BATCHED | WHOLE).items()}
+# Of these a plan shards the experts only.
+EXPERTS_ONLY = ("gpt_oss_whole",)
 # Attention and MLP of a layer are added at once.
 PARALLEL = ("gpt_neox", "phi", "cohere", "cohere2")
 
@@ -146,7 +153,8 @@ def build(name):
     config = next(getattr(transformers, c) for c in (f"{prefix}TextConfig", f"{prefix}Config") if hasattr(transformers, c))(**settings)
     config.use_cache = False
     torch.manual_seed(5)
-    model = getattr(transformers, f"{prefix}{'Model' if ours else 'ForCausalLM'}")._from_config(config)
+    form = {"experts_implementation": "batched_mm"} if name in BATCHED else {}
+    model = getattr(transformers, f"{prefix}{'Model' if ours else 'ForCausalLM'}")._from_config(config, **form)
     with torch.no_grad():
         for parameter in model.parameters():  # also biases, which are zero at first
             parameter.normal_(0, 0.2) if parameter.ndim == 1 else parameter.mul_(4)
@@ -160,7 +168,9 @@ def build(name):
         count, values, rules = ours
         return model.eval(), given, rules, count * values
     rules = dict(config.base_model_tp_plan or {}) | dict(type(model)._tp_plan or {})
-    return model.eval(), given, rules, (1 if name in PARALLEL else 2) * BATCH * LENGTH * HIDDEN
+    if name in WHOLE:
+        rules = {pattern: style for pattern, style in rules.items() if "experts" not in pattern or "shared" in pattern} | config.base_model_ep_plan
+    return model.eval(), given, rules, (1 if name in PARALLEL + EXPERTS_ONLY else 2) * BATCH * LENGTH * HIDDEN
 
 
 def export(name, folder):

@@ -54,6 +54,16 @@ static bool readsOwnRows(const RowUse &use, Value index) {
     return use.operand == 0 && use.dim == 0 && lookThroughIdentities(product.getIndex()) == index;
   if (auto sums = dyn_cast<IndexedOuterOp>(use.op))
     return use.operand < 2 && use.dim == 0 && lookThroughIdentities(sums.getIndex()) == index;
+  // Of what is added at the rows that an index names (the gradients of biases), a rank takes what
+  // falls into its own.
+  if (auto put = dyn_cast<IndexPutOp>(use.op)) {
+    ArrayRef<int64_t> values = shapeOf(put.getValues());
+    return put.getIndicesAt() == ArrayRef<int64_t>(0) && use.dim == 0 &&
+           use.operand + 1 == put->getNumOperands() &&
+           values.size() == shapeOf(put.getSelf()).size() &&
+           shapeOf(put.getIndices().front()) == values.take_front() &&
+           lookThroughIdentities(put.getIndices().front()) == index;
+  }
   return false;
 }
 

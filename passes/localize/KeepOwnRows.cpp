@@ -37,7 +37,7 @@ std::optional<Share> shareOf(Value tensor) {
 std::optional<Share> matricesOf(Operation *op) {
   if (isa<aten::IndexedMmOp>(op))
     return shareOf(op->getOperand(1));
-  if (isa<aten::IndexedOuterOp>(op))
+  if (isa<aten::IndexedOuterOp, aten::IndexPutOp>(op))
     return shareOf(op->getResult(0));
   return isa<aten::IndexOp>(op) ? shareOf(op->getOperand(0)) : std::nullopt;
 }

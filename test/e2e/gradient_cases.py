@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from gradients import F64, Case
+from grouped_cases import indexed_mm, indexed_outer
 
 A = torch.ops.aten
 I64 = torch.int64
@@ -152,6 +153,12 @@ def contractions():
         shapes = {0: (2, 3, 4, 5), 1: (2, 3, 6)} if dims[0] != [2, 0] else {0: (2, 5, 3), 1: (2, 3, 4, 2)}
         yield Case([x(*shapes[0]), x(*shapes[1])], f"aten.tensordot {{0}}, {{1}} dims {dims[0]} {dims[1]}",
                    lambda a, b, dims=dims: torch.tensordot(a, b, dims))
+    for names in ([2, 0, 3, -1, 2, 1, 0], [1, 1, 1, 1, 1, 1, 1]):  # 3 is none of them
+        i = torch.tensor(names)
+        yield Case([x(7, 4), x(3, 4, 5), i], "aten.indexed_mm {0}, {1} at {2}", indexed_mm)
+        yield Case([x(7, 4), x(7, 5), i], "aten.indexed_outer {0}, {1} at {2} groups [3]", lambda a, b, i: indexed_outer(a, b, i, 3))
+        i = i.sort().values
+        yield Case([x(7, 4), x(3, 4, 5), i], "aten.indexed_mm {0}, {1} at {2} sorted", indexed_mm)
 
 
 def reductions():

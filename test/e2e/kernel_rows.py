@@ -4,6 +4,7 @@ import torch
 
 from kernel_cases import A, BF16, F16, F32, F64, I64, values
 from kernels import SUMS, Case
+from grouped_cases import indexed_mm, indexed_outer
 from pytorch_cases import NAMES
 
 INF, NAN = float("inf"), float("nan")
@@ -113,6 +114,21 @@ def products():
         yield Case([values([3, 4, 5], t), values([3, 5, 6], t)], "aten.bmm {0}, {1}", torch.bmm, loose=SUMS, strided="permuted")
         yield Case([values([3, 1, 6], t), values([3, 4, 5], t), values([3, 5, 6], t)],
                    "aten.baddbmm {0}, {1}, {2} {{beta = 0.5}}", lambda c, x, y: torch.baddbmm(c, x, y, beta=0.5), loose=SUMS)
+        yield from named_matrices(t)
+
+
+def named_matrices(t):
+    """Fewer rows than matrices, more, none; some that name none; in any order, and in that of the matrices."""
+    sizes = [(2, 5, 3, 4), (19, 3, 7, 5), (33, 4, 17, 9), (5, 1, 1, 1), (6, 3, 0, 2), (0, 3, 4, 2), (4, 3, 2, 0)]
+    for s, g, k, n in sizes if t in (F32, F64) else sizes[1:2]:
+        x, w, y = values([s, k], t), values([g, k, n], t), values([s, n], t)
+        for i, kind, how in ((torch.randint(-1, g + 1, (s,)), I64, "permuted"), (torch.full((s,), g), I64, "sliced"),
+                             (torch.randint(-1, g + 1, (s,)).sort().values, torch.int32, "")):
+            order = "" if how == "permuted" else " sorted"
+            yield Case([x, w, i.to(kind)], "aten.indexed_mm {0}, {1} at {2}" + order,
+                       lambda x, w, i: indexed_mm(x.double(), w.double(), i).to(x.dtype), loose=SUMS, strided=how)
+            yield Case([x, y, i.to(kind)], f"aten.indexed_outer {{0}}, {{1}} at {{2}} groups [{g}]" + order,
+                       lambda x, y, i, g=g: indexed_outer(x.double(), y.double(), i, g).to(x.dtype), loose=SUMS, strided=how)
 
 
 def casting_reductions():

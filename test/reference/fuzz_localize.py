@@ -12,6 +12,7 @@ import time
 import torch
 
 import placed_attention  # noqa: F401  (adds templates)
+import placed_grouped  # noqa: F401  (likewise)
 import placed_ops
 import placed_reductions  # noqa: F401  (likewise)
 import placed_scatters  # noqa: F401  (likewise)
