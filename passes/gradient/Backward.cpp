@@ -181,10 +181,58 @@ bool Backward::isElsewhere(Value value) const {
   return mesh && layout && layout.getMesh() != mesh;
 }
 
+namespace {
+/// A part of a dim among zeros.
+struct PaddedPart {
+  Value part;
+  int64_t dim, before, after;
+};
+} // namespace
+static std::optional<PaddedPart> paddedPart(Value value) {
+  auto pad = value.getDefiningOp<aten::ConstantPadNdOp>();
+  if (!pad || !pad.getValue().isZero())
+    return std::nullopt;
+  std::optional<PaddedPart> found;
+  auto rank = static_cast<size_t>(aten::typeOf(value).getRank());
+  for (size_t i = 0; i + 1 < pad.getPad().size(); i += 2) { // the last dim first
+    int64_t before = pad.getPad()[i], after = pad.getPad()[i + 1];
+    if (before == 0 && after == 0)
+      continue;
+    if (found || before < 0 || after < 0)
+      return std::nullopt;
+    found = {pad.getSelf(), static_cast<int64_t>(rank - 1 - i / 2), before, after};
+  }
+  return found;
+}
+
+/// The sum of cotangents of two parts that touch: joined, and not each added to zeros, so that
+/// ranks send them together. Null where they are anything else.
+static Value joinParts(Emitter &emit, Value first, Value second) {
+  std::optional<PaddedPart> a = paddedPart(first), b = paddedPart(second);
+  if (!a || !b || a->dim != b->dim || first.getType() != second.getType())
+    return Value();
+  if (a->before > b->before)
+    std::swap(a, b);
+  int64_t length = aten::shapeOf(a->part)[a->dim];
+  if (ShapedType::isDynamic(length) || a->before + length != b->before)
+    return Value();
+  Value joined = emit.cat({a->part, b->part}, a->dim);
+  if (a->before == 0 && b->after == 0)
+    return joined;
+  SmallVector<int64_t> amounts(2 * static_cast<size_t>(aten::typeOf(joined).getRank() - a->dim));
+  amounts[amounts.size() - 2] = a->before;
+  amounts.back() = b->after;
+  return aten::ConstantPadNdOp::create(emit.getBuilder(), emit.getLoc(), joined, amounts,
+                                       APFloat(0.0));
+}
+
 Value Backward::addCotangents(Value value, Value first, Value second) {
   if (isElsewhere(value))
     return addElsewhere(cotangentType(cast<RankedTensorType>(value.getType())), first, second);
-  return fitTo(value, Emitter(builder, getLoc()).add(first, second));
+  Emitter emit(builder, getLoc());
+  if (Value joined = joinParts(emit, first, second))
+    return fitTo(value, joined);
+  return fitTo(value, emit.add(first, second));
 }
 
 /// Of a value on another mesh. The sum is computed on the program's mesh, where its terms come

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/Rearrangements.h"
 
+#include "passes/localize/Exchange.h"
 #include "passes/localize/MovePieces.h"
 #include "passes/localize/PiecesOpInterface.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace shardc;
@@ -57,8 +62,9 @@ public:
 
   Pieces ofOperand(Value value, Operation *user) {
     Operation *made = value.getDefiningOp();
-    bool isOnlyForUser =
-        made && llvm::all_of(value.getUsers(), [&](Operation *other) { return other == user; });
+    bool isOnlyForUser = made && llvm::all_of(value.getUsers(), [&](Operation *other) {
+                           return other == user || isOpTriviallyDead(other);
+                         });
     if (isOnlyForUser) {
       if (auto redistribute = dyn_cast<RedistributeOp>(made);
           redistribute && changesOnly(redistribute, dim)) {
@@ -146,18 +152,103 @@ bool shardc::isBehindMoves(Localizer &localizer, int64_t dim) {
   return trace.numPassed != 0;
 }
 
+static LogicalResult refuseUnknown(Localizer &localizer, int64_t dim) {
+  localizer.refuse() << "along dim " << dim
+                     << ", whose size or bounds are symbolic, a rank would need elements of other "
+                        "ranks; replicate the dim before";
+  return failure();
+}
+
+/// What every rank wants of the operand for its part of a dim of the result.
+static SmallVector<std::vector<Run>> wantedRuns(const Pieces &pieces, const HeldDim &due) {
+  SmallVector<std::vector<Run>> wanted;
+  for (const std::vector<Run> &runs : due.runs) {
+    std::vector<Run> &list = wanted.emplace_back();
+    for (const Run &run : runs)
+      for (const Piece &piece : select(pieces, run.begin, 1, run.size()))
+        if (piece.source != kNewElements) {
+          int64_t last = piece.start + piece.step * (piece.count - 1);
+          list.push_back({std::min(piece.start, last), std::max(piece.start, last) + 1});
+        }
+    llvm::sort(list, [](const Run &a, const Run &b) { return a.begin < b.begin; });
+  }
+  return wanted;
+}
+
+/// Of one operand along several dims, in which pieces do not overlap: what a rank lacks of its part
+/// comes in one exchange, and is then put in order dim by dim.
+static LocalValues moveAlongSeveral(Localizer &localizer, OpBuilder &builder, Value value,
+                                    ArrayRef<int64_t> dims) {
+  auto op = cast<PiecesOpInterface>(localizer.getOp());
+  const Mesh &mesh = localizer.getMesh().getValue();
+  SmallVector<Pieces> pieces;
+  SmallVector<HeldDim> held, due;
+  SmallVector<SmallVector<std::vector<Run>>> wanted;
+  std::set<unsigned> axes;
+  for (int64_t dim : dims) {
+    std::optional<Pieces> own = op.getPieces(0, dim);
+    if (!own)
+      return refuseUnknown(localizer, dim);
+    pieces.push_back(*own);
+    held.push_back(heldDim(mesh, localizer.operandDim(0, dim)));
+    due.push_back(heldDim(mesh, localizer.resultDim(0, dim)));
+    wanted.push_back(wantedRuns(*own, due.back()));
+    axes.insert(held.back().axes.begin(), held.back().axes.end());
+    axes.insert(due.back().axes.begin(), due.back().axes.end());
+  }
+  StepExchange exchange{mesh, mesh, mesh, {axes.begin(), axes.end()}, {dims.begin(), dims.end()},
+                        {}};
+  Mesh byPosition(mesh.axes); // without device ids, ranks are positions
+  for (std::vector<int64_t> &group : byPosition.groups(exchange.axes)) {
+    std::vector<HeldBlock> before, after;
+    for (int64_t position : group) {
+      std::vector<std::vector<Run>> has, wants;
+      for (size_t i = 0; i < dims.size(); ++i) {
+        has.push_back(held[i].runs[position]);
+        wants.push_back(wanted[i][position]);
+      }
+      before.push_back(std::move(has));
+      after.push_back(std::move(wants));
+    }
+    exchange.groups.push_back(
+        {std::move(group), BlockExchange(std::move(before), std::move(after))});
+  }
+  SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+  LocalIndices indices = localizer.indices(builder);
+  if (exchange.crosses()) {
+    value = emitExchange(builder, op->getLoc(), exchange, value, sizes);
+    for (auto [i, dim] : llvm::enumerate(dims)) {
+      SmallVector<int64_t> extents;
+      for (const std::vector<Run> &runs : wanted[i])
+        extents.push_back(sizeOf(runs));
+      sizes[dim] = getAsOpFoldResult(indices.table(extents));
+      held[i].runs = wanted[i];
+    }
+  }
+  PieceSource added;
+  added.value = op.getNewValue();
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    for (Piece &piece : pieces[i])
+      piece.source = piece.source == kNewElements;
+    held[i].axes.clear(); // it is here
+    PieceSource source{value, sizes, held[i], 0};
+    sizes[dim] = localizer.localSizes(builder, 0)[dim];
+    SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
+    shape[dim] = localizer.localResultType(0).getDimSize(static_cast<unsigned>(dim));
+    PieceTarget target{pieces[i], due[i], sizes,
+                       RankedTensorType::get(shape, aten::elementTypeOf(value))};
+    value = movePieces(localizer, builder, dim, {source, added}, target).front();
+  }
+  return single(value);
+}
+
 LocalValues shardc::moveAlong(Localizer &localizer, OpBuilder &builder, ValueRange operands,
                               ArrayRef<int64_t> dims) {
+  if (dims.size() > 1)
+    return moveAlongSeveral(localizer, builder, operands[0], dims);
   auto op = cast<PiecesOpInterface>(localizer.getOp());
-  auto refuse = [&](int64_t dim) {
-    localizer.refuse() << "along dim " << dim
-                       << ", whose size or bounds are symbolic, a rank would need elements of "
-                          "other ranks; replicate the dim before";
-    return failure();
-  };
-  const Mesh &mesh = localizer.getMesh().getValue();
-  int64_t first = dims.front();
-  Trace trace(localizer, &builder, first);
+  int64_t dim = dims.front();
+  Trace trace(localizer, &builder, dim);
   SmallVector<PieceTarget> targets;
   SmallVector<unsigned> used;
   bool isOnlyDim = op.getMovedDims().size() == 1;
@@ -166,43 +257,23 @@ LocalValues shardc::moveAlong(Localizer &localizer, OpBuilder &builder, ValueRan
       continue;
     std::optional<Pieces> pieces = trace.ofResult(op, i);
     if (!pieces)
-      return refuse(first);
-    PieceTarget target{*pieces, heldDim(mesh, localizer.resultDim(i, first)),
+      return refuseUnknown(localizer, dim);
+    PieceTarget target{*pieces,
+                       heldDim(localizer.getMesh().getValue(), localizer.resultDim(i, dim)),
                        localizer.localSizes(builder, i), localizer.localResultType(i)};
     if (!isOnlyDim) {
       // As far as this dim is done.
       SmallVector<int64_t> shape(cast<RankedTensorType>(operands[0].getType()).getShape());
-      shape[first] = target.type.getDimSize(static_cast<unsigned>(first));
+      shape[dim] = target.type.getDimSize(static_cast<unsigned>(dim));
       target.type = RankedTensorType::get(shape, target.type.getElementType());
-      OpFoldResult size = target.sizes[first];
+      OpFoldResult size = target.sizes[dim];
       target.sizes = localizer.operandSizes(builder, 0);
-      target.sizes[first] = size;
+      target.sizes[dim] = size;
     }
     targets.push_back(std::move(target));
     used.push_back(i);
   }
-  SmallVector<Value> moved = movePieces(localizer, builder, first, trace.sources, targets);
-  // Of an op that moves elements along several dims, one after the other.
-  for (int64_t dim : dims.drop_front()) {
-    std::optional<Pieces> pieces = op.getPieces(0, dim);
-    if (!pieces)
-      return refuse(dim);
-    SmallVector<PieceSource> sources(1);
-    sources[0] = {moved[0], targets[0].sizes, heldDim(mesh, localizer.operandDim(0, dim)), 0};
-    for (Piece &piece : *pieces) {
-      if (piece.source == kNewElements) {
-        piece.source = static_cast<unsigned>(sources.size());
-        sources.push_back({Value(), {}, {}, op.getNewValue()});
-      }
-    }
-    targets[0].pieces = *pieces;
-    targets[0].dim = heldDim(mesh, localizer.resultDim(0, dim));
-    targets[0].sizes[dim] = localizer.localSizes(builder, 0)[dim];
-    SmallVector<int64_t> shape(targets[0].type.getShape());
-    shape[dim] = localizer.localResultType(0).getDimSize(static_cast<unsigned>(dim));
-    targets[0].type = targets[0].type.clone(shape);
-    moved = movePieces(localizer, builder, dim, sources, targets);
-  }
+  SmallVector<Value> moved = movePieces(localizer, builder, dim, trace.sources, targets);
   if (moved.size() == op->getNumResults())
     return moved;
   // Results that nobody uses.
