@@ -87,7 +87,7 @@ def _read_extents(cursor):
                 while not cursor.accept(")"):
                     field = cursor.next("blocks", "granule", "sizes")
                     cursor.next("=")
-                    setattr(placement, field, cursor.ints() if field == "sizes" else int(cursor.next()))
+                    setattr(placement, field, cursor.ints() if cursor.peek() == "[" else int(cursor.next()))
                     cursor.accept(",")
             splits.append((axis, placement))
             cursor.accept(",")

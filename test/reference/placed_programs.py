@@ -193,7 +193,8 @@ class Program:
             for axis in axes:
                 plain = len(axes) > 1 or f.plain
                 split = self.random_split(0, f.size, self.mesh.axes[axis][1], plain)
-                splits[axis] = Placement("S", 0, sizes=split.sizes, granule=split.granule)
+                # Whether an op takes blocks is up to its rule; they come by redistributions.
+                splits[axis] = Placement("S", 0, sizes=split.sizes, granule=1 if isinstance(split.granule, list) else split.granule)
         operands = [self.layout(spec, d, choices, splits, order, i, None) for i, (_, d) in enumerate(spec.operands)]
         results = [self.layout(spec, d, choices, splits, order, None, i) for i, (_, _, d) in enumerate(spec.results)]
         return None if any(x is None for x in operands + results) else (operands, results)
