@@ -3,6 +3,8 @@
 // Overloads that put tensors beside each other, repeat elements, or place them by their positions.
 #include "importers/torch_export/import/Formula.h"
 
+#include "dialects/aten/KnownIndices.h"
+
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
 using namespace mlir;
@@ -68,7 +70,16 @@ FailureOr<Results> buildAtLeast(Call &call) {
   Results results;
   for (Expr x : all)
     results.push_back(atLeast(x, overload[overload.find('_') + 1] - '0').value);
-  return results;
+  if (isList)
+    return results;
+  // One op, which the importer takes for a view.
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  if (failed(sizes))
+    return failure();
+  Expr self = all.front();
+  return Results{static_cast<int64_t>(sizes->size()) == self.rank()
+                     ? f.emit.unary<aten::AliasOp>(self.value)
+                     : view(self, *sizes).value};
 }
 
 FailureOr<Results> buildFlipped(Call &call) {
@@ -120,14 +131,22 @@ FailureOr<Results> buildCartesianProduct(Call &call) {
   return joined(f, columns, 1);
 }
 
+// A class that is none of them is an error of the run: it is looked up among them.
 FailureOr<Results> buildOneHot(Call &call) {
   Formula f(call);
   Expr self = f.tensor("self");
   FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
   if (f.failed() || failed(sizes))
     return failure();
-  Expr classes = along(f, f.range(sizes->back()), self.rank(), self.rank() + 1);
-  return f.result(eq(unsqueeze(cast(self, call.builder.getI64Type()), self.rank()), classes));
+  Type i64 = call.builder.getI64Type();
+  Expr x = cast(self, i64), range = f.range(sizes->back());
+  std::optional<int64_t> count = getConstantIntValue(sizes->back());
+  if (!count || !aten::areIndicesBelow(self.value, *count)) {
+    Expr at = where(lt(x, 0), f.number(sizes->back(), i64), x);
+    x = f.op("aten.index", {{"self", {range.value}}, {"indices", {at.value}}},
+             {call.integersAttr("indices_at", 0)});
+  }
+  return f.result(eq(unsqueeze(x, x.rank()), along(f, range, x.rank(), x.rank() + 1)));
 }
 
 FailureOr<Results> buildTakeAlong(Call &call) {
@@ -218,7 +237,7 @@ FailureOr<Results> buildRepeatedElements(Call &call) {
 }
 
 // As often as a vector says: an element of the result is the first one of self that is not used up
-// before it. The number of elements must be known.
+// before it. The number of elements must be known; another sum is an error of the run.
 FailureOr<Results> buildRepeatedByVector(Call &call) {
   bool hasSelf = call.schema.find("self");
   Formula f(call);
@@ -238,14 +257,20 @@ FailureOr<Results> buildRepeatedByVector(Call &call) {
     self = flatUnlessDim(f, self, dim);
   if (f.failed())
     return failure();
+  if (repeats.rank() == 0)
+    repeats = unsqueeze(repeats, 0);
   if (aten::shapeOf(repeats.value).front() == 1 && self)
     repeats = expand(repeats, f.sizes(self)[dim]);
   Expr ends = f.op("aten.cumsum", {{"self", {repeats.value}}}, {call.integerAttr("dim", 0)});
   Expr places = unsqueeze(f.range((*result)[dim]), 1);
   Expr isBehind = cast(le(unsqueeze(ends, 0), places), call.builder.getI64Type());
   Expr at = sum(isBehind, 1, false);
+  // Of another number of elements than the result has, there is none to look up.
+  Type i64 = call.builder.getI64Type();
+  Expr total = sum(cast(repeats, i64), 0, false), none = f.number(f.sizes(repeats).front(), i64);
+  at = where(eq(total, f.number((*result)[dim], i64)), at, none);
   if (!self)
-    return f.result(at);
+    self = f.range(f.sizes(repeats).front());
   return f.result(f.op("aten.index_select", {{"self", {self.value}}, {"index", {at.value}}},
                        {call.integerAttr("dim", dim)}));
 }
@@ -277,7 +302,9 @@ FailureOr<Results> buildVandermonde(Call &call) {
   bool isIncreasing = call.schema.find("increasing") ? f.flag("increasing") : true;
   if (!isIncreasing)
     power = flip(power, 0);
-  return f.result(pow(cast(unsqueeze(x, x.rank()), type), cast(power, call.builder.getI64Type())));
+  // Of a number, as of a vector of one element.
+  Expr all = pow(cast(unsqueeze(x, x.rank()), type), cast(power, call.builder.getI64Type()));
+  return f.result(x.rank() == 0 ? view(all, *sizes) : all);
 }
 
 } // namespace shardc::torch_export

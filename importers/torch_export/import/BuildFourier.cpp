@@ -217,6 +217,16 @@ FailureOr<Results> buildFourier(Call &call) {
   if (failed(self) || failed(normalization))
     return failure();
   bool isPair = call.countsPairs;
+  // No dims at all are not the same as all of them.
+  if (call.schema.find("s") && !call.isNone("dim")) {
+    FailureOr<SmallVector<int64_t>> dims = in.dims(*self);
+    if (failed(dims))
+      return failure();
+    if (dims->empty() && !kind.readsReal && !kind.makesReal) {
+      Value z = in.emit.cast(*self, call.resultElementType());
+      return Results{isPair ? in.emit.unary<aten::CloneOp>(z) : in.pairs.ofReal(z)};
+    }
+  }
   FailureOr<Lengths> lengths =
       lengthsOf(in, *self, aten::typeOf(*self).getRank() - (isPair ? 1 : 0));
   if (failed(lengths))

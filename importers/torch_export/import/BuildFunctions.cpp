@@ -5,6 +5,7 @@
 #include "importers/torch_export/import/Formula.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 using namespace mlir;
@@ -30,7 +31,7 @@ bool isFloat(Expr x) { return isa<FloatType>(x.elementType()); }
 /// No number less itself is 0 but a finite one.
 Expr isFinite(Expr x) { return eq(x - x, 0); }
 /// Whether the sign is negative, that of 0 too.
-Expr hasSign(Formula &f, Expr x) {
+Expr hasSign(Expr x) {
   if (!isFloat(x))
     return lt(x, 0);
   return logicalOr(lt(x, 0), logicalAnd(eq(x, 0), lt(1.0 / where(eq(x, 0), x, 1), 0)));
@@ -172,20 +173,21 @@ FailureOr<Results> buildFloatPower(Call &call) {
 }
 
 namespace {
-/// x f(y), which is 0 where x is, and NaN where y is.
-template <typename Log> FailureOr<Results> timesLog(Call &call, Log log) {
+/// x f(y), which is 0 where x is, and NaN where y is. There the derivative by x is f(y) where that
+/// is finite, which it is above `least`, else 0.
+template <typename Log> FailureOr<Results> timesLog(Call &call, double least, Log log) {
   return ofTwo(call, "self", "other", [&](Formula &, Expr x, Expr y) {
-    Expr isZero = logicalAnd(eq(x, 0), logicalNot(isNaN(y)));
-    return where(isZero, x * 0, x * log(where(isZero, 1, y)));
+    Expr isNone = logicalAnd(eq(x, 0), logicalOr(le(y, least), eq(y, kInfinity)));
+    return where(isNone, x * 0, x * log(where(isNone, 1, y)));
   });
 }
 } // namespace
 
 FailureOr<Results> buildTimesLog(Call &call) {
-  return timesLog(call, [](Expr y) { return log(y); });
+  return timesLog(call, 0, [](Expr y) { return log(y); });
 }
 FailureOr<Results> buildTimesLog1p(Call &call) {
-  return timesLog(call, [](Expr y) { return log1p(y); });
+  return timesLog(call, -1, [](Expr y) { return log1p(y); });
 }
 
 FailureOr<Results> buildLogit(Call &call) {
@@ -230,13 +232,14 @@ FailureOr<Results> buildHypotenuse(Call &call) {
 
 FailureOr<Results> buildCopySign(Call &call) {
   return ofTwo(call, "self", "other", [](Formula &f, Expr x, Expr y) {
-    Expr differs = f.of(f.emit.binary<aten::NeOp>(hasSign(f, x).value, hasSign(f, y).value));
-    return where(differs, -x, x);
+    Expr differs = f.of(f.emit.binary<aten::NeOp>(hasSign(x).value, hasSign(y).value));
+    Expr result = where(differs, -x, x);
+    return where(eq(x, 0), detached(f, result), result);
   });
 }
 
 FailureOr<Results> buildSignBit(Call &call) {
-  return ofElements(call, [](Formula &f, Expr x) { return hasSign(f, x); });
+  return ofElements(call, [](Formula &, Expr x) { return hasSign(x); });
 }
 
 FailureOr<Results> buildFraction(Call &call) {
@@ -254,10 +257,7 @@ FailureOr<Results> buildHeaviside(Call &call) {
   Expr x = f.tensor("self"), values = f.tensor("values");
   if (f.failed())
     return failure();
-  Expr above = cast(gt(x, 0), x.elementType());
-  if (isFloat(x))
-    above = where(isNaN(x), 0, above);
-  return f.result(where(eq(x, 0), values, above));
+  return f.result(where(eq(x, 0), values, cast(gt(x, 0), x.elementType())));
 }
 
 FailureOr<Results> buildNumbersForNaN(Call &call) {
@@ -267,14 +267,16 @@ FailureOr<Results> buildNumbersForNaN(Call &call) {
     const llvm::fltSemantics &format = cast<FloatType>(x.elementType()).getFloatSemantics();
     double most = llvm::APFloat::getLargest(format).convertToDouble();
     double none = f.real("nan", 0), high = f.real("posinf", most), low = f.real("neginf", -most);
-    x = where(isNaN(x), none, x);
-    x = where(eq(x, kInfinity), high, x);
-    return where(eq(x, -kInfinity), low, x);
+    Expr finite = where(eq(x, kInfinity), high, where(eq(x, -kInfinity), low, x));
+    return where(isNaN(x), none, finite);
   });
 }
 
+// Floats meet the bound as it was written, not one that is rounded to their type.
 FailureOr<Results> buildThreshold(Call &call) {
   return ofElements(call, [](Formula &f, Expr x) {
+    if (isFloat(x))
+      x = cast(x, Emitter::accumulator(x.elementType()));
     return where(le(x, f.real("threshold")), f.real("value"), x);
   });
 }
@@ -283,23 +285,25 @@ FailureOr<Results> buildShrink(Call &call) {
   bool isSoft = call.schema.overload == "softshrink.default";
   return ofElements(call, [&](Formula &f, Expr x) {
     double bound = f.real("lambd", 0.5);
+    // PyTorch rounds the bound of hardshrink.
+    if (isSoft && isFloat(x))
+      x = cast(x, Emitter::accumulator(x.elementType()));
     Expr inside = logicalAnd(ge(x, -bound), le(x, bound));
     return where(inside, x * 0, isSoft ? x - sign(x) * bound : x);
   });
 }
 
+// Of equal numbers it is self, which then has the whole derivative.
 FailureOr<Results> buildExtremumOfNumbers(Call &call) {
   bool isMax = call.schema.overload == "fmax.default";
   Formula f(call);
   Expr x = f.tensor("self"), y = f.tensor("other");
   if (f.failed())
     return failure();
-  Expr extremum = isMax ? maximum(x, y) : minimum(x, y);
-  if (isFloat(x))
-    extremum = where(isNaN(x), y, isFloat(y) ? where(isNaN(y), x, extremum) : extremum);
-  else if (isFloat(y))
-    extremum = where(isNaN(y), x, extremum);
-  return f.result(extremum);
+  Expr isSelf = isMax ? ge(x, y) : le(x, y);
+  if (isFloat(y))
+    isSelf = logicalOr(isSelf, isNaN(y));
+  return f.result(where(isSelf, x, y));
 }
 
 // sign(x) log(|x| + sqrt(x^2 + 1)), where squares do not overflow.

@@ -26,6 +26,14 @@ Expr positive(Formula &f, Expr x) {
   return f.op("aten.clamp", {{"self", {x.value}}, {"min", {x.number(0).value}}});
 }
 
+/// In the type of the loss where it has integers, which have no part of a margin.
+Expr real(Formula &f, StringRef name) {
+  Expr x = f.tensor(name);
+  Type type = f.call.resultElementType();
+  bool isWhole = x && !isa<FloatType>(x.elementType()) && isa_and_present<FloatType>(type);
+  return isWhole ? cast(x, type) : x;
+}
+
 Expr isNot(Expr x, double y) {
   return x.with(x.emit->binary<aten::NeOp>(x.value, x.number(y).value));
 }
@@ -34,7 +42,7 @@ Expr isNot(Expr x, double y) {
 
 FailureOr<Results> buildHingeEmbedding(Call &call) {
   Formula f(call);
-  Expr self = f.tensor("self"), target = f.tensor("target");
+  Expr self = real(f, "self"), target = real(f, "target");
   double margin = f.real("margin", 1);
   if (f.failed())
     return failure();
@@ -44,7 +52,7 @@ FailureOr<Results> buildHingeEmbedding(Call &call) {
 
 FailureOr<Results> buildMarginRanking(Call &call) {
   Formula f(call);
-  Expr x = f.tensor("input1"), y = f.tensor("input2"), target = f.tensor("target");
+  Expr x = real(f, "input1"), y = real(f, "input2"), target = real(f, "target");
   double margin = f.real("margin");
   if (f.failed())
     return failure();
@@ -53,7 +61,7 @@ FailureOr<Results> buildMarginRanking(Call &call) {
 
 FailureOr<Results> buildCosineEmbedding(Call &call) {
   Formula f(call);
-  Expr x = f.tensor("input1"), y = f.tensor("input2"), target = f.tensor("target");
+  Expr x = real(f, "input1"), y = real(f, "input2"), target = real(f, "target");
   double margin = f.real("margin");
   if (f.failed())
     return failure();
@@ -67,7 +75,7 @@ FailureOr<Results> buildCosineEmbedding(Call &call) {
 
 FailureOr<Results> buildTripletMargin(Call &call) {
   Formula f(call);
-  Expr anchor = f.tensor("anchor"), near = f.tensor("positive"), far = f.tensor("negative");
+  Expr anchor = real(f, "anchor"), near = real(f, "positive"), far = real(f, "negative");
   double margin = f.real("margin", 1), p = f.real("p", 2), eps = f.real("eps", 1e-6);
   bool swaps = f.flag("swap");
   if (f.failed())
@@ -85,7 +93,7 @@ FailureOr<Results> buildTripletMargin(Call &call) {
 
 FailureOr<Results> buildPoissonLikelihood(Call &call) {
   Formula f(call);
-  Expr x = f.tensor("input"), target = f.tensor("target");
+  Expr x = real(f, "input"), target = real(f, "target");
   bool isLog = f.flag("log_input"), isFull = f.flag("full");
   double eps = f.real("eps", 1e-8);
   if (f.failed())
@@ -102,7 +110,7 @@ FailureOr<Results> buildPoissonLikelihood(Call &call) {
 
 FailureOr<Results> buildSoftMargin(Call &call) {
   Formula f(call);
-  Expr self = f.tensor("self"), target = f.tensor("target");
+  Expr self = real(f, "self"), target = real(f, "target");
   if (f.failed())
     return failure();
   return reduced(f, f.op("aten.softplus", {{"self", {(-target * self).value}}},

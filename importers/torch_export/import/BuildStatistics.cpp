@@ -7,6 +7,7 @@
 #include "dialects/aten/Sorting.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -146,7 +147,7 @@ FailureOr<Results> buildNormExcept(Call &call) {
 
 FailureOr<Results> buildWeightNorm(Call &call) {
   Formula f(call);
-  Expr v = f.tensor("v"), g = f.tensor("g");
+  Expr v = f.floats("v"), g = f.floats("g");
   int64_t dim = f.integer("dim");
   if (f.failed())
     return failure();
@@ -163,14 +164,15 @@ FailureOr<Results> buildCosineSimilarity(Call &call) {
   FailureOr<int64_t> dim = call.dimArgument("dim", std::max(x.rank(), y.rank()));
   if (failed(dim))
     return failure();
+  // The norms are those of what broadcasting makes.
+  SmallVector<OpFoldResult> sizes = f.sizes(x * y);
   auto scaled = [&](Expr of) {
-    int64_t own = *dim - (std::max(x.rank(), y.rank()) - of.rank());
-    if (own < 0)
-      return of / maximum(abs(of), of.number(eps));
-    Expr norm = vectorNorm(f, of, 2, own, true);
+    of = expand(of, sizes);
+    Expr norm = of.rank() == 0 ? abs(of) : vectorNorm(f, of, 2, *dim, true);
     return of / (norm + detached(f, maximum(norm, norm.number(eps)) - norm));
   };
-  return f.result(sum(scaled(x) * scaled(y), *dim, false));
+  Expr product = scaled(x) * scaled(y);
+  return f.result(product.rank() == 0 ? product : sum(product, *dim, false));
 }
 
 FailureOr<Results> buildPairwiseDistance(Call &call) {
@@ -198,7 +200,9 @@ FailureOr<Results> buildCovariance(Call &call) {
   Expr self = f.tensor("self");
   int64_t correction = isCorrelation ? 1 : f.integer("correction", 1);
   Type type = call.resultElementType();
-  if (f.failed() || !type)
+  // That of one variable has no dims.
+  FailureOr<SmallVector<OpFoldResult>> shape = call.resultSizes();
+  if (f.failed() || !type || failed(shape))
     return failure();
   if (!isCorrelation && (!call.isNone("fweights") || !call.isNone("aweights")))
     return call.error() << "weights of observations are not supported: multiply by them before";
@@ -213,15 +217,15 @@ FailureOr<Results> buildCovariance(Call &call) {
     Expr isOwn = eq(view(f.range(f.sizes(x)[0]), {f.sizes(x)[0], f.one()}),
                     view(f.range(f.sizes(x)[0]), {f.one(), f.sizes(x)[0]}));
     Expr deviation = sqrt(sum(where(isOwn, result, 0), 1, false));
-    if (self.rank() < 2)
-      return f.result(view(result, {}) / view(result, {}));
+    if (shape->empty())
+      return f.result(view(result / result, *shape));
     result = result / unsqueeze(deviation, 1) / unsqueeze(deviation, 0);
     result = f.op("aten.clamp", {{"self", {result.value}},
                                  {"min", {result.number(-1).value}},
                                  {"max", {result.number(1).value}}});
     return f.result(result);
   }
-  return f.result(self.rank() < 2 ? view(result, {}) : result);
+  return f.result(view(result, *shape));
 }
 
 // Between the elements in front of and behind a place of the sorted row.
@@ -306,6 +310,8 @@ FailureOr<Results> buildTrapezoid(Call &call) {
   auto at = [&](int64_t place) { return call.builder.getIndexAttr(place); };
   auto neighbours = [&](Expr of, int64_t along) {
     OpFoldResult length = f.sizes(of)[along];
+    if (getConstantIntValue(length) == 0)
+      return std::pair(of, of);
     OpFoldResult end = addSizes(call.builder, call.loc, length, at(-1));
     return std::pair(f.slice(of, along, at(0), end), f.slice(of, along, at(1), length));
   };

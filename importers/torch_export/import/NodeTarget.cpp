@@ -140,7 +140,9 @@ bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph) {
   StringRef packet = StringRef(schema.overload).split('.').first;
   if (packet.ends_with("dropout") && node.outputs.size() == 1)
     return !drops(node);
-  if (!schema.isView || node.inputs.empty())
+  // A view of which the schema says nothing.
+  bool isAtLeast = packet.starts_with("atleast_") && schema.find("self");
+  if (!(schema.isView || isAtLeast) || node.inputs.empty())
     return false;
   const TensorMeta *source = firstMeta(node.inputs.front().value, graph);
   const TensorMeta *result = firstMeta(node.outputs, graph);
