@@ -3,6 +3,7 @@
 
 Inputs are DTensors of the placements that the list gives, the function is called on them, and its outputs are redistributed to theirs. Collectives are
 counted as they reach the dispatcher; the figure is that of the rank that has most."""
+import datetime
 import json
 import sys
 
@@ -12,6 +13,7 @@ from least_bytes import GRAPHS, Loss, mesh_of, outputs, placement
 from small_graphs import BACKWARD
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.experimental import implicit_replication
 from training_peers import Counter
 
 
@@ -64,12 +66,13 @@ def measure(name):
 
 
 def main():
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
     torch.set_num_threads(1)
     found = {}
     for name in sys.argv[1:]:
         try:
-            mine = measure(name)
+            with implicit_replication():  # of constants
+                mine = measure(name)
         except Exception as error:  # what it refuses, it refuses on all ranks
             mine = 0, f"refused: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}"[:120]
         everybody = [None] * dist.get_world_size()

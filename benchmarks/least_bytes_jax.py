@@ -172,7 +172,8 @@ def measure(case):
             return leaves(function(*x))
         arguments, shardings, outs = values, tuple(given), out
     compiled = jax.jit(program, in_shardings=shardings, out_shardings=outs).lower(*arguments).compile()
-    wants, got = (jax.tree.leaves(made) for made in (jax.jit(program)(*arguments), compiled(*jax.device_put(arguments, list(shardings) if not case["backward"] else shardings))))
+    at_places = jax.device_put(arguments, shardings if case["backward"] else list(shardings))
+    wants, got = (jax.tree.leaves(made) for made in (jax.jit(program)(*arguments), compiled(*at_places)))
     right = all(numpy.allclose(numpy.asarray(g), numpy.asarray(w), 1e-4, 1e-5) for g, w in zip(got, wants, strict=True))
     return sum(size for size, _ in collectives(compiled.as_text(), mesh)), "" if right else "differs"
 
@@ -185,9 +186,8 @@ def main():
         try:
             found[case["graph"]] = measure(case)
         except Exception as error:
-            why = str(error)
-            uneven = re.search(r"should be divisible by \d+, but it is equal to \d+", why)
-            found[case["graph"]] = 0, "refused: " + (uneven.group(0) if uneven else (why.strip().splitlines() or [type(error).__name__])[0])[:120]
+            why = re.search(r"axis \d+ is partitioned \d+ times, but the dimension size is \d+", str(error))
+            found[case["graph"]] = 0, "refused: " + (why.group(0) if why else (str(error).strip().splitlines() or [type(error).__name__])[0])[:120]
     print(json.dumps(found))
 
 
