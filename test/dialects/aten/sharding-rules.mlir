@@ -94,6 +94,14 @@ func.func @slices(%x: tensor<4x12xf32>) {
   %1 = aten.slice %x dim 1 [2 : 6 : 1] : (tensor<4x12xf32>) -> tensor<4x4xf32>
   // expected-remark @below {{(a)(b) -> (a)(b), a = 4, b = 12}}
   %2 = aten.slice %x dim 1 [-12 : 99 : 1] : (tensor<4x12xf32>) -> tensor<4x12xf32>
+  // Each rank has what it is to have.
+  // expected-remark @below {{(a)(b) -> (a)(b), a = 4, b = 12 halo 0:0 in one piece}}
+  %3 = aten.slice %x dim 1 [1 : 12 : 2] : (tensor<4x12xf32>) -> tensor<4x6xf32>
+  // Of two ranks each lacks 2 of the 6 that it is to have.
+  // expected-remark @below {{(a)(b) -> (a)(b), (a)(b), a = 4, b = 12 halo 0:6 in one piece}}
+  %4:2 = aten.split_with_sizes %x [4, 8] dim 1 : (tensor<4x12xf32>) -> (tensor<4x4xf32>, tensor<4x8xf32>)
+  // expected-remark @below {{(a)(b) -> (a)(b), a = 4, b = 12 halo 0:3 in one piece}}
+  %5 = aten.flip %x [1] : (tensor<4x12xf32>) -> tensor<4x12xf32>
   return
 }
 

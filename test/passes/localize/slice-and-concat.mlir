@@ -90,13 +90,58 @@ func.func @padded(%x: tensor<12xf32, #S0>) -> tensor<14xf32, #S0> {
   return %y : tensor<14xf32, #S0>
 }
 
-// The first of two is all on rank 0, the second on rank 1.
+// The first of two is all on rank 0, the second on rank 1: both want all of the one tensor, which goes once.
 // CHECK-LABEL: func.func @joined
-// CHECK: dist.all_to_all over #tp %arg0 split 0 extents [6, 0]
-// CHECK: dist.all_to_all over #tp %arg0 split 0 extents [0, 6]
+// CHECK: %[[ALL:.*]] = dist.all_gather over #tp %arg0 dim 0
+// CHECK-NOT: dist.all
+// CHECK: return %[[ALL]]
 func.func @joined(%x: tensor<12xf32, #S0>) -> tensor<24xf32, #S0> {
   %y = aten.cat %x, %x dim 0 : (tensor<12xf32, #S0>, tensor<12xf32, #S0>) -> tensor<24xf32, #S0>
   return %y : tensor<24xf32, #S0>
+}
+
+// Both operands in one exchange: rank 0 gets the first 3 elements of rank 1, and rank 1 the last of rank 0.
+// CHECK-LABEL: func.func @joined_together
+// CHECK: aten.cat %arg0, %arg1 dim 0 : (tensor<6xf32>, tensor<2xf32>) -> tensor<8xf32>
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.all
+// CHECK: return
+func.func @joined_together(%x: tensor<12xf32, #S0>, %y: tensor<4xf32, #S0>) -> tensor<16xf32, #S0> {
+  %z = aten.cat %x, %y dim 0 : (tensor<12xf32, #S0>, tensor<4xf32, #S0>) -> tensor<16xf32, #S0>
+  return %z : tensor<16xf32, #S0>
+}
+
+// Each rank's half is the other's, reversed.
+// CHECK-LABEL: func.func @reversed
+// CHECK: %[[OTHER:.*]] = dist.permute over #tp %arg0
+// CHECK: aten.flip %[[OTHER]] [0]
+// CHECK-NOT: dist.
+// CHECK: return
+func.func @reversed(%x: tensor<12xf32, #S0>) -> tensor<12xf32, #S0> {
+  %y = aten.flip %x [0] : (tensor<12xf32, #S0>) -> tensor<12xf32, #S0>
+  return %y : tensor<12xf32, #S0>
+}
+
+// Owners take their own of every third: rank 0 has 1 and 4 of x[1::3], rank 1 has 7 and 10.
+// CHECK-LABEL: func.func @strided
+// CHECK-NOT: dist.all
+// CHECK: aten.slice %arg0 dim 0 [{{.*}} : {{.*}} : 3]
+// CHECK: return
+func.func @strided(%x: tensor<12xf32, #S0>) -> tensor<4xf32, #S0> {
+  %y = aten.slice %x dim 0 [1 : 12 : 3] : (tensor<12xf32, #S0>) -> tensor<4xf32, #S0>
+  return %y : tensor<4xf32, #S0>
+}
+
+// A roll by one: both slices and their join are one exchange, of one element from each rank to the other.
+// CHECK-LABEL: func.func @rolled
+// CHECK: dist.all_to_all over #tp {{.*}} : (tensor<{{.*}}xf32>) -> tensor<{{.*}}xf32>
+// CHECK-NOT: dist.all
+// CHECK: return
+func.func @rolled(%x: tensor<12xf32, #S0>) -> tensor<12xf32, #S0> {
+  %last = aten.slice %x dim 0 [11 : 12 : 1] : (tensor<12xf32, #S0>) -> tensor<1xf32, #S0>
+  %rest = aten.slice %x dim 0 [0 : 11 : 1] : (tensor<12xf32, #S0>) -> tensor<11xf32, #S0>
+  %y = aten.cat %last, %rest dim 0 : (tensor<1xf32, #S0>, tensor<11xf32, #S0>) -> tensor<12xf32, #S0>
+  return %y : tensor<12xf32, #S0>
 }
 
 // -----
@@ -109,13 +154,9 @@ func.func @joined(%x: tensor<12xf32, #S0>) -> tensor<24xf32, #S0> {
 
 // All of them are reported in one run.
 func.func @refused(%x: tensor<12xf32, #S0>, %b: tensor<12x4xf32, #blocks>) {
-  // expected-error @+1 {{operands [S(0)], results [S(0)], [S(0)]: along dim 0 a rank would need elements of other ranks; replicate the dim before}}
-  %1:2 = aten.split_with_sizes %x [6, 6] dim 0 : (tensor<12xf32, #S0>) -> (tensor<6xf32, #S0>, tensor<6xf32, #S0>)
   // expected-error @+1 {{the position is on one rank only, so the result must be P(sum) over that axis}}
   %2 = aten.select %x dim 0 at 3 : (tensor<12xf32, #S0>) -> tensor<f32, #R>
   // expected-error @+1 {{dim 0 is sharded in blocks; replicate it before}}
   %3 = aten.select %b dim 0 at 3 : (tensor<12x4xf32, #blocks>) -> tensor<4xf32, #P>
-  // expected-error @+1 {{a reversed dim is sharded; replicate it before}}
-  %6 = aten.flip %x [0] : (tensor<12xf32, #S0>) -> tensor<12xf32, #S0>
   return
 }
