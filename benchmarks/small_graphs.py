@@ -99,7 +99,6 @@ MOVED = {
     "index_select": Graph(lambda x: x.index_select(0, torch.tensor([12, 0, 3, 3, 7])), X, ROWS, 0),
     "gather everything": Graph(lambda x: x * 1.5, X, ROWS, ALL),
     "select": Graph(lambda x: x[:, 2], X, ROWS, 0),
-    "diagonal": Graph(lambda x: x.diagonal(), [(13, 13)], ROWS, 0),
     "lower triangle": Graph(lambda x: x.tril(), [(13, 13)], ROWS, 0),
     "upper triangle": Graph(lambda x: x.triu(1), [(13, 13)], {0: 1}, 1),
     # Of two axes.
