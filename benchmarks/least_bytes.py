@@ -137,7 +137,8 @@ def ours(name, n, folder, build):
     torch.export.save(program, folder / "model.pt2")
     save_file(dict(zip(program.graph_signature.user_inputs, inputs)), folder / "in.safetensors")
     given = {f"{'param:x.' if backward else 'input:'}{i}": graph.sharded.get(i) for i in range(len(values))}
-    given |= {f"input:{i}": graph.out for i in range(len(wants))} if backward else {f"output:{i}": graph.out for i in range(len(wants))}
+    made = range(len(inputs) if backward else len(wants))  # of a derivative, what the outputs are weighted by
+    given |= {f"{'input' if backward else 'output'}:{i}": graph.out for i in made}
     size = f"tp={mesh[0]}" if len(mesh) == 1 else f"dp={mesh[0]},tp={mesh[1]}"
     plan = ["--mesh", size, *(word for what, dims in given.items() for word in ("--place", f"{what}={spec(placement(dims, mesh), mesh)}"))]
     if backward:
