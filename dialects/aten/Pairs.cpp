@@ -104,7 +104,9 @@ Value Pairs::log(Value z) { return make(emit.unary<aten::LogOp>(abs(z)), angle(z
 // the imaginary part says which one, that of 0 too.
 Value Pairs::sqrt(Value z) {
   Value a = real(z), b = imag(z), zero = constant(0, z), half = constant(0.5, z);
-  Value sum = emit.add(abs(z), emit.unary<aten::AbsOp>(a));
+  // |a|, which has a derivative at 0: that of the part that is taken there.
+  Value isRight = emit.binary<aten::GeOp>(a, zero);
+  Value sum = emit.add(abs(z), emit.where(isRight, a, neg(a)));
   Value larger = emit.unary<aten::SqrtOp>(emit.mul(sum, half));
   Value isNone = emit.binary<aten::EqOp>(sum, zero);
   Value smaller = emit.mul(emit.div(b, emit.where(isNone, constant(1, z), larger)), half);
@@ -112,7 +114,6 @@ Value Pairs::sqrt(Value z) {
   Value signOfZero = emit.div(one, emit.where(isReal, b, one));
   Value isLow = emit.binary<aten::LogicalOrOp>(emit.binary<aten::LtOp>(b, zero),
                                                emit.binary<aten::LtOp>(signOfZero, zero));
-  Value isRight = emit.binary<aten::GeOp>(a, zero);
   return make(emit.where(isRight, larger, emit.where(isLow, neg(smaller), smaller)),
               emit.where(isRight, smaller, emit.where(isLow, neg(larger), larger)));
 }
