@@ -77,3 +77,28 @@ module attributes {dist.train = "{loss: loss, precision: {compute: f16, loss_sca
     return %y : tensor<4x4xf32>
   }
 }
+
+// -----
+
+// A product of complex numbers, a Fourier transform and products along a dim are wide, whatever made their operands; one with matrices
+// that are looked up is short, as a batch of products is.
+// CHECK-LABEL: func.func @forward({{.*}}tensor<3x4x4xf32>
+// CHECK: %[[H:.*]] = aten.mm %{{.*}} -> tensor<4x4xbf16>
+// CHECK: %[[W:.*]] = aten.to_copy %[[H]] to f32
+// CHECK: aten.fft_r2c %[[W]] dim 1 onesided : (tensor<4x4xf32>) -> tensor<4x3x2xf32>
+// CHECK: aten.matmul %[[W]], %{{.*}} {of_complex} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+// CHECK: aten.cumprod %[[W]] dim 0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// CHECK: aten.erfinv %[[W]] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// CHECK: aten.indexed_mm %[[H]], %{{.*}} at %{{.*}} : (tensor<4x4xbf16>, tensor<3x4x4xbf16>, tensor<4xi64>) -> tensor<4x4xbf16>
+func.func @forward(%x: tensor<4x4xf32> {dist.kind = "input", dist.name = "x"}, %i: tensor<4xi64> {dist.kind = "input", dist.name = "i"},
+                   %w: tensor<4x4xf32> {dist.kind = "parameter", dist.name = "w"},
+                   %e: tensor<3x4x4xf32> {dist.kind = "parameter", dist.name = "e"})
+    -> (tensor<4x3x2xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %h = aten.mm %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %f = aten.fft_r2c %h dim 1 onesided : (tensor<4x4xf32>) -> tensor<4x3x2xf32>
+  %c = aten.matmul %h, %w {of_complex} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %p = aten.cumprod %h dim 0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %v = aten.erfinv %h : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = aten.indexed_mm %h, %e at %i : (tensor<4x4xf32>, tensor<3x4x4xf32>, tensor<4xi64>) -> tensor<4x4xf32>
+  return %f, %c, %p, %v, %m : tensor<4x3x2xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where operators are easily wrong: ties, zeros of either sign, operands that broadcast along the dim that is summed up, integers beside
+fractions, bounds that a short type rounds. As torch.export leaves them, values and gradients against PyTorch, whole and sharded."""
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from conftest import run, tool
+from plans import places
+
+F64, F16 = torch.float64, torch.float16
+INF, NAN = float("inf"), float("nan")
+
+
+def k(*numbers):
+    return torch.tensor(numbers, dtype=F64)
+
+
+def pairs(*numbers):
+    return torch.view_as_real(torch.tensor(numbers, dtype=torch.complex128))
+
+
+def of_pairs(function):
+    return lambda z: torch.view_as_real(function(torch.view_as_complex(z)))
+
+
+def written(x, view):
+    y = x * 1
+    view(y).mul_(k(3)[0])
+    return y
+
+
+def spectrum_of_nothing(x):
+    return torch.view_as_real(torch.fft.fftn(x, dim=()))
+
+
+LONG = torch.tensor([[3, 1, 4], [0, 6, 5]])
+# Of all operands.
+DIFFERENTIABLE = {
+    "cosine of a column": (lambda x, y: F.cosine_similarity(x, y, dim=1), torch.rand(4, 1, dtype=F64) + 1, torch.randn(4, 7, dtype=F64)),
+    "cosine of a row": (lambda x, y: F.cosine_similarity(x, y, dim=0), torch.randn(6, dtype=F64), torch.randn(4, 6, dtype=F64)),
+    "cosine of pairs": (lambda x, y: F.cosine_similarity(x, y, dim=-1), torch.randn(3, 1, 5, dtype=F64), torch.randn(4, 5, dtype=F64)),
+    "xlogy": (torch.xlogy, k(0, 0, 0, 1.5, -2), k(2, 0.5, 1, 3, 0.25)),
+    "xlog1py": (torch.special.xlog1py, k(0, 0, 0, 1.5, -2), k(2, -0.5, 1, 3, 0.25)),
+    "fmax": (torch.fmax, k(1, 1, 2, NAN, 1, -3), k(1, 2, 1, 1, NAN, -3)),
+    "fmin": (torch.fmin, k(1, 1, 2, NAN, 1, -3), k(1, 2, 1, 1, NAN, -3)),
+    "fmax of a row": (torch.fmax, k(1, 2, 3), torch.tensor([[1.0, 3, 2], [3, 2, 1]], dtype=F64)),
+    "complex sqrt": (of_pairs(torch.sqrt), pairs(-4, complex(-4, -0.0), -1 + 2j, 3 - 1j, -2 - 1j, 2, 3j)),
+    "angle": (lambda z: torch.view_as_complex(z).angle(), pairs(0, complex(-0.0, 0), 1, -1 + 2j, -3, 2 - 1j)),
+    "poisson of counts": (lambda x: F.poisson_nll_loss(x, LONG), torch.rand(2, 3, dtype=F64) + 0.5),
+    "poisson of rates": (lambda x: F.poisson_nll_loss(x, LONG.double(), log_input=False, full=True, reduction="none"), torch.rand(2, 3, dtype=F64) + 0.5),
+    "copysign": (lambda x: torch.copysign(x, k(1, -1, 1, -1)), k(0, -0.0, 2, -3)),
+    "nan_to_num": (lambda x: torch.nan_to_num(x, nan=2, posinf=3, neginf=INF).clamp(max=9), k(NAN, INF, -INF, 1, -0.0)),
+    "trapezoid": (lambda x: torch.trapezoid(x, dim=1), torch.randn(3, 5, dtype=F64)),
+    "other names": (of_pairs(lambda z: torch.subtract(torch.multiply(torch.negative(z), z), torch.divide(torch.concat([z[1:], z[:1]]), 2), alpha=3)),
+                    pairs(1 + 2j, -1j, 3)),
+    "absolute": (lambda z: torch.absolute(torch.view_as_complex(z)), pairs(1 + 2j, -1j, 3)),
+    "no dims of a spectrum": (spectrum_of_nothing, torch.randn(3, 5, dtype=F64)),
+    "windows": (lambda x: written(x, lambda y: y.as_strided((3, 4), (4, 1))[1]), torch.randn(12, dtype=F64)),
+    "at least": (lambda x: written(x, torch.atleast_2d), torch.randn(5, dtype=F64)),
+    "at least one": (lambda x: written(x, torch.atleast_1d), torch.randn(5, dtype=F64)),
+    "repeats": (lambda x: x.repeat_interleave(torch.tensor(2), 0, output_size=6), torch.randn(3, 2, dtype=F64)),
+    "softshrink": (lambda x: F.softshrink(x, 0.5), k(0.5, -0.5, 0.75, -2, 0)),
+    "hardshrink": (lambda x: F.hardshrink(x, 0.5), k(0.5, -0.5, 0.75, -2, 0)),
+    "threshold": (lambda x: F.threshold(x, 0.5, -7), k(0.5, -0.5, 0.75, -2, 0)),
+    "weight norm": (lambda v, g: torch._weight_norm(v, g, 0), torch.randn(4, 3, dtype=F64), torch.randn(4, 1, dtype=F64)),
+}
+SHORT = torch.cat([torch.linspace(-1.2, 1.3, 22), torch.tensor([0.3, -0.3])]).reshape(4, 6).to(F16)
+ONLY_VALUES = {
+    "xlogy": (torch.xlogy, k(0, 0, 0, 0, 0, 1), k(0, -1, INF, NAN, -INF, 0)),
+    "xlog1py": (torch.special.xlog1py, k(0, 0, 0, 0, 1), k(-1, -2, INF, NAN, -1)),
+    "fmax": (torch.fmax, k(NAN, INF, -INF), k(NAN, NAN, 1)),
+    "fmin of integers": (torch.fmin, torch.tensor([1, 5, 3]), torch.tensor([2, 4, 3])),
+    "fmax of both": (torch.fmax, torch.tensor([1, 5, 3]), torch.tensor([2, NAN, 3])),
+    "nan_to_num": (lambda x: torch.nan_to_num(x, nan=INF, posinf=1, neginf=NAN), k(NAN, INF, -INF, 1)),
+    "heaviside": (torch.heaviside, k(0, -1, 2, NAN), k(0.5, 7, 7, 7)),
+    "margin of integers": (lambda x, y, t: F.margin_ranking_loss(x, y, t, margin=0.5), torch.tensor([1, 2]), torch.tensor([2, 3]), torch.tensor([1, -1])),
+    "poisson of integers": (lambda x, t: F.poisson_nll_loss(x, t, full=True), torch.tensor([1, 2]), torch.tensor([3, 4])),
+    "threshold of f16": (lambda x: F.threshold(x, 0.3, 9), SHORT),
+    "softshrink of f16": (lambda x: F.softshrink(x, 0.3), SHORT),
+    "hardshrink of f16": (lambda x: F.hardshrink(x, 0.3), SHORT),
+    "weight norm of f16": (lambda v, g: torch._weight_norm(v, g, 0), SHORT, SHORT[:, :1] + 2),
+    "no elements": (lambda x: torch.trapezoid(x, dim=1), torch.zeros(3, 0)),
+    "no sums": (lambda x: torch.cumulative_trapezoid(x, dim=1), torch.zeros(3, 1)),
+    "one-hot": (lambda x: F.one_hot(x, 7), LONG),
+    "repeats of a number": (lambda x: torch.repeat_interleave(x, torch.tensor(3), output_size=3), torch.tensor(4)),
+    "positions": (lambda n: torch.repeat_interleave(n, output_size=9), torch.tensor([2, 0, 4, 3])),
+}
+
+
+class Rows(nn.Module):
+    """All rows of a table. Its first output is the sum of what they compute times fixed numbers."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = table
+        self.differentiates = table is DIFFERENTIABLE
+        self.operands = [[f"x{n}_{i}" for i in range(len(row) - 1)] for n, row in enumerate(table.values())]
+        for names, (_, *values) in zip(self.operands, table.values()):
+            for name, value in zip(names, values):
+                if self.differentiates:
+                    self.register_parameter(name, nn.Parameter(value.clone()))
+                else:
+                    self.register_buffer(name, value)
+
+    def forward(self, one):
+        outputs = [row[0](*(getattr(self, name) for name in names)) for names, row in zip(self.operands, self.table.values())]
+        if not self.differentiates:
+            return tuple(outputs)
+        total = sum((y * torch.arange(1, y.numel() + 1, dtype=F64).reshape(y.shape).sin()).sum() for y in outputs)
+        return total * one, *outputs
+
+
+@pytest.mark.parametrize("mesh", ["r=1", "tp=2"], ids=["whole", "sharded"])
+@pytest.mark.parametrize("table", [DIFFERENTIABLE, ONLY_VALUES], ids=["gradients", "values"])
+def test_against_pytorch(table, mesh, tmp_path):
+    model, one = Rows(table), torch.ones((), dtype=F64)
+    torch.export.save(torch.export.export(model, (one,)), tmp_path / "m.pt2")
+    want = model(one)
+    differentiates = table is DIFFERENTIABLE
+    kind = "param"
+    plan = places(*(f"{kind}:{name}=tp:S(0)" for name, x in model.state_dict().items() if x.dim() and len(x) > 1)) if mesh != "r=1" else []
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", mesh, *plan, *(["--gradients", 0] if differentiates else []), "-o",
+        tmp_path / "m.so")
+    save_file({"one": one}, tmp_path / "in.safetensors")
+    run(tool("shard-run"), tmp_path / "m.so", *(["--entry", "gradients"] if differentiates else []), "--weights", tmp_path / "m.pt2", "--inputs",
+        tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors")
+    entry = json.loads(run(tool("shard-run"), tmp_path / "m.so", "--manifest").stdout)["entries"][-1]
+    got = load_file(tmp_path / "out.safetensors")
+    names = [output["name"] for output in entry["outputs"] if output["kind"] == "user" and output["name"] not in model.state_dict()]
+    problems = []
+
+    def compare(what, value, answer):
+        try:
+            limits = {"rtol": 2**-10, "atol": 2**-12} if answer.dtype == F16 else {"rtol": 1e-10, "atol": 1e-10} if answer.dtype == F64 else {}
+            torch.testing.assert_close(value, answer.detach(), equal_nan=True, **limits)
+            assert "copysign" not in what or torch.equal(value.signbit(), answer.signbit()), "the signs of zeros"
+        except AssertionError as error:
+            problems.append(f"{what}: {error}")
+
+    rows = list(table) if not differentiates else ["loss", *table]
+    for row, name, answer in zip(rows, names, want, strict=True):
+        compare(row, got[name], answer)
+    if differentiates:
+        parameters = dict(model.named_parameters())
+        gradients = torch.autograd.grad(want[0], list(parameters.values()))
+        by_row = {name: row for row, names in zip(table, model.operands) for name in names}
+        for name, gradient in zip(parameters, gradients):
+            compare(f"{by_row[name]}: gradient of {name}", got[name], gradient)
+    assert not problems, "\n".join(problems)
+
+
+class Choices(nn.Module):
+    def forward(self, n, x):
+        return F.one_hot(n, 5), x.repeat_interleave(n, 0, output_size=4)
+
+
+@pytest.mark.parametrize("mesh", ["r=1", "tp=2"], ids=["whole", "sharded"])
+def test_values_that_have_no_place(mesh, tmp_path):
+    """A class that is none of them, and repeats of another sum than the result has elements, are errors of the run."""
+    n, x = torch.tensor([1, 0, 3]), torch.randn(3, 2)
+    torch.export.save(torch.export.export(Choices(), (n, x)), tmp_path / "m.pt2")
+    plan = places("input:n=tp:S(0)") if mesh != "r=1" else []
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", mesh, *plan, "-o", tmp_path / "m.so")
+    for numbers, fits in (([1, 0, 3], True), ([4, 0, 0], True), ([5, -1, 0], False), ([1, 1, 3], False), ([1, 0, 1], False)):
+        save_file({"n": torch.tensor(numbers), "x": x}, tmp_path / "in.safetensors")
+        done = run(tool("shard-run"), tmp_path / "m.so", "--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors",
+                   check=False)
+        assert (done.returncode == 0) == fits, (numbers, done.stderr)
+        assert fits or "out of range" in done.stderr
+        if fits:
+            want = Choices()(torch.tensor(numbers), x)
+            assert all(torch.equal(got, answer) for got, answer in zip(load_file(tmp_path / "out.safetensors").values(), want, strict=True))
