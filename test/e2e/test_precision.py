@@ -51,7 +51,7 @@ POLICY = {
     "conv2d": lambda h, x: F.conv2d(x[None, None], h[None, None, :3, :3]), "scaled_dot_product_attention": lambda h, x: F.scaled_dot_product_attention(h[None], x[None], x[None]),
     "softmax": lambda h, x: h.softmax(1), "log_softmax": lambda h, x: h.log_softmax(0), "layer_norm": lambda h, x: F.layer_norm(h, (8,), x[0]),
     "rms_norm": lambda h, x: F.rms_norm(h, (8,), x[0]), "group_norm": lambda h, x: F.group_norm(h, 2), "sum": lambda h, x: h.sum(1), "prod": lambda h, x: h.prod(1),
-    "cumsum": lambda h, x: h.cumsum(1), "logsumexp": lambda h, x: h.logsumexp(1), "linalg_vector_norm": lambda h, x: torch.linalg.vector_norm(h, dim=1),
+    "cumsum": lambda h, x: h.cumsum(1), "cumprod": lambda h, x: h.cumprod(1), "erfinv": lambda h, x: h.erfinv(), "logsumexp": lambda h, x: h.logsumexp(1), "linalg_vector_norm": lambda h, x: torch.linalg.vector_norm(h, dim=1),
     "exp": lambda h, x: h.exp(), "expm1": lambda h, x: h.expm1(), "log": lambda h, x: h.abs().log(), "log1p": lambda h, x: h.abs().log1p(), "log2": lambda h, x: h.log2(),
     "log10": lambda h, x: h.log10(), "pow": lambda h, x: h.pow(3), "reciprocal": lambda h, x: h.reciprocal(), "rsqrt": lambda h, x: h.abs().rsqrt(),
     "softplus": lambda h, x: F.softplus(h), "tan": lambda h, x: h.tan(), "sinh": lambda h, x: h.sinh(), "cosh": lambda h, x: h.cosh(), "acos": lambda h, x: h.acos(),
