@@ -188,14 +188,11 @@ def AtenExpandFourier : Pass<"aten-expand-fourier", "::mlir::func::FuncOp"> {
       return %y : tensor<8x2x2xf64>
     }
     ```
-    After:
+    After, in part:
     ```mlir
-    func.func @f(%x: tensor<8x3xf64>) -> tensor<8x2x2xf64> {
-      %m = aten.constant dense<[[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, -0.5, -0.5], [0.0, -0.866, 0.866]]> : tensor<4x3xf64>
+      %m = aten.constant dense<[[1.000000e+00, 1.000000e+00, 1.000000e+00], [0.000000e+00, ...]]> : tensor<4x3xf64>
       %p = aten.linear %x, %m : (tensor<8x3xf64>, tensor<4x3xf64>) -> tensor<8x4xf64>
       %y = aten.view %p [8, 2, 2] : (tensor<8x4xf64>) -> tensor<8x2x2xf64>
-      return %y : tensor<8x2x2xf64>
-    }
     ```
   }];
   let dependentDialects = ["::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];

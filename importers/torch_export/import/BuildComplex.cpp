@@ -157,7 +157,7 @@ FailureOr<Results> buildComplexFunction(Call &call) {
 FailureOr<Results> buildComplexSum(Call &call) {
   ComplexCall in(call);
   FailureOr<ComplexOperand> self = in.operand("self"), other = in.operand("other");
-  if (failed(self) || failed(other))
+  if (failed(self) || failed(other) || failed(in.checkBroadcast({*self, *other})))
     return failure();
   StringRef packet = packetOf(call);
   if (packet == "rsub")
@@ -175,7 +175,7 @@ FailureOr<Results> buildComplexSum(Call &call) {
 FailureOr<Results> buildComplexProduct(Call &call) {
   ComplexCall in(call);
   FailureOr<ComplexOperand> self = in.operand("self"), other = in.operand("other");
-  if (failed(self) || failed(other))
+  if (failed(self) || failed(other) || failed(in.checkBroadcast({*self, *other})))
     return failure();
   return Results{in.product(*self, *other)};
 }
@@ -183,7 +183,7 @@ FailureOr<Results> buildComplexProduct(Call &call) {
 FailureOr<Results> buildComplexQuotient(Call &call) {
   ComplexCall in(call);
   FailureOr<ComplexOperand> self = in.operand("self"), other = in.operand("other");
-  if (failed(self) || failed(other))
+  if (failed(self) || failed(other) || failed(in.checkBroadcast({*self, *other})))
     return failure();
   return Results{in.quotient(*self, *other)};
 }
@@ -193,7 +193,8 @@ FailureOr<Results> buildComplexAddProduct(Call &call) {
   ComplexCall in(call);
   FailureOr<ComplexOperand> self = in.operand("self"), first = in.operand("tensor1"),
                             second = in.operand("tensor2");
-  if (failed(self) || failed(first) || failed(second))
+  if (failed(self) || failed(first) || failed(second) ||
+      failed(in.checkBroadcast({*self, *first, *second})))
     return failure();
   bool isProduct = packetOf(call) == "addcmul";
   Value added = isProduct ? in.product(*first, *second) : in.quotient(*first, *second);
@@ -219,7 +220,7 @@ FailureOr<Results> buildComplexPower(Call &call) {
   if (number && *number == std::floor(*number) && std::abs(*number) <= most)
     return Results{in.pairs.pow(*self, static_cast<int64_t>(*number))};
   FailureOr<Value> by = in.pair("exponent");
-  if (failed(by))
+  if (failed(by) || failed(in.checkBroadcast({{*self, true}, {*by, true}})))
     return failure();
   return Results{in.pairs.pow(*self, *by)};
 }
@@ -232,7 +233,8 @@ FailureOr<Results> buildComplexPower(Call &call) {
 FailureOr<Results> buildComplexEqual(Call &call) {
   ComplexCall in(call);
   FailureOr<Value> self = in.pair("self"), other = in.pair("other");
-  if (failed(self) || failed(other))
+  if (failed(self) || failed(other) ||
+      failed(in.checkBroadcast({{*self, true}, {*other, true}})))
     return failure();
   Value parts = in.emit.binary<aten::EqOp>(*self, *other);
   auto last = call.builder.getDenseI64ArrayAttr({in.rankOf(parts)});
@@ -255,7 +257,8 @@ FailureOr<Results> buildComplexWhere(Call &call) {
   ComplexCall in(call);
   FailureOr<Value> condition = call.tensor("condition"), self = in.pair("self"),
                    other = in.pair("other");
-  if (failed(condition) || failed(self) || failed(other))
+  if (failed(condition) || failed(self) || failed(other) ||
+      failed(in.checkBroadcast({{*condition, false}, {*self, true}, {*other, true}})))
     return failure();
   return Results{in.emit.where(in.pairs.beside(*condition), *self, *other)};
 }
@@ -263,7 +266,8 @@ FailureOr<Results> buildComplexWhere(Call &call) {
 FailureOr<Results> buildComplexMaskedFill(Call &call) {
   ComplexCall in(call);
   FailureOr<Value> mask = call.tensor("mask"), self = in.pair("self"), value = in.pair("value");
-  if (failed(mask) || failed(self) || failed(value))
+  if (failed(mask) || failed(self) || failed(value) ||
+      failed(in.checkBroadcast({{*mask, false}, {*self, true}, {*value, true}})))
     return failure();
   return Results{in.emit.where(in.pairs.beside(*mask), *value, *self)};
 }

@@ -280,7 +280,7 @@ FailureOr<Results> buildComplexMatrixProduct(Call &call) {
     return buildByName(call, "aten.matmul");
   ComplexCall in(call);
   FailureOr<Value> self = in.pair("self"), other = in.pair(second);
-  if (failed(self) || failed(other))
+  if (failed(self) || failed(other) || failed(in.checkFactors(*self, *other)))
     return failure();
   return Results{multiplied(in, isVdot ? in.pairs.conj(*self) : *self, *other)};
 }
@@ -291,7 +291,8 @@ FailureOr<Results> buildComplexAddMatrixProduct(Call &call) {
   bool isBatch = packetOf(call) == "baddbmm";
   FailureOr<Value> self = in.pair("self"), first = in.pair(isBatch ? "batch1" : "mat1"),
                    second = in.pair(isBatch ? "batch2" : "mat2");
-  if (failed(self) || failed(first) || failed(second))
+  if (failed(self) || failed(first) || failed(second) ||
+      failed(in.checkFactors(*first, *second)))
     return failure();
   auto times = [&](Value z, StringRef name) -> FailureOr<Value> {
     if (asReal(*call.find(name)) == 1.0)
@@ -306,7 +307,7 @@ FailureOr<Results> buildComplexAddMatrixProduct(Call &call) {
   if (failed(product) || asReal(*call.find("beta")) == 0.0)
     return one(product);
   FailureOr<Value> added = times(*self, "beta");
-  if (failed(added))
+  if (failed(added) || failed(in.checkBroadcast({{*added, true}, {*product, true}})))
     return failure();
   return Results{in.emit.add(*added, *product)};
 }
@@ -319,7 +320,11 @@ FailureOr<Results> buildComplexLinear(Call &call) {
   Value matrix = *weight;
   if (in.rankOf(matrix) == 2)
     matrix = aten::TransposeOp::create(call.builder, call.loc, matrix, 0, 1);
+  if (failed(in.checkFactors(*input, matrix)))
+    return failure();
   Value product = multiplied(in, *input, matrix);
+  if (*bias && failed(in.checkBroadcast({{product, true}, {*bias, true}})))
+    return failure();
   return Results{*bias ? in.emit.add(product, *bias) : product};
 }
 

@@ -45,6 +45,48 @@ FailureOr<Value> ComplexCall::pair(StringRef name) {
   return found->value ? asPair(*found) : Value();
 }
 
+/// Sizes from the last dim on, as far as both have them: each pair of known ones is equal, or one of
+/// them is 1.
+static bool areBroadcast(ArrayRef<int64_t> lhs, ArrayRef<int64_t> rhs) {
+  while (!lhs.empty() && !rhs.empty()) {
+    int64_t a = lhs.back(), b = rhs.back();
+    if (a != b && a != 1 && b != 1 && !ShapedType::isDynamic(a) && !ShapedType::isDynamic(b))
+      return false;
+    lhs = lhs.drop_back();
+    rhs = rhs.drop_back();
+  }
+  return true;
+}
+
+LogicalResult ComplexCall::checkBroadcast(ArrayRef<ComplexOperand> operands) {
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (const ComplexOperand &operand : operands) {
+    if (!operand.value)
+      continue;
+    ArrayRef<int64_t> shape = aten::shapeOf(operand.value);
+    shapes.push_back(operand.isPair ? shape.drop_back() : shape);
+    for (ArrayRef<int64_t> other : ArrayRef(shapes).drop_back())
+      if (!areBroadcast(other, shapes.back()))
+        return call.error() << "has tensors whose sizes do not broadcast";
+  }
+  return success();
+}
+
+LogicalResult ComplexCall::checkFactors(Value lhs, Value rhs) {
+  ArrayRef<int64_t> left = aten::shapeOf(lhs).drop_back(), right = aten::shapeOf(rhs).drop_back();
+  bool fits = !left.empty() && !right.empty();
+  if (fits) {
+    int64_t inner = right[right.size() < 2 ? 0 : right.size() - 2];
+    fits = left.back() == inner || ShapedType::isDynamic(left.back()) ||
+           ShapedType::isDynamic(inner);
+    fits &= left.size() < 3 || right.size() < 3 ||
+            areBroadcast(left.drop_back(2), right.drop_back(2));
+  }
+  if (!fits)
+    return call.error() << "has matrices whose sizes do not fit";
+  return success();
+}
+
 Value ComplexCall::product(ComplexOperand lhs, ComplexOperand rhs) {
   if (!lhs.isPair)
     std::swap(lhs, rhs);

@@ -34,6 +34,10 @@ struct ComplexCall {
   mlir::Value asPair(ComplexOperand operand) {
     return operand.isPair ? operand.value : pairs.ofReal(operand.value);
   }
+  /// Whether dims that are known do not broadcast with each other; it is reported.
+  llvm::LogicalResult checkBroadcast(llvm::ArrayRef<ComplexOperand> operands);
+  /// Likewise, whether two tensors do not fit as factors of a matrix product.
+  llvm::LogicalResult checkFactors(mlir::Value lhs, mlir::Value rhs);
   mlir::Value product(ComplexOperand lhs, ComplexOperand rhs);
   mlir::Value quotient(ComplexOperand lhs, ComplexOperand rhs);
   mlir::Value sum(mlir::Value z, ComplexOperand added);

@@ -72,9 +72,9 @@ func.func @argmax(%x: tensor<8x10xf32, #S1>) -> tensor<8xi64, #R> {
 // CHECK: %[[MINE:.*]] = {{.*}}%[[I]]
 // CHECK: %[[BEFORE:.*]] = aten.lt %{{.*}}, %{{.*}} : (tensor<1x4xi64>, tensor<i64>) -> tensor<1x4xi1>
 // CHECK: %[[MASKED:.*]] = aten.where %[[BEFORE]], %[[ALL]], %{{.*}} -> tensor<8x4xf32>
-// CHECK: %[[SCAN:.*]] = aten.cumsum %arg0 dim 1
 // CHECK: %[[PREFIX:.*]] = aten.sum %[[MASKED]] dim [1] keepdim
-// CHECK: aten.add %[[SCAN]], %[[PREFIX]]
+// CHECK: %[[SCAN:.*]] = aten.cumsum %arg0 dim 1
+// CHECK: aten.add %[[PREFIX]], %[[SCAN]]
 func.func @cumsum(%x: tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1> {
   %y = aten.cumsum %x dim 1 : (tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1>
   return %y : tensor<8x10xf32, #S1>
