@@ -98,7 +98,12 @@ struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::FoldOp op,
                          ValueRange operands) {
     SmallVector<HaloDim> dims = haloDims(localizer, op.getWindows(), /*isAdjoint=*/true);
-    if (dims.empty())
+    // The op says how large the image is, which a rank may have a part of.
+    int64_t rank = localizer.globalResultType(0).getRank();
+    const Layout *result = localizer.resultLayout(0);
+    auto isSharded = [&](int64_t dim) { return result && !result->splitOfDim(dim).empty(); };
+    auto spatial = static_cast<int64_t>(op.getWindows().size());
+    if (dims.empty() && llvm::none_of(llvm::seq(rank - spatial, rank), isSharded))
       return sameOp(localizer, builder, operands);
     SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
     for (const HaloDim &dim : dims) {

@@ -5,15 +5,27 @@ import itertools
 import torch
 import torch.nn.functional as F
 
-from aten_ops import aten
+from aten_ops import aten, mixed
 
 CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+
+
+def _positions(sizes, kernel, a, known):
+    """Of the window in dims of these sizes; what the type knows is taken from it."""
+    n = len(kernel)
+    stride, padding, dilation = (list(a.get(k) or e) for k, e in (("stride", kernel), ("padding", [0]), ("dilation", [1])))
+    stride, padding, dilation = (x * (n // len(x)) for x in (stride, padding, dilation))
+    return [max((size + 2 * p - d * (k - 1) - 1) // s + 1, 0) if p_known is None else p_known
+            for size, k, s, p, d, p_known in zip(sizes, kernel, stride, padding, dilation, known)]
 
 
 @aten("convolution", "input", "weight", "?bias")
 def convolution(o, a, t):
     if o["input"].numel() == 0 or o["weight"].numel() == 0:  # an empty shard; PyTorch refuses some
-        return torch.zeros([o["input"].shape[0], o["weight"].shape[0], *t[0].shape[2:]], dtype=t[0].dtype)
+        positions = _positions(o["input"].shape[2:], o["weight"].shape[2:], a, t[0].shape[2:])
+        return torch.zeros([o["input"].shape[0], o["weight"].shape[0], *positions], dtype=t[0].dtype)
+    if 0 in (positions := _positions(o["input"].shape[2:], o["weight"].shape[2:], a, [None] * (o["weight"].dim() - 2))):
+        return torch.zeros([o["input"].shape[0], o["weight"].shape[0], *positions], dtype=t[0].dtype)
     return CONVOLUTIONS[o["weight"].dim() - 2](o["input"], o["weight"], o["bias"], a["stride"], a["padding"], a["dilation"],
                                                a.get("groups", 1))
 
@@ -21,8 +33,10 @@ def convolution(o, a, t):
 def _pool(name, spatial, function):
     def pool(o, a, t):
         n = len(a[spatial])
-        if o["self"].numel() == 0:
-            return torch.zeros([*o["self"].shape[:-n], *t[0].shape[-n:]], dtype=t[0].dtype)
+        known = t[0].shape[-n:]
+        positions = _positions(o["self"].shape[-n:], a[spatial], a, known) if spatial == "kernel_size" else known
+        if o["self"].numel() == 0 or 0 in positions:
+            return torch.zeros([*o["self"].shape[:-n], *positions], dtype=t[0].dtype)
         return function(o["self"], a, n)
     aten(name, "self")(pool)
 
@@ -66,7 +80,7 @@ def _padding(a, n):
 def windows(o, a, t):
     x, kernel = o["self"], a["kernel_size"]
     n = len(kernel)
-    positions = t[0].shape[2 + n:]
+    positions = _positions(x.shape[2:], kernel, a, t[0].shape[2 + n:])
     padded = F.pad(x, [p for p in reversed(_padding(a, n)) for _ in range(2)])
     result = torch.zeros([*x.shape[:2], *kernel, *positions], dtype=x.dtype)
     for at, where in _parts(kernel, positions, a):
@@ -74,9 +88,9 @@ def windows(o, a, t):
     return result
 
 
-@aten("fold", "self")
+@aten("fold", "self", "*size")
 def fold(o, a, t):
-    x, size = o["self"], t[0].shape[2:]
+    x, size = o["self"], mixed(a["static_size"], o["size"])
     n = len(size)
     padding, kernel, positions = _padding(a, n), x.shape[2:2 + n], x.shape[2 + n:]
     # Room for a last position that reaches beyond the padding.

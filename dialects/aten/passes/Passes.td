@@ -190,7 +190,7 @@ def AtenExpandFourier : Pass<"aten-expand-fourier", "::mlir::func::FuncOp"> {
     ```
     After, in part:
     ```mlir
-      %m = aten.constant dense<[[1.000000e+00, 1.000000e+00, 1.000000e+00], [0.000000e+00, ...]]> : tensor<4x3xf64>
+      %m = aten.constant dense<[[1.000000e+00, 1.000000e+00, 1.000000e+00], ...]> : tensor<4x3xf64>
       %p = aten.linear %x, %m : (tensor<8x3xf64>, tensor<4x3xf64>) -> tensor<8x4xf64>
       %y = aten.view %p [8, 2, 2] : (tensor<8x4xf64>) -> tensor<8x2x2xf64>
     ```
