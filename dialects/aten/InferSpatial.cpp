@@ -47,8 +47,8 @@ static FailureOr<Windows> checkWindows(Inference &inference, ArrayRef<int64_t> k
   return makeWindows(kernel, stride, padding, dilation);
 }
 
-/// `leading` and the positions of the windows in the last dims of `image`: none where there is just no
-/// room for one, as on a rank that has none of them.
+/// `leading` and the positions of the windows in the last dims of `image`: none where there is just
+/// no room for one, as on a rank that has none of them.
 static FailureOr<Shape> slide(Inference &inference, ArrayRef<Window> windows, ArrayRef<Dim> image,
                               ArrayRef<Dim> leading, bool ceil) {
   Shape shape(leading);

@@ -78,8 +78,7 @@ bool OwnRows::readByOwners(Value tensor, int64_t dim, Value index) {
       all &= isOwner(user);
       continue;
     }
-    std::optional<SmallVector<int64_t>> dims =
-        rowDimsOfResults(user, use.getOperandNumber(), dim);
+    std::optional<SmallVector<int64_t>> dims = rowDimsOfResults(user, use.getOperandNumber(), dim);
     all = all && dims;
     for (unsigned i = 0; all && i < user->getNumResults(); ++i)
       all = user->getResult(i).use_empty() || readByOwners(user->getResult(i), (*dims)[i], index);
@@ -117,8 +116,7 @@ Value OwnRows::ownersOf(Value tensor, int64_t dim, llvm::function_ref<bool(Value
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()) || !isPartial(operand.get()))
       continue;
-    std::optional<int64_t> own =
-        dimOf(rule.operands[operand.getOperandNumber()], factors.front());
+    std::optional<int64_t> own = dimOf(rule.operands[operand.getOperandNumber()], factors.front());
     Value found = own ? ownersOf(operand.get(), *own, isPartial) : Value();
     if (!found || (owners && owners != found))
       return nullptr;

@@ -24,9 +24,9 @@ struct RowUse {
 
 class OwnRows {
 public:
-  /// `isOwner` says of a product by index, or a lookup by it, whether its matrices (or the rows that
-  /// are looked up) are shared out as is asked for. `isWhole` says of what becomes of rows whether
-  /// each of these ranks has all of it: what is cut and gathered again comes from others.
+  /// `isOwner` says of a product by index, or a lookup by it, whether its matrices (or the rows
+  /// that are looked up) are shared out as is asked for. `isWhole` says of what becomes of rows
+  /// whether each of these ranks has all of it: what is cut and gathered again comes from others.
   OwnRows(llvm::function_ref<bool(mlir::Operation *)> isOwner,
           llvm::function_ref<bool(mlir::Value)> isWhole)
       : isOwner(isOwner), isWhole(isWhole) {}
@@ -36,8 +36,8 @@ public:
   bool readByOwners(mlir::Value tensor, int64_t dim, mlir::Value index);
 
   /// The index whose owners have the rows of a tensor along `dim` complete, where other ranks have
-  /// zero or nothing of use; null where there is none. `isPartial` says whether a tensor is complete
-  /// on its owners only.
+  /// zero or nothing of use; null where there is none. `isPartial` says whether a tensor is
+  /// complete on its owners only.
   mlir::Value ownersOf(mlir::Value tensor, int64_t dim,
                        llvm::function_ref<bool(mlir::Value)> isPartial);
 
@@ -50,8 +50,8 @@ private:
 /// The tensor itself, of which only the layout was changed.
 mlir::Value lookThroughIdentities(mlir::Value value);
 
-/// The dim of each result that has the rows which an operand has along `dim`, where the op works row
-/// by row; nothing where it does not.
+/// The dim of each result that has the rows which an operand has along `dim`, where the op works
+/// row by row; nothing where it does not.
 std::optional<llvm::SmallVector<int64_t>> rowDimsOfResults(mlir::Operation *op, unsigned operand,
                                                            int64_t dim);
 

@@ -77,8 +77,8 @@ Value Pairs::abs(Value z) {
 // The angle of 0, which depends on the signs of its parts, has a derivative of 0.
 Value Pairs::angle(Value z) {
   Value a = real(z), b = imag(z), isNone = isZero(z);
-  auto fixed = aten::AliasOp::create(emit.getBuilder(), emit.getLoc(),
-                                     emit.binary<aten::Atan2Op>(b, a));
+  auto fixed =
+      aten::AliasOp::create(emit.getBuilder(), emit.getLoc(), emit.binary<aten::Atan2Op>(b, a));
   fixed.setDetached(true);
   Value angle = emit.binary<aten::Atan2Op>(emit.where(isNone, constant(0, z), b),
                                            emit.where(isNone, constant(1, z), a));

@@ -70,7 +70,8 @@ ShardingRule flashAttentionBackwardRule(mlir::Operation *op);
 // A lookup at one position. RulesIndexing.cpp
 ShardingRule selectRule(mlir::Operation *op);
 
-// Images: where a window slides over a spatial dim, ranks have chunks of it and of the positions. RulesSpatial.cpp
+// Images: where a window slides over a spatial dim, ranks have chunks of it and of the positions.
+// RulesSpatial.cpp
 ShardingRule convolutionRule(mlir::Operation *op);
 /// Batch and channels are independent. Linear.
 ShardingRule windowsRule(mlir::Operation *op, llvm::ArrayRef<Window> windows);
@@ -78,8 +79,10 @@ ShardingRule windowsRule(mlir::Operation *op, llvm::ArrayRef<Window> windows);
 ShardingRule foldRule(mlir::Operation *op, llvm::ArrayRef<Window> windows);
 /// Dims in front of the spatial ones are independent.
 ShardingRule poolRule(mlir::Operation *op, llvm::ArrayRef<Window> windows, bool isLinear);
-/// Likewise; means of parts, and the largest element of all of a dim, are reductions of what ranks have of them.
-ShardingRule adaptivePoolRule(mlir::Operation *op, llvm::ArrayRef<int64_t> parts, Reduction reduction);
+/// Likewise; means of parts, and the largest element of all of a dim, are reductions of what ranks
+/// have of them.
+ShardingRule adaptivePoolRule(mlir::Operation *op, llvm::ArrayRef<int64_t> parts,
+                              Reduction reduction);
 /// Likewise; the last `spatial` dims are not sharded.
 ShardingRule adaptivePositionsRule(mlir::Operation *op, size_t spatial);
 /// Elementwise on operand 0; the others have one element for each of its channels (dim 1).

@@ -20,10 +20,11 @@ static DimFactors join(DimFactors outer, const DimFactors &inner) {
 }
 
 namespace {
-/// A dim of the image and the dim of the window's positions in it. Each is chunked over the ranks, which fetch the elements
-/// under their positions (or, the other way round, send what their positions add to elements of others).
+/// A dim of the image and the dim of the window's positions in it. Each is chunked over the ranks,
+/// which fetch the elements under their positions (or, the other way round, send what their
+/// positions add to elements of others).
 struct SlidingDim {
-  int64_t imageDim, positionsDim; ///< of operand 0 and of the result, in one order or the other
+  int64_t imageDim, positionsDim;     ///< of operand 0 and of the result, in one order or the other
   ArrayRef<int64_t> image, positions; ///< shapes
   Window window;
   bool isAdjoint;  ///< the image is the result
@@ -61,8 +62,8 @@ struct SlidingDim {
         return rank == 0 ? Run{0, half} : Run{half, n};
       };
       Run own = chunk(size()), covered = coverOf(window, chunk(count()), size()).elements;
-      int64_t common = std::max<int64_t>(
-          std::min(own.end, covered.end) - std::max(own.begin, covered.begin), 0);
+      int64_t common =
+          std::max<int64_t>(std::min(own.end, covered.end) - std::max(own.begin, covered.begin), 0);
       most = std::max(most, covered.size() - common);
     }
     auto elements = [](ArrayRef<int64_t> shape) {
@@ -73,7 +74,8 @@ struct SlidingDim {
     };
     double ofRow = elements(image) / static_cast<double>(size());
     double ofResult = elements(isAdjoint ? image : positions);
-    double amount = static_cast<double>(most) * ofRow * static_cast<double>(std::max(size(), count()));
+    double amount =
+        static_cast<double>(most) * ofRow * static_cast<double>(std::max(size(), count()));
     return ofResult == 0 ? 0 : static_cast<int64_t>(std::ceil(amount / ofResult));
   }
 };

@@ -34,8 +34,8 @@ struct Window {
 Dim windowPositions(SizeAlgebra &sizes, const Window &window, Dim size, bool ceil = false);
 
 /// What positions cover, from the first element of the first to the last one of the last (H1):
-/// `before` elements of padding, `elements` of the image, and `after` elements of padding. Without positions, padding that has
-/// no place for one, whichever way places are counted.
+/// `before` elements of padding, `elements` of the image, and `after` elements of padding. Without
+/// positions, padding that has no place for one, whichever way places are counted.
 struct Cover {
   Run elements;
   int64_t before = 0;

@@ -42,10 +42,9 @@ LogicalResult GroupedGemmOp::verify() {
   auto same = [](MemRefType x, int64_t i, MemRefType y, int64_t j) {
     return agree(x.getDimSize(i), y.getDimSize(j));
   };
-  bool fits = sums ? same(a, 0, c, 1) && same(b, 1, c, 2) && same(a, 1, b, 0) &&
-                         same(index, 0, b, 0)
-                   : same(a, 0, c, 0) && same(b, 2, c, 1) && same(a, 1, b, 1) &&
-                         same(index, 0, a, 0);
+  bool fits =
+      sums ? same(a, 0, c, 1) && same(b, 1, c, 2) && same(a, 1, b, 0) && same(index, 0, b, 0)
+           : same(a, 0, c, 0) && same(b, 2, c, 1) && same(a, 1, b, 1) && same(index, 0, a, 0);
   if (!fits)
     return emitOpError("has shapes that do not multiply: ")
            << a << ", " << b << " at " << index << " -> " << c;

@@ -164,9 +164,8 @@ RuleBuilder &RuleBuilder::view() {
     // What is left of both dims does not fit: skip to the next place where the products agree.
     // Whole dims may still be chunked, and a rank fetches what it lacks of its chunk's rows.
     // The exchange needs all sizes.
-    std::optional<int64_t> halo = areFixed(inShape) && areFixed(outShape)
-                                      ? borderRows(in, out)
-                                      : std::nullopt;
+    std::optional<int64_t> halo =
+        areFixed(inShape) && areFixed(outShape) ? borderRows(in, out) : std::nullopt;
     DimSize inProduct(1), outProduct(1);
     if (halo) {
       unsigned f =

@@ -227,8 +227,7 @@ private:
     Value end = scan->getArgument(0), group = indexAt(begin);
     branchIf(less(end, rows), more, {}, run, {});
     b.setInsertionPointToEnd(more);
-    Value isSame =
-        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, indexAt(end), group);
+    Value isSame = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, indexAt(end), group);
     branchIf(isSame, scan, {LLVM::AddOp::create(b, loc, end, one)}, run, {});
 
     b.setInsertionPointToEnd(run);
@@ -281,8 +280,8 @@ private:
                                 constantInt(b, loc, 0, 32));
   }
   Value indexAt(Value row) {
-    Value at = LLVM::GEPOp::create(b, loc, pointer, i64, arg(3),
-                                   ArrayRef<LLVM::GEPArg>{mul(row, arg(4))});
+    Value at =
+        LLVM::GEPOp::create(b, loc, pointer, i64, arg(3), ArrayRef<LLVM::GEPArg>{mul(row, arg(4))});
     return LLVM::LoadOp::create(b, loc, i64, at);
   }
   Value call() {
@@ -339,20 +338,19 @@ struct LowerGroupedGemm : EmitPattern<exec::GroupedGemmOp> {
     FunctionFrame frame = emission.frame(op);
     Type pointer = pointerType(getContext());
     // Rows are those of A and C, or the columns of A and the rows of B.
-    SmallVector<Value> arguments = {
-        frame.service(b, loc, offsetof(shardrt_services, gemm)),
-        frame.field(b, loc, pointer, offsetof(shardrt_frame, runtime)),
-        gemm,
-        adaptor.getIndex(),
-        number(index->stride(b, 0)),
-        number(index->size(b, 0)),
-        number(matrices.size(b, 0)),
-        inBytes(lhs.step(b, /*ofColumns=*/sums)),
-        inBytes(sums ? rhs.step(b, false) : zero),
-        inBytes(sums ? zero : out.step(b, false)),
-        inBytes(sums ? zero : group),
-        inBytes(sums ? group : zero),
-        LLVM::ConstantOp::create(b, loc, b.getBoolAttr(sums))};
+    SmallVector<Value> arguments = {frame.service(b, loc, offsetof(shardrt_services, gemm)),
+                                    frame.field(b, loc, pointer, offsetof(shardrt_frame, runtime)),
+                                    gemm,
+                                    adaptor.getIndex(),
+                                    number(index->stride(b, 0)),
+                                    number(index->size(b, 0)),
+                                    number(matrices.size(b, 0)),
+                                    inBytes(lhs.step(b, /*ofColumns=*/sums)),
+                                    inBytes(sums ? rhs.step(b, false) : zero),
+                                    inBytes(sums ? zero : out.step(b, false)),
+                                    inBytes(sums ? zero : group),
+                                    inBytes(sums ? group : zero),
+                                    LLVM::ConstantOp::create(b, loc, b.getBoolAttr(sums))};
     LLVM::LLVMFuncOp function = RunsFunction::get(b, op);
     emission.returnIfFailed(b, op, LLVM::CallOp::create(b, loc, function, arguments).getResult());
     b.eraseOp(op);

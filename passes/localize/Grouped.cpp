@@ -23,7 +23,9 @@ static Value localIndex(Localizer &localizer, OpBuilder &builder, Value index,
   return emit.sub(index, emit.ofIndex(offset, aten::elementTypeOf(index)));
 }
 
-static DimSplit splitOf(const Layout *layout) { return layout ? layout->splitOfDim(0) : DimSplit(); }
+static DimSplit splitOf(const Layout *layout) {
+  return layout ? layout->splitOfDim(0) : DimSplit();
+}
 
 namespace {
 
@@ -33,8 +35,8 @@ struct IndexedMmModel : LocalizeModel<IndexedMmModel, aten::IndexedMmOp> {
     DimSplit split = splitOf(localizer.operandLayout(1));
     if (split.empty())
       return sameOp(localizer, builder, operands);
-    Value index = localIndex(localizer, builder, operands[2], localizer.operandSize(builder, 1, 0),
-                             split);
+    Value index =
+        localIndex(localizer, builder, operands[2], localizer.operandSize(builder, 1, 0), split);
     if (!index)
       return failure();
     return single(aten::IndexedMmOp::create(builder, op.getLoc(), operands[0], operands[1], index,

@@ -77,8 +77,7 @@ CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, Arra
         dim.table([](const aten::Cover &cover) { return cover.size(); })));
     target.sizes = covered.sizes;
     target.type = typeOfSizes(local, covered.sizes);
-    covered.value =
-        movePieces(localizer, builder, dim.imageDim, {image, padding}, target).front();
+    covered.value = movePieces(localizer, builder, dim.imageDim, {image, padding}, target).front();
   }
   return covered;
 }
@@ -98,8 +97,8 @@ class DimSum {
 public:
   DimSum(Localizer &localizer, OpBuilder &builder, const HaloDim &dim,
          SmallVector<OpFoldResult> &sizes)
-      : localizer(localizer), builder(builder), dim(dim),
-        mesh(localizer.getMesh().getValue()), sizes(sizes), parts(mesh.numDevices()) {}
+      : localizer(localizer), builder(builder), dim(dim), mesh(localizer.getMesh().getValue()),
+        sizes(sizes), parts(mesh.numDevices()) {}
 
   Value run(Value value) {
     PieceSource all{value, sizes, heldDim(mesh, dim.positions)};
@@ -188,12 +187,9 @@ Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim
   for (const HaloDim &dim : dims) {
     // Nothing belongs to the padding.
     LocalIndices indices = localizer.indices(builder);
-    auto table = [&](auto &&number) {
-      return getAsOpFoldResult(indices.table(dim.table(number)));
-    };
-    value = emit.slice(
-        value, dim.imageDim, table([](const aten::Cover &c) { return c.before; }),
-        table([](const aten::Cover &c) { return c.before + c.elements.size(); }));
+    auto table = [&](auto &&number) { return getAsOpFoldResult(indices.table(dim.table(number))); };
+    value = emit.slice(value, dim.imageDim, table([](const aten::Cover &c) { return c.before; }),
+                       table([](const aten::Cover &c) { return c.before + c.elements.size(); }));
     sizes[dim.imageDim] = table([](const aten::Cover &c) { return c.elements.size(); });
     value.setType(typeOfSizes(value, sizes));
   }

@@ -132,7 +132,8 @@ double lowest(Type element) {
   if (isa<FloatType>(element))
     return -std::numeric_limits<double>::infinity();
   unsigned width = element.getIntOrFloatBitWidth();
-  return element.isUnsignedInteger() || width == 1 ? 0 : -std::ldexp(1.0, static_cast<int>(width) - 1);
+  return element.isUnsignedInteger() || width == 1 ? 0
+                                                   : -std::ldexp(1.0, static_cast<int>(width) - 1);
 }
 
 /// The same pool without padding in the halo dims, where a last position that reaches beyond the
@@ -194,8 +195,8 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
       if (halo != dims.end())
         at = inImage(localizer, builder, *halo, at);
       else if (!localizer.operandAxes(0, dim).empty())
-        at = emit.add(at, number(getAsOpFoldResult(indices.offset(
-                              whole, localizer.operandLayout(0)->splitOfDim(dim)))));
+        at = emit.add(at, number(getAsOpFoldResult(
+                              indices.offset(whole, localizer.operandLayout(0)->splitOfDim(dim)))));
       global = global ? emit.add(global, emit.mul(at, stride)) : at;
       Value count = number(getAsOpFoldResult(indices.global(whole)));
       stride = stride ? emit.mul(stride, count) : count;
@@ -212,8 +213,7 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
     Value begin = localizer.indices(builder).table(
         dim.table([](const aten::Cover &cover) { return cover.elements.begin - cover.before; }));
     at = emit.add(at, emit.ofIndex(begin, i64));
-    Value inside =
-        emit.binary<aten::RemainderOp>(at, emit.integer(dim.window.dilation, i64));
+    Value inside = emit.binary<aten::RemainderOp>(at, emit.integer(dim.window.dilation, i64));
     return emit.where(emit.binary<aten::LtOp>(at, emit.integer(0, i64)), inside, at);
   }
 };
@@ -241,8 +241,7 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
     Type wide = divisor ? element : Emitter::accumulator(element);
     Emitter emit = localizer.emitter(builder);
     Value sums = aten::AvgPoolOp::create(
-        builder, op.getLoc(),
-        cast<RankedTensorType>(localizer.localResultType(0)).clone(wide),
+        builder, op.getLoc(), cast<RankedTensorType>(localizer.localResultType(0)).clone(wide),
         emit.cast(image.value, wide), op.getKernelSize(), op.getStride(),
         paddingOf(withoutPadding(windows, dims)), op.getCeilMode(), op.getCountIncludePad(),
         builder.getI64IntegerAttr(divisor.value_or(1)));
@@ -266,14 +265,15 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
     for (auto [i, window] : llvm::enumerate(windows)) {
       int64_t dim = first + static_cast<int64_t>(i);
       const Layout *layout = localizer.resultLayout(0);
-      Value position = alongDim(emit,
-                                globalRange(localizer, builder, localizer.resultSize(builder, 0, dim),
-                                            layout ? layout->splitOfDim(dim) : DimSplit()),
-                                sizes[dim], dim, rank);
+      Value position =
+          alongDim(emit,
+                   globalRange(localizer, builder, localizer.resultSize(builder, 0, dim),
+                               layout ? layout->splitOfDim(dim) : DimSplit()),
+                   sizes[dim], dim, rank);
       Value begin = emit.add(emit.mul(position, number(window.stride)), number(-window.padding));
       Value size = emit.ofIndex(indices.global(localizer.operandSize(builder, 0, dim)), i64);
-      Value end = least(emit.add(begin, number(window.kernel)),
-                        emit.add(size, number(window.padding)));
+      Value end =
+          least(emit.add(begin, number(window.kernel)), emit.add(size, number(window.padding)));
       if (!op.getCountIncludePad()) {
         begin = emit.binary<aten::MaximumOp>(begin, number(0));
         end = least(end, size);
@@ -285,7 +285,8 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
   }
 };
 
-/// The mean of all of a sharded dim is the sum of what ranks have of it, divided by its size: P(sum).
+/// The mean of all of a sharded dim is the sum of what ranks have of it, divided by its size:
+/// P(sum).
 struct AdaptiveAvgPoolModel : LocalizeModel<AdaptiveAvgPoolModel, aten::AdaptiveAvgPoolOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::AdaptiveAvgPoolOp op,
                          ValueRange operands) {
@@ -328,7 +329,8 @@ struct AdaptiveMaxPoolModel : LocalizeModel<AdaptiveMaxPoolModel, aten::Adaptive
     if (sharded.empty())
       return sameOp(localizer, builder, operands);
     if (!isPartialOver(localizer, localizer.operandAxes(0, sharded), Reduction::Max)) {
-      localizer.refuse() << "ranks have some of the elements, so the result must be P(max) over that axis";
+      localizer.refuse()
+          << "ranks have some of the elements, so the result must be P(max) over that axis";
       return failure();
     }
     Value largest = localizer.emitter(builder).amax(operands[0], sharded, /*keepdim=*/true);

@@ -23,9 +23,9 @@ PrecisionClass precisionOf(Operation *op) {
           IndexedOuterOp>(op))
     return PrecisionClass::Short;
   // As in AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE.
-  if (isa<AcosOp, AsinOp, CoshOp, ErfinvOp, ExpOp, Expm1Op, LogOp, Log10Op, Log2Op, Log1pOp, ReciprocalOp,
-          RsqrtOp, SinhOp, TanOp, PowOp, SoftplusOp, LayerNormOp, RmsNormOp, GroupNormOp,
-          LogsumexpOp, SoftmaxOp, LogSoftmaxOp, SumOp, ProdOp, CumsumOp, CumprodOp,
+  if (isa<AcosOp, AsinOp, CoshOp, ErfinvOp, ExpOp, Expm1Op, LogOp, Log10Op, Log2Op, Log1pOp,
+          ReciprocalOp, RsqrtOp, SinhOp, TanOp, PowOp, SoftplusOp, LayerNormOp, RmsNormOp,
+          GroupNormOp, LogsumexpOp, SoftmaxOp, LogSoftmaxOp, SumOp, ProdOp, CumsumOp, CumprodOp,
           VectorNormOp>(op))
     return PrecisionClass::Wide;
   // PyTorch rounds these; they are the statistics of norms and losses that an export has taken

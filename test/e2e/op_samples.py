@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch's own samples (`op_db`) for the ops that the importer takes: what each computes and its gradients, in f64 (or in
-integers or bools, where an op has only those), against PyTorch, on one rank or with tensors sharded at random. Many samples
-are one model. By hand:
+integers or bools, where an op has only those) and of complex numbers, against PyTorch, on one rank or with tensors sharded at
+random. Complex tensors are pairs outside of PyTorch. Many samples are one model. By hand:
 
     python test/e2e/op_samples.py                    # a few samples of each op
     python test/e2e/op_samples.py --all              # all of them
@@ -17,6 +17,7 @@ import collections
 import contextlib
 import dataclasses
 import io
+import itertools
 import json
 import math
 import pathlib
@@ -45,7 +46,7 @@ from wider_source import any_layout  # noqa: E402
 sys.path.insert(0, str(ROOT / "tools/export"))
 import shardc_export  # noqa: E402
 
-F64 = torch.float64
+F64, C128 = torch.float64, torch.complex128
 TYPES = (F64, torch.int64, torch.bool)  # the first of them that an op has
 MESHES = ("tp=2", "tp=3", "dp=2,tp=2")
 FEW, BATCH, LINE = 3, 150, 7  # samples of an op, samples of a model, where the first of them stands in its text
@@ -58,6 +59,15 @@ RANDOM = {"bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty
           "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d",
           "nn.functional.rrelu", "native_dropout_backward"}
 EXCLUSIONS = pathlib.Path(__file__).with_name("op_sample_exclusions.txt")
+
+
+def parts(t):
+    """Of complex numbers the real and the imaginary part, along a last dim of 2."""
+    return torch.view_as_real(t.resolve_conj()) if t.dtype.is_complex else t
+
+
+def has_derivative(t):
+    return t.dtype.is_floating_point or t.dtype.is_complex
 
 
 @dataclasses.dataclass
@@ -76,22 +86,24 @@ class Sample:
         return [t for t in pytree.tree_leaves(self.op(*args, **kwargs)) if isinstance(t, torch.Tensor)]
 
     def answer(self):
-        """PyTorch's. False where there is nothing to compare with: sparse or complex tensors, no outputs."""
+        """PyTorch's. False where there is nothing to compare with: sparse tensors, no outputs."""
         tensors = [t for t in self.leaves if isinstance(t, torch.Tensor)]
-        if any(t.layout != torch.strided or t.is_nested or t.dtype.is_complex for t in tensors):
+        if any(t.layout != torch.strided or t.is_nested for t in tensors):
             return False
         leaves = [t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t for t in self.leaves]
         outputs = self.call(leaves)
-        self.outputs = [t.detach().clone() for t in outputs]
-        self.cotangents = [torch.randn(t.shape, dtype=t.dtype) for t in outputs if t.dtype.is_floating_point]
-        if not outputs or any(t.dtype.is_complex or t.layout != torch.strided for t in outputs):
+        if not outputs or any(t.layout != torch.strided for t in outputs):
             return False
-        pairs = [(t, c) for t, c in zip([t for t in outputs if t.dtype.is_floating_point], self.cotangents) if t.requires_grad]
+        self.outputs = [parts(t.detach().clone()) for t in outputs]
+        floats = [parts(t) for t in outputs if has_derivative(t)]
+        self.cotangents = [torch.randn(t.shape, dtype=t.dtype) for t in floats]
+        pairs = [(t, c) for t, c in zip(floats, self.cotangents) if t.requires_grad]
         wanted = [i for i, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
         self.gradients = {}
         if pairs and wanted:
             loss = sum((t * c).sum() for t, c in pairs)
-            self.gradients = dict(zip(wanted, torch.autograd.grad(loss, [leaves[i] for i in wanted], allow_unused=True)))
+            gradients = torch.autograd.grad(loss, [leaves[i] for i in wanted], allow_unused=True)
+            self.gradients = dict(zip(wanted, [g if g is None else parts(g) for g in gradients]))
         return True
 
     def layouts(self, mesh):
@@ -105,38 +117,51 @@ class Sample:
         return f"{self.name} #{self.number} ({shapes[:200]})"
 
 
-def names_of_importer():
-    text = (ROOT / "importers/torch_export/schema/Overloads.def").read_text()
+def names_of_importer(dtype):
+    schema = ROOT / "importers/torch_export/schema"
+    complex_names = re.findall(r"^COMPLEX(?:_PARTS)?\((\w+)\.", (schema / "ComplexOverloads.def").read_text(), flags=re.M)
+    if dtype == C128:
+        return set(complex_names)
+    text = (schema / "Overloads.def").read_text()
     # Numbers of another generator cannot be compared: test_dropout.py looks at them.
     text = re.sub(r"// Random numbers\n(.+\n)+", "", text)
-    return set(re.findall(r"^ATEN(?:_SPECIAL)?\((\w+)\.", text, flags=re.M))
+    # Some make complex numbers of real ones.
+    makers = [name for name in complex_names if "fft" in name or name in ("complex", "polar", "view_as_complex")]
+    return {*re.findall(r"^ATEN(?:_SPECIAL)?\((\w+)\.", text, flags=re.M), *makers}
 
 
-def samples(only, most, every_op=False):
-    """Of every op that the importer has an overload of."""
-    known = names_of_importer()
-    for info in op_db:
+def samples(only, most, every_op=False, aliases=False):
+    """Of every op that the importer has an overload of; also by other names of it, of which complex tensors have none."""
+    names = {dtype: names_of_importer(dtype) for dtype in (F64, C128)}
+    for is_complex, info in itertools.product((False, True), op_db):
+        dtype = C128 if is_complex and C128 in info.dtypes else None if is_complex else next((t for t in TYPES if t in info.dtypes), None)
+        known = names[C128 if is_complex else F64]
         bases = {text.split(".")[-1] for text in (info.name, info.aten_name) if text}
         bases |= {f"{base}_loss" for base in bases}  # cross_entropy
         if bases & {"interpolate", "upsample_bilinear", "upsample_nearest"}:
             bases.add("upsample_nearest2d")  # and its kin: the mode is an argument
+        if "grid_sample" in bases:
+            bases.add("grid_sampler")
         name = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
-        dtype = next((t for t in TYPES if t in info.dtypes), None)
-        if not (every_op or bases & known) or not dtype or only not in name or is_random(info):
+        calls = {name: info.op} if bases & known or every_op and not is_complex else {}
+        if aliases:
+            calls |= {alias.name: alias.op for alias in info.aliases if alias.name.replace(".", "_") in known}
+        calls = {name + "@complex" * is_complex: call for name, call in calls.items() if re.search(only, name)}
+        if not calls or not dtype or is_random(info) or aliases and is_complex:
             continue
         torch.manual_seed(7)
         try:
-            every = list(info.sample_inputs("cpu", dtype, requires_grad=dtype == F64 and info.supports_autograd))
+            every = list(info.sample_inputs("cpu", dtype, requires_grad=dtype in (F64, C128) and info.supports_autograd))
         except (RuntimeError, ImportError):
             continue
         # Evenly among them: the first are often all alike.
         count = len(every) if most is None else min(most, len(every))
-        for k in range(count):
+        for k, (name, call) in itertools.product(range(count), calls.items()):
             number = k * len(every) // count
             sample = every[number]
             leaves, tree = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
-            made = Sample(name, number, info.op, leaves, tree)
-            with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
+            made = Sample(name, number, call, leaves, tree)
+            with contextlib.suppress(RuntimeError, NotImplementedError, TypeError, AssertionError):
                 if made.answer():
                     yield made
 
@@ -156,8 +181,8 @@ def module_of(batch, folder):
         return [getattr(module, f"s{n}_{i}") if isinstance(t, torch.Tensor) else t for i, t in enumerate(batch[n].leaves)]
 
     def take(outputs, losses, n, results):
-        floats = [t for t in results if t.dtype.is_floating_point]
-        outputs += results
+        floats = [parts(t) for t in results if has_derivative(t)]
+        outputs += [t.resolve_conj() if t.dtype.is_complex else t for t in results]
         if batch[n].gradients:
             losses.append(sum((t * getattr(batch_module, f"s{n}_c{k}")).sum() for k, t in enumerate(floats)))
 
@@ -167,9 +192,9 @@ def module_of(batch, folder):
     for n, sample in enumerate(batch):
         for i, t in enumerate(sample.leaves):
             if isinstance(t, torch.Tensor) and i in sample.gradients:
-                batch_module.register_parameter(f"s{n}_{i}", torch.nn.Parameter(t.detach().clone().contiguous()))
+                batch_module.register_parameter(f"s{n}_{i}", torch.nn.Parameter(t.detach().clone().resolve_conj().contiguous()))
             elif isinstance(t, torch.Tensor):
-                batch_module.register_buffer(f"s{n}_{i}", t.detach().clone().contiguous())
+                batch_module.register_buffer(f"s{n}_{i}", t.detach().clone().resolve_conj().contiguous())
         for k, c in enumerate(sample.cotangents):
             batch_module.register_buffer(f"s{n}_c{k}", c)
     return batch_module
@@ -277,7 +302,7 @@ def explains(entry, sample, problem):
 
 def main_check(folder, only="", most=FEW, mesh="r=1", form="composite", every_op=False):
     """Counts, excused failures by reason, failures that nothing explains, and entries that explain none."""
-    every, passed, excused, unexplained = list(samples(only, most, every_op)), 0, collections.defaultdict(list), []
+    every, passed, excused, unexplained = list(samples(only, most, every_op, form == "training")), 0, collections.defaultdict(list), []
     entries, used = exclusions(), set()
     # Those that are known to fail do so by themselves, so that the others need not be tried again without them.
     listed = {}
@@ -311,7 +336,7 @@ def report(result, log=print):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="all samples")
-    parser.add_argument("--only", default="", help="ops whose name has this in it")
+    parser.add_argument("--only", default="", help="ops whose name this regular expression finds")
     parser.add_argument("--mesh", default="r=1", help="a mesh over which tensors are sharded at random")
     parser.add_argument("--plain", action="store_true", help="as torch.export leaves them, without decompositions")
     parser.add_argument("--every", action="store_true", help="also ops of which the importer does not know the name")

@@ -52,6 +52,8 @@ COMPOSITES = (
     "cross_entropy_loss.default", "nll_loss_nd.default", "binary_cross_entropy.default",
     "binary_cross_entropy_with_logits.default", "huber_loss.default", "kl_div.default", "l1_loss.default",
     "smooth_l1_loss.default",
+    # They would become ops that have no other use, or a view that is none of a part.
+    "bilinear.default", "cdist.default", "diag.default",
     # As full_like they would not depend on what they overwrite, whose gradient is zero.
     "fill.Scalar", "fill.Tensor", "zero.default",
 )

@@ -233,8 +233,7 @@ FailureOr<Results> buildComplexPower(Call &call) {
 FailureOr<Results> buildComplexEqual(Call &call) {
   ComplexCall in(call);
   FailureOr<Value> self = in.pair("self"), other = in.pair("other");
-  if (failed(self) || failed(other) ||
-      failed(in.checkBroadcast({{*self, true}, {*other, true}})))
+  if (failed(self) || failed(other) || failed(in.checkBroadcast({{*self, true}, {*other, true}})))
     return failure();
   Value parts = in.emit.binary<aten::EqOp>(*self, *other);
   auto last = call.builder.getDenseI64ArrayAttr({in.rankOf(parts)});

@@ -291,8 +291,7 @@ FailureOr<Results> buildComplexAddMatrixProduct(Call &call) {
   bool isBatch = packetOf(call) == "baddbmm";
   FailureOr<Value> self = in.pair("self"), first = in.pair(isBatch ? "batch1" : "mat1"),
                    second = in.pair(isBatch ? "batch2" : "mat2");
-  if (failed(self) || failed(first) || failed(second) ||
-      failed(in.checkFactors(*first, *second)))
+  if (failed(self) || failed(first) || failed(second) || failed(in.checkFactors(*first, *second)))
     return failure();
   auto times = [&](Value z, StringRef name) -> FailureOr<Value> {
     if (asReal(*call.find(name)) == 1.0)

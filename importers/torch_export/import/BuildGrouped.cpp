@@ -165,12 +165,11 @@ FailureOr<Results> buildGroupedMm(Call &call) {
   if (left == 2 && right == 3)
     return Results{groups.multiply(*self, *other, groups.indexOf(*self, 0))};
   if (left == 2)
-    return Results{
-        groups.sumOuter(groups.transposed(*self), *other, groups.indexOf(*self, 1))};
+    return Results{groups.sumOuter(groups.transposed(*self), *other, groups.indexOf(*self, 1))};
   // Columns in groups: the transpose of a product of rows.
   Value rows = groups.transposed(*other);
-  return Results{groups.transposed(
-      groups.multiply(rows, groups.transposed(*self), groups.indexOf(rows, 0)))};
+  return Results{
+      groups.transposed(groups.multiply(rows, groups.transposed(*self), groups.indexOf(rows, 0)))};
 }
 
 // What `transformers` calls where it does not call grouped_mm.

@@ -45,8 +45,8 @@ FailureOr<Value> ComplexCall::pair(StringRef name) {
   return found->value ? asPair(*found) : Value();
 }
 
-/// Sizes from the last dim on, as far as both have them: each pair of known ones is equal, or one of
-/// them is 1.
+/// Sizes from the last dim on, as far as both have them: each pair of known ones is equal, or one
+/// of them is 1.
 static bool areBroadcast(ArrayRef<int64_t> lhs, ArrayRef<int64_t> rhs) {
   while (!lhs.empty() && !rhs.empty()) {
     int64_t a = lhs.back(), b = rhs.back();
@@ -77,10 +77,10 @@ LogicalResult ComplexCall::checkFactors(Value lhs, Value rhs) {
   bool fits = !left.empty() && !right.empty();
   if (fits) {
     int64_t inner = right[right.size() < 2 ? 0 : right.size() - 2];
-    fits = left.back() == inner || ShapedType::isDynamic(left.back()) ||
-           ShapedType::isDynamic(inner);
-    fits &= left.size() < 3 || right.size() < 3 ||
-            areBroadcast(left.drop_back(2), right.drop_back(2));
+    fits =
+        left.back() == inner || ShapedType::isDynamic(left.back()) || ShapedType::isDynamic(inner);
+    fits &=
+        left.size() < 3 || right.size() < 3 || areBroadcast(left.drop_back(2), right.drop_back(2));
   }
   if (!fits)
     return call.error() << "has matrices whose sizes do not fit";

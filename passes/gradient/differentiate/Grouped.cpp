@@ -45,9 +45,9 @@ struct IndexedMmGradient : GradientModel<IndexedMmGradient, aten::IndexedMmOp> {
     bool isTransposed = dims && *dims == ArrayRef<int64_t>({0, 2, 1});
     if (isTransposed)
       std::swap(rows, columns);
-    Expr sums = rows.with(aten::IndexedOuterOp::create(
-        rows.emit->getBuilder(), rows.emit->getLoc(), rows.value, columns.value, op.getIndex(),
-        fixed, dynamic, op.getSorted()));
+    Expr sums = rows.with(aten::IndexedOuterOp::create(rows.emit->getBuilder(), rows.emit->getLoc(),
+                                                       rows.value, columns.value, op.getIndex(),
+                                                       fixed, dynamic, op.getSorted()));
     return isTransposed ? transpose(sums, 1, 2) : sums;
   }
 };

@@ -93,8 +93,8 @@ public:
   }
   /// Asks for the layout of an input of the graph.
   void annotate(Annotation annotation) { annotations.push_back(std::move(annotation)); }
-  /// Where the tensor is partial and is asked for whole, nothing needs to be reduced: each rank reads
-  /// only what is complete in its part.
+  /// Where the tensor is partial and is asked for whole, nothing needs to be reduced: each rank
+  /// reads only what is complete in its part.
   void markOwnRows(TensorId tensor) { ownRows.insert(tensor); }
   bool hasOwnRows(TensorId tensor) const { return ownRows.contains(tensor); }
   void wish(TensorId tensor, Sharding sharding) { wishes.push_back({tensor, std::move(sharding)}); }

@@ -21,7 +21,8 @@ std::optional<RowFactor> shardc::collectives::rowFactorOf(const ShardingRule &ru
     return std::nullopt;
   std::span<const unsigned> factors = dims[rows.dim];
   for (size_t i = 0; i != factors.size(); ++i) {
-    uint64_t before = productOf(rule, factors.first(i)), after = productOf(rule, factors.subspan(i + 1));
+    uint64_t before = productOf(rule, factors.first(i)),
+             after = productOf(rule, factors.subspan(i + 1));
     if (before == 0 || after == 0 || rows.outer % before != 0 || rows.inner % after != 0)
       continue;
     RowFactor found{factors[i], rows.outer / before, rows.inner / after};
