@@ -10,6 +10,8 @@
 #include "mlir/Target/LLVMIR/Export.h"
 
 #include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -93,6 +95,32 @@ Expected<target::ObjectCode> emitObject(Module &module, const target::Processor 
   return object;
 }
 
+/// Processors without instructions for bf16 round to it by a call of the compiler's runtime
+/// library, which not every system's has (GCC's since version 13): an object that may do so brings
+/// the function along. To the nearest, ties to even.
+static void addRoundingToBf16(Module &module) {
+  bool isUsed = false;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      isUsed |= instruction.getType()->getScalarType()->isBFloatTy();
+  if (!isUsed || module.getFunction("__truncsfbf2"))
+    return;
+  LLVMContext &context = module.getContext();
+  IRBuilder<> builder(context);
+  auto *type = FunctionType::get(builder.getBFloatTy(), {builder.getFloatTy()}, /*isVarArg=*/false);
+  auto *function = Function::Create(type, GlobalValue::WeakAnyLinkage, "__truncsfbf2", module);
+  function->setVisibility(GlobalValue::HiddenVisibility);
+  builder.SetInsertPoint(BasicBlock::Create(context, "", function));
+  Value *x = function->getArg(0), *bits = builder.CreateBitCast(x, builder.getInt32Ty());
+  Value *high = builder.CreateLShr(bits, 16);
+  Value *half = builder.CreateAdd(builder.CreateAnd(high, 1), builder.getInt32(0x7fff));
+  Value *rounded = builder.CreateLShr(builder.CreateAdd(bits, half), 16);
+  Value *quiet = builder.CreateOr(high, 0x40);
+  Value *chosen = builder.CreateSelect(builder.CreateFCmpUNO(x, x), quiet, rounded);
+  builder.CreateRet(builder.CreateBitCast(builder.CreateTrunc(chosen, builder.getInt16Ty()),
+                                          builder.getBFloatTy()));
+}
+
 Expected<target::ObjectCode> emitObject(mlir::ModuleOp lowered, const target::Processor &processor,
                                         StringRef name) {
   mlir::registerBuiltinDialectTranslation(*lowered.getContext());
@@ -119,6 +147,7 @@ Expected<target::ObjectCode> emitObject(mlir::ModuleOp lowered, const target::Pr
   }
   if (GlobalVariable *table = code->getGlobalVariable(kCollectivesSymbol))
     table->setVisibility(GlobalValue::HiddenVisibility);
+  addRoundingToBf16(*code);
   return emitObject(*code, processor);
 }
 

@@ -345,7 +345,10 @@ def main():
         result = main_check(pathlib.Path(folder), options.only, None if options.all else FEW, options.mesh,
                             "training" if options.plain else "composite", options.every)
     report(result, lambda text: print(text, flush=True))
-    return 1 if result[4] else 0
+    is_whole = not options.only and options.mesh == "r=1" and not options.plain
+    for entry in result[5] if is_whole else ():
+        print("explains nothing any more: " + " | ".join(entry))
+    return 1 if result[4] or is_whole and result[5] else 0
 
 
 if __name__ == "__main__":

@@ -26,14 +26,13 @@ def any_of(names):
 
 
 def test_samples_of_pytorch(tmp_path):
-    result = main_check(tmp_path)
+    result = main_check(tmp_path, most=1)
     lines = []
     report(result, lines.append)
     print("\n".join(lines))
-    count, ops, passed, _, unexplained, stale = result
+    count, ops, passed, _, unexplained, _ = result
     assert not unexplained, "\n".join(lines)
-    assert not stale, f"these exclusions explain nothing any more: {stale}"
-    assert ops > 140 and passed > 0.9 * count, lines[-1]
+    assert ops > 450 and passed > 0.9 * count, lines[-1]
 
 
 @pytest.mark.parametrize("names, mesh, form", [(COMPOSITES, "r=1", "training"), (SCANS, "dp=2,tp=2", "composite"),
