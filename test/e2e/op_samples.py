@@ -286,7 +286,7 @@ def check_all(batch, folder, *how):
 
 
 def exclusions():
-    """(op, part of the problem, reason) of each line `op | part | reason`; the op may end with *."""
+    """(op, part of the problem, reason) of each line `op | part or another | reason`; the op may end with *."""
     lines = [line for line in EXCLUSIONS.read_text().splitlines() if line.strip() and not line.startswith("#")]
     return [tuple(part.strip() for part in line.split("|")) for line in lines]
 
@@ -297,7 +297,7 @@ def matches(op, sample):
 
 def explains(entry, sample, problem):
     op, part, _ = entry
-    return matches(op, sample) and part in problem
+    return matches(op, sample) and any(text in problem for text in part.split(" or "))
 
 
 def main_check(folder, only="", most=FEW, mesh="r=1", form="composite", every_op=False):
