@@ -64,20 +64,18 @@ def cases():
 
 
 def sorts():
-    """Whole rows and the first elements of them, along every dim, with elements that are equal; longer rows than a tile of
-    the sort has; and rows whose numbers have two digits."""
+    """Of all kinds of element types, along the first and the last dim, whole rows and the first elements of them, with elements
+    that are equal; longer rows than a tile of the sort has; and rows whose numbers have two digits. A kernel of each is compiled."""
     nan = float("nan")
     odd = torch.tensor([[0.0, -0.0, nan, 3.0, float("inf"), -1.5, nan, -float("inf")], [1.0, 0.0, -0.0, 1.0, nan, -1.0, -1.0, 5.0]])
-    tensors = [values((5, 9), t) for t in TYPES] + [torch.randint(0, 2, (3, 4, 11)).bool(), *(odd.to(t) for t in (F32, F64, BF16, F16))]
-    tensors += [torch.randint(-4, 5, (3, 4, 17)), values((2, 2500), F32), values((2, 2500), F64), values((300, 3), F32),
-                values((300, 3), I64), values((7,), F32), values((1, 6), I64), values((0, 3), F32), values((4, 1), F32)]
-    for x in tensors:
-        for dim in range(x.dim()):
-            for descending in (False, True):
-                for count in sorted({x.shape[dim], min(2, x.shape[dim])}):
-                    text = f"aten.sort {{0}} dim {dim}" + " descending" * descending + f" count {count}" * (count != x.shape[dim])
-                    yield Case([x], text, lambda a, d=dim, down=descending, k=count: [
-                        r.narrow(d, 0, k).contiguous() for r in torch.sort(a, dim=d, descending=down, stable=True)])
+    for x, dim, descending, count in (
+            (odd, 1, False, 8), (odd.to(F16), 1, True, 3), (odd.to(BF16).t().contiguous(), 0, False, 8), (odd.to(F64), 1, True, 8),
+            (torch.randint(-4, 5, (3, 4, 17)), 1, False, 2), (torch.randint(0, 2, (3, 4, 11)).bool(), 2, True, 11),
+            (torch.randint(0, 200, (5, 9)).to(torch.uint8), 0, True, 5), (values((2, 2500), F32), 1, True, 2500),
+            (values((300, 3), I64), 1, False, 2), (values((7,), F32), 0, False, 7), (values((0, 3), F32), 1, False, 3)):
+        text = f"aten.sort {{0}} dim {dim}" + " descending" * descending + f" count {count}" * (count != x.shape[dim])
+        yield Case([x], text, lambda a, d=dim, down=descending, k=count: [
+            r.narrow(d, 0, k).contiguous() for r in torch.sort(a, dim=d, descending=down, stable=True)])
 
 
 def views():
