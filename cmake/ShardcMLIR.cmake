@@ -17,20 +17,34 @@ set(SHARDC_MLIR_INCLUDES ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 # a quarter less time. IR-free cores and the runtime keep -O3.
 set(SHARDC_MLIR_FLAGS -fno-rtti -fno-exceptions ${SHARDC_WARNINGS} $<$<CONFIG:Release>:-O1>)
 
-# This is the one precompiled header, which every MLIR target reuses. A file must still include all that it uses, so that it
-# compiles without the header too.
-if(SHARDC_PCH)
-  add_library(ShardcPch STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
-  target_include_directories(ShardcPch SYSTEM PUBLIC ${SHARDC_MLIR_INCLUDES})
-  target_include_directories(ShardcPch PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-  target_compile_options(ShardcPch PRIVATE ${SHARDC_MLIR_FLAGS} -Xclang -fno-pch-timestamp)
-  target_compile_definitions(ShardcPch PRIVATE ${LLVM_DEFINITIONS_LIST})
-  target_precompile_headers(ShardcPch PRIVATE
-    <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/PatternMatch.h> <mlir/IR/OpImplementation.h>
-    <mlir/IR/DialectImplementation.h> <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
-    <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Arith/IR/Arith.h> <mlir/Pass/Pass.h>
-    <mlir/Transforms/DialectConversion.h> <llvm/ADT/TypeSwitch.h>)
-endif()
+set(SHARDC_PCH_HEADERS
+  <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/PatternMatch.h> <mlir/IR/OpImplementation.h>
+  <mlir/IR/DialectImplementation.h> <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
+  <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Arith/IR/Arith.h> <mlir/Pass/Pass.h>
+  <mlir/Transforms/DialectConversion.h> <llvm/ADT/TypeSwitch.h>)
+
+# shardc_add_pch(NAME HEADERS... [TABLEGEN targets...])
+# Adds a precompiled header of SHARDC_PCH_HEADERS and HEADERS, of which TABLEGEN generate parts. A folder whose targets are to
+# use it sets SHARDC_MLIR_PCH to NAME. A file must still include all that it uses, so that it compiles without the header too.
+function(shardc_add_pch name)
+  cmake_parse_arguments(ARG "" "" "TABLEGEN" ${ARGN})
+  if(NOT SHARDC_PCH)
+    return()
+  endif()
+  add_library(${name} STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
+  target_include_directories(${name} SYSTEM PUBLIC ${SHARDC_MLIR_INCLUDES})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  target_compile_options(${name} PRIVATE ${SHARDC_MLIR_FLAGS} -Xclang -fno-pch-timestamp)
+  target_compile_definitions(${name} PRIVATE ${LLVM_DEFINITIONS_LIST})
+  target_precompile_headers(${name} PRIVATE ${SHARDC_PCH_HEADERS} ${ARG_UNPARSED_ARGUMENTS})
+  if(ARG_TABLEGEN)
+    add_dependencies(${name} ${ARG_TABLEGEN})
+  endif()
+endfunction()
+
+# This is the precompiled header of folders that set no other.
+shardc_add_pch(ShardcPch)
+set(SHARDC_MLIR_PCH ShardcPch)
 
 function(shardc_mlir_settings name)
   target_include_directories(${name} SYSTEM PUBLIC ${SHARDC_MLIR_INCLUDES})
@@ -38,7 +52,7 @@ function(shardc_mlir_settings name)
   target_compile_options(${name} PRIVATE ${SHARDC_MLIR_FLAGS})
   if(SHARDC_PCH)
     target_compile_options(${name} PRIVATE -Xclang -fno-pch-timestamp)
-    target_precompile_headers(${name} REUSE_FROM ShardcPch)
+    target_precompile_headers(${name} REUSE_FROM ${SHARDC_MLIR_PCH})
   endif()
 endfunction()
 

