@@ -212,7 +212,7 @@ def measure(name, folder, ranks=2):
     if done.returncode:
         return row | {"result": "not exported", "reason": done.stderr.strip().splitlines()[-1]}
     row["least"] = int((folder / "least").read_text()) * 2 * (ranks - 1) // ranks
-    tools = ROOT / "build/bin"
+    tools = pathlib.Path(os.environ.get("SHARDC_BUILD", ROOT / "build")) / "bin"
     how = ("model.pt2", "--mesh", f"tp={ranks}", "--plan", "plan.yaml")
     done = shardc(tools / "shardc", "compile", *how, "-o", "model.so")
     if done.returncode:

@@ -198,11 +198,12 @@ ShardingRule splitRule(Operation *op) {
   bool equal = true, isStatic = size > 0;
   for (auto [number, part] : llvm::enumerate(op->getResults())) {
     int64_t own = shapeOf(part)[dim];
-    isStatic &= own > 0;
+    isStatic &= !ShapedType::isDynamic(own);
     if (!isStatic)
       break;
-    pieces.push_back({static_cast<unsigned>(number), own, offset});
-    equal &= own == pieces.front().size;
+    if (own > 0)
+      pieces.push_back({static_cast<unsigned>(number), own, offset});
+    equal &= !pieces.empty() && own == pieces.front().size;
     offset += own;
   }
   if (isStatic && !equal)

@@ -102,6 +102,12 @@ def all_orders(monkeypatch):
     monkeypatch.setenv("SHARDC_TEST_ORDERS", " ".join(ORDERS[1:]))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def code_of_kernels(tmp_path_factory):
+    """Programs that run again, in other orders or on more ranks, find the kernels that the emulated device has compiled."""
+    os.environ.setdefault("CUDA_EMULATED_CACHE", str(tmp_path_factory.getbasetemp() / "kernels"))
+
+
 @pytest.fixture(scope="session")
 def model():
     return functools.cache(Model)

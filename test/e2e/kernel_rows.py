@@ -117,13 +117,15 @@ def products():
         yield from named_matrices(t)
 
 
-def named_matrices(t):
-    """Fewer rows than matrices, more, none; some that name none; in any order, and in that of the matrices."""
+def named_matrices(t, every=False):
+    """Fewer rows than matrices, more, none; some that name none; in any order, and in that of the matrices. `every` order of each size,
+    or one."""
     sizes = [(2, 5, 3, 4), (19, 3, 7, 5), (33, 4, 17, 9), (5, 1, 1, 1), (6, 3, 0, 2), (0, 3, 4, 2), (4, 3, 2, 0)]
-    for s, g, k, n in sizes if t in (F32, F64) else sizes[1:2]:
+    for number, (s, g, k, n) in enumerate(sizes if every or t == F32 else sizes[1:2]):
         x, w, y = values([s, k], t), values([g, k, n], t), values([s, n], t)
-        for i, kind, how in ((torch.randint(-1, g + 1, (s,)), I64, "permuted"), (torch.full((s,), g), I64, "sliced"),
-                             (torch.randint(-1, g + 1, (s,)).sort().values, torch.int32, "")):
+        orders = ((torch.randint(-1, g + 1, (s,)), I64, "permuted"), (torch.full((s,), g), I64, "sliced"),
+                  (torch.randint(-1, g + 1, (s,)).sort().values, torch.int32, ""))
+        for i, kind, how in orders if every else [orders[number % 2 * 2]]:
             order = "" if how == "permuted" else " sorted"
             yield Case([x, w, i.to(kind)], "aten.indexed_mm {0}, {1} at {2}" + order,
                        lambda x, w, i: indexed_mm(x.double(), w.double(), i).to(x.dtype), loose=SUMS, strided=how)

@@ -82,6 +82,10 @@ def test_one_reduction_a_block(totals):
     assert totals("resnet", "tp=2", *RESNET_TP) == {"all_reduce": 2}
 
 
-def test_height_is_not_sharded(explain):
-    report = explain("resnet", "tp=2", *places("input:x=tp:S(2)"))
-    assert any("conv1" in r["module"] and "dim 2" in r["message"] for r in report["remarks"]), report["remarks"]
+@pytest.mark.parametrize("mesh", ["tp=2", "tp=3"])
+@pytest.mark.parametrize("name", ["resnet", "resnet_odd"])
+def test_sharded_height(compile_model, totals, tmp_path, name, mesh):
+    """Rows near the borders are exchanged, no image is gathered, and the pool at the end is a sum."""
+    plan = places("input:x=tp:S(2)")
+    compile_model(name, mesh, *plan, *REPLICATED_OUTPUT).run(tmp_path)
+    assert {"all_reduce"} <= set(totals(name, mesh, *plan, *REPLICATED_OUTPUT)) <= {"all_reduce", "all_to_all", "permute"}

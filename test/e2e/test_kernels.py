@@ -28,6 +28,11 @@ def test_family(family, tmp_path):
     check(list(FAMILIES[family]()), tmp_path)
 
 
+@pytest.mark.parametrize("kind", (kernel_cases.F32, kernel_cases.F64, kernel_cases.BF16, kernel_cases.F16), ids=str)
+def test_products_with_named_matrices(kind, tmp_path):
+    check(list(kernel_rows.named_matrices(kind, every=True)), tmp_path)
+
+
 def test_random_ops_on_views(tmp_path):
     assert check(list(kernel_cases.at_random(400)), tmp_path) > 250
 

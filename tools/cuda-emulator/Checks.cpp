@@ -17,6 +17,7 @@
 // several warps.
 #include "tools/cuda-emulator/Block.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shardc::emulator {
@@ -252,6 +253,26 @@ void Block::misaligned(uint64_t address, uint32_t alignment, uint32_t thread, ui
 void Block::sharedAccess(uint64_t address, uint32_t bytes, bool write, uint32_t thread,
                          uint32_t site) {
   uint64_t offset = address - reinterpret_cast<uint64_t>(shared);
+  uint32_t own = clock << 12 | thread << 2;
+  // Mostly, all bytes have the same history.
+  if (offset < sharedBytes && bytes && bytes <= sharedBytes - offset) [[likely]] {
+    const uint8_t *states = &sharedStates[offset];
+    uint32_t *writes = &sharedWrites[offset], *reads = &sharedReads[offset];
+    uint32_t written = writes[0], read = reads[0];
+    bool alike = true;
+    for (uint32_t i = 0; i < bytes; ++i)
+      alike &= states[i] == Written && writes[i] == written && reads[i] == read;
+    if (alike && orderedShared(*this, written, thread) &&
+        (!write || orderedShared(*this, read, thread))) {
+      if (write) {
+        std::fill_n(writes, bytes, own | WrittenLast);
+        std::fill_n(reads, bytes, 0); // these reads happen before the write
+      } else {
+        std::fill_n(reads, bytes, afterSharedRead(*this, read, own, thread));
+      }
+      return;
+    }
+  }
   const char *verb = write ? "writes " : "reads ";
   for (uint32_t i = 0; i < bytes; ++i) {
     uint64_t at = offset + i;
@@ -274,7 +295,6 @@ void Block::sharedAccess(uint64_t address, uint32_t bytes, bool write, uint32_t 
       sharedStates[at] = Written;
     }
     uint32_t &writer = sharedWrites[at], &reader = sharedReads[at];
-    uint32_t own = clock << 12 | thread << 2;
     auto check = [&](uint32_t cell) {
       if (orderedShared(*this, cell, thread)) [[likely]]
         return;

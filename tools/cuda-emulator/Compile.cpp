@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/cuda-emulator/Compile.h"
+#include "tools/cuda-emulator/ObjectFiles.h"
 #include "tools/cuda-emulator/Retarget.h"
+#include "tools/cuda-emulator/Settings.h"
 
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/ExecutionEngine/Orc/AbsoluteSymbols.h>
+#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/DebugInfo.h>
@@ -32,6 +35,7 @@ public:
   }
 
   llvm::Error error = llvm::Error::success();
+  std::unique_ptr<ObjectFiles> objects; ///< null: code is not kept
   std::unique_ptr<llvm::orc::LLJIT> jit;
   std::unique_ptr<llvm::TargetMachine> target;
   std::set<std::string> known; ///< names of functions that code may call
@@ -54,9 +58,21 @@ private:
     if (!machine)
       return machine.takeError();
     target = std::move(*machine);
+    if (!settings().codeFolder.empty())
+      objects = std::make_unique<ObjectFiles>(
+          settings().codeFolder, builder->getCPU() + builder->getFeatures().getString());
+    auto makeCompiler = [this](llvm::orc::JITTargetMachineBuilder builder)
+        -> llvm::Expected<std::unique_ptr<llvm::orc::IRCompileLayer::IRCompiler>> {
+      auto machine = builder.createTargetMachine();
+      if (!machine)
+        return machine.takeError();
+      return std::make_unique<llvm::orc::TMOwningSimpleCompiler>(std::move(*machine),
+                                                                 objects.get());
+    };
     auto made = llvm::orc::LLJITBuilder()
                     .setJITTargetMachineBuilder(*builder)
                     .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                    .setCompileFunctionCreator(makeCompiler)
                     .create();
     if (!made)
       return made.takeError();

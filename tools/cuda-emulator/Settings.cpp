@@ -72,6 +72,7 @@ struct FromEnvironment {
     settings.reportsFile = fileName("CUDA_EMULATED_REPORTS");
     settings.countsFile = fileName("CUDA_EMULATED_COUNTS");
     settings.mutantsFile = fileName("CUDA_EMULATED_MUTANTS");
+    settings.codeFolder = variable("CUDA_EMULATED_CACHE");
   }
 };
 

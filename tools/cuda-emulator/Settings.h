@@ -27,6 +27,7 @@ struct Settings {
   std::string reportsFile;
   std::string countsFile;
   std::string mutantsFile;
+  std::string codeFolder; ///< of compiled kernels
 };
 
 /// Settings of the process; the environment is read once. What it says wrongly is in settingsError.

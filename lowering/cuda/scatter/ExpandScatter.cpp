@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Adding at computed positions: updates are sorted by the row that they go to, and each element of
-// the result then adds its own in order (ScatterKernel.h). Sorts along a dim (SortKernel.h).
+// the result then adds its own in order (ScatterKernel.h). Sorts along a dim (SortKernel.h), and
+// products of rows with the matrices that they name (GroupedKernel.h).
 
-#include "dialects/exec/GroupedOps.h"
+#include "lowering/cuda/scatter/GroupedKernel.h"
 #include "lowering/cuda/scatter/Passes.h"
 #include "lowering/cuda/scatter/ScatterKernel.h"
 #include "lowering/cuda/scatter/SortKernel.h"
@@ -28,23 +29,19 @@ namespace {
 struct CudaExpandScatter : cuda::impl::CudaExpandScatterBase<CudaExpandScatter> {
   void runOnOperation() override {
     host::SharedKernels shared(getOperation());
-    SmallVector<exec::ScatterOp> ops;
-    getOperation().walk([&](exec::ScatterOp op) { ops.push_back(op); });
-    for (exec::ScatterOp op : ops) {
-      shared.replace(op, [&](ArrayRef<Type> types) { return cuda::buildScatterKernel(op, types); });
+    replaceAll<exec::ScatterOp>(shared, cuda::buildScatterKernel);
+    replaceAll<exec::SortOp>(shared, cuda::buildSortKernel);
+    replaceAll<exec::GroupedGemmOp>(shared, cuda::buildGroupedKernel);
+  }
+
+  template <typename Op>
+  void replaceAll(host::SharedKernels &shared, func::FuncOp (*build)(Op, ArrayRef<Type>)) {
+    SmallVector<Op> ops;
+    getOperation().walk([&](Op op) { ops.push_back(op); });
+    for (Op op : ops) {
+      shared.replace(op, [&](ArrayRef<Type> types) { return build(op, types); });
       ++expanded;
     }
-    SmallVector<exec::SortOp> sorts;
-    getOperation().walk([&](exec::SortOp op) { sorts.push_back(op); });
-    for (exec::SortOp op : sorts) {
-      shared.replace(op, [&](ArrayRef<Type> types) { return cuda::buildSortKernel(op, types); });
-      ++expanded;
-    }
-    getOperation().walk([&](exec::GroupedGemmOp op) {
-      op.emitError("products of rows with the matrices that they name (grouped_mm, experts that "
-                   "are looked up) have no kernel for CUDA devices yet; compile for \"cpu\"");
-      signalPassFailure();
-    });
   }
 };
 

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def CudaExpandScatter : Pass<"cuda-expand-scatter", "::mlir::ModuleOp"> {
-  let summary = "Turns writes at computed positions, and sorts, into launches of kernels without atomics";
+  let summary = "Turns writes at computed positions, sorts and products by index into launches of kernels without atomics";
   let description = [{
     Dims of the result along which no position changes are columns, the others number its rows. A first launch finds the
     row of each update; a position that is out of range is a failure, and its update gets the number behind the last row.
@@ -17,6 +17,10 @@ def CudaExpandScatter : Pass<"cuda-expand-scatter", "::mlir::ModuleOp"> {
 
     A sort along a dim is the same radix sort of all elements, by an integer made of the element and by the number of its row;
     a last launch reads the first elements of each row where they were. Its numbers are i64.
+
+    Products of rows with the matrices that they name are one launch with a thread for each element of the result. For sums
+    of outer products, rows are sorted by their matrix first, and each element of the result adds up the rows of its own,
+    in order. Elements shorter than f32 are added up in f32.
 
     Numbers of elements are i32 where the sizes prove that they fit, else i64. Static shared memory is at most 18 KiB of a
     block. Memory of the kernel are two buffers of two numbers for each update, and 256 numbers for each 2048 of them.

@@ -46,7 +46,6 @@ private:
 
   void divide();
   void findSizes();
-  OpFoldResult countPasses();
   /// Launches of blocks of `kThreads` threads each.
   void launch(OpFoldResult x, OpFoldResult y, ArrayRef<MemRefType> shared,
               function_ref<void(OpBuilder &, const LaunchedBlock &)> body);
@@ -56,8 +55,6 @@ private:
   void findRows(const SortedPairs &pairs);
   void buildFindRow(const WordBuilder &w, const SortedPairs &pairs, Value update);
   void addUp(const SortedPairs &pairs);
-  Value firstOfRow(const WordBuilder &w, const SortedPairs &pairs, Value row, Value low,
-                   Value high);
   void addRow(const WordBuilder &w, const LaunchedBlock &block, const SortedPairs &pairs, Value row,
               Value lane, Value low, Value high);
   void addElement(const WordBuilder &w, const SortedPairs &pairs, ArrayRef<Value> rowPosition,
@@ -155,24 +152,11 @@ void ScatterKernelBuilder::launch(OpFoldResult x, OpFoldResult y, ArrayRef<MemRe
   launchBlocks(builder, loc, hostIndex(x), hostIndex(y), kThreads, shared, body);
 }
 
-/// Of the sort: digits of the number of rows, which stands for no row.
-OpFoldResult ScatterKernelBuilder::countPasses() {
-  if (std::optional<int64_t> constant = getConstantIntValue(rows))
-    return builder.getIndexAttr(countDigits(static_cast<uint64_t>(*constant), StableSort::kBits));
-  Value passes = words.constant(1);
-  for (int64_t digit = 1; digit < 8; ++digit) {
-    Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, cast<Value>(rows),
-                                       words.constant(int64_t{1} << (digit * StableSort::kBits)));
-    passes = words.add(passes, arith::ExtUIOp::create(builder, loc, words.type, more));
-  }
-  return passes;
-}
-
 func::FuncOp ScatterKernelBuilder::build() {
   findSizes();
   StableSort sort(words, updates);
   findRows(sort.pairs());
-  sort.sort(countPasses());
+  sort.sort(digitsUpTo(words, rows)); // the number of rows stands for no row
   addUp(sort.pairs());
   func::ReturnOp::create(builder, loc);
   return kernel;
@@ -245,28 +229,6 @@ void ScatterKernelBuilder::buildFindRow(const WordBuilder &w, const SortedPairs 
   exec::FailIfOp::create(b, loc, outside, op.getMessageAttr());
 }
 
-/// The first of the sorted pairs in [low, high) whose row is `row` or a later one; `high` if none.
-Value ScatterKernelBuilder::firstOfRow(const WordBuilder &w, const SortedPairs &pairs, Value row,
-                                       Value low, Value high) {
-  auto loop = scf::WhileOp::create(
-      w.builder, loc, TypeRange{w.type, w.type}, ValueRange{low, high},
-      [&](OpBuilder &b, Location loc, ValueRange range) {
-        scf::ConditionOp::create(b, loc, w.at(b).isBelow(range[0], range[1]), range);
-      },
-      [&](OpBuilder &b, Location loc, ValueRange range) {
-        WordBuilder in = w.at(b);
-        Value middle = in.div(in.add(range[0], range[1]), in.constant(2));
-        Value key = in.load(pairs.keys, in.add(in.of(pairs.begin), middle));
-        Value isBefore = in.isBelow(key, row);
-        Value next = in.add(middle, in.constant(1));
-        scf::YieldOp::create(
-            b, loc,
-            ValueRange{arith::SelectOp::create(b, loc, isBefore, next, range[0]),
-                       arith::SelectOp::create(b, loc, isBefore, range[1], middle)});
-      });
-  return loop.getResult(0);
-}
-
 /// Each element of the result is the sum of one thread. Blocks have some rows, and some columns.
 void ScatterKernelBuilder::addUp(const SortedPairs &pairs) {
   int64_t lanes = division.lanes, rowsBeside = kThreads / lanes,
@@ -289,7 +251,7 @@ void ScatterKernelBuilder::addUp(const SortedPairs &pairs) {
              WordBuilder in = words.at(then);
              Value ahead = in.mul(in.fromI32(thread), in.constant(rowsOfBlock));
              Value row = in.min(in.add(firstRow, ahead), in.of(rows));
-             Value begin = firstOfRow(in, pairs, row, in.constant(0), in.of(updates));
+             Value begin = firstPairFrom(in, pairs, row, in.constant(0), in.of(updates));
              lane32.at(then).store(begin, bounds, thread);
            }
            gpu::BarrierOp::create(b, loc);
@@ -315,8 +277,8 @@ void ScatterKernelBuilder::addRow(const WordBuilder &w, const LaunchedBlock &blo
                                   const SortedPairs &pairs, Value row, Value lane, Value low,
                                   Value high) {
   OpBuilder &b = w.builder;
-  Value begin = firstOfRow(w, pairs, row, low, high);
-  Value end = firstOfRow(w, pairs, w.add(row, w.constant(1)), begin, high);
+  Value begin = firstPairFrom(w, pairs, row, low, high);
+  Value end = firstPairFrom(w, pairs, w.add(row, w.constant(1)), begin, high);
   SmallVector<Value> position(outSizes.size());
   for (auto [dim, word] : llvm::zip(division.rowDims, w.delinearise(row, rowSizes)))
     position[dim] = w.toIndex(word);

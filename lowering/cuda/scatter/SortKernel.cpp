@@ -21,8 +21,6 @@ using namespace shardc::cuda;
 
 namespace {
 
-constexpr int64_t kThreads = 256;
-
 class SortKernelBuilder {
 public:
   SortKernelBuilder(exec::SortOp op, ArrayRef<Type> types)
@@ -105,27 +103,6 @@ private:
     return words.add(words.of(a), words.of(b));
   }
 
-  Value hostIndex(OpFoldResult number) {
-    if (std::optional<int64_t> constant = getConstantIntValue(number))
-      return arith::ConstantIndexOp::create(builder, loc, *constant);
-    return words.toIndex(cast<Value>(number));
-  }
-
-  /// A thread for each of so many numbers.
-  void forEach(OpFoldResult count, function_ref<void(const WordBuilder &, Value)> body) {
-    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-    launchBlocks(builder, loc, hostIndex(divideNumberUp(words, count, kThreads)), one, kThreads, {},
-                 [&](OpBuilder &b, const LaunchedBlock &block) {
-                   WordBuilder w = words.at(b);
-                   Value number = w.add(w.mul(w.fromIndex(block.x), w.constant(kThreads)),
-                                        w.fromIndex(block.thread));
-                   auto guard = scf::IfOp::create(b, loc, w.isBelow(number, w.of(count)),
-                                                  /*withElseRegion=*/false);
-                   OpBuilder then = guard.getThenBodyBuilder();
-                   body(words.at(then), number);
-                 });
-  }
-
   /// Where element `at` of a row is.
   SmallVector<Value> positionOf(const WordBuilder &w, Value row, Value at) {
     SmallVector<Value> position;
@@ -137,7 +114,7 @@ private:
 
   /// The numbers of elements, row by row, with what they are sorted by.
   void fill(const SortedPairs &pairs, bool first) {
-    forEach(elements, [&](const WordBuilder &w, Value place) {
+    forEachNumber(words, elements, [&](const WordBuilder &w, Value place) {
       OpBuilder &b = w.builder;
       if (!first) {
         Value number = w.load(pairs.numbers, place);
@@ -168,22 +145,23 @@ private:
                             ? wanted
                             : OpFoldResult(words.min(words.of(length), words.of(wanted)));
     if (!isKnown && length != wanted)
-      forEach(builder.getIndexAttr(1), [&](const WordBuilder &w, Value) {
+      forEachNumber(words, builder.getIndexAttr(1), [&](const WordBuilder &w, Value) {
         exec::FailIfOp::create(
             w.builder, loc, w.isBelow(w.of(length), w.of(wanted)),
             w.builder.getStringAttr("topk of more elements than there are along dim " +
                                     std::to_string(dim)));
       });
-    forEach(multiplyNumbers(words, rows, kept), [&](const WordBuilder &w, Value number) {
-      OpBuilder &b = w.builder;
-      Value row = w.div(number, w.of(kept)), to = w.rem(number, w.of(kept));
-      Value pair = w.add(w.add(w.of(pairs.begin), w.mul(row, w.of(length))), to);
-      Value from = w.rem(w.load(pairs.numbers, pair), w.of(length));
-      Value x = memref::LoadOp::create(b, loc, source(), positionOf(w, row, from));
-      SmallVector<Value> target = positionOf(w, row, to);
-      memref::StoreOp::create(b, loc, x, values(), target);
-      memref::StoreOp::create(b, loc, from, positions(), target);
-    });
+    forEachNumber(words, multiplyNumbers(words, rows, kept),
+                  [&](const WordBuilder &w, Value number) {
+                    OpBuilder &b = w.builder;
+                    Value row = w.div(number, w.of(kept)), to = w.rem(number, w.of(kept));
+                    Value pair = w.add(w.add(w.of(pairs.begin), w.mul(row, w.of(length))), to);
+                    Value from = w.rem(w.load(pairs.numbers, pair), w.of(length));
+                    Value x = memref::LoadOp::create(b, loc, source(), positionOf(w, row, from));
+                    SmallVector<Value> target = positionOf(w, row, to);
+                    memref::StoreOp::create(b, loc, x, values(), target);
+                    memref::StoreOp::create(b, loc, from, positions(), target);
+                  });
   }
 
   exec::SortOp op;

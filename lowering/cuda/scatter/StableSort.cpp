@@ -2,6 +2,8 @@
 
 #include "lowering/cuda/scatter/StableSort.h"
 
+#include "lowering/cuda/scatter/ScatterDivision.h"
+
 #include "lowering/cuda/Accesses.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -17,22 +19,39 @@ static OpFoldResult known(const WordBuilder &words, int64_t value) {
   return words.builder.getIndexAttr(value);
 }
 
-OpFoldResult shardc::cuda::multiplyNumbers(const WordBuilder &words, OpFoldResult a,
-                                           OpFoldResult b) {
-  auto x = getConstantIntValue(a), y = getConstantIntValue(b);
-  if (x && y)
-    return known(words, *x * *y);
-  if (x == 1)
-    return b;
-  if (y == 1)
-    return a;
-  return words.mul(words.of(a), words.of(b));
+OpFoldResult shardc::cuda::digitsUpTo(const WordBuilder &words, OpFoldResult most) {
+  OpBuilder &builder = words.builder;
+  if (std::optional<int64_t> constant = getConstantIntValue(most))
+    return builder.getIndexAttr(countDigits(static_cast<uint64_t>(*constant), StableSort::kBits));
+  Value digits = words.constant(1);
+  for (int64_t digit = 1; digit < 8; ++digit) {
+    Value more =
+        arith::CmpIOp::create(builder, words.loc, arith::CmpIPredicate::uge, cast<Value>(most),
+                              words.constant(int64_t{1} << (digit * StableSort::kBits)));
+    digits = words.add(digits, arith::ExtUIOp::create(builder, words.loc, words.type, more));
+  }
+  return digits;
 }
 
-OpFoldResult shardc::cuda::divideNumberUp(const WordBuilder &words, OpFoldResult a, int64_t b) {
-  if (auto x = getConstantIntValue(a))
-    return known(words, (*x + b - 1) / b);
-  return words.div(words.add(cast<Value>(a), words.constant(b - 1)), words.constant(b));
+Value shardc::cuda::firstPairFrom(const WordBuilder &words, const SortedPairs &pairs, Value key,
+                                  Value low, Value high) {
+  auto loop = scf::WhileOp::create(
+      words.builder, words.loc, TypeRange{words.type, words.type}, ValueRange{low, high},
+      [&](OpBuilder &b, Location loc, ValueRange range) {
+        scf::ConditionOp::create(b, loc, words.at(b).isBelow(range[0], range[1]), range);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange range) {
+        WordBuilder in = words.at(b);
+        Value middle = in.div(in.add(range[0], range[1]), in.constant(2));
+        Value found = in.load(pairs.keys, in.add(in.of(pairs.begin), middle));
+        Value isBefore = in.isBelow(found, key);
+        Value next = in.add(middle, in.constant(1));
+        scf::YieldOp::create(
+            b, loc,
+            ValueRange{arith::SelectOp::create(b, loc, isBefore, next, range[0]),
+                       arith::SelectOp::create(b, loc, isBefore, range[1], middle)});
+      });
+  return loop.getResult(0);
 }
 
 namespace {

@@ -53,10 +53,13 @@ private:
   mlir::Value totals; ///< of each digit
 };
 
-/// `a * b` and the quotient rounded up, on the host, folded where both are known.
-mlir::OpFoldResult multiplyNumbers(const WordBuilder &words, mlir::OpFoldResult a,
-                                   mlir::OpFoldResult b);
-mlir::OpFoldResult divideNumberUp(const WordBuilder &words, mlir::OpFoldResult a, int64_t b);
+/// Digits of a key that is `most` at most; at least 1 where that is not known.
+mlir::OpFoldResult digitsUpTo(const WordBuilder &words, mlir::OpFoldResult most);
+
+/// In device code: the first of the sorted pairs in [low, high) whose key is `key` or more; `high`
+/// if none.
+mlir::Value firstPairFrom(const WordBuilder &words, const SortedPairs &pairs, mlir::Value key,
+                          mlir::Value low, mlir::Value high);
 
 } // namespace shardc::cuda
 

@@ -3,9 +3,11 @@
 #include "lowering/cuda/scatter/WordBuilder.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
+using namespace shardc;
 using namespace shardc::cuda;
 
 Value WordBuilder::constant(int64_t value) const {
@@ -77,6 +79,24 @@ SmallVector<Value> WordBuilder::delinearise(Value number, ArrayRef<OpFoldResult>
   return position;
 }
 
+OpFoldResult shardc::cuda::multiplyNumbers(const WordBuilder &words, OpFoldResult a,
+                                           OpFoldResult b) {
+  auto x = getConstantIntValue(a), y = getConstantIntValue(b);
+  if (x && y)
+    return words.builder.getIndexAttr(*x * *y);
+  if (x == 1)
+    return b;
+  if (y == 1)
+    return a;
+  return words.mul(words.of(a), words.of(b));
+}
+
+OpFoldResult shardc::cuda::divideNumberUp(const WordBuilder &words, OpFoldResult a, int64_t b) {
+  if (auto x = getConstantIntValue(a))
+    return words.builder.getIndexAttr((*x + b - 1) / b);
+  return words.div(words.add(cast<Value>(a), words.constant(b - 1)), words.constant(b));
+}
+
 void shardc::cuda::launchBlocks(OpBuilder &builder, Location loc, Value x, Value y, int64_t threads,
                                 ArrayRef<MemRefType> shared,
                                 function_ref<void(OpBuilder &, const LaunchedBlock &)> body) {
@@ -96,4 +116,25 @@ void shardc::cuda::launchBlocks(OpBuilder &builder, Location loc, Value x, Value
     block.shared.push_back(memory);
   body(inner, block);
   gpu::TerminatorOp::create(inner, loc);
+}
+
+void shardc::cuda::forEachNumber(const WordBuilder &words, OpFoldResult count,
+                                 function_ref<void(const WordBuilder &, Value)> body) {
+  constexpr int64_t kThreads = 256;
+  OpBuilder &builder = words.builder;
+  Location loc = words.loc;
+  OpFoldResult blocks = divideNumberUp(words, count, kThreads);
+  std::optional<int64_t> known = getConstantIntValue(blocks);
+  Value x = known ? Value(arith::ConstantIndexOp::create(builder, loc, *known))
+                  : words.toIndex(cast<Value>(blocks));
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  launchBlocks(builder, loc, x, one, kThreads, {}, [&](OpBuilder &b, const LaunchedBlock &block) {
+    WordBuilder w = words.at(b);
+    Value number =
+        w.add(w.mul(w.fromIndex(block.x), w.constant(kThreads)), w.fromIndex(block.thread));
+    auto guard =
+        scf::IfOp::create(b, loc, w.isBelow(number, w.of(count)), /*withElseRegion=*/false);
+    OpBuilder then = guard.getThenBodyBuilder();
+    body(words.at(then), number);
+  });
 }

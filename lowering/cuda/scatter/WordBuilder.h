@@ -49,6 +49,11 @@ public:
                                              mlir::ArrayRef<mlir::OpFoldResult> sizes) const;
 };
 
+/// `a * b` and the quotient rounded up, on the host, folded where both are known.
+mlir::OpFoldResult multiplyNumbers(const WordBuilder &words, mlir::OpFoldResult a,
+                                   mlir::OpFoldResult b);
+mlir::OpFoldResult divideNumberUp(const WordBuilder &words, mlir::OpFoldResult a, int64_t b);
+
 /// The threads of a launch, as its body sees them.
 struct LaunchedBlock {
   mlir::Value thread;                       ///< index, 0 .. block size - 1
@@ -61,6 +66,10 @@ struct LaunchedBlock {
 void launchBlocks(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, mlir::Value y,
                   int64_t threads, mlir::ArrayRef<mlir::MemRefType> shared,
                   llvm::function_ref<void(mlir::OpBuilder &, const LaunchedBlock &)> body);
+
+/// A launch of a thread for each of the `count` numbers, a constant or a word of the host.
+void forEachNumber(const WordBuilder &words, mlir::OpFoldResult count,
+                   llvm::function_ref<void(const WordBuilder &, mlir::Value)> body);
 
 } // namespace shardc::cuda
 
