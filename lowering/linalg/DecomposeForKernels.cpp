@@ -2,6 +2,7 @@
 
 #include "lowering/linalg/GroupedRows.h"
 #include "lowering/linalg/Passes.h"
+#include "lowering/target/Target.h"
 
 #include "dialects/aten/Aten.h"
 
@@ -123,7 +124,10 @@ unsigned castParts(Operation *concat) {
 
 struct DecomposeForKernels : shardc::impl::DecomposeForKernelsBase<DecomposeForKernels> {
   void runOnOperation() override {
-    reordered += bringRowsTogether(getOperation());
+    FailureOr<target::Limits> limits = target::readLimits(getOperation());
+    if (failed(limits))
+      return signalPassFailure();
+    reordered += bringRowsTogether(getOperation(), limits->togetherRows);
     getOperation().walk([&](Operation *op) {
       if (isa<aten::CatOp, aten::StackOp>(op))
         casts += castParts(op);

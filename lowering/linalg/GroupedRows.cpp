@@ -19,7 +19,8 @@ struct RowOrder {
 
 class RowSorter {
 public:
-  explicit RowSorter(func::FuncOp function) : function(function) {}
+  RowSorter(func::FuncOp function, int64_t togetherRows)
+      : function(function), togetherRows(togetherRows) {}
 
   unsigned run() {
     SmallVector<Operation *> products;
@@ -38,9 +39,14 @@ public:
 
 private:
   /// Of few rows, few name the same matrix: each is read for its row, whatever their order.
-  static bool isWorthIt(Value index, int64_t groups) {
+  bool isWorthIt(Value index, int64_t groups) const {
     int64_t rows = aten::shapeOf(index).front();
-    return ShapedType::isDynamic(rows) || ShapedType::isDynamic(groups) || rows > groups;
+    // Unknown numbers of rows are taken to be some thousands.
+    constexpr double manyRows = 4096;
+    if (ShapedType::isDynamic(rows) || ShapedType::isDynamic(groups))
+      return static_cast<double>(togetherRows) < manyRows;
+    return static_cast<double>(rows) >
+           static_cast<double>(groups) * static_cast<double>(togetherRows);
   }
 
   template <typename Op> void visit(Op op, int64_t groups) {
@@ -95,6 +101,7 @@ private:
   }
 
   func::FuncOp function;
+  int64_t togetherRows;
   llvm::DenseMap<Value, Value> wides;
   llvm::DenseMap<Value, RowOrder> orders;
   unsigned sorted = 0;
@@ -102,4 +109,6 @@ private:
 
 } // namespace
 
-unsigned shardc::bringRowsTogether(func::FuncOp function) { return RowSorter(function).run(); }
+unsigned shardc::bringRowsTogether(func::FuncOp function, int64_t rows) {
+  return RowSorter(function, rows).run();
+}

@@ -9,9 +9,9 @@
 
 namespace shardc {
 
-/// Brings the rows of each matrix together where that is worth it, and makes indices i64. Returns
-/// how many products got other rows.
-unsigned bringRowsTogether(mlir::func::FuncOp function);
+/// Brings the rows of each matrix together where there are more than `rows` of them on average (or
+/// may be), and makes indices i64. Returns how many products got other rows.
+unsigned bringRowsTogether(mlir::func::FuncOp function, int64_t rows);
 
 } // namespace shardc
 

@@ -44,7 +44,8 @@ def DecomposeForKernels : Pass<"aten-decompose-for-kernels", "::mlir::func::Func
   let description = [{
     `group_norm` becomes a layer norm of [batch, groups, channels of a group, positions], times the weight and plus the bias of
     each channel. Operands of `cat` and `stack` are cast to the element type of the result. The rows of `indexed_mm` and
-    `indexed_outer` are sorted by their index where there are more of them than matrices, so that those of a matrix are one product.
+    `indexed_outer` are sorted by their index where there are more of them for each matrix than the target's `together_rows`, so that
+    those of a matrix are one product.
 
     Before:
     ```mlir

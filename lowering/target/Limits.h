@@ -31,6 +31,9 @@ struct Limits {
   int64_t serialElements = 4096;
   /// Work below which dividing it further does not pay, in elements touched.
   int64_t taskElements = 16384;
+  /// Rows of each matrix, on average, above which products with matrices that rows name
+  /// (grouped_mm) are faster where the rows of a matrix stand together, so that sorting them pays.
+  int64_t togetherRows = 1;
   /// Nanoseconds of a launch, and of each further tensor of a collective; bytes that a copy moves
   /// in a nanosecond, reads and writes of a byte counted once.
   double launchNs = 300;
@@ -60,6 +63,7 @@ inline constexpr LimitField kLimits[] = {
     {"temporary_elements", &Limits::temporaryElements},
     {"serial_elements", &Limits::serialElements},
     {"task_elements", &Limits::taskElements},
+    {"together_rows", &Limits::togetherRows},
     {"launch_ns", nullptr, &Limits::launchNs},
     {"tensor_ns", nullptr, &Limits::tensorNs},
     {"copy_bytes_per_ns", nullptr, &Limits::copyBytesPerNs},
