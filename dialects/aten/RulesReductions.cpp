@@ -81,8 +81,11 @@ ShardingRule groupNormRule(Operation *op) {
       both(dim, factors);
       continue;
     }
-    factor(factors, groups, FactorKind::Parallel);
-    factor(factors, ShapedType::isDynamic(size) ? size : size / groups, FactorKind::Cooperative);
+    // Which channels a group has is known only with their number.
+    bool isKnown = !ShapedType::isDynamic(size);
+    factor(factors, groups, isKnown ? FactorKind::Parallel : FactorKind::NeedReplication);
+    factor(factors, isKnown ? size / groups : size,
+           isKnown ? FactorKind::Cooperative : FactorKind::NeedReplication);
     both(dim, factors);
     for (unsigned parameter = 1; parameter < op->getNumOperands(); ++parameter)
       builder.operandDim(parameter, 0, factors);

@@ -225,7 +225,7 @@ def module_of(programs):
         text = re.sub(r"\bself\.(w\d+)", rf"self.p{i}_\1", program.source.body())
         body.append(f"    def program{i}({', '.join(['self', *program.inputs])}):\n{text}\n")
     text = ("import torch\nimport torch.nn.functional as F\nfrom program_source import changed, with_loss\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
-            + f"\n    def forward({', '.join(['self', *takes])}):\n        return ({', '.join(returned)},)\n")
+            + f"\n    def forward({', '.join(['self', *takes])}):\n        return (\n            " + ",\n            ".join(returned) + ",)\n")
     return text
 
 
@@ -287,7 +287,7 @@ def refused(problem):
     """What the compiler says it cannot do is no wrong answer."""
     errors = [line for line in problem.splitlines() if "error:" in line]
     return problem.startswith("export:") or (problem.startswith("compile:") and any(
-        text in line for line in errors for text in ("not supported", "cannot be lowered", "unsupported", "is not known")))
+        text in line for line in errors for text in ("not supported", "cannot be lowered", "unsupported", "is not known", "has no kernel")))
 
 
 def wrong_alone(program, mesh, folder):
@@ -298,12 +298,16 @@ def wrong_alone(program, mesh, folder):
 
 def named_in(problem, programs):
     """Of programs that the compiler refuses by the lines of the batch, by index: what it says of each."""
-    starts = [n for n, line in enumerate(module_of(programs).splitlines(), 1) if line.startswith("    def program")]
+    lines = module_of(programs).splitlines()
+    starts = [n for n, line in enumerate(lines, 1) if line.startswith("    def program")]
+    # Some errors name the call of a program, each of which has a line of its own.
+    first_call = next(n for n, line in enumerate(lines, 1) if line.startswith("    def forward")) + 2
     said = {}
     for line in problem.splitlines():
         if "error:" in line or re.match(r"\s+[\w.:]+, \d+ uses?: ", line):
             for number in {int(n) for n in re.findall(r"batch\.py:(\d+)", line)}:
-                said.setdefault(bisect.bisect_right(starts, number) - 1, []).append(line.strip())
+                named = number - first_call if number >= first_call else bisect.bisect_right(starts, number) - 1
+                said.setdefault(named, []).append(line.strip())
     return {i: "compile: error: operators that are not supported: " + "; ".join(lines) for i, lines in said.items() if i >= 0}
 
 

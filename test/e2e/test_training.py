@@ -167,15 +167,29 @@ PLANS = {"mse": places("module:first=colwise", "module:second=rowwise"),
          "minilm": places("module:*.attention.self.{query,key,value}=colwise", "module:*.attention.output.dense=rowwise"), "image": ()}
 
 
+def rounding_of_norms(one, reference, monkeypatch, keywords):
+    """Llama's norms are in f32 even in a module in f64, and the first steps of AdamW divide what they round by itself: how far that takes PyTorch's
+    own parameters from those with norms in f64."""
+    def exact(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transformers.models.llama.modeling_llama.LlamaRMSNorm.forward", exact)
+        wanted = one.pytorch("adamw", lr=1e-3, **keywords)[0].named_parameters()
+    return max(difference(dict(reference[0].named_parameters())[name], parameter) for name, parameter in wanted)
+
+
 @pytest.mark.parametrize("kind, settings, keywords", [
     ("mse", ["zero=1"], {}), ("gpt2", ["zero=3", "clip_norm=1"], dict(clip=1.0)), ("llama", ["zero=2", "micro_batches=2"], dict(micro_batches=2)),
     ("minilm", ["zero=1"], {}), ("image", ["zero=1", "clip_norm=1"], dict(clip=1.0))])
-def test_models(trainee, kind, settings, keywords):
+def test_models(trainee, kind, settings, keywords, monkeypatch):
     one = trainee(kind)
+    reference = one.pytorch("adamw", lr=1e-3, **keywords)
+    tolerance = max(1e-5, 2 * rounding_of_norms(one, reference, monkeypatch, keywords)) if kind == "llama" else 1e-5
     program = trainee.folder / f"{kind}.so"
     one.compile(program, *BOTH, *PLANS[kind], *train("loss=0", "optimizer=adamw", *settings))
     log, saved = one.train(program, lr=1e-3)
-    check(one, kind, (), one.pytorch("adamw", lr=1e-3, **keywords), log, saved)
+    check(one, kind, (), reference, log, saved, tolerance)
 
 
 def test_recomputation(trainee):

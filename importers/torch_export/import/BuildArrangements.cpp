@@ -177,6 +177,62 @@ FailureOr<Results> buildTakeAlong(Call &call) {
                        {call.integerAttr("dim", dim)}));
 }
 
+namespace {
+/// The elements of two dims whose positions differ by `above`, as the last dim, of this length.
+FailureOr<Expr> diagonalOf(Formula &f, Expr self, int64_t row, int64_t column, int64_t above,
+                           OpFoldResult length) {
+  if (!getConstantIntValue(length))
+    return f.call.error() << "a diagonal of unknown length is not supported";
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < self.rank(); ++i)
+    if (i != row && i != column)
+      order.push_back(i);
+  int64_t others = static_cast<int64_t>(order.size());
+  order.append({row, column});
+  Expr steps = f.range(length);
+  auto number = [&](int64_t x) { return f.of(f.emit.integer(x, f.call.builder.getI64Type())); };
+  Expr rows = steps + number(std::max<int64_t>(-above, 0)),
+       columns = steps + number(std::max<int64_t>(above, 0));
+  return f.op("aten.index",
+              {{"self", {f.permute(self, order).value}}, {"indices", {rows.value, columns.value}}},
+              {f.call.integersAttr("indices_at", {others, others + 1})});
+}
+} // namespace
+
+FailureOr<Results> buildDiagonal(Call &call) {
+  Formula f(call);
+  Expr self = f.tensor(call.schema.find("A") ? "A" : "self");
+  int64_t above = f.integer("offset", 0);
+  if (f.failed())
+    return failure();
+  int64_t row = f.dim("dim1", self.rank()), column = f.dim("dim2", self.rank());
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  if (f.failed() || failed(sizes))
+    return failure();
+  FailureOr<Expr> diagonal = diagonalOf(f, self, row, column, above, sizes->back());
+  if (failed(diagonal))
+    return failure();
+  return f.result(*diagonal);
+}
+
+FailureOr<Results> buildTrace(Call &call) {
+  Formula f(call);
+  Expr self = f.tensor("self");
+  Type type = call.resultElementType();
+  if (f.failed() || !type)
+    return failure();
+  SmallVector<OpFoldResult> sizes = f.sizes(self);
+  std::optional<int64_t> rows = getConstantIntValue(sizes[0]),
+                         columns = getConstantIntValue(sizes[1]);
+  if (!rows || !columns)
+    return call.error() << "a diagonal of unknown length is not supported";
+  FailureOr<Expr> diagonal =
+      diagonalOf(f, self, 0, 1, 0, call.builder.getIndexAttr(std::min(*rows, *columns)));
+  if (failed(diagonal))
+    return failure();
+  return f.result(sum(cast(*diagonal, type), 0, /*keepdim=*/false));
+}
+
 // Of a vector, the matrix with it on a diagonal; of a matrix, its diagonal.
 FailureOr<Results> buildDiagonalMatrix(Call &call) {
   Formula f(call);
@@ -189,15 +245,10 @@ FailureOr<Results> buildDiagonalMatrix(Call &call) {
   if (isFlat)
     self = view(self, f.product(f.sizes(self)));
   if (self.rank() == 2) {
-    if (!getConstantIntValue(sizes->front()))
-      return call.error() << "a diagonal of unknown length is not supported";
-    Expr steps = f.range(sizes->front());
-    auto number = [&](int64_t x) { return f.of(f.emit.integer(x, call.builder.getI64Type())); };
-    Expr rows = steps + number(std::max<int64_t>(-above, 0)),
-         columns = steps + number(std::max<int64_t>(above, 0));
-    return f.result(f.op("aten.index",
-                         {{"self", {self.value}}, {"indices", {rows.value, columns.value}}},
-                         {call.integersAttr("indices_at", {0, 1})}));
+    FailureOr<Expr> diagonal = diagonalOf(f, self, 0, 1, above, sizes->front());
+    if (failed(diagonal))
+      return failure();
+    return f.result(*diagonal);
   }
   Expr rows = along(f, f.range((*sizes)[0]), 0, 2), columns = along(f, f.range((*sizes)[1]), 1, 2);
   Expr isIt = eq(columns - rows, f.of(f.emit.integer(above, call.builder.getI64Type())));
