@@ -94,9 +94,9 @@ OURS = {
         "*.layer.*.output.dense": "rowwise"}),
     "sam": ("SamVision", dict(PIXELS, initializer_range=0.02, output_channels=16, mlp_dim=64, window_size=2, global_attn_indexes=[1]), 2, BATCH * 16 * HIDDEN, {
         "*.attn.qkv": "colwise", "*.attn.proj": "rowwise", "*.mlp.lin1": "colwise", "*.mlp.lin2": "rowwise"}),
-    # Queries, and fewer keys and values, in one matrix. The experts stay whole.
+    # Queries, and fewer keys and values, in one matrix. The experts stay whole. transformers 5.23 loops over those that are hit: not exported.
     "dbrx": ("Dbrx", dict(d_model=HIDDEN, n_heads=4, n_layers=LAYERS, vocab_size=VOCABULARY, max_seq_len=64,
-                          attn_config=dict(kv_n_heads=2, clip_qkv=8.0), ffn_config=dict(ffn_hidden_size=48, hidden_size=HIDDEN, moe_top_k=2)),
+                          attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=10000.0), ffn_config=dict(ffn_hidden_size=48, hidden_size=HIDDEN, moe_top_k=2)),
              1, TOKENS * HIDDEN, {"*.Wqkv": "colwise", "*.out_proj": "rowwise"}),
     "falcon": ("Falcon", dict(COMMON, num_kv_heads=2, new_decoder_architecture=True, ffn_hidden_size=64), 1, TOKENS * HIDDEN, {
         "*.query_key_value": "colwise", "*.self_attention.dense": "rowwise", "*.dense_h_to_4h": "colwise", "*.dense_4h_to_h": "rowwise"}),
@@ -115,7 +115,7 @@ OURS = {
     # the ranks have parts: it reduces one value of each token.
     "mamba2_one_group": ("Mamba2", MAMBA | dict(n_groups=1), 1, TOKENS * (HIDDEN + MAMBA["state_size"] + 1), MAMBA_RULES),
 }
-TESTED = ("qwen3", "phi3", "gpt_neox", "cohere2", "timesformer", "modernbert", "dbrx", "mamba2")
+TESTED = ("qwen3", "phi3", "gpt_neox", "cohere2", "timesformer", "modernbert", "falcon", "mamba2")
 
 
 def section(name, rules):
