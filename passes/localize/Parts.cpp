@@ -120,7 +120,10 @@ struct IndexSelectPieces : PiecesModel<IndexSelectPieces, aten::IndexSelectOp> {
 
   static Dims dims(aten::IndexSelectOp op) { return {static_cast<int64_t>(op.getDim())}; }
   static std::optional<Pieces> pieces(aten::IndexSelectOp op, unsigned, int64_t dim) {
-    auto constant = op.getIndex().getDefiningOp<aten::ConstantOp>();
+    Value index = op.getIndex();
+    while (auto alias = index.getDefiningOp<aten::AliasOp>())
+      index = alias.getSelf();
+    auto constant = index.getDefiningOp<aten::ConstantOp>();
     auto numbers =
         constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
     int64_t size = aten::shapeOf(op.getSelf())[dim];
