@@ -245,9 +245,9 @@ def outcome(programs, mesh, folder):
             warnings.simplefilter("ignore")
             exported = shardc_export.export(module, tuple(inputs.values()), form=programs[0].form(),
                                             dynamic=[option for i, program in enumerate(programs) for option in program.dynamic(f"p{i}_")])
+            torch.export.save(exported, folder / "model.pt2")
     except Exception as error:  # noqa: BLE001 (PyTorch's own, of any kind)
         return {-1: f"export: {str(error)[:400]}"}
-    torch.export.save(exported, folder / "model.pt2")
     plan = [option for i, program in enumerate(programs) for option in program.place(f"p{i}_")]
     try:
         done = programs[0].compile(programs, mesh, plan, folder)
