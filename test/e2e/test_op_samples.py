@@ -17,7 +17,7 @@ nn.functional.relu6 nn.functional.logsigmoid nn.functional.softshrink nn.functio
 nn.functional.cosine_similarity nn.functional.pairwise_distance nn.functional.cosine_embedding_loss
 nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss nn.functional.poisson_nll_loss nn.functional.soft_margin_loss
 nn.functional.triplet_margin_loss acosh asinh atanh square logit special.ndtr xlogy special.xlog1py hypot copysign signbit frac ldexp
-diagonal trace tensor_split addmv addr movedim adjoint logaddexp logaddexp2 float_power nan_to_num isclose isfinite isposinf heaviside fmax fmin deg2rad sinc""".split()
+diagonal trace addmv addr movedim adjoint logaddexp logaddexp2 float_power nan_to_num isclose isfinite isposinf heaviside fmax fmin deg2rad sinc""".split()
 SCANS = "cumprod cummax cummin logcumsumexp cumsum mode nanmedian nn.functional.grid_sample nn.functional.max_unpool2d histc".split()
 
 

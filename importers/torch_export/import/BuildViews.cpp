@@ -261,7 +261,8 @@ FailureOr<Results> buildSelectScatter(Call &call) {
 
 FailureOr<Results> buildRepeat(Call &call) {
   FailureOr<Value> self = call.tensor("self");
-  FailureOr<SmallVector<OpFoldResult>> repeats = call.sizes("repeats");
+  bool isTile = !call.schema.find("repeats");
+  FailureOr<SmallVector<OpFoldResult>> repeats = call.sizes(isTile ? "dims" : "repeats");
   FailureOr<SmallVector<OpFoldResult>> whole = call.resultSizes();
   if (failed(self) || failed(repeats) || failed(whole))
     return failure();
@@ -269,6 +270,9 @@ FailureOr<Results> buildRepeat(Call &call) {
     repeats->push_back(call.builder.getIndexAttr(1));
   // [d, ...] as [1, d, ...], then [r, d, ...], then [r * d, ...].
   SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, *self), apart, repeated;
+  // Of a tile, the first dims may be left out.
+  if (isTile && repeats->size() < sizes.size())
+    repeats->insert(repeats->begin(), sizes.size() - repeats->size(), call.builder.getIndexAttr(1));
   if (repeats->size() < sizes.size())
     return call.error() << "there are fewer repeats than dims";
   sizes.insert(sizes.begin(), repeats->size() - sizes.size(), call.builder.getIndexAttr(1));
