@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from conftest import run, tool
 from plans import places
 from test_model_gradients import BUILDER
-from training import Trainee, difference
+from training import Trainee, difference, rounding_of_norms
 
 
 class Towers(nn.Module):
@@ -165,18 +165,6 @@ PLANS = {"mse": places("module:first=colwise", "module:second=rowwise"),
          "gpt2": places("module:*.c_attn=colwise", "module:*.attn.c_proj=rowwise", "module:*.c_fc=colwise", "module:*.mlp.c_proj=rowwise"),
          "llama": places("module:*layers.*.self_attn.{q,k,v}_proj=colwise", "module:*layers.*.self_attn.o_proj=rowwise"),
          "minilm": places("module:*.attention.self.{query,key,value}=colwise", "module:*.attention.output.dense=rowwise"), "image": ()}
-
-
-def rounding_of_norms(one, reference, monkeypatch, keywords):
-    """Llama's norms are in f32 even in a module in f64, and the first steps of AdamW divide what they round by itself: how far that takes PyTorch's
-    own parameters from those with norms in f64."""
-    def exact(self, x):
-        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("transformers.models.llama.modeling_llama.LlamaRMSNorm.forward", exact)
-        wanted = one.pytorch("adamw", lr=1e-3, **keywords)[0].named_parameters()
-    return max(difference(dict(reference[0].named_parameters())[name], parameter) for name, parameter in wanted)
 
 
 @pytest.mark.parametrize("kind, settings, keywords", [
