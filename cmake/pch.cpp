@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Empty on purpose: the shared precompiled header needs a target of its own.
+// Empty on purpose: each precompiled header needs a target of its own.

@@ -308,7 +308,7 @@ def named_in(problem, programs):
             for number in {int(n) for n in re.findall(r"batch\.py:(\d+)", line)}:
                 named = number - first_call if number >= first_call else bisect.bisect_right(starts, number) - 1
                 said.setdefault(named, []).append(line.strip())
-    return {i: "compile: error: operators that are not supported: " + "; ".join(lines) for i, lines in said.items() if i >= 0}
+    return {i: "compile: error: operators that are not supported: " + "; ".join(lines) for i, lines in said.items() if 0 <= i < len(programs)}
 
 
 def find_refused(programs, mesh, folder, problem):

@@ -36,17 +36,10 @@ void ObjectFiles::notifyObjectCompiled(const llvm::Module *module, llvm::MemoryB
   // The compiler changes a module: its digest is the one that getObject found.
   std::string path = module->getModuleIdentifier();
   // Others may write the same file: each writes one of its own, which then gets the name.
-  int descriptor = -1;
-  llvm::SmallString<256> own;
-  if (llvm::sys::fs::createUniqueFile(path + ".%%%%%%%%", descriptor, own))
-    return;
-  llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-  stream << object.getBuffer();
-  stream.close();
-  bool failed = stream.has_error();
-  stream.clear_error();
-  if (failed || llvm::sys::fs::rename(own, path))
-    llvm::sys::fs::remove(own);
+  llvm::consumeError(llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
+    stream << object.getBuffer();
+    return llvm::Error::success();
+  }));
 }
 
 std::unique_ptr<llvm::MemoryBuffer> ObjectFiles::getObject(const llvm::Module *module) {

@@ -181,6 +181,8 @@ namespace {
 /// The elements of two dims whose positions differ by `above`, as the last dim, of this length.
 FailureOr<Expr> diagonalOf(Formula &f, Expr self, int64_t row, int64_t column, int64_t above,
                            OpFoldResult length) {
+  if (self.rank() < 2 || row == column)
+    return f.call.error() << "a diagonal needs two dims";
   if (!getConstantIntValue(length))
     return f.call.error() << "a diagonal of unknown length is not supported";
   SmallVector<int64_t> order;
@@ -209,6 +211,8 @@ FailureOr<Results> buildDiagonal(Call &call) {
   FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
   if (f.failed() || failed(sizes))
     return failure();
+  if (sizes->empty())
+    return call.error() << "a diagonal has a dim";
   FailureOr<Expr> diagonal = diagonalOf(f, self, row, column, above, sizes->back());
   if (failed(diagonal))
     return failure();
@@ -221,6 +225,8 @@ FailureOr<Results> buildTrace(Call &call) {
   Type type = call.resultElementType();
   if (f.failed() || !type)
     return failure();
+  if (self.rank() != 2)
+    return call.error() << "a trace is one of a matrix";
   SmallVector<OpFoldResult> sizes = f.sizes(self);
   std::optional<int64_t> rows = getConstantIntValue(sizes[0]),
                          columns = getConstantIntValue(sizes[1]);

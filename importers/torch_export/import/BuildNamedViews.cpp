@@ -57,9 +57,11 @@ FailureOr<Results> buildMovedDims(Call &call) {
   for (int64_t dim : identity(self.rank()))
     if (!llvm::is_contained(from, dim))
       rest.push_back(dim);
-  for (auto [source, target] : llvm::zip_equal(from, to))
+  for (auto [source, target] : llvm::zip(from, to))
     if (!order.empty())
       order[target] = source;
+  if (from.size() != to.size() || llvm::count(order, -1) != static_cast<int64_t>(rest.size()))
+    return call.error() << "as many dims as there are places for them are moved, each once";
   size_t next = 0;
   for (int64_t &dim : order)
     if (dim < 0)
@@ -109,6 +111,8 @@ FailureOr<Results> buildIdentityMatrix(Call &call) {
   Type type = call.resultElementType();
   if (failed(sizes) || !type)
     return failure();
+  if (sizes->size() != 2)
+    return call.error() << "an identity matrix has two dims";
   Expr isOne = eq(unsqueeze(f.range((*sizes)[0]), 1), unsqueeze(f.range((*sizes)[1]), 0));
   return f.result(cast(isOne, type));
 }

@@ -47,25 +47,6 @@ private:
   Value index() { return kernel.getArgument(2); }
   Value out() { return kernel.getArgument(3); }
 
-  OpFoldResult sizeOf(Value memory, int64_t at) {
-    auto type = cast<MemRefType>(memory.getType());
-    if (type.isDynamicDim(at))
-      return words.fromIndex(memref::DimOp::create(builder, loc, memory, at));
-    return builder.getIndexAttr(type.getDimSize(at));
-  }
-  SmallVector<OpFoldResult> sizesOf(Value memory) {
-    SmallVector<OpFoldResult> sizes;
-    for (int64_t i = 0, rank = cast<MemRefType>(memory.getType()).getRank(); i < rank; ++i)
-      sizes.push_back(sizeOf(memory, i));
-    return sizes;
-  }
-  OpFoldResult productOf(ArrayRef<OpFoldResult> sizes) {
-    OpFoldResult product = builder.getIndexAttr(1);
-    for (OpFoldResult size : sizes)
-      product = multiplyNumbers(words, product, size);
-    return product;
-  }
-
   Value load(const WordBuilder &w, Value memory, ArrayRef<Value> at) {
     Value x = memref::LoadOp::create(w.builder, loc, memory, indices(w, at));
     return wide == element ? x : Value(arith::ExtFOp::create(w.builder, loc, wide, x));
@@ -101,9 +82,9 @@ private:
   }
 
   void multiplyRows() {
-    SmallVector<OpFoldResult> sizes = sizesOf(out());
-    OpFoldResult matrices = sizeOf(b(), 0), summed = sizeOf(a(), 1);
-    forEachNumber(words, productOf(sizes), [&](const WordBuilder &w, Value number) {
+    SmallVector<OpFoldResult> sizes = sizesOf(words, out());
+    OpFoldResult matrices = sizeOf(words, b(), 0), summed = sizeOf(words, a(), 1);
+    forEachNumber(words, productOf(words, sizes), [&](const WordBuilder &w, Value number) {
       SmallVector<Value> at = w.delinearise(number, sizes);
       auto [named, exists] = matrixOf(w, at[0], matrices);
       Value count = arith::SelectOp::create(w.builder, loc, exists, w.of(summed), w.constant(0));
@@ -116,8 +97,8 @@ private:
   }
 
   void sumOuterProducts() {
-    SmallVector<OpFoldResult> sizes = sizesOf(out());
-    OpFoldResult rows = sizeOf(b(), 0), matrices = sizes[0];
+    SmallVector<OpFoldResult> sizes = sizesOf(words, out());
+    OpFoldResult rows = sizeOf(words, b(), 0), matrices = sizes[0];
     StableSort sort(words, rows);
     const SortedPairs &pairs = sort.pairs();
     forEachNumber(words, rows, [&](const WordBuilder &w, Value row) {
@@ -128,7 +109,7 @@ private:
       w.store(row, pairs.numbers, row);
     });
     sort.sort(digitsUpTo(words, matrices));
-    forEachNumber(words, productOf(sizes), [&](const WordBuilder &w, Value number) {
+    forEachNumber(words, productOf(words, sizes), [&](const WordBuilder &w, Value number) {
       SmallVector<Value> at = w.delinearise(number, sizes);
       Value begin = firstPairFrom(w, pairs, at[0], w.constant(0), w.of(rows));
       Value end = firstPairFrom(w, pairs, w.add(at[0], w.constant(1)), begin, w.of(rows));

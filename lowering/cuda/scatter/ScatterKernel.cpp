@@ -105,22 +105,8 @@ SmallVector<OpFoldResult> ScatterKernelBuilder::sizesOf(ArrayRef<OpFoldResult> s
 }
 
 void ScatterKernelBuilder::findSizes() {
-  auto find = [&](Value memory, SmallVector<OpFoldResult> &sizes) {
-    auto type = cast<MemRefType>(memory.getType());
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      if (type.isDynamicDim(dim))
-        sizes.push_back(words.fromIndex(memref::DimOp::create(builder, loc, memory, dim)));
-      else
-        sizes.push_back(builder.getIndexAttr(type.getDimSize(dim)));
-  };
-  auto product = [&](ArrayRef<OpFoldResult> sizes) {
-    OpFoldResult all = builder.getIndexAttr(1);
-    for (OpFoldResult size : sizes)
-      all = multiplyNumbers(words, all, size);
-    return all;
-  };
-  find(out(), outSizes);
-  find(values(), domainSizes);
+  outSizes = cuda::sizesOf(words, out());
+  domainSizes = cuda::sizesOf(words, values());
   rowSizes = sizesOf(outSizes, division.rowDims);
   updateSizes = sizesOf(domainSizes, division.updateLoops);
   SmallVector<OpFoldResult> added;
@@ -128,10 +114,10 @@ void ScatterKernelBuilder::findSizes() {
     columnSizes.push_back(outSizes[column.dim]);
     added.push_back(domainSizes[column.loop]);
   }
-  rows = product(rowSizes);
-  columns = product(columnSizes);
-  updates = product(updateSizes);
-  OpFoldResult perUpdate = product(added);
+  rows = productOf(words, rowSizes);
+  columns = productOf(words, columnSizes);
+  updates = productOf(words, updateSizes);
+  OpFoldResult perUpdate = productOf(words, added);
   if (std::optional<int64_t> constant = getConstantIntValue(perUpdate)) {
     if (*constant == 0)
       updates = builder.getIndexAttr(0);

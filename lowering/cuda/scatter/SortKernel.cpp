@@ -53,21 +53,14 @@ private:
   Value values() { return kernel.getArgument(1); }
   Value positions() { return kernel.getArgument(2); }
 
-  OpFoldResult sizeOf(Value memory, int64_t at) {
-    auto type = cast<MemRefType>(memory.getType());
-    if (type.isDynamicDim(at))
-      return words.fromIndex(memref::DimOp::create(builder, loc, memory, at));
-    return builder.getIndexAttr(type.getDimSize(at));
-  }
-
   void findSizes() {
-    length = sizeOf(source(), dim);
-    wanted = sizeOf(values(), dim);
+    length = sizeOf(words, source(), dim);
+    wanted = sizeOf(words, values(), dim);
     rows = builder.getIndexAttr(1);
     for (int64_t i = 0, rank = cast<MemRefType>(source().getType()).getRank(); i < rank; ++i) {
       if (i == dim)
         continue;
-      others.push_back(sizeOf(source(), i));
+      others.push_back(sizeOf(words, source(), i));
       rows = multiplyNumbers(words, rows, others.back());
     }
     elements = multiplyNumbers(words, rows, length);

@@ -97,6 +97,27 @@ OpFoldResult shardc::cuda::divideNumberUp(const WordBuilder &words, OpFoldResult
   return words.div(words.add(cast<Value>(a), words.constant(b - 1)), words.constant(b));
 }
 
+OpFoldResult shardc::cuda::sizeOf(const WordBuilder &words, Value memory, int64_t dim) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (type.isDynamicDim(dim))
+    return words.fromIndex(memref::DimOp::create(words.builder, words.loc, memory, dim));
+  return words.builder.getIndexAttr(type.getDimSize(dim));
+}
+
+SmallVector<OpFoldResult> shardc::cuda::sizesOf(const WordBuilder &words, Value memory) {
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t dim = 0, rank = cast<MemRefType>(memory.getType()).getRank(); dim < rank; ++dim)
+    sizes.push_back(sizeOf(words, memory, dim));
+  return sizes;
+}
+
+OpFoldResult shardc::cuda::productOf(const WordBuilder &words, ArrayRef<OpFoldResult> sizes) {
+  OpFoldResult product = words.builder.getIndexAttr(1);
+  for (OpFoldResult size : sizes)
+    product = multiplyNumbers(words, product, size);
+  return product;
+}
+
 void shardc::cuda::launchBlocks(OpBuilder &builder, Location loc, Value x, Value y, int64_t threads,
                                 ArrayRef<MemRefType> shared,
                                 function_ref<void(OpBuilder &, const LaunchedBlock &)> body) {

@@ -54,6 +54,11 @@ mlir::OpFoldResult multiplyNumbers(const WordBuilder &words, mlir::OpFoldResult 
                                    mlir::OpFoldResult b);
 mlir::OpFoldResult divideNumberUp(const WordBuilder &words, mlir::OpFoldResult a, int64_t b);
 
+/// Sizes of memory, on the host: constants where the type has them, else words.
+mlir::OpFoldResult sizeOf(const WordBuilder &words, mlir::Value memory, int64_t dim);
+mlir::SmallVector<mlir::OpFoldResult> sizesOf(const WordBuilder &words, mlir::Value memory);
+mlir::OpFoldResult productOf(const WordBuilder &words, mlir::ArrayRef<mlir::OpFoldResult> sizes);
+
 /// The threads of a launch, as its body sees them.
 struct LaunchedBlock {
   mlir::Value thread;                       ///< index, 0 .. block size - 1
