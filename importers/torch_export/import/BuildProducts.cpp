@@ -33,6 +33,46 @@ public:
     SmallVector<Expr> tensors = f.tensors("tensors");
     if (f.failed() || tensors.empty() || failed(read(equation, tensors)))
       return failure();
+    return contract();
+  }
+
+  /// The dims of three tensors in the order of the product's, some of which each of them lacks;
+  /// those of `sumdim` are summed.
+  FailureOr<Results> buildTrilinear() {
+    std::array<Expr, 3> tensors = {f.tensor("i1"), f.tensor("i2"), f.tensor("i3")};
+    std::array<SmallVector<int64_t>, 3> missing;
+    if (f.failed())
+      return failure();
+    auto listOf = [&](StringRef name) {
+      return f.call.integers(name).value_or(std::nullopt).value_or(SmallVector<int64_t>());
+    };
+    for (size_t i = 0; i < missing.size(); ++i)
+      missing[i] = listOf("expand" + std::to_string(i + 1));
+    int64_t rank = tensors[0].rank() + static_cast<int64_t>(missing[0].size());
+    SmallVector<int64_t> summedDims = listOf("sumdim");
+    for (auto [tensor, list] : llvm::zip_equal(tensors, missing)) {
+      Labelled operand{tensor, {}};
+      for (int label = 0; label < rank; ++label)
+        if (!llvm::is_contained(list, label))
+          operand.labels.push_back(label);
+      if (static_cast<int64_t>(operand.labels.size()) != tensor.rank())
+        return f.call.error() << "the tensors have not the same number of dims with those added";
+      operands.push_back(operand);
+    }
+    for (int label = 0; label < rank; ++label) {
+      if (llvm::none_of(operands, [&](const Labelled &x) { return x.has(label); }))
+        return f.call.error() << "no tensor has dim " << label << " of the product";
+      if (!llvm::is_contained(summedDims, label))
+        output.push_back(label);
+    }
+    dropUnits();
+    return contract();
+  }
+
+private:
+  static constexpr int kDots = 256;
+
+  FailureOr<Results> contract() {
     Labelled all = operands.front();
     for (size_t i = 1; i < operands.size(); ++i) {
       llvm::SmallSetVector<int, 8> kept(output.begin(), output.end());
@@ -43,9 +83,6 @@ public:
     all = summed(all, [&](int label) { return !llvm::is_contained(output, label); });
     return f.result(ordered(all, output));
   }
-
-private:
-  static constexpr int kDots = 256;
 
   /// The labels of a list such as `ij...k`; the dots are `dots` dims.
   LogicalResult labelsOf(StringRef list, int64_t dots, SmallVectorImpl<int> &labels) {
@@ -216,6 +253,7 @@ private:
 } // namespace
 
 FailureOr<Results> buildEinsum(Call &call) { return Einsum(call).build(); }
+FailureOr<Results> buildTrilinear(Call &call) { return Einsum(call).buildTrilinear(); }
 
 FailureOr<Results> buildTensordot(Call &call) {
   Formula f(call);

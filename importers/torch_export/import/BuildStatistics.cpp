@@ -194,6 +194,17 @@ FailureOr<Results> buildAllDistances(Call &call) {
   return f.result(distance(f, unsqueeze(x, x.rank() - 1), unsqueeze(y, y.rank() - 2), p, 0, false));
 }
 
+// The norm of the difference of all elements.
+FailureOr<Results> buildWholeDistance(Call &call) {
+  Formula f(call);
+  Expr x = f.floats("self"), y = f.floats("other");
+  double p = f.real("p", 2);
+  if (f.failed())
+    return failure();
+  Expr difference = x - y;
+  return f.result(vectorNorm(f, view(difference, f.product(f.sizes(difference))), p, 0, false));
+}
+
 FailureOr<Results> buildCovariance(Call &call) {
   bool isCorrelation = call.schema.overload == "corrcoef.default";
   Formula f(call);

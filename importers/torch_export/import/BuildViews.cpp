@@ -74,6 +74,16 @@ FailureOr<SelfAndDim> selfAndDim(Call &call) {
     return failure();
   return SelfAndDim{*self, *dim};
 }
+
+// The dim that hsplit, vsplit and dsplit cut.
+FailureOr<SelfAndDim> selfAndNamedDim(Call &call) {
+  FailureOr<Value> self = call.tensor("self");
+  if (failed(self))
+    return failure();
+  int64_t rank = aten::typeOf(*self).getRank();
+  char first = call.schema.overload.front();
+  return SelfAndDim{*self, first == 'd' ? 2 : first == 'h' && rank > 1 ? 1 : 0};
+}
 } // namespace
 
 FailureOr<Results> buildTransposeMatrix(Call &call) {
@@ -87,7 +97,7 @@ FailureOr<Results> buildTransposeMatrix(Call &call) {
 }
 
 FailureOr<Results> buildSplit(Call &call) {
-  FailureOr<SelfAndDim> along = selfAndDim(call);
+  FailureOr<SelfAndDim> along = call.schema.find("dim") ? selfAndDim(call) : selfAndNamedDim(call);
   if (failed(along))
     return failure();
   auto [self, dim] = *along;
@@ -186,45 +196,6 @@ FailureOr<Results> buildNarrow(Call &call) {
   return one(buildSlice(call.builder, call.loc, *self, *dim, *start, end));
 }
 
-namespace {
-
-/// Every step-th element from `start` on replaced: the elements of `source` with zeros between and
-/// around them, chosen by position.
-FailureOr<Value> replaceSteps(Call &call, Value self, int64_t dim, int64_t start, int64_t step,
-                              Value source) {
-  int64_t size = aten::shapeOf(self)[dim], count = aten::shapeOf(source)[dim];
-  if (ShapedType::isDynamic(size) || ShapedType::isDynamic(count))
-    return call.error() << "a step other than 1 needs known sizes along dim " << dim;
-  Emitter emit(call.builder, call.loc);
-  int64_t rank = aten::typeOf(self).getRank();
-  auto pad = [&](Value x, int64_t along, int64_t before, int64_t after) -> Value {
-    SmallVector<int64_t> widths(2 * (aten::typeOf(x).getRank() - along), 0);
-    widths[widths.size() - 2] = before;
-    widths.back() = after;
-    return aten::ConstantPadNdOp::create(call.builder, call.loc, x, widths, APFloat(0.0));
-  };
-  SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, source);
-  sizes[dim] = call.builder.getIndexAttr(count * step);
-  Value spread = emit.view(pad(emit.unsqueeze(source, dim + 1), dim + 1, 0, step - 1), sizes);
-  spread = pad(spread, dim, start, size - start - count * step);
-  SmallVector<OpFoldResult> along(rank, call.builder.getIndexAttr(1));
-  along[dim] = call.builder.getIndexAttr(size);
-  Type i64 = call.builder.getI64Type();
-  Value zero =
-      getValueOrCreateConstantIndexOp(call.builder, call.loc, call.builder.getIndexAttr(-start));
-  Value length =
-      getValueOrCreateConstantIndexOp(call.builder, call.loc, call.builder.getIndexAttr(size));
-  Value place = emit.view(emit.range(zero, length, /*step=*/1, i64), along);
-  Value isStep = emit.binary<aten::EqOp>(
-      emit.binary<aten::RemainderOp>(place, emit.integer(step, i64)), emit.integer(0, i64));
-  Value isInside = emit.binary<aten::LogicalAndOp>(
-      emit.binary<aten::GeOp>(place, emit.integer(0, i64)),
-      emit.binary<aten::LtOp>(place, emit.integer(count * step, i64)));
-  return emit.where(emit.binary<aten::LogicalAndOp>(isStep, isInside), spread, self);
-}
-
-} // namespace
-
 FailureOr<Results> buildSliceScatter(Call &call) {
   FailureOr<Value> self = call.tensor("self"), source = call.tensor("src");
   if (failed(self) || failed(source))
@@ -240,7 +211,9 @@ FailureOr<Results> buildSliceScatter(Call &call) {
     std::optional<int64_t> first = getConstantIntValue(*start);
     if (!first)
       return call.error() << "a step other than 1 needs a start that is known";
-    return one(replaceSteps(call, *self, *dim, *first, **step, *source));
+    if (aten::typeOf(*self).isDynamicDim(*dim) || aten::typeOf(*source).isDynamicDim(*dim))
+      return call.error() << "a step other than 1 needs known sizes along dim " << *dim;
+    return one(buildReplaceSteps(call.builder, call.loc, *self, *dim, *first, **step, *source));
   }
   return one(buildReplaceSlice(call.builder, call.loc, *self, *dim, *start, *source));
 }

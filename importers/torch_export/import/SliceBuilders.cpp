@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Emitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -118,6 +119,36 @@ FailureOr<Value> buildReplaceSlice(OpBuilder &builder, Location loc, Value tenso
     return buildOverwritten(builder, loc, tensor, part);
   return buildOne(builder, loc, "aten.cat", {{"tensors", parts}},
                   {builder.getNamedAttr("dim", builder.getI64IntegerAttr(dim))});
+}
+
+// The elements of `part` with zeros between and around them are chosen by position.
+FailureOr<Value> buildReplaceSteps(OpBuilder &builder, Location loc, Value tensor, int64_t dim,
+                                   int64_t start, int64_t step, Value part) {
+  Emitter emit(builder, loc);
+  int64_t size = aten::shapeOf(tensor)[dim], count = aten::shapeOf(part)[dim];
+  auto pad = [&](Value x, int64_t along, int64_t before, int64_t after) -> Value {
+    SmallVector<int64_t> widths(2 * (aten::typeOf(x).getRank() - along), 0);
+    widths[widths.size() - 2] = before;
+    widths.back() = after;
+    return aten::ConstantPadNdOp::create(builder, loc, x, widths, APFloat(0.0));
+  };
+  SmallVector<OpFoldResult> sizes = sizesOf(builder, loc, part);
+  sizes[dim] = builder.getIndexAttr(count * step);
+  Value spread = emit.view(pad(emit.unsqueeze(part, dim + 1), dim + 1, 0, step - 1), sizes);
+  spread = pad(spread, dim, start, size - start - count * step);
+  SmallVector<OpFoldResult> along(aten::typeOf(tensor).getRank(), builder.getIndexAttr(1));
+  along[dim] = builder.getIndexAttr(size);
+  Type i64 = builder.getI64Type();
+  auto index = [&](int64_t x) {
+    return getValueOrCreateConstantIndexOp(builder, loc, builder.getIndexAttr(x));
+  };
+  Value place = emit.view(emit.range(index(-start), index(size), /*step=*/1, i64), along);
+  Value isStep = emit.binary<aten::EqOp>(
+      emit.binary<aten::RemainderOp>(place, emit.integer(step, i64)), emit.integer(0, i64));
+  Value isInside = emit.binary<aten::LogicalAndOp>(
+      emit.binary<aten::GeOp>(place, emit.integer(0, i64)),
+      emit.binary<aten::LtOp>(place, emit.integer(count * step, i64)));
+  return emit.where(emit.binary<aten::LogicalAndOp>(isStep, isInside), spread, tensor);
 }
 
 FailureOr<Value> buildOverwritten(OpBuilder &builder, Location loc, Value tensor, Value source) {

@@ -37,6 +37,12 @@ mlir::FailureOr<mlir::Value> buildReplaceSlice(mlir::OpBuilder &builder, mlir::L
                                                mlir::Value tensor, int64_t dim,
                                                mlir::OpFoldResult start, mlir::Value part);
 
+/// `tensor` with every `step`-th element from `start` on along `dim` replaced by those of `part`.
+/// Both sizes along `dim` are static.
+mlir::FailureOr<mlir::Value> buildReplaceSteps(mlir::OpBuilder &builder, mlir::Location loc,
+                                               mlir::Value tensor, int64_t dim, int64_t start,
+                                               int64_t step, mlir::Value part);
+
 /// `source`, which is written over all of `tensor` and has its shape and element type.
 mlir::FailureOr<mlir::Value> buildOverwritten(mlir::OpBuilder &builder, mlir::Location loc,
                                               mlir::Value tensor, mlir::Value source);

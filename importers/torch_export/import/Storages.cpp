@@ -3,6 +3,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/PastAutograd.h"
+#include "dialects/aten/Writing.h"
 #include "dialects/interfaces/ModelLocation.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
@@ -31,6 +32,117 @@ static Value writePastAutograd(OpBuilder &builder, Location loc, Value old, Valu
   return written;
 }
 
+/// The view ops that made `value` of `source`, each on the first operand of the next; the last one
+/// alone where no few ops are found that did.
+static SmallVector<OpResult, 1> viewsBetween(Value source, OpResult value) {
+  constexpr size_t most = 8;
+  SmallVector<OpResult, 1> views;
+  for (Value at = value; views.size() < most;) {
+    auto result = dyn_cast<OpResult>(at);
+    if (!result)
+      break;
+    views.push_back(result);
+    ValueRange operands = result.getOwner()->getOperands();
+    if (llvm::is_contained(operands, source)) {
+      std::reverse(views.begin(), views.end());
+      return views;
+    }
+    if (operands.empty())
+      break;
+    at = operands.front();
+  }
+  return {value};
+}
+
+/// The same views of `now` in the place of `source`.
+static SmallVector<OpResult, 1> buildAgain(OpBuilder &builder, ArrayRef<OpResult> views,
+                                           Value source, Value now) {
+  IRMapping mapping;
+  mapping.map(source, now);
+  SmallVector<OpResult, 1> again;
+  for (OpResult view : views) {
+    Operation *op = builder.clone(*view.getOwner(), mapping);
+    op->setLoc(withoutName(op->getLoc()));
+    again.push_back(op->getResult(view.getResultNumber()));
+  }
+  return again;
+}
+
+/// `source` with `part` in the place of what `view` shows of it, or failure if that has no form.
+static FailureOr<Value> buildWritten(OpBuilder &builder, Location loc, OpResult view, Value source,
+                                     Value part) {
+  auto position = [&](int64_t fixed, Value dynamic, int64_t dim) -> OpFoldResult {
+    if (dynamic)
+      return dynamic;
+    int64_t size = aten::shapeOf(source)[dim];
+    if (fixed < 0 && ShapedType::isDynamic(size))
+      return {};
+    return builder.getIndexAttr(fixed < 0 ? std::max<int64_t>(fixed + size, 0) : fixed);
+  };
+  return llvm::TypeSwitch<Operation *, FailureOr<Value>>(view.getOwner())
+      .Case([&](aten::AliasOp op) -> Value {
+        if (!op.getDetached() || !isa<FloatType>(aten::typeOf(part).getElementType()))
+          return part;
+        return writePastAutograd(builder, loc, source, part);
+      })
+      .Case<aten::ViewOp, aten::UnsqueezeOp, aten::SqueezeOp>(
+          [&](auto) { return buildView(builder, loc, part, sizesOf(builder, loc, source)); })
+      .Case([&](aten::TransposeOp op) -> FailureOr<Value> {
+        return aten::TransposeOp::create(builder, loc, source.getType(), part, op.getDim0(),
+                                         op.getDim1())
+            .getResult();
+      })
+      .Case([&](aten::PermuteOp op) -> FailureOr<Value> {
+        SmallVector<int64_t> inverse(op.getDims().size());
+        for (auto [to, from] : llvm::enumerate(op.getDims()))
+          inverse[from] = int64_t(to);
+        return aten::PermuteOp::create(builder, loc, source.getType(), part, inverse).getResult();
+      })
+      .Case([&](aten::SliceOp op) -> FailureOr<Value> {
+        int64_t dim = int64_t(op.getDim());
+        OpFoldResult start = position(op.getStaticStart(), op.getStart(), dim);
+        if (!start)
+          return failure();
+        if (op.getStep() == 1)
+          return buildReplaceSlice(builder, loc, source, dim, start, part);
+        std::optional<int64_t> first = getConstantIntValue(start);
+        if (!first || aten::typeOf(source).isDynamicDim(dim) ||
+            aten::typeOf(part).isDynamicDim(dim))
+          return failure();
+        return buildReplaceSteps(builder, loc, source, dim, *first, op.getStep(), part);
+      })
+      .Case([&](aten::SelectOp op) -> FailureOr<Value> {
+        int64_t dim = int64_t(op.getDim());
+        OpFoldResult start = position(op.getStaticIndex(), op.getIndex(), dim);
+        if (!start)
+          return failure();
+        FailureOr<Value> slice = buildUnsqueeze(builder, loc, part, dim);
+        if (failed(slice))
+          return failure();
+        return buildReplaceSlice(builder, loc, source, dim, start, *slice);
+      })
+      .Case([&](aten::SplitWithSizesOp op) -> FailureOr<Value> {
+        int64_t start = 0;
+        for (int64_t size : op.getStaticSplitSizes().take_front(view.getResultNumber())) {
+          if (ShapedType::isDynamic(size))
+            return failure();
+          start += size;
+        }
+        return buildReplaceSlice(builder, loc, source, int64_t(op.getDim()),
+                                 builder.getIndexAttr(start), part);
+      })
+      // Of two vectors of positions, a diagonal, which shows no element twice.
+      .Case([&](aten::IndexOp op) -> FailureOr<Value> {
+        auto isVector = [](Value index) { return aten::typeOf(index).getRank() == 1; };
+        if (op.getIndices().size() != 2 || !llvm::all_of(op.getIndices(), isVector))
+          return failure();
+        return aten::IndexWriteOp::create(builder, loc, source.getType(), source, op.getIndices(),
+                                          part, op.getIndicesAt(), /*skips=*/false)
+            .getResult();
+      })
+      .Default([](Operation *) { return failure(); });
+}
+
 Storages::Tensor Storages::add(Value value) {
   Entry entry;
   entry.value = value;
@@ -48,16 +160,14 @@ Storages::Tensor Storages::addView(Tensor source, Value value) {
   entry.source = int(source);
   entry.storage = tensors[source].storage;
   entry.version = storages[entry.storage].version;
-  if (value != entry.sourceValue) {
-    entry.view = value.getDefiningOp();
-    entry.result = cast<OpResult>(value).getResultNumber();
-  }
+  if (value != entry.sourceValue)
+    entry.views = viewsBetween(entry.sourceValue, cast<OpResult>(value));
   tensors.push_back(entry);
   return tensors.size() - 1;
 }
 
 Storages::Tensor Storages::original(Tensor tensor) const {
-  while (!tensors[tensor].view && tensors[tensor].source >= 0)
+  while (tensors[tensor].views.empty() && tensors[tensor].source >= 0)
     tensor = Tensor(tensors[tensor].source);
   return tensor;
 }
@@ -85,20 +195,17 @@ Value Storages::read(Tensor tensor, Location loc) {
   if (!source)
     return {};
   Entry &entry = tensors[tensor];
-  if (!llvm::is_contained(entry.view->getOperands(), entry.sourceValue)) {
+  if (!llvm::is_contained(entry.views.front().getOwner()->getOperands(), entry.sourceValue)) {
     emitError(loc)
-        << "an operator here reads a view, made by '" << entry.view->getName()
+        << "an operator here reads a view, made by '" << entry.views.back().getOwner()->getName()
         << "', of a tensor that has been updated in place, which is not supported: export "
            "the model with `shardc export`, which replaces updates in place";
     return {};
   }
-  IRMapping mapping;
-  mapping.map(entry.sourceValue, source);
-  entry.view = builder.clone(*entry.view, mapping);
-  entry.view->setLoc(withoutName(entry.view->getLoc()));
-  Value now = entry.view->getResult(entry.result);
+  entry.views = buildAgain(builder, entry.views, entry.sourceValue, source);
+  Value now = entry.views.back();
   // A detached tensor has the gradient of what was written into it, whatever its source gets.
-  auto alias = dyn_cast<aten::AliasOp>(entry.view);
+  auto alias = now.getDefiningOp<aten::AliasOp>();
   if (alias && alias.getDetached() && entry.isWritten)
     now = writePastAutograd(builder, withoutName(loc), entry.value, now);
   entry.value = now;
@@ -149,74 +256,25 @@ LogicalResult Storages::apply(Tensor tensor, Value value, Location loc) {
 }
 
 Value Storages::scatter(const Entry &entry, Value source, Value part, Location nodeLoc) {
-  if (!entry.view)
+  if (entry.views.empty())
     return part;
   Location loc = withoutName(nodeLoc);
-  auto replace = [&](int64_t dim, OpFoldResult start, Value slice) {
-    return buildReplaceSlice(builder, loc, source, dim, start, slice);
-  };
-  auto position = [&](int64_t fixed, Value dynamic, int64_t dim) -> OpFoldResult {
-    if (dynamic)
-      return dynamic;
-    int64_t size = aten::shapeOf(source)[dim];
-    if (fixed < 0 && ShapedType::isDynamic(size))
+  // What each view was made of, as it is now.
+  ArrayRef<OpResult> views = entry.views;
+  SmallVector<Value, 2> wholes{source};
+  llvm::append_range(wholes, buildAgain(builder, views.drop_back(), entry.sourceValue, source));
+  for (auto [view, whole] : llvm::reverse(llvm::zip_equal(views, wholes))) {
+    FailureOr<Value> written = buildWritten(builder, loc, view, whole, part);
+    if (failed(written)) {
+      emitError(nodeLoc) << "an operator here updates a view, made by '"
+                         << view.getOwner()->getName()
+                         << "', in place, which is not supported: export the model with `shardc "
+                            "export`, which replaces updates in place";
       return {};
-    return builder.getIndexAttr(fixed < 0 ? std::max<int64_t>(fixed + size, 0) : fixed);
-  };
-  FailureOr<Value> whole =
-      llvm::TypeSwitch<Operation *, FailureOr<Value>>(entry.view)
-          .Case([&](aten::AliasOp op) -> Value {
-            if (!op.getDetached() || !isa<FloatType>(aten::typeOf(part).getElementType()))
-              return part;
-            return writePastAutograd(builder, loc, source, part);
-          })
-          .Case<aten::ViewOp, aten::UnsqueezeOp, aten::SqueezeOp>(
-              [&](auto) { return buildView(builder, loc, part, sizesOf(builder, loc, source)); })
-          .Case([&](aten::TransposeOp op) -> FailureOr<Value> {
-            return aten::TransposeOp::create(builder, loc, source.getType(), part, op.getDim0(),
-                                             op.getDim1())
-                .getResult();
-          })
-          .Case([&](aten::PermuteOp op) -> FailureOr<Value> {
-            SmallVector<int64_t> inverse(op.getDims().size());
-            for (auto [to, from] : llvm::enumerate(op.getDims()))
-              inverse[from] = int64_t(to);
-            return aten::PermuteOp::create(builder, loc, source.getType(), part, inverse)
-                .getResult();
-          })
-          .Case([&](aten::SliceOp op) -> FailureOr<Value> {
-            int64_t dim = int64_t(op.getDim());
-            OpFoldResult start = position(op.getStaticStart(), op.getStart(), dim);
-            if (op.getStep() != 1 || !start)
-              return failure();
-            return replace(dim, start, part);
-          })
-          .Case([&](aten::SelectOp op) -> FailureOr<Value> {
-            int64_t dim = int64_t(op.getDim());
-            OpFoldResult start = position(op.getStaticIndex(), op.getIndex(), dim);
-            if (!start)
-              return failure();
-            FailureOr<Value> slice = buildUnsqueeze(builder, loc, part, dim);
-            if (failed(slice))
-              return failure();
-            return replace(dim, start, *slice);
-          })
-          .Case([&](aten::SplitWithSizesOp op) -> FailureOr<Value> {
-            int64_t start = 0;
-            for (int64_t size : op.getStaticSplitSizes().take_front(entry.result)) {
-              if (ShapedType::isDynamic(size))
-                return failure();
-              start += size;
-            }
-            return replace(int64_t(op.getDim()), builder.getIndexAttr(start), part);
-          })
-          .Default([](Operation *) { return failure(); });
-  if (succeeded(whole))
-    return *whole;
-  emitError(nodeLoc) << "an operator here updates a view, made by '" << entry.view->getName()
-                     << "', in place, which is not supported: export the model with `shardc "
-                        "export`, which replaces updates in place";
-  return {};
+    }
+    part = *written;
+  }
+  return part;
 }
 
 } // namespace shardc::torch_export

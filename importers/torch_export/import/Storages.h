@@ -18,8 +18,8 @@ public:
 
   /// A tensor with a storage of its own.
   Tensor add(mlir::Value value);
-  /// A tensor that shares the storage of `source`; `value` is what one view op made of the source's
-  /// value, or that value itself.
+  /// A tensor that shares the storage of `source`; `value` is what view ops, one on the first
+  /// operand of the other, made of the source's value, or that value itself.
   Tensor addView(Tensor source, mlir::Value value);
 
   /// The tensor's present value. Builds the views of an updated storage again. Null, after a
@@ -46,8 +46,7 @@ public:
 private:
   struct Entry {
     mlir::Value value, sourceValue;
-    mlir::Operation *view = nullptr; // null: the source itself
-    unsigned result = 0;
+    llvm::SmallVector<mlir::OpResult, 1> views; // from the source on; none: the source itself
     int source = -1;
     unsigned storage = 0, version = 0;
     bool isWritten = false; // through the view

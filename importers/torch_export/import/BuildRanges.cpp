@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Overloads that make numbers of their positions: steps between two bounds, and windows of signals.
+#include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/Formula.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+namespace {
+
+/// `steps` numbers from start to end, in this type. As in PyTorch, the second half is counted from
+/// the end.
+Expr steps(Formula &f, OpFoldResult count, double start, double end, Type type) {
+  Expr place = cast(f.range(count), type);
+  Expr last = f.number(count, type) - 1;
+  Expr step = place.number(end - start) / last;
+  if (getConstantIntValue(count) == 1)
+    step = place.number(0);
+  Expr isFirstHalf =
+      lt(f.range(count),
+         roundedQuotient(f.number(count, f.call.builder.getI64Type()),
+                         f.of(f.emit.integer(2, f.call.builder.getI64Type())), "floor"));
+  return where(isFirstHalf, place * step + start, place.number(end) - (last - place) * step);
+}
+
+/// The type in which PyTorch computes: integers are cut off at the end.
+Type computeType(Formula &f, Type type) {
+  return isa<FloatType>(type) ? Emitter::accumulator(type) : f.call.builder.getF64Type();
+}
+
+} // namespace
+
+FailureOr<Results> buildLinearSteps(Call &call) {
+  Formula f(call);
+  double start = f.real("start"), end = f.real("end");
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  Type type = call.resultElementType();
+  if (f.failed() || failed(sizes) || !type)
+    return failure();
+  return f.result(steps(f, sizes->front(), start, end, computeType(f, type)));
+}
+
+FailureOr<Results> buildLogarithmicSteps(Call &call) {
+  Formula f(call);
+  double start = f.real("start"), end = f.real("end"), base = f.real("base", 10);
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  Type type = call.resultElementType();
+  if (f.failed() || failed(sizes) || !type)
+    return failure();
+  Expr exponents = steps(f, sizes->front(), start, end, computeType(f, type));
+  return f.result(pow(exponents.number(base), exponents));
+}
+
+// A periodic window is the symmetric one of a number more, without that.
+FailureOr<Results> buildWindow(Call &call) {
+  Formula f(call);
+  bool isPeriodic = !call.schema.find("periodic") || f.flag("periodic");
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  Type type = call.resultElementType();
+  double alpha = f.real("alpha", 0.54), beta = f.real("beta", 0.46);
+  if (f.failed() || failed(sizes) || !type)
+    return failure();
+  std::optional<int64_t> length = getConstantIntValue(sizes->front());
+  if (!length)
+    return call.error() << "a window of unknown length is not supported";
+  Expr place = cast(f.range(sizes->front()), Emitter::accumulator(type));
+  if (*length <= 1)
+    return f.result(f.constant(place, 1));
+  auto steps = static_cast<double>(isPeriodic ? *length : *length - 1);
+  auto wave = [&](double waves) { return cos(place * (waves * 2 * M_PI / steps)); };
+  StringRef name = StringRef(call.schema.overload).split('.').first;
+  if (name == "hann_window")
+    return f.result(0.5 - wave(1) * 0.5);
+  if (name == "hamming_window")
+    return f.result(alpha - wave(1) * beta);
+  if (name == "blackman_window")
+    return f.result(wave(2) * 0.08 - wave(1) * 0.5 + 0.42);
+  // bartlett_window: up to the middle and down again.
+  return f.result(1.0 - abs(place * (2 / steps) - 1));
+}
+
+} // namespace shardc::torch_export
