@@ -9,6 +9,10 @@ export CCACHE_DIR="${CCACHE_DIR:-$SHARDC_ROOT/.cache/ccache}"
 # ccache takes files with a precompiled header only with this setting; the header has no time stamps (-fno-pch-timestamp).
 export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}"
 
+# Python keeps byte code of the modules that are imported, whatever the environment says: without it each start of PyTorch, of which the tests
+# have hundreds, takes twice as long.
+unset PYTHONDONTWRITEBYTECODE
+
 # Everything the build, the tests and the demo need from Debian 12 (bookworm and its security archive).
 DEBIAN_PACKAGES=(
   ca-certificates git cmake ninja-build ccache make g++ libc6-dev
