@@ -153,7 +153,9 @@ Value Pairs::tanh(Value z) {
 
 Value Pairs::sign(Value z) {
   Value size = abs(z), isNone = emit.binary<aten::EqOp>(size, constant(0, z));
-  return emit.div(z, beside(emit.where(isNone, constant(1, z), size)));
+  // At zero it has no derivative either.
+  Value whole = emit.div(z, beside(emit.where(isNone, constant(1, z), size)));
+  return emit.where(beside(isNone), constant(0, z), whole);
 }
 
 Value Pairs::pow(Value z, int64_t exponent) {

@@ -12,6 +12,24 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::memory;
 
+/// The sizes that a variant of a program has, where they are constants of it, are those of its
+/// ranks.
+int64_t SizeEstimator::firstRank(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMeshAttr) : nullptr;
+  if (!mesh)
+    return 0;
+  int64_t first = mesh.getValue().rankAtPosition(0);
+  auto all = module->getAttrOfType<DictionaryAttr>(dist::kSpecializationsAttr);
+  for (NamedAttribute named : all ? all.getValue() : ArrayRef<NamedAttribute>()) {
+    auto variants = cast<dist::VariantsAttr>(named.getValue());
+    for (auto [position, variant] : llvm::enumerate(variants.getPositions()))
+      if (variants.getFunctions()[variant].getAttr() == function.getSymNameAttr())
+        return mesh.getValue().rankAtPosition(position);
+  }
+  return first;
+}
+
 int64_t SizeEstimator::value(Value index) {
   auto [it, inserted] = known.try_emplace(index, 1);
   if (!inserted)
@@ -23,18 +41,24 @@ int64_t SizeEstimator::value(Value index) {
 
 int64_t SizeEstimator::value(Attribute attribute) {
   auto extents = cast<dist::ExtentsAttr>(attribute);
-  SmallVector<int64_t> origin;
+  Coordinate coordinate;
   if (dist::MeshAttr mesh = extents.getMesh())
-    origin.assign(mesh.getValue().axes.size(), 0);
-  return extents.evaluate(origin, [&](StringRef name) { return std::optional(symbol(name)); })
+    coordinate =
+        mesh.getValue().coordinateOf(rank).value_or(Coordinate(mesh.getValue().numAxes(), 0));
+  return extents.evaluate(coordinate, [&](StringRef name) { return std::optional(symbol(name)); })
       .value_or(dist::kTypicalSymbol);
 }
 
 int64_t SizeEstimator::compute(Operation *op) {
   if (auto extent = dyn_cast<dist::ExtentOp>(op))
     return value(extent.getExtents());
-  if (isa<dist::AxisIndexOp>(op))
+  if (auto index = dyn_cast<dist::AxisIndexOp>(op)) {
+    if (auto lists = index.getGroup().getRankLists())
+      for (const std::vector<int64_t> &list : *lists)
+        if (auto it = llvm::find(list, rank); it != list.end())
+          return it - list.begin();
     return 0;
+  }
   SmallVector<Attribute> operands;
   for (Value operand : op->getOperands()) {
     Type type = operand.getType();

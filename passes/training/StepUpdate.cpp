@@ -31,15 +31,16 @@ static SmallVector<OpFoldResult> sizesOf(RankedTensorType type, MLIRContext *con
 }
 
 Layout StepUpdate::stateLayout(const TrainedParameter &parameter) const {
-  Layout layout = layoutOf(parameter.argument);
-  if (training.zero == 0)
-    return layout;
-  return shardedState(layout, typeOf(parameter.argument).getShape(), dataAxes);
+  ArrayRef<int64_t> shape = typeOf(parameter.argument).getShape();
+  Layout layout = updatedLayout(layoutOf(parameter.argument), shape);
+  return training.zero == 0 ? layout : shardedState(layout, shape, dataAxes);
 }
 
 Layout StepUpdate::accumulatorLayout(const TrainedParameter &parameter) const {
   return training.zero >= 2 ? stateLayout(parameter)
-                            : partialState(layoutOf(parameter.argument), dataAxes);
+                            : partialState(updatedLayout(layoutOf(parameter.argument),
+                                                         typeOf(parameter.argument).getShape()),
+                                           dataAxes);
 }
 
 Value StepUpdate::addState(const llvm::Twine &name, RankedTensorType type, const Layout &layout,

@@ -38,6 +38,8 @@ COMPOSITES = (
     "layer_norm.default", "rms_norm.default", "group_norm.default", "silu.default",
     "gelu.default", "embedding.default", "conv2d.default",
     "softmax.int", "log_softmax.int", "transpose.int", "split.Tensor",
+    # Their derivatives at a kink, or where the function has no value of its own, are not those of what they are decomposed to.
+    "sinc.default", "hardsigmoid.default", "hardswish.default", "sgn.default",
     # It would become an alias, which gradients pass.
     "detach.default",
     # As a root of the variance it would have no derivative where that is 0; PyTorch's is 0 there.

@@ -24,7 +24,14 @@ FailureOr<Results> buildCast(Call &call) {
     return one(buildCast(call.builder, call.loc, *self, type));
   // `to` and `type_as` return the tensor itself then, the others copy.
   StringRef packet = StringRef(call.schema.overload).split('.').first;
-  bool isSelf = packet == "to" || packet == "type_as";
+  bool asksForCopy = false;
+  if (call.schema.find("copy")) {
+    FailureOr<bool> copy = call.boolean("copy");
+    if (failed(copy))
+      return failure();
+    asksForCopy = *copy;
+  }
+  bool isSelf = (packet == "to" && !asksForCopy) || packet == "type_as";
   return one(call.buildOne(isSelf ? "aten.alias" : "aten.clone", {{"self", {*self}}}));
 }
 

@@ -153,6 +153,26 @@ struct Median {
   int64_t size() const { return aten::shapeOf(sort.self)[sort.dim]; }
   bool isFloat() const { return isa<FloatType>(aten::elementTypeOf(sort.self)); }
 
+  /// The number, with a derivative that all elements share which are equal to it.
+  Value shared(Value number) const {
+    Emitter emit(sort.call.builder, sort.call.loc);
+    auto detached = [&](Value x) {
+      auto alias = aten::AliasOp::create(emit.getBuilder(), emit.getLoc(), x);
+      alias.setDetached(true);
+      return alias.getResult();
+    };
+    number = detached(number);
+    Value isIt = emit.binary<aten::EqOp>(sort.self, number);
+    Value count = emit.sum(emit.cast(isIt, aten::elementTypeOf(number)), sort.dim, false);
+    Value zero = emit.scalar(0, aten::elementTypeOf(number));
+    Value difference = emit.where(isIt, emit.sub(sort.self, number), zero);
+    // Of NaN there is none.
+    Value share =
+        emit.div(emit.sum(difference, sort.dim, false),
+                 emit.binary<aten::MaximumOp>(count, emit.scalar(1, aten::elementTypeOf(number))));
+    return emit.add(number, share);
+  }
+
   /// `choose` takes one element of each row of what was sorted: the values, then the positions.
   template <typename Choose> FailureOr<Results> build(Choose choose) const {
     FailureOr<Results> sorted = sort.build(/*descending=*/false);
@@ -165,8 +185,11 @@ struct Median {
         return failure();
       results.push_back(*chosen);
     }
-    if (isWhole)
-      results.pop_back();
+    if (!isWhole)
+      return results;
+    results.pop_back();
+    if (isFloat())
+      results.front() = shared(results.front());
     return results;
   }
 };

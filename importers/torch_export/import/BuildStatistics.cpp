@@ -191,7 +191,16 @@ FailureOr<Results> buildAllDistances(Call &call) {
   double p = f.real("p");
   if (f.failed())
     return failure();
-  return f.result(distance(f, unsqueeze(x, x.rank() - 1), unsqueeze(y, y.rank() - 2), p, 0, false));
+  x = unsqueeze(x, x.rank() - 1);
+  y = unsqueeze(y, y.rank() - 2);
+  if (!std::isinf(p))
+    return f.result(distance(f, x, y, p, 0, false));
+  // Each of several largest differences has the whole derivative, as in PyTorch.
+  Expr size = abs(x - y);
+  int64_t last = size.rank() - 1;
+  Expr largest = detached(f, f.reduce("aten.amax", size, last, true));
+  Expr sums = sum(where(eq(size, largest), size - largest, 0), last, false);
+  return f.result(f.squeeze(largest, last) + sums);
 }
 
 // The norm of the difference of all elements.

@@ -136,22 +136,32 @@ Location locationOf(MLIRContext *context, const Node &node, bool withName) {
                            modulePath(node.moduleStack), source.file, source.line);
 }
 
+/// `to` with copy=True.
+static bool asksForCopy(const Node &node) {
+  return llvm::any_of(node.inputs, [](const NamedArgument &input) {
+    auto *flag = std::get_if<bool>(&input.value);
+    return input.name == "copy" && flag && *flag;
+  });
+}
+
 bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph) {
   StringRef packet = StringRef(schema.overload).split('.').first;
   if (packet.ends_with("dropout") && node.outputs.size() == 1)
     return !drops(node);
-  // A view of which the schema says nothing.
+  // Views of which the schema says nothing.
   bool isAtLeast = packet.starts_with("atleast_") && schema.find("self");
-  if (!(schema.isView || isAtLeast) || node.inputs.empty())
+  if (!(schema.isView || isAtLeast || packet == "type_as") || node.inputs.empty())
     return false;
   const TensorMeta *source = firstMeta(node.inputs.front().value, graph);
   const TensorMeta *result = firstMeta(node.outputs, graph);
   if (!source || !result)
     return true;
   // These copy only where they must.
+  if (packet == "type_as")
+    return source->type == result->type;
   if (packet == "to" || packet == "contiguous")
-    return source->type == result->type && source->strides == result->strides;
-  if (packet == "reshape" || packet == "flatten")
+    return !asksForCopy(node) && source->type == result->type && source->strides == result->strides;
+  if (packet.starts_with("reshape") || packet == "flatten" || packet == "ravel")
     return isContiguous(*source) || !isContiguous(*result);
   return true;
 }
@@ -162,7 +172,8 @@ bool returnsOperand(const Node &node) {
   StringRef target = shortTarget(node);
   target.consume_front("aten.");
   StringRef packet = target.split('.').first;
-  return packet == "to" || packet == "contiguous" || (packet.ends_with("dropout") && !drops(node));
+  return (packet == "to" && !asksForCopy(node)) || packet == "contiguous" ||
+         (packet.ends_with("dropout") && !drops(node));
 }
 
 bool checkOperators(const ExportedProgram &program, Location file, bool isDecomposed) {

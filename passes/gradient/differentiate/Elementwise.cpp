@@ -79,6 +79,12 @@ Expr ofSmaller(Expr grad, Expr mine, Expr other) {
   return where(gt(mine, other), 0, where(eq(mine, other), grad * 0.5, grad));
 }
 
+/// x / (a^2 + b^2), which is 0 where both are 0, as in PyTorch.
+Expr overSquares(Expr x, Expr a, Expr b) {
+  Expr squares = square(a) + square(b);
+  return where(eq(squares, 0), 0, x / squares);
+}
+
 Expr isWithin(Expr self, Expr min, Expr max) {
   if (!min)
     return le(self, max);

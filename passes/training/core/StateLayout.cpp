@@ -37,6 +37,16 @@ std::optional<int64_t> dimFor(const Layout &layout, std::span<const int64_t> sha
 
 } // namespace
 
+Layout updatedLayout(const Layout &parameter, std::span<const int64_t> shape) {
+  Layout layout = parameter;
+  for (unsigned axis = 0; axis < layout.placements.size(); ++axis) {
+    const Placement &placement = parameter.placements[axis];
+    if (placement.isShard() && shape[static_cast<size_t>(placement.dim)] <= 1)
+      layout = layout.with(axis, Placement::replicate());
+  }
+  return layout.canonicalize(shape);
+}
+
 Layout shardedState(const Layout &parameter, std::span<const int64_t> shape,
                     std::span<const unsigned> axes) {
   Layout layout = parameter;

@@ -8,6 +8,11 @@
 
 namespace shardc::training {
 
+/// The layout in which a parameter of `shape` can be updated: elementwise ops have no factor for a dim
+/// of one element, so that a part of such a dim (which one rank has, and the others nothing) is
+/// replicated, and so is one of no elements. Sizes must be static.
+Layout updatedLayout(const Layout &parameter, std::span<const int64_t> shape);
+
 /// The layout of a parameter of `shape` with what `axes` replicate sharded over them too: each
 /// takes the lowest dim of which it gives every rank an equal part, or else the dim with the most
 /// elements a rank (the lowest of several). An axis on the dim of another splits that one's shards
