@@ -67,6 +67,27 @@ def test_vocabulary_sharded_embedding_and_head(compile_model, reference, tmp_pat
     check_sizes(program, reference, tmp_path)
 
 
+def test_ranks_with_code_of_their_own(tmp_path):
+    """Ranks that have nothing of a dim of known size run other code than the others, and have parts of symbolic sizes of their own."""
+    import torch
+
+    class Spread(torch.nn.Module):
+        def forward(self, x):
+            return x.var(1), x * 2
+
+    dims = {0: torch.export.Dim("n", min=3, max=64), 1: torch.export.Dim("m", min=3, max=64)}
+    torch.export.save(torch.export.export(Spread(), (torch.zeros(3, 5, 4),), dynamic_shapes=(dims,)), tmp_path / "m.pt2")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "dp=2,tp=3", "-o", tmp_path / "m.so", *(
+        f"--place={place}" for place in ("input:x=dp:S(0)", "input:x=tp:S(1)", "output:0=tp:S(0)", "output:1=dp:S(1)")))
+    for shape in ((64, 64, 4), (3, 4, 4), (7, 5, 4)):
+        x = torch.randn(shape)
+        save_file({"x": x.numpy()}, tmp_path / "in.safetensors")
+        run(tool("shard-run"), tmp_path / "m.so", "--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors")
+        got = load_file(tmp_path / "out.safetensors")
+        for value, want in zip((got["var"], got["mul"]), Spread()(x), strict=True):
+            np.testing.assert_allclose(value, want.numpy(), rtol=1e-5, atol=1e-6)
+
+
 def refuse(program, tmp_path, **inputs):
     """The message of a run that must be refused."""
     save_file(inputs, tmp_path / "inputs.safetensors")

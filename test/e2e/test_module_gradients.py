@@ -207,6 +207,22 @@ class Statistics(nn.Module):
         return sum((left * right).sum() for left, right in pairs)
 
 
+class Corners(nn.Module):
+    """Functions at a kink, at ties and where they have no value of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.tensor([-3.0, 0.0, 3.0, 1.0])), nn.Parameter(torch.tensor([0.0, 0.0, 2.0, 1.0]))
+        self.tied = nn.Parameter(torch.tensor([0.0, 0.0, 0.0, 1.0, -1.0]))
+        self.points = nn.Parameter(torch.tensor([[1.0, 2.0], [0.0, 0.0]]))
+
+    def forward(self, x):
+        bent = torch.sinc(self.b) + F.hardsigmoid(self.a) + F.hardswish(self.a) + torch.atan2(self.b, self.a * self.b)
+        apart = torch.cdist(self.points, x, p=torch.inf)
+        turned = torch.view_as_real(torch.sgn(torch.view_as_complex(self.points)))
+        return bent.sum() + self.tied.median() * 3 + self.tied.nanmedian() + (apart * 1.5).sum() + turned.sum() + self.tied.max() + self.a.amin()
+
+
 def image(n, *shape):
     return {"x": torch.randn(n, *shape)}
 
@@ -225,6 +241,7 @@ MODELS = {
     "recurrent": (Recurrent, lambda: {"ids": torch.randint(0, 11, (4, 5))},
                   {"dp=4": FSDP, "tp=3": ["module:out=colwise", "param:gru.*=tp:S(0)"]}),
     "tied": (Tied, lambda: image(6, 8), {"dp=4": FSDP, "dp=2,tp=2": [*DATA, "param:weight=tp:S(1)"]}),
+    "corners": (Corners, lambda: {"x": torch.tensor([[0.0, 1.0], [3.0, 0.0]])}, {"tp=3": ["param:*=tp:S(0)"]}),
     "statistics": (Statistics, lambda: image(6, 4), {"dp=4": DATA, "tp=3": ["param:weight=tp:S(0)"]}),
     "contrast": (Contrast, lambda: image(6, 7) | {"y": torch.randn(6, 5)},
                  {"dp=4": DATA, "dp=2,tp=2": [*DATA, "module:left=colwise", "module:right=colwise"]}),
@@ -261,7 +278,7 @@ def test_gradients(name, tmp_path):
     check_gradients(*MODELS[name], tmp_path)
 
 
-@pytest.mark.parametrize("name", ("statistics", "tied", "vision"))
+@pytest.mark.parametrize("name", ("corners", "statistics", "tied", "vision"))
 def test_plain_export(name, tmp_path):
     """Overloads that `shardc export` decomposes, and PyTorch's own export keeps."""
     check_gradients(*MODELS[name], tmp_path, torch.export.export)

@@ -45,6 +45,31 @@ def test_parameters_of_no_dims(tmp_path):
     assert saved["optimizer.exp_avg.scale"].dtype == torch.bfloat16
 
 
+class Narrow(nn.Module):
+    """A head with one row, and a table without any."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear, self.head = nn.Linear(5, 4).double(), nn.Linear(4, 1).double()
+        self.table = nn.Parameter(torch.zeros(0, 5, dtype=torch.float64))
+
+    def forward(self, x):
+        return self.head(self.linear(torch.cat([self.table, x])).tanh()).square().mean()
+
+
+@pytest.mark.parametrize("optimizer, zero", [("sgd", 0), ("adamw", 3)])
+def test_parameters_that_one_rank_has(tmp_path, optimizer, zero):
+    """All of them are sharded along their first dim, which is 1 or 0 for some."""
+    one = Trainee(tmp_path, "narrow", Narrow(), {"x": torch.randn(4, 5, dtype=torch.float64)})
+    one.compile(tmp_path / "m.so", *DP, *places("param:*=dp:S(0)"), *train("loss=0", f"optimizer={optimizer}", f"zero={zero}", "clip_norm=0.1"))
+    log, saved = one.train(tmp_path / "m.so")
+    module, _, losses, _ = one.pytorch(optimizer, clip=0.1)
+    assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9)
+    for name, parameter in module.named_parameters():
+        assert saved[name].shape == parameter.shape and (not parameter.numel() or difference(saved[name], parameter) <= 1e-9), name
+
+
 class Sometimes(nn.Module):
     """A loss that is infinite where an input is large; its gradients never are."""
 

@@ -8,6 +8,9 @@ import sys
 import traceback
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+import shardc_autograd
 
 TORCH = str(pathlib.Path(torch.__file__).parent)
 RUN_IT = "run the module on the factory's arguments in Python first: the same error comes there"
@@ -15,8 +18,9 @@ RUN_IT = "run the module on the factory's arguments in Python first: the same er
 ADVICE = (
     (("GuardOnDataDependentSymNode", "Could not guard on data-dependent", "data-dependent expression", "DataDependentOutputException",
       "Data-dependent branching", "data dependent control flow", ".item()", "aten._local_scalar_dense"),
-     "the forward decides by the values of a tensor, which are not known before it runs: write it with torch.where or torch.cond, or pass "
+     "the forward decides by the values of a tensor, which are not known before it runs: write it with torch.where, or pass "
      "the decision as a plain Python value, which the export then fixes"),
+    (("PyTorch has lost the values of",), "use x.detach() in place of x.data, and buffers of the module as constants"),
     (("Constraints violated", "were specialized to", "specialized to a constant", "ConstraintViolation"),
      "the model fixes a size that --dynamic leaves open: leave that dim out of --dynamic, or give it the range that the model can take "
      "(--dynamic ARG:DIM=NAME:MIN:MAX), and an example of a size inside the range, neither 0 nor 1"),
@@ -88,6 +92,14 @@ def without_logs():
         logging.disable(before)
 
 
+def refuse_lost_constants(program):
+    """A constant of which PyTorch has the shape alone: decompositions would read memory that is not there."""
+    lost = sorted(name for name, value in program.constants.items() if isinstance(value, FakeTensor))
+    if lost:
+        raise ExportError(f"PyTorch has lost the values of {', '.join(lost)}, tensors of the forward that it takes for constants: write x.detach() "
+                          "in place of x.data, and make constants outside of torch.vmap, or as buffers of the module")
+
+
 def trace(model, args, kwargs, shapes, strict=False):
     """What torch.export makes of a module. Raises ExportError where it makes nothing of it in either way."""
     failed = {}
@@ -96,7 +108,10 @@ def trace(model, args, kwargs, shapes, strict=False):
         try:
             # So that the program says where the model itself disables it. PyTorch prints the graph that it has so far where it fails.
             with without_logs(), torch.enable_grad(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
-                program = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=way == "strict")
+                # The strict way reads the calls that the other one makes, and knows those of PyTorch by what they are.
+                with shardc_autograd.watched(model) if way != "strict" else contextlib.nullcontext():
+                    program = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=way == "strict")
+            refuse_lost_constants(program)
         except Exception as error:  # PyTorch raises errors of many kinds, and a module's code any
             failed[way] = error
             torch._dynamo.reset()

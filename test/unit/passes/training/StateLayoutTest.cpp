@@ -59,3 +59,10 @@ TEST(StateLayout, SumsAreOverAxesThatReplicate) {
   EXPECT_EQ(partialState(layout("[R, S(0)]"), std::vector<unsigned>{0}).str(), "[P(sum), S(0)]");
   EXPECT_EQ(partialState(layout("[S(0), R]"), std::vector<unsigned>{0}).str(), "[S(0), R]");
 }
+
+TEST(StateLayout, PartsOfOneElementAreUpdatedEverywhere) {
+  std::vector<int64_t> row{1, 6}, none{0, 6}, many{2, 6};
+  EXPECT_EQ(updatedLayout(layout("[S(0), S(1)]"), row).str(), "[R, S(1)]");
+  EXPECT_EQ(updatedLayout(layout("[S(0), R]"), none).str(), "[R, R]");
+  EXPECT_EQ(updatedLayout(layout("[S(0), R]"), many).str(), "[S(0), R]");
+}
