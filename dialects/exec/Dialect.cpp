@@ -44,7 +44,8 @@ void ExecDialect::initialize() {
 MemRefType shardc::exec::kernelArgumentType(MemRefType type) {
   auto dense = MemRefType::get(type.getShape(), type.getElementType());
   // Most are; to ask MLIR for the strides of a dense type costs much.
-  if (type.getLayout().isIdentity())
+  // Where there are no elements, no stride matters, and which ones are called dense differs.
+  if (type.getLayout().isIdentity() || llvm::is_contained(type.getShape(), 0))
     return dense;
   SmallVector<int64_t> strides;
   int64_t offset;

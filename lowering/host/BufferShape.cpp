@@ -17,6 +17,10 @@ Value valueOf(OpBuilder &b, Location loc, OpFoldResult number) {
 FailureOr<BufferShape> BufferShape::of(Value memref, ConversionPatternRewriter &b) {
   BufferShape shape;
   auto type = cast<MemRefType>(memref.getType());
+  // What has no elements is passed as dense (exec::kernelArgumentType), whatever a view calls it.
+  bool isEmpty = llvm::is_contained(type.getShape(), 0);
+  if (isEmpty)
+    type = MemRefType::get(type.getShape(), type.getElementType());
   int64_t offset;
   if (failed(type.getStridesAndOffset(shape.strides, offset)))
     return failure();
@@ -28,7 +32,10 @@ FailureOr<BufferShape> BufferShape::of(Value memref, ConversionPatternRewriter &
   };
   if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(definition)) {
     take(view.getSizes(), shape.dynamicSizes);
-    take(view.getStrides(), shape.dynamicStrides);
+    if (isEmpty)
+      shape.fillDenseStrides(b, memref.getLoc());
+    else
+      take(view.getStrides(), shape.dynamicStrides);
   } else if (auto alloc = dyn_cast_or_null<exec::AllocOp>(definition)) {
     take(alloc.getSizes(), shape.dynamicSizes);
     shape.fillDenseStrides(b, memref.getLoc());

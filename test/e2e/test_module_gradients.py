@@ -282,3 +282,24 @@ def test_gradients(name, tmp_path):
 def test_plain_export(name, tmp_path):
     """Overloads that `shardc export` decomposes, and PyTorch's own export keeps."""
     check_gradients(*MODELS[name], tmp_path, torch.export.export)
+
+
+class Nothing(nn.Module):
+    """Distances to no points, whose gradients are views of memory without elements."""
+
+    def __init__(self):
+        super().__init__()
+        self.x, self.y = nn.Parameter(torch.randn(4, 5)), nn.Parameter(torch.randn(0, 5))
+
+    def forward(self, z):
+        return (torch.cdist(self.x, self.y, p=1.5) * z).sum() + self.x.square().sum()
+
+
+def test_no_elements(tmp_path):
+    module, model, out = Nothing(), tmp_path / "m.pt2", tmp_path / "out.safetensors"
+    torch.export.save(torch.export.export(module, (torch.zeros(4, 0),)), model)
+    save_file({"z": torch.zeros(4, 0)}, tmp_path / "in.safetensors")
+    run(tool("shardc"), "compile", model, "--mesh", "tp=3", *places("param:x=tp:S(0)", "param:y=tp:S(1)"), "--gradients", 0, "-o", tmp_path / "m.so")
+    run(tool("shard-run"), tmp_path / "m.so", "--entry", "gradients", "--weights", model, "--inputs", tmp_path / "in.safetensors", "--outputs", out)
+    got = load_file(out)
+    assert torch.allclose(got["x"], 2 * module.x.detach()) and got["y"].shape == (0, 5)

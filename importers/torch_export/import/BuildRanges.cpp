@@ -11,18 +11,17 @@ using namespace mlir;
 namespace shardc::torch_export {
 namespace {
 
-/// `steps` numbers from start to end, in this type. As in PyTorch, the second half is counted from
-/// the end.
+/// `count` numbers from start to end, in this type; one is the start. As in PyTorch, the second
+/// half is counted from the end.
 Expr steps(Formula &f, OpFoldResult count, double start, double end, Type type) {
-  Expr place = cast(f.range(count), type);
-  Expr last = f.number(count, type) - 1;
+  Type i64 = f.call.builder.getI64Type();
+  auto number = [&](int64_t x) { return f.of(f.emit.integer(x, i64)); };
+  Expr place = f.range(count), all = f.number(count, i64);
+  Expr isOne = le(all, number(1));
+  Expr last = cast(where(isOne, number(1), all - number(1)), type);
+  Expr isFirstHalf = logicalOr(lt(place, roundedQuotient(all, number(2), "floor")), isOne);
+  place = cast(place, type);
   Expr step = place.number(end - start) / last;
-  if (getConstantIntValue(count) == 1)
-    step = place.number(0);
-  Expr isFirstHalf =
-      lt(f.range(count),
-         roundedQuotient(f.number(count, f.call.builder.getI64Type()),
-                         f.of(f.emit.integer(2, f.call.builder.getI64Type())), "floor"));
   return where(isFirstHalf, place * step + start, place.number(end) - (last - place) * step);
 }
 

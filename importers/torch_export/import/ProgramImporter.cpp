@@ -23,25 +23,6 @@
 using namespace mlir;
 
 namespace shardc::torch_export {
-/// An output that is returned has another name than what an update gives that name: its number is
-/// added.
-static void renameOutputs(MutableArrayRef<DictionaryAttr> outputs, StringRef taken) {
-  auto nameOf = [](DictionaryAttr output) { return output.getAs<StringAttr>(dist::kNameAttr); };
-  for (auto [number, output] : llvm::enumerate(outputs)) {
-    StringAttr name = nameOf(output);
-    if (!name || name.getValue() != taken)
-      continue;
-    std::string other = (taken + "." + Twine(number)).str();
-    while (llvm::any_of(outputs, [&](DictionaryAttr one) {
-      return nameOf(one) && nameOf(one).getValue() == other;
-    }))
-      other += "_";
-    NamedAttrList attributes(output);
-    attributes.set(dist::kNameAttr, StringAttr::get(output.getContext(), other));
-    output = attributes.getDictionary(output.getContext());
-  }
-}
-
 namespace {
 
 class ProgramImporter {

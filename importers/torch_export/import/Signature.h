@@ -39,6 +39,10 @@ struct Signature {
 mlir::FailureOr<Signature> makeSignature(const ExportedProgram &program, const TensorStore &store,
                                          mlir::Location file, bool lenient);
 
+/// An output that is returned has another name than what an update gives that name (`taken`): its
+/// number is added.
+void renameOutputs(llvm::MutableArrayRef<mlir::DictionaryAttr> outputs, llvm::StringRef taken);
+
 /// Attributes of the result that holds the new value of input `number`, updated in place.
 mlir::DictionaryAttr makeMutation(mlir::MLIRContext *context, const ExportedProgram &program,
                                   unsigned number);

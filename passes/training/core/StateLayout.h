@@ -8,8 +8,8 @@
 
 namespace shardc::training {
 
-/// The layout in which a parameter of `shape` can be updated: elementwise ops have no factor for a dim
-/// of one element, so that a part of such a dim (which one rank has, and the others nothing) is
+/// The layout in which a parameter of `shape` can be updated: elementwise ops have no factor for a
+/// dim of one element, so that a part of such a dim (which one rank has, and the others nothing) is
 /// replicated, and so is one of no elements. Sizes must be static.
 Layout updatedLayout(const Layout &parameter, std::span<const int64_t> shape);
 
