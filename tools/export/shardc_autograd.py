@@ -58,7 +58,7 @@ def watched(model):
         print(f"shardc export: note: {name}{where} has a backward of its own, which the program does not have: gradients of the program are those "
               "of its forward. Where a result is to have another gradient than its own, write y + (x - y).detach(), which has the value of x "
               "and the gradient of y", file=sys.stderr)
-    hooks.update(f"of '{name}'" for name, one in [*model.named_parameters(), *model.named_modules()] if one._backward_hooks)
+    hooks.update(f"of '{name}'" if name else "of the model" for name, one in [*model.named_parameters(), *model.named_modules()] if one._backward_hooks)
     if hooks:
         print(f"shardc export: note: the program does not have the hooks on gradients ({', '.join(sorted(hooks))}): its gradients are those "
               "without them", file=sys.stderr)

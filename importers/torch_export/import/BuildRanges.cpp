@@ -39,6 +39,10 @@ FailureOr<Results> buildLinearSteps(Call &call) {
   Type type = call.resultElementType();
   if (f.failed() || failed(sizes) || !type)
     return failure();
+  if (!isa<FloatType>(type)) {
+    start = std::trunc(start);
+    end = std::trunc(end);
+  }
   return f.result(steps(f, sizes->front(), start, end, computeType(f, type)));
 }
 
@@ -49,6 +53,11 @@ FailureOr<Results> buildLogarithmicSteps(Call &call) {
   Type type = call.resultElementType();
   if (f.failed() || failed(sizes) || !type)
     return failure();
+  // As in PyTorch, bounds of integers are some, unless there is one number alone.
+  if (!isa<FloatType>(type) && getConstantIntValue(sizes->front()) != 1) {
+    start = std::trunc(start);
+    end = std::trunc(end);
+  }
   Expr exponents = steps(f, sizes->front(), start, end, computeType(f, type));
   return f.result(pow(exponents.number(base), exponents));
 }

@@ -161,16 +161,22 @@ struct Median {
       alias.setDetached(true);
       return alias.getResult();
     };
+    Type type = aten::elementTypeOf(number), wide = Emitter::accumulator(type);
+    auto isNaN = [&](Value x) { return emit.unary<aten::IsnanOp>(x); };
     number = detached(number);
-    Value isIt = emit.binary<aten::EqOp>(sort.self, number);
-    Value count = emit.sum(emit.cast(isIt, aten::elementTypeOf(number)), sort.dim, false);
-    Value zero = emit.scalar(0, aten::elementTypeOf(number));
-    Value difference = emit.where(isIt, emit.sub(sort.self, number), zero);
-    // Of NaN there is none.
-    Value share =
-        emit.div(emit.sum(difference, sort.dim, false),
-                 emit.binary<aten::MaximumOp>(count, emit.scalar(1, aten::elementTypeOf(number))));
-    return emit.add(number, share);
+    Value bothNaN = emit.binary<aten::LogicalAndOp>(isNaN(sort.self), isNaN(number));
+    Value isIt =
+        emit.binary<aten::LogicalOrOp>(emit.binary<aten::EqOp>(sort.self, number), bothNaN);
+    Value x = emit.cast(sort.self, wide), chosen = emit.cast(number, wide);
+    Value count = emit.sum(emit.cast(isIt, wide), sort.dim, /*keepdim=*/false);
+    auto mean = [&](Value of) {
+      Value those = emit.where(isIt, of, emit.scalar(0, wide));
+      return emit.div(emit.sum(those, sort.dim, /*keepdim=*/false), count);
+    };
+    // Of what is finite the differences, which are 0, so that the number stays as it is.
+    Value isEdge = emit.binary<aten::LogicalOrOp>(emit.unary<aten::IsinfOp>(number), isNaN(number));
+    Value near = emit.add(chosen, mean(emit.sub(x, chosen)));
+    return emit.cast(emit.where(isEdge, mean(x), near), type);
   }
 
   /// `choose` takes one element of each row of what was sorted: the values, then the positions.

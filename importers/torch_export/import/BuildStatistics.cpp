@@ -193,14 +193,16 @@ FailureOr<Results> buildAllDistances(Call &call) {
     return failure();
   x = unsqueeze(x, x.rank() - 1);
   y = unsqueeze(y, y.rank() - 2);
-  if (!std::isinf(p))
-    return f.result(distance(f, x, y, p, 0, false));
+  Expr norm = distance(f, x, y, p, 0, false);
+  if (!std::isinf(p) || aten::shapeOf(x.value).back() == 0)
+    return f.result(norm);
   // Each of several largest differences has the whole derivative, as in PyTorch.
-  Expr size = abs(x - y);
+  Expr size = abs(x - y), largest = detached(f, norm);
   int64_t last = size.rank() - 1;
-  Expr largest = detached(f, f.reduce("aten.amax", size, last, true));
-  Expr sums = sum(where(eq(size, largest), size - largest, 0), last, false);
-  return f.result(f.squeeze(largest, last) + sums);
+  Expr apart = size - unsqueeze(largest, last);
+  Expr sums = sum(where(eq(size, unsqueeze(largest, last)), apart, 0), last, false);
+  return f.result(
+      where(lt(largest, std::numeric_limits<double>::infinity()), largest + sums, norm));
 }
 
 // The norm of the difference of all elements.

@@ -92,6 +92,14 @@ Target classify(const Node &node, MLIRContext *context) {
   auto [packet, overload] = name.rsplit('.');
   bool inPlace = isAten && packet.ends_with("_") && !packet.ends_with("__");
   std::string functional = (packet.drop_back(inPlace) + "." + overload).str();
+  // x <<= 1 is __ilshift__ of __lshift__.
+  if (isAten && packet.starts_with("__i") && packet.ends_with("__")) {
+    std::string plain = ("__" + packet.drop_front(3) + "." + overload).str();
+    if (findOverload(plain)) {
+      inPlace = true;
+      functional = plain;
+    }
+  }
   // Some in-place overloads have no functional form of their name and arguments, and are listed.
   if (findOverload(name))
     functional = name.str();
@@ -172,7 +180,7 @@ bool returnsOperand(const Node &node) {
   StringRef target = shortTarget(node);
   target.consume_front("aten.");
   StringRef packet = target.split('.').first;
-  return (packet == "to" && !asksForCopy(node)) || packet == "contiguous" ||
+  return (packet == "to" && !asksForCopy(node)) || packet == "contiguous" || packet == "type_as" ||
          (packet.ends_with("dropout") && !drops(node));
 }
 

@@ -309,7 +309,9 @@ void renameOutputs(MutableArrayRef<DictionaryAttr> outputs, StringRef taken) {
   auto nameOf = [](DictionaryAttr output) { return output.getAs<StringAttr>(dist::kNameAttr); };
   for (auto [number, output] : llvm::enumerate(outputs)) {
     StringAttr name = nameOf(output);
-    if (!name || name.getValue() != taken)
+    auto kind = output.getAs<StringAttr>(dist::kKindAttr);
+    bool isUpdate = kind && kind.getValue().ends_with("_mutation");
+    if (!name || isUpdate || name.getValue() != taken)
       continue;
     std::string other = (taken + "." + Twine(number)).str();
     while (llvm::any_of(outputs, [&](DictionaryAttr one) {
