@@ -20,13 +20,6 @@ Expr maximum(Expr x, Expr y) { return x.with(x.emit->binary<aten::MaximumOp>(x.v
 Expr minimum(Expr x, Expr y) { return x.with(x.emit->binary<aten::MinimumOp>(x.value, y.value)); }
 Expr trunc(Expr x) { return x.with(x.emit->unary<aten::TruncOp>(x.value)); }
 
-/// Without a derivative.
-Expr detached(Formula &f, Expr x) {
-  auto alias = aten::AliasOp::create(f.call.builder, f.call.loc, x.value);
-  alias.setDetached(true);
-  return f.of(alias);
-}
-
 bool isFloat(Expr x) { return isa<FloatType>(x.elementType()); }
 /// No number less itself is 0 but a finite one.
 Expr isFinite(Expr x) { return eq(x - x, 0); }
@@ -224,7 +217,7 @@ FailureOr<Results> buildHypotenuse(Call &call) {
   return ofTwo(call, "self", "other", [](Formula &f, Expr x, Expr y) {
     Expr most = maximum(abs(x), abs(y));
     Expr isPlain = logicalAnd(gt(most, 0), lt(most, kInfinity));
-    Expr size = detached(f, where(isPlain, most, 1));
+    Expr size = f.detached(where(isPlain, most, 1));
     Expr u = x / size, v = y / size;
     return where(isPlain, size * sqrt(where(isPlain, u * u + v * v, 1)), most);
   });
@@ -234,7 +227,7 @@ FailureOr<Results> buildCopySign(Call &call) {
   return ofTwo(call, "self", "other", [](Formula &f, Expr x, Expr y) {
     Expr differs = f.of(f.emit.binary<aten::NeOp>(hasSign(x).value, hasSign(y).value));
     Expr result = where(differs, -x, x);
-    return where(eq(x, 0), detached(f, result), result);
+    return where(eq(x, 0), f.detached(result), result);
   });
 }
 

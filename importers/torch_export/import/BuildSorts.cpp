@@ -2,6 +2,7 @@
 //
 // Overloads that sort, and that look positions up in what is sorted.
 #include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/Formula.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Emitter.h"
@@ -156,14 +157,9 @@ struct Median {
   /// The number, with a derivative that all elements share which are equal to it.
   Value shared(Value number) const {
     Emitter emit(sort.call.builder, sort.call.loc);
-    auto detached = [&](Value x) {
-      auto alias = aten::AliasOp::create(emit.getBuilder(), emit.getLoc(), x);
-      alias.setDetached(true);
-      return alias.getResult();
-    };
     Type type = aten::elementTypeOf(number), wide = Emitter::accumulator(type);
     auto isNaN = [&](Value x) { return emit.unary<aten::IsnanOp>(x); };
-    number = detached(number);
+    number = Formula(sort.call).detached({number, &emit}).value;
     Value bothNaN = emit.binary<aten::LogicalAndOp>(isNaN(sort.self), isNaN(number));
     Value isIt =
         emit.binary<aten::LogicalOrOp>(emit.binary<aten::EqOp>(sort.self, number), bothNaN);

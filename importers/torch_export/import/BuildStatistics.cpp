@@ -17,12 +17,6 @@ namespace {
 Expr isNaN(Expr x) { return x.with(x.emit->unary<aten::IsnanOp>(x.value)); }
 Expr maximum(Expr x, Expr y) { return x.with(x.emit->binary<aten::MaximumOp>(x.value, y.value)); }
 
-Expr detached(Formula &f, Expr x) {
-  auto alias = aten::AliasOp::create(f.call.builder, f.call.loc, x.value);
-  alias.setDetached(true);
-  return f.of(alias);
-}
-
 Expr vectorNorm(Formula &f, Expr x, double ord, ArrayRef<int64_t> dims, bool keepdim) {
   SmallVector<NamedAttribute> attributes = {f.realAttr("ord", ord)};
   if (x.rank() > 0)
@@ -169,7 +163,7 @@ FailureOr<Results> buildCosineSimilarity(Call &call) {
   auto scaled = [&](Expr of) {
     of = expand(of, sizes);
     Expr norm = of.rank() == 0 ? abs(of) : vectorNorm(f, of, 2, *dim, true);
-    return of / (norm + detached(f, maximum(norm, norm.number(eps)) - norm));
+    return of / (norm + f.detached(maximum(norm, norm.number(eps)) - norm));
   };
   Expr product = scaled(x) * scaled(y);
   return f.result(product.rank() == 0 ? product : sum(product, *dim, false));
@@ -197,7 +191,7 @@ FailureOr<Results> buildAllDistances(Call &call) {
   if (!std::isinf(p) || aten::shapeOf(x.value).back() == 0)
     return f.result(norm);
   // Each of several largest differences has the whole derivative, as in PyTorch.
-  Expr size = abs(x - y), largest = detached(f, norm);
+  Expr size = abs(x - y), largest = f.detached(norm);
   int64_t last = size.rank() - 1;
   Expr apart = size - unsqueeze(largest, last);
   Expr sums = sum(where(eq(size, unsqueeze(largest, last)), apart, 0), last, false);

@@ -88,6 +88,12 @@ Expr Formula::slice(Expr x, int64_t dim, OpFoldResult start, OpFoldResult end) {
   return of(take(buildSlice(call.builder, call.loc, x.value, dim, start, end)));
 }
 
+Expr Formula::detached(Expr x) {
+  auto alias = aten::AliasOp::create(call.builder, call.loc, x.value);
+  alias.setDetached(true);
+  return of(alias);
+}
+
 Expr Formula::permute(Expr x, ArrayRef<int64_t> order) {
   return of(aten::PermuteOp::create(call.builder, call.loc, x.value, order));
 }

@@ -58,6 +58,8 @@ public:
   }
   Expr reduce(llvm::StringRef name, Expr x, llvm::ArrayRef<int64_t> dims, bool keepdim);
   Expr slice(Expr x, int64_t dim, mlir::OpFoldResult start, mlir::OpFoldResult end = {});
+  /// Without a derivative.
+  Expr detached(Expr x);
   Expr permute(Expr x, llvm::ArrayRef<int64_t> order);
   /// Without a dim of size 1.
   Expr squeeze(Expr x, int64_t dim);
