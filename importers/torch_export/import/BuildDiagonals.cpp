@@ -74,6 +74,36 @@ FailureOr<Results> buildBlockDiagonal(Call &call) {
   return f.result(f.op("aten.cat", {{"tensors", rows}}, {call.integerAttr("dim", 0)}));
 }
 
+// Of a matrix, and, if it wraps, again one row behind the last column of a tall one; of more dims,
+// all of one size, where all positions are the same.
+FailureOr<Results> buildFilledDiagonal(Call &call) {
+  Formula f(call);
+  Expr self = f.tensor("self");
+  if (f.failed())
+    return failure();
+  Expr fill = f.tensorOrNumber("fill_value", self.elementType());
+  bool wraps = f.flag("wrap");
+  if (f.failed())
+    return failure();
+  if (self.rank() < 2)
+    return call.error() << "a diagonal needs two dims";
+  SmallVector<OpFoldResult> sizes = f.sizes(self);
+  auto position = [&](int64_t dim) {
+    SmallVector<OpFoldResult> along(self.rank(), f.one());
+    along[dim] = sizes[dim];
+    return view(f.range(sizes[dim]), along);
+  };
+  Expr first = position(0);
+  if (wraps && self.rank() == 2) {
+    Expr width = f.number(addSizes(call.builder, call.loc, sizes[1], f.one()), first.elementType());
+    first = f.of(f.emit.binary<aten::RemainderOp>(first.value, width.value));
+  }
+  Expr isIt = eq(first, position(1));
+  for (int64_t dim : llvm::seq<int64_t>(2, self.rank()))
+    isIt = logicalAnd(isIt, eq(first, position(dim)));
+  return f.result(where(isIt, fill, self));
+}
+
 // By quarters, from the first dim to the second.
 FailureOr<Results> buildTurned(Call &call) {
   Formula f(call);

@@ -98,6 +98,22 @@ FailureOr<Results> buildCelu(Call &call) {
   });
 }
 
+// In training the slopes are random.
+FailureOr<Results> buildRandomizedRelu(Call &call) {
+  FailureOr<bool> isTraining = call.boolean("training");
+  if (failed(isTraining))
+    return failure();
+  if (*isTraining)
+    return call.error() << "'rrelu' in training is not supported";
+  FailureOr<Results> results = ofElements(call, [](Formula &f, Expr x) {
+    double slope = (f.real("lower", 1.0 / 8) + f.real("upper", 1.0 / 3)) / 2;
+    return activation(f, x, "aten.leaky_relu", {{"negative_slope", slope}});
+  });
+  if (succeeded(results))
+    results->resize(call.results.size()); // and the slopes, for PyTorch's own backward
+  return results;
+}
+
 // One weight, or one for each channel.
 FailureOr<Results> buildPrelu(Call &call) {
   Formula f(call);

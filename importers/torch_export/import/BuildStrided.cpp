@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// as_strided, where it is a view that has another name, it looks at all elements of a tensor, each
-// once, or where it looks at windows of the last dim. Exports of models in channels-last layouts
-// have the first behind pools, those of spectrograms (stft) the second.
+// as_strided, where it is a view that has another name, where it looks at all elements of a tensor,
+// each once, at windows of the last dim, or at any places of a tensor that lies row by row in
+// memory. Exports of models in channels-last layouts have the first behind pools, those of
+// spectrograms (stft) the third.
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
@@ -60,8 +61,8 @@ int64_t productOf(ArrayRef<int64_t> sizes) {
 InFlightDiagnostic refuse(Call &call) {
   return call.error()
          << "as_strided is supported where it looks at all elements of a tensor of known "
-            "sizes, each once, or at windows of its last dim: use view, permute, slice or unfold "
-            "instead";
+            "sizes, each once, at windows of its last dim, or at a tensor that lies row by row in "
+            "memory: use view, permute, slice or unfold instead";
 }
 
 FailureOr<Value> permuted(Call &call, Value x, ArrayRef<int64_t> dims) {
@@ -113,6 +114,57 @@ FailureOr<Value> windowsOfLast(Call &call, Value self, const TensorMeta &from,
                        {call.integersAttr("indices_at", static_cast<int64_t>(rank) - 1)});
 }
 
+/// Places in the memory of `self`, which has known sizes and lies there row by row.
+struct Places {
+  SmallVector<int64_t> from, size, stride;
+  int64_t begin = 0; ///< in elements behind the first one of `self`
+
+  /// Nothing where they are not known, or not all in `self`.
+  static std::optional<Places> of(Call &call) {
+    const TensorMeta *meta = call.recorded("self");
+    FailureOr<std::optional<SmallVector<int64_t>>> size = call.integers("size"),
+                                                   stride = call.integers("stride");
+    FailureOr<std::optional<int64_t>> begin = call.integer("storage_offset");
+    if (failed(size) || failed(stride) || failed(begin) || !meta || !*size || !*stride ||
+        (*size)->size() != (*stride)->size())
+      return std::nullopt;
+    std::optional<SmallVector<int64_t>> from = numbers(meta->sizes),
+                                        strides = numbers(meta->strides);
+    if (!from || !strides || !meta->offset.constant())
+      return std::nullopt;
+    int64_t next = 1;
+    for (auto [count, step] : llvm::reverse(llvm::zip_equal(*from, *strides))) {
+      if (count != 1 && step != next)
+        return std::nullopt;
+      next *= count;
+    }
+    Places places{*from, **size, **stride,
+                  begin->value_or(meta->offset.value) - meta->offset.value};
+    int64_t last = places.begin;
+    for (auto [count, step] : llvm::zip_equal(places.size, places.stride)) {
+      if (step < 0)
+        return std::nullopt;
+      last += (count - 1) * step;
+    }
+    bool isInside = places.begin >= 0 && last < next;
+    return isInside || productOf(places.size) == 0 ? std::optional(places) : std::nullopt;
+  }
+
+  /// As a tensor of the shape `size`.
+  Value positions(Call &call) const {
+    Emitter emit(call.builder, call.loc);
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(call.builder, call.loc, value);
+    };
+    Type i64 = call.builder.getI64Type();
+    Value at = emit.integer(begin, i64);
+    for (auto [count, step] : llvm::zip_equal(size, stride))
+      at = emit.add(emit.unsqueeze(at, aten::typeOf(at).getRank()),
+                    emit.mul(emit.range(index(0), index(count)), emit.integer(step, i64)));
+    return at;
+  }
+};
+
 } // namespace
 
 FailureOr<Results> buildStrided(Call &call) {
@@ -142,15 +194,27 @@ FailureOr<Results> buildStrided(Call &call) {
                                       fromStrides = numbers(meta->strides),
                                       to = numbers(result->sizes),
                                       toStrides = numbers(result->strides);
+  // Any other places are looked up.
+  auto lookUp = [&]() -> FailureOr<Results> {
+    std::optional<Places> places = Places::of(call);
+    if (!places)
+      return refuse(call);
+    FailureOr<Value> flat = shaped(call, *self, productOf(places->from));
+    if (failed(flat))
+      return failure();
+    return one(call.buildOne("aten.index",
+                             {{"self", {*flat}}, {"indices", {places->positions(call)}}},
+                             {call.integersAttr("indices_at", {0})}));
+  };
   if (!sameOffset || !from || !fromStrides || !to || !toStrides ||
       productOf(*from) != productOf(*to))
-    return refuse(call);
+    return lookUp();
   if (productOf(*to) == 0)
     return one(shaped(call, *self, *to));
   std::optional<Layout> before = Layout::of(*from, *fromStrides),
                         after = Layout::of(*to, *toStrides);
   if (!before || !after)
-    return refuse(call);
+    return lookUp();
   // In the order of memory, as the result's dims in the order of memory, and back.
   SmallVector<int64_t> order = before->dims;
   for (auto [dim, size] : llvm::enumerate(*from))
@@ -170,6 +234,29 @@ FailureOr<Results> buildStrided(Call &call) {
   if (failed(logical))
     return failure();
   return one(shaped(call, *logical, *to));
+}
+
+// `src` at places of the memory of `self`.
+FailureOr<Results> buildStridedScatter(Call &call) {
+  FailureOr<Value> self = call.tensor("self"), src = call.tensor("src");
+  std::optional<Places> places = Places::of(call);
+  if (failed(self) || failed(src))
+    return failure();
+  if (!places)
+    return call.error() << "as_strided_scatter is supported where the tensor that is written has "
+                           "known sizes and lies row by row in memory";
+  if (productOf(places->size) == 0)
+    return one(call.buildOne("aten.clone", {{"self", {*self}}}));
+  FailureOr<Value> flat = shaped(call, *self, productOf(places->from));
+  if (failed(flat))
+    return failure();
+  FailureOr<Value> written =
+      call.buildOne("aten.index_write",
+                    {{"self", {*flat}}, {"indices", {places->positions(call)}}, {"values", {*src}}},
+                    {call.integersAttr("indices_at", {0})});
+  if (failed(written))
+    return failure();
+  return one(shaped(call, *written, places->from));
 }
 
 } // namespace shardc::torch_export

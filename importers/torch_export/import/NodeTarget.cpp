@@ -63,6 +63,40 @@ bool drops(const Node &node) {
   return true;
 }
 
+bool isTensor(const Argument &argument) {
+  return std::holds_alternative<TensorArg>(argument) ||
+         std::holds_alternative<TensorListArg>(argument);
+}
+
+/// Whether an overload takes what the node has besides `out`.
+bool takesArguments(const Schema &schema, const Node &node) {
+  size_t taken = 0;
+  for (const SchemaArgument &argument : schema.arguments) {
+    auto given = llvm::find_if(
+        node.inputs, [&](const NamedArgument &input) { return input.name == argument.name; });
+    if (given == node.inputs.end()) {
+      if (argument.otherwise.kind == Default::Required)
+        return false;
+      continue;
+    }
+    ++taken;
+    bool wantsTensor =
+        argument.type == ArgumentType::Tensor || argument.type == ArgumentType::TensorList;
+    if (wantsTensor ? !isTensor(given->value) && !argument.optional : isTensor(given->value))
+      return false;
+  }
+  return taken + 1 == node.inputs.size();
+}
+
+/// "div.Tensor" for a node of div.out: the overload of the same packet that returns what this one
+/// writes. Empty if there is none.
+std::string withoutOut(const Node &node, StringRef packet) {
+  for (const Schema &schema : allSchemas())
+    if (StringRef(schema.overload).split('.').first == packet && takesArguments(schema, node))
+      return std::string(schema.overload);
+  return "";
+}
+
 } // namespace
 
 bool readsElement(const Node &node) {
@@ -75,6 +109,15 @@ StringRef shortTarget(const Node &node) {
   StringRef target = node.target;
   target.consume_front("torch.ops.");
   return target;
+}
+
+StringRef tensorArgument(const Node &node, StringRef argument) {
+  for (const NamedArgument &input : node.inputs)
+    if (argument.empty() || argument == StringRef(input.name)) {
+      auto *tensor = std::get_if<TensorArg>(&input.value);
+      return tensor ? StringRef(tensor->name) : StringRef();
+    }
+  return {};
 }
 
 Target classify(const Node &node, MLIRContext *context) {
@@ -100,12 +143,18 @@ Target classify(const Node &node, MLIRContext *context) {
       functional = plain;
     }
   }
+  bool hasOut = isAten && overload.ends_with("out") && !tensorArgument(node, "out").empty();
+  if (hasOut) {
+    inPlace = true;
+    functional = withoutOut(node, packet);
+  }
   // Some in-place overloads have no functional form of their name and arguments, and are listed.
   if (findOverload(name))
     functional = name.str();
   target.overload = findOverload(functional);
   target.complex = findComplexOverload(functional);
   target.schema = findSchema(functional);
+  target.hasOut = hasOut;
   if ((!target.overload && !target.complex) || !target.schema)
     return {};
   if (!target.overload) {

@@ -15,7 +15,7 @@ struct Target {
     Sizes,   // makes symbolic numbers only
     Nested,  // runs the graph among its arguments as it is
     Plain,   // `overload` or `complex` and `schema` are set
-    InPlace, // likewise, of the functional form; the first argument is updated
+    InPlace, // likewise, of the functional form; the first argument or `out` is updated
     Dropped, // has no effect on values
     Collective,
     Wait
@@ -24,7 +24,11 @@ struct Target {
   const Overload *overload = nullptr;
   const Overload *complex = nullptr; // where it has complex tensors; null: refused
   const Schema *schema = nullptr;
+  bool hasOut = false; // writes its result into the argument `out`
 };
+
+/// The name of the tensor that is this argument, or the first one. Empty if it is none.
+llvm::StringRef tensorArgument(const Node &node, llvm::StringRef argument = {});
 
 Target classify(const Node &node, mlir::MLIRContext *context);
 
@@ -37,12 +41,12 @@ llvm::StringRef shortTarget(const Node &node);
 /// Whether the node reads a number out of a tensor of one element (`Tensor.item`).
 bool readsElement(const Node &node);
 
-/// Whether a result of the node shares the storage of its first tensor argument, as PyTorch ran it.
 /// Whether it is `detach_`.
 bool isDetach(const Node &node);
 /// Whether PyTorch's operator gives back its operand itself, where it has nothing to change, and no
 /// view of it.
 bool returnsOperand(const Node &node);
+/// Whether a result of the node shares the storage of its first tensor argument, as PyTorch ran it.
 bool sharesStorage(const Node &node, const Schema &schema, const Graph &graph);
 
 } // namespace shardc::torch_export

@@ -193,8 +193,8 @@ private:
       if (!number || number->constant())
         continue; // bools and floats come from checks that are dropped, or are missed at their use
       if (readsElement(node)) {
-        auto *tensor = std::get_if<TensorArg>(&node.inputs.front().value);
-        Value element = tensor ? environment.tensor(tensor->name, loc) : Value();
+        StringRef tensor = tensorArgument(node);
+        Value element = tensor.empty() ? Value() : environment.tensor(tensor, loc);
         if (!element)
           return failure();
         frame().items[number->name] = element;
@@ -210,8 +210,7 @@ private:
   /// `keepGradient`: of the first tensor, if the node is inside `no_grad`.
   FailureOr<Results> build(const Node &node, const Target &target, Location loc,
                            bool keepGradient = false) {
-    auto *first = keepGradient ? std::get_if<TensorArg>(&node.inputs.front().value) : nullptr;
-    environment.keepGradientOf(first ? StringRef(first->name) : StringRef());
+    environment.keepGradientOf(keepGradient ? tensorArgument(node) : StringRef());
     auto done = llvm::scope_exit([&] { environment.keepGradientOf({}); });
     SmallVector<const TensorMeta *> metas;
     SmallVector<StringRef> names;
@@ -272,8 +271,7 @@ private:
   }
 
   std::optional<Storages::Tensor> firstTensor(const Node &node) {
-    auto *tensor = node.inputs.empty() ? nullptr : std::get_if<TensorArg>(&node.inputs[0].value);
-    return tensor ? environment.find(tensor->name) : std::nullopt;
+    return environment.find(tensorArgument(node));
   }
 
   LogicalResult detachInPlace(const Node &node, Storages::Tensor self, Location loc) {
@@ -285,14 +283,19 @@ private:
                : failure();
   }
 
-  // The functional form computes the new value, which then takes the place of the first argument's.
+  // The functional form computes the new value, which then takes the place of the argument's.
   LogicalResult importInPlace(const Node &node, const Target &target, Location loc) {
-    std::optional<Storages::Tensor> self = firstTensor(node);
+    std::optional<Storages::Tensor> self =
+        environment.find(tensorArgument(node, target.hasOut ? "out" : ""));
     if (!self)
       return emitError(loc) << "'" << shortTarget(node) << "' has no tensor to update";
     if (isDetach(node))
       return detachInPlace(node, *self, loc);
-    FailureOr<Results> results = build(node, target, loc, /*keepGradient=*/true);
+    Node functional = node;
+    llvm::erase_if(functional.inputs, [&](const NamedArgument &input) {
+      return target.hasOut && input.name == "out";
+    });
+    FailureOr<Results> results = build(functional, target, loc, /*keepGradient=*/!target.hasOut);
     Value old = environment.storages.read(*self, loc);
     if (failed(results) || !old)
       return failure();
