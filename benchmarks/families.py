@@ -200,7 +200,12 @@ def export(name, folder):
     (folder / "least").write_text(str(4 * least))
 
 
-def measure(name, folder, ranks=2):
+def exported(name, folder):
+    """The process that has exported it."""
+    return subprocess.run([sys.executable, __file__, "--export", name, folder], cwd=folder, capture_output=True, text=True)
+
+
+def measure(name, folder, ranks=2, exported=exported):
     """One row of the table."""
     from safetensors.torch import load_file
 
@@ -208,7 +213,7 @@ def measure(name, folder, ranks=2):
         return subprocess.run([str(o) for o in options], cwd=folder, capture_output=True, text=True)
 
     row = {"name": name}
-    done = shardc(sys.executable, __file__, "--export", name, folder)
+    done = exported(name, folder)
     if done.returncode:
         return row | {"result": "not exported", "reason": done.stderr.strip().splitlines()[-1]}
     row["least"] = int((folder / "least").read_text()) * 2 * (ranks - 1) // ranks

@@ -34,7 +34,7 @@ function(shardc_add_pch name)
   add_library(${name} STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
   target_include_directories(${name} SYSTEM PUBLIC ${SHARDC_MLIR_INCLUDES})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-  target_compile_options(${name} PRIVATE ${SHARDC_MLIR_FLAGS} -Xclang -fno-pch-timestamp)
+  target_compile_options(${name} PRIVATE ${SHARDC_MLIR_FLAGS} ${SHARDC_PCH_OPTIONS})
   target_compile_definitions(${name} PRIVATE ${LLVM_DEFINITIONS_LIST})
   target_precompile_headers(${name} PRIVATE ${SHARDC_PCH_HEADERS} ${ARG_UNPARSED_ARGUMENTS})
   if(ARG_TABLEGEN)
@@ -42,7 +42,8 @@ function(shardc_add_pch name)
   endif()
 endfunction()
 
-# This is the precompiled header of folders that set no other.
+# This is the precompiled header of folders that set no other. Those behind the tensor dialects have one with the dialects
+# (dialects/CMakeLists.txt).
 shardc_add_pch(ShardcPch)
 set(SHARDC_MLIR_PCH ShardcPch)
 
@@ -51,7 +52,7 @@ function(shardc_mlir_settings name)
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   target_compile_options(${name} PRIVATE ${SHARDC_MLIR_FLAGS})
   if(SHARDC_PCH)
-    target_compile_options(${name} PRIVATE -Xclang -fno-pch-timestamp)
+    target_compile_options(${name} PRIVATE ${SHARDC_PCH_OPTIONS})
     target_precompile_headers(${name} REUSE_FROM ${SHARDC_MLIR_PCH})
   endif()
 endfunction()

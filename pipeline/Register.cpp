@@ -44,7 +44,7 @@ void registerStep(StringRef name, StringRef help, Stage from, Stage to) {
         buildPipeline(pm, options, from, to);
         return success();
       },
-      [](function_ref<void(const detail::PassOptions &)> handle) { handle(Taken()); });
+      [](function_ref<void(const mlir::detail::PassOptions &)> handle) { handle(Taken()); });
 }
 
 } // namespace
@@ -63,7 +63,7 @@ void shardc::registerPipelines() {
         buildPipeline(pm, options, options.from, options.to);
         return success();
       },
-      [](function_ref<void(const detail::PassOptions &)> handle) { handle(WholeOptions()); });
+      [](function_ref<void(const mlir::detail::PassOptions &)> handle) { handle(WholeOptions()); });
   registerStep<PlacementOptions, TrainingOptions, SizeOptions, MemoryOptions>(
       "shardc-place", "imported -> placed: apply a plan, propagate, place, verify", Stage::Imported,
       Stage::Placed);

@@ -22,6 +22,8 @@ results="$BUILD/test-results"
 rm -rf "$results"
 mkdir -p "$results"
 jobs=$(nproc)
+# Threads of OpenBLAS that wait for work spin for a while, which takes the processors from other tests.
+export OPENBLAS_THREAD_TIMEOUT=4
 
 # run_unit_test BINARY: runs one gtest binary, which writes a report, and prints its output only if it fails.
 run_unit_test() {

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from python_scripts import run_script
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SHARDC_BUILD", ROOT / "build"))
 MODELS = BUILD / "test-models"
@@ -67,6 +69,14 @@ def run(*command, timeout=900, check=True, **kwargs):
     return done
 
 
+def run_python(script, *arguments, timeout=900):
+    """As run(sys.executable, script, ...), which takes some seconds more: see python_scripts.py."""
+    done = run_script(script, *arguments, timeout=timeout)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(done.args)} failed with {done.returncode}:\n{last_of(done)}")
+    return done
+
+
 class Model:
     """An exported model with its inputs and PyTorch's outputs: that of the build if it is there and newer than
     what makes it, else exported once, and again when the exporter changes."""
@@ -91,7 +101,7 @@ class Model:
         with open(MODELS / ".lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not stamp.exists() or stamp.read_text() != digest:
-                run(sys.executable, ROOT / "test/models/export_models.py", "-o", MODELS, self.name)
+                run_python(ROOT / "test/models/export_models.py", "-o", MODELS, self.name)
                 stamp.write_text(digest)
 
 

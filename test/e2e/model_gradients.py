@@ -5,7 +5,7 @@ import sys
 import torch
 from safetensors.torch import load_file, save_file
 
-from conftest import ROOT, run, tool
+from conftest import ROOT, run, run_python, tool
 
 sys.path.insert(0, str(ROOT / "test/models"))
 from with_loss import Language  # noqa: E402, F401
@@ -23,7 +23,7 @@ class Reference:
         self.unused = {name for name, p in module.named_parameters() if p.grad is None}
         self.source, self.inputs = folder / f"{name}.pt2", folder / f"{name}.safetensors"
         save_file({k: v.contiguous() for k, v in inputs.items()}, self.inputs)
-        run(sys.executable, ROOT / "tools/export/shardc_export.py", factory, "-o", self.source)
+        run_python(ROOT / "tools/export/shardc_export.py", factory, "-o", self.source)
 
     def outputs(self, program, entry, ranks):
         out = program.with_suffix(".safetensors")

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from conftest import Model, run, tool
+from conftest import Model, run, run_python, tool
 from plans import MLP_TP, places
 from test_bad_input import refused
 
@@ -44,7 +44,7 @@ class Model(torch.nn.Module):
         return self.first(x) + self.second(x)
 torch.export.save(torch.export.export(Model(), (torch.ones(4, 4),)), {str(model)!r})
 """)
-    run(sys.executable, script)
+    run_python(script)
     refused(*compile_mlp(source=model), says=[
         "operators that are not supported: 2, uses: 4", "aten.linalg_svdvals.default, 2 uses: first (make.py:5), second",
         "aten.special_i0.default, 2 uses: first (make.py:5), second"])
@@ -62,7 +62,7 @@ class Model(torch.nn.Module):
         return x[:length].sum(0), x[n]
 torch.export.save(torch.export.export(Model(), (torch.ones(4, 4), torch.tensor(2)), strict=False), {str(model)!r})
 """)
-    run(sys.executable, script)
+    run_python(script)
     refused(*compile_mlp(source=model), says=["the number 'item' is read from a tensor when the program runs", "make.py:8"])
 
 
@@ -75,7 +75,7 @@ class Model(torch.nn.Module):
         return x.index_put((n,), torch.tensor(0.5))
 torch.export.save(torch.export.export(Model(), (torch.ones(4, 4), torch.ones(4, dtype=torch.uint8))), {str(model)!r})
 """)
-    run(sys.executable, script)
+    run_python(script)
     refused(*compile_mlp(source=model), says=["an index of bytes, which is a mask to PyTorch, is not supported", "make.py:5"])
 
 

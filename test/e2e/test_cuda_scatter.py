@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from conftest import ROOT, run, tool
+from conftest import ROOT, run, run_python, tool
 from kernels import Program, difference
 import gradient_cases
 import gradients
@@ -101,7 +101,7 @@ def build():
 def test_sizes_known_only_at_run_time(tmp_path):
     """One program for tables and lists of several lengths; positions need one, two and three digits of the sort."""
     (tmp_path / "lookup.py").write_text(FACTORY)
-    run(sys.executable, ROOT / "tools/export/shardc_export.py", f"{tmp_path}/lookup.py:build", "-o", tmp_path / "lookup.pt2",
+    run_python(ROOT / "tools/export/shardc_export.py", f"{tmp_path}/lookup.py:build", "-o", tmp_path / "lookup.pt2",
         "--dynamic", "x:0=rows:2:100000", "--dynamic", "i:0=count:2:100000", "--dynamic", "v:0=count")
     for target in TARGETS:
         run(tool("shardc"), "compile", tmp_path / "lookup.pt2", "--mesh", "r=1", "--target", target, "-o",

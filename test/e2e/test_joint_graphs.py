@@ -16,7 +16,7 @@ from torch.export.experimental import _export_forward_backward
 from torch.export.exported_program import _decompose_exported_program
 from torch.nn import functional as F
 
-from conftest import ROOT, run, tool
+from conftest import ROOT, run, run_python, tool
 import image_pieces
 from model_gradients import Language
 from plans import places
@@ -237,7 +237,7 @@ class Normed(nn.Module):
 def refused(folder, program, old=None, new=None):
     torch.export.save(program, folder / "m.pt2")
     if old:
-        run(sys.executable, ROOT / "test/importers/torch_export/Inputs/change.py", folder / "m.pt2", folder / "n.pt2", old, new)
+        run_python(ROOT / "test/importers/torch_export/Inputs/change.py", folder / "m.pt2", folder / "n.pt2", old, new)
     done = run(tool("shard-opt"), folder / ("n.pt2" if old else "m.pt2"), check=False)
     assert done.returncode == 1
     return done.stderr

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from conftest import ROOT, run, tool
+from conftest import ROOT, run, run_python, tool
 from plans import places
 
 BUILDER = '''
@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
             save_file({"want": module(**inputs)}, target / f"{kind}.want.safetensors")
         save_file(inputs, target / f"{kind}.in.safetensors")
         for form in ("composite", "core"):
-            run(sys.executable, ROOT / "tools/export/shardc_export.py", f"{target}/losses.py:build_{kind}", "--form", form,
+            run_python(ROOT / "tools/export/shardc_export.py", f"{target}/losses.py:build_{kind}", "--form", form,
                 "-o", target / f"{kind}.{form}.pt2")
     sys.path.remove(str(target))
     return target

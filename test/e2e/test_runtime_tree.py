@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The runtime alone: configured without the compiler, built by another C++ compiler, and tested, without a file of LLVM."""
+import concurrent.futures
 import fcntl
 import os
 import re
@@ -45,7 +46,14 @@ def test_library_is_small_and_needs_only_the_system(tree, tmp_path):
     assert exported and all(name.startswith("shardrt_") for name in exported)
 
 
+@pytest.fixture(scope="module")
+def units(tree):
+    """Their runs, some at a time: they wait for other ranks and for deadlines more than they compute."""
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        # Tests that fail are named at the end of the output, however long that is.
+        yield {name: pool.submit(run, tree / "test/unit" / name, "--gtest_brief=0") for name in TESTS}
+
+
 @pytest.mark.parametrize("name", TESTS)
-def test_unit(tree, name):
-    """Tests that fail are named at the end of the output, however long that is."""
-    run(tree / "test/unit" / name, "--gtest_brief=0")
+def test_unit(units, name):
+    units[name].result()
