@@ -200,12 +200,12 @@ def export(name, folder):
     (folder / "least").write_text(str(4 * least))
 
 
-def exported(name, folder):
-    """The process that has exported it."""
+def export_alone(name, folder):
+    """In a process of its own, which it returns when that has ended."""
     return subprocess.run([sys.executable, __file__, "--export", name, folder], cwd=folder, capture_output=True, text=True)
 
 
-def measure(name, folder, ranks=2, exported=exported):
+def measure(name, folder, ranks=2, exporter=export_alone):
     """One row of the table."""
     from safetensors.torch import load_file
 
@@ -213,7 +213,7 @@ def measure(name, folder, ranks=2, exported=exported):
         return subprocess.run([str(o) for o in options], cwd=folder, capture_output=True, text=True)
 
     row = {"name": name}
-    done = exported(name, folder)
+    done = exporter(name, folder)
     if done.returncode:
         return row | {"result": "not exported", "reason": done.stderr.strip().splitlines()[-1]}
     row["least"] = int((folder / "least").read_text()) * 2 * (ranks - 1) // ranks

@@ -14,11 +14,13 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["torch", "torch.export", "torch._decomp.decompositions", "transformers", "safetensors.torch", "numpy"])
 
 
-def work(command, folder, streams):
+def work(command, folder, environment, streams):
     """What `python COMMAND...` does. `streams`: files for its output and its error output."""
     for number, path in enumerate(streams, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
     sys.argv = command
     sys.path.insert(0, os.path.dirname(os.path.abspath(command[0])))
     runpy.run_path(command[0], run_name="__main__")
@@ -29,7 +31,7 @@ def run_script(*command, timeout):
     command = [str(c) for c in command]
     with tempfile.TemporaryDirectory() as folder:
         streams = [str(pathlib.Path(folder) / name) for name in ("output", "errors")]
-        process = CONTEXT.Process(target=work, args=(command, os.getcwd(), streams))
+        process = CONTEXT.Process(target=work, args=(command, os.getcwd(), dict(os.environ), streams))
         process.start()
         process.join(timeout)
         if process.is_alive():

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What `shardc compile` refuses: models, meshes, plans, targets, outputs, memory."""
-import sys
 
 import pytest
 

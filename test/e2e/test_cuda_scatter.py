@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Scatter-adds and sorts on the emulated device: against PyTorch, and the bits of the CPU target, whose order of sums is the same. So
 are gradients of lookups, failures of positions out of range, and sizes that are known only when the program runs."""
-import sys
 
 import pytest
 import torch
@@ -102,7 +101,7 @@ def test_sizes_known_only_at_run_time(tmp_path):
     """One program for tables and lists of several lengths; positions need one, two and three digits of the sort."""
     (tmp_path / "lookup.py").write_text(FACTORY)
     run_python(ROOT / "tools/export/shardc_export.py", f"{tmp_path}/lookup.py:build", "-o", tmp_path / "lookup.pt2",
-        "--dynamic", "x:0=rows:2:100000", "--dynamic", "i:0=count:2:100000", "--dynamic", "v:0=count")
+               "--dynamic", "x:0=rows:2:100000", "--dynamic", "i:0=count:2:100000", "--dynamic", "v:0=count")
     for target in TARGETS:
         run(tool("shardc"), "compile", tmp_path / "lookup.pt2", "--mesh", "r=1", "--target", target, "-o",
             tmp_path / f"{target.replace(':', '-')}.so")

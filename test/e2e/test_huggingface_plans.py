@@ -46,5 +46,5 @@ def test_every_style_of_transformers_is_known(tmp_path):
 
 @pytest.mark.parametrize("name", families.TESTED)
 def test_families_run_with_their_own_plan(name, tmp_path):
-    row = families.measure(name, tmp_path, exported=lambda *arguments: run_script(families.__file__, "--export", *arguments, timeout=900))
+    row = families.measure(name, tmp_path, exporter=lambda *arguments: run_script(families.__file__, "--export", *arguments, timeout=900))
     assert row["result"] == "right", row

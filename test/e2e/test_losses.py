@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
         save_file(inputs, target / f"{kind}.in.safetensors")
         for form in ("composite", "core"):
             run_python(ROOT / "tools/export/shardc_export.py", f"{target}/losses.py:build_{kind}", "--form", form,
-                "-o", target / f"{kind}.{form}.pt2")
+                       "-o", target / f"{kind}.{form}.pt2")
     sys.path.remove(str(target))
     return target
 

@@ -44,6 +44,12 @@ DIFFERENTIABLE = {
     "cosine of a column": (lambda x, y: F.cosine_similarity(x, y, dim=1), torch.rand(4, 1, dtype=F64) + 1, torch.randn(4, 7, dtype=F64)),
     "cosine of a row": (lambda x, y: F.cosine_similarity(x, y, dim=0), torch.randn(6, dtype=F64), torch.randn(4, 6, dtype=F64)),
     "cosine of pairs": (lambda x, y: F.cosine_similarity(x, y, dim=-1), torch.randn(3, 1, 5, dtype=F64), torch.randn(4, 5, dtype=F64)),
+    "lgamma": (torch.lgamma, k(1e-9, 0.5, 1, 2, 1 + 1e-9, 9.999, 10, 171.7, 1e5, -0.5, -2.25, -7.9, -100.5)),
+    "lgamma of large numbers": (lambda x: torch.lgamma(x) * 1e-42, k(1e30, 1e40)),
+    # PyTorch's own derivative has an error of 1e-9 of it where the second term counts.
+    "digamma": (torch.digamma, k(1e-3, 9.999, 10, 1e5, 1e150, -0.5, -2.25, -7.9, -100.5)),
+    "entropy": (torch.special.entr, k(1e-300, 0.25, 1, 7)),
+    "overlapping places": (lambda x: x.as_strided((3, 2), (2, 3), 1) ** 2, torch.randn(4, 3, dtype=F64)),
     "xlogy": (torch.xlogy, k(0, 0, 0, 1.5, -2), k(2, 0.5, 1, 3, 0.25)),
     "xlog1py": (torch.special.xlog1py, k(0, 0, 0, 1.5, -2), k(2, -0.5, 1, 3, 0.25)),
     "fmax": (torch.fmax, k(1, 1, 2, NAN, 1, -3), k(1, 2, 1, 1, NAN, -3)),
@@ -71,6 +77,11 @@ DIFFERENTIABLE = {
 }
 SHORT = torch.cat([torch.linspace(-1.2, 1.3, 22), torch.tensor([0.3, -0.3])]).reshape(4, 6).to(F16)
 ONLY_VALUES = {
+    "lgamma": (torch.lgamma, k(0, -0.0, -1, -3, INF, -INF, NAN)),
+    "lgamma of short numbers": (torch.lgamma, torch.tensor([0.1, 1, 3.5, -0.5, 200], dtype=F16)),
+    "lgamma of integers": (torch.lgamma, torch.tensor([1, 2, 9, 40])),
+    "digamma": (torch.digamma, k(0.5, 1, 1.4616321, 3.25, 0, -0.0, -1, -3, INF, -INF, NAN)),
+    "entropy": (torch.special.entr, k(0, -0.0, -1, INF, -INF, NAN)),
     "xlogy": (torch.xlogy, k(0, 0, 0, 0, 0, 1), k(0, -1, INF, NAN, -INF, 0)),
     "xlog1py": (torch.special.xlog1py, k(0, 0, 0, 0, 1), k(-1, -2, INF, NAN, -1)),
     "fmax": (torch.fmax, k(NAN, INF, -INF), k(NAN, NAN, 1)),

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent layers and cells as plain exports keep them (`aten.lstm.input` and its kin), and results that are written into an argument
-`out`: values and gradients, whole and sharded, against PyTorch."""
+"""Recurrent layers and cells as plain exports keep them (`aten.lstm.input` and its kin): values and gradients, whole and sharded,
+against PyTorch."""
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
-from test_complex import Exported, shardc_export
 from conftest import run, tool
+from exported import Exported, shardc_export
 
 F64 = torch.float64
 PLANS = (("r=1",), ("dp=2,tp=2", "--place", "input:x=dp:S(0)", "--place", "param:*weight_ih*=tp:S(0)", "--place", "param:*weight_hh*=tp:S(0)"),
@@ -75,49 +76,63 @@ def test_cells(tmp_path):
         exported.run(*plan)
 
 
-class Out(nn.Module):
-    """Writes into tensors that others look at: a buffer, a part of one, a new one."""
-
-    def __init__(self):
+class Dropping(nn.Module):
+    def __init__(self, p):
         super().__init__()
-        self.register_buffer("kept", torch.zeros(6, 4, dtype=F64))
+        self.layer = nn.LSTM(5, 6, num_layers=2, dropout=p, batch_first=True, dtype=F64)
 
-    def forward(self, x, y):
-        torch.div(x, y, out=self.kept)
-        made = torch.empty(6, 4, dtype=F64)
-        first = made[:3]
-        torch.mul(x, 3.0, out=made)
-        torch.add(x[:3], y[:3], alpha=2, out=first)
-        joined = torch.empty(12, 4, dtype=F64)
-        both = torch.cat([x, y], out=joined)
-        square = torch.matmul(x, y.T, out=torch.empty(6, 6, dtype=F64))
-        diagonal = square.clone().fill_diagonal_(2.5)
-        tall = torch.cat([x, y]).fill_diagonal_(-1.5, wrap=True)
-        return made, both, square, diagonal, tall, self.kept * 2, nn.functional.rrelu(x - 1.0, 0.1, 0.4)
+    def forward(self, x):
+        y, (h, c) = self.layer(x)
+        return (y * y).sum() + (h * h).sum(), y, h, c
 
 
-def test_results_in_an_argument(tmp_path):
-    torch.manual_seed(5)
-    inputs = {"x": torch.rand(6, 4, dtype=F64) + 0.5, "y": torch.rand(6, 4, dtype=F64) + 0.5}
-    for form in ("training", "composite"):
-        exported = Exported(tmp_path, Out(), inputs, form=form)
-        for plan in (("r=1",), ("tp=2", "--place", "input:x=tp:S(0)"), ("tp=3", "--place", "input:*=tp:S(1)")):
-            exported.run(*plan)
+def test_all_is_dropped_between_layers(tmp_path):
+    torch.manual_seed(6)
+    exported = Exported(tmp_path, Dropping(1.0).train(), {"x": torch.randn(4, 7, 5, dtype=F64)}, form="training", train=True)
+    exported.run("r=1")
+    exported.run("dp=2", "--place", "input:x=dp:S(0)")
 
 
-def test_refused(tmp_path):
-    class Dynamic(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.GRU(3, 3, batch_first=True)
+class Shown(nn.Module):
+    """The first layer's outputs are all 1, and the second's are its inputs."""
 
-        def forward(self, x):
-            return self.layer(x)[0]
+    def __init__(self, p):
+        super().__init__()
+        self.layer = nn.RNN(5, 6, num_layers=2, nonlinearity="relu", dropout=p, batch_first=True, dtype=F64)
+        for name, value in self.layer.named_parameters():
+            value.requires_grad_(False).copy_(torch.eye(6) if name == "weight_ih_l1" else torch.full_like(value, name == "bias_ih_l0"))
 
-    program = shardc_export.export(Dynamic(), (torch.randn(2, 6, 3),), {}, form="training", dynamic=["x:0=batch"])
-    torch.export.save(program, tmp_path / "batch.pt2")
-    run(tool("shardc"), "compile", tmp_path / "batch.pt2", "--mesh", "dp=2", "--place", "input:x=dp:S(0)", "-o", tmp_path / "m.so")
-    program = torch.export.export(nn.RReLU(), (torch.randn(4),))
-    torch.export.save(program, tmp_path / "r.pt2")
-    done = run(tool("shardc"), "compile", tmp_path / "r.pt2", "--mesh", "dp=2", "-o", tmp_path / "m.so", check=False)
-    assert done.returncode == 1 and "'rrelu' in training is not supported" in done.stderr
+    def forward(self, x):
+        return self.layer(x)[0]
+
+
+def test_some_is_dropped_between_layers(tmp_path):
+    """A quarter of the second layer's inputs are, by the same numbers on all meshes, and the others are larger for it."""
+    x = torch.randn(12, 7, 5, dtype=F64)
+    torch.export.save(shardc_export.export(Shown(0.25).train(), (), {"x": x}, form="training", train=True), tmp_path / "m.pt2")
+    save_file({"x": x}, tmp_path / "in.safetensors")
+    found = []
+    for plan in (("r=1",), ("dp=3", "--place", "input:x=dp:S(0)"), ("tp=2", "--place", "param:*=tp:S(0)")):
+        run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", *plan, "-o", tmp_path / "m.so")
+        run(tool("shard-run"), tmp_path / "m.so", "--weights", tmp_path / "m.pt2", "--inputs", tmp_path / "in.safetensors", "--outputs",
+            tmp_path / "out.safetensors")
+        (y,) = (t for t in load_file(tmp_path / "out.safetensors").values() if t.shape == (12, 7, 6))
+        found.append(y)
+        torch.testing.assert_close(y, found[0])
+    dropped, count = found[0] == 0, found[0].numel()
+    torch.testing.assert_close(found[0][~dropped], torch.full((int((~dropped).sum()),), 4 / 3, dtype=F64))
+    deviation = (count * 0.25 * 0.75) ** 0.5
+    assert abs(int(dropped.sum()) - count / 4) < 4 * deviation
+
+
+def test_dynamic_batch(tmp_path):
+    layer, x = nn.GRU(3, 3, batch_first=True), torch.randn(5, 6, 3)
+    program = shardc_export.export(layer, (torch.randn(2, 6, 3),), {}, form="training", dynamic=["input:0=batch"])
+    torch.export.save(program, tmp_path / "m.pt2")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "dp=2", "--place", "input:input=dp:S(0)", "-o", tmp_path / "m.so")
+    save_file({"input": x}, tmp_path / "in.safetensors")
+    run(tool("shard-run"), tmp_path / "m.so", "--weights", tmp_path / "m.pt2", "--inputs", tmp_path / "in.safetensors", "--outputs",
+        tmp_path / "out.safetensors")
+    got = load_file(tmp_path / "out.safetensors")
+    with torch.no_grad():
+        torch.testing.assert_close([got[str(name)] for name in program.graph_signature.user_outputs], list(layer(x)))

@@ -47,11 +47,13 @@ def test_library_is_small_and_needs_only_the_system(tree, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def units(tree):
-    """Their runs, some at a time: they wait for other ranks and for deadlines more than they compute."""
+def units(tree, request):
+    """Runs of those that are asked for, some at a time: they wait for other ranks and for deadlines more than they compute."""
+    asked = [item.callspec.params["name"] for item in request.session.items if getattr(item, "originalname", "") == test_unit.__name__
+             and item.path == request.path]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         # Tests that fail are named at the end of the output, however long that is.
-        yield {name: pool.submit(run, tree / "test/unit" / name, "--gtest_brief=0") for name in TESTS}
+        yield {name: pool.submit(run, tree / "test/unit" / name, "--gtest_brief=0") for name in asked}
 
 
 @pytest.mark.parametrize("name", TESTS)

@@ -5,7 +5,6 @@ import fcntl
 import pathlib
 import random
 import struct
-import sys
 import zipfile
 
 import numpy as np

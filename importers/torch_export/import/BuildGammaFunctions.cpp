@@ -21,7 +21,7 @@ constexpr int kSteps = 10;
 constexpr std::array<double, 8> kBernoulli = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
                                               5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
 
-/// sum_k c(k) / y^(2k) with k from 1, times y.
+/// The sum over k >= 1 of c(2k) B_2k / y^2k, where B_2k are Bernoulli's numbers.
 template <typename Coefficient> Expr series(Expr y, Coefficient coefficient) {
   Expr inverse = 1.0 / y, square = inverse * inverse;
   Expr total = square.number(0);
@@ -34,13 +34,13 @@ template <typename Coefficient> Expr series(Expr y, Coefficient coefficient) {
 Expr logGammaOfPositive(Expr x) {
   Expr isLarge = ge(x, kSteps);
   Expr y = where(isLarge, x, x + kSteps);
-  Expr product = x;
+  // The product overflows for large numbers, and would have a derivative that is no number.
+  Expr small = where(isLarge, 1, x), product = small;
   for (int k = 1; k < kSteps; ++k)
-    product = product * (x + k);
-  Expr below = log(where(isLarge, 1, product));
+    product = product * (small + k);
   Expr stirling = (y - 0.5) * log(y) - y + 0.5 * std::log(2 * std::numbers::pi) +
                   y * series(y, [](double n) { return 1 / (n * (n - 1)); });
-  return stirling - below;
+  return stirling - where(isLarge, 0, log(product));
 }
 
 Expr digammaOfPositive(Expr x) {
@@ -50,8 +50,8 @@ Expr digammaOfPositive(Expr x) {
   Expr below = 1.0 / small;
   for (int k = 1; k < kSteps; ++k)
     below = below + 1.0 / (small + k);
-  Expr series2 = series(y, [](double n) { return 1 / n; });
-  return log(y) - 0.5 / y - series2 - where(isLarge, 0, below);
+  Expr rest = series(y, [](double n) { return 1 / n; });
+  return log(y) - 0.5 / y - rest - where(isLarge, 0, below);
 }
 
 /// pi x less a multiple of pi that keeps the sign of the sine or changes it: exact near integers.

@@ -74,6 +74,20 @@ FailureOr<Value> shaped(Call &call, Value x, ArrayRef<int64_t> sizes) {
                    getAsIndexOpFoldResult(call.builder.getContext(), sizes));
 }
 
+/// begin + sum_d i_d * strides_d, as a tensor of these sizes.
+Value positions(Call &call, int64_t begin, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+  Emitter emit(call.builder, call.loc);
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(call.builder, call.loc, value);
+  };
+  Type i64 = call.builder.getI64Type();
+  Value at = emit.integer(begin, i64);
+  for (auto [count, step] : llvm::zip_equal(sizes, strides))
+    at = emit.add(emit.unsqueeze(at, aten::typeOf(at).getRank()),
+                  emit.mul(emit.range(index(0), index(count)), emit.integer(step, i64)));
+  return at;
+}
+
 /// [..., windows, size] of [..., n]: window i begins at element i * step. Null where it is not
 /// that.
 FailureOr<Value> windowsOfLast(Call &call, Value self, const TensorMeta &from,
@@ -100,18 +114,10 @@ FailureOr<Value> windowsOfLast(Call &call, Value self, const TensorMeta &from,
       return failure();
     return buildView(call.builder, call.loc, self, *shape);
   }
-  Emitter emit(call.builder, call.loc);
-  Type i64 = call.builder.getI64Type();
-  auto range = [&](int64_t count) {
-    auto index = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(call.builder, call.loc, value);
-    };
-    return emit.range(index(0), index(count), /*step=*/1, i64);
-  };
-  Value begin = emit.mul(range(windows), emit.integer(step, i64));
-  Value at = emit.add(emit.unsqueeze(begin, 1), range(size));
-  return call.buildOne("aten.index", {{"self", {self}}, {"indices", {at}}},
-                       {call.integersAttr("indices_at", static_cast<int64_t>(rank) - 1)});
+  return call.buildOne(
+      "aten.index",
+      {{"self", {self}}, {"indices", {positions(call, 0, {windows, size}, {step, 1})}}},
+      {call.integersAttr("indices_at", static_cast<int64_t>(rank) - 1)});
 }
 
 /// Places in the memory of `self`, which has known sizes and lies there row by row.
@@ -150,19 +156,8 @@ struct Places {
     return isInside || productOf(places.size) == 0 ? std::optional(places) : std::nullopt;
   }
 
-  /// As a tensor of the shape `size`.
-  Value positions(Call &call) const {
-    Emitter emit(call.builder, call.loc);
-    auto index = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(call.builder, call.loc, value);
-    };
-    Type i64 = call.builder.getI64Type();
-    Value at = emit.integer(begin, i64);
-    for (auto [count, step] : llvm::zip_equal(size, stride))
-      at = emit.add(emit.unsqueeze(at, aten::typeOf(at).getRank()),
-                    emit.mul(emit.range(index(0), index(count)), emit.integer(step, i64)));
-    return at;
-  }
+  /// Those places, of the shape `size`.
+  Value indices(Call &call) const { return positions(call, begin, size, stride); }
 };
 
 } // namespace
@@ -203,7 +198,7 @@ FailureOr<Results> buildStrided(Call &call) {
     if (failed(flat))
       return failure();
     return one(call.buildOne("aten.index",
-                             {{"self", {*flat}}, {"indices", {places->positions(call)}}},
+                             {{"self", {*flat}}, {"indices", {places->indices(call)}}},
                              {call.integersAttr("indices_at", {0})}));
   };
   if (!sameOffset || !from || !fromStrides || !to || !toStrides ||
@@ -252,7 +247,7 @@ FailureOr<Results> buildStridedScatter(Call &call) {
     return failure();
   FailureOr<Value> written =
       call.buildOne("aten.index_write",
-                    {{"self", {*flat}}, {"indices", {places->positions(call)}}, {"values", {*src}}},
+                    {{"self", {*flat}}, {"indices", {places->indices(call)}}, {"values", {*src}}},
                     {call.integersAttr("indices_at", {0})});
   if (failed(written))
     return failure();

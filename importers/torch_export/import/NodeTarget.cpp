@@ -68,8 +68,8 @@ bool isTensor(const Argument &argument) {
          std::holds_alternative<TensorListArg>(argument);
 }
 
-/// Whether an overload takes what the node has besides `out`.
-bool takesArguments(const Schema &schema, const Node &node) {
+/// Whether an overload takes what the node has, besides the argument `out` if it `hasOut`.
+bool takesArguments(const Schema &schema, const Node &node, bool hasOut) {
   size_t taken = 0;
   for (const SchemaArgument &argument : schema.arguments) {
     auto given = llvm::find_if(
@@ -82,17 +82,19 @@ bool takesArguments(const Schema &schema, const Node &node) {
     ++taken;
     bool wantsTensor =
         argument.type == ArgumentType::Tensor || argument.type == ArgumentType::TensorList;
-    if (wantsTensor ? !isTensor(given->value) && !argument.optional : isTensor(given->value))
+    bool isNone = argument.optional && std::holds_alternative<NoneArg>(given->value);
+    if (!isNone && wantsTensor != isTensor(given->value))
       return false;
   }
-  return taken + 1 == node.inputs.size();
+  return taken + (hasOut ? 1 : 0) == node.inputs.size();
 }
 
-/// "div.Tensor" for a node of div.out: the overload of the same packet that returns what this one
-/// writes. Empty if there is none.
-std::string withoutOut(const Node &node, StringRef packet) {
+/// "div.Tensor" for a node of div.out, "floor_divide.default" for one of floor_divide_.Tensor: the
+/// overload of the packet that returns what the node writes. Empty if there is none.
+std::string functionalForm(const Node &node, StringRef packet, bool hasOut) {
   for (const Schema &schema : allSchemas())
-    if (StringRef(schema.overload).split('.').first == packet && takesArguments(schema, node))
+    if (StringRef(schema.overload).split('.').first == packet &&
+        takesArguments(schema, node, hasOut))
       return std::string(schema.overload);
   return "";
 }
@@ -120,6 +122,12 @@ StringRef tensorArgument(const Node &node, StringRef argument) {
   return {};
 }
 
+Node withoutOut(const Node &node) {
+  Node functional = node;
+  llvm::erase_if(functional.inputs, [](const NamedArgument &input) { return input.name == "out"; });
+  return functional;
+}
+
 Target classify(const Node &node, MLIRContext *context) {
   Target target;
   StringRef name = shortTarget(node);
@@ -144,10 +152,9 @@ Target classify(const Node &node, MLIRContext *context) {
     }
   }
   bool hasOut = isAten && overload.ends_with("out") && !tensorArgument(node, "out").empty();
-  if (hasOut) {
-    inPlace = true;
-    functional = withoutOut(node, packet);
-  }
+  inPlace |= hasOut;
+  if (hasOut || (inPlace && !findOverload(functional) && !findComplexOverload(functional)))
+    functional = functionalForm(node, packet.drop_back(packet.ends_with("_")), hasOut);
   // Some in-place overloads have no functional form of their name and arguments, and are listed.
   if (findOverload(name))
     functional = name.str();

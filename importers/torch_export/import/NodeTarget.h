@@ -30,6 +30,9 @@ struct Target {
 /// The name of the tensor that is this argument, or the first one. Empty if it is none.
 llvm::StringRef tensorArgument(const Node &node, llvm::StringRef argument = {});
 
+/// The node without its argument `out`.
+Node withoutOut(const Node &node);
+
 Target classify(const Node &node, mlir::MLIRContext *context);
 
 /// Name, module path and source line of a node.

@@ -291,11 +291,8 @@ private:
       return emitError(loc) << "'" << shortTarget(node) << "' has no tensor to update";
     if (isDetach(node))
       return detachInPlace(node, *self, loc);
-    Node functional = node;
-    llvm::erase_if(functional.inputs, [&](const NamedArgument &input) {
-      return target.hasOut && input.name == "out";
-    });
-    FailureOr<Results> results = build(functional, target, loc, /*keepGradient=*/!target.hasOut);
+    FailureOr<Results> results = target.hasOut ? build(withoutOut(node), target, loc)
+                                               : build(node, target, loc, /*keepGradient=*/true);
     Value old = environment.storages.read(*self, loc);
     if (failed(results) || !old)
       return failure();
