@@ -46,6 +46,12 @@ function(shardc_optimize_files level)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS ${level} SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
+# Files that unity builds (CMAKE_UNITY_BUILD) compile alone: those that say `using namespace llvm`, with which names of MLIR are ambiguous
+# in the files behind them, and those that take so long that others would wait for them.
+function(shardc_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # shardc_add_core(NAME SOURCES... [DEPS targets...] [OPTIONS options...])
 # Adds a static library without LLVM or IR: plain C++20 over value types.
 function(shardc_add_core name)
@@ -72,6 +78,8 @@ function(shardc_test_settings name)
     set(header ShardcOptimizedTestPch)
   endif()
   set(options ${SHARDC_WARNINGS} $<$<CONFIG:Release>:${level}>)
+  # Files of tests use short names of their own.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_options(${name} PRIVATE ${options})
   target_link_libraries(${name} PRIVATE GTest::gtest Threads::Threads)

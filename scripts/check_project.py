@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks of the project itself, written as a JUnit report: formatting, licence lines, sizes of files, include guards,
-dependency order, folders of tests, pass flags, links, versions of packages."""
+dependency order, names of a target, folders of tests, pass flags, links, versions of packages."""
 import argparse
 import pathlib
 import re
@@ -9,6 +9,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import dependency_order
+import unique_names
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMITS = {".cpp": 500, ".h": 500, ".c": 500, ".td": 400, ".py": 500}
@@ -79,6 +80,11 @@ def dependencies():
                      dependency_order.table_problems(ROOT))
 
 
+def names_of_targets():
+    """No two files of a target define a name, so that they can be compiled as one (unique_names.py)."""
+    return "\n".join(unique_names.problems(ROOT))
+
+
 def guard_of(file):
     if file.startswith("runtime/include/"):  # public: installed by its name alone
         return re.sub(r"\W", "_", pathlib.PurePath(file).name).upper()
@@ -142,8 +148,8 @@ def main():
     args = parser.parse_args()
     suite = ET.Element("testsuite", name="project")
     failed = 0
-    for check in (formatting, licence_lines, file_sizes, include_guards, dependencies, tests_mirror_the_source, pass_flags,
-                  links, versions):
+    for check in (formatting, licence_lines, file_sizes, include_guards, dependencies, names_of_targets, tests_mirror_the_source,
+                  pass_flags, links, versions):
         case = ET.SubElement(suite, "testcase", classname="project", name=check.__name__)
         problems = check().strip()
         if problems:

@@ -118,12 +118,12 @@ show_progress() {
   done
 }
 
-# build [TARGET...]: configures the build unless it is configured, and builds what has changed.
+# build [TARGET...]: configures the build unless it is configured, by a preset of CMakePresets.json, and builds what has changed.
 build() {
   if [ ! -f "$BUILD/build.ninja" ]; then
     say "configuring"
     mkdir -p "$BUILD"
-    cmake --preset default >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "CMake could not configure the build (its output is above)"; }
+    cmake --preset "${PRESET:-default}" >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "CMake could not configure the build (its output is above)"; }
   fi
   say "building (some minutes the first time; $BUILD/build.log has the details)"
   : >"$BUILD/build.log"

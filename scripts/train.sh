@@ -4,6 +4,7 @@
 # 300 steps in C++, goes on from the checkpoint half way on another mesh, compares the losses with PyTorch's, and prints what the model writes.
 # It sets up and builds first, and is idempotent. Options are those of scripts/train/curves.py (--picture FILE).
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+PRESET=whole
 setup
 build shardc shard-run shardrt
 exec "$VENV/bin/python" scripts/train/curves.py --build "$BUILD" "$@"

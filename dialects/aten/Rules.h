@@ -59,6 +59,8 @@ ShardingRule sumWithProductRule(mlir::Operation *op);
 ShardingRule tensordotRule(mlir::Operation *op);
 /// Letters for `count` leading dims: A, B, ... Ops with more dims than letters are not sharded.
 std::optional<std::string> leadingLetters(size_t count);
+/// The number of dims of a tensor.
+size_t rankOf(mlir::Value value);
 /// Says that `sum` is added to a product that is linear in operands `lhs` and `rhs` each.
 RuleBuilder &addsTo(RuleBuilder &builder, unsigned sum, unsigned lhs, unsigned rhs);
 

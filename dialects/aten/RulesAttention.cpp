@@ -9,8 +9,6 @@ using namespace mlir;
 namespace shardc::aten {
 namespace {
 
-size_t rankOf(Value value) { return shapeOf(value).size(); }
-
 /// The dims in front of the last two, one word each. With grouped queries a query head is (key
 /// head, position in its group), in this order.
 struct Heads {

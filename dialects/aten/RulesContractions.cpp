@@ -15,7 +15,7 @@ std::optional<std::string> leadingLetters(size_t count) {
   return letters;
 }
 
-static size_t rankOf(Value value) { return shapeOf(value).size(); }
+size_t rankOf(Value value) { return shapeOf(value).size(); }
 
 RuleBuilder &addsTo(RuleBuilder &builder, unsigned sum, unsigned lhs, unsigned rhs) {
   return builder.linearJointly({sum, lhs}).linearJointly({sum, rhs}).additive(sum);

@@ -3,6 +3,7 @@
 // Text form and verification of meshes, layouts and reductions.
 
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/EmitErrors.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -12,14 +13,6 @@
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
-
-/// Emits each message as an error of its own.
-static LogicalResult report(function_ref<InFlightDiagnostic()> emitError,
-                            ArrayRef<std::string> messages) {
-  for (const std::string &message : messages)
-    emitError() << message;
-  return success(messages.empty());
-}
 
 /// Parses `[1, 2, 3]`.
 static ParseResult parseIntegers(AsmParser &parser, std::vector<int64_t> &values) {
@@ -66,7 +59,7 @@ void MeshAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, Mesh mesh) {
-  if (failed(report(emitError, mesh.validate())))
+  if (failed(emitErrors(emitError, mesh.validate())))
     return failure();
   if (mesh.numDevices() > maxDevices)
     return emitError() << "the mesh has " << mesh.numDevices() << " devices, at most " << maxDevices
@@ -212,19 +205,19 @@ void LayoutAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, Layout layout) {
-  if (failed(report(emitError, layout.mesh.validate())))
+  if (failed(emitErrors(emitError, layout.mesh.validate())))
     return failure();
   return verifyParts(emitError, layout.mesh, layout.placements, layout.order);
 }
 
 LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                          function_ref<InFlightDiagnostic()> emitError) const {
-  return report(emitError, getValue().validate(shape));
+  return emitErrors(emitError, getValue().validate(shape));
 }
 
 LogicalResult LayoutAttr::verifyAnnotation(ArrayRef<int64_t> shape,
                                            function_ref<InFlightDiagnostic()> emitError) const {
-  return report(emitError, getValue().validate(shape, /*allowOpen=*/true));
+  return emitErrors(emitError, getValue().validate(shape, /*allowOpen=*/true));
 }
 
 //===------------------------------------------------------------------------------------------===//

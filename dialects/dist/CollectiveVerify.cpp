@@ -17,9 +17,10 @@ using namespace shardc::dist;
 
 namespace {
 /// Verifies one collective; each check emits its own error and returns failure.
-class Verifier {
+class CollectiveVerifier {
 public:
-  explicit Verifier(CollectiveOpInterface op) : op(op), groupSize(op.getGroup().getGroupSize()) {}
+  explicit CollectiveVerifier(CollectiveOpInterface op)
+      : op(op), groupSize(op.getGroup().getGroupSize()) {}
 
   LogicalResult verifyResults();
   LogicalResult verifyReduction();
@@ -41,7 +42,7 @@ private:
 };
 } // namespace
 
-LogicalResult Verifier::verifyResults() {
+LogicalResult CollectiveVerifier::verifyResults() {
   size_t tensors = op.getTensors().size();
   if (op->getNumResults() != tensors)
     return op->emitOpError("delivers one result for each tensor: expected ")
@@ -63,7 +64,7 @@ LogicalResult Verifier::verifyResults() {
   return success();
 }
 
-LogicalResult Verifier::verifyReduction() {
+LogicalResult CollectiveVerifier::verifyReduction() {
   std::optional<shardc::Reduction> reduction = op.getReductionOrNone();
   if (!reduction)
     return success();
@@ -79,8 +80,8 @@ LogicalResult Verifier::verifyReduction() {
   return success();
 }
 
-LogicalResult Verifier::verifyLists(StringRef name, ArrayRef<int64_t> dims,
-                                    std::optional<ArrayAttr> extents, bool optional) {
+LogicalResult CollectiveVerifier::verifyLists(StringRef name, ArrayRef<int64_t> dims,
+                                              std::optional<ArrayAttr> extents, bool optional) {
   size_t tensors = op.getTensors().size();
   if (dims.size() != tensors)
     return op->emitOpError("needs one ")
@@ -107,7 +108,7 @@ LogicalResult Verifier::verifyLists(StringRef name, ArrayRef<int64_t> dims,
   return success();
 }
 
-LogicalResult Verifier::verifySizes() {
+LogicalResult CollectiveVerifier::verifySizes() {
   int64_t needed, given = op.getSizes().size();
   getTensorSizes(op, &needed);
   if (given == needed)
@@ -115,8 +116,8 @@ LogicalResult Verifier::verifySizes() {
   return op->emitOpError("needs ") << needed << " index operands for its extents, got " << given;
 }
 
-LogicalResult Verifier::verifySplit(unsigned tensor, int64_t dim, int64_t full, int64_t local,
-                                    ArrayRef<int64_t> extents) {
+LogicalResult CollectiveVerifier::verifySplit(unsigned tensor, int64_t dim, int64_t full,
+                                              int64_t local, ArrayRef<int64_t> extents) {
   bool fullKnown = !ShapedType::isDynamic(full), localKnown = !ShapedType::isDynamic(local);
   if (llvm::any_of(extents, ShapedType::isDynamic))
     return success();
@@ -146,8 +147,8 @@ LogicalResult Verifier::verifySplit(unsigned tensor, int64_t dim, int64_t full, 
 }
 
 /// Pieces that are sent from a buffer may leave its end unused (padded tokens of an expert).
-LogicalResult Verifier::verifySent(unsigned tensor, int64_t dim, int64_t full,
-                                   ArrayRef<int64_t> extents) {
+LogicalResult CollectiveVerifier::verifySent(unsigned tensor, int64_t dim, int64_t full,
+                                             ArrayRef<int64_t> extents) {
   if (ShapedType::isDynamic(full) || llvm::any_of(extents, ShapedType::isDynamic))
     return success();
   int64_t sum = std::accumulate(extents.begin(), extents.end(), int64_t(0));
@@ -156,7 +157,7 @@ LogicalResult Verifier::verifySent(unsigned tensor, int64_t dim, int64_t full,
   return success();
 }
 
-LogicalResult Verifier::verifyTypes(unsigned tensor) {
+LogicalResult CollectiveVerifier::verifyTypes(unsigned tensor) {
   RankedTensorType operand = op.getOperandType(tensor), result = op.getResultTensorType(tensor);
   int64_t split = op.getSplitDim(tensor), concat = op.getConcatDim(tensor);
   ArrayRef<int64_t> splitExtents = op.getSplitExtents(tensor);
@@ -192,12 +193,12 @@ LogicalResult Verifier::verifyTypes(unsigned tensor) {
 
 /// What holds for every kind.
 static LogicalResult verifyCommon(CollectiveOpInterface op) {
-  Verifier verifier(op);
+  CollectiveVerifier verifier(op);
   return failure(failed(verifier.verifyResults()) || failed(verifier.verifyReduction()));
 }
 
 static LogicalResult verifyTypes(CollectiveOpInterface op) {
-  Verifier verifier(op);
+  CollectiveVerifier verifier(op);
   for (unsigned i = 0; i < op.getTensors().size(); ++i)
     if (failed(verifier.verifyTypes(i)))
       return failure();
@@ -210,18 +211,18 @@ LogicalResult AllReduceOp::verify() {
 
 LogicalResult AllGatherOp::verify() {
   return failure(failed(verifyCommon(*this)) ||
-                 failed(Verifier(*this).verifyLists("dim", getDims(), getExtents())) ||
+                 failed(CollectiveVerifier(*this).verifyLists("dim", getDims(), getExtents())) ||
                  failed(verifyTypes(*this)));
 }
 
 LogicalResult ReduceScatterOp::verify() {
   return failure(failed(verifyCommon(*this)) ||
-                 failed(Verifier(*this).verifyLists("dim", getDims(), getExtents())) ||
+                 failed(CollectiveVerifier(*this).verifyLists("dim", getDims(), getExtents())) ||
                  failed(verifyTypes(*this)));
 }
 
 LogicalResult AllToAllOp::verify() {
-  Verifier verifier(*this);
+  CollectiveVerifier verifier(*this);
   if (failed(verifyCommon(*this)) ||
       failed(verifier.verifyLists("split dim", getSplitDims(), getSplitExtents())) ||
       failed(verifier.verifyLists("concat dim", getConcatDims(), getConcatExtents())))
@@ -246,8 +247,8 @@ LogicalResult BroadcastOp::verify() {
 }
 
 LogicalResult PermuteOp::verify() {
-  if (failed(verifyCommon(*this)) ||
-      failed(Verifier(*this).verifyLists("dim", getDims(), getExtents(), /*optional=*/true)))
+  if (failed(verifyCommon(*this)) || failed(CollectiveVerifier(*this).verifyLists(
+                                         "dim", getDims(), getExtents(), /*optional=*/true)))
     return failure();
   for (unsigned i = 0; i < getTensors().size(); ++i)
     if ((getConcatDim(i) < 0) != getConcatExtents(i).empty())

@@ -65,9 +65,9 @@ SymbolAttr shardc::dist::findSymbol(FunctionOpInterface function, StringRef name
 
 namespace {
 /// One argument or result of a function with its attributes.
-class Verifier {
+class AttributeVerifier {
 public:
-  Verifier(FunctionOpInterface function, bool isResult, unsigned index)
+  AttributeVerifier(FunctionOpInterface function, bool isResult, unsigned index)
       : function(function), isResult(isResult), index(index),
         type(isResult ? function.getResultTypes()[index] : function.getArgumentTypes()[index]),
         attributes(isResult ? function.getResultAttrDict(index) : function.getArgAttrDict(index)) {}
@@ -103,13 +103,13 @@ private:
 };
 } // namespace
 
-RankedTensorType Verifier::getGlobalType() {
+RankedTensorType AttributeVerifier::getGlobalType() {
   if (auto global = attributes.getAs<TypeAttr>(kGlobalTypeAttr))
     return dyn_cast<RankedTensorType>(global.getValue());
   return getDeliveredType(type);
 }
 
-LogicalResult Verifier::verifyName(Attribute value) {
+LogicalResult AttributeVerifier::verifyName(Attribute value) {
   auto isName = [](Attribute name) {
     auto text = dyn_cast<StringAttr>(name);
     return text && !text.empty();
@@ -120,7 +120,7 @@ LogicalResult Verifier::verifyName(Attribute value) {
   return error() << "'dist.name' must be a name or a list of names, got " << value;
 }
 
-LogicalResult Verifier::verifyFrozen(Attribute value) {
+LogicalResult AttributeVerifier::verifyFrozen(Attribute value) {
   SmallVector<StringRef> names = getNames(attributes);
   auto isName = [&](Attribute name) {
     auto text = dyn_cast<StringAttr>(name);
@@ -134,7 +134,7 @@ LogicalResult Verifier::verifyFrozen(Attribute value) {
          << value;
 }
 
-LogicalResult Verifier::verifyInitial(Attribute value) {
+LogicalResult AttributeVerifier::verifyInitial(Attribute value) {
   auto number = dyn_cast<FloatAttr>(value);
   if (number && number.getType().isF64() && isState())
     return success();
@@ -142,14 +142,14 @@ LogicalResult Verifier::verifyInitial(Attribute value) {
                  << value;
 }
 
-LogicalResult Verifier::verifyUnsaved(Attribute value) {
+LogicalResult AttributeVerifier::verifyUnsaved(Attribute value) {
   if (isa<UnitAttr>(value) && isState())
     return success();
   return error() << "'dist.unsaved' must be a unit attribute of an argument of kind state, got "
                  << value;
 }
 
-LogicalResult Verifier::verifyKind(Attribute value) {
+LogicalResult AttributeVerifier::verifyKind(Attribute value) {
   auto kind = dyn_cast<StringAttr>(value);
   ArrayRef<StringLiteral> kinds = isResult ? resultKinds() : argumentKinds();
   if (kind && !isResult && kind.getValue() == "state" && !attributes.contains(kInitialAttr))
@@ -161,7 +161,7 @@ LogicalResult Verifier::verifyKind(Attribute value) {
   return diagnostic << "; got " << value;
 }
 
-LogicalResult Verifier::verifyAnnotation(Attribute value) {
+LogicalResult AttributeVerifier::verifyAnnotation(Attribute value) {
   auto layout = dyn_cast<LayoutAttr>(value);
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!layout || !tensor)
@@ -174,7 +174,7 @@ LogicalResult Verifier::verifyAnnotation(Attribute value) {
                                  [&] { return error() << "'dist.annotation': "; });
 }
 
-LogicalResult Verifier::verifyGlobalType(Attribute value) {
+LogicalResult AttributeVerifier::verifyGlobalType(Attribute value) {
   auto typeAttr = dyn_cast<TypeAttr>(value);
   auto global = dyn_cast_or_null<RankedTensorType>(typeAttr ? typeAttr.getValue() : Type());
   if (!global || global.getEncoding())
@@ -189,7 +189,7 @@ LogicalResult Verifier::verifyGlobalType(Attribute value) {
   return success();
 }
 
-LogicalResult Verifier::verifyLayout(Attribute value) {
+LogicalResult AttributeVerifier::verifyLayout(Attribute value) {
   auto layout = dyn_cast<LayoutAttr>(value);
   if (!layout)
     return error() << "'dist.layout' must be a #dist.layout, got " << value;
@@ -202,7 +202,7 @@ LogicalResult Verifier::verifyLayout(Attribute value) {
   return layout.verifyEncoding(global.getShape(), global.getElementType(), emitError);
 }
 
-LogicalResult Verifier::verifySizes(Attribute value) {
+LogicalResult AttributeVerifier::verifySizes(Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   RankedTensorType global = getGlobalType();
   if (!global)
@@ -225,8 +225,8 @@ LogicalResult Verifier::verifySizes(Attribute value) {
   return success();
 }
 
-LogicalResult Verifier::verifyPerAxis(StringRef name, Attribute value,
-                                      ArrayRef<StringLiteral> allowed) {
+LogicalResult AttributeVerifier::verifyPerAxis(StringRef name, Attribute value,
+                                               ArrayRef<StringLiteral> allowed) {
   auto entries = dyn_cast<ArrayAttr>(value);
   auto layout = attributes.getAs<LayoutAttr>(kAnnotationAttr);
   auto isAllowed = [&](Attribute entry) {
@@ -246,7 +246,7 @@ LogicalResult Verifier::verifyPerAxis(StringRef name, Attribute value,
   return success();
 }
 
-LogicalResult Verifier::verify(NamedAttribute attribute) {
+LogicalResult AttributeVerifier::verify(NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
   if (name == kNameAttr)
@@ -282,7 +282,7 @@ LogicalResult Verifier::verify(NamedAttribute attribute) {
 /// MLIR asks this of functions only.
 static LogicalResult verifyOf(Operation *op, bool isResult, unsigned index,
                               NamedAttribute attribute) {
-  return Verifier(cast<FunctionOpInterface>(op), isResult, index).verify(attribute);
+  return AttributeVerifier(cast<FunctionOpInterface>(op), isResult, index).verify(attribute);
 }
 
 LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,

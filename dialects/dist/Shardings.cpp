@@ -3,6 +3,7 @@
 // Text form and verification of shardings, and of `dist.sharding` where it stands.
 
 #include "dialects/dist/Shardings.h"
+#include "dialects/dist/EmitErrors.h"
 
 #include "mlir/IR/DialectImplementation.h"
 
@@ -75,21 +76,14 @@ void ShardingAttr::print(AsmPrinter &printer) const {
   printer << "]>";
 }
 
-static LogicalResult report(function_ref<InFlightDiagnostic()> emitError,
-                            ArrayRef<std::string> messages) {
-  for (const std::string &message : messages)
-    emitError() << message;
-  return success(messages.empty());
-}
-
 LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    Sharding sharding) {
-  return report(emitError, sharding.validate());
+  return emitErrors(emitError, sharding.validate());
 }
 
 LogicalResult ShardingAttr::verifyShape(ArrayRef<int64_t> shape,
                                         function_ref<InFlightDiagnostic()> emitError) const {
-  return report(emitError, getValue().validateShape(shape));
+  return emitErrors(emitError, getValue().validateShape(shape));
 }
 
 LogicalResult shardc::dist::verifySharding(Attribute value, Type type,

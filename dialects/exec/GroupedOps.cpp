@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "dialects/exec/GroupedOps.h"
+#include "dialects/exec/Internal.h"
 
 #include "mlir/IR/OpImplementation.h"
 
@@ -9,11 +10,6 @@ using namespace shardc::exec;
 
 #define GET_OP_CLASSES
 #include "dialects/exec/GroupedOps.cpp.inc"
-
-/// Whether two sizes may be equal when the program runs.
-static bool agree(int64_t x, int64_t y) {
-  return ShapedType::isDynamic(x) || ShapedType::isDynamic(y) || x == y;
-}
 
 /// Whether one of the last two strides may be 1. That of a dim of one element says nothing.
 static bool mayBeMatrix(MemRefType type, bool inRows) {

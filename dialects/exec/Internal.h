@@ -22,6 +22,11 @@ void printKind(mlir::OpAsmPrinter &printer, mlir::Operation *op, ArgumentKindAtt
 /// Whether a collective of this kind combines values.
 bool reduces(CollectiveKind kind);
 
+/// Whether two sizes may be equal when the program runs.
+inline bool agree(int64_t x, int64_t y) {
+  return mlir::ShapedType::isDynamic(x) || mlir::ShapedType::isDynamic(y) || x == y;
+}
+
 /// Of an op that makes a dense buffer of its type with these sizes.
 mlir::LogicalResult verifyDenseBuffer(mlir::Operation *op, mlir::MemRefType type,
                                       mlir::OperandRange sizes);

@@ -2,15 +2,10 @@
 //
 // Matrix products, attention and sums at computed positions: which shapes and strides go together.
 
-#include "dialects/exec/Exec.h"
+#include "dialects/exec/Internal.h"
 
 using namespace mlir;
 using namespace shardc::exec;
-
-/// Whether two sizes may be equal when the program runs.
-static bool agree(int64_t x, int64_t y) {
-  return ShapedType::isDynamic(x) || ShapedType::isDynamic(y) || x == y;
-}
 
 static bool isFloat(Type element) { return isa<FloatType>(element); }
 

@@ -61,9 +61,10 @@ std::optional<double> gainOf(StringRef nonlinearity, double slope) {
       .Default(std::nullopt);
 }
 
-class Validator {
+class InitializerValidator {
 public:
-  Validator(const Initializer &init, std::string where, std::vector<std::string> &problems)
+  InitializerValidator(const Initializer &init, std::string where,
+                       std::vector<std::string> &problems)
       : init(init), where(std::move(where)), problems(problems) {}
 
   void run() {
@@ -186,7 +187,7 @@ std::optional<InitialValues> Initializer::valuesOf(llvm::ArrayRef<int64_t> shape
 void validateInitializers(llvm::ArrayRef<Initializer> initializers,
                           std::vector<std::string> &problems) {
   for (auto [i, init] : llvm::enumerate(initializers))
-    Validator(init, llvm::formatv("init[{0}]", i).str(), problems).run();
+    InitializerValidator(init, llvm::formatv("init[{0}]", i).str(), problems).run();
 }
 
 } // namespace shardc::plan

@@ -41,9 +41,9 @@ OptimizerNumbers Training::numbersOf(llvm::ArrayRef<StringRef> names) const {
 
 namespace {
 
-class Validator {
+class TrainingValidator {
 public:
-  Validator(const Training &training, std::vector<std::string> &problems)
+  TrainingValidator(const Training &training, std::vector<std::string> &problems)
       : training(training), problems(problems) {}
 
   void run() {
@@ -225,7 +225,7 @@ private:
 
 std::vector<std::string> Training::validate() const {
   std::vector<std::string> problems;
-  Validator(*this, problems).run();
+  TrainingValidator(*this, problems).run();
   return problems;
 }
 

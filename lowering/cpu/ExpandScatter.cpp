@@ -26,7 +26,7 @@ using namespace shardc;
 namespace {
 
 /// Elements that one thread copies, or adds, at least.
-constexpr int64_t kGrain = 1 << 14;
+constexpr int64_t kScatterGrain = 1 << 14;
 /// Consecutive elements that a thread adds at each position, at least.
 constexpr int64_t kRun = 128;
 
@@ -88,7 +88,8 @@ private:
     for (int64_t size : type.getShape().drop_front())
       row *= ShapedType::isDynamic(size) ? 1 : std::max<int64_t>(size, 1);
     Value rows = memref::DimOp::create(builder, loc, out(), 0);
-    auto loop = exec::ParallelOp::create(builder, loc, rows, std::max<int64_t>(1, kGrain / row));
+    auto loop =
+        exec::ParallelOp::create(builder, loc, rows, std::max<int64_t>(1, kScatterGrain / row));
     Block *body = builder.createBlock(&loop.getBody(), {}, {builder.getIndexType()}, {loc});
     OpBuilder inner = OpBuilder::atBlockBegin(body);
     Bounds bounds = boundsOf(inner, out(), 1);
@@ -215,7 +216,8 @@ private:
         work *= std::max<int64_t>(size, 1);
     Value step = arith::ConstantIndexOp::create(builder, loc, run), whole = bounds.ends[shared];
     Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, whole, step);
-    auto loop = exec::ParallelOp::create(builder, loc, count, std::max<int64_t>(1, kGrain / work));
+    auto loop =
+        exec::ParallelOp::create(builder, loc, count, std::max<int64_t>(1, kScatterGrain / work));
     Block *body = builder.createBlock(&loop.getBody(), {}, {builder.getIndexType()}, {loc});
     OpBuilder inner = OpBuilder::atBlockBegin(body);
     Value begin = arith::MulIOp::create(inner, loc, loop.getInductionVariable(), step);

@@ -25,7 +25,7 @@ using namespace shardc;
 namespace {
 
 /// Steps of a thread, at least.
-constexpr int64_t kGrain = 1 << 14;
+constexpr int64_t kSortGrain = 1 << 14;
 /// As many elements of a row, at most, are put into place one by one.
 constexpr int64_t kFew = 64;
 
@@ -60,7 +60,8 @@ public:
     for (Value size : sizes)
       if (size)
         rows = arith::MulIOp::create(builder, loc, rows, size);
-    auto loop = exec::ParallelOp::create(builder, loc, rows, std::max<int64_t>(1, kGrain / work));
+    auto loop =
+        exec::ParallelOp::create(builder, loc, rows, std::max<int64_t>(1, kSortGrain / work));
     Block *body = builder.createBlock(&loop.getBody(), {}, {builder.getIndexType()}, {loc});
     OpBuilder inner = OpBuilder::atBlockBegin(body);
     sortRow(inner, loop.getInductionVariable());

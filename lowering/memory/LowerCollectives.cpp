@@ -23,12 +23,12 @@ struct NumberLists {
   SmallVector<Value> dynamic;
 };
 
-struct Lowering {
+struct CollectiveLowering {
   HostProgram &program;
   dist::CollectiveOpInterface op;
   IndexMath math;
 
-  Lowering(HostProgram &program, dist::CollectiveOpInterface op)
+  CollectiveLowering(HostProgram &program, dist::CollectiveOpInterface op)
       : program(program), op(op), math(program.math(op.getLoc())) {}
 
   DenseI64ArrayAttr list(ArrayRef<Size> sizes, NumberLists &lists) {
@@ -235,7 +235,7 @@ LogicalResult lowerCollective(HostProgram &program, Operation *op) {
   auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
   if (!collective)
     return op->emitOpError("cannot be lowered: it belongs to an earlier stage");
-  return Lowering(program, collective).run();
+  return CollectiveLowering(program, collective).run();
 }
 
 } // namespace shardc::memory

@@ -46,7 +46,7 @@ StridedView constantView(HostProgram &program, aten::ConstantOp op) {
   return denseView(program.math(op.getLoc()), memory, sizes);
 }
 
-struct Lowering {
+struct ViewLowering {
   HostProgram &program;
   Operation *op;
 
@@ -143,6 +143,8 @@ struct Lowering {
 
 } // namespace
 
-LogicalResult lowerView(HostProgram &program, Operation *op) { return Lowering{program, op}.run(); }
+LogicalResult lowerView(HostProgram &program, Operation *op) {
+  return ViewLowering{program, op}.run();
+}
 
 } // namespace shardc::memory

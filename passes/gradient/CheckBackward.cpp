@@ -10,8 +10,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// A mutation is written back whoever asks for gradients.
-static bool isMutation(func::FuncOp function, unsigned result) {
+bool shardc::isMutation(func::FuncOp function, unsigned result) {
   auto kind = function.getResultAttrOfType<StringAttr>(result, dist::kKindAttr);
   return kind && kind.getValue().ends_with("_mutation");
 }

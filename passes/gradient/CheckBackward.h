@@ -8,6 +8,10 @@
 
 namespace shardc {
 
+/// Whether a result is the new value of an argument, which is written back whoever asks for
+/// gradients.
+bool isMutation(mlir::func::FuncOp function, unsigned result);
+
 /// Errors for ops that have no derivative, and for values that are written back or past autograd
 /// where the loss depends on them.
 llvm::LogicalResult checkBackward(mlir::func::FuncOp function, Backward &backward,

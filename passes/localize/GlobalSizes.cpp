@@ -107,20 +107,20 @@ void GlobalSizes::visit(Operation *op) {
 }
 
 namespace {
-struct Interval {
+struct SizeRange {
   int64_t min, max;
 };
 } // namespace
 
 /// The values that an expression may have, or nothing where an intermediate value overflows.
-static std::optional<Interval> rangeOf(AffineExpr expr, ArrayRef<Interval> symbols) {
+static std::optional<SizeRange> rangeOf(AffineExpr expr, ArrayRef<SizeRange> symbols) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return Interval{constant.getValue(), constant.getValue()};
+    return SizeRange{constant.getValue(), constant.getValue()};
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
     return symbols[symbol.getPosition()];
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  std::optional<Interval> lhs = rangeOf(binary.getLHS(), symbols);
-  std::optional<Interval> rhs = rangeOf(binary.getRHS(), symbols);
+  std::optional<SizeRange> lhs = rangeOf(binary.getLHS(), symbols);
+  std::optional<SizeRange> rhs = rangeOf(binary.getRHS(), symbols);
   if (!lhs || !rhs)
     return std::nullopt;
   // Extremes of these operations are at corners; divisors are positive constants (see combine).
@@ -143,27 +143,27 @@ static std::optional<Interval> rangeOf(AffineExpr expr, ArrayRef<Interval> symbo
         value = llvm::divideCeilSigned(a, b);
         break;
       default: // mod: all remainders
-        return Interval{0, b - 1};
+        return SizeRange{0, b - 1};
       }
       if (overflow)
         return std::nullopt;
       low = std::min(low, value);
       high = std::max(high, value);
     }
-  return Interval{low, high};
+  return SizeRange{low, high};
 }
 
 bool GlobalSizes::isNotNegative(SizeAttr size) const {
   if (!size)
     return false;
-  SmallVector<Interval> symbols;
+  SmallVector<SizeRange> symbols;
   for (StringAttr name : size.getSymbols()) {
     SymbolAttr symbol = findSymbol(function, name.getValue());
     if (!symbol)
       return false;
     symbols.push_back({symbol.getMin(), symbol.getMax()});
   }
-  std::optional<Interval> range = rangeOf(size.getExpr(), symbols);
+  std::optional<SizeRange> range = rangeOf(size.getExpr(), symbols);
   return range && range->min >= 0;
 }
 

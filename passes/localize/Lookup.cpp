@@ -50,7 +50,7 @@ static std::optional<LocalLookup> makeLocal(Localizer &localizer, OpBuilder &bui
   return lookup;
 }
 
-/// Zero where the mask does not hold. Bools have P(max) as their sum.
+/// Bools have P(max) as their sum.
 static LogicalResult checkPartial(Localizer &localizer, ArrayRef<unsigned> axes) {
   bool isBool = localizer.localResultType(0).getElementType().isInteger(1);
   Reduction reduction = isBool ? Reduction::Max : Reduction::Sum;
@@ -59,10 +59,6 @@ static LogicalResult checkPartial(Localizer &localizer, ArrayRef<unsigned> axes)
   localizer.refuse() << "each element is found on one rank only, so the result must be "
                      << Placement::partial(reduction).str() << " over the axis of the table";
   return failure();
-}
-
-static Value masked(Emitter &emit, Value found, Value mask) {
-  return emit.where(mask, found, emit.integer(0, aten::elementTypeOf(found)));
 }
 
 /// Looks `dim` up in this rank's part of the table, and takes 0 where another rank has the row.

@@ -61,6 +61,10 @@ Value shardc::alignMask(Emitter &emit, Value mask, ArrayRef<int64_t> at, int64_t
   return mask;
 }
 
+Value shardc::masked(Emitter &emit, Value values, Value mask) {
+  return emit.where(mask, values, emit.integer(0, aten::elementTypeOf(values)));
+}
+
 void shardc::nameTableSizes(Operation *op, ArrayRef<int64_t> sizes) {
   op->setAttr(aten::kLookupSizesAttr, DenseI64ArrayAttr::get(op->getContext(), sizes));
 }

@@ -30,6 +30,9 @@ mlir::Value fromStart(Localizer &localizer, mlir::OpBuilder &builder, mlir::Valu
 /// those of the indexed tensor that come after them.
 mlir::Value alignMask(Emitter &emit, mlir::Value mask, llvm::ArrayRef<int64_t> at, int64_t rank);
 
+/// Zero where the mask does not hold.
+mlir::Value masked(Emitter &emit, mlir::Value values, mlir::Value mask);
+
 /// Tells an op the sizes of the whole tensor, for its message about positions out of range.
 void nameTableSizes(mlir::Operation *op, llvm::ArrayRef<int64_t> sizes);
 

@@ -12,10 +12,6 @@
 using namespace mlir;
 using namespace shardc;
 
-static Value masked(Emitter &emit, Value values, Value mask) {
-  return emit.where(mask, values, emit.integer(0, aten::elementTypeOf(values)));
-}
-
 namespace {
 
 struct ScatterAddModel : LocalizeModel<ScatterAddModel, aten::ScatterAddOp> {

@@ -10,7 +10,7 @@ using namespace shardc::dist;
 namespace {
 
 /// Half-open, of global indices along one dim.
-struct Interval {
+struct IndexInterval {
   Value begin, end;
 };
 
@@ -75,7 +75,7 @@ private:
   }
 
   /// What a rank holds of the i-th exchanged dim.
-  Interval boundsOf(const Layout &layout, size_t i, std::optional<size_t> member) {
+  IndexInterval boundsOf(const Layout &layout, size_t i, std::optional<size_t> member) {
     int64_t dim = exchange.dims()[i];
     DimSplit split = layout.splitOfDim(dim);
     if (shape[dim] != kDynamic) {
@@ -110,7 +110,7 @@ private:
 
   /// What two intervals have in common, relative to the begin of the first. It lies in the first
   /// even where it is empty.
-  Interval common(const Interval &held, const Interval &wanted) {
+  IndexInterval common(const IndexInterval &held, const IndexInterval &wanted) {
     Value length = indices.sub(held.end, held.begin);
     auto within = [&](Value index) {
       Value local = indices.sub(index, held.begin);
@@ -118,7 +118,9 @@ private:
     };
     return {within(wanted.begin), within(wanted.end)};
   }
-  Value lengthOf(const Interval &interval) { return indices.sub(interval.end, interval.begin); }
+  Value lengthOf(const IndexInterval &interval) {
+    return indices.sub(interval.end, interval.begin);
+  }
 
   /// Elements of the dims that go along as they are.
   Value unitSize() {
@@ -139,7 +141,7 @@ private:
     length = indices.mul(sends, unit);
     Value message = local;
     for (auto [i, dim] : llvm::enumerate(exchange.dims())) {
-      Interval part = common(mineBefore[i], boundsOf(step.after, i, peer));
+      IndexInterval part = common(mineBefore[i], boundsOf(step.after, i, peer));
       if (i == 0) // to whom this rank sends nothing, it sends an empty interval
         part.end = indices.add(part.begin, indices.mul(sends, lengthOf(part)));
       length = indices.mul(length, lengthOf(part));
@@ -250,8 +252,8 @@ private:
   ArrayRef<OpFoldResult> sizes;
   ArrayRef<GlobalSize> globals;
   const Mesh &mesh;
-  SmallVector<Interval> mineBefore, mineAfter; ///< of this rank, by exchanged dim
-  SmallVector<Interval> places;                ///< in what arrived, by member
+  SmallVector<IndexInterval> mineBefore, mineAfter; ///< of this rank, by exchanged dim
+  SmallVector<IndexInterval> places;                ///< in what arrived, by member
   Value unit, arrived;
 };
 

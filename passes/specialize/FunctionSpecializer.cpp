@@ -23,10 +23,6 @@ using namespace shardc::dist;
 // What varies
 //===------------------------------------------------------------------------------------------===//
 
-static bool dependsOnSymbol(ExtentsAttr extents) {
-  return extents.getSize() && !extents.getSize().getConstant();
-}
-
 /// The extents of dims that a layout splits, by dim; null for the others.
 static SmallVector<ExtentsAttr> extentsOf(DictionaryAttr attributes) {
   auto layout = attributes ? attributes.getAs<LayoutAttr>(kLayoutAttr) : LayoutAttr();

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-static bool dependsOnSymbol(ExtentsAttr extents) {
+bool shardc::dependsOnSymbol(ExtentsAttr extents) {
   return extents.getSize() && !extents.getSize().getConstant();
 }
 

@@ -13,6 +13,9 @@
 
 namespace shardc {
 
+/// Whether the extents follow from a size that is not known before the program runs.
+bool dependsOnSymbol(dist::ExtentsAttr extents);
+
 /// Index values by device, where they depend on nothing but the rank. Values are remembered: call
 /// `forget` before an op is erased.
 class RankValues {

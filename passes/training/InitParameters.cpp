@@ -28,8 +28,6 @@ namespace {
 
 constexpr llvm::StringLiteral kInit = "init";
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// A parameter, buffer or state, and what it begins with.
 struct Begun {
   unsigned argument; ///< of the step
@@ -44,7 +42,7 @@ public:
       : step(step), emit(step.emitter()), seed(seed), offset(offset) {}
 
   void fill(Value argument, const InitialValues &values, int64_t from) {
-    RankedTensorType type = typeOf(argument);
+    RankedTensorType type = aten::typeOf(argument);
     Value value = values.isRandom() ? random(type, values, from) : constant(type, values.mean);
     step.addUpdate(argument, value);
   }
@@ -67,7 +65,7 @@ private:
   /// Numbers of the generator, in f32 for shorter floats.
   Value draw(RankedTensorType type, StringRef distribution, int64_t from) {
     Type wide = Emitter::accumulator(type.getElementType());
-    Value start = emit.add(offset, emit.integer(from, typeOf(offset).getElementType()));
+    Value start = emit.add(offset, emit.integer(from, aten::elementTypeOf(offset)));
     step.layOut();
     Value drawn = aten::RandomOp::create(emit.getBuilder(), emit.getLoc(), distribution, seed,
                                          start, sizesOf(type), ValueRange(), wide);
@@ -77,7 +75,7 @@ private:
 
   /// factor * x + term.
   Value scaled(Value x, double factor, double term) {
-    Type type = typeOf(x).getElementType();
+    Type type = aten::elementTypeOf(x);
     if (factor != 1)
       x = emit.mul(x, emit.scalar(factor, type));
     return term == 0 ? x : emit.add(x, emit.scalar(term, type));
@@ -99,7 +97,7 @@ private:
       x = scaled(draw(type, "uniform", from), high - low, low);
       x = scaled(emit.unary<aten::ErfinvOp>(x), values.deviation * std::numbers::sqrt2,
                  values.mean);
-      Type wide = typeOf(x).getElementType();
+      Type wide = aten::elementTypeOf(x);
       x = aten::ClampOp::create(emit.getBuilder(), emit.getLoc(), x, emit.scalar(values.low, wide),
                                 emit.scalar(values.high, wide));
     }
@@ -312,8 +310,7 @@ private:
       filler.fill(argument, begun.values, begun.offset);
     if (draws) {
       Emitter &emit = step.emitter();
-      step.addUpdate(offset,
-                     emit.add(offset, emit.integer(numbers, typeOf(offset).getElementType())));
+      step.addUpdate(offset, emit.add(offset, emit.integer(numbers, aten::elementTypeOf(offset))));
     }
     return step.finish();
   }

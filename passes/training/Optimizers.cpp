@@ -9,14 +9,14 @@ using namespace mlir;
 namespace shardc::training {
 namespace {
 
-Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
-
 /// A scalar of the step as it meets elements of `like`: in their type, or f32 for shorter ones.
 Value forElements(Emitter &emit, Value scalar, Value like) {
-  return emit.cast(scalar, Emitter::accumulator(elementOf(like)));
+  return emit.cast(scalar, Emitter::accumulator(aten::elementTypeOf(like)));
 }
 Value times(Emitter &emit, Value x, double factor) {
-  return factor == 1 ? x : emit.mul(x, emit.scalar(factor, Emitter::accumulator(elementOf(x))));
+  return factor == 1
+             ? x
+             : emit.mul(x, emit.scalar(factor, Emitter::accumulator(aten::elementTypeOf(x))));
 }
 /// x + factor * y.
 Value plus(Emitter &emit, Value x, double factor, Value y) {
@@ -78,7 +78,7 @@ public:
     Value rate = times(emit, scalars.learningRate, *numbers.learningRateScale);
     Value gradient = *numbers.maximize ? emit.unary<aten::NegOp>(values.gradient) : values.gradient;
     if (isDecoupled && *numbers.weightDecay != 0) {
-      Value one = emit.scalar(1, elementOf(rate));
+      Value one = emit.scalar(1, aten::elementTypeOf(rate));
       Value kept = emit.sub(one, times(emit, rate, *numbers.weightDecay));
       parameter = emit.mul(parameter, forElements(emit, kept, parameter));
     } else {
@@ -96,8 +96,9 @@ public:
     Value correction = emit.unary<aten::SqrtOp>(correctionOf(emit, scalars.step, beta2));
     denominator =
         emit.div(emit.unary<aten::SqrtOp>(denominator), forElements(emit, correction, parameter));
-    denominator = emit.add(denominator,
-                           emit.scalar(*numbers.eps, Emitter::accumulator(elementOf(parameter))));
+    denominator =
+        emit.add(denominator,
+                 emit.scalar(*numbers.eps, Emitter::accumulator(aten::elementTypeOf(parameter))));
     Value size = emit.div(rate, correctionOf(emit, scalars.step, beta1));
     parameter = emit.sub(parameter,
                          emit.mul(emit.div(mean, denominator), forElements(emit, size, parameter)));
@@ -106,7 +107,7 @@ public:
 private:
   /// 1 - beta^step.
   static Value correctionOf(Emitter &emit, Value step, double beta) {
-    Type f64 = elementOf(step);
+    Type f64 = aten::elementTypeOf(step);
     Value power = emit.binary<aten::PowOp>(emit.scalar(beta, f64), step);
     return emit.sub(emit.scalar(1, f64), power);
   }

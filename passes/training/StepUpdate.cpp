@@ -8,12 +8,13 @@ using namespace mlir;
 
 namespace shardc::training {
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-static Layout layoutOf(Value value) { return dist::getLayout(value.getType()).getValue(); }
+static Layout layoutOf(const TrainedParameter &parameter) {
+  return dist::getLayout(parameter.argument.getType()).getValue();
+}
 
 /// The type of what belongs to a parameter and is updated with it.
 static RankedTensorType updatedType(const TrainedParameter &parameter) {
-  return RankedTensorType::get(typeOf(parameter.argument).getShape(), parameter.updated);
+  return RankedTensorType::get(aten::typeOf(parameter.argument).getShape(), parameter.updated);
 }
 
 static RankedTensorType withLayout(RankedTensorType type, const Layout &layout) {
@@ -31,16 +32,17 @@ static SmallVector<OpFoldResult> sizesOf(RankedTensorType type, MLIRContext *con
 }
 
 Layout StepUpdate::stateLayout(const TrainedParameter &parameter) const {
-  ArrayRef<int64_t> shape = typeOf(parameter.argument).getShape();
-  Layout layout = updatedLayout(layoutOf(parameter.argument), shape);
+  ArrayRef<int64_t> shape = aten::typeOf(parameter.argument).getShape();
+  Layout layout = updatedLayout(layoutOf(parameter), shape);
   return training.zero == 0 ? layout : shardedState(layout, shape, dataAxes);
 }
 
 Layout StepUpdate::accumulatorLayout(const TrainedParameter &parameter) const {
-  return training.zero >= 2 ? stateLayout(parameter)
-                            : partialState(updatedLayout(layoutOf(parameter.argument),
-                                                         typeOf(parameter.argument).getShape()),
-                                           dataAxes);
+  return training.zero >= 2
+             ? stateLayout(parameter)
+             : partialState(
+                   updatedLayout(layoutOf(parameter), aten::typeOf(parameter.argument).getShape()),
+                   dataAxes);
 }
 
 Value StepUpdate::addState(const llvm::Twine &name, RankedTensorType type, const Layout &layout,
@@ -71,7 +73,7 @@ Value StepUpdate::scaleLoss(Value loss) {
   if (training.microBatches > 1 && training.accumulation == "mean")
     cotangent =
         emit.mul(cotangent, emit.scalar(1.0 / double(training.microBatches), builder.getF32Type()));
-  return emit.cast(cotangent, typeOf(loss).getElementType());
+  return emit.cast(cotangent, aten::elementTypeOf(loss));
 }
 
 Value StepUpdate::badLossesSoFar() {
@@ -86,7 +88,7 @@ Value StepUpdate::badLossesSoFar() {
 void StepUpdate::accumulate(Value loss) {
   if (Value bad = badLossesSoFar())
     step.addUpdate(bad, emit.add(bad, emit.cast(findNonFinite({step.replicate(loss)}),
-                                                typeOf(bad).getElementType())));
+                                                aten::elementTypeOf(bad))));
   for (const TrainedParameter &parameter : parameters) {
     Layout layout = accumulatorLayout(parameter);
     Value state = addState("gradient." + parameter.name, updatedType(parameter), layout,
@@ -146,7 +148,7 @@ void StepUpdate::judge(Value loss, MutableArrayRef<Entry> entries) {
     skipped = findNonFinite(gradients);
   }
   if (Value bad = badLossesSoFar()) {
-    Value zero = emit.scalar(0, typeOf(bad).getElementType());
+    Value zero = emit.scalar(0, aten::elementTypeOf(bad));
     skipped = emit.binary<aten::LogicalOrOp>(skipped, emit.binary<aten::GtOp>(bad, zero));
     updates.push_back({bad, zero});
   }
@@ -183,7 +185,7 @@ void StepUpdate::updateScale(Value isOverflow) {
 void StepUpdate::clip(MutableArrayRef<Entry> entries) {
   if (training.clipValue)
     for (Entry &entry : entries) {
-      Type element = Emitter::accumulator(typeOf(entry.gradient).getElementType());
+      Type element = Emitter::accumulator(aten::elementTypeOf(entry.gradient));
       entry.gradient = aten::ClampOp::create(emit.getBuilder(), emit.getLoc(), entry.gradient,
                                              emit.scalar(-*training.clipValue, element),
                                              emit.scalar(*training.clipValue, element));
@@ -193,11 +195,11 @@ void StepUpdate::clip(MutableArrayRef<Entry> entries) {
   SmallVector<Value> squares;
   for (Entry &entry : entries) {
     Value wide =
-        emit.cast(entry.gradient, Emitter::accumulator(typeOf(entry.gradient).getElementType()));
+        emit.cast(entry.gradient, Emitter::accumulator(aten::elementTypeOf(entry.gradient)));
     squares.push_back(emit.mul(wide, wide));
   }
   Value norm = emit.unary<aten::SqrtOp>(step.sumOfAll(squares));
-  Type element = typeOf(norm).getElementType();
+  Type element = aten::elementTypeOf(norm);
   // As torch.nn.utils.clip_grad_norm_ has it: max_norm / (norm + 1e-6), and at most 1.
   Value factor = emit.div(emit.scalar(*training.clipNorm, element),
                           emit.add(norm, emit.scalar(1e-6, element)));
@@ -219,7 +221,7 @@ StepUpdate::Entry StepUpdate::enter(const TrainedParameter &parameter) {
               gradientOf(parameter, layout),
               step.redistribute(parameter.argument, layout),
               {}};
-  Type own = typeOf(entry.value).getElementType();
+  Type own = aten::elementTypeOf(entry.value);
   if (own == parameter.updated)
     return entry;
   // A parameter that is not its master rounded was given by someone: it counts then.
@@ -261,12 +263,12 @@ void StepUpdate::update(Value loss) {
     // Of a parameter of 0 dims the scalars of the step decide the type.
     for (auto [before, after] : llvm::zip_equal(old, values.states))
       updates.push_back(
-          {before, unlessSkipped(before, emit.cast(after, typeOf(before).getElementType()))});
+          {before, unlessSkipped(before, emit.cast(after, aten::elementTypeOf(before)))});
     Value moved = unlessSkipped(entry.value, values.parameter);
     if (entry.master)
       updates.push_back({entry.master, moved});
     moves.push_back({entry.parameter->argument,
-                     emit.cast(moved, typeOf(entry.parameter->argument).getElementType())});
+                     emit.cast(moved, aten::elementTypeOf(entry.parameter->argument))});
   }
   step.layOut();
   if (skipped)

@@ -35,8 +35,6 @@ Value asProduced(Value gradient) {
   return gradient;
 }
 
-Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
-
 /// Marks the casts to a longer type that a gradient is the sum of.
 void markCasts(Value gradient) {
   llvm::SetVector<Value> summed;
@@ -47,7 +45,8 @@ void markCasts(Value gradient) {
       summed.insert(sum.getSelf());
       summed.insert(sum.getOther());
     } else if (auto widened = dyn_cast_or_null<aten::ToCopyOp>(op)) {
-      Type from = elementOf(widened.getSelf()), to = elementOf(widened.getResult());
+      Type from = aten::elementTypeOf(widened.getSelf()),
+           to = aten::elementTypeOf(widened.getResult());
       if (isa<FloatType>(from) && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
         widened->setAttr(kWidenAttr, UnitAttr::get(op->getContext()));
     }
@@ -57,7 +56,7 @@ void markCasts(Value gradient) {
 /// Sets the type in which a parameter is updated, and that in which its gradient is summed over
 /// ranks: casts stand before the sum or behind it.
 void choosePrecision(Emitter &emit, const plan::Training &training, TrainedParameter &parameter) {
-  Type own = elementOf(parameter.argument);
+  Type own = aten::elementTypeOf(parameter.argument);
   parameter.updated = own;
   if (!training.precision)
     return;
@@ -68,7 +67,7 @@ void choosePrecision(Emitter &emit, const plan::Training &training, TrainedParam
     return markCasts(parameter.gradient);
   }
   auto widened = parameter.gradient.getDefiningOp<aten::ToCopyOp>();
-  if (widened && widened->hasOneUse() && isa<FloatType>(elementOf(widened.getSelf())))
+  if (widened && widened->hasOneUse() && isa<FloatType>(aten::elementTypeOf(widened.getSelf())))
     parameter.gradient = widened.getSelf();
 }
 

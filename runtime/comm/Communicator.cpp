@@ -2,6 +2,7 @@
 #include "runtime/comm/Communicator.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 
@@ -81,6 +82,16 @@ Clock::time_point deadlineAfter(double seconds) {
   double limited = seconds > 0 ? std::min(seconds, thirtyYears) : 0;
   return Clock::now() +
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limited));
+}
+
+double secondsUntil(Clock::time_point deadline) {
+  return std::max(0.0, std::chrono::duration<double>(deadline - Clock::now()).count());
+}
+
+std::string secondsText(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", value);
+  return text;
 }
 
 std::string rankList(std::span<const uint32_t> ranks) {

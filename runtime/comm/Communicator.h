@@ -27,6 +27,8 @@ struct Topic {
 
 /// A time limit from now; very long ones are cut to thirty years.
 Clock::time_point deadlineAfter(double seconds);
+/// What is left of a time limit; 0 after it.
+double secondsUntil(Clock::time_point deadline);
 
 /// Functions that communicate are called by one thread of a rank at a time and throw Failure:
 /// SHARDRT_TIMEOUT, SHARDRT_ABORTED or SHARDRT_MISMATCH, after which the communicator can only be
@@ -98,6 +100,8 @@ std::vector<std::unique_ptr<Communicator>> makeLocalWorld(uint32_t worldSize,
 std::unique_ptr<Communicator> makeTableCommunicator(const shardrt_communicator_functions &functions,
                                                     void *context, int32_t rank, int32_t worldSize);
 
+/// "1.5 s".
+std::string secondsText(double value);
 /// "rank 3", "ranks 0, 1 and 3".
 std::string rankList(std::span<const uint32_t> ranks);
 

@@ -2,7 +2,6 @@
 #include "runtime/comm/Meeting.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace shardc::rt {
 
@@ -11,12 +10,6 @@ namespace {
 /// How long a waiter sleeps before it looks again whether somebody left or gave up.
 constexpr std::chrono::milliseconds napLimit(20);
 constexpr std::chrono::microseconds awakeLimit(50);
-
-std::string seconds(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", value);
-  return text;
-}
 
 } // namespace
 
@@ -116,7 +109,7 @@ void MeetingWorld::meet(MeetingGroup &group, const Activity &activity, Clock::ti
         present.push_back(member);
     fail(group, activity, SHARDRT_TIMEOUT,
          "it did not complete within " +
-             seconds(std::chrono::duration<double>(deadline - start).count()) + ": missing " +
+             secondsText(std::chrono::duration<double>(deadline - start).count()) + ": missing " +
              rankList(absent) + ", arrived " + rankList(present) + " (" + whereAre(absent) + ")");
   }
 }

@@ -8,9 +8,6 @@ namespace shardc::rt {
 
 namespace {
 
-/// Sleeps are only a bound on how long a lost chance to look again can last.
-constexpr std::chrono::seconds nap(1);
-
 /// A rank has a computing and a communicating thread.
 Spin spinAmong(uint32_t ranks) { return Spin::among(2 * ranks, std::chrono::microseconds(20)); }
 
@@ -157,7 +154,7 @@ void CommStream::threadMain() {
     }
     if (stopping.load(std::memory_order_acquire))
       return;
-    work.wait(seen, spin, nap);
+    work.wait(seen, spin, longestSleep);
   }
 }
 
@@ -174,7 +171,7 @@ void CommStream::finishOperation(uint32_t index) {
       continue;
     }
     if (!operation.done.load(std::memory_order_acquire))
-      completed.wait(seen, spin, nap);
+      completed.wait(seen, spin, longestSleep);
   }
   sleepUntil(operation.end);
 }

@@ -18,10 +18,6 @@ namespace {
 /// Of one rank: more than facts about a program can take.
 constexpr size_t mostExchanged = 16 << 20;
 
-double secondsUntil(Clock::time_point deadline) {
-  return std::max(0.0, std::chrono::duration<double>(deadline - Clock::now()).count());
-}
-
 class TableCommunicator final : public Communicator, private FlatTransport {
 public:
   TableCommunicator(const shardrt_communicator_functions &functions, void *context, uint32_t self,

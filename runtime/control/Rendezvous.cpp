@@ -34,7 +34,7 @@ std::string localName(const std::string &job) {
 }
 
 /// Sleeps a little longer each time, while other processes do their part.
-void nap(std::chrono::milliseconds &time, Clock::time_point deadline) {
+void sleepFor(std::chrono::milliseconds &time, Clock::time_point deadline) {
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   poll(nullptr, 0, int(std::max<int64_t>(0, std::min(time, left).count())));
   time = std::min(time * 2, longestNap);
@@ -72,7 +72,7 @@ std::vector<SocketAddress> resolveUntil(const std::string &host, Clock::time_poi
     if (Clock::now() >= deadline)
       throw Failure(SHARDRT_TIMEOUT,
                     "the address of rank 0, " + host + ", cannot be looked up: " + problem);
-    nap(time, deadline);
+    sleepFor(time, deadline);
   }
 }
 
@@ -174,7 +174,7 @@ void findLocally(const ControlOptions &options, Meeting &meeting, Clock::time_po
       throw Failure(SHARDRT_TIMEOUT,
                     "rank 0 of the job '" + options.job + "' is not on this host, or has not come" +
                         (options.secret.empty() ? std::string("; ") + needsSecret : ""));
-    nap(time, deadline);
+    sleepFor(time, deadline);
   }
 }
 

@@ -70,9 +70,6 @@ struct Meeting {
 /// deadline for what other processes have to do first. Throws Failure.
 Meeting prepareMeeting(const ControlOptions &options, Clock::time_point deadline);
 
-/// "1.5 s".
-std::string secondsText(double value);
-
 /// This process, as it introduces itself.
 Introduction introduceSelf(const ControlOptions &options);
 

@@ -41,12 +41,6 @@ void allowConnections(uint32_t worldSize) {
 
 } // namespace
 
-std::string secondsText(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", value);
-  return text;
-}
-
 std::unique_ptr<ControlPlane> joinControlPlane(const ControlOptions &options) {
   Clock::time_point deadline = deadlineAfter(options.timeoutSeconds);
   Meeting meeting = prepareMeeting(options, deadline);

@@ -19,6 +19,10 @@ struct Slice {
   /// For a rank outside the mesh (no coordinate) the part is empty (L5).
   static Slice make(const shardc::Layout &layout, std::vector<int64_t> global,
                     const std::optional<shardc::Coordinate> &coordinate);
+  /// All of a tensor as a slice of itself.
+  static Slice whole(const std::vector<int64_t> &extents) {
+    return make(shardc::Layout(), extents, shardc::Coordinate());
+  }
 
   int64_t elements() const;
   /// Whether the part is one box of the global tensor: it has no more than one interval on a dim.

@@ -40,7 +40,7 @@ void forEachChange(std::span<const CheckedMemory> memory,
   }
 }
 
-std::string describe(const char *name, const char *location) {
+std::string describeOp(const char *name, const char *location) {
   std::string text = name && *name ? name : "an op without a name";
   return location && *location ? text + " at " + location : text;
 }
@@ -65,7 +65,7 @@ struct CheckingServices {
     check.complete(check.current);
     int32_t status = check.services->wait(check.runtime, token);
     if (auto found = check.inFlight.find(token); found != check.inFlight.end()) {
-      check.complete(describe(found->second->name, found->second->location));
+      check.complete(describeOp(found->second->name, found->second->location));
       check.inFlight.erase(found);
     }
     return status;
@@ -75,7 +75,7 @@ struct CheckingServices {
     WriteCheck &check = self(runtime);
     check.complete(check.current);
     int32_t status = check.services->collective(check.runtime, collective, tensors);
-    check.complete(describe(collective->name, collective->location));
+    check.complete(describeOp(collective->name, collective->location));
     return status;
   }
   static void parallelFor(void *runtime, void (*body)(void *, int64_t, int64_t), void *arg,
@@ -95,7 +95,7 @@ struct CheckingServices {
     WriteCheck &check = self(runtime);
     check.complete(check.current);
     bool isKnown = op < check.ops.size();
-    check.current = isKnown ? describe(check.ops[op].name, check.ops[op].location) : "";
+    check.current = isKnown ? describeOp(check.ops[op].name, check.ops[op].location) : "";
     check.services->mark(check.runtime, op);
   }
   static void *scratch(void *runtime, uint32_t slot, uint64_t bytes) {

@@ -12,10 +12,6 @@ namespace shardc::rt {
 
 namespace {
 
-std::string shapeText(shardrt_type type, const std::vector<int64_t> &extents) {
-  return describe(type, extents.data(), extents.size());
-}
-
 /// "[8, s0]" for a message about what is expected.
 std::string expected(const TensorSpec &spec, const Manifest &manifest) {
   std::string text = std::string(typeName(spec.type)) + "[";
@@ -240,7 +236,7 @@ SymbolValues bindSymbols(const Manifest &manifest, const EntrySpec &entry,
       problems.add("input " + spec.name + ": it is " +
                    describe(inputs[i].type, inputs[i].extents, spec.rank()) +
                    ", this rank's shard of " + expected(spec, manifest) + " is " +
-                   shapeText(spec.type, slice.local));
+                   describe(spec.type, slice.local));
   }
   problems.raise(SHARDRT_INVALID_ARGUMENT, headline);
   return symbols;
@@ -258,7 +254,7 @@ std::vector<int64_t> evaluateShape(const TensorSpec &spec, const SymbolValues &s
   }
   if (checkedBytes(extents.data(), extents.size(), typeBytes(spec.type)) < 0)
     throw Failure(SHARDRT_INVALID_ARGUMENT,
-                  spec.name + ": " + shapeText(spec.type, extents) + " is too large");
+                  spec.name + ": " + describe(spec.type, extents) + " is too large");
   return extents;
 }
 
@@ -297,7 +293,7 @@ void checkOutputs(const EntrySpec &entry, const Shapes &shapes,
     const std::vector<int64_t> &wanted = tensor.scope == SHARDRT_LOCAL ? slice.local : slice.global;
     if (!std::equal(wanted.begin(), wanted.end(), tensor.extents))
       problems.add(here + "it is " + describe(tensor.type, tensor.extents, spec.rank()) +
-                   ", expected " + shapeText(spec.type, wanted));
+                   ", expected " + describe(spec.type, wanted));
     if (tensor.scope != SHARDRT_GLOBAL)
       checkData(here, tensor, problems);
     for (size_t d = 0; tensor.strides && d < spec.rank(); ++d)

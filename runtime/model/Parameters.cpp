@@ -15,18 +15,6 @@ namespace shardc::rt {
 
 namespace {
 
-/// Copies are aligned for vectors, unlike slices in place.
-constexpr size_t copyAlignment = 64;
-
-std::string shapeText(shardrt_type type, const std::vector<int64_t> &extents) {
-  return describe(type, extents.data(), extents.size());
-}
-
-/// All of a tensor as a slice of itself.
-Slice whole(const std::vector<int64_t> &extents) {
-  return Slice::make(shardc::Layout(), extents, shardc::Coordinate());
-}
-
 /// Copies a slice of a tensor that lies in blocks to dense memory.
 void extractFromBlocks(void *to, const Slice &slice, std::span<const shardc::StoredBlock> blocks,
                        int64_t bytes) {
@@ -116,14 +104,14 @@ public:
     Slice slice = Slice::make(spec.layout, spec.extents(), coordinate);
     const std::vector<int64_t> &wanted = source.local ? slice.local : slice.global;
     if (source.type != spec.type || source.extents != wanted) {
-      problems.add(name + ": it is " + shapeText(source.type, source.extents) + ", expected " +
-                   shapeText(spec.type, wanted));
+      problems.add(name + ": it is " + describe(source.type, source.extents) + ", expected " +
+                   describe(spec.type, wanted));
       return;
     }
     if (!problems.empty())
       return;
     if (source.local) // all of it
-      slice = whole(slice.local);
+      slice = Slice::whole(slice.local);
     if (source.blocks.empty())
       take(index, slice, source);
     else
@@ -196,7 +184,7 @@ private:
     denseStrides(part.extents, part.strides.data());
     part.data = copy.data();
     part.borrowed = false;
-    take(index, whole(slice.local), part);
+    take(index, Slice::whole(slice.local), part);
   }
 
   void take(size_t index, const Slice &slice, const ParameterSource &source) {
@@ -321,7 +309,7 @@ void checkNames(const Manifest &manifest, const shardc::TensorStore &store,
   const shardc::NearestNames nearestMissing(missingNames), nearestSurplus(surplusNames);
   for (const ParameterSpec *spec : missing) {
     std::string near = nearestSurplus.find(spec->name);
-    problems.add(spec->name + ": missing, expected " + shapeText(spec->type, spec->extents()) +
+    problems.add(spec->name + ": missing, expected " + describe(spec->type, spec->extents()) +
                  (near.empty() ? "" : "; the file has " + near));
   }
   for (const shardc::StoredTensor *tensor : surplus) {
@@ -361,7 +349,7 @@ ParameterSet ParameterSet::fromFile(const Manifest &manifest, const shardrt_prog
                                     "weights)");
       else if (shardc::runtimeCodeOf(tensor->type) == 0)
         builder.problems.add(name + ": it is " + storedText(*tensor) + ", expected " +
-                             shapeText(spec.type, spec.extents()));
+                             describe(spec.type, spec.extents()));
       else if (first)
         builder.compare(i, name, sourceOf(*tensor));
       else
@@ -428,7 +416,7 @@ ParameterSet ParameterSet::fromCallback(const Manifest &manifest, const shardrt_
     }
     if (answer == 1)
       builder.problems.add(spec.name + ": missing, expected " +
-                           shapeText(spec.type, spec.extents()));
+                           describe(spec.type, spec.extents()));
   }
   builder.addConstants();
   if (builder.problems.empty())

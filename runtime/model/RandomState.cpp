@@ -13,7 +13,7 @@ namespace shardc::rt {
 namespace {
 
 constexpr const char *randomTopic = "the comparison of random.seed and random.offset";
-constexpr const char *rootTopic = "a state that rank 0 gives";
+constexpr const char *rootStateTopic = "a state that rank 0 gives";
 constexpr const char *seedName = "random.seed", *offsetName = "random.offset";
 
 /// "SEED on rank 0, SEED on ranks 1 and 2"; empty where all that have one have the same.
@@ -97,7 +97,7 @@ std::vector<std::byte> Model::receiveState(const ParameterSpec &spec, const shar
   std::vector<std::string> all;
   try {
     compareRanks("none");
-    all = communicator.exchange({rootTopic, runNumber}, mine, deadlineAfter(timeout));
+    all = communicator.exchange({rootStateTopic, runNumber}, mine, deadlineAfter(timeout));
   } catch (const Failure &failure) {
     failRun(failure);
   }

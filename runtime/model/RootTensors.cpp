@@ -13,7 +13,7 @@ namespace shardc::rt {
 
 namespace {
 
-constexpr size_t packAlignment = 64;
+constexpr size_t pieceAlignment = 64;
 
 const shardrt_collective_operand pairwiseBytes{SHARDRT_U8, 1, 0, 0};
 const shardrt_collective_operand wholeBytes{SHARDRT_U8, 1, -1, -1};
@@ -34,7 +34,7 @@ const shardrt_collective inputScatter =
     overAllRanks("the scatter of an input of rank 0", SHARDRT_ALL_TO_ALL, pairwiseBytes);
 const shardrt_collective inputBroadcast =
     overAllRanks("the broadcast of an input of rank 0", SHARDRT_BROADCAST, wholeBytes);
-const shardrt_collective outputGather =
+const shardrt_collective rootGather =
     overAllRanks("the gather of an output on rank 0", SHARDRT_ALL_TO_ALL, pairwiseBytes);
 
 /// Cuts the parts of all ranks but rank 0, so that all pieces of a round fit in the bound.
@@ -138,7 +138,7 @@ void RootMover::broadcast(const Slice &part, char *mine, const shardrt_tensor *w
     if (self == 0) {
       // The tensor itself is the caller's, and may be read only: a communicator writes to what it
       // broadcasts.
-      packed.reserve(memory.allocator(), size_t(bytes), packAlignment,
+      packed.reserve(memory.allocator(), size_t(bytes), pieceAlignment,
                      "parts of a tensor of rank 0");
       data = reinterpret_cast<char *>(packed.data());
       memory.take(data, piece, whole->data, strides.data(), elementBytes);
@@ -175,7 +175,7 @@ void RootMover::move(Parts parts, bool toRoot, char *mine, const shardrt_tensor 
     int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t(0));
     char *data = mine;
     if (self == 0) {
-      packed.reserve(memory.allocator(), size_t(total), packAlignment,
+      packed.reserve(memory.allocator(), size_t(total), pieceAlignment,
                      "parts of a tensor of rank 0");
       data = reinterpret_cast<char *>(packed.data());
     }
@@ -196,7 +196,7 @@ void RootMover::move(Parts parts, bool toRoot, char *mine, const shardrt_tensor 
     shardrt_collective_tensor operand{sends ? data : nullptr, sends ? nullptr : data, &leaving,
                                       (sends ? none : counts).data(),
                                       (sends ? counts : none).data()};
-    collective(toRoot ? outputGather : inputScatter, operand);
+    collective(toRoot ? rootGather : inputScatter, operand);
     if (!sends)
       eachPiece([&](const char *at, const Slice &piece) {
         memory.give(whole->data, strides.data(), piece, at, elementBytes);

@@ -21,7 +21,7 @@ constexpr size_t maxPlans = 1024;
 /// How global outputs are put together. Of static life, like the descriptors of an artifact: other
 /// ranks' messages may name it at any time.
 const shardrt_collective_operand bytesOperand{SHARDRT_U8, 1, 0, -1};
-const shardrt_collective outputGather{"the gather of a global output",
+const shardrt_collective globalGather{"the gather of a global output",
                                       "",
                                       &bytesOperand,
                                       nullptr,
@@ -32,11 +32,6 @@ const shardrt_collective outputGather{"the gather of a global output",
                                       0,
                                       0,
                                       0};
-
-/// The whole of a dense local tensor as a slice of itself.
-Slice whole(const std::vector<int64_t> &extents) {
-  return Slice::make(shardc::Layout(), extents, shardc::Coordinate());
-}
 
 /// Where this rank's part begins in the caller's memory, if it is dense and aligned there, and the
 /// program can use it; else null.
@@ -133,7 +128,7 @@ Model::Passed Model::passInput(size_t slot, const TensorSpec &spec, const Slice 
 
 Model::Passed Model::passOwnInput(size_t slot, const Slice &slice, const shardrt_tensor &tensor,
                                   int64_t bytes) {
-  const Slice &part = tensor.scope == SHARDRT_LOCAL ? whole(slice.local) : slice;
+  const Slice &part = tensor.scope == SHARDRT_LOCAL ? Slice::whole(slice.local) : slice;
   if (part.elements() == 0)
     return {};
   if (void *data = inPlace(executor->memory(), part, tensor, bytes))
@@ -149,7 +144,7 @@ Model::Passed Model::passOutput(size_t slot, const TensorSpec &spec, const Slice
   if (slice.elements() == 0)
     return {};
   if (tensor.scope == SHARDRT_LOCAL) {
-    if (void *data = inPlace(executor->memory(), whole(slice.local), tensor, bytes))
+    if (void *data = inPlace(executor->memory(), Slice::whole(slice.local), tensor, bytes))
       return {data, false};
   } else if ((tensor.scope == SHARDRT_SHARED || (tensor.scope == SHARDRT_ROOT && self == 0)) &&
              writesPart(spec.layout, coordinates[spec.mesh])) {
@@ -176,7 +171,8 @@ void Model::returnOutput(const TensorSpec &spec, const Slice &slice, const Passe
     return;
   std::vector<int64_t> strides = stridesOf(tensor);
   if (tensor.scope == SHARDRT_LOCAL)
-    executor->memory().give(tensor.data, strides.data(), whole(slice.local), passed.data, bytes);
+    executor->memory().give(tensor.data, strides.data(), Slice::whole(slice.local), passed.data,
+                            bytes);
   else if (writesPart(spec.layout, coordinates[spec.mesh]))
     executor->memory().give(tensor.data, strides.data(), slice, passed.data, bytes);
 }
@@ -204,7 +200,7 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
     all =
         Buffer(executor->memory().exchanged(), size_t(total), gatherAlignment, "an output's parts");
     shardrt_collective_tensor operands{local, all.data(), &total, sizes.data(), nullptr};
-    executor->collective(outputGather, *everybody, runNumber, operands);
+    executor->collective(globalGather, *everybody, runNumber, operands);
     received = all.data();
   }
   if (!tensor.data)

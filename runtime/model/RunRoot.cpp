@@ -9,7 +9,7 @@ namespace shardc::rt {
 
 namespace {
 
-constexpr const char *rootTopic = "the arguments of a run of which rank 0 has tensors";
+constexpr const char *rootRunTopic = "the arguments of a run of which rank 0 has tensors";
 
 /// Rank 0's inputs as it checks them.
 std::vector<shardrt_tensor> asGlobal(std::span<const shardrt_tensor> inputs) {
@@ -62,7 +62,7 @@ std::vector<RootStatement> Model::agreeToStart(const char *topic, RootStatement 
   // All ranks know who refuses, and nobody has started: the world goes on.
   if (mine.status != SHARDRT_OK)
     throw Failure(mine.status, mine.reason);
-  const char *what = topic == rootTopic ? " did not start this run: " : ": ";
+  const char *what = topic == rootRunTopic ? " did not start this run: " : ": ";
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].status != SHARDRT_OK)
       throw Failure(all[rank].status, "rank " + std::to_string(rank) + what + all[rank].reason);
@@ -91,7 +91,7 @@ Model::Bound Model::bindWithRoot(const char *entryName, std::span<shardrt_tensor
   } catch (const std::exception &error) {
     reason = Failure(SHARDRT_INTERNAL, error.what());
   }
-  std::vector<RootStatement> all = agreeToStart(rootTopic, mine, reason);
+  std::vector<RootStatement> all = agreeToStart(rootRunTopic, mine, reason);
   if (self == 0)
     return bound;
   said = std::move(all[0]);

@@ -23,7 +23,6 @@ namespace {
 
 /// Every file of a save is called "save-NAME-rank-R.safetensors".
 constexpr const char *filePrefix = "save-", *fileSuffix = ".safetensors";
-constexpr size_t copyAlignment = 64;
 
 /// Whether a save writes files of this name, or has begun to: then ".tmpN" is behind it.
 bool isOfASave(std::string_view name) {
@@ -123,7 +122,7 @@ void ShardedCheckpoint::write(uint32_t rank, void *const *values, ProgramMemory 
     std::vector<int64_t> from(local.size()), to(local.size());
     denseStrides(local, from.data());
     denseStrides(block.extents, to.data());
-    const Slice whole = Slice::make(shardc::Layout(), local, shardc::Coordinate());
+    const Slice whole = Slice::whole(local);
     if (block.extents == local) {
       memory.give(file.dataOf(k), to.data(), whole, values[block.parameter], bytes);
       continue;

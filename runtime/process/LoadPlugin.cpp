@@ -27,7 +27,7 @@ std::string folderOfThisLibrary() {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-std::vector<std::string> split(const std::string &text) {
+std::vector<std::string> splitPath(const std::string &text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(':', begin), text.size());
@@ -63,7 +63,8 @@ std::vector<std::string> fileNames(const std::string &name, const Variables &var
 } // namespace
 
 std::vector<std::string> pluginPaths(const std::string &name, const Variables &variables) {
-  std::vector<std::string> folders = split(variables("SHARDRT_PLUGIN_PATH").value_or("")), paths;
+  std::vector<std::string> folders = splitPath(variables("SHARDRT_PLUGIN_PATH").value_or("")),
+                           paths;
   if (std::string own = folderOfThisLibrary(); !own.empty()) {
     folders.push_back(own);
     folders.push_back(own + "/shardrt");

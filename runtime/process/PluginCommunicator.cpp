@@ -15,10 +15,6 @@ namespace shardc::rt {
 
 namespace {
 
-double secondsUntil(Clock::time_point deadline) {
-  return std::max(0.0, std::chrono::duration<double>(deadline - Clock::now()).count());
-}
-
 class PluginCommunicator final : public ProcessCommunicator, private FlatTransport {
 public:
   PluginCommunicator(std::shared_ptr<ControlPlane> controlPlane, const LoadedPlugin &plugin,

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds mostPatience(32);
 /// would be no answers in time. They take turns while they wait, and the first one asks for all
 /// when they give up.
 constexpr std::chrono::milliseconds turnTime(20);
-constexpr std::chrono::milliseconds speakerTime = answerTime + std::chrono::milliseconds(100);
+constexpr std::chrono::milliseconds questionTime = answerTime + std::chrono::milliseconds(100);
 
 /// First letter of an answer about a collective.
 constexpr char hasArrived = 'a', isElsewhere = 'e', hasNotArrived = 'n';
@@ -31,12 +31,6 @@ uint64_t keyOf(const std::vector<uint32_t> &members) {
   for (uint32_t member : members)
     hash.add(member);
   return hash.value();
-}
-
-std::string seconds(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", value);
-  return text;
 }
 
 /// Numbers of the last collective that a rank began and ended in a group.
@@ -216,8 +210,8 @@ std::string ProcessCommunicator::whereIs(uint32_t member,
   std::optional<ControlPlane::LastSeen> seen = plane->lastSeen(member);
   if (!seen)
     return name;
-  return name + "; " + seconds(std::chrono::duration<double>(seen->ago).count()) + " ago it was " +
-         seen->where;
+  return name + "; " + secondsText(std::chrono::duration<double>(seen->ago).count()) +
+         " ago it was " + seen->where;
 }
 
 std::string ProcessCommunicator::whoIsSilent() const {
@@ -348,7 +342,7 @@ void ProcessCommunicator::Flight::raiseGivenUp() {
 void ProcessCommunicator::Flight::awaitSpeaker() {
   if (group.position == 0)
     return;
-  for (Clock::time_point until = Clock::now() + speakerTime;
+  for (Clock::time_point until = Clock::now() + questionTime;
        Clock::now() < until && !communicator.plane->givenUp();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
@@ -368,7 +362,7 @@ std::string ProcessCommunicator::Flight::lateness() {
     (came ? present : absent).push_back(member);
   }
   std::string text = "it did not complete within " +
-                     seconds(std::chrono::duration<double>(deadline - begin).count()) + ": ";
+                     secondsText(std::chrono::duration<double>(deadline - begin).count()) + ": ";
   if (absent.empty())
     return text + "all members have arrived, but their data has not";
   text += "missing " + rankList(absent) + ", arrived " + rankList(present) + " (";

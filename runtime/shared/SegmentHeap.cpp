@@ -2,6 +2,7 @@
 #include "runtime/shared/SegmentHeap.h"
 
 #include "runtime/support/Failure.h"
+#include "runtime/support/Memory.h"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -11,7 +12,6 @@ namespace shardc::rt {
 
 namespace {
 
-constexpr uint64_t pageBytes = 4096;
 /// No two allocations share a cache line.
 constexpr uint64_t lineBytes = 64;
 constexpr uint64_t smallestSegment = uint64_t(64) << 20;

@@ -19,6 +19,9 @@ namespace shardc::rt {
 
 using Clock = std::chrono::steady_clock;
 
+/// For those who are woken: only a bound on how long a lost chance to look again can last.
+inline constexpr std::chrono::seconds longestSleep(1);
+
 /// Returns when the word may have changed from `seen`, when woken, or after `limit`; may return
 /// early. `betweenProcesses`: the word lies in memory that they share.
 inline void futexWait(std::atomic<uint32_t> &word, uint32_t seen, std::chrono::nanoseconds limit,

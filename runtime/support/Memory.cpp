@@ -13,7 +13,6 @@ namespace {
 /// From this size on pages are mapped directly: they go back to the system when freed, and may be
 /// huge pages.
 constexpr size_t mapThreshold = size_t(1) << 21;
-constexpr size_t pageBytes = 4096;
 } // namespace
 
 Buffer::Buffer(const Allocator &allocator, size_t wanted, size_t alignment, const char *what)

@@ -10,6 +10,11 @@
 
 namespace shardc::rt {
 
+/// The size of a page of memory.
+inline constexpr size_t pageBytes = 4096;
+/// Copies of tensors are aligned for vectors, unlike slices in place.
+inline constexpr size_t copyAlignment = 64;
+
 struct Allocator {
   void *(*alloc)(void *context, size_t bytes, size_t alignment) = nullptr;
   void (*free)(void *context, void *memory, size_t bytes) = nullptr;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardc::rt {
 
@@ -25,6 +26,9 @@ const char *statusName(shardrt_status status);
 
 /// "f32[8, 16]".
 std::string describe(shardrt_type type, const int64_t *extents, size_t rank);
+inline std::string describe(shardrt_type type, const std::vector<int64_t> &extents) {
+  return describe(type, extents.data(), extents.size());
+}
 
 /// Product of extents; 1 for rank 0.
 int64_t countElements(const int64_t *extents, size_t rank);

@@ -15,8 +15,6 @@ thread_local int threadNumber = 0;
 /// between regions wastes a core that another rank might use.
 constexpr std::chrono::microseconds awake(50);
 
-constexpr std::chrono::seconds nap(1);
-
 } // namespace
 
 ThreadPool::ThreadPool(int threads, uint32_t ranksHere)
@@ -74,7 +72,7 @@ void ThreadPool::parallelFor(Body newBody, void *newArg, int64_t count, int64_t 
     uint32_t seen = left.load();
     if (registered.load(std::memory_order_seq_cst) == 0)
       return;
-    left.wait(seen, spin, nap);
+    left.wait(seen, spin, longestSleep);
   }
 }
 
@@ -83,7 +81,7 @@ void ThreadPool::workerMain(int number) {
   threadNumber = number;
   uint32_t seen = 0;
   while (true) {
-    if (!posted.wait(seen, spin, nap))
+    if (!posted.wait(seen, spin, longestSleep))
       continue;
     seen = posted.load();
     if (stopping.load(std::memory_order_acquire))

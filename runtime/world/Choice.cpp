@@ -31,7 +31,7 @@ std::string byRanks(const std::vector<std::string> &texts, const char *between) 
   return out;
 }
 
-std::vector<std::string> split(const std::string &text) {
+std::vector<std::string> splitFacts(const std::string &text) {
   std::vector<std::string> parts(1);
   for (char c : text)
     if (c == separator)
@@ -54,7 +54,7 @@ void compareFacts(ControlPlane &plane, const std::vector<CommunicatorKind> &kind
                      (plane.rank() == 0 ? makeSecret().substr(0, 16) : std::string());
   std::vector<std::vector<std::string>> said;
   for (const std::string &text : plane.exchange(factsTopic, mine, deadline)) {
-    said.push_back(split(text));
+    said.push_back(splitFacts(text));
     said.back().resize(3);
   }
   world.id = said[0][2];

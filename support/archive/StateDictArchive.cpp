@@ -17,7 +17,7 @@ constexpr size_t maxTold = 5;
 
 /// The folder that has a data.pkl; empty if there is none, or if TorchScript's constants are beside
 /// it.
-std::string findRoot(const ZipArchive &zip) {
+std::string findStateDictRoot(const ZipArchive &zip) {
   for (const ZipRecord &record : zip.records()) {
     size_t slash = record.name.find('/');
     if (slash == std::string_view::npos || record.name.substr(slash + 1) != dictRecord)
@@ -92,7 +92,7 @@ Pickle::Id tensorOf(const Pickle &pickle, Pickle::Id id) {
 bool StateDictArchive::accepts(std::span<const std::byte> bytes) {
   std::string error;
   std::optional<ZipArchive> zip = ZipArchive::read(bytes, error, /*allowCompressed=*/true);
-  return zip && !findRoot(*zip).empty();
+  return zip && !findStateDictRoot(*zip).empty();
 }
 
 bool StateDictArchive::isOldFile(std::span<const std::byte> bytes) {
@@ -106,7 +106,7 @@ std::optional<TensorStore> StateDictArchive::read(std::span<const std::byte> byt
   std::optional<ZipArchive> zip = ZipArchive::read(bytes, error);
   if (!zip)
     return std::nullopt;
-  const std::string root = findRoot(*zip);
+  const std::string root = findStateDictRoot(*zip);
   if (root.empty()) {
     error = "it lacks data.pkl, so it is no archive of torch.save";
     return std::nullopt;

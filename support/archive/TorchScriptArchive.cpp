@@ -111,7 +111,7 @@ private:
 };
 
 /// The folder that has a constants.pkl and a data.pkl; empty if there is none.
-std::string findRoot(const ZipArchive &zip) {
+std::string findTorchScriptRoot(const ZipArchive &zip) {
   for (const ZipRecord &record : zip.records()) {
     size_t slash = record.name.find('/');
     if (slash == std::string_view::npos || record.name.substr(slash + 1) != "constants.pkl")
@@ -128,7 +128,7 @@ std::string findRoot(const ZipArchive &zip) {
 bool TorchScriptArchive::accepts(std::span<const std::byte> bytes) {
   std::string error;
   std::optional<ZipArchive> zip = ZipArchive::read(bytes, error, /*allowCompressed=*/true);
-  return zip && !findRoot(*zip).empty();
+  return zip && !findTorchScriptRoot(*zip).empty();
 }
 
 std::optional<TorchScriptArchive> TorchScriptArchive::read(std::span<const std::byte> bytes,
@@ -137,7 +137,7 @@ std::optional<TorchScriptArchive> TorchScriptArchive::read(std::span<const std::
   if (!zip)
     return std::nullopt;
   TorchScriptArchive archive;
-  archive.root = findRoot(*zip);
+  archive.root = findTorchScriptRoot(*zip);
   if (archive.root.empty()) {
     error = "it lacks data.pkl or constants.pkl, so it is no archive of torch.jit.save";
     return std::nullopt;

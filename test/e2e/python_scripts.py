@@ -11,7 +11,7 @@ import tempfile
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before the server imports transformers
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch", "torch.export", "torch._decomp.decompositions", "transformers", "safetensors.torch", "numpy"])
+CONTEXT.set_forkserver_preload(["torch", "export_modules", "transformers", "safetensors.torch", "numpy"])
 
 
 def work(command, folder, environment, streams):

@@ -22,7 +22,7 @@ def tree():
     launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     lock = open(BUILD / "runtime-tree.lock", "w")  # another run of the tests may build it too
     fcntl.flock(lock, fcntl.LOCK_EX)
-    run("cmake", "-S", ROOT, "-B", TREE, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DSHARDC_COMPILER=OFF",
+    run("cmake", "-S", ROOT, "-B", TREE, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON", "-DSHARDC_COMPILER=OFF",
         "-DCMAKE_DISABLE_FIND_PACKAGE_LLVM=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_MLIR=ON", *compilers, *launcher)
     run("ninja", "-C", TREE, "shardrt", "shard-run", *TESTS, timeout=3600)
     lock.close()

@@ -171,6 +171,7 @@ private:
 /// The block that runs: kernels run one at a time.
 Block &theBlock();
 
+template <typename F> void *addressOf(F *function) { return reinterpret_cast<void *>(function); }
 /// Names and addresses of what generated code calls.
 std::vector<std::pair<const char *, void *>> supportFunctions();
 /// Those of them that check accesses.

@@ -364,32 +364,30 @@ void range(Block *block, uint64_t address, uint64_t bytes, uint32_t thread,
   block->access(address, bytes, flags & 1, flags & 2, thread, site);
 }
 
-template <typename F> void *address(F *function) { return reinterpret_cast<void *>(function); }
-
 } // namespace
 
 std::vector<std::pair<const char *, void *>> checkFunctions() {
-  return {{"emulated_read1", address(&read<1>)},
-          {"emulated_read2", address(&read<2>)},
-          {"emulated_read4", address(&read<4>)},
-          {"emulated_read8", address(&read<8>)},
-          {"emulated_read16", address(&read<16>)},
-          {"emulated_write1", address(&write<1>)},
-          {"emulated_write2", address(&write<2>)},
-          {"emulated_write4", address(&write<4>)},
-          {"emulated_write8", address(&write<8>)},
-          {"emulated_write16", address(&write<16>)},
-          {"emulated_shared_read1", address(&sharedRead<1>)},
-          {"emulated_shared_read2", address(&sharedRead<2>)},
-          {"emulated_shared_read4", address(&sharedRead<4>)},
-          {"emulated_shared_read8", address(&sharedRead<8>)},
-          {"emulated_shared_read16", address(&sharedRead<16>)},
-          {"emulated_shared_write1", address(&sharedWrite<1>)},
-          {"emulated_shared_write2", address(&sharedWrite<2>)},
-          {"emulated_shared_write4", address(&sharedWrite<4>)},
-          {"emulated_shared_write8", address(&sharedWrite<8>)},
-          {"emulated_shared_write16", address(&sharedWrite<16>)},
-          {"emulated_range", address(&range)}};
+  return {{"emulated_read1", addressOf(&read<1>)},
+          {"emulated_read2", addressOf(&read<2>)},
+          {"emulated_read4", addressOf(&read<4>)},
+          {"emulated_read8", addressOf(&read<8>)},
+          {"emulated_read16", addressOf(&read<16>)},
+          {"emulated_write1", addressOf(&write<1>)},
+          {"emulated_write2", addressOf(&write<2>)},
+          {"emulated_write4", addressOf(&write<4>)},
+          {"emulated_write8", addressOf(&write<8>)},
+          {"emulated_write16", addressOf(&write<16>)},
+          {"emulated_shared_read1", addressOf(&sharedRead<1>)},
+          {"emulated_shared_read2", addressOf(&sharedRead<2>)},
+          {"emulated_shared_read4", addressOf(&sharedRead<4>)},
+          {"emulated_shared_read8", addressOf(&sharedRead<8>)},
+          {"emulated_shared_read16", addressOf(&sharedRead<16>)},
+          {"emulated_shared_write1", addressOf(&sharedWrite<1>)},
+          {"emulated_shared_write2", addressOf(&sharedWrite<2>)},
+          {"emulated_shared_write4", addressOf(&sharedWrite<4>)},
+          {"emulated_shared_write8", addressOf(&sharedWrite<8>)},
+          {"emulated_shared_write16", addressOf(&sharedWrite<16>)},
+          {"emulated_range", addressOf(&range)}};
 }
 
 } // namespace shardc::emulator

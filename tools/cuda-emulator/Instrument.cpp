@@ -20,8 +20,6 @@ namespace {
 using llvm::IRBuilder;
 using llvm::Value;
 
-constexpr unsigned sharedSpace = 3;
-
 class Checks {
 public:
   Checks(llvm::Function &function, const ThreadValues &values, CompiledKernel &kernel,

@@ -13,8 +13,6 @@
 namespace shardc::emulator {
 namespace {
 
-template <typename F> void *address(F *function) { return reinterpret_cast<void *>(function); }
-
 template <typename T> T reciprocalRoot(T x) { return T(1) / std::sqrt(x); }
 template <typename T> T reciprocalCubeRoot(T x) { return T(1) / std::cbrt(x); }
 template <typename T> T saturate(T x) { return x > 0 ? (x < 1 ? x : T(1)) : T(0); }
@@ -61,19 +59,19 @@ float extendBf16(float x) { return fromBf16(bitsOf(x)); }
 std::vector<std::pair<const char *, void *>> mathFunctions() {
   std::vector<std::pair<const char *, void *>> out;
 #define BOTH_AS(name, function)                                                                    \
-  out.push_back({"__nv_" #name, address<double(double)>(&function)});                              \
-  out.push_back({"__nv_" #name "f", address<float(float)>(&function)});
+  out.push_back({"__nv_" #name, addressOf<double(double)>(&function)});                            \
+  out.push_back({"__nv_" #name "f", addressOf<float(float)>(&function)});
 #define PLAIN(name)                                                                                \
   BOTH_AS(name, std::name)                                                                         \
-  out.push_back({#name, address<double(double)>(&std::name)});                                     \
-  out.push_back({#name "f", address<float(float)>(&std::name)});
+  out.push_back({#name, addressOf<double(double)>(&std::name)});                                   \
+  out.push_back({#name "f", addressOf<float(float)>(&std::name)});
 #define BOTH_OF_TWO_AS(name, function)                                                             \
-  out.push_back({"__nv_" #name, address<double(double, double)>(&function)});                      \
-  out.push_back({"__nv_" #name "f", address<float(float, float)>(&function)});
+  out.push_back({"__nv_" #name, addressOf<double(double, double)>(&function)});                    \
+  out.push_back({"__nv_" #name "f", addressOf<float(float, float)>(&function)});
 #define PLAIN_OF_TWO(name)                                                                         \
   BOTH_OF_TWO_AS(name, std::name)                                                                  \
-  out.push_back({#name, address<double(double, double)>(&std::name)});                             \
-  out.push_back({#name "f", address<float(float, float)>(&std::name)});
+  out.push_back({#name, addressOf<double(double, double)>(&std::name)});                           \
+  out.push_back({#name "f", addressOf<float(float, float)>(&std::name)});
   PLAIN(exp)
   PLAIN(exp2)
   PLAIN(expm1)
@@ -130,53 +128,53 @@ std::vector<std::pair<const char *, void *>> mathFunctions() {
 #undef BOTH_OF_TWO_AS
 #undef PLAIN_OF_TWO
   std::vector<std::pair<const char *, void *>> more = {
-      {"__nv_fma", address<double(double, double, double)>(&std::fma)},
-      {"__nv_fmaf", address<float(float, float, float)>(&std::fma)},
-      {"fma", address<double(double, double, double)>(&std::fma)},
-      {"fmaf", address<float(float, float, float)>(&std::fma)},
-      {"exp10", address<double(double)>(&power10)},
-      {"exp10f", address<float(float)>(&power10)},
-      {"ldexp", address<double(double, int)>(&scale)},
-      {"ldexpf", address<float(float, int)>(&scale)},
-      {"__powidf2", address<double(double, int)>(&powerInt)},
-      {"__powisf2", address<float(float, int)>(&powerInt)},
-      {"__nv_powi", address<double(double, int)>(&powerInt)},
-      {"__nv_powif", address<float(float, int)>(&powerInt)},
-      {"__nv_ldexp", address<double(double, int)>(&scale)},
-      {"__nv_ldexpf", address<float(float, int)>(&scale)},
-      {"__nv_scalbn", address<double(double, int)>(&scale)},
-      {"__nv_scalbnf", address<float(float, int)>(&scale)},
-      {"__nv_isnand", address<int(double)>(&isNan)},
-      {"__nv_isnanf", address<int(float)>(&isNan)},
-      {"__nv_isinfd", address<int(double)>(&isInf)},
-      {"__nv_isinff", address<int(float)>(&isInf)},
-      {"__nv_isfinited", address<int(double)>(&isFinite)},
-      {"__nv_finitef", address<int(float)>(&isFinite)},
-      {"__nv_signbitd", address<int(double)>(&signBit)},
-      {"__nv_signbitf", address<int(float)>(&signBit)},
-      {"__nv_fast_expf", address<float(float)>(&std::exp)},
-      {"__nv_fast_exp10f", address<float(float)>(&power10)},
-      {"__nv_fast_logf", address<float(float)>(&std::log)},
-      {"__nv_fast_log2f", address<float(float)>(&std::log2)},
-      {"__nv_fast_log10f", address<float(float)>(&std::log10)},
-      {"__nv_fast_sinf", address<float(float)>(&std::sin)},
-      {"__nv_fast_cosf", address<float(float)>(&std::cos)},
-      {"__nv_fast_tanf", address<float(float)>(&std::tan)},
-      {"__nv_fast_powf", address<float(float, float)>(&std::pow)},
-      {"__nv_fast_fdividef", address<float(float, float)>(&divide)},
-      {"__nv_fsqrt_rn", address<float(float)>(&std::sqrt)},
-      {"__nv_dsqrt_rn", address<double(double)>(&std::sqrt)},
-      {"__nv_fdiv_rn", address<float(float, float)>(&divide)},
-      {"__nv_ddiv_rn", address<double(double, double)>(&divide)},
-      {"__truncsfbf2", address(&truncateToBf16)},
-      {"__truncdfbf2", address(&truncateDoubleToBf16)},
-      {"__truncsfhf2", address(&truncateToF16)},
-      {"__truncdfhf2", address(&truncateDoubleToF16)},
-      {"__extendhfsf2", address(&extendF16)},
-      {"__extendbfsf2", address(&extendBf16)},
-      {"memcpy", address<void *(void *, const void *, size_t)>(&std::memcpy)},
-      {"memmove", address<void *(void *, const void *, size_t)>(&std::memmove)},
-      {"memset", address<void *(void *, int, size_t)>(&std::memset)}};
+      {"__nv_fma", addressOf<double(double, double, double)>(&std::fma)},
+      {"__nv_fmaf", addressOf<float(float, float, float)>(&std::fma)},
+      {"fma", addressOf<double(double, double, double)>(&std::fma)},
+      {"fmaf", addressOf<float(float, float, float)>(&std::fma)},
+      {"exp10", addressOf<double(double)>(&power10)},
+      {"exp10f", addressOf<float(float)>(&power10)},
+      {"ldexp", addressOf<double(double, int)>(&scale)},
+      {"ldexpf", addressOf<float(float, int)>(&scale)},
+      {"__powidf2", addressOf<double(double, int)>(&powerInt)},
+      {"__powisf2", addressOf<float(float, int)>(&powerInt)},
+      {"__nv_powi", addressOf<double(double, int)>(&powerInt)},
+      {"__nv_powif", addressOf<float(float, int)>(&powerInt)},
+      {"__nv_ldexp", addressOf<double(double, int)>(&scale)},
+      {"__nv_ldexpf", addressOf<float(float, int)>(&scale)},
+      {"__nv_scalbn", addressOf<double(double, int)>(&scale)},
+      {"__nv_scalbnf", addressOf<float(float, int)>(&scale)},
+      {"__nv_isnand", addressOf<int(double)>(&isNan)},
+      {"__nv_isnanf", addressOf<int(float)>(&isNan)},
+      {"__nv_isinfd", addressOf<int(double)>(&isInf)},
+      {"__nv_isinff", addressOf<int(float)>(&isInf)},
+      {"__nv_isfinited", addressOf<int(double)>(&isFinite)},
+      {"__nv_finitef", addressOf<int(float)>(&isFinite)},
+      {"__nv_signbitd", addressOf<int(double)>(&signBit)},
+      {"__nv_signbitf", addressOf<int(float)>(&signBit)},
+      {"__nv_fast_expf", addressOf<float(float)>(&std::exp)},
+      {"__nv_fast_exp10f", addressOf<float(float)>(&power10)},
+      {"__nv_fast_logf", addressOf<float(float)>(&std::log)},
+      {"__nv_fast_log2f", addressOf<float(float)>(&std::log2)},
+      {"__nv_fast_log10f", addressOf<float(float)>(&std::log10)},
+      {"__nv_fast_sinf", addressOf<float(float)>(&std::sin)},
+      {"__nv_fast_cosf", addressOf<float(float)>(&std::cos)},
+      {"__nv_fast_tanf", addressOf<float(float)>(&std::tan)},
+      {"__nv_fast_powf", addressOf<float(float, float)>(&std::pow)},
+      {"__nv_fast_fdividef", addressOf<float(float, float)>(&divide)},
+      {"__nv_fsqrt_rn", addressOf<float(float)>(&std::sqrt)},
+      {"__nv_dsqrt_rn", addressOf<double(double)>(&std::sqrt)},
+      {"__nv_fdiv_rn", addressOf<float(float, float)>(&divide)},
+      {"__nv_ddiv_rn", addressOf<double(double, double)>(&divide)},
+      {"__truncsfbf2", addressOf(&truncateToBf16)},
+      {"__truncdfbf2", addressOf(&truncateDoubleToBf16)},
+      {"__truncsfhf2", addressOf(&truncateToF16)},
+      {"__truncdfhf2", addressOf(&truncateDoubleToF16)},
+      {"__extendhfsf2", addressOf(&extendF16)},
+      {"__extendbfsf2", addressOf(&extendBf16)},
+      {"memcpy", addressOf<void *(void *, const void *, size_t)>(&std::memcpy)},
+      {"memmove", addressOf<void *(void *, const void *, size_t)>(&std::memmove)},
+      {"memset", addressOf<void *(void *, int, size_t)>(&std::memset)}};
   out.insert(out.end(), more.begin(), more.end());
   return out;
 }

@@ -11,7 +11,7 @@ namespace shardc::emulator {
 namespace {
 
 constexpr uint64_t gap = 1024;
-constexpr uint64_t allWritten = 0x0101010101010101 * Written;
+constexpr uint64_t writtenWord = 0x0101010101010101 * Written;
 
 uint64_t roundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -149,10 +149,10 @@ std::string Memory::problem(uint64_t address, uint64_t bytes, bool read) const {
   for (uint64_t i = 0; i < bytes;) {
     if (states[i] == Written) {
       // Words of written bytes at once.
-      uint64_t word = allWritten;
-      while (i + 8 <= bytes && word == allWritten) {
+      uint64_t word = writtenWord;
+      while (i + 8 <= bytes && word == writtenWord) {
         std::memcpy(&word, states + i, 8);
-        i += word == allWritten ? 8 : 0;
+        i += word == writtenWord ? 8 : 0;
       }
       while (i < bytes && states[i] == Written)
         ++i;

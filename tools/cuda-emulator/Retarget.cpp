@@ -17,7 +17,6 @@ using llvm::IRBuilder;
 using llvm::Type;
 using llvm::Value;
 
-constexpr unsigned sharedSpace = 3;
 /// Bytes between variables in shared memory that belong to none.
 constexpr uint32_t sharedGap = 64;
 

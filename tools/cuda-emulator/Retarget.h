@@ -12,6 +12,9 @@
 
 namespace shardc::emulator {
 
+/// The address space of shared memory in a kernel.
+constexpr unsigned sharedSpace = 3;
+
 /// What a thread's code has at hand: arguments of the rewritten function.
 struct ThreadValues {
   llvm::Value *block = nullptr;  ///< pointer to the Block

@@ -109,19 +109,17 @@ void waitAllCopies(Block *block, uint32_t thread, uint32_t site) {
   finishCopies(block, thread, block->state[thread].copies.size());
 }
 
-template <typename F> void *address(F *function) { return reinterpret_cast<void *>(function); }
-
 } // namespace
 
 std::vector<std::pair<const char *, void *>> supportFunctions() {
   std::vector<std::pair<const char *, void *>> all = checkFunctions();
-  all.insert(all.end(), {{"emulated_trap", address(&trap)},
-                         {"emulated_barrier", address(&barrier)},
-                         {"emulated_warp", address(&warp)},
-                         {"emulated_async_copy", address(&asyncCopy)},
-                         {"emulated_commit_copies", address(&commitCopies)},
-                         {"emulated_wait_copies", address(&waitCopies)},
-                         {"emulated_wait_all_copies", address(&waitAllCopies)}});
+  all.insert(all.end(), {{"emulated_trap", addressOf(&trap)},
+                         {"emulated_barrier", addressOf(&barrier)},
+                         {"emulated_warp", addressOf(&warp)},
+                         {"emulated_async_copy", addressOf(&asyncCopy)},
+                         {"emulated_commit_copies", addressOf(&commitCopies)},
+                         {"emulated_wait_copies", addressOf(&waitCopies)},
+                         {"emulated_wait_all_copies", addressOf(&waitAllCopies)}});
   return all;
 }
 

@@ -22,6 +22,8 @@ using namespace mlir;
 namespace cl = llvm::cl;
 
 namespace {
+// Other commands have options of these names too.
+namespace compile_command {
 
 cl::OptionCategory category("Options of shardc compile");
 cl::SubCommand command("compile", "make one shared object for all ranks of a mesh");
@@ -91,6 +93,10 @@ int run(const char *) {
   return failed(shardc::writeArtifact(*module, artifact, path)) ? 1 : 0;
 }
 
+} // namespace compile_command
 } // namespace
 
-shardc::Command shardc::compileCommand() { return {&command, &category, examples, run}; }
+shardc::Command shardc::compileCommand() {
+  return {&compile_command::command, &compile_command::category, compile_command::examples,
+          compile_command::run};
+}

@@ -20,6 +20,8 @@ using namespace mlir;
 namespace cl = llvm::cl;
 
 namespace {
+// Other commands have options of these names too.
+namespace explain_command {
 
 cl::OptionCategory category("Options of shardc explain");
 cl::SubCommand command("explain", "say what a sharded model communicates, where and why");
@@ -110,12 +112,13 @@ int run(const char *) {
   return 0;
 }
 
+} // namespace explain_command
 } // namespace
 
 shardc::Command shardc::explainCommand() {
-  return {&command, &category,
+  return {&explain_command::command, &explain_command::category,
           R"(  shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --format text
   shardc explain model.pt2 --mesh tp=4 --plan plan.yaml --gradients loss --entry gradients
 )",
-          run};
+          explain_command::run};
 }

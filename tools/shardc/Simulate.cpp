@@ -34,6 +34,8 @@ using llvm::StringRef;
 namespace cl = llvm::cl;
 
 namespace {
+// Other commands have options of these names too.
+namespace simulate_command {
 
 cl::OptionCategory category("Options of shardc simulate");
 cl::SubCommand command("simulate", "simulate and optimise a graph that comes with collectives");
@@ -468,15 +470,16 @@ int run(const char *) {
   return ok ? 0 : 1;
 }
 
+} // namespace simulate_command
 } // namespace
 
 shardc::Command shardc::simulateCommand() {
   return {
-      &command, &category,
+      &simulate_command::command, &simulate_command::category,
       R"(  shardc simulate graph.pt2 --groups groups.json --durations us.json --optimize --trace t.json
   shardc simulate graph.pt2 --groups groups.json --topology h100-64 --optimize --memory-limit 70GiB
   shardc simulate graph.pt2 --groups groups.json --plan plan.json --network 1.5
   shardc simulate graph.pt2 --groups groups.json --optimize --bucket-caps 1,25 --emit plan.json --format json
 )",
-      run};
+      simulate_command::run};
 }

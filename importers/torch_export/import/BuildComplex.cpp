@@ -12,8 +12,6 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 
-static StringRef packetOf(Call &call) { return StringRef(call.schema.overload).split('.').first; }
-
 static bool isComplex(Call &call, StringRef argument) {
   const TensorMeta *meta = call.recorded(argument);
   return meta && meta->isComplex();

@@ -11,8 +11,6 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 
-static StringRef packetOf(Call &call) { return StringRef(call.schema.overload).split('.').first; }
-
 static bool isComplex(const TensorMeta *meta) { return meta && meta->isComplex(); }
 
 //===----------------------------------------------------------------------===//

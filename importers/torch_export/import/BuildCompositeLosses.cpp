@@ -26,7 +26,7 @@ FailureOr<Results> reduced(Call &call, Value each) {
 }
 
 /// Of a loss of self and target, element by element, with an optional weight.
-template <typename Each> FailureOr<Results> ofElements(Call &call, Each each) {
+template <typename Each> FailureOr<Results> elementwiseLoss(Call &call, Each each) {
   FailureOr<Value> self = call.tensor("self"), target = call.tensor("target"), weight = Value();
   if (call.find("weight"))
     weight = call.tensor("weight");
@@ -143,7 +143,7 @@ FailureOr<Results> buildLikelihoodAlone(Call &call) {
 }
 
 FailureOr<Results> buildBinaryCrossEntropy(Call &call) {
-  return ofElements(call, [](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
+  return elementwiseLoss(call, [](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
     Value one = emit.scalar(1, aten::elementTypeOf(x));
     Value ofNo = emit.mul(emit.sub(target, one), boundedLog(emit, emit.sub(one, x)));
     return emit.sub(ofNo, emit.mul(target, boundedLog(emit, x)));
@@ -155,7 +155,7 @@ FailureOr<Results> buildBinaryCrossEntropyOfLogits(Call &call) {
   FailureOr<Value> positive = call.tensor("pos_weight");
   if (failed(positive))
     return failure();
-  return ofElements(call, [&](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
+  return elementwiseLoss(call, [&](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
     Value one = emit.scalar(1, aten::elementTypeOf(x));
     Builder &builder = call.builder;
     // From 40 on, log(1 + exp(y)) is y in f64 too.
@@ -172,7 +172,7 @@ FailureOr<Results> buildBinaryCrossEntropyOfLogits(Call &call) {
 }
 
 FailureOr<Results> buildAbsoluteLoss(Call &call) {
-  return ofElements(call, [](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
+  return elementwiseLoss(call, [](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
     return emit.unary<aten::AbsOp>(emit.sub(x, target));
   });
 }
@@ -180,7 +180,7 @@ FailureOr<Results> buildAbsoluteLoss(Call &call) {
 /// A square up to a difference of `bend`, and linear from there on: 0.5 scale s^2 + slope (|d| - s)
 /// with s = min(|d|, bend).
 static FailureOr<Results> bentLoss(Call &call, double bend, double scale, double slope) {
-  return ofElements(call, [&](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
+  return elementwiseLoss(call, [&](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
     Type type = aten::elementTypeOf(x);
     Value size = emit.unary<aten::AbsOp>(emit.sub(x, target));
     Value small = emit.binary<aten::MinimumOp>(size, emit.scalar(bend, type));
@@ -208,7 +208,7 @@ FailureOr<Results> buildDivergence(Call &call) {
   FailureOr<bool> isLog = call.boolean("log_target");
   if (failed(isLog))
     return failure();
-  return ofElements(call, [&](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
+  return elementwiseLoss(call, [&](Emitter &emit, Value x, Value target) -> FailureOr<Value> {
     if (*isLog)
       return emit.mul(emit.unary<aten::ExpOp>(target), emit.sub(target, x));
     Type type = aten::elementTypeOf(target);

@@ -152,15 +152,15 @@ FailureOr<Results> buildFourierToReal(Call &call) {
 namespace {
 
 /// fft_irfft2 and its kin: what is read, what is made, and in which direction.
-struct Kind {
+struct TransformKind {
   bool readsReal, makesReal, forward;
   /// Of hfft and ihfft: the half of a transform belongs to the other side.
   bool isHermitian;
 
-  static Kind of(StringRef packet) {
+  static TransformKind of(StringRef packet) {
     packet.consume_front("fft_");
     packet = packet.rtrim("2n");
-    Kind kind = {};
+    TransformKind kind = {};
     kind.isHermitian = packet.contains("hfft");
     kind.readsReal = packet == "rfft" || packet == "ihfft";
     kind.makesReal = packet == "irfft" || packet == "hfft";
@@ -211,7 +211,7 @@ FailureOr<Lengths> lengthsOf(FourierCall &in, Value self, int64_t rank) {
 
 FailureOr<Results> buildFourier(Call &call) {
   FourierCall in(call);
-  Kind kind = Kind::of(StringRef(call.schema.overload).split('.').first);
+  TransformKind kind = TransformKind::of(StringRef(call.schema.overload).split('.').first);
   FailureOr<Value> self = call.tensor("self");
   FailureOr<int64_t> normalization = normalizationByName(call, kind.forward);
   if (failed(self) || failed(normalization))

@@ -13,10 +13,6 @@ using namespace mlir;
 namespace shardc::torch_export {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Expr isNaN(Expr x) { return x.with(x.emit->unary<aten::IsnanOp>(x.value)); }
-Expr maximum(Expr x, Expr y) { return x.with(x.emit->binary<aten::MaximumOp>(x.value, y.value)); }
 Expr minimum(Expr x, Expr y) { return x.with(x.emit->binary<aten::MinimumOp>(x.value, y.value)); }
 Expr trunc(Expr x) { return x.with(x.emit->unary<aten::TruncOp>(x.value)); }
 

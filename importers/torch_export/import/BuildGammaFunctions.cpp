@@ -15,7 +15,6 @@ using namespace mlir;
 namespace shardc::torch_export {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kSteps = 10;
 /// Bernoulli's numbers of even index, from the second on.
 constexpr std::array<double, 8> kBernoulli = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,

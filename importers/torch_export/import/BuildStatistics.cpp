@@ -14,9 +14,6 @@ using namespace mlir;
 namespace shardc::torch_export {
 namespace {
 
-Expr isNaN(Expr x) { return x.with(x.emit->unary<aten::IsnanOp>(x.value)); }
-Expr maximum(Expr x, Expr y) { return x.with(x.emit->binary<aten::MaximumOp>(x.value, y.value)); }
-
 Expr vectorNorm(Formula &f, Expr x, double ord, ArrayRef<int64_t> dims, bool keepdim) {
   SmallVector<NamedAttribute> attributes = {f.realAttr("ord", ord)};
   if (x.rank() > 0)
@@ -195,8 +192,7 @@ FailureOr<Results> buildAllDistances(Call &call) {
   int64_t last = size.rank() - 1;
   Expr apart = size - unsqueeze(largest, last);
   Expr sums = sum(where(eq(size, unsqueeze(largest, last)), apart, 0), last, false);
-  return f.result(
-      where(lt(largest, std::numeric_limits<double>::infinity()), largest + sums, norm));
+  return f.result(where(lt(largest, kInfinity), largest + sums, norm));
 }
 
 // The norm of the difference of all elements.

@@ -11,6 +11,11 @@
 
 namespace shardc::torch_export {
 
+/// The operator that is called, without the name of its overload: "add" of "add.Tensor".
+inline llvm::StringRef packetOf(const Call &call) {
+  return llvm::StringRef(call.schema.overload).split('.').first;
+}
+
 /// A number or tensor, real or complex.
 struct ComplexOperand {
   mlir::Value value;

@@ -9,6 +9,8 @@
 
 #include "dialects/aten/Expr.h"
 
+#include <limits>
+
 namespace shardc::torch_export {
 
 /// What fails says so at the call, and `failed` holds from then on. A builder reads all arguments,
@@ -80,6 +82,13 @@ private:
   }
   bool isBad = false;
 };
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+inline Expr isNaN(Expr x) { return x.with(x.emit->unary<aten::IsnanOp>(x.value)); }
+inline Expr maximum(Expr x, Expr y) {
+  return x.with(x.emit->binary<aten::MaximumOp>(x.value, y.value));
+}
 
 } // namespace shardc::torch_export
 

@@ -9,9 +9,6 @@ namespace {
 
 using Kind = SymExpr::Kind;
 
-// Deeper trees are refused, so that neither this parser nor its users can exhaust the stack.
-constexpr int maxDepth = 200;
-
 constexpr std::array<std::string_view, 6> relations = {"==", "!=", "<=", ">=", "<", ">"};
 
 bool same(const SymExpr &a, const SymExpr &b) {
@@ -38,9 +35,9 @@ SymExpr integerExpr(int64_t value) {
   return expr;
 }
 
-class Parser {
+class GuardParser {
 public:
-  Parser(std::string_view text, const InputSize &sizeOf, std::string &error)
+  GuardParser(std::string_view text, const InputSize &sizeOf, std::string &error)
       : text(text), sizeOf(sizeOf), error(error) {}
 
   std::optional<Guard> whole() {
@@ -122,7 +119,7 @@ private:
     }
   }
   bool factor(SymExpr &expr) {
-    if (++depth == maxDepth)
+    if (++depth == SymExpr::maxDepth)
       return fail("the expression nests too deep");
     bool good = primary(expr);
     --depth;
@@ -194,7 +191,7 @@ bool Guard::isTrivial() const {
 std::optional<Guard> parseGuard(std::string_view text, const InputSize &sizeOf,
                                 std::string &error) {
   error.clear();
-  return Parser(text, sizeOf, error).whole();
+  return GuardParser(text, sizeOf, error).whole();
 }
 
 } // namespace shardc::torch_export

@@ -10,9 +10,6 @@ namespace {
 
 using Kind = SymExpr::Kind;
 
-// Deeper trees are refused, so that neither this parser nor its users can exhaust the stack.
-constexpr int maxDepth = 200;
-
 struct Function {
   std::string_view name;
   Kind kind;
@@ -30,9 +27,9 @@ constexpr std::array functions = {
     Function{"PowByNatural", Kind::Pow, 2, 2},
 };
 
-class Parser {
+class SymExprParser {
 public:
-  Parser(std::string_view text, std::string &error) : text(text), error(error) {}
+  SymExprParser(std::string_view text, std::string &error) : text(text), error(error) {}
 
   std::optional<SymExpr> whole() {
     SymExpr expr;
@@ -103,7 +100,7 @@ private:
     return true;
   }
   bool parse(SymExpr &expr, int depth) {
-    if (depth == maxDepth)
+    if (depth == SymExpr::maxDepth)
       return fail("the expression nests too deep");
     std::string_view name = word();
     if (name.empty() || !eat('('))
@@ -152,7 +149,7 @@ private:
 } // namespace
 
 std::optional<SymExpr> parseSymExpr(std::string_view text, std::string &error) {
-  return Parser(text, error).whole();
+  return SymExprParser(text, error).whole();
 }
 
 } // namespace shardc::torch_export

@@ -19,6 +19,9 @@ struct SymExpr {
   int64_t value = 0;       // Integer
   std::string_view symbol; // Symbol: "s77"; a view into the parsed text
   std::vector<SymExpr> operands;
+
+  /// Parsers refuse deeper trees, so that neither they nor their users can exhaust the stack.
+  static constexpr int maxDepth = 200;
 };
 
 /// Parses e.g. `Add(Symbol('s70', positive=True, integer=True), Integer(1))`. Returns nothing and

@@ -15,7 +15,7 @@ using namespace mlir;
 namespace shardc::cuda {
 namespace {
 
-constexpr int64_t kThreads = 128;
+constexpr int64_t kGeneralThreads = 128;
 
 /// The loops of the caller are those of the op.
 class GeneralElements : public ElementBuilder {
@@ -124,11 +124,11 @@ void GeneralEmitter::emit() {
       points.push_back(extents[loop]);
   }
   OpFoldResult total = multiply(host, loc, points);
-  OpFoldResult grid = divideUp(host, loc, total, kThreads);
-  createLaunch(host, loc, grid, kThreads, {}, [&](OpBuilder &b, gpu::LaunchOp launch) {
+  OpFoldResult grid = divideUp(host, loc, total, kGeneralThreads);
+  createLaunch(host, loc, grid, kGeneralThreads, {}, [&](OpBuilder &b, gpu::LaunchOp launch) {
     std::optional<int64_t> bound = getConstantIntValue(total);
     if (bound)
-      *bound += kThreads;
+      *bound += kGeneralThreads;
     DeviceIndex index(b, loc, bound);
     Value number = index.globalThread(launch);
     auto inside = scf::IfOp::create(b, loc, index.less(number, index.of(total)), false);

@@ -19,7 +19,7 @@ using namespace mlir;
 namespace shardc::cuda {
 namespace {
 
-constexpr int64_t kThreads = 256;
+constexpr int64_t kPointwiseThreads = 256;
 /// Most elements of a thread, and most bytes of one memory that it reads or writes together.
 constexpr int64_t kMaxLanes = 8;
 constexpr int64_t kMaxBytes = 32;
@@ -303,13 +303,13 @@ void PointwiseEmitter::emitSeveral(OpBuilder &b, const DeviceIndex &index, gpu::
   DeviceIndex i = index.at(inner);
   Value thread = i.of(launch.getThreadIds().x);
   Value block = i.of(launch.getBlockIds().x);
-  Value ofBlock = i.mul(block, i.constant(kThreads * plan.lanes));
+  Value ofBlock = i.mul(block, i.constant(kPointwiseThreads * plan.lanes));
   auto select = [&](Value a, Value b) -> Value {
     return arith::SelectOp::create(inner, loc, aligned, a, b);
   };
   Value from = select(first, i.add(ofBlock, thread));
-  Value step = select(i.constant(1), i.constant(kThreads));
-  Value end = select(last, i.add(ofBlock, i.constant(kThreads * plan.lanes)));
+  Value step = select(i.constant(1), i.constant(kPointwiseThreads));
+  Value end = select(last, i.add(ofBlock, i.constant(kPointwiseThreads * plan.lanes)));
   end = arith::MinUIOp::create(inner, loc, end, all);
   auto loop = scf::ForOp::create(inner, loc, from, end, step);
   OpBuilder body = OpBuilder::atBlockBegin(loop.getBody());
@@ -318,9 +318,9 @@ void PointwiseEmitter::emitSeveral(OpBuilder &b, const DeviceIndex &index, gpu::
 
 void PointwiseEmitter::emit() {
   total = domain.points(host);
-  int64_t inBlock = kThreads * plan.lanes;
+  int64_t inBlock = kPointwiseThreads * plan.lanes;
   OpFoldResult grid = divideUp(host, loc, total, inBlock);
-  createLaunch(host, loc, grid, kThreads, {}, [&](OpBuilder &b, gpu::LaunchOp launch) {
+  createLaunch(host, loc, grid, kPointwiseThreads, {}, [&](OpBuilder &b, gpu::LaunchOp launch) {
     std::optional<int64_t> bound = domain.positionBound();
     if (bound)
       *bound += 2 * inBlock;

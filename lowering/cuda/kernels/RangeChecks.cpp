@@ -16,7 +16,7 @@ using namespace mlir;
 namespace shardc::cuda {
 namespace {
 
-constexpr int64_t kThreads = 256;
+constexpr int64_t kCheckThreads = 256;
 
 /// Extents of the host that must not be 0 for something to happen.
 using Extents = SmallVector<OpFoldResult>;
@@ -115,13 +115,13 @@ void emitLaunch(exec::CheckRangeOp check, Value memory, Value when, OpBuilder &h
   Location loc = check.getLoc();
   SmallVector<OpFoldResult> sizes = memref::getMixedSizes(host, loc, memory);
   OpFoldResult count = sizes.empty() ? host.getIndexAttr(1) : multiply(host, loc, sizes);
-  OpFoldResult blocks = divideUp(host, loc, count, kThreads);
+  OpFoldResult blocks = divideUp(host, loc, count, kCheckThreads);
   if (when) {
     Value all = getValueOrCreateConstantIndexOp(host, loc, blocks);
     Value none = arith::ConstantIndexOp::create(host, loc, 0);
     blocks = arith::SelectOp::create(host, loc, when, all, none).getResult();
   }
-  createLaunch(host, loc, blocks, kThreads, {}, [&](OpBuilder &b, gpu::LaunchOp launch) {
+  createLaunch(host, loc, blocks, kCheckThreads, {}, [&](OpBuilder &b, gpu::LaunchOp launch) {
     DeviceIndex device(b, loc, staticProduct(sizes));
     Value thread = device.globalThread(launch);
     auto exists = scf::IfOp::create(b, loc, device.less(thread, device.of(count)),

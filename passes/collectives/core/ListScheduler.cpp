@@ -5,7 +5,6 @@
 using namespace shardc;
 using namespace shardc::collectives;
 
-static constexpr double infinity = std::numeric_limits<double>::infinity();
 /// How many kernels that do not fit are passed over before the base order decides.
 static constexpr int kernelsToTry = 4;
 

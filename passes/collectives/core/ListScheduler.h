@@ -10,6 +10,8 @@
 #include "passes/collectives/core/IdealSchedule.h"
 #include "passes/collectives/core/Plan.h"
 
+#include <limits>
+
 namespace shardc::collectives {
 
 /// Where each task is in the program's own order, in microseconds of kernels before it, and the
@@ -32,6 +34,8 @@ struct ScheduleInput {
   /// Buckets need no packing.
   bool flat = false;
 };
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// How to choose. Different programs want different choices, so several are tried. The windows
 /// count microseconds of kernels in the program's own order, from where it would be if what has run

@@ -24,11 +24,11 @@ constexpr double mostGain = 1.03;
 constexpr double failure = 50;
 
 /// The last entry is for all larger programs.
-constexpr RobustEffort efforts[] = {{1500, 2, 32, 4, true, 1, true},
-                                    {6500, 2, 32, 4, true, 1},
-                                    {12000, 2, 32, 4, false, 1, false, 70000, 45000},
-                                    {100000, 1, 8, 1, true, 0},
-                                    {SIZE_MAX, 0, 2, 0, false, 0}};
+constexpr RobustEffort robustEfforts[] = {{1500, 2, 32, 4, true, 1, true},
+                                          {6500, 2, 32, 4, true, 1},
+                                          {12000, 2, 32, 4, false, 1, false, 70000, 45000},
+                                          {100000, 1, 8, 1, true, 0},
+                                          {SIZE_MAX, 0, 2, 0, false, 0}};
 
 /// How many changes of a plan are tried for each of its nodes, and in a row without success; and
 /// how many events are replayed for them, which is what takes time in large programs.
@@ -81,7 +81,7 @@ double longestOver(std::span<const double> steps, const std::vector<double> &oth
 } // namespace
 
 const RobustEffort &RobustEffort::of(const Graph &graph) {
-  const RobustEffort *effort = efforts;
+  const RobustEffort *effort = robustEfforts;
   while (effort->nodes < graph.numNodes())
     ++effort;
   return *effort;

@@ -3,14 +3,11 @@
 #include "passes/collectives/core/SchedulePolicies.h"
 
 #include <algorithm>
-#include <limits>
 
 using namespace shardc;
 using namespace shardc::collectives;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Windows of SchedulePolicy, in typical collectives.
 constexpr double defer = 2, urgent = 2, prefetch = 16, early = 64;
@@ -36,10 +33,10 @@ constexpr double patienceWithBudget = 1;
 
 /// How many orders and merge choices are tried for programs of up to so many tasks: the larger the
 /// program, the less there is to gain from one more.
-struct Effort {
+struct PolicyEffort {
   size_t tasks, orders, merges;
 };
-constexpr Effort efforts[] = {{6000, 6, 8}, {50000, 3, 5}, {SIZE_MAX, 1, 3}};
+constexpr PolicyEffort policyEfforts[] = {{6000, 6, 8}, {50000, 3, 5}, {SIZE_MAX, 1, 3}};
 
 /// The mean over collectives, weighted by time: what there is to hide at once.
 double typicalCollectiveUs(const PolicyInput &input) {
@@ -113,7 +110,7 @@ std::vector<SchedulePolicy> shardc::collectives::schedulePolicies(const PolicyIn
     latest.earlyUs = latest.prefetchUs = latest.urgentUs = infinity;
   longest.reference = &input.longestPath;
 
-  const Effort *effort = efforts;
+  const PolicyEffort *effort = policyEfforts;
   while (effort->tasks < input.problem.numTasks())
     ++effort;
   std::vector<SchedulePolicy> policies = {narrow, wide, far, inOrder, latest, longest};

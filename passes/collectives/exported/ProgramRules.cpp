@@ -162,7 +162,7 @@ private:
 };
 
 /// Calls fn with the number of each tensor that an argument names, in order.
-template <typename Fn> void forEachTensor(const Argument &argument, Fn fn) {
+template <typename Fn> void forEachTensorNumber(const Argument &argument, Fn fn) {
   auto visit = [&](const torch_export::TensorArg &tensor) {
     if (!tensor.name.empty() && tensor.number != torch_export::TensorArg::unknown)
       fn(tensor.number);
@@ -187,9 +187,9 @@ ProgramRules::ProgramRules(const torch_export::ExportedProgram &program, const G
     const torch_export::Node &node = program.graph.nodes[id];
     std::vector<uint32_t> operands, results;
     for (const torch_export::NamedArgument &input : node.inputs)
-      forEachTensor(input.value, [&](uint32_t number) { operands.push_back(number); });
+      forEachTensorNumber(input.value, [&](uint32_t number) { operands.push_back(number); });
     for (const Argument &output : node.outputs)
-      forEachTensor(output, [&](uint32_t number) { results.push_back(number); });
+      forEachTensorNumber(output, [&](uint32_t number) { results.push_back(number); });
     // Buffers of a collective come last in the graph, wherever the node names them.
     if (!graph.isCollective(id) || graph.outBuffers(id) == 0)
       note(graph.operands(id), operands);

@@ -12,10 +12,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-static int64_t elementBytes(Type elementType) {
-  return (elementType.getIntOrFloatBitWidth() + 7) / 8;
-}
-
 static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }

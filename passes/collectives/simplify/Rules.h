@@ -63,6 +63,11 @@ void populateSumRules(mlir::RewritePatternSet &patterns, SimplifyContext &around
 void populateCommuteRules(mlir::RewritePatternSet &patterns, SimplifyContext &around,
                           SimplifyCounts counts);
 
+/// Bytes of an element in memory.
+inline int64_t elementBytes(mlir::Type elementType) {
+  return (elementType.getIntOrFloatBitWidth() + 7) / 8;
+}
+
 /// Merges tensors that two synchronous collectives of a block deliver alike. Returns how many.
 /// Linear in the number of ops.
 uint64_t mergeDuplicates(mlir::Block &block, mlir::RewriterBase &rewriter);

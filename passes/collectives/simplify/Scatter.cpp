@@ -8,11 +8,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-/// Bytes of an element in memory.
-static int64_t elementBytes(Type elementType) {
-  return (elementType.getIntOrFloatBitWidth() + 7) / 8;
-}
-
 namespace {
 
 /// all_reduce of which every use is a slice of the rank's own part -> reduce_scatter

@@ -10,10 +10,14 @@
 #include "passes/placement/core/Graph.h"
 
 #include <array>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
 namespace shardc {
+
+/// What costs are of what is impossible.
+inline constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 class ChangeCosts {
 public:

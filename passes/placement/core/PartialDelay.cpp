@@ -7,8 +7,6 @@
 
 namespace shardc {
 
-static constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
 static bool contains(const std::vector<unsigned> &set, size_t operand) {
   return std::find(set.begin(), set.end(), operand) != set.end();
 }

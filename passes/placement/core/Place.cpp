@@ -13,7 +13,6 @@
 namespace shardc {
 
 namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 class Placer {
 public:

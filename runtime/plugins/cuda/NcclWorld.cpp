@@ -255,7 +255,7 @@ shardrt_status open(void *device, const shardrt_device_comm_world *world, void *
             [&](Device &opened) { *communication = new NcclWorld(opened, *world); });
 }
 
-shardrt_device_communication makeTable() {
+shardrt_device_communication makeCommunicationTable() {
   shardrt_device_communication table{};
   table.struct_bytes = sizeof table;
   table.version = SHARDRT_DEVICE_COMM_VERSION;
@@ -300,7 +300,7 @@ shardrt_device_communication makeTable() {
 } // namespace
 
 const shardrt_device_communication *communicationTable() {
-  static const shardrt_device_communication table = makeTable();
+  static const shardrt_device_communication table = makeCommunicationTable();
   return &table;
 }
 

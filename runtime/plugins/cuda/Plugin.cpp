@@ -20,7 +20,7 @@ shardrt_status open(const shardrt_device_options *options, void **device,
 
 void close(void *device) { delete &Device::of(device); }
 
-shardrt_device_plugin makeTable() {
+shardrt_device_plugin makePluginTable() {
   shardrt_device_plugin table{};
   table.struct_bytes = sizeof table;
   table.version = SHARDRT_DEVICE_VERSION;
@@ -40,6 +40,6 @@ shardrt_device_plugin makeTable() {
 
 extern "C" __attribute__((visibility("default"))) const shardrt_device_plugin *
 shardrt_device_query(void) {
-  static const shardrt_device_plugin table = makeTable();
+  static const shardrt_device_plugin table = makePluginTable();
   return &table;
 }

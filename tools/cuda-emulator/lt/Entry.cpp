@@ -46,7 +46,7 @@ struct cublasLtMatrixTransformDescEmulated {
 
 namespace {
 
-constexpr size_t emulatedVersion = 120401;
+constexpr size_t emulatedLtVersion = 120401;
 constexpr uint64_t algorithmMagic = 0x73686172646c7431;
 constexpr size_t algorithmWorkspace = 4096;
 
@@ -177,7 +177,7 @@ extern "C" {
 
 size_t cublasLtGetVersion(void) {
   const char *other = std::getenv("CUDA_EMULATED_LT_VERSION");
-  return other ? size_t(std::atoll(other)) : emulatedVersion;
+  return other ? size_t(std::atoll(other)) : emulatedLtVersion;
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {

@@ -30,7 +30,7 @@ template <> struct Element<BFloat16> {
   static BFloat16 store(float value) { return rt::toBFloat16(value); }
 };
 
-template <typename Function> void withType(int type, Function function) {
+template <typename Function> void withLtType(int type, Function function) {
   switch (type) {
   case CUDA_R_32F:
     return function(float());
@@ -106,19 +106,19 @@ template <typename T> void transformOne(const LtProduct &p, int32_t number) {
 
 size_t LtMatrix::width() const {
   size_t bytes = 0;
-  withType(type, [&](auto zero) { bytes = sizeof zero; });
+  withLtType(type, [&](auto zero) { bytes = sizeof zero; });
   return bytes;
 }
 
 void multiply(const LtProduct &p) {
-  withType(p.d.type, [&](auto zero) {
+  withLtType(p.d.type, [&](auto zero) {
     for (int32_t number = 0; number < p.d.batch; ++number)
       multiplyOne<decltype(zero)>(p, number);
   });
 }
 
 void transform(const LtProduct &p) {
-  withType(p.d.type, [&](auto zero) {
+  withLtType(p.d.type, [&](auto zero) {
     for (int32_t number = 0; number < p.d.batch; ++number)
       transformOne<decltype(zero)>(p, number);
   });

@@ -18,7 +18,7 @@ using namespace shardc::emulator;
 
 namespace {
 
-constexpr int emulatedVersion = 22803;
+constexpr int emulatedNcclVersion = 22803;
 constexpr unsigned configMagic = 0xcafebeef;
 constexpr int noColor = -1;
 constexpr int unset = -2147483647 - 1;
@@ -192,7 +192,7 @@ ncclResult_t ncclGetVersion(int *version) {
   if (!version)
     return refuse(ncclInvalidArgument, "ncclGetVersion", "the address is null");
   const char *other = std::getenv("CUDA_EMULATED_NCCL_VERSION");
-  *version = other ? std::atoi(other) : emulatedVersion;
+  *version = other ? std::atoi(other) : emulatedNcclVersion;
   return ncclSuccess;
 }
 

@@ -52,7 +52,7 @@ template <typename T> T combine(T a, T b, int reduction) {
   }
 }
 
-template <typename Function> void withType(int type, Function function) {
+template <typename Function> void withNcclType(int type, Function function) {
   switch (type) {
   case ncclInt8:
     return function(int8_t());
@@ -81,12 +81,12 @@ template <typename Function> void withType(int type, Function function) {
 
 size_t ncclTypeBytes(int type) {
   size_t bytes = 0;
-  withType(type, [&](auto zero) { bytes = sizeof zero; });
+  withNcclType(type, [&](auto zero) { bytes = sizeof zero; });
   return bytes;
 }
 
 void beginReduction(void *data, size_t count, int type, int reduction, int ranks) {
-  withType(type, [&](auto zero) {
+  withNcclType(type, [&](auto zero) {
     using T = decltype(zero);
     using W = typename Wide<T>::type;
     if constexpr (std::is_floating_point_v<W>) {
@@ -99,7 +99,7 @@ void beginReduction(void *data, size_t count, int type, int reduction, int ranks
 }
 
 void reduceInto(void *into, const void *from, size_t count, int type, int reduction) {
-  withType(type, [&](auto zero) {
+  withNcclType(type, [&](auto zero) {
     using T = decltype(zero);
     auto *target = static_cast<T *>(into);
     auto *source = static_cast<const T *>(from);
@@ -110,7 +110,7 @@ void reduceInto(void *into, const void *from, size_t count, int type, int reduct
 }
 
 void endReduction(void *data, size_t count, int type, int reduction, int ranks) {
-  withType(type, [&](auto zero) {
+  withNcclType(type, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {
       auto *values = static_cast<T *>(data);
