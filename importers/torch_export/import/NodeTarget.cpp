@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/NodeTarget.h"
 
+#include "importers/torch_export/import/ControlFlow.h"
 #include "importers/torch_export/import/ProgramImporter.h"
 #include "importers/torch_export/program/Metadata.h"
 
@@ -135,8 +136,8 @@ Target classify(const Node &node, MLIRContext *context) {
     target.kind = Target::Sizes;
     return target;
   }
-  if (name == "higher_order.wrap_with_set_grad_enabled") {
-    target.kind = Target::Nested;
+  if (isNestedCall(name) || isControlFlow(name)) {
+    target.kind = isNestedCall(name) ? Target::Nested : Target::ControlFlow;
     return target;
   }
   bool isAten = name.consume_front("aten.");
@@ -250,7 +251,7 @@ bool checkOperators(const ExportedProgram &program, Location file, bool isDecomp
   auto visit = [&](auto &visit, const Graph &graph) -> void {
     for (const Node &node : graph.nodes) {
       Target target = classify(node, file.getContext());
-      if (target.kind == Target::Nested)
+      if (target.kind == Target::Nested || target.kind == Target::ControlFlow)
         for (const NamedArgument &input : node.inputs)
           if (auto *nested = std::get_if<GraphArg>(&input.value))
             visit(visit, *nested->graph);

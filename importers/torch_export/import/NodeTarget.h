@@ -12,11 +12,12 @@ namespace shardc::torch_export {
 struct Target {
   enum Kind {
     Unsupported,
-    Sizes,   // makes symbolic numbers only
-    Nested,  // runs the graph among its arguments as it is
-    Plain,   // `overload` or `complex` and `schema` are set
-    InPlace, // likewise, of the functional form; the first argument or `out` is updated
-    Dropped, // has no effect on values
+    Sizes,       // makes symbolic numbers only
+    Nested,      // runs the graph among its arguments as it is (ControlFlow.h)
+    ControlFlow, // runs the graphs among its arguments on parts of tensors, or under a condition
+    Plain,       // `overload` or `complex` and `schema` are set
+    InPlace,     // likewise, of the functional form; the first argument or `out` is updated
+    Dropped,     // has no effect on values
     Collective,
     Wait
   };

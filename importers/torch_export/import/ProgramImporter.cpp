@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/ProgramImporter.h"
 
-#include "importers/torch_export/import/Environment.h"
+#include "importers/torch_export/import/ControlFlow.h"
 #include "importers/torch_export/import/GroupRanks.h"
 #include "importers/torch_export/import/JointGraph.h"
 #include "importers/torch_export/import/NodeTarget.h"
@@ -147,6 +147,8 @@ private:
       return importSizes(node, loc);
     case Target::Nested:
       return importNested(node, loc);
+    case Target::ControlFlow:
+      return importControlFlow(node, loc);
     case Target::Dropped:
       return success();
     case Target::Plain:
@@ -310,39 +312,40 @@ private:
     });
   }
 
-  // wrap_with_set_grad_enabled(enabled, graph, inputs...): the graph, in place.
+  /// Its graph, in place.
   LogicalResult importNested(const Node &node, Location loc) {
-    const GraphArg *nested = nullptr;
-    SmallVector<const Argument *> inputs;
-    for (const NamedArgument &input : node.inputs) {
-      if (nested)
-        inputs.push_back(&input.value);
-      else
-        nested = std::get_if<GraphArg>(&input.value);
-    }
-    if (!nested || inputs.size() != nested->graph->inputs.size())
-      return emitError(loc) << "'" << shortTarget(node) << "' does not fit the graph it runs";
-    auto *enabled = std::get_if<bool>(&node.inputs.front().value);
-    Frame inner{nested->graph.get(), /*noGrad=*/enabled && !*enabled};
-    if (failed(environment.bindNames(nested->graph->inputs, inputs, frame(), inner, loc)))
+    FailureOr<NestedCall> call = nestedCall(node, loc);
+    if (failed(call))
       return failure();
-    SmallVector<const Argument *> results;
-    for (const Argument &output : nested->graph->outputs)
-      results.push_back(&output);
+    Frame inner{call->graph, call->noGrad.value_or(environment.isNoGrad())};
+    if (failed(environment.bindNames(call->graph->inputs, call->inputs, frame(), inner, loc)))
+      return failure();
+    auto results =
+        llvm::map_to_vector(call->graph->outputs, [](const Argument &output) { return &output; });
     environment.frames.push_back(std::move(inner));
     importNodes();
     Frame done = environment.frames.pop_back_val();
-    // A list of outputs may come as one argument.
-    SmallVector<Argument> names;
-    for (const Argument &output : node.outputs)
-      if (auto *list = std::get_if<TensorListArg>(&output))
-        llvm::append_range(names, list->tensors);
-      else
-        names.push_back(output);
-    if (names.size() != results.size())
-      return emitError(loc) << "'" << shortTarget(node) << "' has another number of results than "
-                            << "the graph it runs";
-    return environment.bindNames(names, results, done, frame(), loc);
+    if (SmallVector<Argument> names = outputNames(node); names.size() == results.size())
+      return environment.bindNames(names, results, done, frame(), loc);
+    return emitError(loc) << "'" << shortTarget(node) << "' has another number of results than the "
+                          << "graph it runs";
+  }
+
+  LogicalResult importControlFlow(const Node &node, Location loc) {
+    auto run = [&](const Graph &graph, ArrayRef<Value> inputs) -> FailureOr<SmallVector<Value>> {
+      environment.frames.push_back(nestedFrame(environment, graph, inputs));
+      importNodes();
+      FailureOr<SmallVector<Value>> results = nestedResults(environment, node, loc);
+      environment.frames.pop_back();
+      return results;
+    };
+    FailureOr<Results> results =
+        torch_export::importControlFlow(builder, environment, node, loc, run);
+    if (failed(results))
+      return failure();
+    return nameResults(node, *results, loc, [&](StringRef name, Value value, unsigned) {
+      frame().tensors[name] = environment.storages.add(value);
+    });
   }
 
   //===--------------------------------------------------------------------===//

@@ -94,7 +94,7 @@ private:
       if (!minus && !eat("+"))
         return true;
       SymExpr next;
-      if (!product(next))
+      if (!isShort() || !product(next))
         return false;
       if (minus)
         next = binary(Kind::Mul, integerExpr(-1), std::move(next));
@@ -113,11 +113,13 @@ private:
       else if (text.substr(at, 2) == "**" || !eat("*"))
         return true;
       SymExpr next;
-      if (!factor(next))
+      if (!isShort() || !factor(next))
         return false;
       expr = binary(kind, std::move(expr), std::move(next));
     }
   }
+  /// Each term after the first makes the tree deeper.
+  bool isShort() { return ++terms != maxTerms || fail("the expression has too many terms"); }
   bool factor(SymExpr &expr) {
     if (++depth == SymExpr::maxDepth)
       return fail("the expression nests too deep");
@@ -173,7 +175,8 @@ private:
   const InputSize &sizeOf;
   std::string &error;
   size_t at = 0;
-  int depth = 0;
+  int depth = 0, terms = 0;
+  static constexpr int maxTerms = 1000;
 };
 
 } // namespace

@@ -35,6 +35,8 @@ private:
   void findParts();
   void readSets(Tensor &tensor);
   void readDim(Tensor &tensor, size_t dim);
+  std::pair<int64_t, std::vector<int64_t>> sizesOf(const Tensor &tensor, size_t dim) const;
+  bool splitsWholeFactor(const DimFactors &factors, const std::vector<FactorSets> &sets) const;
   /// All tensors that share a factor hold the same of it.
   void checkFactor(unsigned factor);
   /// What one axis does: shards one factor (or several, of one kind) in every tensor that has it,
@@ -111,6 +113,20 @@ std::string Checker::factorName(unsigned factor) const {
 // What is held
 //===------------------------------------------------------------------------------------------===//
 
+/// The size of a dim, and those of its factors.
+std::pair<int64_t, std::vector<int64_t>> Checker::sizesOf(const Tensor &tensor, size_t dim) const {
+  std::vector<int64_t> sizes;
+  int64_t size = 1;
+  for (unsigned factor : (*tensor.factors)[dim]) {
+    sizes.push_back(factorSizes[factor]);
+    size *= factorSizes[factor];
+  }
+  // The operand dim of a neighbouring factor may be larger than the result's.
+  if (sizes.size() == 1 && tensor.placed->shape[dim] != kDynamic)
+    sizes.front() = size = tensor.placed->shape[dim];
+  return {size, sizes};
+}
+
 void Checker::readDim(Tensor &tensor, size_t dim) {
   const DimFactors &factors = (*tensor.factors)[dim];
   DimSplit split = tensor.placed->layout->splitOfDim(static_cast<int64_t>(dim));
@@ -121,19 +137,11 @@ void Checker::readDim(Tensor &tensor, size_t dim) {
             "but the op can not be sharded along dim " + std::to_string(dim));
     return;
   }
-  std::vector<int64_t> sizes;
-  int64_t size = 1;
-  for (unsigned factor : factors) {
-    sizes.push_back(factorSizes[factor]);
-    size *= factorSizes[factor];
-  }
-  // The operand dim of a neighbouring factor may be larger than the result's.
-  if (factors.size() == 1 && tensor.placed->shape[dim] != kDynamic)
-    sizes.front() = size = tensor.placed->shape[dim];
+  auto [size, sizes] = sizesOf(tensor, dim);
   tensor.sets[dim] = factorSetsOfDim(split, size, sizes, *mesh);
   if (inParts.count(factors.back())) {
     // What a rank lacks of its part comes from others, whatever the blocks are.
-    if (tensor.sets[dim].empty()) {
+    if (tensor.sets[dim].empty() || splitsWholeFactor(factors, tensor.sets[dim])) {
       tensor.sets[dim].assign(factors.size() - 1, FactorSets::all(1));
       const int64_t whole[] = {size};
       tensor.sets[dim].push_back(factorSetsOfDim(split, size, whole, *mesh).front());
@@ -161,6 +169,16 @@ void Checker::readDim(Tensor &tensor, size_t dim) {
                 ", but the op needs one piece on each");
 }
 
+/// Whether a rank lacks elements along a factor of which the op needs all.
+bool Checker::splitsWholeFactor(const DimFactors &factors,
+                                const std::vector<FactorSets> &sets) const {
+  for (size_t i = 0; i < sets.size(); ++i)
+    for (unsigned axis = 0; axis < mesh->axes.size(); ++axis)
+      if (!rule.factors[factors[i]].canShard() && sets[i].dependsOn(axis))
+        return true;
+  return false;
+}
+
 void Checker::findParts() {
   for (const Tensor &tensor : tensors)
     for (size_t dim = 0; dim < tensor.factors->size(); ++dim) {
@@ -168,8 +186,14 @@ void Checker::findParts() {
       if (factors.empty() || !rule.factors[factors.back()].hasParts())
         continue;
       DimSplit split = tensor.placed->layout->splitOfDim(static_cast<int64_t>(dim));
-      if (std::any_of(split.axes.begin(), split.axes.end(),
-                      [](const AxisSplit &axis) { return axis.isUnequal(); }))
+      auto has = [&](auto what) { return std::any_of(split.axes.begin(), split.axes.end(), what); };
+      bool isInParts = has([](const AxisSplit &axis) { return axis.isUnequal(); });
+      // One block for each rank is a size for each.
+      if (!isInParts && has([](const AxisSplit &axis) { return !axis.sizes.empty(); })) {
+        auto [size, sizes] = sizesOf(tensor, dim);
+        isInParts = splitsWholeFactor(factors, factorSetsOfDim(split, size, sizes, *mesh));
+      }
+      if (isInParts)
         inParts.insert(factors.back());
     }
 }

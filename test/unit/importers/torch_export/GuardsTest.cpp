@@ -64,6 +64,12 @@ TEST(Guards, SaysWhatItCannotRead) {
   EXPECT_EQ(parsed("99999999999999999999 == 1"), "error: expected an integer at byte 0");
   EXPECT_NE(parsed(std::string(100000, '(')).find("nests too deep"), std::string::npos);
   EXPECT_NE(parsed(std::string(100000, '-')).find("nests too deep"), std::string::npos);
+  for (const char *term : {"+1", "-1", "*1", "%3"}) {
+    std::string chain = "1";
+    for (int i = 0; i < 100000; ++i)
+      chain += term;
+    EXPECT_NE(parsed(chain + " == 1").find("too many terms"), std::string::npos) << term;
+  }
 }
 
 TEST(Guards, TellsWhatAlwaysHolds) {
