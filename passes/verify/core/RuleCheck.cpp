@@ -191,7 +191,8 @@ void Checker::findParts() {
       // One block for each rank is a size for each.
       if (!isInParts && has([](const AxisSplit &axis) { return !axis.sizes.empty(); })) {
         auto [size, sizes] = sizesOf(tensor, dim);
-        isInParts = splitsWholeFactor(factors, factorSetsOfDim(split, size, sizes, *mesh));
+        std::vector<FactorSets> sets = factorSetsOfDim(split, size, sizes, *mesh);
+        isInParts = sets.empty() || splitsWholeFactor(factors, sets);
       }
       if (isInParts)
         inParts.insert(factors.back());

@@ -139,6 +139,22 @@ TEST(RuleCheck, NeedsReplication) {
             Errors{"axis \"tp\" shards dim 0 of operand 0, along which the op needs all elements"});
 }
 
+// Ranks have their parts of a slice from each other where the whole dim is cut at sizes.
+TEST(RuleCheck, OneOfSeveralBlocksOfADimThatSizesCut) {
+  ShardingRule rule = RuleBuilder::ofShapes({{16}}, {{2}}).slice(0, 0).build();
+  Mesh tp2({{"tp", 2}});
+  auto checkSlice = [&](const char *from, const char *to) {
+    return check(rule, tp2, {{16}}, {{2}}, {from, to});
+  };
+  EXPECT_EQ(checkSlice("[S(0, blocks = 8)]", "[S(0)]"), Errors());
+  EXPECT_EQ(checkSlice("[S(0, sizes = [10, 6])]", "[S(0, sizes = [2, 0])]"), Errors());
+  EXPECT_EQ(checkSlice("[S(0, sizes = [1, 15])]", "[S(0)]"), Errors());
+  EXPECT_EQ(checkSlice("[S(0)]", "[S(0)]"),
+            Errors{"axis \"tp\" shards the factor of 8 in dim 0 of operand 0, along which the op "
+                   "needs all elements"});
+  EXPECT_NE(checkSlice("[S(0, sizes = [10, 6])]", "[R]"), Errors());
+}
+
 TEST(RuleCheck, WhatCountsPositionsIsInOnePiece) {
   ShardingRule rule =
       RuleBuilder::ofShapes({{6}}, {{6}}).cooperative({0}, 1).operandDimInOnePiece(0, 0).build();
