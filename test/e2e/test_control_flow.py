@@ -59,6 +59,17 @@ class Scans(Weighted):
         return state, rows, back, others
 
 
+class Branching(Weighted):
+    """A condition in each step of a scan."""
+
+    def body(self, x, w):
+        def step(state, row):
+            state = torch.cond(row.sum() > 0, lambda s, r: torch.tanh(s @ self.weight) + r, lambda s, r: s * r * self.bias, (state, row))
+            return state, state.sum()
+
+        return scan(step, torch.ones(4, dtype=F64), x)
+
+
 class Regions(Weighted):
     def body(self, x, w):
         region = torch.compiler.nested_compile_region(lambda a, b: (a @ b).cos())
@@ -72,7 +83,7 @@ class Regions(Weighted):
 
 
 @pytest.mark.parametrize("mesh, plan", MESHES, ids=[mesh for mesh, _ in MESHES])
-@pytest.mark.parametrize("module, strict", [(Branches, False), (Maps, False), (Scans, False), (Regions, False), (Regions, True)])
+@pytest.mark.parametrize("module, strict", [(Branches, False), (Maps, False), (Scans, False), (Branching, False), (Regions, False), (Regions, True)])
 def test_against_pytorch(module, strict, mesh, plan, exported_programs):
     exported_programs(module, strict).run(mesh, *plan)
 
