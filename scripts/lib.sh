@@ -5,6 +5,7 @@ SHARDC_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$SHARDC_ROOT"
 VENV="$SHARDC_ROOT/.venv"
 BUILD="$SHARDC_ROOT/build"
+PRESET=default # of CMakePresets.json, for a build that is not configured yet
 export CCACHE_DIR="${CCACHE_DIR:-$SHARDC_ROOT/.cache/ccache}"
 # ccache takes files with a precompiled header only with this setting; the header has no time stamps (-fno-pch-timestamp).
 export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}"
@@ -123,7 +124,7 @@ build() {
   if [ ! -f "$BUILD/build.ninja" ]; then
     say "configuring"
     mkdir -p "$BUILD"
-    cmake --preset "${PRESET:-default}" >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "CMake could not configure the build (its output is above)"; }
+    cmake --preset "$PRESET" >"$BUILD/configure.log" 2>&1 || { cat "$BUILD/configure.log" >&2; die "CMake could not configure the build (its output is above)"; }
   fi
   say "building (some minutes the first time; $BUILD/build.log has the details)"
   : >"$BUILD/build.log"

@@ -118,6 +118,34 @@ def test_what_autocast_has_not_cast_is_refused(tmp_path):
     assert "are still to be chosen by torch.autocast: export the model with `shardc export`" in refused(Cast(), (torch.ones(4, 4),), tmp_path)
 
 
+def test_positions_that_only_the_other_branch_may_look_up(tmp_path):
+    class Guarded(torch.nn.Module):
+        def forward(self, x, i):
+            known = (i < x.shape[0]).all()
+            return torch.cond(known, lambda x, i: x[i], lambda x, i: i[:, None] * torch.ones_like(x[0]), (x, i)), torch.cond(
+                x.sum().to(torch.int64).reshape(1) * 0, lambda x: x.clone(), lambda x: x + 1, (x,))
+
+    for last in (2, 9):
+        folder = tmp_path / str(last)
+        folder.mkdir()
+        Exported(folder, Guarded(), {"x": torch.randn(4, 3, dtype=F64), "i": torch.tensor([0, 3, last])}).run("tp=2", "--place", "input:x=tp:S(1)")
+
+
+def test_updates_of_operands_are_refused(tmp_path):
+    class Updates(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, x):
+            y = torch.cond(x.sum() > 0, lambda t, x: t.add_(1) * x, lambda t, x: t * x, (self.total, x))
+            return y, self.total + 0
+
+    with torch.no_grad():
+        message = refused(Updates(), (torch.ones(3),), tmp_path, strict=True)
+    assert "'higher_order.cond' in" in message and "updates an operand in place, which is not supported" in message
+
+
 def test_loops_of_unknown_length_are_refused(tmp_path):
     class Rows(torch.nn.Module):
         def forward(self, x):

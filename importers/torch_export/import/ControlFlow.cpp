@@ -7,10 +7,15 @@
 #include "dialects/aten/Expr.h"
 #include "dialects/interfaces/ModelLocation.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace shardc::torch_export {
 namespace {
+
+/// Of a map or scan.
+constexpr int64_t kMaxSlices = 1 << 14;
 
 constexpr StringLiteral kAutocast = "higher_order.wrap_with_autocast";
 
@@ -68,27 +73,50 @@ private:
   }
 
   FailureOr<SmallVector<Value>> runOn(const Graph &graph, ArrayRef<Value> inputs) {
-    if (graph.inputs.size() == inputs.size())
-      return run(graph, inputs);
-    return error() << "gives a graph of " << graph.inputs.size() << " inputs " << inputs.size()
-                   << " tensors";
+    if (graph.inputs.size() != inputs.size())
+      return error() << "gives a graph of " << graph.inputs.size() << " inputs " << inputs.size()
+                     << " tensors";
+    for (auto [input, value] : llvm::zip_equal(graph.inputs, inputs)) {
+      auto *name = std::get_if<TensorArg>(&input);
+      auto meta = name ? graph.tensors.find(name->name) : graph.tensors.end();
+      if (meta == graph.tensors.end())
+        return error() << "runs a graph with an input that is no tensor, which is not supported";
+      if (!haveOneType(convertType(builder.getContext(), meta->second), value.getType()))
+        return error() << "gives its graph a tensor " << value.getType() << " as '"
+                       << StringRef(name->name) << "', which is of another type there";
+    }
+    return run(graph, inputs);
   }
 
-  /// The operand where a branch is chosen; elsewhere it has the same value and no gradient, so that
-  /// derivatives there that are no numbers do not count.
+  static bool haveOneType(Type a, Type b) {
+    return a && b && getElementTypeOrSelf(a) == getElementTypeOrSelf(b) &&
+           succeeded(verifyCompatibleShape(a, b));
+  }
+
+  /// The operand where a branch is chosen. Elsewhere floats have the same value and no gradient, so
+  /// that derivatives there that are no numbers do not count, and integers are zero.
   Value gated(Value chosen, Value operand, bool isElse) {
-    auto type = aten::typeOf(operand);
-    if (environment.isNoGrad() || !isa<FloatType>(type.getElementType()))
+    Type type = aten::typeOf(operand).getElementType();
+    Value apart;
+    if (isa<FloatType>(type) && !environment.isNoGrad()) {
+      auto alias = aten::AliasOp::create(builder, loc, operand);
+      alias.setDetached(true);
+      apart = alias;
+    } else if (isa<IntegerType>(type) && !type.isInteger(1)) {
+      apart = emit.zeros(sizesOf(builder, loc, operand), type);
+    } else {
       return operand;
-    auto apart = aten::AliasOp::create(builder, loc, operand);
-    apart.setDetached(true);
+    }
     return isElse ? emit.where(chosen, apart, operand) : emit.where(chosen, operand, apart);
   }
 
   FailureOr<Results> cond() {
     Value chosen = parts.lists[0].front();
+    if (!llvm::all_of(aten::shapeOf(chosen), [](int64_t size) { return size == 1; }))
+      return error() << "has a condition " << chosen.getType() << ", which is not one element";
     if (aten::typeOf(chosen).getRank() != 0)
       chosen = emit.view(chosen, {});
+    chosen = emit.cast(chosen, builder.getI1Type());
     SmallVector<SmallVector<Value>> found;
     for (bool isElse : {false, true}) {
       SmallVector<Value> inputs;
@@ -127,6 +155,9 @@ private:
     }
     if (!count || *count == 0)
       return error() << "runs over no slices, which is not supported";
+    if (*count > kMaxSlices)
+      return error() << "runs over " << *count << " slices, of which each has ops of its own; more "
+                     << "than " << kMaxSlices << " are not supported";
     SmallVector<SmallVector<Value>> rows;
     size_t numStates = states.size();
     for (int64_t i = 0; i != *count; ++i) {
@@ -139,10 +170,16 @@ private:
         return failure();
       if (made->size() < numStates)
         return error() << "runs a graph of fewer results than states";
+      for (auto [before, after] : llvm::zip(states, *made))
+        if (!haveOneType(before.getType(), after.getType()))
+          return error() << "makes of a state " << before.getType() << " another of type "
+                         << after.getType();
       states.assign(made->begin(), made->begin() + numStates);
       rows.resize(made->size() - numStates);
       for (auto [row, value] : llvm::zip_equal(rows, ArrayRef(*made).drop_front(numStates)))
-        row.push_back(value);
+        if (row.push_back(value); !haveOneType(row.front().getType(), value.getType()))
+          return error() << "makes slices " << row.front().getType() << " and " << value.getType()
+                         << " of one result";
     }
     Results results(states.begin(), states.end());
     for (ArrayRef<Value> row : rows)
@@ -171,6 +208,15 @@ bool isNestedCall(StringRef target) {
          target == "higher_order.invoke_subgraph";
 }
 
+static const bool *flag(const Node &node, size_t i) {
+  return i < node.inputs.size() ? std::get_if<bool>(&node.inputs[i].value) : nullptr;
+}
+
+bool isStillToCast(const Node &node) {
+  const bool *enabled = flag(node, 2);
+  return shortTarget(node) == kAutocast && (!enabled || *enabled);
+}
+
 // (enabled, graph, inputs...), (device, type, enabled, cached, graph, inputs...) and
 // (graph, name, inputs...).
 FailureOr<NestedCall> nestedCall(const Node &node, Location loc) {
@@ -186,18 +232,13 @@ FailureOr<NestedCall> nestedCall(const Node &node, Location loc) {
   }
   if (!call.graph || call.inputs.size() != call.graph->inputs.size())
     return emitError(loc) << "'" << name << "' does not fit the graph it runs";
-  auto flag = [&](size_t i) {
-    return i < node.inputs.size() ? std::get_if<bool>(&node.inputs[i].value) : nullptr;
-  };
-  if (name == kAutocast) {
-    if (const bool *casts = flag(2); !casts || *casts)
-      return emitError(loc) << "the types of the ops in " << describePlace(loc)
-                            << " are still to be chosen by torch.autocast: export the model with "
-                            << "`shardc export`, or after `run_decompositions()`, which write the "
-                            << "casts into the program";
-  } else if (const bool *enabled = flag(0)) {
+  if (isStillToCast(node))
+    return emitError(loc) << "the types of the ops in " << describePlace(loc)
+                          << " are still to be chosen by torch.autocast: export the model with "
+                          << "`shardc export`, or after `run_decompositions()`, which write the "
+                          << "casts into the program";
+  if (const bool *enabled = flag(node, 0))
     call.noGrad = !*enabled;
-  }
   return call;
 }
 
@@ -220,13 +261,18 @@ Frame nestedFrame(Environment &environment, const Graph &graph, ArrayRef<Value> 
   Frame frame{&graph, environment.isNoGrad()};
   for (auto [input, value] : llvm::zip_equal(graph.inputs, inputs))
     if (auto *name = std::get_if<TensorArg>(&input))
-      frame.tensors[name->name] = environment.storages.add(value);
+      frame.copied.push_back(frame.tensors[name->name] = environment.storages.add(value));
   return frame;
 }
 
 FailureOr<SmallVector<Value>> nestedResults(Environment &environment, const Node &node,
                                             Location loc) {
   SmallVector<Value> results;
+  auto isUpdated = [&](auto operand) { return environment.storages.updated(operand); };
+  if (llvm::any_of(environment.frame().copied, isUpdated))
+    return emitError(loc) << "'" << shortTarget(node) << "' in " << describePlace(loc)
+                          << " updates an operand in place, which is not supported: return the "
+                          << "new value";
   for (const Argument &output : environment.frame().graph->outputs) {
     auto *name = std::get_if<TensorArg>(&output);
     if (!name)

@@ -27,11 +27,12 @@ struct Frame {
   /// Inside `torch.no_grad()`: what is read is a constant to gradients.
   bool noGrad = false;
   llvm::StringMap<Storages::Tensor> tensors = {};
-  llvm::StringMap<mlir::OpFoldResult> sizes = {}; // null: could not be built
-  llvm::StringMap<mlir::Value> items = {};        // numbers read from these tensors of one element
-  llvm::StringMap<Future> futures = {};           // not waited for yet
-  llvm::StringMap<const Node *> postponed = {};   // views of futures, built after the wait
-  std::optional<llvm::StringSet<>> used = {};     // by nodes or as outputs, once asked for
+  llvm::StringMap<mlir::OpFoldResult> sizes = {};  // null: could not be built
+  llvm::StringMap<mlir::Value> items = {};         // numbers read from these tensors of one element
+  llvm::StringMap<Future> futures = {};            // not waited for yet
+  llvm::StringMap<const Node *> postponed = {};    // views of futures, built after the wait
+  std::optional<llvm::StringSet<>> used = {};      // by nodes or as outputs, once asked for
+  llvm::SmallVector<Storages::Tensor> copied = {}; // operands with storages of their own here
 };
 
 class Environment final : public ValueSource {

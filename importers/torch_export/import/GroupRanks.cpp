@@ -20,10 +20,13 @@ struct Named {
   bool conflict = false;
 };
 
-// The names in the order in which they occur.
-llvm::MapVector<StringRef, Named> namedGroups(const Graph &graph) {
-  llvm::MapVector<StringRef, Named> names;
+using NamedGroups = llvm::MapVector<StringRef, Named>; // in the order in which they occur
+
+void findGroups(const Graph &graph, NamedGroups &names) {
   for (const Node &node : graph.nodes) {
+    for (const NamedArgument &input : node.inputs)
+      if (auto *nested = std::get_if<GraphArg>(&input.value))
+        findGroups(*nested->graph, names);
     if (!StringRef(node.target).contains("_c10d_functional."))
       continue;
     std::optional<NamedGroup> group = processGroup(node);
@@ -34,7 +37,6 @@ llvm::MapVector<StringRef, Named> namedGroups(const Graph &graph) {
     if (group->size)
       entry.size = group->size;
   }
-  return names;
 }
 
 std::optional<std::vector<int64_t>> readRanks(JsonValue value) {
@@ -83,7 +85,8 @@ Attribute readGroup(MLIRContext *context, StringRef name, JsonValue value) {
 FailureOr<Groups> Groups::find(const ExportedProgram &program, StringRef source, StringRef model,
                                Location file) {
   Groups found;
-  llvm::MapVector<StringRef, Named> names = namedGroups(program.graph);
+  NamedGroups names;
+  findGroups(program.graph, names);
   if (names.empty())
     return found;
   MLIRContext *context = file.getContext();

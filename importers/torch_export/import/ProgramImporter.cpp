@@ -19,6 +19,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -95,6 +96,7 @@ private:
   // types, so that all errors are reported at once.
   void importNodes() {
     Block *block = builder.getInsertionBlock();
+    llvm::SaveAndRestore outer(environment.nodeIsNoGrad);
     for (const Node &node : frame().graph->nodes) {
       Location loc = locationOf(builder.getContext(), node);
       Operation *before = block->empty() ? nullptr : &block->back();
@@ -139,6 +141,10 @@ private:
         !pending.empty() && target.kind != Target::Wait)
       return postpone(node, target, pending, loc);
     switch (target.kind) {
+    case Target::ControlFlow:
+      if (!hasCollectives())
+        return importControlFlow(node, loc);
+      [[fallthrough]];
     case Target::Unsupported:
       if (hasCollectives())
         return importOpaque(builder, environment, node, loc);
@@ -146,9 +152,9 @@ private:
     case Target::Sizes:
       return importSizes(node, loc);
     case Target::Nested:
+      if (hasCollectives() && isStillToCast(node))
+        return importOpaque(builder, environment, node, loc);
       return importNested(node, loc);
-    case Target::ControlFlow:
-      return importControlFlow(node, loc);
     case Target::Dropped:
       return success();
     case Target::Plain:
@@ -258,7 +264,7 @@ private:
   LogicalResult importPlain(const Node &node, const Target &target, Location loc) {
     std::optional<Storages::Tensor> source;
     if (sharesStorage(node, *target.schema, *frame().graph))
-      source = firstTensor(node);
+      source = environment.find(tensorArgument(node));
     FailureOr<Results> results = build(node, target, loc, /*keepGradient=*/source.has_value());
     if (failed(results))
       return failure();
@@ -270,10 +276,6 @@ private:
       else
         frame().tensors[name] = environment.addView(*source, value, loc);
     });
-  }
-
-  std::optional<Storages::Tensor> firstTensor(const Node &node) {
-    return environment.find(tensorArgument(node));
   }
 
   LogicalResult detachInPlace(const Node &node, Storages::Tensor self, Location loc) {
@@ -334,13 +336,11 @@ private:
   LogicalResult importControlFlow(const Node &node, Location loc) {
     auto run = [&](const Graph &graph, ArrayRef<Value> inputs) -> FailureOr<SmallVector<Value>> {
       environment.frames.push_back(nestedFrame(environment, graph, inputs));
+      auto done = llvm::scope_exit([&] { environment.frames.pop_back(); });
       importNodes();
-      FailureOr<SmallVector<Value>> results = nestedResults(environment, node, loc);
-      environment.frames.pop_back();
-      return results;
+      return nestedResults(environment, node, loc);
     };
-    FailureOr<Results> results =
-        torch_export::importControlFlow(builder, environment, node, loc, run);
+    auto results = torch_export::importControlFlow(builder, environment, node, loc, run);
     if (failed(results))
       return failure();
     return nameResults(node, *results, loc, [&](StringRef name, Value value, unsigned) {
