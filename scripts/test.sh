@@ -50,7 +50,7 @@ for suite in "${suites[@]}"; do
     # Many unit tests wait for other ranks and for deadlines more than they compute.
     unit) find "$BUILD/test/unit" -maxdepth 1 -type f -executable -print0 | sort -z |
       xargs -0 -r -n 1 -P "$((2 * jobs))" bash -c 'run_unit_test "$0"' 9>&- || true ;;
-    e2e) "$VENV/bin/python" -m pytest -q -n "$jobs" --dist loadgroup --durations 10 --junitxml "$results/e2e.xml" test/e2e 9>&- || true ;;
+    e2e) "$VENV/bin/python" -m pytest -q -p no:unraisableexception -p no:threadexception -n "$jobs" --dist loadgroup --durations 10 --junitxml "$results/e2e.xml" test/e2e 9>&- || true ;;
     *) die "there is no suite named '$suite': choose from lit, unit, e2e and project" ;;
   esac
   seconds "tests: $suite"

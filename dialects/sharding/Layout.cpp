@@ -2,7 +2,6 @@
 #include "dialects/sharding/Layout.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace shardc {
@@ -54,6 +53,8 @@ std::vector<unsigned> Layout::axesOfDim(int64_t dim) const {
 
 DimSplit Layout::splitOfDim(int64_t dim) const {
   DimSplit split;
+  split.axes.reserve(static_cast<size_t>(std::count_if(
+      placements.begin(), placements.end(), [&](const Placement &p) { return p.isShard(dim); })));
   for (unsigned axis : order) {
     const Placement &p = placements[axis];
     if (p.isShard(dim))
@@ -74,16 +75,23 @@ std::vector<unsigned> Layout::partialAxes() const {
 /// would take in mesh order.
 static std::vector<unsigned> canonicalOrder(const std::vector<Placement> &placements,
                                             const std::vector<unsigned> &order) {
-  std::map<int64_t, std::vector<unsigned>> axesOfDim;
-  for (unsigned axis : order)
-    if (placements[axis].isShard())
-      axesOfDim[placements[axis].dim].push_back(axis);
   std::vector<unsigned> result = identityOrder(placements.size());
-  for (auto &[dim, axes] : axesOfDim) {
-    std::vector<unsigned> positions = axes;
-    std::sort(positions.begin(), positions.end());
-    for (size_t i = 0; i < axes.size(); ++i)
-      result[positions[i]] = axes[i];
+  if (order == result)
+    return result;
+  // Positions take the axes of their dim one after the other.
+  auto nextOfDim = [&](std::vector<unsigned>::const_iterator from, int64_t dim) {
+    return std::find_if(from, order.end(),
+                        [&](unsigned axis) { return placements[axis].isShard(dim); });
+  };
+  for (unsigned position = 0; position < result.size(); ++position) {
+    if (!placements[position].isShard())
+      continue;
+    int64_t dim = placements[position].dim;
+    auto axis = nextOfDim(order.begin(), dim);
+    for (unsigned before = 0; before < position; ++before)
+      if (placements[before].isShard(dim))
+        axis = nextOfDim(axis + 1, dim);
+    result[position] = *axis;
   }
   return result;
 }
@@ -228,6 +236,8 @@ Layout Layout::canonicalize(std::span<const int64_t> shape) const {
   for (size_t d = 0; d < shape.size(); ++d) {
     DimSplit split = splitOfDim(static_cast<int64_t>(d));
     for (size_t level = 0; level < split.axes.size(); ++level) {
+      if (split.axes[level].isPlainChunk())
+        continue;
       std::vector<int64_t> extents;
       if (shape[d] != kDynamic)
         extents = split.distinctExtents(shape[d], level);

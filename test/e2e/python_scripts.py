@@ -10,8 +10,10 @@ import sys
 import tempfile
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before the server imports transformers
+# What many tests export: transformers imports a model's module, and what all of them need, when it is first used.
+MODELS = [f"transformers.models.{name}.modeling_{name}" for name in ("bert", "gpt2", "llama")]
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch", "export_modules", "transformers", "safetensors.torch", "numpy"])
+CONTEXT.set_forkserver_preload(["torch", "export_modules", "transformers", "safetensors.torch", "numpy", *MODELS])
 
 
 def work(command, folder, environment, streams):

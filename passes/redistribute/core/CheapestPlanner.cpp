@@ -117,7 +117,7 @@ public:
 private:
   struct Node {
     Layout layout;
-    PlanCost cost, done;
+    PlanCost cost{std::numeric_limits<int64_t>::max(), 0, 0}, done;
     int64_t rest = 0;
     bool isDone = false, isNew = true;
     std::optional<RedistributeStep> step; ///< that leads here
@@ -197,7 +197,11 @@ private:
   }
 
   void offer(const Node &node, StepKind kind, const Layout &after) {
-    if (!after.validate(shape).empty())
+    auto known = nodes.find(after);
+    bool isKnown = known != nodes.end();
+    if (isKnown && !(node.cost < known->second.cost)) // no step costs less than nothing
+      return;
+    if (!isKnown && !after.validate(shape).empty())
       return;
     std::string why;
     std::optional<RedistributeStep> step = makeStep(kind, node.layout, after, shape, why);
