@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/IndexedWrites.h"
+#include "dialects/aten/KnownLookups.h"
 #include "dialects/aten/Rules.h"
 
 using namespace mlir;
@@ -68,12 +69,39 @@ ShardingRule GatherOp::getShardingRule() {
   return builder.build();
 }
 
+/// Of two ranks with a half each, the most rows that one lacks of what its half of the result is,
+/// for each element of a factor of which the result has `count`.
+static int64_t haloOf(ArrayRef<int64_t> positions, int64_t size) {
+  auto count = static_cast<int64_t>(positions.size()), most = int64_t(0);
+  for (int64_t rank : {0, 1}) {
+    auto chunk = [&](int64_t n) {
+      return rank == 0 ? Run{0, ceilDiv(n, 2)} : Run{ceilDiv(n, 2), n};
+    };
+    Run own = chunk(size);
+    int64_t lacks = 0;
+    for (const Run &rows : rowsAt(SmallVector<int64_t>(positions), chunk(count)))
+      lacks += rows.size() -
+               std::max<int64_t>(0, std::min(own.end, rows.end) - std::max(own.begin, rows.begin));
+    most = std::max(most, lacks);
+  }
+  return ceilDiv(most * std::max(size, count), count);
+}
+
 ShardingRule IndexSelectOp::getShardingRule() {
   RuleBuilder builder = ruleBuilder(*this);
   builder.linear(0);
+  std::optional<SmallVector<int64_t>> positions = ascendingPositions(*this);
   for (auto [i, size] : llvm::enumerate(shapeOf(getResult()))) {
     int64_t dim = static_cast<int64_t>(i);
     DimFactors factors;
+    if (positions && dim == static_cast<int64_t>(getDim())) {
+      int64_t rows = shapeOf(getSelf())[dim];
+      factors = {builder.factor(std::max(rows, size), FactorKind::Neighbouring)};
+      builder.at(factors.front()).inOnePiece = true;
+      builder.at(factors.front()).haloAfter = haloOf(*positions, rows);
+      builder.operandDim(0, dim, factors).resultDim(0, dim, factors);
+      continue;
+    }
     if (size != 1)
       factors.push_back(builder.factor(size));
     builder.resultDim(0, dim, factors);

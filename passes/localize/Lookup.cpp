@@ -4,8 +4,12 @@
 // holds and contributes zero for the rest, so the result is P(sum). Nothing of the table moves.
 // Positions outside the whole table stay outside on every rank: the lookup itself refuses them.
 
+#include "dialects/aten/KnownLookups.h"
 #include "passes/localize/Models.h"
+#include "passes/localize/MovePieces.h"
 #include "passes/localize/Positions.h"
+#include "passes/localize/RedistributeSteps.h"
+#include "passes/redistribute/core/BlockExchange.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -108,10 +112,78 @@ struct GatherModel : LocalizeModel<GatherModel, aten::GatherOp> {
   }
 };
 
+/// Lookups in the same table, along the same dim, of which each rank has the same part of the
+/// result: those that resampling is made of. They have one exchange, which CSE leaves of theirs.
+static SmallVector<SmallVector<int64_t>> knownTogether(aten::IndexSelectOp op) {
+  SmallVector<SmallVector<int64_t>> together;
+  for (Operation *user : op.getSelf().getUsers()) {
+    auto other = dyn_cast<aten::IndexSelectOp>(user);
+    if (!other || other.getDim() != op.getDim() || other.getType() != op.getType())
+      continue;
+    if (std::optional<SmallVector<int64_t>> positions = aten::ascendingPositions(other))
+      together.push_back(std::move(*positions));
+  }
+  return together;
+}
+
+/// At positions that are known and ascend: the rows that this rank's part of the result needs come
+/// from those that have them, and the positions become those among them.
+static LocalValues lookUpKnown(Localizer &localizer, OpBuilder &builder, aten::IndexSelectOp op,
+                               Value table, ArrayRef<int64_t> positions) {
+  auto dim = static_cast<int64_t>(op.getDim());
+  const Layout &layout = *localizer.resultLayout(0);
+  const Mesh &mesh = layout.mesh;
+  HeldDim due = heldDim(mesh, localizer.resultDim(0, dim));
+  PieceSource source{table, localizer.operandSizes(builder, 0),
+                     heldDim(mesh, localizer.operandDim(0, dim)), 0};
+  PieceTarget target;
+  target.pieces = {{0, source.dim.size, 0, 1}};
+  SmallVector<SmallVector<int64_t>> together = knownTogether(op);
+  target.dim = {source.dim.size, {}, due.axes};
+  SmallVector<int64_t> extents, local(positions.size(), 0);
+  for (const std::vector<Run> &parts : due.runs) {
+    std::vector<Run> &rows = target.dim.runs.emplace_back();
+    // All parts of a rank as one: what is between them is little, or nothing.
+    if (!parts.empty())
+      rows = aten::rowsAt(together, {parts.front().begin, parts.back().end});
+    extents.push_back(sizeOf(rows));
+    for (const Run &part : parts)
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        int64_t before = 0;
+        auto row = rows.begin();
+        for (; row->end <= positions[i]; ++row)
+          before += row->size();
+        local[i] = before + positions[i] - row->begin;
+      }
+  }
+  target.sizes = source.sizes;
+  target.sizes[dim] = getAsOpFoldResult(localizer.indices(builder).table(extents));
+  SmallVector<int64_t> shape(cast<RankedTensorType>(table.getType()).getShape());
+  shape[dim] = llvm::all_equal(extents) ? extents.front() : ShapedType::kDynamic;
+  target.type = RankedTensorType::get(shape, aten::elementTypeOf(table));
+  Value rows = movePieces(localizer, builder, dim, {source}, {target}).front();
+  Layout along(mesh);
+  along.order = layout.order;
+  for (unsigned axis : layout.axesOfDim(dim)) {
+    along.placements[axis] = layout.placements[axis];
+    along.placements[axis].dim = 0;
+  }
+  Emitter emit = localizer.emitter(builder);
+  Value index = emitShard(localizer, builder, aten::vectorOf(emit, local), along,
+                          {localizer.resultSize(builder, 0, dim)});
+  return single(aten::IndexSelectOp::create(builder, op.getLoc(), rows, dim, index));
+}
+
 struct IndexSelectModel : LocalizeModel<IndexSelectModel, aten::IndexSelectOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::IndexSelectOp op,
                          ValueRange operands) {
     int64_t dim = static_cast<int64_t>(op.getDim());
+    const Layout *layout = localizer.resultLayout(0);
+    SmallVector<unsigned> axes = localizer.operandAxes(0, dim);
+    bool isSharded = layout && (!axes.empty() || !layout->splitOfDim(dim).empty());
+    std::optional<SmallVector<int64_t>> positions = aten::ascendingPositions(op);
+    if (isSharded && positions && (axes.empty() || !isPartialOver(localizer, axes, Reduction::Sum)))
+      return lookUpKnown(localizer, builder, op, operands[0], *positions);
     return lookUp(localizer, builder, operands, dim, [&](const LocalLookup &lookup, Emitter &emit) {
       Value found =
           aten::IndexSelectOp::create(builder, op.getLoc(), lookup.table, dim, lookup.index);

@@ -5,6 +5,7 @@
 #include "passes/localize/Parts.h"
 
 #include "dialects/aten/Concatenation.h"
+#include "dialects/aten/KnownLookups.h"
 #include "passes/localize/PiecesOpInterface.h"
 
 using namespace mlir;
@@ -119,20 +120,13 @@ struct IndexSelectPieces : PiecesModel<IndexSelectPieces, aten::IndexSelectOp> {
   static constexpr size_t mostPieces = 32;
 
   static Dims dims(aten::IndexSelectOp op) { return {static_cast<int64_t>(op.getDim())}; }
-  static std::optional<Pieces> pieces(aten::IndexSelectOp op, unsigned, int64_t dim) {
-    Value index = op.getIndex();
-    while (auto alias = index.getDefiningOp<aten::AliasOp>())
-      index = alias.getSelf();
-    auto constant = index.getDefiningOp<aten::ConstantOp>();
-    auto numbers =
-        constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
-    int64_t size = aten::shapeOf(op.getSelf())[dim];
-    if (!numbers || ShapedType::isDynamic(size))
+  static std::optional<Pieces> pieces(aten::IndexSelectOp op, unsigned, int64_t) {
+    std::optional<SmallVector<int64_t>> positions = aten::constantPositions(op);
+    if (!positions)
       return std::nullopt;
     Pieces pieces;
-    for (const APInt &number : numbers) {
-      int64_t position = number.getSExtValue();
-      if (position < 0 || position >= size || pieces.size() > mostPieces)
+    for (int64_t position : *positions) {
+      if (pieces.size() > mostPieces)
         return std::nullopt;
       append(pieces, {0, 1, position, 1});
     }

@@ -4,12 +4,13 @@
 //
 // All of them go one spatial dim after the other: an element of the result is a sum of one, two or
 // four elements of the dim, each with a weight that depends on the position alone. So they become
-// lookups at positions that the program computes as PyTorch does, in the same element type; a
-// repetition by a whole number is a view.
+// lookups at positions that are computed as PyTorch does it, in the same element type: here where
+// the sizes are known, else by the program. A repetition by a whole number is a view.
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/KnownLookups.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
@@ -149,6 +150,73 @@ struct Resampling {
   }
 
   SmallVector<Tap> taps(int64_t dim) {
+    std::optional<int64_t> from = fixed(in[dim]), to = fixed(out[dim]);
+    bool isKnown = from && to && *from > 0 && *to > 0 && *to <= kMostKnown;
+    bool isNearest = mode == Mode::Nearest || mode == Mode::NearestExact;
+    if (!isKnown)
+      return computedTaps(dim);
+    return wide.isF64() && !isNearest ? knownTaps<double>(dim, *from, *to)
+                                      : knownTaps<float>(dim, *from, *to);
+  }
+
+  /// Of longer dims, the program computes them.
+  static constexpr int64_t kMostKnown = 1 << 16;
+
+  /// As computedTaps, as constants. `T` is the type in which PyTorch computes.
+  template <typename T> SmallVector<Tap> knownTaps(int64_t dim, int64_t from, int64_t to) {
+    double factor = factorOf(dim);
+    T scale = alignCorners ? (to > 1 ? static_cast<T>(from - 1) / static_cast<T>(to - 1) : T(0))
+              : factor > 0 ? static_cast<T>(1.0 / factor)
+                           : static_cast<T>(from) / static_cast<T>(to);
+    auto atMostLast = [&](T x) { return std::min(static_cast<int64_t>(x), from - 1); };
+    if (mode == Mode::Nearest || mode == Mode::NearestExact) {
+      SmallVector<int64_t> found;
+      for (int64_t i = 0; i < to; ++i) {
+        // PyTorch does not look at the factor where sizes are the same, or twice as many.
+        bool isGiven = mode == Mode::Nearest && factor > 0;
+        T at = static_cast<T>(i) + (mode == Mode::NearestExact ? T(0.5) : T(0));
+        found.push_back(isGiven && from == to       ? i
+                        : isGiven && 2 * from == to ? i / 2
+                                                    : atMostLast(std::floor(at * scale)));
+      }
+      return {{aten::vectorOf(emit, found), {}}};
+    }
+    size_t count = mode == Mode::Linear ? 2 : 4;
+    SmallVector<SmallVector<int64_t>> positions(count);
+    SmallVector<SmallVector<T>> weights(count);
+    for (int64_t i = 0; i < to; ++i) {
+      T source =
+          alignCorners ? static_cast<T>(i) * scale : (static_cast<T>(i) + T(0.5)) * scale + T(-0.5);
+      if (mode == Mode::Linear)
+        source = std::max(source, T(0));
+      int64_t first = atMostLast(std::floor(source));
+      T part = std::clamp(source - static_cast<T>(first), T(0), T(1)), rest = T(1) - part;
+      SmallVector<T> own = {rest, part};
+      if (mode == Mode::Cubic)
+        own = {outerWeight(part + T(1)), innerWeight(part), innerWeight(rest),
+               outerWeight(rest + T(1))};
+      for (auto [tap, weight] : llvm::enumerate(own)) {
+        int64_t position = first + static_cast<int64_t>(tap) - (mode == Mode::Cubic ? 1 : 0);
+        positions[tap].push_back(std::clamp<int64_t>(position, 0, from - 1));
+        weights[tap].push_back(weight);
+      }
+    }
+    auto type = RankedTensorType::get({to}, wide);
+    SmallVector<Tap> all;
+    for (auto [at, weight] : llvm::zip_equal(positions, weights))
+      all.push_back({aten::vectorOf(emit, at),
+                     aten::ConstantOp::create(call.builder, call.loc, type,
+                                              DenseElementsAttr::get(type, ArrayRef(weight)))});
+    return all;
+  }
+  template <typename T> static T innerWeight(T x) {
+    return ((x * T(kCubic + 2) + T(-(kCubic + 3))) * x) * x + T(1);
+  }
+  template <typename T> static T outerWeight(T x) {
+    return ((x * T(kCubic) + T(-5 * kCubic)) * x + T(8 * kCubic)) * x + T(-4 * kCubic);
+  }
+
+  SmallVector<Tap> computedTaps(int64_t dim) {
     bool isNearest = mode == Mode::Nearest || mode == Mode::NearestExact;
     Type type = isNearest ? Type(call.builder.getF32Type()) : wide;
     Type i64 = call.builder.getI64Type();
@@ -212,7 +280,9 @@ struct Resampling {
 
   Value forward(Value x) {
     bool isWide = false;
-    for (int64_t dim = rank() - 1; dim >= 2; --dim) {
+    // Outer dims first: they are the ones that ranks share out, and rows that are exchanged are
+    // shorter before the inner dims grow.
+    for (int64_t dim = 2; dim < rank(); ++dim) {
       if (isSame(dim))
         continue;
       SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, x);
@@ -237,12 +307,21 @@ struct Resampling {
     return isWide ? emit.cast(x, element) : x;
   }
 
+  /// What each element of the image gets of those that read it, where these are known and few.
+  Value sumsOf(Value values, Value position, int64_t dim) {
+    auto constant = position.getDefiningOp<aten::ConstantOp>();
+    if (!constant || !llvm::all_of(in, [&](OpFoldResult size) { return fixed(size); }))
+      return Value();
+    auto numbers = cast<DenseIntElementsAttr>(constant.getValue()).getValues<int64_t>();
+    return aten::sumsAt(emit, values, llvm::to_vector(numbers), dim, *fixed(in[dim]));
+  }
+
   FailureOr<Value> backward(Value grad) {
     // PyTorch's own copies where all sizes are kept, whatever the factors are.
     if (mode == Mode::Cubic && in == out)
       return grad;
     Value x = emit.cast(grad, wide);
-    for (int64_t dim = 2; dim < rank(); ++dim) {
+    for (int64_t dim = rank() - 1; dim >= 2; --dim) {
       if (isSame(dim))
         continue;
       SmallVector<OpFoldResult> sizes = sizesOf(call.builder, call.loc, x);
@@ -255,13 +334,15 @@ struct Resampling {
       sizes[dim] = in[dim];
       Value sum = emit.zeros(sizes, wide);
       for (const Tap &tap : taps(dim)) {
-        FailureOr<Value> added =
-            call.buildOne("aten.index_put",
-                          {{"self", {sum}},
-                           {"indices", {tap.position}},
-                           {"values", {tap.weight ? emit.mul(x, along(tap.weight, dim)) : x}}},
-                          {call.integersAttr("indices_at", dim),
-                           call.builder.getNamedAttr("accumulate", call.builder.getUnitAttr())});
+        Value values = tap.weight ? emit.mul(x, along(tap.weight, dim)) : x;
+        if (Value sums = sumsOf(values, tap.position, dim)) {
+          sum = emit.add(sum, sums);
+          continue;
+        }
+        FailureOr<Value> added = call.buildOne(
+            "aten.index_put", {{"self", {sum}}, {"indices", {tap.position}}, {"values", {values}}},
+            {call.integersAttr("indices_at", dim),
+             call.builder.getNamedAttr("accumulate", call.builder.getUnitAttr())});
         if (failed(added))
           return failure();
         sum = *added;

@@ -2,6 +2,7 @@
 //
 // Lookups: what was read at a position is added there.
 
+#include "dialects/aten/KnownLookups.h"
 #include "dialects/aten/RowFrequency.h"
 #include "passes/gradient/differentiate/Models.h"
 
@@ -100,9 +101,16 @@ struct IndexSelectGradient : GradientModel<IndexSelectGradient, aten::IndexSelec
       d.add(0, grad);
       return success();
     }
+    auto dim = static_cast<int64_t>(op.getDim());
+    if (std::optional<SmallVector<int64_t>> positions = aten::ascendingPositions(op))
+      if (Value sums =
+              aten::sumsAt(d.emit, grad.value, *positions, dim, aten::shapeOf(op.getSelf())[dim])) {
+        d.add(0, d.of(sums));
+        return success();
+      }
     if (index.rank() == 0)
       index = unsqueeze(index, 0);
-    d.add(0, addedAt(d, op.getSelf(), index.value, static_cast<int64_t>(op.getDim()), grad));
+    d.add(0, addedAt(d, op.getSelf(), index.value, dim, grad));
     return success();
   }
 };
