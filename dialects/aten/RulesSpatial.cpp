@@ -33,10 +33,11 @@ struct SlidingDim {
   int64_t size() const { return image[imageDim]; }
   int64_t count() const { return positions[positionsDim]; }
 
-  /// A window that does not reach beyond its own element leaves it where it is.
+  /// A window that does not reach beyond its own element leaves it where it is. (An adjoint may
+  /// have more elements behind the last position.)
   void describe(RuleBuilder &builder) const {
     DimFactors factors;
-    if (window.isIdentity()) {
+    if (window.isIdentity() && size() == count()) {
       factors = factorOf(builder, size());
       for (unsigned factor : factors)
         builder.at(factor).inOnePiece = isPosition;

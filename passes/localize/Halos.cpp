@@ -21,8 +21,11 @@ SmallVector<HaloDim> shardc::haloDims(Localizer &localizer, ArrayRef<aten::Windo
     auto fromEnd = static_cast<int64_t>(i) - static_cast<int64_t>(windows.size());
     int64_t operandDim = operandRank + fromEnd, resultDim = resultRank + fromEnd;
     const Layout *result = localizer.resultLayout(0);
-    if (window.isIdentity() || (localizer.operandAxes(0, operandDim).empty() &&
-                                (!result || result->splitOfDim(resultDim).empty())))
+    bool isIdentity =
+        window.isIdentity() && localizer.globalOperandType(0).getDimSize(operandDim) ==
+                                   localizer.globalResultType(0).getDimSize(resultDim);
+    if (isIdentity || (localizer.operandAxes(0, operandDim).empty() &&
+                       (!result || result->splitOfDim(resultDim).empty())))
       continue;
     SplitDim operand = localizer.operandDim(0, operandDim);
     SplitDim made = localizer.resultDim(0, resultDim);

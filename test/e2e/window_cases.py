@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random windows over sharded spatial dims: convolutions, transposed ones, pools, unfold and fold, whose kernels, strides, dilations, paddings
-and sizes are drawn, forward and gradients, against PyTorch in f64. Many cases are one model, so that a case costs a fraction of a second. By hand:
+"""Random windows over sharded spatial dims: convolutions, transposed ones, pools, unfold and fold, interpolation, lookups at constants and pads,
+whose kernels, strides, dilations, paddings and sizes are drawn, forward and gradients, against PyTorch in f64. Many cases are one model, so that a
+case costs a fraction of a second. By hand:
 
     python test/e2e/window_cases.py --count 5000             # seeds 0 to 4999
     python test/e2e/window_cases.py --seed 1234 --count 1    # one case, alone
@@ -62,6 +63,44 @@ def draw(seed, mesh):
     return case
 
 
+def resize(chosen, image):
+    sizes = image.shape[2:]
+    linear = ("linear", "bilinear", "trilinear")[len(sizes) - 1]
+    mode = chosen.choice(("nearest", "nearest-exact", linear, linear, *(("bicubic", "bicubic") if len(sizes) == 2 else ())))
+    options = {"mode": mode} if mode.startswith("nearest") else {"mode": mode, "align_corners": chosen.random() < 0.5}
+    if chosen.random() < 0.5:
+        options["size"] = [chosen.choice((1, 2, size, 2 * size, chosen.randint(1, 23))) for size in sizes]
+    else:
+        # By other factors PyTorch's forward and backward do not always read the same elements where they read the nearest.
+        factors = (0.5, 1.5, 2.0, 3.0) if mode.startswith("nearest") else (0.5, 0.7, 1.5, 2.0, 2.3, 3.0)
+        options["scale_factor"] = [chosen.choice(factors) for _ in sizes]
+    return Case(0, f"interpolate {tuple(sizes)} {options}", lambda x: F.interpolate(x, **options), [image])
+
+
+def lookup(chosen, image):
+    dim = 2 + chosen.randrange(image.dim() - 2)
+    positions = [chosen.randrange(image.shape[dim]) for _ in range(chosen.randint(1, 25))]
+    if chosen.random() < 0.7:
+        positions.sort()
+
+    def call(x):
+        return torch.index_select(x, dim, torch.tensor(positions))
+    return Case(0, f"index_select {tuple(image.shape[2:])} {dim} {positions}", call, [image])
+
+
+def pad(chosen, image):
+    sizes = image.shape[2:]
+    mode = chosen.choice(("constant", "reflect", "replicate", "circular"))
+    widths = []
+    for size in reversed(sizes):
+        most = size - 1 if mode == "reflect" else size if mode == "circular" else 4
+        widths += [chosen.randint(0, min(most, 6)) for _ in range(2)]
+    return Case(0, f"pad {tuple(sizes)} {widths} {mode}", lambda x: F.pad(x, widths, mode), [image])
+
+
+DRAWN = {"resize": resize, "lookup": lookup, "pad": pad}
+
+
 def draw_any(chosen):
     spatial = chosen.choice((1, 2, 2, 2, 3))
 
@@ -74,7 +113,10 @@ def draw_any(chosen):
     inside, outside, batch = groups * chosen.randint(1, 3), groups * chosen.randint(1, 2), chosen.randint(1, 2)
     f64 = torch.float64
     image = torch.randn(batch, inside, *sizes, dtype=f64)
-    kind = chosen.choice(("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", *(("unfold", "fold") if spatial == 2 else ())))
+    kind = chosen.choice(("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad",
+                        *(("unfold", "fold") if spatial == 2 else ())))
+    if kind in DRAWN:
+        return DRAWN[kind](chosen, image)
     if kind == "conv":
         weight = torch.randn(outside, inside // groups, *kernel, dtype=f64)
         bias = [torch.randn(outside, dtype=f64)] if chosen.random() < 0.5 else []
@@ -124,6 +166,7 @@ class Model(nn.Module):
     def __init__(self, cases):
         super().__init__()
         self.cases = cases
+        self.unit = nn.Parameter(torch.ones((), dtype=torch.float64))  # where no result has a derivative
         for n, case in enumerate(cases):
             for i, value in enumerate(case.parameters):
                 self.register_parameter(f"p{n}_{i}", nn.Parameter(value))
@@ -135,7 +178,7 @@ class Model(nn.Module):
 
     def forward(self):
         results = [case.call(*self.parameters_of(n)) for n, case in enumerate(self.cases)]
-        loss = sum((result * getattr(self, f"c{n}")).sum() for n, result in enumerate(results) if result.is_floating_point())
+        loss = sum(((result * getattr(self, f"c{n}")).sum() for n, result in enumerate(results) if result.is_floating_point()), self.unit)
         return loss, *results
 
 

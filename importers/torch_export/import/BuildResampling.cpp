@@ -32,6 +32,7 @@ struct Resampling {
   Emitter emit;
   Mode mode = Mode::Nearest;
   bool alignCorners = false;
+  bool isBackward = false;
   /// Of the whole tensors; spatial dims are the last ones.
   SmallVector<OpFoldResult> in, out;
   /// Given as an argument; 0 where they follow from the sizes.
@@ -85,26 +86,28 @@ struct Resampling {
   /// that keeps its size, except in two modes.
   bool isSame(int64_t dim) const {
     bool followsSizes = alignCorners || factorOf(dim) <= 0 || factorOf(dim) == 1;
-    if (!followsSizes && mode != Mode::Nearest && mode != Mode::Linear)
+    if (!followsSizes && !(mode == Mode::Nearest && looksAtSizes()) && mode != Mode::Linear)
       return false;
     return in[dim] == out[dim] || (fixed(in[dim]) && fixed(in[dim]) == fixed(out[dim]));
   }
 
+  bool isNearest() const { return mode == Mode::Nearest || mode == Mode::NearestExact; }
+  /// Where elements are not interpolated between, PyTorch's kernels differ (measured, 2.13 on
+  /// CPUs): that of two dims, and all backward ones, compute positions in f32 and do not look at
+  /// the factor where sizes are the same, or twice as many. The others compute as they do with
+  /// values.
+  bool looksAtSizes() const { return rank() == 4 || isBackward; }
+  bool isInDouble() const { return wide.isF64() && !(isNearest() && looksAtSizes()); }
+
   /// In how many elements each element becomes, where they are alike and known; 0 otherwise.
   int64_t repetition(int64_t dim) const {
     std::optional<int64_t> from = fixed(in[dim]), to = fixed(out[dim]);
-    bool isNearest = mode == Mode::Nearest || mode == Mode::NearestExact;
-    if (!isNearest || !from || !to || *from == 0 || *to % *from != 0)
+    if (!isNearest() || !from || !to || *from == 0 || *to % *from != 0)
       return 0;
-    // PyTorch's own positions, in f32, may differ.
-    float scale = factorOf(dim) > 0 ? static_cast<float>(1.0 / factorOf(dim))
-                                    : static_cast<float>(*from) / static_cast<float>(*to);
+    // PyTorch's own positions may differ.
     int64_t times = *to / *from;
-    bool isShift = mode == Mode::Nearest && times == 2;
-    float half = mode == Mode::NearestExact ? 0.5F : 0.0F;
-    for (int64_t i = 0; i < *to && !isShift; ++i)
-      if (std::min(static_cast<int64_t>((static_cast<float>(i) + half) * scale), *from - 1) !=
-          i / times)
+    for (auto [i, position] : llvm::enumerate(nearest(dim, *from, *to)))
+      if (position != static_cast<int64_t>(i) / times)
         return 0;
     return times;
   }
@@ -151,16 +154,34 @@ struct Resampling {
 
   SmallVector<Tap> taps(int64_t dim) {
     std::optional<int64_t> from = fixed(in[dim]), to = fixed(out[dim]);
-    bool isKnown = from && to && *from > 0 && *to > 0 && *to <= kMostKnown;
-    bool isNearest = mode == Mode::Nearest || mode == Mode::NearestExact;
-    if (!isKnown)
+    if (!from || !to || *from <= 0 || *to <= 0 || *to > kMostKnown)
       return computedTaps(dim);
-    return wide.isF64() && !isNearest ? knownTaps<double>(dim, *from, *to)
-                                      : knownTaps<float>(dim, *from, *to);
+    if (isNearest())
+      return {{aten::vectorOf(emit, nearest(dim, *from, *to)), {}}};
+    return isInDouble() ? knownTaps<double>(dim, *from, *to) : knownTaps<float>(dim, *from, *to);
   }
 
   /// Of longer dims, the program computes them.
   static constexpr int64_t kMostKnown = 1 << 16;
+
+  /// The positions of the elements that a dim of the result has.
+  SmallVector<int64_t> nearest(int64_t dim, int64_t from, int64_t to) const {
+    return isInDouble() ? nearestIn<double>(dim, from, to) : nearestIn<float>(dim, from, to);
+  }
+  template <typename T>
+  SmallVector<int64_t> nearestIn(int64_t dim, int64_t from, int64_t to) const {
+    double factor = factorOf(dim);
+    T scale = factor > 0 ? static_cast<T>(1.0 / factor) : static_cast<T>(from) / static_cast<T>(to);
+    bool isGiven = mode == Mode::Nearest && factor > 0 && looksAtSizes();
+    SmallVector<int64_t> found;
+    for (int64_t i = 0; i < to; ++i) {
+      T at = (static_cast<T>(i) + (mode == Mode::NearestExact ? T(0.5) : T(0))) * scale;
+      found.push_back(isGiven && from == to       ? i
+                      : isGiven && 2 * from == to ? i / 2
+                                                  : std::min(static_cast<int64_t>(at), from - 1));
+    }
+    return found;
+  }
 
   /// As computedTaps, as constants. `T` is the type in which PyTorch computes.
   template <typename T> SmallVector<Tap> knownTaps(int64_t dim, int64_t from, int64_t to) {
@@ -169,18 +190,6 @@ struct Resampling {
               : factor > 0 ? static_cast<T>(1.0 / factor)
                            : static_cast<T>(from) / static_cast<T>(to);
     auto atMostLast = [&](T x) { return std::min(static_cast<int64_t>(x), from - 1); };
-    if (mode == Mode::Nearest || mode == Mode::NearestExact) {
-      SmallVector<int64_t> found;
-      for (int64_t i = 0; i < to; ++i) {
-        // PyTorch does not look at the factor where sizes are the same, or twice as many.
-        bool isGiven = mode == Mode::Nearest && factor > 0;
-        T at = static_cast<T>(i) + (mode == Mode::NearestExact ? T(0.5) : T(0));
-        found.push_back(isGiven && from == to       ? i
-                        : isGiven && 2 * from == to ? i / 2
-                                                    : atMostLast(std::floor(at * scale)));
-      }
-      return {{aten::vectorOf(emit, found), {}}};
-    }
     size_t count = mode == Mode::Linear ? 2 : 4;
     SmallVector<SmallVector<int64_t>> positions(count);
     SmallVector<SmallVector<T>> weights(count);
@@ -217,8 +226,7 @@ struct Resampling {
   }
 
   SmallVector<Tap> computedTaps(int64_t dim) {
-    bool isNearest = mode == Mode::Nearest || mode == Mode::NearestExact;
-    Type type = isNearest ? Type(call.builder.getF32Type()) : wide;
+    Type type = isInDouble() || !isNearest() ? wide : Type(call.builder.getF32Type());
     Type i64 = call.builder.getI64Type();
     Value to = range(out[dim]), at = emit.cast(to, type);
     Value last = emit.sub(number(in[dim], i64), emit.integer(1, i64));
@@ -226,8 +234,7 @@ struct Resampling {
       return {{atMost(floor(emit.mul(plus(at, 0.5), scale(dim, type))), last), {}}};
     if (mode == Mode::Nearest) {
       Value found = atMost(floor(emit.mul(at, scale(dim, type))), last);
-      // PyTorch does not look at the factor where sizes are the same, or twice as many.
-      if (factorOf(dim) > 0) {
+      if (factorOf(dim) > 0 && looksAtSizes()) {
         Value from = number(in[dim], i64), target = number(out[dim], i64);
         Value two = emit.integer(2, i64);
         Value half = aten::DivOp::create(call.builder, call.loc, to, two,
@@ -376,6 +383,7 @@ FailureOr<Results> buildResampledBackward(Call &call) {
   FailureOr<Resampling> resampling = Resampling::of(call, aten::elementTypeOf(*grad));
   if (failed(resampling))
     return failure();
+  resampling->isBackward = true;
   resampling->in = *sizes;
   resampling->out = sizesOf(call.builder, call.loc, *grad);
   return one(resampling->backward(*grad));
