@@ -29,9 +29,10 @@ import shardc_export  # noqa: E402
 import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from small_graphs import BACKWARD, COMPUTED, MOVED, all_reduce  # noqa: E402
+from spatial_graphs import SPATIAL  # noqa: E402
 
 RANKS = (2, 3, 4)
-GRAPHS = MOVED | COMPUTED | BACKWARD
+GRAPHS = MOVED | COMPUTED | BACKWARD | SPATIAL
 
 
 def mesh_of(graph, n):

@@ -8,7 +8,11 @@ using namespace mlir;
 namespace shardc::aten {
 
 std::optional<SmallVector<int64_t>> constantPositions(IndexSelectOp op) {
-  auto constant = lookThroughIdentities(op.getIndex()).getDefiningOp<ConstantOp>();
+  // A torch.tensor of the forward is copied before it is used.
+  Value index = lookThroughIdentities(op.getIndex());
+  while (isa_and_nonnull<CloneOp, AliasOp>(index.getDefiningOp()))
+    index = lookThroughIdentities(index.getDefiningOp()->getOperand(0));
+  auto constant = index.getDefiningOp<ConstantOp>();
   auto numbers =
       constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
   ArrayRef<int64_t> self = shapeOf(op.getSelf());
