@@ -98,7 +98,13 @@ def pad(chosen, image):
     return Case(0, f"pad {tuple(sizes)} {widths} {mode}", lambda x: F.pad(x, widths, mode), [image])
 
 
-DRAWN = {"resize": resize, "lookup": lookup, "pad": pad}
+def unfold(chosen, image):
+    dim = 2 + chosen.randrange(image.dim() - 2)
+    size, step = chosen.randint(1, 9), chosen.randint(1, 4)
+    return Case(0, f"Tensor.unfold {tuple(image.shape[2:])} {dim} {size} {step}", lambda x: x.unfold(dim, size, step), [image])
+
+
+DRAWN = {"resize": resize, "lookup": lookup, "pad": pad, "windows": unfold}
 
 
 def draw_any(chosen):
@@ -113,7 +119,7 @@ def draw_any(chosen):
     inside, outside, batch = groups * chosen.randint(1, 3), groups * chosen.randint(1, 2), chosen.randint(1, 2)
     f64 = torch.float64
     image = torch.randn(batch, inside, *sizes, dtype=f64)
-    kind = chosen.choice(("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad",
+    kind = chosen.choice(("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad", "windows",
                         *(("unfold", "fold") if spatial == 2 else ())))
     if kind in DRAWN:
         return DRAWN[kind](chosen, image)

@@ -6,6 +6,7 @@
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/KnownLookups.h"
 
 using namespace mlir;
 
@@ -104,6 +105,32 @@ struct Pad {
     }
   }
 
+  /// The elements at the ends several times, as one lookup along the dim: of a sharded dim, ranks
+  /// then need few rows of others. Null where the size is not known, and where the borders are so
+  /// wide that the derivative of a lookup is more work.
+  Value replicated(Value x, int64_t dim, int64_t before, int64_t after) {
+    constexpr int64_t kWidest = 7, kLongest = 1 << 16;
+    int64_t size = aten::shapeOf(x)[dim];
+    if (ShapedType::isDynamic(size) || size == 0 || size > kLongest ||
+        std::max(before, after) > kWidest || (before <= 0 && after <= 0))
+      return Value();
+    SmallVector<int64_t> positions;
+    for (int64_t i = -std::max<int64_t>(before, 0); i < size + std::max<int64_t>(after, 0); ++i)
+      positions.push_back(std::clamp<int64_t>(i, 0, size - 1));
+    return aten::IndexSelectOp::create(call.builder, call.loc, x, dim,
+                                       aten::vectorOf(emit, positions));
+  }
+
+  Value joined(Value x, int64_t dim, int64_t before, int64_t after) {
+    SmallVector<Value> parts;
+    if (before > 0)
+      parts.push_back(borderBefore(x, dim, before));
+    parts.push_back(x);
+    if (after > 0)
+      parts.push_back(borderAfter(x, dim, after));
+    return parts.size() == 1 ? x : emit.cat(parts, dim);
+  }
+
   int64_t dimOf(size_t pair, Value x) const {
     return aten::typeOf(x).getRank() - 1 - static_cast<int64_t>(pair);
   }
@@ -118,13 +145,10 @@ struct Pad {
         cut = padded(x, dim, cutBefore, cutAfter);
       if (failed(cut))
         return failure();
-      SmallVector<Value> parts;
-      if (before > 0)
-        parts.push_back(borderBefore(*cut, dim, before));
-      parts.push_back(*cut);
-      if (after > 0)
-        parts.push_back(borderAfter(*cut, dim, after));
-      FailureOr<Value> whole = parts.size() == 1 ? parts.front() : emit.cat(parts, dim);
+      FailureOr<Value> whole =
+          border == Border::Replication ? replicated(*cut, dim, before, after) : Value();
+      if (!*whole)
+        whole = joined(*cut, dim, before, after);
       if (border != Border::Circular)
         whole = padded(*whole, dim, cutBefore, cutAfter);
       if (failed(whole))

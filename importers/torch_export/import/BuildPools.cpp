@@ -81,7 +81,28 @@ struct Pool {
     return success();
   }
 
+  /// Parts of equal lengths are windows beside each other. (Of a whole dim there is one part, and
+  /// what ranks have of that is summed.)
+  void makePlain() {
+    ArrayRef<int64_t> image = aten::shapeOf(self).take_back(spatial);
+    auto parts = cast<DenseI64ArrayAttr>(attributes.front().getValue()).asArrayRef();
+    SmallVector<int64_t> lengths;
+    for (auto [size, count] : llvm::zip_equal(image, parts)) {
+      if (ShapedType::isDynamic(size) || count < 2 || size == 0 || size % count != 0)
+        return;
+      lengths.push_back(size / count);
+    }
+    isAdaptive = false;
+    SmallVector<int64_t> zeros(spatial, 0), ones(spatial, 1);
+    attributes = {call.integersAttr("kernel_size", lengths), call.integersAttr("stride", lengths),
+                  call.integersAttr("padding", zeros)};
+    if (isMax)
+      attributes.push_back(call.integersAttr("dilation", ones));
+  }
+
   FailureOr<Value> build(bool positions = false) {
+    if (isAdaptive)
+      makePlain();
     std::string name = isAdaptive ? "aten.adaptive_" : "aten.";
     name += isMax ? "max_pool" : "avg_pool";
     if (positions)

@@ -6,6 +6,7 @@
 
 #include "dialects/aten/BuiltSizes.h"
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/KnownLookups.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
@@ -122,6 +123,24 @@ struct Unfolding {
     return emit.add(index(2, windows, step), index(1, call.builder.getIndexAttr(size), 1));
   }
 
+  /// The elements of short windows, each from a lookup at known positions: of a sharded dim, ranks
+  /// then need few rows of others. Null for other windows.
+  Value stacked(Value self, OpFoldResult windows) {
+    constexpr int64_t kLongest = 8, kMost = 1 << 16;
+    std::optional<int64_t> count = getConstantIntValue(windows);
+    if (!count || *count < 2 || *count > kMost || size < 1 || size > kLongest)
+      return Value();
+    SmallVector<Value> elements;
+    for (int64_t k = 0; k < size; ++k) {
+      SmallVector<int64_t> positions;
+      for (int64_t i = 0; i < *count; ++i)
+        positions.push_back(i * step + k);
+      elements.push_back(aten::IndexSelectOp::create(call.builder, call.loc, self, dim,
+                                                     aten::vectorOf(emit, positions)));
+    }
+    return aten::StackOp::create(call.builder, call.loc, elements, aten::typeOf(self).getRank());
+  }
+
   /// The dim of what a window covers is the last one of the result, and follows that of the windows
   /// where it is read.
   SmallVector<int64_t> order(int64_t rank, bool back) const {
@@ -166,6 +185,8 @@ FailureOr<Results> buildUnfold(Call &call) {
     apart[dim] = windows;
     apart.insert(apart.begin() + dim + 1, call.builder.getIndexAttr(unfolding->size));
     read = buildView(call.builder, call.loc, *part, apart);
+  } else if (Value stacked = unfolding->stacked(*self, windows)) {
+    return Results{stacked};
   } else {
     read = call.buildOne("aten.index",
                          {{"self", {*self}}, {"indices", {unfolding->positions(windows)}}},
