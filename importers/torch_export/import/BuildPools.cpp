@@ -88,7 +88,8 @@ struct Pool {
     auto parts = cast<DenseI64ArrayAttr>(attributes.front().getValue()).asArrayRef();
     SmallVector<int64_t> lengths;
     for (auto [size, count] : llvm::zip_equal(image, parts)) {
-      if (ShapedType::isDynamic(size) || count < 2 || size == 0 || size % count != 0)
+      bool isWhole = count < 1 || (count == 1 && size != 1);
+      if (ShapedType::isDynamic(size) || isWhole || size == 0 || size % count != 0)
         return;
       lengths.push_back(size / count);
     }

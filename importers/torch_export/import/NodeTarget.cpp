@@ -108,6 +108,21 @@ bool readsElement(const Node &node) {
          !node.inputs.empty();
 }
 
+bool isNumberUsed(const Graph &graph, StringRef name) {
+  auto names = [&](const Argument &argument) {
+    auto isIt = [&](const SymIntArg &number) { return StringRef(number.name) == name; };
+    if (auto *number = std::get_if<SymIntArg>(&argument))
+      return isIt(*number);
+    auto *list = std::get_if<SymIntListArg>(&argument);
+    return list && llvm::any_of(list->values, isIt);
+  };
+  return llvm::any_of(graph.outputs, names) || llvm::any_of(graph.nodes, [&](const Node &node) {
+           return !makesNumbersOnly(node) && !shortTarget(node).starts_with("aten._assert_") &&
+                  llvm::any_of(node.inputs,
+                               [&](const NamedArgument &input) { return names(input.value); });
+         });
+}
+
 StringRef shortTarget(const Node &node) {
   StringRef target = node.target;
   target.consume_front("torch.ops.");

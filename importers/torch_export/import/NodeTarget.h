@@ -45,6 +45,10 @@ llvm::StringRef shortTarget(const Node &node);
 /// Whether the node reads a number out of a tensor of one element (`Tensor.item`).
 bool readsElement(const Node &node);
 
+/// Whether more depends on a number of the graph than other numbers and checks of them, which are
+/// dropped.
+bool isNumberUsed(const Graph &graph, llvm::StringRef name);
+
 /// Whether it is `detach_`.
 bool isDetach(const Node &node);
 /// Whether PyTorch's operator gives back its operand itself, where it has nothing to change, and no

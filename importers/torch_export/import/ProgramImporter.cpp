@@ -88,10 +88,6 @@ private:
     }
   }
 
-  //===--------------------------------------------------------------------===//
-  // Nodes
-  //===--------------------------------------------------------------------===//
-
   // Errors at a node do not stop the import: its results are replaced by values of the recorded
   // types, so that all errors are reported at once.
   void importNodes() {
@@ -208,7 +204,10 @@ private:
         frame().items[number->name] = element;
         continue; // an error where it is used as a size
       }
-      FailureOr<OpFoldResult> value = symbols->get(frame().graph->symInts.at(number->name), loc);
+      const SymInt &size = frame().graph->symInts.at(number->name);
+      if (!symbols->canGet(size) && !isNumberUsed(*frame().graph, number->name))
+        continue;
+      FailureOr<OpFoldResult> value = symbols->get(size, loc);
       frame().sizes[number->name] = succeeded(value) ? *value : OpFoldResult();
       built &= succeeded(value);
     }

@@ -87,6 +87,19 @@ void Symbols::bind(Value argument, unsigned dim, const SymInt &size) {
     place->second = source;
 }
 
+bool Symbols::canGet(const SymInt &size) const {
+  if (size.constant() || expressions.lookup(size.expr))
+    return true;
+  std::string ignored;
+  std::optional<SymExpr> expr = parseSymExpr(size.expr, ignored);
+  auto areKnown = [&](auto &self, const SymExpr &part) -> bool {
+    return (part.kind != Kind::Symbol || symbols.contains(part.symbol) ||
+            sources.contains(part.symbol)) &&
+           llvm::all_of(part.operands, [&](const SymExpr &operand) { return self(self, operand); });
+  };
+  return expr && areKnown(areKnown, *expr);
+}
+
 FailureOr<OpFoldResult> Symbols::get(const SymInt &size, Location loc) {
   if (size.constant())
     return OpFoldResult(Builder(loc.getContext()).getIndexAttr(size.value));

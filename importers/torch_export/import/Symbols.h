@@ -26,6 +26,8 @@ public:
   /// The size as a constant or an index value. Fails with a diagnostic at `loc` for expressions
   /// that are not integer arithmetic and for symbols that no argument determines.
   mlir::FailureOr<mlir::OpFoldResult> get(const SymInt &size, mlir::Location loc);
+  /// Whether it does not.
+  bool canGet(const SymInt &size) const;
 
 private:
   mlir::Value build(mlir::OpBuilder &builder, const SymExpr &expr, mlir::Location loc);
