@@ -73,8 +73,10 @@ SEQ2SEQ = {
     "led": {"attention_window": 4}, "bigbird_pegasus": {"attention_type": "original_full"}, "blenderbot-small": {}, "nllb-moe": {"num_experts": 4, "expert_capacity": 16},
 }
 VISION = {
-    **dict.fromkeys("vit deit dinov2 dinov2_with_registers dinov3_vit vit_msn ijepa vit_mae yolos data2vec-vision mlcd_vision_model "
+    **dict.fromkeys("vit deit dinov2 dinov2_with_registers dinov3_vit vit_msn ijepa yolos data2vec-vision mlcd_vision_model "
                     "clip_vision_model siglip_vision_model aimv2_vision_model".split(), {}),
+    # Which patches are masked is drawn at random where it is not given.
+    "vit_mae": {"call": lambda: {"pixel_values": torch.randn(BATCH, 3, 32, 32), "noise": torch.rand(BATCH, 16)}},
     "beit": {"use_relative_position_bias": True, "use_mean_pooling": True}, "vitdet": {"window_size": 2, "window_block_indices": [0]},
     "swin": {"embed_dim": 24, "depths": [2, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 2},
     "swinv2": {"embed_dim": 24, "depths": [2, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 2},

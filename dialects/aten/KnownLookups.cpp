@@ -28,11 +28,15 @@ std::optional<SmallVector<int64_t>> constantPositions(IndexSelectOp op) {
 }
 
 std::optional<SmallVector<int64_t>> ascendingPositions(IndexSelectOp op) {
-  if (shapeOf(op.getIndex()).size() != 1)
+  if (shapeOf(op.getIndex()).size() != 1 || shapeOf(op.getSelf()).empty())
+    return std::nullopt;
+  // Of few rows of a long table, it is less to do something at these rows alone.
+  constexpr int64_t kSparse = 16;
+  int64_t count = shapeOf(op.getIndex()).front(), rows = shapeOf(op.getSelf())[op.getDim()];
+  if (count < 2 || rows < 2 || rows / kSparse > count)
     return std::nullopt;
   std::optional<SmallVector<int64_t>> positions = constantPositions(op);
-  if (positions && (positions->size() < 2 || shapeOf(op.getSelf())[op.getDim()] < 2 ||
-                    !llvm::is_sorted(*positions)))
+  if (positions && !llvm::is_sorted(*positions))
     return std::nullopt;
   return positions;
 }

@@ -37,7 +37,8 @@ struct SlidingDim {
   /// have more elements behind the last position.)
   void describe(RuleBuilder &builder) const {
     DimFactors factors;
-    if (window.isIdentity() && size() == count()) {
+    bool isAsLong = size() == count() && !(isAdjoint && ShapedType::isDynamic(size()));
+    if (window.isIdentity() && isAsLong) {
       factors = factorOf(builder, size());
       for (unsigned factor : factors)
         builder.at(factor).inOnePiece = isPosition;

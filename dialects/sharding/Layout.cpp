@@ -88,10 +88,11 @@ static std::vector<unsigned> canonicalOrder(const std::vector<Placement> &placem
       continue;
     int64_t dim = placements[position].dim;
     auto axis = nextOfDim(order.begin(), dim);
-    for (unsigned before = 0; before < position; ++before)
+    for (unsigned before = 0; before < position && axis != order.end(); ++before)
       if (placements[before].isShard(dim))
         axis = nextOfDim(axis + 1, dim);
-    result[position] = *axis;
+    if (axis != order.end()) // which an order that names every axis has
+      result[position] = *axis;
   }
   return result;
 }

@@ -21,9 +21,10 @@ SmallVector<HaloDim> shardc::haloDims(Localizer &localizer, ArrayRef<aten::Windo
     auto fromEnd = static_cast<int64_t>(i) - static_cast<int64_t>(windows.size());
     int64_t operandDim = operandRank + fromEnd, resultDim = resultRank + fromEnd;
     const Layout *result = localizer.resultLayout(0);
-    bool isIdentity =
-        window.isIdentity() && localizer.globalOperandType(0).getDimSize(operandDim) ==
-                                   localizer.globalResultType(0).getDimSize(resultDim);
+    int64_t operandSize = localizer.globalOperandType(0).getDimSize(operandDim);
+    bool isAsLong = operandSize == localizer.globalResultType(0).getDimSize(resultDim) &&
+                    !(isAdjoint && ShapedType::isDynamic(operandSize));
+    bool isIdentity = window.isIdentity() && isAsLong;
     if (isIdentity || (localizer.operandAxes(0, operandDim).empty() &&
                        (!result || result->splitOfDim(resultDim).empty())))
       continue;

@@ -112,17 +112,26 @@ struct GatherModel : LocalizeModel<GatherModel, aten::GatherOp> {
   }
 };
 
-/// Lookups in the same table, along the same dim, of which each rank has the same part of the
-/// result: those that resampling is made of. They have one exchange, which CSE leaves of theirs.
-static SmallVector<SmallVector<int64_t>> knownTogether(aten::IndexSelectOp op) {
+/// Lookups in the same table, along the same dim, at positions near these ones, of which each rank
+/// has the same part of the result: those that resampling is made of. They have one exchange, which
+/// CSE leaves of theirs.
+static SmallVector<SmallVector<int64_t>> knownTogether(aten::IndexSelectOp op,
+                                                       ArrayRef<int64_t> positions) {
+  constexpr int64_t kNear = 16;
+  constexpr unsigned kMostUsers = 64;
   SmallVector<SmallVector<int64_t>> together;
-  for (Operation *user : op.getSelf().getUsers()) {
-    auto other = dyn_cast<aten::IndexSelectOp>(user);
-    if (!other || other.getDim() != op.getDim() || other.getType() != op.getType())
+  for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
+    auto other = number < kMostUsers ? dyn_cast<aten::IndexSelectOp>(user) : aten::IndexSelectOp();
+    if (!other || other == op || other.getDim() != op.getDim() || other.getType() != op.getType())
       continue;
-    if (std::optional<SmallVector<int64_t>> positions = aten::ascendingPositions(other))
-      together.push_back(std::move(*positions));
+    std::optional<SmallVector<int64_t>> those = aten::ascendingPositions(other);
+    bool isNear = those && llvm::all_of(llvm::zip_equal(*those, positions), [&](auto pair) {
+                    return std::abs(std::get<0>(pair) - std::get<1>(pair)) <= kNear;
+                  });
+    if (isNear)
+      together.push_back(std::move(*those));
   }
+  together.emplace_back(positions);
   return together;
 }
 
@@ -138,7 +147,7 @@ static LocalValues lookUpKnown(Localizer &localizer, OpBuilder &builder, aten::I
                      heldDim(mesh, localizer.operandDim(0, dim)), 0};
   PieceTarget target;
   target.pieces = {{0, source.dim.size, 0, 1}};
-  SmallVector<SmallVector<int64_t>> together = knownTogether(op);
+  SmallVector<SmallVector<int64_t>> together = knownTogether(op, positions);
   target.dim = {source.dim.size, {}, due.axes};
   SmallVector<int64_t> extents, local(positions.size(), 0);
   for (const std::vector<Run> &parts : due.runs) {

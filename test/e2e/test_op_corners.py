@@ -38,6 +38,17 @@ def spectrum_of_nothing(x):
     return torch.view_as_real(torch.fft.fftn(x, dim=()))
 
 
+def checked(x):
+    """As `transformers` compares numbers of image tokens and of features."""
+    torch._check_tensor_all(torch.tensor(x.shape[0] * 2) == (x == x).sum(), lambda: "not as many")
+    return x * 2
+
+
+def nearest(factor):
+    """PyTorch's kernel for two dims looks at the sizes, and the others at the factor."""
+    return lambda x: (F.interpolate(x, scale_factor=factor), F.interpolate(x[None], scale_factor=(1, factor)), F.interpolate(x[:, :, None, None], scale_factor=(1, 1, factor)))
+
+
 LONG = torch.tensor([[3, 1, 4], [0, 6, 5]])
 # Of all operands.
 DIFFERENTIABLE = {
@@ -49,6 +60,9 @@ DIFFERENTIABLE = {
     # PyTorch's own derivative has an error of 1e-9 of it where the second term counts.
     "digamma": (torch.digamma, k(1e-3, 9.999, 10, 1e5, 1e150, -0.5, -2.25, -7.9, -100.5)),
     "entropy": (torch.special.entr, k(1e-300, 0.25, 1, 7)),
+    "transposed convolution of one element": (lambda x, w: F.conv_transpose1d(x, w, dilation=2, output_padding=1), torch.randn(1, 2, 8, dtype=F64),
+                                              torch.randn(2, 3, 1, dtype=F64)),
+    "few rows": (lambda x: x.index_select(0, torch.tensor([3, 70])), torch.randn(100, 2, dtype=F64)),
     "overlapping places": (lambda x: x.as_strided((3, 2), (2, 3), 1) ** 2, torch.randn(4, 3, dtype=F64)),
     "xlogy": (torch.xlogy, k(0, 0, 0, 1.5, -2), k(2, 0.5, 1, 3, 0.25)),
     "xlog1py": (torch.special.xlog1py, k(0, 0, 0, 1.5, -2), k(2, -0.5, 1, 3, 0.25)),
@@ -77,6 +91,15 @@ DIFFERENTIABLE = {
 }
 SHORT = torch.cat([torch.linspace(-1.2, 1.3, 22), torch.tensor([0.3, -0.3])]).reshape(4, 6).to(F16)
 ONLY_VALUES = {
+    "checked": (checked, torch.randn(4, 2, dtype=F64)),
+    "nearest of two": (lambda x: torch.cat([y.flatten() for y in nearest(2.3)(x)]), torch.randn(2, 3, 2, dtype=F64)),
+    "nearest of three": (lambda x: torch.cat([y.flatten() for y in nearest(2.3)(x)]), torch.randn(2, 3, 3, dtype=F64)),
+    "nearest of a wide image": (lambda x: F.interpolate(x, scale_factor=(2.3, 40)), torch.randn(1, 2, 2, 4, dtype=F64)),
+    "nearest, channels last": (lambda x: F.interpolate(x, scale_factor=(2.3, 1, 1)), torch.randn(1, 5, 2, 3, 3, dtype=F64).to(memory_format=torch.channels_last_3d)),
+    "nearest in f32": (lambda x: F.interpolate(x, size=41, mode="nearest-exact"), torch.randn(1, 2, 2)),
+    "nearest in f64": (lambda x: F.interpolate(x, size=98), torch.randn(1, 2, 2, dtype=F64)),
+    "few rows of many": (lambda x: x.index_select(0, torch.tensor([3, 70])), torch.randn(100, 2, dtype=F64)),
+    "nearest of nineteen": (lambda x: F.interpolate(x, scale_factor=2.3, mode="nearest-exact"), torch.randn(2, 3, 19, dtype=F64)),
     "lgamma": (torch.lgamma, k(0, -0.0, -1, -3, INF, -INF, NAN)),
     "lgamma of short numbers": (torch.lgamma, torch.tensor([0.1, 1, 3.5, -0.5, 200], dtype=F16)),
     "lgamma of integers": (torch.lgamma, torch.tensor([1, 2, 9, 40])),

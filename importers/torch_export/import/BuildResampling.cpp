@@ -14,6 +14,8 @@
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace shardc::torch_export {
@@ -33,6 +35,7 @@ struct Resampling {
   Mode mode = Mode::Nearest;
   bool alignCorners = false;
   bool isBackward = false;
+  bool hasChannelsLast = false; ///< more than three of them
   /// Of the whole tensors; spatial dims are the last ones.
   SmallVector<OpFoldResult> in, out;
   /// Given as an argument; 0 where they follow from the sizes.
@@ -92,11 +95,17 @@ struct Resampling {
   }
 
   bool isNearest() const { return mode == Mode::Nearest || mode == Mode::NearestExact; }
-  /// Where elements are not interpolated between, PyTorch's kernels differ (measured, 2.13 on
-  /// CPUs): that of two dims, and all backward ones, compute positions in f32 and do not look at
-  /// the factor where sizes are the same, or twice as many. The others compute as they do with
-  /// values.
-  bool looksAtSizes() const { return rank() == 4 || isBackward; }
+  /// Where elements are not interpolated between, PyTorch has two kernels (measured, 2.13 on CPUs
+  /// with FMA). The one of which this is true computes positions in f32, and does not look at the
+  /// factor where sizes are the same, or twice as many. It is for all derivatives, and for images
+  /// of two dims that are small or have their channels last; sizes that are not known count as
+  /// small. The other one computes in the type that sums of elements have.
+  bool looksAtSizes() const {
+    if (isBackward || hasChannelsLast)
+      return true;
+    std::optional<int64_t> height = fixed(out[rank() - 2]), width = fixed(out[rank() - 1]);
+    return rank() == 4 && (!height || !width || *height + *width <= 128);
+  }
   bool isInDouble() const { return wide.isF64() && !(isNearest() && looksAtSizes()); }
 
   /// In how many elements each element becomes, where they are alike and known; 0 otherwise.
@@ -172,13 +181,22 @@ struct Resampling {
   SmallVector<int64_t> nearestIn(int64_t dim, int64_t from, int64_t to) const {
     double factor = factorOf(dim);
     T scale = factor > 0 ? static_cast<T>(1.0 / factor) : static_cast<T>(from) / static_cast<T>(to);
-    bool isGiven = mode == Mode::Nearest && factor > 0 && looksAtSizes();
+    bool looks = looksAtSizes(), isGiven = mode == Mode::Nearest && factor > 0 && looks;
     SmallVector<int64_t> found;
     for (int64_t i = 0; i < to; ++i) {
-      T at = (static_cast<T>(i) + (mode == Mode::NearestExact ? T(0.5) : T(0))) * scale;
+      T at = static_cast<T>(i) * scale;
+      if (mode == Mode::NearestExact) {
+        T middle = static_cast<T>(i) + T(0.5);
+        at = looks ? middle * scale : std::max(std::fma(scale, middle, T(-0.5)), T(0)) + T(0.5);
+      }
+      // It is rounded down in f32, in f64 as well. Factors may be so small that it is no number.
+      float down = std::floor(static_cast<float>(at));
+      int64_t position = !(down >= 0)                       ? 0
+                         : down >= static_cast<float>(from) ? from - 1
+                                                            : static_cast<int64_t>(down);
       found.push_back(isGiven && from == to       ? i
                       : isGiven && 2 * from == to ? i / 2
-                                                  : std::min(static_cast<int64_t>(at), from - 1));
+                                                  : std::min(position, from - 1));
     }
     return found;
   }
@@ -189,7 +207,9 @@ struct Resampling {
     T scale = alignCorners ? (to > 1 ? static_cast<T>(from - 1) / static_cast<T>(to - 1) : T(0))
               : factor > 0 ? static_cast<T>(1.0 / factor)
                            : static_cast<T>(from) / static_cast<T>(to);
-    auto atMostLast = [&](T x) { return std::min(static_cast<int64_t>(x), from - 1); };
+    auto atMostLast = [&](T x) {
+      return x < static_cast<T>(from) ? static_cast<int64_t>(x) : from - 1;
+    };
     size_t count = mode == Mode::Linear ? 2 : 4;
     SmallVector<SmallVector<int64_t>> positions(count);
     SmallVector<SmallVector<T>> weights(count);
@@ -362,6 +382,23 @@ struct Resampling {
 
 } // namespace
 
+/// Whether PyTorch has elements of all channels, of which there are more than three, side by side.
+static bool hasManyChannelsLast(const TensorMeta &meta) {
+  size_t rank = meta.sizes.size();
+  if (rank < 4 || meta.strides.size() != rank || meta.sizes[1].value <= 3)
+    return false;
+  int64_t expected = 1;
+  auto isNext = [&](size_t dim) {
+    bool is = meta.sizes[dim].value == 1 || meta.strides[dim].value == expected;
+    expected *= meta.sizes[dim].value;
+    return is;
+  };
+  bool isSo = isNext(1);
+  for (size_t dim = rank - 1; dim >= 2; --dim)
+    isSo &= isNext(dim);
+  return isSo && isNext(0);
+}
+
 FailureOr<Results> buildResampled(Call &call) {
   FailureOr<Value> image = call.tensor(call.schema.find("input") ? "input" : "self");
   FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
@@ -371,6 +408,8 @@ FailureOr<Results> buildResampled(Call &call) {
   if (failed(resampling))
     return failure();
   resampling->in = sizesOf(call.builder, call.loc, *image);
+  if (const TensorMeta *meta = call.recorded(call.schema.find("input") ? "input" : "self"))
+    resampling->hasChannelsLast = hasManyChannelsLast(*meta);
   resampling->out = *sizes;
   return Results{resampling->forward(*image)};
 }

@@ -117,7 +117,10 @@ bool isNumberUsed(const Graph &graph, StringRef name) {
     return list && llvm::any_of(list->values, isIt);
   };
   return llvm::any_of(graph.outputs, names) || llvm::any_of(graph.nodes, [&](const Node &node) {
-           return !makesNumbersOnly(node) && !shortTarget(node).starts_with("aten._assert_") &&
+           StringRef target = shortTarget(node);
+           bool isCheck = target.starts_with("aten._assert_") ||
+                          target.starts_with("aten.sym_constrain_range");
+           return !makesNumbersOnly(node) && !isCheck &&
                   llvm::any_of(node.inputs,
                                [&](const NamedArgument &input) { return names(input.value); });
          });

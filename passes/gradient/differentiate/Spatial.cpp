@@ -17,8 +17,11 @@ namespace {
 /// Dims in front of the spatial ones: batch and channels.
 constexpr int64_t kOuter = 2;
 
-bool isIdentity(ArrayRef<aten::Window> windows) {
-  return llvm::all_of(windows, [](const aten::Window &window) { return window.isIdentity(); });
+/// Whether each of the positions is an element of the image. (What a transposed convolution adds
+/// behind the last one has none.)
+bool isIdentity(ArrayRef<aten::Window> windows, Value image, Value positions) {
+  return aten::shapeOf(image).drop_front(kOuter) == aten::shapeOf(positions).drop_front(kOuter) &&
+         llvm::all_of(windows, [](const aten::Window &window) { return window.isIdentity(); });
 }
 
 Expr windowsOf(Derivation &d, Expr image, ArrayRef<aten::Window> windows) {
@@ -58,11 +61,12 @@ struct ConvolutionGradient : GradientModel<ConvolutionGradient, aten::Convolutio
     if (d.needs(0)) {
       Expr columns =
           groups == 1 ? columnsOf(d, grad, weight) : groupedColumnsOf(d, grad, weight, groups);
-      d.add(0, isIdentity(windows) ? view(columns, d.sizes(op.getInput()))
-                                   : imageOf(d, columns, windows, op.getInput()));
+      d.add(0, isIdentity(windows, op.getInput(), grad.value)
+                   ? view(columns, d.sizes(op.getInput()))
+                   : imageOf(d, columns, windows, op.getInput()));
     }
     if (d.needs(1)) {
-      bool isPlain = isIdentity(windows);
+      bool isPlain = isIdentity(windows, op.getInput(), grad.value);
       Expr columns = isPlain ? input : windowsOf(d, input, windows);
       SmallVector<int64_t> positions = all;
       if (!isPlain)

@@ -77,6 +77,34 @@ func.func @two_empty(%x: tensor<1x3x3xf32, #dist.layout<#dist.mesh<["a" = 2, "b"
 
 // -----
 
+#sp = #dist.mesh<["sp" = 2]>
+#R = #dist.layout<#sp, [R]>
+#S0 = #dist.layout<#sp, [S(0)]>
+
+// Two ranks have rows 0, 1 and 2, 3; the second one's part of both results is made of rows 1 to 3. One exchange brings it
+// row 1, and both lookups count from there.
+// CHECK-LABEL: func.func @ascending
+// CHECK-DAG: %[[FIRST:.*]] = aten.constant dense<[0, 0, 0, 1, 0, 1, 1, 2]> : tensor<8xi64>
+// CHECK-DAG: %[[SECOND:.*]] = aten.constant dense<[0, 0, 1, 1, 1, 1, 2, 2]> : tensor<8xi64>
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.all_to_all
+// CHECK: %[[ROWS:.*]] = aten.cat {{.*}} -> tensor<?x3xf32>
+// CHECK-NOT: dist.all_to_all
+// CHECK: %[[AT:.*]] = aten.slice %[[FIRST]] dim 0
+// CHECK: aten.index_select %[[ROWS]] dim 0 at %[[AT]] : (tensor<?x3xf32>, tensor<4xi64>) -> tensor<4x3xf32>
+// CHECK-NOT: dist.all_to_all
+// CHECK: %[[NEXT:.*]] = aten.slice %[[SECOND]] dim 0
+// CHECK: aten.index_select %[[ROWS]] dim 0 at %[[NEXT]]
+func.func @ascending(%x: tensor<4x3xf32, #S0>) -> (tensor<8x3xf32, #S0>, tensor<8x3xf32, #S0>) {
+  %i = aten.constant dense<[0, 0, 0, 1, 1, 2, 2, 3]> : tensor<8xi64> -> tensor<8xi64, #R>
+  %j = aten.constant dense<[0, 0, 1, 1, 2, 2, 3, 3]> : tensor<8xi64> -> tensor<8xi64, #R>
+  %y = aten.index_select %x dim 0 at %i : (tensor<4x3xf32, #S0>, tensor<8xi64, #R>) -> tensor<8x3xf32, #S0>
+  %z = aten.index_select %x dim 0 at %j : (tensor<4x3xf32, #S0>, tensor<8xi64, #R>) -> tensor<8x3xf32, #S0>
+  return %y, %z : tensor<8x3xf32, #S0>, tensor<8x3xf32, #S0>
+}
+
+// -----
+
 #mesh = #dist.mesh<["tp" = 4]>
 #R = #dist.layout<#mesh, [R]>
 #S0 = #dist.layout<#mesh, [S(0)]>
