@@ -91,6 +91,9 @@ DIFFERENTIABLE = {
 }
 SHORT = torch.cat([torch.linspace(-1.2, 1.3, 22), torch.tensor([0.3, -0.3])]).reshape(4, 6).to(F16)
 ONLY_VALUES = {
+    "one of two numbers": (lambda x: torch.where(x > 0, 1.0, 2.0) + torch.where(x > 0, 1, 0.5), k(-1, 2, 0)),
+    "one of two integers": (lambda x: torch.where(x > 0, 3, -2), k(-1, 2, 0)),
+    "one of two truths": (lambda x: torch.where(x > 0, False, True), k(-1, 2, 0)),
     "checked": (checked, torch.randn(4, 2, dtype=F64)),
     "nearest of two": (lambda x: torch.cat([y.flatten() for y in nearest(2.3)(x)]), torch.randn(2, 3, 2, dtype=F64)),
     "nearest of three": (lambda x: torch.cat([y.flatten() for y in nearest(2.3)(x)]), torch.randn(2, 3, 3, dtype=F64)),

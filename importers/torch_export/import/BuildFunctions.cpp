@@ -352,4 +352,15 @@ FailureOr<Results> buildRoundedDecimals(Call &call) {
   });
 }
 
+// No operand says what the element type is.
+FailureOr<Results> buildWhereOfNumbers(Call &call) {
+  Formula f(call);
+  Type type = call.resultElementType();
+  Expr condition = f.tensor("condition"), x = f.tensorOrNumber("self", type),
+       y = f.tensorOrNumber("other", type);
+  if (f.failed())
+    return failure();
+  return f.result(where(condition, x, y));
+}
+
 } // namespace shardc::torch_export
