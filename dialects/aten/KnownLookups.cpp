@@ -72,9 +72,9 @@ struct Weighted {
 };
 } // namespace
 
-/// Numbers that a tensor of `rank` dims is multiplied by along `dim`; empty where it is something
-/// else.
-static SmallVector<APFloat> weightsAlong(Value factor, int64_t dim, int64_t rank) {
+/// Numbers that a tensor of this shape is multiplied by along `dim`, one for each of its elements;
+/// empty where it is something else.
+static SmallVector<APFloat> weightsAlong(Value factor, int64_t dim, ArrayRef<int64_t> product) {
   ArrayRef<int64_t> shape = shapeOf(factor);
   Value vector = lookThroughIdentities(factor);
   if (auto view = vector.getDefiningOp<ViewOp>())
@@ -82,8 +82,9 @@ static SmallVector<APFloat> weightsAlong(Value factor, int64_t dim, int64_t rank
   auto constant = vector.getDefiningOp<ConstantOp>();
   auto numbers =
       constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
-  if (!numbers || static_cast<int64_t>(shape.size()) != rank - dim ||
-      shape.front() != numbers.getNumElements())
+  bool isAlong = shape.size() == product.size() - static_cast<size_t>(dim) && !shape.empty() &&
+                 shape.front() == product[dim];
+  if (!numbers || !isAlong || shape.front() != numbers.getNumElements())
     return {};
   return llvm::to_vector(numbers.getValues<APFloat>());
 }
@@ -97,7 +98,7 @@ static Weighted takeApart(Value product, int64_t dim) {
     if (shapeOf(tensor) != shapeOf(product) || elementTypeOf(tensor) != element ||
         elementTypeOf(factor) != element)
       continue;
-    SmallVector<APFloat> weights = weightsAlong(factor, dim, typeOf(product).getRank());
+    SmallVector<APFloat> weights = weightsAlong(factor, dim, shapeOf(product));
     if (!weights.empty())
       return {tensor, std::move(weights)};
   }
