@@ -58,10 +58,19 @@ std::vector<Run> rowsAt(ArrayRef<SmallVector<int64_t>> lookups, Run part) {
   return runs;
 }
 
+template <typename T>
+static Value constantVector(Emitter &emit, Type element, ArrayRef<T> numbers) {
+  auto type = RankedTensorType::get({static_cast<int64_t>(numbers.size())}, element);
+  return ConstantOp::create(emit.getBuilder(), emit.getLoc(), type,
+                            DenseElementsAttr::get(type, numbers));
+}
+
 Value vectorOf(Emitter &emit, ArrayRef<int64_t> numbers) {
-  OpBuilder &builder = emit.getBuilder();
-  auto type = RankedTensorType::get({static_cast<int64_t>(numbers.size())}, builder.getI64Type());
-  return ConstantOp::create(builder, emit.getLoc(), type, DenseElementsAttr::get(type, numbers));
+  return constantVector(emit, emit.getBuilder().getI64Type(), numbers);
+}
+
+Value vectorOf(Emitter &emit, ArrayRef<double> numbers) {
+  return constantVector(emit, emit.getBuilder().getF64Type(), numbers);
 }
 
 namespace {

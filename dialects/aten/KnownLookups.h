@@ -28,8 +28,9 @@ std::vector<Run> rowsAt(llvm::ArrayRef<llvm::SmallVector<int64_t>> lookups, Run 
 mlir::Value sumsAt(Emitter &emit, mlir::Value values, llvm::ArrayRef<int64_t> positions,
                    int64_t dim, int64_t size);
 
-/// A vector of these numbers.
+/// A vector of these numbers, of i64 or of f64.
 mlir::Value vectorOf(Emitter &emit, llvm::ArrayRef<int64_t> numbers);
+mlir::Value vectorOf(Emitter &emit, llvm::ArrayRef<double> numbers);
 
 } // namespace shardc::aten
 

@@ -9,7 +9,7 @@ import torch
 
 from conftest import run, tool
 from program_source import DIFFERENTIATED, FLOAT, with_loss
-from random_programs import BATCH, Program, both, execute, is_close, make, values_of
+from random_programs import BATCH, Program, axes_of, both, execute, is_close, make, values_of
 
 # Of a gradient's largest number, or of 1. A cotangent that is rounded to bf16 may be rounded the other way.
 TOLERANCE, SHORT_TOLERANCE = 2e-4, 3e-2
@@ -51,6 +51,11 @@ class Differentiated(Program):
             return result
         weights = ", ".join(f"p{i}_c{k}" for k in range(len(self.cotangents)))
         return f"with_loss({result}, '{self.loss}', [{weights}])"
+
+    def layouts(self, mesh, chosen):
+        plain = super().layouts(mesh, chosen)
+        return {name: axes for name, axes in plain.items() if name not in self.ties} | {  # their other names say theirs
+            f"c{k}": {axis: chosen.randrange(c.dim()) for axis in axes_of(mesh) if c.dim() and chosen.random() < 0.4} for k, c in enumerate(self.cotangents)}
 
     @staticmethod
     def compile(programs, mesh, plan, folder):
@@ -163,12 +168,5 @@ def make_differentiated(seed, mesh):
             if a < b and program.weights[a].shape == program.weights[b].shape]
     ties = dict([chosen.choice(same)[::-1]]) if same and chosen.random() < 0.5 else {}
     fields = {field.name: getattr(program, field.name) for field in dataclasses.fields(Program)}
-    for name in ties:
-        program.shardings.pop(name)  # its other name says it
     program = Differentiated(**fields, owned=owned, ties=ties, loss=chosen.choice(["product", "square", "mean"])).computed()
-    if not program:
-        return None
-    axes = [axis.split("=")[0] for axis in mesh.split(",")]
-    for k, c in enumerate(program.cotangents):
-        program.shardings[f"c{k}"] = {axis: chosen.randrange(c.dim()) for axis in axes if c.dim() and chosen.random() < 0.4}
-    return program
+    return program and dataclasses.replace(program, shardings=program.layouts(mesh, random.Random(seed)))

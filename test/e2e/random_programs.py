@@ -9,6 +9,7 @@ programs are one model, so that a program costs a fraction of a second. By hand:
     python test/e2e/random_programs.py --broad                 # all kinds of lines (broad_source.py), exported in all forms
     python test/e2e/random_programs.py --gradients             # gradients as well (random_gradients.py)
     python test/e2e/random_programs.py --dynamic               # sizes that the program learns when it runs (random_sizes.py)
+    python test/e2e/random_programs.py --shardings 5           # each program also with four other shardings, over other meshes
     python test/e2e/random_programs.py --json FILE             # keeps what was found; program_coverage.py adds such files up
 
 A program that differs is made smaller before it is printed.
@@ -66,6 +67,15 @@ class Program:
         """Dims without a size, as the exporter's options."""
         return []
 
+    def layouts(self, mesh, chosen):
+        """Shardings of its inputs and weights that `chosen`, a generator, draws."""
+        return {name: {axis: chosen.randrange(t.dim()) for axis in axes_of(mesh) if t.dim() and chosen.random() < 0.6}
+                for name, t in {**self.inputs, **self.weights}.items()}
+
+    def resharded(self, mesh, variant):
+        """With other shardings. The first, variant 0, is that which it has."""
+        return dataclasses.replace(self, shardings=self.layouts(mesh, random.Random(f"{self.seed} {variant}"))) if variant else self
+
     @staticmethod
     def rounds(programs):
         """The same programs with the inputs of each run."""
@@ -121,9 +131,9 @@ def axes_of(mesh):
     return [axis.split("=")[0] for axis in mesh.split(",")]
 
 
-def mesh_of(seed):
-    """All programs of one batch have one mesh; alone, a program has that of its batch."""
-    return random.Random(seed // BATCH).choice(MESHES)
+def mesh_of(seed, variant=0):
+    """All programs of one batch have one mesh; alone, a program has that of its batch. Other shardings have a mesh of several ranks."""
+    return random.Random(f"{seed // BATCH} {variant}").choice(MESHES[1:]) if variant else random.Random(seed // BATCH).choice(MESHES)
 
 
 BATCH = 40
@@ -186,24 +196,27 @@ def make(seed, mesh, **how):
         return None
     if not is_steady(source, inputs, weights, wants):
         return None
-    chosen = random.Random(seed)
-    shardings = {}
-    for name, t in {**inputs, **weights}.items():
-        shardings[name] = {axis: chosen.randrange(t.dim()) for axis in axes_of(mesh) if t.dim() and chosen.random() < 0.6}
-    return Program(seed, source, inputs, weights, wants, shardings)
+    program = Program(seed, source, inputs, weights, wants, {})
+    return dataclasses.replace(program, shardings=program.layouts(mesh, random.Random(seed)))
+
+
+class Wide(Program):
+    """One whose tensors have layouts of every kind."""
+
+    def layouts(self, mesh, chosen):
+        return {name: any_layout(list(t.shape), mesh, chosen) for name, t in {**self.inputs, **self.weights}.items()}
 
 
 def make_wider(seed, mesh, manners=WIDER):
     """The same with more kinds of lines and layouts."""
     program = make(seed, mesh, manners=manners)
-    if program:
-        chosen = random.Random(seed)
-        for name, t in {**program.inputs, **program.weights}.items():
-            program.shardings[name] = any_layout(list(t.shape), mesh, chosen)
-    return program
+    if not program:
+        return None
+    wide = Wide(**vars(program))
+    return dataclasses.replace(wide, shardings=wide.layouts(mesh, random.Random(seed)))
 
 
-class Broad(Program):
+class Broad(Wide):
     """One whose batch has any form."""
 
     def form(self):
@@ -229,8 +242,8 @@ def module_of(programs):
     return text
 
 
-def outcome(programs, mesh, folder):
-    """Compiles and runs programs together. What went wrong, by index; -1 if all of them failed together."""
+def export(programs, folder):
+    """Makes model.pt2 of programs together. What they call, or an error."""
     text = module_of(programs)
     (folder / "batch.py").write_text(text)
     space = {}
@@ -239,7 +252,7 @@ def outcome(programs, mesh, folder):
     for i, program in enumerate(programs):
         for name, value in program.parameters().items():
             module.register_parameter(f"p{i}_{name}", value)
-    inputs = {f"p{i}_{name}": value for i, program in enumerate(programs) for name, value in program.given().items()}
+    inputs = inputs_of(programs)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -247,7 +260,20 @@ def outcome(programs, mesh, folder):
                                             dynamic=[option for i, program in enumerate(programs) for option in program.dynamic(f"p{i}_")])
             torch.export.save(exported, folder / "model.pt2")
     except Exception as error:  # noqa: BLE001 (PyTorch's own, of any kind)
-        return {-1: f"export: {str(error)[:400]}"}
+        return f"export: {str(error)[:400]}"
+    return overloads(exported)
+
+
+def inputs_of(programs):
+    return {f"p{i}_{name}": value for i, program in enumerate(programs) for name, value in program.given().items()}
+
+
+def outcome(programs, mesh, folder, is_exported=False):
+    """Compiles and runs programs together. What went wrong, by index; -1 if all of them failed together. `is_exported`: whether
+    model.pt2 is theirs, with other shardings."""
+    called = {}
+    if not is_exported and isinstance(called := export(programs, folder), str):
+        return {-1: called}
     plan = [option for i, program in enumerate(programs) for option in program.place(f"p{i}_")]
     try:
         done = programs[0].compile(programs, mesh, plan, folder)
@@ -258,7 +284,7 @@ def outcome(programs, mesh, folder):
     manifest = json.loads(run(tool("shard-run"), folder / "model.so", "--manifest").stdout)
     entry = manifest["entries"][-1]
     names = [o["name"] for o in entry["outputs"] if o["kind"] == "user"]
-    REACHED.update(overloads(exported))
+    REACHED.update(called)
     problems = {}
     for of in programs[0].rounds(programs):
         problems = run_once(of, entry["name"], names, folder) | problems
@@ -267,7 +293,7 @@ def outcome(programs, mesh, folder):
 
 def run_once(programs, entry, names, folder):
     """Runs model.so and compares, as `outcome` does. `names`: of its outputs."""
-    inputs = {f"p{i}_{name}": value for i, program in enumerate(programs) for name, value in program.given().items()}
+    inputs = inputs_of(programs)
     inputs |= programs[0].more_inputs(programs, names)
     save_file({n: t.contiguous().clone() for n, t in inputs.items()}, folder / "in.safetensors")
     done = run(tool("shard-run"), folder / "model.so", "--entry", entry, "--weights", folder / "model.pt2", "--inputs", folder / "in.safetensors",
@@ -315,7 +341,7 @@ def find_refused(programs, mesh, folder, problem):
     """Which of several programs fail: those that the message names, or by halves."""
     if len(programs) == 1:
         return [(programs[0], problem)]
-    named = named_in(problem, programs) if "operators that are not supported" in problem else {}
+    named = named_in(problem, programs) if "not supported" in problem else {}
     rest = [program for i, program in enumerate(programs) if i not in named]
     parts = [rest] if named else [programs[:len(programs) // 2], programs[len(programs) // 2:]]
     found = [(programs[i], text) for i, text in named.items()]
@@ -328,28 +354,33 @@ def find_refused(programs, mesh, folder, problem):
     return found
 
 
-def check(seeds, folder, log=print, make=make, keep=lambda *found: None):
+def check(seeds, folder, log=print, make=make, keep=lambda *found: None, variants=(0,)):
     """Runs the programs of these seeds, batch by batch. Returns how many ran, how many were refused, and the failures. `keep` gets
-    of each batch how many seeds it has, its programs, and pairs of those that were refused or wrong and their problems."""
+    of each batch how many seeds it has, its programs, and pairs of those that were refused or wrong and their problems. `variants`:
+    numbers of the shardings that each program is run with; what fails with one of them is not run with the next."""
     ran, declined, failures = 0, [], []
     batches = {}
     for seed in seeds:
         batches.setdefault(seed // BATCH, []).append(seed)
     for number, batch in batches.items():
-        mesh = mesh_of(batch[0])
-        programs = [p for p in (make(seed, mesh) for seed in batch) if p]
-        now = outcome(programs, mesh, folder) if programs else {}
-        bad = find_refused(programs, mesh, folder, now[-1]) if -1 in now else [(programs[i], t) for i, t in now.items()]
-        ran += len(programs)
-        for program, problem in bad:
-            log(f"seed {program.seed}: {problem.strip()[-600:]}")
-            if refused(problem):
-                declined.append((program.seed, problem))
-                ran -= 1
-            else:
-                failures.append((program, mesh, problem))
-        log(f"seeds {batch[0]} to {batch[-1]} on {mesh}: {len(programs)} programs, {len(bad)} refused or wrong")
-        keep(len(batch), programs, bad)
+        programs, is_exported = [p for p in (make(seed, mesh_of(batch[0])) for seed in batch) if p], False
+        for variant in variants:
+            mesh = mesh_of(batch[0], variant)
+            programs = [program.resharded(mesh, variant) for program in programs]
+            now = outcome(programs, mesh, folder, is_exported) if programs else {}
+            bad = find_refused(programs, mesh, folder, now[-1]) if -1 in now else [(programs[i], t) for i, t in now.items()]
+            ran += len(programs)
+            for program, problem in bad:
+                log(f"seed {program.seed}: {problem.strip()[-600:]}")
+                if refused(problem):
+                    declined.append((program.seed, problem))
+                    ran -= 1
+                else:
+                    failures.append((program, variant, problem))
+            log(f"seeds {batch[0]} to {batch[-1]} on {mesh}: {len(programs)} programs, {len(bad)} refused or wrong")
+            keep(len(batch) if variant == variants[0] else len(programs), programs, bad)
+            worst = {program.seed for program, _ in bad}
+            programs, is_exported = [program for program in programs if program.seed not in worst], not bad
     return ran, declined, failures
 
 
@@ -357,6 +388,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000, help="seeds to try (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--shardings", type=int, default=1, help="how many shardings, over as many meshes, each program has (default 1)")
+    parser.add_argument("--variant", type=int, help="the one of them to try")
     parser.add_argument("--gradients", action="store_true", help="differentiate each program as well")
     parser.add_argument("--wider", action="store_true", help="more kinds of lines, and layouts of every kind")
     parser.add_argument("--broad", action="store_true", help="all kinds of lines")
@@ -376,19 +409,21 @@ def main():
     if options.gradients:
         from random_gradients import make_differentiated as maker
         more = " --gradients"
+    variants = range(options.shardings) if options.variant is None else (options.variant,)
     if options.show:
-        program = maker(options.seed, mesh_of(options.seed))
-        return print(program.text(mesh_of(options.seed)) if program else "the answer of this program is not a steady one")
+        program, mesh = maker(options.seed, mesh_of(options.seed)), mesh_of(options.seed, variants[0])
+        return print(program.resharded(mesh, variants[0]).text(mesh) if program else "the answer of this program is not a steady one")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or pathlib.Path(temporary)
         folder.mkdir(exist_ok=True)
         ran, declined, failures = check(range(options.seed, options.seed + options.count), folder,
-                                        lambda text: print(text, flush=True), maker, Record(options.json, more.strip(), refused, REACHED).keep)
+                                        lambda text: print(text, flush=True), maker, Record(options.json, more.strip(), refused, REACHED).keep, variants)
         for seed, problem in declined:
             print(f"seed {seed} was refused: {problem.strip()[-300:]}")
-        for program, mesh, problem in failures:
+        for program, variant, problem in failures:
+            mesh, other = mesh_of(program.seed, variant), f" --variant {variant}" * (variant > 0)
             program, problem = shrink(copy.deepcopy(program), problem, lambda candidate: wrong_alone(candidate, mesh, folder))
-            print(f"\n{program.text(mesh)}# {problem}\n# again: python test/e2e/random_programs.py --seed {program.seed} --count 1{more}")
+            print(f"\n{program.text(mesh)}# {problem}\n# again: python test/e2e/random_programs.py --seed {program.seed} --count 1{other}{more}")
     print(f"{ran} programs agree with PyTorch, {len(declined)} were refused, {len(failures)} are wrong"
           if not failures else f"{len(failures)} of {ran} programs are wrong, {len(declined)} were refused")
     return 1 if failures else 0

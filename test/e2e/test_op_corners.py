@@ -49,7 +49,19 @@ def nearest(factor):
     return lambda x: (F.interpolate(x, scale_factor=factor), F.interpolate(x[None], scale_factor=(1, factor)), F.interpolate(x[:, :, None, None], scale_factor=(1, 1, factor)))
 
 
+def spectrogram(x, *sizes, **how):
+    return torch.view_as_real(torch.stft(x, *sizes, return_complex=True, **how))
+
+
+def heard(x, size, hop, **how):
+    """A signal that is changed in its spectrogram."""
+    window = torch.hann_window(size, dtype=F64) + 0.1
+    spectrum = torch.stft(x, size, hop, window=window, return_complex=True, **how)
+    return torch.istft(spectrum * torch.arange(1, spectrum.shape[-2] + 1)[:, None], size, hop, window=window, **how)
+
+
 LONG = torch.tensor([[3, 1, 4], [0, 6, 5]])
+ROWS = torch.tensor([[3, 1, 4, 0, 2], [0, 4, -1, 3, 1], [-1, 0, 1, 2, 3]])
 # Of all operands.
 DIFFERENTIABLE = {
     "cosine of a column": (lambda x, y: F.cosine_similarity(x, y, dim=1), torch.rand(4, 1, dtype=F64) + 1, torch.randn(4, 7, dtype=F64)),
@@ -87,6 +99,41 @@ DIFFERENTIABLE = {
     "softshrink": (lambda x: F.softshrink(x, 0.5), k(0.5, -0.5, 0.75, -2, 0)),
     "hardshrink": (lambda x: F.hardshrink(x, 0.5), k(0.5, -0.5, 0.75, -2, 0)),
     "threshold": (lambda x: F.threshold(x, 0.5, -7), k(0.5, -0.5, 0.75, -2, 0)),
+    "spectrogram": (lambda x: spectrogram(x, 8, 3, 5, window=torch.hann_window(5, dtype=F64)), torch.randn(3, 23, dtype=F64)),
+    "spectrogram of a row": (lambda x: spectrogram(x, 7, normalized=True, onesided=False, pad_mode="circular"), torch.randn(23, dtype=F64)),
+    "spectrogram with a short window": (lambda x: spectrogram(x, 8, 2, 5, center=False), torch.randn(2, 23, dtype=F64)),
+    "complex spectrogram": (lambda z: spectrogram(torch.view_as_complex(z), 4, center=False, window=torch.hann_window(4, dtype=F64)), torch.randn(3, 11, 2, dtype=F64)),
+    "signal": (lambda x: heard(x, 8, 3), torch.randn(3, 23, dtype=F64)),
+    "signal of known length": (lambda x: torch.istft(torch.view_as_complex(x), 6, 2, length=13), torch.randn(2, 4, 5, 2, dtype=F64)),
+    "signal in two sides": (lambda x: heard(x, 8, 2, onesided=False, normalized=True), torch.randn(23, dtype=F64)),
+    "complex signal": (lambda z: torch.view_as_real(torch.istft(torch.view_as_complex(z), 4, 3, center=False, onesided=False, return_complex=True)),
+                       torch.randn(3, 4, 5, 2, dtype=F64)),
+    "affine grid": (lambda x: F.affine_grid(x, [3, 2, 4, 5], align_corners=False), torch.randn(3, 2, 3, dtype=F64)),
+    "affine grid of corners": (lambda x: F.affine_grid(x, [3, 2, 1, 4, 5], align_corners=True), torch.randn(3, 3, 4, dtype=F64)),
+    "fake quantised": (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7), torch.tensor([-2, -1.1, -0.43, 0.05, 0.15, 0.31, 0.46, 3])),
+    "fake quantised rows": (lambda x: torch.fake_quantize_per_channel_affine(x, torch.tensor([0.1, 0.3, 0.2]), torch.tensor([0, 3, -1], dtype=torch.int32), 1, -8, 7),
+                            torch.randn(4, 3, 2, dtype=F64)),
+    "sequences": (lambda x, y: torch.cat([nn.utils.rnn.pad_sequence([x, y], padding_value=0.5), nn.utils.rnn.pad_sequence([x, y], True, padding_side="left").transpose(0, 1)]),
+                  torch.randn(5, 2, dtype=F64), torch.randn(3, 2, dtype=F64)),
+    "differences of differences": (lambda x, y: x.diff(n=3, prepend=y), torch.randn(3, 6, dtype=F64), torch.randn(3, 2, dtype=F64)),
+    "slopes": (lambda x: torch.cat(torch.gradient(x, spacing=(0.5, 2.0))), torch.randn(3, 6, dtype=F64)),
+    "slopes between places": (lambda x, t: torch.gradient(x, spacing=(t.cumsum(0),), dim=1, edge_order=2)[0], torch.randn(3, 6, dtype=F64), torch.rand(6, dtype=F64) + 0.5),
+    "margins": (lambda x: F.multi_margin_loss(x, torch.tensor([3, 0, 4]), p=2, margin=0.7, weight=k(0.5, 2, 1, 0, 3), reduction="none"), torch.randn(3, 5, dtype=F64)),
+    "margins of labels": (lambda x: F.multilabel_margin_loss(x, ROWS), torch.randn(3, 5, dtype=F64)),
+    "distances of pairs": (torch.pdist, torch.randn(5, 3, dtype=F64)),
+    "norms that are limited": (lambda x: torch.renorm(x, 2, 1, 1.5), torch.randn(4, 5, dtype=F64)),
+    "put": (lambda x, y: x.put(torch.tensor([[3, 1, 3], [-1, 0, 1]]), y, accumulate=True), torch.randn(4, 5, dtype=F64), torch.randn(2, 3, dtype=F64)),
+    "softmax of nothing": (lambda x: torch.ops.aten._safe_softmax(x.masked_fill(torch.arange(4)[:, None] == 2, -INF), -1), torch.randn(4, 3, dtype=F64)),
+    "batches added up": (lambda x, a, b: torch.addbmm(x, a, b, beta=0.5, alpha=2), torch.randn(2, 4, dtype=F64), torch.randn(3, 2, 5, dtype=F64), torch.randn(3, 5, 4, dtype=F64)),
+    "erfc": (torch.erfc, k(-7, -1, -0.5, 0, 0.1, 0.5, 1, 3, 9, 26)),
+    "erfcx": (torch.special.erfcx, k(-3, -0.5, 0, 0.1, 2, 9, 26, 300)),
+    "logarithm of the normal distribution": (torch.special.log_ndtr, k(-30, -9, -1, 0, 0.5, 3, 8)),
+    "quantile of the normal distribution": (torch.special.ndtri, k(1e-200, 1e-9, 0.05, 0.1, 0.5, 0.77, 1 - 1e-9)),
+    "modified Bessel functions": (lambda x: torch.cat([torch.special.i0(x), torch.special.i0e(x), torch.special.i1(x), torch.special.i1e(x)]), k(-30, -3, -0.1, 0.2, 7.9, 8.1, 20)),
+    "polygamma": (lambda x: torch.polygamma(2, x), k(0.1, 1, 9.99, 10, 300, -0.5, -2.25)),
+    "multivariate gamma": (lambda x: torch.mvlgamma(x, 3), k(1.5, 2, 17)),
+    "kaiser window": (lambda x: x * torch.kaiser_window(9, dtype=F64), torch.randn(2, 9, dtype=F64)),
+    "last row of bags": (lambda w: F.embedding_bag(torch.tensor([3, 1, 3, 0, 3]), w, torch.tensor([0, 2, 4]), mode="mean", padding_idx=-1), torch.randn(4, 3, dtype=F64)),
     "weight norm": (lambda v, g: torch._weight_norm(v, g, 0), torch.randn(4, 3, dtype=F64), torch.randn(4, 1, dtype=F64)),
 }
 SHORT = torch.cat([torch.linspace(-1.2, 1.3, 22), torch.tensor([0.3, -0.3])]).reshape(4, 6).to(F16)
@@ -114,6 +161,14 @@ ONLY_VALUES = {
     "fmin of integers": (torch.fmin, torch.tensor([1, 5, 3]), torch.tensor([2, 4, 3])),
     "fmax of both": (torch.fmax, torch.tensor([1, 5, 3]), torch.tensor([2, NAN, 3])),
     "nan_to_num": (lambda x: torch.nan_to_num(x, nan=INF, posinf=1, neginf=NAN), k(NAN, INF, -INF, 1)),
+    "angle of real numbers": (torch.angle, k(-1, -0.0, 0, 2, NAN, -INF)),
+    "real": (torch.isreal, k(1, NAN)),
+    "among": (lambda x: torch.isin(x, torch.tensor([1, 3, 5]), invert=True), LONG),
+    "steps between tensors": (lambda x: torch.linspace(x[0], x[1], 7), k(-1, 4)),
+    "powers between tensors": (lambda x: torch.logspace(x[0], 2.0, 5, base=2), k(-1, 4)),
+    "copies of views": (lambda x: (torch.ops.aten.permute_copy(x, [1, 0]) + torch.ops.aten.unbind_copy(x[:, None], 1)[0].t()) * torch.ops.aten.narrow_copy(x, 0, 1, 1)[0, 0],
+                        torch.randn(3, 4)),
+    "batches beside no numbers": (lambda x: torch.addbmm(x, torch.ones(3, 2, 5), torch.ones(3, 5, 2), beta=0), torch.full((2, 2), NAN)),
     "heaviside": (torch.heaviside, k(0, -1, 2, NAN), k(0.5, 7, 7, 7)),
     "margin of integers": (lambda x, y, t: F.margin_ranking_loss(x, y, t, margin=0.5), torch.tensor([1, 2]), torch.tensor([2, 3]), torch.tensor([1, -1])),
     "poisson of integers": (lambda x, t: F.poisson_nll_loss(x, t, full=True), torch.tensor([1, 2]), torch.tensor([3, 4])),

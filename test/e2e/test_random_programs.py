@@ -5,14 +5,14 @@ import re
 import torch
 
 from random_gradients import make_differentiated
-from random_programs import check, make, make_broad, make_wider
+from random_programs import check, make, make_broad, make_wider, mesh_of
 from random_sizes import make_dynamic
 
 
 def assert_agree(result, least, more=""):
     ran, refused, failures = result
-    again = "".join(f"\n{program.text(mesh)}# {problem}\n# again, and made smaller: python test/e2e/random_programs.py "
-                    f"--seed {program.seed} --count 1{more}" for program, mesh, problem in failures)
+    again = "".join(f"\n{program.text(mesh_of(program.seed, variant))}# {problem}\n# again, and made smaller: python test/e2e/random_programs.py "
+                    f"--seed {program.seed} --count 1 --variant {variant}{more}" for program, variant, problem in failures)
     assert not failures, again[:8000]
     assert ran >= least and not refused, refused
 

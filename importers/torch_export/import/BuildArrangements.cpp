@@ -60,6 +60,33 @@ FailureOr<Results> buildStacked(Call &call) {
   return joined(f, parts, dim);
 }
 
+// Sequences of several lengths beside each other, made equally long.
+FailureOr<Results> buildPaddedSequences(Call &call) {
+  Formula f(call);
+  SmallVector<Expr> sequences = f.tensors("sequences");
+  bool isBatchFirst = f.flag("batch_first"), isLeft = f.text("padding_side") == "left";
+  double value = f.real("padding_value");
+  if (f.failed() || sequences.empty())
+    return failure();
+  int64_t longest = 0;
+  for (Expr one : sequences) {
+    int64_t length = aten::shapeOf(one.value).front();
+    if (ShapedType::isDynamic(length))
+      return call.error() << "needs sequences of known lengths";
+    longest = std::max(longest, length);
+  }
+  SmallVector<Value> padded;
+  for (Expr one : sequences) {
+    SmallVector<int64_t> widths(2 * one.rank(), 0);
+    widths[isLeft ? widths.size() - 2 : widths.size() - 1] =
+        longest - aten::shapeOf(one.value).front();
+    padded.push_back(f.op("aten.constant_pad_nd", {{"self", {one.value}}},
+                          {call.integersAttr("pad", widths), f.realAttr("value", value)})
+                         .value);
+  }
+  return Results{aten::StackOp::create(call.builder, call.loc, padded, isBatchFirst ? 0 : 1)};
+}
+
 FailureOr<Results> buildAtLeast(Call &call) {
   Formula f(call);
   bool isList = call.schema.find("tensors");

@@ -41,6 +41,13 @@ static FailureOr<Results> firstOfFour(FailureOr<Value> bags) {
   return Results{*bags, Value(), Value(), Value()};
 }
 
+static FailureOr<int64_t> rowFromEnd(Call &call, Value table, int64_t row) {
+  int64_t rows = aten::shapeOf(table).front();
+  if (ShapedType::isDynamic(rows))
+    return call.error() << "a 'padding_idx' from the end needs a table of known size";
+  return row + rows;
+}
+
 FailureOr<Results> buildEmbeddingBag(Call &call) {
   FailureOr<Value> weight = call.tensor("weight"), indices = call.tensor("indices"),
                    offsets = call.tensor("offsets"), factors = call.tensor("per_sample_weights");
@@ -51,6 +58,13 @@ FailureOr<Results> buildEmbeddingBag(Call &call) {
   if (failed(weight) || failed(indices) || failed(offsets) || failed(factors) || failed(mode) ||
       failed(hasEnd) || failed(padding))
     return failure();
+  // `embedding_bag` counts a negative row from the end, for `_embedding_bag` it is none.
+  if (*padding && **padding < 0 && call.schema.overload == "embedding_bag.padding_idx") {
+    FailureOr<int64_t> row = rowFromEnd(call, *weight, **padding);
+    if (failed(row))
+      return failure();
+    padding = std::optional(*row);
+  }
   // A graph with its backward names them all, and gives them to that.
   for (unsigned result = 1; result < 4; ++result)
     if (call.isUsed(result) && call.schema.overload.starts_with("embedding_bag"))

@@ -6,6 +6,8 @@
 
 #include "dialects/aten/Emitter.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace shardc::torch_export {
@@ -51,6 +53,22 @@ FailureOr<Results> buildDetach(Call &call) {
   FailureOr<Results> results = buildByName(call, "aten.alias");
   if (succeeded(results))
     results->front().getDefiningOp<aten::AliasOp>().setDetached(true);
+  return results;
+}
+
+// `narrow_copy` and its kin: copies of what the views of their names show.
+FailureOr<Results> buildCopiedView(Call &call) {
+  StringRef overload = call.schema.overload;
+  auto [packet, kind] = overload.split('.');
+  std::string view = (packet.drop_back(StringRef("_copy").size()) + "." + kind).str();
+  const Overload *row = findOverload(view);
+  if (!row)
+    return call.error() << "the view that it copies is not supported";
+  FailureOr<Results> results = row->build ? row->build(call) : buildByName(call, row->op);
+  if (failed(results))
+    return failure();
+  for (Value &result : *results)
+    result = aten::CloneOp::create(call.builder, call.loc, result);
   return results;
 }
 
@@ -180,6 +198,28 @@ FailureOr<Results> buildVectorProduct(Call &call) {
   if (failed(self) || failed(other))
     return failure();
   return one(call.buildOne("aten.matmul", {{"self", {*self}}, {"other", {*other}}}));
+}
+
+// A row that is minus infinity everywhere gives zeros.
+FailureOr<Results> buildSafeSoftmax(Call &call) {
+  FailureOr<Value> self = call.tensor("self");
+  Type type = call.resultElementType();
+  if (failed(self) || !type)
+    return failure();
+  FailureOr<int64_t> dim = call.dimArgument("dim", aten::typeOf(*self).getRank());
+  if (failed(dim))
+    return failure();
+  Emitter emit(call.builder, call.loc);
+  Value x = emit.cast(*self, type), zero = emit.scalar(0, type);
+  if (aten::typeOf(x).getRank() == 0 || aten::shapeOf(x)[*dim] == 0)
+    return one(call.buildOne("aten.softmax", {{"self", {x}}}, {call.integerAttr("dim", *dim)}));
+  Value least = emit.scalar(-std::numeric_limits<double>::infinity(), type);
+  Value isAway = emit.binary<aten::EqOp>(emit.amax(x, *dim, /*keepdim=*/true), least);
+  FailureOr<Value> softmax = call.buildOne(
+      "aten.softmax", {{"self", {emit.where(isAway, zero, x)}}}, {call.integerAttr("dim", *dim)});
+  if (failed(softmax))
+    return failure();
+  return Results{emit.where(isAway, zero, *softmax)};
 }
 
 FailureOr<Results> buildInternalSoftmax(Call &call) {

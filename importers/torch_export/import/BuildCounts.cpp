@@ -193,4 +193,33 @@ FailureOr<Results> buildOfUnknownLength(Call &call) {
                       << instead;
 }
 
+// Whether each element is one of those of another tensor.
+FailureOr<Results> buildIsIn(Call &call) {
+  Formula f(call);
+  StringRef overload = StringRef(call.schema.overload).split('.').second;
+  bool isNumber = overload == "Scalar_Tensor", isOfNumber = overload == "Tensor_Scalar";
+  Expr tensor = f.tensor(isNumber ? "test_elements" : "elements");
+  bool isInverted = f.flag("invert");
+  if (f.failed())
+    return failure();
+  Expr elements = tensor, among = tensor;
+  if (isNumber || isOfNumber) {
+    StringRef name = isNumber ? "element" : "test_element";
+    // A fraction is compared with integers as what it is.
+    bool isWhole = !std::holds_alternative<double>(*call.find(name));
+    Type type = isWhole || isa<FloatType>(tensor.elementType()) ? tensor.elementType()
+                                                                : call.builder.getF64Type();
+    elements = among = cast(tensor, type);
+    (isNumber ? elements : among) = f.tensorOrNumber(name, type);
+  } else {
+    among = f.tensor("test_elements");
+  }
+  if (f.failed())
+    return failure();
+  among = view(among, {f.product(f.sizes(among))});
+  Expr found = eq(unsqueeze(elements, elements.rank()), among);
+  found = f.op("aten.any", {{"self", {found.value}}}, {call.integersAttr("dim", found.rank() - 1)});
+  return f.result(isInverted ? logicalNot(found) : found);
+}
+
 } // namespace shardc::torch_export

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Fourier transforms: one op for each dim.
-#include "importers/torch_export/import/Complex.h"
-#include "importers/torch_export/import/SliceBuilders.h"
-
-#include "dialects/aten/BuiltSizes.h"
-#include "dialects/aten/Fourier.h"
+#include "importers/torch_export/import/FourierCall.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 
@@ -13,80 +9,6 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 namespace {
-
-/// How a result is scaled, as ATen counts it.
-enum Normalization : int64_t { None, ByRoot, ByCount };
-
-struct FourierCall {
-  Call &call;
-  Emitter emit;
-  Pairs pairs;
-  aten::BuiltSizes sizes;
-
-  explicit FourierCall(Call &call)
-      : call(call), emit(call.builder, call.loc), pairs(emit), sizes(call.builder, call.loc) {}
-
-  NamedAttribute flag(StringRef name) {
-    return call.builder.getNamedAttr(name, call.builder.getUnitAttr());
-  }
-  FailureOr<Value> along(StringRef op, Value x, int64_t dim, int64_t normalization,
-                         StringRef set = "") {
-    SmallVector<NamedAttribute> attributes = {call.integerAttr("dim", dim),
-                                              call.integerAttr("normalization", normalization)};
-    if (!set.empty())
-      attributes.push_back(flag(set));
-    return call.buildOne(op, {{"self", {x}}}, attributes);
-  }
-  /// Over several dims.
-  FailureOr<Value> ofComplex(Value z, ArrayRef<int64_t> dims, int64_t normalization, bool forward) {
-    FailureOr<Value> result = z;
-    for (int64_t dim : llvm::reverse(dims)) {
-      result = along("aten.fft_c2c", *result, dim, normalization, forward ? "forward" : "");
-      if (failed(result))
-        return failure();
-    }
-    return result;
-  }
-  FailureOr<Value> ofReal(Value x, int64_t dim, int64_t normalization, bool onesided) {
-    return along("aten.fft_r2c", x, dim, normalization, onesided ? "onesided" : "");
-  }
-  FailureOr<Value> toReal(Value z, int64_t dim, int64_t normalization, OpFoldResult size) {
-    SmallVector<int64_t> fixed;
-    SmallVector<Value> dynamic;
-    splitMixed(size, fixed, dynamic);
-    return call.buildOne("aten.fft_c2r", {{"self", {z}}, {"last_dim_size", dynamic}},
-                         {call.integerAttr("dim", dim),
-                          call.integersAttr("static_last_dim_size", fixed),
-                          call.integerAttr("normalization", normalization)});
-  }
-
-  /// `dim` counted from the front.
-  FailureOr<SmallVector<int64_t>> dims(Value self) {
-    FailureOr<std::optional<SmallVector<int64_t>>> listed = call.integers("dim");
-    if (failed(listed))
-      return failure();
-    SmallVector<int64_t> dims = listed->value_or(SmallVector<int64_t>());
-    for (int64_t &value : dims) {
-      FailureOr<int64_t> dim = call.dim(value, aten::typeOf(self).getRank());
-      if (failed(dim))
-        return failure();
-      value = *dim;
-    }
-    return dims;
-  }
-
-  /// Cut off or with zeros at the end.
-  FailureOr<Value> resized(Value x, int64_t dim, int64_t size) {
-    int64_t have = aten::shapeOf(x)[dim];
-    if (have == size)
-      return x;
-    if (ShapedType::isDynamic(have))
-      return call.error() << "a length is given for a dim of a size that is not known";
-    SmallVector<int64_t> widths(2 * (aten::typeOf(x).getRank() - dim), 0);
-    widths.back() = size - have;
-    return Value(aten::ConstantPadNdOp::create(call.builder, call.loc, x, widths, APFloat(0.0)));
-  }
-};
 
 FailureOr<int64_t> normalizationArgument(Call &call) {
   FailureOr<std::optional<int64_t>> value = call.integer("normalization");

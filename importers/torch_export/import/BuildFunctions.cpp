@@ -257,6 +257,21 @@ FailureOr<Results> buildAngle(Call &call) {
   return ofSelf(call, [&](Formula &, Expr x) { return x * factor; });
 }
 
+// Pi of negative numbers. One that is no number is its own.
+FailureOr<Results> buildComplexAngleOfReal(Call &call) {
+  return ofSelf(call, [&](Formula &, Expr x) {
+    return where(isNaN(x), x, where(lt(x, 0), x.number(std::numbers::pi), 0));
+  });
+}
+
+FailureOr<Results> buildIsReal(Call &call) {
+  Formula f(call);
+  Expr x = f.tensor("self");
+  if (f.failed())
+    return failure();
+  return Results{f.emit.full(f.sizes(x), f.emit.scalar(1, call.builder.getI1Type()))};
+}
+
 FailureOr<Results> buildHeaviside(Call &call) {
   Formula f(call);
   Expr x = f.tensor("self"), values = f.tensor("values");

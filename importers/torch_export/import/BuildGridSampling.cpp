@@ -5,10 +5,7 @@
 //
 // An element of the result is a sum of pixels at whole coordinates, each with a weight. A pixel is
 // one of a row of all pixels of its image and channel, so that batch and channels may be sharded.
-#include "importers/torch_export/import/BuildersInternal.h"
-#include "importers/torch_export/import/SliceBuilders.h"
-
-#include "dialects/aten/Emitter.h"
+#include "importers/torch_export/import/Formula.h"
 
 using namespace mlir;
 
@@ -157,6 +154,37 @@ struct GridSampling {
 };
 
 } // namespace
+
+// Where each pixel of an image comes from, by a matrix for each image: [N, ..., dims].
+FailureOr<Results> buildAffineGrid(Call &call) {
+  Formula f(call);
+  Expr theta = f.tensor("theta");
+  FailureOr<SmallVector<OpFoldResult>> shape = call.resultSizes();
+  bool isAligned = f.flag("align_corners");
+  if (f.failed() || failed(shape))
+    return failure();
+  int64_t dims = static_cast<int64_t>(shape->size()) - 2;
+  ArrayRef<OpFoldResult> image = ArrayRef(*shape).slice(1, dims);
+  // Between -1 and 1, of the ends or of the outer edges of the pixels there.
+  SmallVector<Value> columns;
+  for (int64_t dim = dims; dim-- > 0;) {
+    Type type = theta.elementType();
+    Expr count = f.number(image[dim], type), place = cast(f.range(image[dim]), type);
+    Expr steps = maximum(count - 1, count.number(1));
+    Expr at = place * 2 / steps - 1;
+    if (!isAligned)
+      at = at * ((count - 1) / count);
+    SmallVector<OpFoldResult> one(dims + 1, f.one());
+    one[dim] = image[dim];
+    SmallVector<OpFoldResult> all(image);
+    all.push_back(f.one());
+    columns.push_back(expand(view(where(le(count, 1), 0, at), one), all).value);
+  }
+  columns.push_back(f.emit.full(f.sizes(f.of(columns.front())), theta.number(1).value));
+  Expr base = f.of(f.emit.cat(columns, dims));
+  base = view(base, {f.product(image), call.builder.getIndexAttr(dims + 1)});
+  return f.result(view(matmul(base, transpose(theta, 1, 2)), *shape));
+}
 
 FailureOr<Results> buildGridSample(Call &call) {
   FailureOr<Value> input = call.tensor("input"), grid = call.tensor("grid");

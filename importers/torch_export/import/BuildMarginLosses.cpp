@@ -34,6 +34,13 @@ Expr real(Formula &f, StringRef name) {
   return isWhole ? cast(x, type) : x;
 }
 
+/// One row where it has not two dims.
+Expr asRows(Expr x) {
+  while (x.rank() < 2)
+    x = unsqueeze(x, 0);
+  return x;
+}
+
 Expr isNot(Expr x, double y) {
   return x.with(x.emit->binary<aten::NeOp>(x.value, x.number(y).value));
 }
@@ -106,6 +113,64 @@ FailureOr<Results> buildPoissonLikelihood(Call &call) {
     loss = loss + where(isSmall, 0, rest);
   }
   return reduced(f, loss);
+}
+
+// Of rows of classes, each with its class, or of one row.
+FailureOr<Results> buildMultiMargin(Call &call) {
+  Formula f(call);
+  Expr x = f.tensor("self"), target = f.tensor("target"), weight = f.tensor("weight");
+  double p = f.real("p", 1), margin = f.real("margin", 1);
+  if (f.failed())
+    return failure();
+  if (p != 1 && p != 2)
+    return call.error() << "the power of a margin is 1 or 2";
+  FailureOr<SmallVector<OpFoldResult>> shape = call.resultSizes();
+  if (failed(shape))
+    return failure();
+  Expr rows = asRows(x);
+  Expr classes = view(target, {f.sizes(rows).front(), f.one()});
+  Expr own = f.op("aten.gather", {{"self", {rows.value}}, {"index", {classes.value}}},
+                  {call.integerAttr("dim", 1)});
+  Expr apart = positive(f, rows - own + margin);
+  if (p == 2)
+    apart = apart * apart;
+  if (weight) {
+    Expr vector = view(classes, {f.sizes(rows).front()});
+    Expr factors = f.op("aten.index_select", {{"self", {weight.value}}, {"index", {vector.value}}},
+                        {call.integerAttr("dim", 0)});
+    apart = apart * unsqueeze(factors, 1);
+  }
+  Expr isOther =
+      f.of(f.emit.binary<aten::NeOp>(unsqueeze(f.range(f.sizes(rows)[1]), 0).value, classes.value));
+  Expr each = mean(where(isOther, apart, 0), 1);
+  each = f.squeeze(each, 1);
+  return reduced(f, shape->empty() && x.rank() < 2 ? view(each, {}) : each);
+}
+
+// Of rows of classes, each with several: those in front of the first negative one.
+FailureOr<Results> buildMultiLabelMargin(Call &call) {
+  Formula f(call);
+  Expr x = f.tensor("self"), target = f.tensor("target");
+  if (f.failed())
+    return failure();
+  Expr rows = asRows(x), classes = asRows(target);
+  Expr ends = cast(lt(classes, 0), call.builder.getI64Type());
+  Expr isLabel = eq(f.op("aten.cumsum", {{"self", {ends.value}}}, {call.integerAttr("dim", 1)}), 0);
+  Expr labels = where(isLabel, classes, 0);
+  Expr own = f.op("aten.gather", {{"self", {rows.value}}, {"index", {labels.value}}},
+                  {call.integerAttr("dim", 1)});
+  // [rows, labels, classes]
+  Expr same = eq(unsqueeze(labels, 2), unsqueeze(unsqueeze(f.range(f.sizes(rows)[1]), 0), 0));
+  Expr marked = logicalAnd(same, unsqueeze(isLabel, 2));
+  Expr isTarget = gt(sum(cast(marked, call.builder.getI64Type()), 1, false), 0);
+  Expr apart = positive(f, 1.0 - unsqueeze(own, 2) + unsqueeze(rows, 1));
+  Expr counts = logicalAnd(unsqueeze(isLabel, 2), unsqueeze(logicalNot(isTarget), 1));
+  Expr each = f.squeeze(mean(sum(where(counts, apart, 0), 1, false), 1), 1);
+  FailureOr<Results> loss = reduced(f, x.rank() < 2 ? view(each, {}) : each);
+  if (failed(loss) || call.schema.overload == "multilabel_margin_loss.default")
+    return loss;
+  loss->push_back(view(cast(isTarget, x.elementType()), f.sizes(target)).value);
+  return loss;
 }
 
 FailureOr<Results> buildSoftMargin(Call &call) {

@@ -105,6 +105,21 @@ FailureOr<Results> buildAddedProduct(Call &call) {
   return f.result(isOuter ? sum : f.squeeze(sum, 1));
 }
 
+// Products of matrices, added up.
+FailureOr<Results> buildAddedBatch(Call &call) {
+  Formula f(call);
+  Expr self = f.tensor("self"), a = f.tensor("batch1"), b = f.tensor("batch2");
+  double beta = f.real("beta", 1), alpha = f.real("alpha", 1);
+  if (f.failed())
+    return failure();
+  Expr products = tensordot(a, b, {0, 2}, {0, 1});
+  if (alpha != 1)
+    products = products * alpha;
+  if (beta == 0) // what is not read may be no number
+    return f.result(products);
+  return f.result((beta == 1 ? self : self * beta) + products);
+}
+
 FailureOr<Results> buildIdentityMatrix(Call &call) {
   Formula f(call);
   FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();

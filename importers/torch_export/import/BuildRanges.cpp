@@ -4,6 +4,8 @@
 #include "importers/torch_export/import/BuildersInternal.h"
 #include "importers/torch_export/import/Formula.h"
 
+#include "dialects/aten/KnownLookups.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -23,6 +25,11 @@ Expr steps(Formula &f, OpFoldResult count, double start, double end, Type type) 
   place = cast(place, type);
   Expr step = place.number(end - start) / last;
   return where(isFirstHalf, place * step + start, place.number(end) - (last - place) * step);
+}
+
+Expr stepsBetween(Formula &f, OpFoldResult count, Expr start, Expr end, Type type) {
+  Expr place = steps(f, count, 0, 1, type);
+  return where(lt(place, 0.5), place * (end - start) + start, end - (1.0 - place) * (end - start));
 }
 
 /// The type in which PyTorch computes: integers are cut off at the end.
@@ -62,6 +69,31 @@ FailureOr<Results> buildLogarithmicSteps(Call &call) {
   return f.result(pow(exponents.number(base), exponents));
 }
 
+// Between bounds that tensors say.
+FailureOr<Results> buildStepsBetween(Call &call) {
+  bool isLogarithmic = StringRef(call.schema.overload).starts_with("logspace");
+  Formula f(call);
+  FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
+  Type type = call.resultElementType();
+  if (failed(sizes) || !type)
+    return failure();
+  Type wide = computeType(f, type);
+  auto bound = [&](StringRef name) {
+    Expr value = f.tensorOrNumber(name, wide);
+    return value ? cast(value, wide) : value;
+  };
+  Expr start = bound("start"), end = bound("end");
+  double base = isLogarithmic ? f.real("base", 10) : 0;
+  if (f.failed())
+    return failure();
+  if (!isa<FloatType>(type)) {
+    start = start.with(f.emit.unary<aten::TruncOp>(start.value));
+    end = end.with(f.emit.unary<aten::TruncOp>(end.value));
+  }
+  Expr result = stepsBetween(f, sizes->front(), start, end, wide);
+  return f.result(isLogarithmic ? pow(result.number(base), result) : result);
+}
+
 // A periodic window is the symmetric one of a number more, without that.
 FailureOr<Results> buildWindow(Call &call) {
   Formula f(call);
@@ -86,6 +118,16 @@ FailureOr<Results> buildWindow(Call &call) {
     return f.result(alpha - wave(1) * beta);
   if (name == "blackman_window")
     return f.result(wave(2) * 0.08 - wave(1) * 0.5 + 0.42);
+  if (name == "kaiser_window") {
+    // The modified Bessel function of order 0 of places on a half circle; known numbers.
+    double shape = f.real("beta", 12), most = std::cyl_bessel_i(0, shape);
+    SmallVector<double> numbers;
+    for (int64_t i = 0; i < *length; ++i) {
+      double at = 2 * static_cast<double>(i) / steps - 1;
+      numbers.push_back(std::cyl_bessel_i(0, shape * std::sqrt(std::max(0.0, 1 - at * at))) / most);
+    }
+    return f.result(f.of(aten::vectorOf(f.emit, numbers)));
+  }
   // bartlett_window: up to the middle and down again.
   return f.result(1.0 - abs(place * (2 / steps) - 1));
 }

@@ -370,6 +370,32 @@ FailureOr<Results> buildMaskedScatter(Call &call) {
   return Results{emit.where(*where, emit.view(*read, *sizes), *whole)};
 }
 
+// Elements of the tensor as a vector.
+FailureOr<Results> buildPut(Call &call) {
+  FailureOr<Value> self = call.tensor("self"), index = call.tensor("index"),
+                   source = call.tensor("source");
+  FailureOr<bool> adds = call.boolean("accumulate");
+  if (failed(self) || failed(index) || failed(source) || failed(adds))
+    return failure();
+  Emitter emit(call.builder, call.loc);
+  auto vector = [&](Value x) {
+    OpFoldResult count = call.builder.getIndexAttr(1);
+    for (OpFoldResult size : sizesOf(call.builder, call.loc, x))
+      count = multiplySizes(call.builder, call.loc, count, size);
+    return emit.view(x, count);
+  };
+  SmallVector<aten::NamedOperand> operands = {
+      {"self", {vector(*self)}}, {"indices", {vector(*index)}}, {"values", {vector(*source)}}};
+  SmallVector<NamedAttribute> attributes = {call.integersAttr("indices_at", 0)};
+  if (*adds)
+    attributes.push_back(call.builder.getNamedAttr("accumulate", call.builder.getUnitAttr()));
+  FailureOr<Value> written =
+      call.buildOne(*adds ? "aten.index_put" : "aten.index_write", operands, attributes);
+  if (failed(written))
+    return failure();
+  return Results{emit.view(*written, sizesOf(call.builder, call.loc, *self))};
+}
+
 // A diagonal of two dims, which are the last one of src.
 FailureOr<Results> buildDiagonalScatter(Call &call) {
   FailureOr<Value> self = call.tensor("self"), src = call.tensor("src");
@@ -422,13 +448,21 @@ FailureOr<Results> buildIndexAdd(Call &call) {
   if (failed(dim) || failed(alpha))
     return failure();
   Emitter emit(call.builder, call.loc);
-  bool isPlain = asReal(*call.find("alpha")) == 1.0;
-  return one(call.buildOne("aten.index_put",
-                           {{"self", {*self}},
-                            {"indices", {*index}},
-                            {"values", {isPlain ? *source : emit.mul(*source, *alpha)}}},
-                           {call.integersAttr("indices_at", *dim),
-                            call.builder.getNamedAttr("accumulate", call.builder.getUnitAttr())}));
+  bool isPlain = asReal(*call.find("alpha")) == 1.0, isNumber = aten::typeOf(*self).getRank() == 0;
+  Value whole = *self, added = isPlain ? *source : emit.mul(*source, *alpha), at = *index;
+  if (isNumber) { // an element alone
+    OpFoldResult one = call.builder.getIndexAttr(1);
+    whole = emit.view(whole, one);
+    added = emit.view(added, one);
+    at = emit.view(at, one);
+  }
+  FailureOr<Value> sum =
+      call.buildOne("aten.index_put", {{"self", {whole}}, {"indices", {at}}, {"values", {added}}},
+                    {call.integersAttr("indices_at", *dim),
+                     call.builder.getNamedAttr("accumulate", call.builder.getUnitAttr())});
+  if (failed(sum))
+    return failure();
+  return Results{isNumber ? emit.view(*sum, {}) : *sum};
 }
 
 } // namespace shardc::torch_export

@@ -2,6 +2,8 @@
 //
 // Overloads that sum up a tensor: extremes, norms, distances, quantiles.
 #include "importers/torch_export/import/Formula.h"
+
+#include "dialects/aten/KnownLookups.h"
 #include "importers/torch_export/import/Standard.h"
 
 #include "dialects/aten/Sorting.h"
@@ -176,14 +178,9 @@ FailureOr<Results> buildPairwiseDistance(Call &call) {
   return f.result(distance(f, x, y, p, eps, keepdim));
 }
 
-FailureOr<Results> buildAllDistances(Call &call) {
-  Formula f(call);
-  Expr x = f.tensor("x1"), y = f.tensor("x2");
-  double p = f.real("p");
-  if (f.failed())
-    return failure();
-  x = unsqueeze(x, x.rank() - 1);
-  y = unsqueeze(y, y.rank() - 2);
+namespace {
+/// Along the last dim. Without a number added to the differences, unlike pairwise_distance.
+FailureOr<Results> distances(Formula &f, Expr x, Expr y, double p) {
   Expr norm = distance(f, x, y, p, 0, false);
   if (!std::isinf(p) || aten::shapeOf(x.value).back() == 0)
     return f.result(norm);
@@ -193,6 +190,51 @@ FailureOr<Results> buildAllDistances(Call &call) {
   Expr apart = size - unsqueeze(largest, last);
   Expr sums = sum(where(eq(size, unsqueeze(largest, last)), apart, 0), last, false);
   return f.result(where(lt(largest, kInfinity), largest + sums, norm));
+}
+} // namespace
+
+FailureOr<Results> buildAllDistances(Call &call) {
+  Formula f(call);
+  Expr x = f.tensor("x1"), y = f.tensor("x2");
+  double p = f.real("p");
+  if (f.failed())
+    return failure();
+  return distances(f, unsqueeze(x, x.rank() - 1), unsqueeze(y, y.rank() - 2), p);
+}
+
+// Of each row to each that follows it.
+FailureOr<Results> buildDistancesOfPairs(Call &call) {
+  Formula f(call);
+  Expr x = f.tensor("self");
+  double p = f.real("p", 2);
+  if (f.failed())
+    return failure();
+  int64_t count = aten::shapeOf(x.value).front();
+  constexpr int64_t kMost = 4096; // rows, of some 2^23 pairs
+  if (ShapedType::isDynamic(count) || count > kMost)
+    return call.error() << "needs a known number of rows, " << kMost << " at most";
+  SmallVector<int64_t> first, second;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = i + 1; j < count; ++j) {
+      first.push_back(i);
+      second.push_back(j);
+    }
+  auto rows = [&](const SmallVector<int64_t> &at) {
+    return f.op("aten.index_select", {{"self", {x.value}}, {"index", {aten::vectorOf(f.emit, at)}}},
+                {call.integerAttr("dim", 0)});
+  };
+  return distances(f, rows(first), rows(second), p);
+}
+
+// Slices along a dim, made shorter where their norms are larger than one allows.
+FailureOr<Results> buildRenormalised(Call &call) {
+  Formula f(call);
+  Expr x = f.floats("self");
+  double p = f.real("p"), most = f.real("maxnorm");
+  if (f.failed())
+    return failure();
+  Expr norm = normExcept(f, x, p, f.dim("dim", x.rank()));
+  return f.result(x * where(gt(norm, most), norm.number(most) / (norm + 1e-7), 1));
 }
 
 // The norm of the difference of all elements.

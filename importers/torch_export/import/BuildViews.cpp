@@ -261,36 +261,4 @@ FailureOr<Results> buildRepeat(Call &call) {
   return one(value);
 }
 
-FailureOr<Results> buildDifference(Call &call) {
-  FailureOr<Value> self = call.tensor("self"), before = call.tensor("prepend"),
-                   after = call.tensor("append");
-  FailureOr<std::optional<int64_t>> times = call.integer("n");
-  if (failed(self) || failed(before) || failed(after) || failed(times))
-    return failure();
-  FailureOr<int64_t> dim = call.dimArgument("dim", aten::typeOf(*self).getRank());
-  if (failed(dim))
-    return failure();
-  if (*times != 1)
-    return call.error() << "differences of differences are not supported";
-  FailureOr<Value> value = *self;
-  if (*before || *after) {
-    SmallVector<Value> parts;
-    for (Value part : {*before, *self, *after})
-      if (part)
-        parts.push_back(part);
-    value = call.buildOne("aten.cat", {{"tensors", parts}}, {call.integerAttr("dim", *dim)});
-    if (failed(value))
-      return failure();
-  }
-  OpBuilder &builder = call.builder;
-  FailureOr<Value> later = buildSlice(builder, call.loc, *value, *dim, builder.getIndexAttr(1), {});
-  FailureOr<Value> earlier = buildSlice(builder, call.loc, *value, *dim, builder.getIndexAttr(0),
-                                        builder.getIndexAttr(-1));
-  if (failed(later) || failed(earlier))
-    return failure();
-  bool isBool = aten::elementTypeOf(*value).isInteger(1);
-  return one(
-      call.buildOne(isBool ? "aten.ne" : "aten.sub", {{"self", {*later}}, {"other", {*earlier}}}));
-}
-
 } // namespace shardc::torch_export

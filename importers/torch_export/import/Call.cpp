@@ -222,6 +222,17 @@ FailureOr<std::optional<SmallVector<int64_t>>> Call::integers(StringRef name) {
   return wrongForm<List>(name);
 }
 
+FailureOr<SmallVector<double>> Call::reals(StringRef name) {
+  const Argument *argument = find(name);
+  if (auto *list = std::get_if<std::vector<double>>(argument))
+    return SmallVector<double>(list->begin(), list->end());
+  FailureOr<std::optional<SmallVector<int64_t>>> whole = integers(name);
+  if (failed(whole))
+    return failure();
+  return SmallVector<double>(llvm::map_range(whole->value_or(SmallVector<int64_t>()),
+                                             [](int64_t x) { return static_cast<double>(x); }));
+}
+
 FailureOr<Type> Call::elementType(StringRef name) {
   if (isNone(name))
     return Type();

@@ -15,7 +15,7 @@ import torch
 # Argument types by their text in a schema, without alias annotation, optional mark and list length.
 TYPES = {
     "Tensor": "Tensor", "Tensor[]": "TensorList", "int": "Int", "int[]": "IntList", "SymInt": "SymInt",
-    "SymInt[]": "SymIntList", "float": "Float", "float[]": "FloatList", "Scalar": "Scalar", "bool": "Bool",
+    "SymInt[]": "SymIntList", "float": "Float", "float[]": "FloatList", "Scalar[]": "FloatList", "Scalar": "Scalar", "bool": "Bool",
     "ScalarType": "ScalarType", "str": "String",
 }
 
