@@ -294,6 +294,37 @@ def derivative(w):
     w.write(f"torch.ops.aten.{random.choice(random.choice([one, one, window, norm]))}")
 
 
+def composite(w):
+    """What plain exports keep whole, and functions that are formulas."""
+    a = w.pick(FLOAT, low=1)
+    s = w.shape(a)
+    d, b = random.randrange(len(s)), like(w, a)
+    n, row = s[d], f"{a}.flatten().tanh()"
+    x, c, sizes = images(w, a, 2)
+    count = m_rows([*s, 1])
+    lines = [f"torch.erfc({a})", f"torch.special.erfcx({a}.abs())", f"torch.special.log_ndtr({a})", f"torch.special.ndtri({a}.sigmoid())", f"torch.special.i0({a}.tanh())",
+             f"torch.special.i0e({a})", f"torch.special.i1({a}.tanh())", f"torch.special.i1e({a})", f"torch.polygamma(1, {a}.abs() + 0.5)", f"torch.mvlgamma({a}.abs() + 1.5, 2)",
+             f"{a}.diff(n={random.randint(0, 3)}, dim={d})", f"{a}.diff(n=2, dim={d}, prepend={b})", f"torch.pdist({a}.reshape({s[0]}, -1)[:6])", f"torch.renorm({a}, 2, {d}, 1.0)",
+             f"{a}.put(torch.tensor([0, {count - 1}]), {b}.flatten()[:1].expand(2), accumulate=True)", f"torch.isin({a}.long(), {b}.long())", f"torch.isreal({a})", f"torch.angle({a})",
+             f"{a}.clamp_max({b})", f"{a}.clamp_min({b})", f"torch.ops.aten._safe_softmax({a}, {d})", f"torch.linspace({a}.min(), {a}.max(), 5)",
+             f"torch.fake_quantize_per_tensor_affine({a}, 0.1, 2, -8, 7)", f"torch.fake_quantize_per_channel_affine({a}, torch.rand({n}) * 0 + 0.3, torch.zeros({n}, dtype=torch.int32), {d}, -8, 7)",
+             f"F.multi_margin_loss({a}.reshape({s[0]}, -1), torch.zeros({s[0]}, dtype=torch.int64), p=2)",
+             f"F.multilabel_margin_loss({a}.reshape({s[0]}, -1), torch.zeros({s[0]}, {count // s[0]}, dtype=torch.int64))",
+             f"F.affine_grid({a}.flatten()[:1].tanh() * torch.ones(2, 2, 3), [2, 1, 3, 4], {random.choice(['True', 'False'])})",
+             f"torch.nn.utils.rnn.pad_sequence([{a}, {a}[:1]], {random.choice(['True', 'False'])})", f"{a} * torch.kaiser_window({s[-1]}, periodic=False)",
+             f"torch.addbmm({a}.flatten()[:1], {x}[0], {x}[0].transpose(1, 2)) * 0.1", f"torch.ops.aten.unsqueeze_copy({a}, {d}) + torch.ops.aten.alias_copy({a})[None]",
+             f"torch.ops.aten.transpose_copy({a}, 0, {d})"]
+    if n > 2:
+        lines += [f"torch.gradient({a}, dim={d}, edge_order={random.choice([1, 2])})", f"torch.gradient({a}, spacing=0.5, dim={d})[0]"]
+    if count > 5:
+        size = random.randint(2, 5)
+        how = f"{size}, {random.randint(1, 3)}, window=torch.hann_window({size}) + 0.2"
+        lines += [f"torch.view_as_real(torch.stft({row}, {how}, return_complex=True))"] * 2
+        if size % 2 == 0:
+            lines += [f"torch.istft(torch.stft({row}, {size}, 1, return_complex=True) * 0.5, {size}, 1)"] * 2
+    w.write(random.choice(lines))
+
+
 STEPS = ["v.mul_(0.5)", "v.add_(1)", "v.sub_(t.mean())", "v.clamp_(-0.5, 0.8)", "v.relu_()", "v.neg_()", "v.zero_()", "v.fill_(0.25)", "v.tanh_()",
          "v.copy_(v.flip(0) * 0.5)", "v.masked_fill_(v > 0.5, 0.1)", "v.div_(2)", "v.exp_().clamp_(0, 3)", "v.pow_(2)", "v.index_fill_(0, torch.tensor([0]), 0.3)",
          "v.add_(v, alpha=0.5)", "v.sigmoid_()", "v.addcmul_(v, v, value=2)", "v.scatter_(0, torch.zeros_like(v, dtype=torch.int64), 0.5)", "v.lerp_(v * 0, 0.5)",
@@ -322,4 +353,4 @@ def several(w):
 
 
 BROAD = (WIDER + [rare_function, rare_reduction, volume, resampled, arranged, out_of_nothing, through_views] * 4 + [pair] * 5
-         + [whole_numbers, sorted_out, rare_write, derivative] * 3 + [rare_product, rare_loss, several] * 2)
+         + [whole_numbers, sorted_out, rare_write, derivative, composite] * 3 + [rare_product, rare_loss, several] * 2)
