@@ -136,6 +136,9 @@ DIFFERENTIABLE = {
     "last row of bags": (lambda w: F.embedding_bag(torch.tensor([3, 1, 3, 0, 3]), w, torch.tensor([0, 2, 4]), mode="mean", padding_idx=-1), torch.randn(4, 3, dtype=F64)),
     "weight norm": (lambda v, g: torch._weight_norm(v, g, 0), torch.randn(4, 3, dtype=F64), torch.randn(4, 1, dtype=F64)),
 }
+# Formulas of a hundred ops and more for each element: shards are no other case.
+ALONE = {"lgamma", "lgamma of large numbers", "digamma", "erfc", "erfcx", "logarithm of the normal distribution", "quantile of the normal distribution",
+         "modified Bessel functions", "polygamma", "multivariate gamma"}
 SHORT = torch.cat([torch.linspace(-1.2, 1.3, 22), torch.tensor([0.3, -0.3])]).reshape(4, 6).to(F16)
 ONLY_VALUES = {
     "one of two numbers": (lambda x: torch.where(x > 0, 1.0, 2.0) + torch.where(x > 0, 1, 0.5), k(-1, 2, 0)),
@@ -187,10 +190,9 @@ ONLY_VALUES = {
 class Rows(nn.Module):
     """All rows of a table. Its first output is the sum of what they compute times fixed numbers."""
 
-    def __init__(self, table):
+    def __init__(self, table, differentiates):
         super().__init__()
-        self.table = table
-        self.differentiates = table is DIFFERENTIABLE
+        self.table, self.differentiates = table, differentiates
         self.operands = [[f"x{n}_{i}" for i in range(len(row) - 1)] for n, row in enumerate(table.values())]
         for names, (_, *values) in zip(self.operands, table.values()):
             for name, value in zip(names, values):
@@ -210,10 +212,12 @@ class Rows(nn.Module):
 @pytest.mark.parametrize("mesh", ["r=1", "tp=2"], ids=["whole", "sharded"])
 @pytest.mark.parametrize("table", [DIFFERENTIABLE, ONLY_VALUES], ids=["gradients", "values"])
 def test_against_pytorch(table, mesh, tmp_path):
-    model, one = Rows(table), torch.ones((), dtype=F64)
+    differentiates = table is DIFFERENTIABLE
+    if differentiates and mesh != "r=1":
+        table = {name: row for name, row in table.items() if name not in ALONE}
+    model, one = Rows(table, differentiates), torch.ones((), dtype=F64)
     torch.export.save(torch.export.export(model, (one,)), tmp_path / "m.pt2")
     want = model(one)
-    differentiates = table is DIFFERENTIABLE
     kind = "param"
     plan = places(*(f"{kind}:{name}=tp:S(0)" for name, x in model.state_dict().items() if x.dim() and len(x) > 1)) if mesh != "r=1" else []
     run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", mesh, *plan, *(["--gradients", 0] if differentiates else []), "-o",
