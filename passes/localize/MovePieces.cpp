@@ -62,10 +62,12 @@ public:
       : localizer(localizer), builder(builder), emit(localizer.emitter(builder)), dim(dim),
         sources(sources), mesh(localizer.getMesh().getValue()) {}
 
-  SmallVector<Value> run(ArrayRef<PieceTarget> targets) {
+  SmallVector<Value> run(ArrayRef<PieceTarget> targets, ArrayRef<PieceTarget> beside) {
     SmallVector<SmallVector<Part>> parts;
     for (const PieceTarget &target : targets)
       parts.push_back(partsOf(target));
+    for (const PieceTarget &target : beside)
+      partsOf(target); // says what is wanted
     for (Stock &stock : stocks)
       for (Intervals &wanted : stock.wanted)
         wanted = unite(std::move(wanted));
@@ -375,7 +377,7 @@ HeldDim shardc::heldDim(const Mesh &mesh, const SplitDim &dim) {
 }
 
 SmallVector<Value> shardc::movePieces(Localizer &localizer, OpBuilder &builder, int64_t dim,
-                                      ArrayRef<PieceSource> sources,
-                                      ArrayRef<PieceTarget> targets) {
-  return PieceMover(localizer, builder, dim, sources).run(targets);
+                                      ArrayRef<PieceSource> sources, ArrayRef<PieceTarget> targets,
+                                      ArrayRef<PieceTarget> beside) {
+  return PieceMover(localizer, builder, dim, sources).run(targets, beside);
 }

@@ -36,10 +36,12 @@ struct PieceTarget {
   mlir::RankedTensorType type;                 ///< likewise
 };
 
-/// One value for each target. All have the other dims of the sources.
+/// One value for each target. All have the other dims of the sources. What is made `beside` them,
+/// by other ops from the same sources, is fetched in the same exchange, of which CSE leaves one.
 llvm::SmallVector<mlir::Value> movePieces(Localizer &localizer, mlir::OpBuilder &builder,
                                           int64_t dim, llvm::ArrayRef<PieceSource> sources,
-                                          llvm::ArrayRef<PieceTarget> targets);
+                                          llvm::ArrayRef<PieceTarget> targets,
+                                          llvm::ArrayRef<PieceTarget> beside = {});
 
 } // namespace shardc
 

@@ -3,6 +3,7 @@
 
 #include "passes/localize/Exchange.h"
 #include "passes/localize/MovePieces.h"
+#include "passes/localize/Parts.h"
 #include "passes/localize/PiecesOpInterface.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -242,6 +243,43 @@ static LocalValues moveAlongSeveral(Localizer &localizer, OpBuilder &builder, Va
   return single(value);
 }
 
+/// Where the slices begin that are cut along the same dim of the same tensor as the present one,
+/// are as long, and shared out alike, and begin near each other, such as the operands of a
+/// difference. The present one is not among them.
+static SmallVector<int64_t> slicesNear(aten::SliceOp op) {
+  constexpr int64_t kNear = 16;
+  constexpr unsigned kMostUsers = 64;
+  auto isMoved = [](aten::SliceOp slice) { // by itself, and not on its way to another place
+    return llvm::any_of(slice->getUsers(), [](Operation *user) {
+      return !isa<PiecesOpInterface, RedistributeOp>(user);
+    });
+  };
+  SmallVector<int64_t> starts;
+  for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
+    if (number >= kMostUsers) // of few of them all would have to know the same
+      return {};
+    auto other = dyn_cast<aten::SliceOp>(user);
+    if (other && other.getDim() == op.getDim() && other.getStep() == 1 && !other.getStart() &&
+        !other.getEnd() && other.getType() == op.getType() && isMoved(other))
+      starts.push_back(startOf(other));
+  }
+  if (op.getStep() != 1 || !isMoved(op))
+    return {};
+  llvm::sort(starts);
+  starts.erase(llvm::unique(starts), starts.end());
+  // Neighbours of neighbours are near too, so that all of them find the same.
+  auto own = llvm::find(starts, startOf(op)), first = own, last = own;
+  while (first != starts.begin() && *first - *(first - 1) <= kNear)
+    --first;
+  while (last + 1 != starts.end() && *(last + 1) - *last <= kNear)
+    ++last;
+  SmallVector<int64_t> near;
+  for (auto at = first; at <= last; ++at)
+    if (at != own)
+      near.push_back(*at);
+  return near;
+}
+
 LocalValues shardc::moveAlong(Localizer &localizer, OpBuilder &builder, ValueRange operands,
                               ArrayRef<int64_t> dims) {
   if (dims.size() > 1)
@@ -273,7 +311,13 @@ LocalValues shardc::moveAlong(Localizer &localizer, OpBuilder &builder, ValueRan
     targets.push_back(std::move(target));
     used.push_back(i);
   }
-  SmallVector<Value> moved = movePieces(localizer, builder, dim, trace.sources, targets);
+  SmallVector<PieceTarget> beside;
+  if (auto slice = dyn_cast<aten::SliceOp>(*op); slice && trace.numPassed == 0)
+    for (int64_t start : slicesNear(slice)) {
+      beside.push_back(targets.front());
+      beside.back().pieces.front().start = start;
+    }
+  SmallVector<Value> moved = movePieces(localizer, builder, dim, trace.sources, targets, beside);
   if (moved.size() == op->getNumResults())
     return moved;
   // Results that nobody uses.

@@ -23,6 +23,8 @@ CASES = {
     "a part from the middle": lambda x: x[3:8].abs(),
     "the last alone": lambda x: x[-1:] * 3,
     "differences": lambda x: x[1:] - x[:-1],
+    "second differences": lambda x: x[2:] - 2 * x[1:-1] + x[:-2],
+    "parts near and far": lambda x: x[:5] * x[1:6] + x[8:] * x[3:8],
     "padded": lambda x: F.pad(x, (0, 0, 2, 1), value=3.0),
     "padded on both dims": lambda x: F.pad(x, (1, 2, 2, 1)) + 1,
     "padded and cut": lambda x: F.pad(x, (1, -1, -2, 1), value=0.5),

@@ -30,6 +30,21 @@ func.func @slice_own_rows(%x: tensor<10xf32, #S0>) -> tensor<4xf32, #S0> {
   return %y : tensor<4xf32, #S0>
 }
 
+// Of nine rows, ranks hold [0, 5) and [5, 9). Rank 0 lacks row 5 of the first slice, rank 1 row 4 of the last: one exchange
+// for all of them, of one row each way.
+// CHECK-LABEL: func.func @second_difference
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.all
+// CHECK: return
+func.func @second_difference(%x: tensor<9x3xf32, #S0>) -> tensor<7x3xf32, #S0> {
+  %a = aten.slice %x dim 0 [2 : 9 : 1] : (tensor<9x3xf32, #S0>) -> tensor<7x3xf32, #S0>
+  %b = aten.slice %x dim 0 [1 : 8 : 1] : (tensor<9x3xf32, #S0>) -> tensor<7x3xf32, #S0>
+  %c = aten.slice %x dim 0 [0 : 7 : 1] : (tensor<9x3xf32, #S0>) -> tensor<7x3xf32, #S0>
+  %ac = aten.add %a, %c : (tensor<7x3xf32, #S0>, tensor<7x3xf32, #S0>) -> tensor<7x3xf32, #S0>
+  %y = aten.sub %ac, %b : (tensor<7x3xf32, #S0>, tensor<7x3xf32, #S0>) -> tensor<7x3xf32, #S0>
+  return %y : tensor<7x3xf32, #S0>
+}
+
 // Position 7 is on rank 1, at 2; rank 0 sums over nothing.
 // CHECK-LABEL: func.func @select_row
 // CHECK: dist.extent #dist.extents<table [0, 5] over #mesh>
