@@ -17,7 +17,7 @@ Expr part(Formula &f, Expr x, int64_t dim, int64_t begin, OpFoldResult count) {
   return f.of(f.emit.slice(x.value, dim, start, addSizes(builder, f.call.loc, start, count)));
 }
 
-Expr joined(Formula &f, ArrayRef<Expr> parts, int64_t dim) {
+Expr concatenated(Formula &f, ArrayRef<Expr> parts, int64_t dim) {
   SmallVector<Value> values;
   for (Expr one : parts)
     values.push_back(one.value);
@@ -44,19 +44,19 @@ struct Estimate {
     if (!gaps) {
       Expr middle = (after - before) / step * 0.5;
       if (order == 1)
-        return joined(f, {(at(x, 1) - at(x, 0)) / step, middle, (at(x, -1) - at(x, -2)) / step},
-                      dim);
-      return joined(f,
-                    {(at(x, 0) * -1.5 + at(x, 1) * 2 - at(x, 2) * 0.5) / step, middle,
-                     (at(x, -1) * 1.5 - at(x, -2) * 2 + at(x, -3) * 0.5) / step},
-                    dim);
+        return concatenated(
+            f, {(at(x, 1) - at(x, 0)) / step, middle, (at(x, -1) - at(x, -2)) / step}, dim);
+      return concatenated(f,
+                          {(at(x, 0) * -1.5 + at(x, 1) * 2 - at(x, 2) * 0.5) / step, middle,
+                           (at(x, -1) * 1.5 - at(x, -2) * 2 + at(x, -3) * 0.5) / step},
+                          dim);
     }
     // The parabola through three neighbours with gaps g and h, at the one in the middle.
     Expr g = at(gaps, 0, inner), h = at(gaps, 1, inner);
     Expr middle =
         before * (-h / (g * (g + h))) + here * ((h - g) / (g * h)) + after * (g / (h * (g + h)));
     if (order == 1)
-      return joined(
+      return concatenated(
           f, {(at(x, 1) - at(x, 0)) / at(gaps, 0), middle, (at(x, -1) - at(x, -2)) / at(gaps, -1)},
           dim);
     // The same at its ends: the gap next to the edge first.
@@ -66,7 +66,7 @@ struct Estimate {
     };
     Expr first = edge(at(gaps, 0), at(gaps, 1), at(x, 0), at(x, 1), at(x, 2));
     Expr last = edge(at(gaps, -1), at(gaps, -2), at(x, -1), at(x, -2), at(x, -3));
-    return joined(f, {first, middle, -last}, dim);
+    return concatenated(f, {first, middle, -last}, dim);
   }
 };
 
@@ -84,7 +84,7 @@ FailureOr<Results> buildDifference(Call &call) {
     for (Expr one : {before, x, after})
       if (one)
         parts.push_back(one);
-    x = joined(f, parts, dim);
+    x = concatenated(f, parts, dim);
   }
   int64_t size = aten::shapeOf(x.value)[dim];
   if (!ShapedType::isDynamic(size))

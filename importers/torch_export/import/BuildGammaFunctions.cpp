@@ -107,15 +107,6 @@ Expr angle(Formula &f, Expr x) {
   return (x - rounded) * std::numbers::pi;
 }
 
-/// In f64, whatever the element type of the result is.
-template <typename Function> FailureOr<Results> wide(Call &call, Function function) {
-  Formula f(call);
-  Expr self = f.tensor("self");
-  if (f.failed())
-    return failure();
-  return f.result(function(f, cast(self, call.builder.getF64Type())));
-}
-
 Expr logGamma(Formula &f, Expr x) {
   Expr isNegative = lt(x, 0);
   Expr isInfinite = f.of(f.emit.unary<aten::IsinfOp>(x.value));
@@ -128,11 +119,11 @@ Expr logGamma(Formula &f, Expr x) {
 
 } // namespace
 
-FailureOr<Results> buildLogGamma(Call &call) { return wide(call, logGamma); }
+FailureOr<Results> buildLogGamma(Call &call) { return inDouble(call, logGamma); }
 
 // Of p dims: p (p - 1) / 4 log(pi) and the sum of the logarithms at x - j / 2, for j below p.
 FailureOr<Results> buildMultiGamma(Call &call) {
-  return wide(call, [](Formula &f, Expr x) {
+  return inDouble(call, [](Formula &f, Expr x) {
     int64_t p = f.integer("p");
     double dims = static_cast<double>(p);
     Expr total = x.number(dims * (dims - 1) / 4 * std::log(std::numbers::pi));
@@ -143,7 +134,7 @@ FailureOr<Results> buildMultiGamma(Call &call) {
 }
 
 FailureOr<Results> buildDigamma(Call &call) {
-  return wide(call, [](Formula &f, Expr x) {
+  return inDouble(call, [](Formula &f, Expr x) {
     Expr isNegative = lt(x, 0);
     Expr isInfinite = eq(x, kInfinity);
     Expr finite = where(isInfinite, 1, x);
@@ -164,7 +155,7 @@ FailureOr<Results> buildPolygamma(Call &call) {
   int64_t n = order->value_or(0);
   if (n == 0)
     return buildDigamma(call);
-  return wide(call, [&](Formula &f, Expr x) {
+  return inDouble(call, [&](Formula &f, Expr x) {
     Expr isNegative = lt(x, 0);
     Expr positive = polygammaOfPositive(where(isNegative, 1.0 - x, x), n);
     Expr at = angle(f, where(isNegative, x, 0.25));

@@ -21,15 +21,6 @@ Expr polynomial(Expr x, ArrayRef<double> coefficients) {
   return total;
 }
 
-/// In f64, whatever the element type of the result is.
-template <typename Function> FailureOr<Results> wide(Call &call, Function function) {
-  Formula f(call);
-  Expr self = f.tensor("self");
-  if (f.failed())
-    return failure();
-  return f.result(function(f, cast(self, call.builder.getF64Type())));
-}
-
 /// exp(x^2) erfc(x) is t g(t), where t = a / (x + a) goes from 1 at x = 0 to 0 at infinity; g is a
 /// polynomial in t - 1/2.
 constexpr double kScale = 2.5;
@@ -91,7 +82,7 @@ Expr scaledBesselFar(Expr x, int order) {
 
 // Where 1 - erf(x) would cancel, and is not 0 yet: exp(-x^2) times what varies little.
 FailureOr<Results> buildErrorComplement(Call &call) {
-  return wide(call, [](Formula &, Expr x) {
+  return inDouble(call, [](Formula &, Expr x) {
     Expr isTail = logicalAnd(ge(x, 0.5), lt(x, 28));
     Expr tail = where(isTail, x, 1);
     return where(isTail, exp(-square(tail)) * scaledComplement(tail), 1.0 - erf(x));
@@ -99,7 +90,7 @@ FailureOr<Results> buildErrorComplement(Call &call) {
 }
 
 FailureOr<Results> buildScaledErrorComplement(Call &call) {
-  return wide(call, [](Formula &, Expr x) {
+  return inDouble(call, [](Formula &, Expr x) {
     Expr isNegative = lt(x, 0);
     Expr ofSize = scaledComplement(where(isNegative, -x, x));
     return where(isNegative, exp(square(where(isNegative, x, 0))) * 2 - ofSize, ofSize);
@@ -108,7 +99,7 @@ FailureOr<Results> buildScaledErrorComplement(Call &call) {
 
 // The logarithm of erfc(-x / sqrt(2)) / 2; of the other side's rest for positive numbers.
 FailureOr<Results> buildLogOfNormal(Call &call) {
-  return wide(call, [](Formula &, Expr x) {
+  return inDouble(call, [](Formula &, Expr x) {
     Expr isNegative = lt(x, 0), t = x * (1 / std::numbers::sqrt2);
     // The rest of 40 is 0, and infinity would have a derivative that is no number.
     Expr size = where(isNegative, -t, where(gt(t, 40), 40, t));
@@ -119,7 +110,7 @@ FailureOr<Results> buildLogOfNormal(Call &call) {
 
 // 2p - 1 would lose the digits of a small p.
 FailureOr<Results> buildNormalQuantile(Call &call) {
-  return wide(call, [](Formula &f, Expr p) {
+  return inDouble(call, [](Formula &f, Expr p) {
     Expr isUpper = gt(p, 0.5), lower = where(isUpper, 1.0 - p, p);
     Expr isEnd = le(lower, 0), isTail = lt(lower, kTail);
     // Infinite at 0, with its derivative; no number beyond, nor is that.
@@ -137,7 +128,7 @@ FailureOr<Results> buildBessel(Call &call) {
   StringRef name = StringRef(call.schema.overload).split('.').first;
   int order = name.contains("i1") ? 1 : 0;
   bool isScaled = name.ends_with("e"), isConstant = name.contains("modified");
-  return wide(call, [&](Formula &f, Expr x) {
+  return inDouble(call, [&](Formula &f, Expr x) {
     Expr size = abs(x), isFar = gt(size, kFar);
     Expr nearest = where(isFar, 1, x), farthest = where(isFar, size, kFar);
     Expr near = besselNear(nearest, order), far = scaledBesselFar(farthest, order);

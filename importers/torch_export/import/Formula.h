@@ -83,6 +83,15 @@ private:
   bool isBad = false;
 };
 
+/// A function of the argument `self`, in f64 whatever the element type of the result is.
+template <typename Function> mlir::FailureOr<Results> inDouble(Call &call, Function function) {
+  Formula f(call);
+  Expr self = f.tensor("self");
+  if (f.failed())
+    return mlir::failure();
+  return f.result(function(f, shardc::cast(self, call.builder.getF64Type())));
+}
+
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline Expr isNaN(Expr x) { return x.with(x.emit->unary<aten::IsnanOp>(x.value)); }
