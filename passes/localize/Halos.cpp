@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/Halos.h"
 
-#include "passes/localize/MovePieces.h"
+#include "passes/localize/Rearrangements.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -58,9 +58,14 @@ CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, Arra
   const Mesh &mesh = localizer.getMesh().getValue();
   CoveredImage covered{local, localizer.operandSizes(builder, 0)};
   for (const HaloDim &dim : dims) {
-    PieceSource image{covered.value, covered.sizes, heldDim(mesh, dim.image)};
-    PieceSource padding;
-    padding.value = fill;
+    // What comes from other ranks goes straight to where it is needed: a border of the image's own
+    // elements, for example, comes with those that the window covers.
+    std::optional<MovedOperand> moved =
+        &dim == &dims.front() ? movedOperand(localizer, builder, dim.imageDim) : std::nullopt;
+    if (!moved)
+      moved = {{{0, dim.image.size}}, {{covered.value, covered.sizes, heldDim(mesh, dim.image)}}};
+    auto padding = static_cast<unsigned>(moved->sources.size());
+    moved->sources.emplace_back().value = fill;
     // The image with as much padding as any rank needs.
     int64_t front = 0, back = 0;
     for (const aten::Cover &cover : dim.covers) {
@@ -68,7 +73,9 @@ CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, Arra
       back = std::max(back, cover.elements.end + cover.after - dim.image.size);
     }
     PieceTarget target;
-    target.pieces = {{1, front}, {0, dim.image.size}, {1, back}};
+    target.pieces = {{padding, front}};
+    llvm::append_range(target.pieces, moved->pieces);
+    target.pieces.push_back({padding, back});
     target.dim = heldDim(mesh, dim.positions);
     target.dim.size = front + dim.image.size + back;
     for (auto [runs, cover] : llvm::zip_equal(target.dim.runs, dim.covers)) {
@@ -81,7 +88,7 @@ CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, Arra
         dim.table([](const aten::Cover &cover) { return cover.size(); })));
     target.sizes = covered.sizes;
     target.type = typeOfSizes(local, covered.sizes);
-    covered.value = movePieces(localizer, builder, dim.imageDim, {image, padding}, target).front();
+    covered.value = movePieces(localizer, builder, dim.imageDim, moved->sources, target).front();
   }
   return covered;
 }

@@ -153,6 +153,18 @@ bool shardc::isBehindMoves(Localizer &localizer, int64_t dim) {
   return trace.numPassed != 0;
 }
 
+std::optional<MovedOperand> shardc::movedOperand(Localizer &localizer, OpBuilder &builder,
+                                                 int64_t dim) {
+  Operation *op = localizer.getOp();
+  Trace asked(localizer, nullptr, dim);
+  asked.ofOperand(op->getOperand(0), op);
+  if (asked.numPassed == 0)
+    return std::nullopt;
+  Trace trace(localizer, &builder, dim);
+  Pieces pieces = trace.ofOperand(op->getOperand(0), op);
+  return MovedOperand{std::move(pieces), std::move(trace.sources)};
+}
+
 static LogicalResult refuseUnknown(Localizer &localizer, int64_t dim) {
   localizer.refuse() << "along dim " << dim
                      << ", whose size or bounds are symbolic, a rank would need elements of other "

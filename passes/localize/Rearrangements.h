@@ -7,6 +7,7 @@
 #define SHARDC_PASSES_LOCALIZE_REARRANGEMENTS_H
 
 #include "passes/localize/Models.h"
+#include "passes/localize/MovePieces.h"
 
 namespace shardc {
 
@@ -16,6 +17,15 @@ llvm::SmallVector<int64_t> shardedMovedDims(Localizer &localizer);
 /// Whether an operand of the present op is itself the work of ops that move elements along `dim`,
 /// or of redistributions of that dim, which nothing else needs.
 bool isBehindMoves(Localizer &localizer, int64_t dim);
+
+/// What a dim of the present op's first operand is made of by ops that move elements along it, and
+/// by redistributions of that dim, which nothing else needs. Nothing where it is the work of none.
+struct MovedOperand {
+  Pieces pieces;
+  llvm::SmallVector<PieceSource> sources;
+};
+std::optional<MovedOperand> movedOperand(Localizer &localizer, mlir::OpBuilder &builder,
+                                         int64_t dim);
 
 /// The results of the present op, of which the elements have moved along `dims`; along other moved
 /// dims they are as the operand has them. Refuses what is not known.
