@@ -36,6 +36,7 @@ CASES = {
     "rolled back": lambda x: x.roll(-3, 0) * 2,
     "rolled twice": lambda x: x.roll((2, 3), (0, 1)),
     "rolled around": lambda x: x.roll(ROWS * 2 + 1, 0) + x.roll(ROWS, 0),
+    "a pool of what is rolled and padded around": lambda x: F.max_pool1d(F.pad(x.roll(2, 0).t()[None], (2, 1), mode="circular"), 3)[0].t(),
     "integers": lambda x: F.pad((x * 3).long(), (0, 0, 1, 1), value=7)[2:],
     "truths": lambda x: F.pad(x > 0, (0, 0, 1, 2), value=0.5),  # which is true
 }

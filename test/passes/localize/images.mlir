@@ -5,6 +5,7 @@
 #R = #dist.layout<#mesh, [R]>
 #S0 = #dist.layout<#mesh, [S(0)]>
 #S1 = #dist.layout<#mesh, [S(1)]>
+#S3 = #dist.layout<#mesh, [S(3)]>
 #P = #dist.layout<#mesh, [P(sum)]>
 #S0groups = #dist.layout<#mesh, [S(0, sizes = [4, 2])]>
 #S1groups = #dist.layout<#mesh, [S(1, sizes = [4, 2])]>
@@ -24,6 +25,20 @@ func.func @pair(%x: tensor<2x3x8x8xf32, #R>, %v: tensor<6x3x3x3xf32, #S0>, %w: t
   %3 = aten.convolution %2, %w stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<2x6x4x4xf32, #S1>, tensor<5x6x1x1xf32, #S1>) -> tensor<2x5x4x4xf32, #P>
   %4 = dist.redistribute %3 : tensor<2x5x4x4xf32, #P> to tensor<2x5x4x4xf32, #R>
   return %4 : tensor<2x5x4x4xf32, #R>
+}
+
+// A border of the other end's columns comes with those that the window covers, in one exchange.
+// CHECK-LABEL: func.func @circular
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.all
+// CHECK: aten.max_pool
+// CHECK: return
+func.func @circular(%x: tensor<1x1x2x8xf32, #S3>) -> tensor<1x1x2x8xf32, #S3> {
+  %0 = aten.slice %x dim 3 [7 : 8 : 1] : (tensor<1x1x2x8xf32, #S3>) -> tensor<1x1x2x1xf32, #S3>
+  %1 = aten.slice %x dim 3 [0 : 1 : 1] : (tensor<1x1x2x8xf32, #S3>) -> tensor<1x1x2x1xf32, #S3>
+  %2 = aten.cat %0, %x, %1 dim 3 : (tensor<1x1x2x1xf32, #S3>, tensor<1x1x2x8xf32, #S3>, tensor<1x1x2x1xf32, #S3>) -> tensor<1x1x2x10xf32, #S3>
+  %3 = aten.max_pool %2 kernel [1, 3] stride [1] padding [0] dilation [1] : (tensor<1x1x2x10xf32, #S3>) -> tensor<1x1x2x8xf32, #S3>
+  return %3 : tensor<1x1x2x8xf32, #S3>
 }
 
 // The groups of one rank.
