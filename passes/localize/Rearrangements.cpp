@@ -6,6 +6,8 @@
 #include "passes/localize/Parts.h"
 #include "passes/localize/PiecesOpInterface.h"
 
+#include "dialects/aten/Spatial.h"
+
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <set>
@@ -261,14 +263,16 @@ static LocalValues moveAlongSeveral(Localizer &localizer, OpBuilder &builder, Va
 static SmallVector<int64_t> slicesNear(aten::SliceOp op) {
   constexpr int64_t kNear = 16;
   constexpr unsigned kMostUsers = 64;
-  auto isMoved = [](aten::SliceOp slice) { // by itself, and not on its way to another place
+  // By itself, and not on its way to another place: these users look at what it is made of.
+  auto isMoved = [](aten::SliceOp slice) {
     return llvm::any_of(slice->getUsers(), [](Operation *user) {
-      return !isa<PiecesOpInterface, RedistributeOp>(user);
+      return !isa<PiecesOpInterface, RedistributeOp, aten::ConvolutionOp, aten::WindowsOp,
+                  aten::MaxPoolOp, aten::MaxPoolPositionsOp, aten::AvgPoolOp>(user);
     });
   };
   SmallVector<int64_t> starts;
   for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
-    if (number >= kMostUsers) // of few of them all would have to know the same
+    if (number >= kMostUsers) // none looks, so that all of them find the same
       return {};
     auto other = dyn_cast<aten::SliceOp>(user);
     if (other && other.getDim() == op.getDim() && other.getStep() == 1 && !other.getStart() &&
@@ -281,6 +285,8 @@ static SmallVector<int64_t> slicesNear(aten::SliceOp op) {
   starts.erase(llvm::unique(starts), starts.end());
   // Neighbours of neighbours are near too, so that all of them find the same.
   auto own = llvm::find(starts, startOf(op)), first = own, last = own;
+  if (own == starts.end())
+    return {};
   while (first != starts.begin() && *first - *(first - 1) <= kNear)
     --first;
   while (last + 1 != starts.end() && *(last + 1) - *last <= kNear)
@@ -324,7 +330,8 @@ LocalValues shardc::moveAlong(Localizer &localizer, OpBuilder &builder, ValueRan
     used.push_back(i);
   }
   SmallVector<PieceTarget> beside;
-  if (auto slice = dyn_cast<aten::SliceOp>(*op); slice && trace.numPassed == 0)
+  if (auto slice = dyn_cast<aten::SliceOp>(*op);
+      slice && trace.numPassed == 0 && targets.front().pieces.size() == 1)
     for (int64_t start : slicesNear(slice)) {
       beside.push_back(targets.front());
       beside.back().pieces.front().start = start;

@@ -3,6 +3,7 @@
 #include "passes/placement/MarkOwnRows.h"
 #include "passes/placement/PlacedParts.h"
 
+#include "dialects/aten/KnownLookups.h"
 #include "dialects/aten/Random.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
@@ -11,7 +12,6 @@
 #include "dialects/interfaces/OriginMemory.h"
 #include "dialects/sharding/RuleBuilder.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -79,8 +79,11 @@ struct OpFacts {
   SmallVector<int64_t> sizes;
 
   /// Whether it follows from the op's own attributes and types: all sizes are static. (Where they
-  /// are not, a rule asks where they come from.)
+  /// are not, a rule asks where they come from.) That of a lookup looks at positions that are
+  /// known.
   static bool areOfTypes(Operation *op) {
+    if (auto lookup = dyn_cast<aten::IndexSelectOp>(op); lookup && aten::constantPositions(lookup))
+      return false;
     auto isStatic = [](Type type) {
       auto tensor = dyn_cast<RankedTensorType>(type);
       return tensor && tensor.hasStaticShape();
@@ -91,20 +94,12 @@ struct OpFacts {
 };
 
 /// Ops that are equal but for their operands' values and for what the dialect does not define.
-/// Constant lists count: a rule may look at the positions of a lookup.
 struct SameOp : llvm::DenseMapInfo<Operation *> {
-  static Attribute listOf(Value operand) {
-    Attribute value;
-    auto type = dyn_cast<RankedTensorType>(operand.getType());
-    bool isList = type && type.getRank() > 0 && matchPattern(operand, m_Constant(&value));
-    return isList ? value : Attribute();
-  }
   static unsigned getHashValue(const Operation *constOp) {
     auto *op = const_cast<Operation *>(constOp); // as MLIR's own CSE: what is asked changes nothing
     auto types = [](auto range) { return llvm::hash_combine_range(range.begin(), range.end()); };
-    auto lists = llvm::map_range(op->getOperands(), listOf);
     return llvm::hash_combine(op->getName(), op->hashProperties(), types(op->getOperandTypes()),
-                              types(op->getResultTypes()), types(lists));
+                              types(op->getResultTypes()));
   }
   static bool isEqual(const Operation *constA, const Operation *constB) {
     auto *a = const_cast<Operation *>(constA), *b = const_cast<Operation *>(constB);
@@ -113,8 +108,6 @@ struct SameOp : llvm::DenseMapInfo<Operation *> {
       return a == b;
     return a->getName() == b->getName() && a->getOperandTypes() == b->getOperandTypes() &&
            a->getResultTypes() == b->getResultTypes() &&
-           llvm::equal(llvm::map_range(a->getOperands(), listOf),
-                       llvm::map_range(b->getOperands(), listOf)) &&
            a->getName().compareOpProperties(a->getPropertiesStorage(), b->getPropertiesStorage());
   }
 };

@@ -103,9 +103,9 @@ def run_once(programs, entry, names, folder):
 def refused(problem):
     """What the compiler says it cannot do is no wrong answer."""
     errors = [line for line in problem.splitlines() if "error:" in line]
-    says = ("not supported", "is supported", "cannot be lowered", "unsupported", "is not known", "has no kernel")
+    says = ("not supported", "is supported of", "cannot be lowered", "unsupported", "is not known", "has no kernel")
     if problem.startswith("run:"):  # sizes that the export has excluded by a guard
-        return any("the program needs" in line for line in errors)
+        return any("the program needs" in line and " where " in line for line in errors)
     return problem.startswith("export:") or problem.startswith("compile:") and any(text in line for line in errors for text in says)
 
 
@@ -126,8 +126,9 @@ def named_in(problem, programs):
         if "error:" in line or re.match(r"\s+[\w.:]+, \d+ uses?: ", line):
             for number in {int(n) for n in re.findall(r"batch\.py:(\d+)", line)}:
                 named = number - first_call if number >= first_call else bisect.bisect_right(starts, number) - 1
-                said.setdefault(named, []).append(line.strip())
-    return {i: "compile: error: operators that are not supported: " + "; ".join(lines) for i, lines in said.items() if 0 <= i < len(programs)}
+                says = line.strip().removeprefix("compile: ")
+                said.setdefault(named, []).append(says if "error:" in says else f"error: operators that are not supported: {says}")
+    return {i: "compile: " + "\n".join(lines) for i, lines in said.items() if 0 <= i < len(programs)}
 
 
 def find_refused(programs, mesh, folder, problem):

@@ -9,7 +9,8 @@ programs are one model, so that a program costs a fraction of a second. By hand:
     python test/e2e/random_programs.py --broad                 # all kinds of lines (broad_source.py), exported in all forms
     python test/e2e/random_programs.py --gradients             # gradients as well (random_gradients.py)
     python test/e2e/random_programs.py --dynamic               # sizes that the program learns when it runs (random_sizes.py)
-    python test/e2e/random_programs.py --shardings 5           # each program also with four other shardings, over other meshes
+    python test/e2e/random_programs.py --shardings 5           # each program also with four other shardings, over meshes that are drawn too
+    python test/e2e/random_programs.py --seed 1234 --count 1 --variant 3   # the third of the others
     python test/e2e/random_programs.py --json FILE             # keeps what was found; program_coverage.py adds such files up
 
 A program that differs is made smaller before it is printed.
@@ -253,7 +254,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000, help="seeds to try (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--shardings", type=int, default=1, help="how many shardings, over as many meshes, each program has (default 1)")
+    parser.add_argument("--shardings", type=int, default=1, help="how many shardings each program has, each over a mesh that is drawn (default 1)")
     parser.add_argument("--variant", type=int, help="the one of them to try")
     parser.add_argument("--gradients", action="store_true", help="differentiate each program as well")
     parser.add_argument("--wider", action="store_true", help="more kinds of lines, and layouts of every kind")
@@ -274,7 +275,7 @@ def main():
     if options.gradients:
         from random_gradients import make_differentiated as maker
         more = " --gradients"
-    variants = range(options.shardings) if options.variant is None else (options.variant,)
+    variants = range(max(1, options.shardings)) if options.variant is None else (options.variant,)
     if options.show:
         program, mesh = maker(options.seed, mesh_of(options.seed)), mesh_of(options.seed, variants[0])
         return print(program.resharded(mesh, variants[0]).text(mesh) if program else "the answer of this program is not a steady one")
@@ -289,7 +290,7 @@ def main():
             mesh, other = mesh_of(program.seed, variant), f" --variant {variant}" * (variant > 0)
             program, problem = shrink(copy.deepcopy(program), problem, lambda candidate: wrong_alone(candidate, mesh, folder))
             print(f"\n{program.text(mesh)}# {problem}\n# again: python test/e2e/random_programs.py --seed {program.seed} --count 1{other}{more}")
-    print(f"{ran} programs agree with PyTorch, {len(declined)} were refused, {len(failures)} are wrong"
+    print(f"{ran} programs{' and shardings' * (len(variants) > 1)} agree with PyTorch, {len(declined)} were refused, {len(failures)} are wrong"
           if not failures else f"{len(failures)} of {ran} programs are wrong, {len(declined)} were refused")
     return 1 if failures else 0
 

@@ -211,10 +211,12 @@ FailureOr<Results> buildSafeSoftmax(Call &call) {
     return failure();
   Emitter emit(call.builder, call.loc);
   Value x = emit.cast(*self, type), zero = emit.scalar(0, type);
-  if (aten::typeOf(x).getRank() == 0 || aten::shapeOf(x)[*dim] == 0)
+  bool isNumber = aten::typeOf(x).getRank() == 0;
+  if (!isNumber && aten::shapeOf(x)[*dim] == 0)
     return one(call.buildOne("aten.softmax", {{"self", {x}}}, {call.integerAttr("dim", *dim)}));
   Value least = emit.scalar(-std::numeric_limits<double>::infinity(), type);
-  Value isAway = emit.binary<aten::EqOp>(emit.amax(x, *dim, /*keepdim=*/true), least);
+  Value most = isNumber ? x : emit.amax(x, *dim, /*keepdim=*/true);
+  Value isAway = emit.binary<aten::EqOp>(most, least);
   FailureOr<Value> softmax = call.buildOne(
       "aten.softmax", {{"self", {emit.where(isAway, zero, x)}}}, {call.integerAttr("dim", *dim)});
   if (failed(softmax))

@@ -205,10 +205,10 @@ FailureOr<Results> buildIsIn(Call &call) {
   Expr elements = tensor, among = tensor;
   if (isNumber || isOfNumber) {
     StringRef name = isNumber ? "element" : "test_element";
-    // A fraction is compared with integers as what it is.
+    // Integers are compared with a fraction in the default type of floats.
     bool isWhole = !std::holds_alternative<double>(*call.find(name));
     Type type = isWhole || isa<FloatType>(tensor.elementType()) ? tensor.elementType()
-                                                                : call.builder.getF64Type();
+                                                                : call.builder.getF32Type();
     elements = among = cast(tensor, type);
     (isNumber ? elements : among) = f.tensorOrNumber(name, type);
   } else {

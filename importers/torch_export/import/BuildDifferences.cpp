@@ -24,10 +24,11 @@ Expr concatenated(Formula &f, ArrayRef<Expr> parts, int64_t dim) {
   return f.of(f.emit.cat(values, dim));
 }
 
-/// Of one dim. `steps`: a number for all gaps between neighbours, or for each gap one, along the
+/// Of one dim: `step` is the gap between all neighbours, or `gaps` has one for each two, along the
 /// dim of a tensor that broadcasts.
 struct Estimate {
   Formula &f;
+  Type type; ///< of the result: integers are subtracted as such
   int64_t dim;
   int64_t order; ///< of the formula at the edges
   double step = 1;
@@ -36,16 +37,19 @@ struct Estimate {
   /// `count` elements from `begin` on.
   Expr at(Expr x, int64_t begin, OpFoldResult count) { return part(f, x, dim, begin, count); }
   Expr at(Expr x, int64_t begin) { return at(x, begin, f.one()); }
+  Expr less(Expr x, Expr y) { return cast(x - y, type); }
 
   Expr of(Expr x) {
     OpFoldResult inner =
         addSizes(f.call.builder, f.call.loc, f.sizes(x)[dim], f.call.builder.getIndexAttr(-2));
+    if (gaps || order == 2)
+      x = cast(x, type); // which are multiplied by fractions
     Expr before = at(x, 0, inner), here = at(x, 1, inner), after = at(x, 2, inner);
     if (!gaps) {
-      Expr middle = (after - before) / step * 0.5;
+      Expr middle = less(after, before) / step * 0.5;
       if (order == 1)
         return concatenated(
-            f, {(at(x, 1) - at(x, 0)) / step, middle, (at(x, -1) - at(x, -2)) / step}, dim);
+            f, {less(at(x, 1), at(x, 0)) / step, middle, less(at(x, -1), at(x, -2)) / step}, dim);
       return concatenated(f,
                           {(at(x, 0) * -1.5 + at(x, 1) * 2 - at(x, 2) * 0.5) / step, middle,
                            (at(x, -1) * 1.5 - at(x, -2) * 2 + at(x, -3) * 0.5) / step},
@@ -136,13 +140,12 @@ FailureOr<Results> buildGradient(Call &call) {
     return failure();
   if (std::max(steps.size(), coordinates.size()) != dims.size())
     return call.error() << "needs a spacing for each of " << dims.size() << " dims";
-  x = cast(x, type);
   Results results;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     int64_t size = aten::shapeOf(x.value)[dim];
     if (!ShapedType::isDynamic(size) && size <= order)
       return call.error() << "an estimate at the edges needs more elements along dim " << dim;
-    Estimate estimate{f, dim, order};
+    Estimate estimate{f, type, dim, order};
     if (coordinates.empty()) {
       estimate.step = steps[i];
     } else {

@@ -14,7 +14,7 @@ FailureOr<int64_t> normalizationArgument(Call &call) {
   FailureOr<std::optional<int64_t>> value = call.integer("normalization");
   if (failed(value))
     return failure();
-  return value->value_or(None);
+  return value->value_or(normalization::None);
 }
 
 } // namespace
@@ -93,12 +93,12 @@ struct TransformKind {
 
 FailureOr<int64_t> normalizationByName(Call &call, bool forward) {
   if (call.isNone("norm"))
-    return forward ? None : ByCount;
+    return forward ? normalization::None : normalization::ByCount;
   auto *name = std::get_if<std::string_view>(call.find("norm"));
   if (name && *name == "ortho")
-    return int64_t(ByRoot);
+    return int64_t(normalization::ByRoot);
   if (name && (*name == "backward" || *name == "forward"))
-    return (*name == "backward") == forward ? None : ByCount;
+    return (*name == "backward") == forward ? normalization::None : normalization::ByCount;
   return call.error() << "the argument 'norm' is none of forward, backward and ortho";
 }
 

@@ -155,6 +155,10 @@ FailureOr<Results> buildPolygamma(Call &call) {
   int64_t n = order->value_or(0);
   if (n == 0)
     return buildDigamma(call);
+  // At negative numbers, the two parts of higher ones are far larger than their difference.
+  constexpr int64_t kMost = 8;
+  if (n < 0 || n > kMost)
+    return call.error() << "derivatives of digamma are supported up to the one of order " << kMost;
   return inDouble(call, [&](Formula &f, Expr x) {
     Expr isNegative = lt(x, 0);
     Expr positive = polygammaOfPositive(where(isNegative, 1.0 - x, x), n);

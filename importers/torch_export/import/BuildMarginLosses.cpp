@@ -34,6 +34,9 @@ Expr real(Formula &f, StringRef name) {
   return isWhole ? cast(x, type) : x;
 }
 
+/// Likewise, without a derivative at 0.
+Expr above(Formula &f, Expr x) { return f.op("aten.relu", {{"self", {x.value}}}); }
+
 /// One row where it has not two dims.
 Expr asRows(Expr x) {
   while (x.rank() < 2)
@@ -131,7 +134,7 @@ FailureOr<Results> buildMultiMargin(Call &call) {
   Expr classes = view(target, {f.sizes(rows).front(), f.one()});
   Expr own = f.op("aten.gather", {{"self", {rows.value}}, {"index", {classes.value}}},
                   {call.integerAttr("dim", 1)});
-  Expr apart = positive(f, rows - own + margin);
+  Expr apart = above(f, rows - own + margin);
   if (p == 2)
     apart = apart * apart;
   if (weight) {
@@ -163,10 +166,14 @@ FailureOr<Results> buildMultiLabelMargin(Call &call) {
   Expr same = eq(unsqueeze(labels, 2), unsqueeze(unsqueeze(f.range(f.sizes(rows)[1]), 0), 0));
   Expr marked = logicalAnd(same, unsqueeze(isLabel, 2));
   Expr isTarget = gt(sum(cast(marked, call.builder.getI64Type()), 1, false), 0);
-  Expr apart = positive(f, 1.0 - unsqueeze(own, 2) + unsqueeze(rows, 1));
+  Expr apart = above(f, 1.0 - unsqueeze(own, 2) + unsqueeze(rows, 1));
   Expr counts = logicalAnd(unsqueeze(isLabel, 2), unsqueeze(logicalNot(isTarget), 1));
   Expr each = f.squeeze(mean(sum(where(counts, apart, 0), 1, false), 1), 1);
-  FailureOr<Results> loss = reduced(f, x.rank() < 2 ? view(each, {}) : each);
+  FailureOr<SmallVector<OpFoldResult>> shape = call.resultSizes();
+  if (failed(shape))
+    return failure();
+  // Of a row alone PyTorch's export records a vector of one element.
+  FailureOr<Results> loss = reduced(f, x.rank() < 2 ? view(each, *shape) : each);
   if (failed(loss) || call.schema.overload == "multilabel_margin_loss.default")
     return loss;
   loss->push_back(view(cast(isTarget, x.elementType()), f.sizes(target)).value);

@@ -18,31 +18,39 @@ FailureOr<Results> buildFakeQuantized(Call &call) {
   Type type = x.elementType();
   // PyTorch keeps scales, and divides by them, in f32.
   Type f32 = call.builder.getF32Type();
-  Expr scale = f.tensorOrNumber("scale", f32), zero = f.tensorOrNumber("zero_point", type);
+  Expr scale = f.tensorOrNumber("scale", f32);
+  Expr zero = f.tensorOrNumber("zero_point", call.builder.getI64Type());
+  Expr isOn = call.schema.find("fake_quant_enabled") ? f.tensor("fake_quant_enabled") : Expr();
   auto low = static_cast<double>(f.integer("quant_min")),
        high = static_cast<double>(f.integer("quant_max"));
   if (f.failed())
     return failure();
-  SmallVector<OpFoldResult> shape(x.rank(), f.one());
-  if (call.schema.find("axis"))
+  SmallVector<OpFoldResult> shape;
+  if (call.schema.find("axis")) {
+    shape.assign(x.rank(), f.one());
     shape[f.dim("axis", x.rank())] = f.sizes(scale).front();
+  }
   if (f.failed())
     return failure();
-  bool isList = call.schema.find("axis");
-  auto beside = [&](Expr value) {
-    return view(value, isList ? ArrayRef(shape) : ArrayRef<OpFoldResult>());
-  };
-  Expr narrow = cast(beside(scale), f32);
-  scale = cast(narrow, type);
-  zero = cast(beside(zero), type);
-  Expr step = f.op("aten.round", {{"self", {(x * cast(1.0 / narrow, type)).value}}}) + zero;
+  scale = cast(view(scale, shape), f32);
+  bool isWhole = !isa<FloatType>(zero.elementType());
+  zero = cast(view(zero, shape), type);
+  Expr steps = x * cast(1.0 / scale, type);
+  scale = cast(scale, type);
+  auto rounded = [&](Expr value) { return f.op("aten.round", {{"self", {value.value}}}); };
+  Expr step = isWhole ? rounded(steps) + zero : rounded(steps + zero);
+  step = where(isNaN(step), -kInfinity, step);
   Expr isWithin = logicalAnd(ge(step, low), le(step, high));
   Expr limited = f.op("aten.clamp", {{"self", {step.value}},
                                      {"min", {step.number(low).value}},
                                      {"max", {step.number(high).value}}});
-  Expr rounded = f.detached((limited - zero) * scale);
   Expr passing = where(isWithin, x, 0);
-  Expr value = rounded + (passing - f.detached(passing));
+  Expr value = f.detached((limited - zero) * scale) + (passing - f.detached(passing));
+  if (isOn) {
+    Expr isQuantised = gt(view(isOn, {}), 0);
+    value = where(isQuantised, value, x);
+    isWithin = logicalOr(isWithin, logicalNot(isQuantised));
+  }
   FailureOr<Results> result = f.result(value);
   if (failed(result))
     return failure();

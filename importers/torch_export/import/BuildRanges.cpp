@@ -15,7 +15,7 @@ namespace {
 
 /// `count` numbers from start to end, in this type; one is the start. As in PyTorch, the second
 /// half is counted from the end.
-Expr steps(Formula &f, OpFoldResult count, double start, double end, Type type) {
+Expr steps(Formula &f, OpFoldResult count, Expr start, Expr end, Type type) {
   Type i64 = f.call.builder.getI64Type();
   auto number = [&](int64_t x) { return f.of(f.emit.integer(x, i64)); };
   Expr place = f.range(count), all = f.number(count, i64);
@@ -23,19 +23,16 @@ Expr steps(Formula &f, OpFoldResult count, double start, double end, Type type) 
   Expr last = cast(where(isOne, number(1), all - number(1)), type);
   Expr isFirstHalf = logicalOr(lt(place, roundedQuotient(all, number(2), "floor")), isOne);
   place = cast(place, type);
-  Expr step = place.number(end - start) / last;
-  return where(isFirstHalf, place * step + start, place.number(end) - (last - place) * step);
-}
-
-Expr stepsBetween(Formula &f, OpFoldResult count, Expr start, Expr end, Type type) {
-  Expr place = steps(f, count, 0, 1, type);
-  return where(lt(place, 0.5), place * (end - start) + start, end - (1.0 - place) * (end - start));
+  Expr step = (end - start) / last;
+  return where(isFirstHalf, start + place * step, end - (last - place) * step);
 }
 
 /// The type in which PyTorch computes: integers are cut off at the end.
 Type computeType(Formula &f, Type type) {
   return isa<FloatType>(type) ? Emitter::accumulator(type) : f.call.builder.getF64Type();
 }
+
+Expr numberOf(Formula &f, double x, Type type) { return f.of(f.emit.scalar(x, type)); }
 
 } // namespace
 
@@ -50,7 +47,8 @@ FailureOr<Results> buildLinearSteps(Call &call) {
     start = std::trunc(start);
     end = std::trunc(end);
   }
-  return f.result(steps(f, sizes->front(), start, end, computeType(f, type)));
+  Type wide = computeType(f, type);
+  return f.result(steps(f, sizes->front(), numberOf(f, start, wide), numberOf(f, end, wide), wide));
 }
 
 FailureOr<Results> buildLogarithmicSteps(Call &call) {
@@ -65,11 +63,12 @@ FailureOr<Results> buildLogarithmicSteps(Call &call) {
     start = std::trunc(start);
     end = std::trunc(end);
   }
-  Expr exponents = steps(f, sizes->front(), start, end, computeType(f, type));
+  Type wide = computeType(f, type);
+  Expr exponents = steps(f, sizes->front(), numberOf(f, start, wide), numberOf(f, end, wide), wide);
   return f.result(pow(exponents.number(base), exponents));
 }
 
-// Between bounds that tensors say.
+// Between bounds that tensors say, to which PyTorch gives no gradient.
 FailureOr<Results> buildStepsBetween(Call &call) {
   bool isLogarithmic = StringRef(call.schema.overload).starts_with("logspace");
   Formula f(call);
@@ -80,17 +79,18 @@ FailureOr<Results> buildStepsBetween(Call &call) {
   Type wide = computeType(f, type);
   auto bound = [&](StringRef name) {
     Expr value = f.tensorOrNumber(name, wide);
-    return value ? cast(value, wide) : value;
+    return value ? f.detached(cast(value, wide)) : value;
   };
   Expr start = bound("start"), end = bound("end");
   double base = isLogarithmic ? f.real("base", 10) : 0;
   if (f.failed())
     return failure();
-  if (!isa<FloatType>(type)) {
+  bool isOne = isLogarithmic && getConstantIntValue(sizes->front()) == 1;
+  if (!isa<FloatType>(type) && !isOne) {
     start = start.with(f.emit.unary<aten::TruncOp>(start.value));
     end = end.with(f.emit.unary<aten::TruncOp>(end.value));
   }
-  Expr result = stepsBetween(f, sizes->front(), start, end, wide);
+  Expr result = steps(f, sizes->front(), start, end, wide);
   return f.result(isLogarithmic ? pow(result.number(base), result) : result);
 }
 
@@ -120,7 +120,7 @@ FailureOr<Results> buildWindow(Call &call) {
     return f.result(wave(2) * 0.08 - wave(1) * 0.5 + 0.42);
   if (name == "kaiser_window") {
     // The modified Bessel function of order 0 of places on a half circle; known numbers.
-    double shape = f.real("beta", 12), most = std::cyl_bessel_i(0, shape);
+    double shape = std::abs(f.real("beta", 12)), most = std::cyl_bessel_i(0, shape);
     SmallVector<double> numbers;
     for (int64_t i = 0; i < *length; ++i) {
       double at = 2 * static_cast<double>(i) / steps - 1;

@@ -4,7 +4,7 @@
 // which is `n_fft` elements of a row, `hop_length` behind the one before.
 #include "importers/torch_export/import/FourierCall.h"
 
-#include "dialects/aten/KnownLookups.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
@@ -32,6 +32,8 @@ struct Frames {
     if (failed(size) || failed(hop) || failed(length) || failed(window) || failed(scaled) ||
         failed(oneSided))
       return failure();
+    if (isOfPairs(call, "window"))
+      return call.error() << "a complex window is not supported: multiply by a real one";
     frames.size = **size;
     frames.hop = hop->value_or(frames.size / 4);
     frames.isScaled = *scaled;
@@ -55,23 +57,31 @@ struct Frames {
     return frames;
   }
 
-  int64_t normalization(bool forward) const { return isScaled ? ByRoot : forward ? None : ByCount; }
-  /// Position of each element of each frame in a row, row by row.
+  int64_t normalization(bool forward) const {
+    return isScaled  ? normalization::ByRoot
+           : forward ? normalization::None
+                     : normalization::ByCount;
+  }
+  static bool isOfPairs(Call &call, StringRef name) {
+    const TensorMeta *meta = call.recorded(name);
+    return meta && meta->isComplex();
+  }
+  /// Position in a row of each element of each frame: [count, size].
   Value positions(int64_t count) {
-    SmallVector<int64_t> at;
-    for (int64_t frame = 0; frame < count; ++frame)
-      for (int64_t i = 0; i < size; ++i)
-        at.push_back(frame * hop + i);
-    return in.emit.view(aten::vectorOf(in.emit, at),
-                        getAsIndexOpFoldResult(call.builder.getContext(), {count, size}));
+    auto range = [&](int64_t length) {
+      return in.emit.range(arith::ConstantIndexOp::create(call.builder, call.loc, 0),
+                           arith::ConstantIndexOp::create(call.builder, call.loc, length));
+    };
+    Value begins = in.emit.mul(range(count), in.emit.integer(hop, call.builder.getI64Type()));
+    return in.emit.add(in.emit.unsqueeze(begins, 1), range(size));
   }
-  FailureOr<Value> swapped(Value x, int64_t a, int64_t b) {
-    return Value(aten::TransposeOp::create(call.builder, call.loc, x, a, b));
-  }
+  Value swapped(Value x) { return aten::TransposeOp::create(call.builder, call.loc, x, 1, 2); }
   /// Without the dim of rows where the signal was given without it.
-  Value inShape(Value x) {
+  FailureOr<Results> inShape(Value x) {
     FailureOr<SmallVector<OpFoldResult>> sizes = call.resultSizes();
-    return failed(sizes) ? x : in.emit.view(x, *sizes);
+    if (failed(sizes))
+      return failure();
+    return Results{in.emit.view(x, *sizes)};
   }
   /// Frames [rows, frames, size] added up where they overlap.
   FailureOr<Value> addedUp(Value frames, int64_t count, int64_t length) {
@@ -95,7 +105,7 @@ InFlightDiagnostic needsLength(Call &call) {
 } // namespace
 
 FailureOr<Results> buildSpectrogram(Call &call) {
-  bool isPair = call.countsPairs;
+  bool isPair = Frames::isOfPairs(call, "self");
   FailureOr<Value> self = call.tensor("self");
   FailureOr<bool> aligned = call.boolean("align_to_window");
   FourierCall in(call);
@@ -125,11 +135,9 @@ FailureOr<Results> buildSpectrogram(Call &call) {
   int64_t scale = frames->normalization(/*forward=*/true);
   FailureOr<Value> spectrum = isPair ? in.ofComplex(*read, 2, scale, /*forward=*/true)
                                      : in.ofReal(*read, 2, scale, frames->isOneSided);
-  if (succeeded(spectrum))
-    spectrum = frames->swapped(*spectrum, 1, 2);
   if (failed(spectrum))
     return failure();
-  return Results{frames->inShape(*spectrum)};
+  return frames->inShape(frames->swapped(*spectrum));
 }
 
 FailureOr<Results> buildInverseSpectrogram(Call &call) {
@@ -150,11 +158,11 @@ FailureOr<Results> buildInverseSpectrogram(Call &call) {
   if (ShapedType::isDynamic(count) || ShapedType::isDynamic(bins))
     return needsLength(call);
   bool isHalf = call.isNone("onesided") ? bins != frames->size : frames->isOneSided;
-  FailureOr<Value> turned = frames->swapped(spectrum, 1, 2);
+  FailureOr<Value> turned = frames->swapped(spectrum);
   int64_t scale = frames->normalization(/*forward=*/false);
-  if (succeeded(turned) && *isComplex)
+  if (*isComplex) {
     turned = in.ofComplex(*turned, 2, scale, /*forward=*/false);
-  else if (succeeded(turned)) {
+  } else {
     // Of a whole spectrum of a real signal, half says all.
     int64_t half = frames->size / 2 + 1;
     if (!isHalf)
@@ -196,7 +204,7 @@ FailureOr<Results> buildInverseSpectrogram(Call &call) {
     widths.back() = end - last;
     signal = aten::ConstantPadNdOp::create(call.builder, call.loc, signal, widths, APFloat(0.0));
   }
-  return Results{frames->inShape(signal)};
+  return frames->inShape(signal);
 }
 
 } // namespace shardc::torch_export

@@ -210,7 +210,7 @@ FailureOr<Results> buildDistancesOfPairs(Call &call) {
   if (f.failed())
     return failure();
   int64_t count = aten::shapeOf(x.value).front();
-  constexpr int64_t kMost = 4096; // rows, of some 2^23 pairs
+  constexpr int64_t kMost = 2048; // rows, of some 2^21 pairs
   if (ShapedType::isDynamic(count) || count > kMost)
     return call.error() << "needs a known number of rows, " << kMost << " at most";
   SmallVector<int64_t> first, second;

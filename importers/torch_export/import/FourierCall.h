@@ -13,7 +13,9 @@
 namespace shardc::torch_export {
 
 /// How a result is scaled, as ATen counts it.
-enum Normalization : int64_t { None, ByRoot, ByCount };
+namespace normalization {
+enum Kind : int64_t { None, ByRoot, ByCount };
+}
 
 struct FourierCall {
   Call &call;
