@@ -208,7 +208,7 @@ def sorted_out(w):
     float_a = w.pick(FLOAT, low=1)
     w.write(random.choice([f"{a}.sort({d}, {down}).values", f"torch.sort({a}, stable=True, dim={d}, descending={down})",
                            f"torch.argsort({a}, dim={d}, descending={down}, stable=True)", f"{a}.topk({k}, {d}, {down}).values", f"{a}.topk({k}, {d}).values",
-                           f"{a}.kthvalue({k}, {d}).values", f"{a}.median()", f"{a}.median({d}).values", f"torch.msort({a})",
+                           f"{a}.kthvalue({k}, {d}).values", f"({a} * 1).median()", f"({a} * 1).median({d}).values", f"torch.msort({a})",
                            f"torch.bucketize({a}, torch.tensor([-1.0, 0.0, 0.5, 2.0]))", f"torch.bucketize({a}, {float_a}.flatten().sort().values, right={down})",
                            f"torch.searchsorted({float_a}.sort(-1).values, {float_a}, right={down})", f"torch.searchsorted({float_a}.flatten().sort().values, 0.25)",
                            f"{a}.gather({d}, {a}.argsort(dim={d}, stable=True))", f"{a}.sort({d}).values.flip({d})",
@@ -306,7 +306,7 @@ def composite(w):
              f"torch.special.i0e({a})", f"torch.special.i1({a}.tanh())", f"torch.special.i1e({a})", f"torch.polygamma(1, {a}.abs() + 0.5)", f"torch.mvlgamma({a}.abs() + 1.5, 2)",
              f"{a}.diff(n={random.randint(0, 3)}, dim={d})", f"{a}.diff(n=2, dim={d}, prepend={b})", f"torch.pdist({a}.reshape({s[0]}, -1)[:6])", f"torch.renorm({a}, 2, {d}, 1.0)",
              f"{a}.put(torch.tensor([0, {count - 1}]), {b}.flatten()[:1].expand(2), accumulate=True)", f"torch.isin({a}.long(), {b}.long())", f"torch.isreal({a})", f"torch.angle({a})",
-             f"{a}.clamp_max({b})", f"{a}.clamp_min({b})", f"torch.ops.aten._safe_softmax({a}, {d})", f"torch.linspace({a}.min(), {a}.max(), 5)",
+             f"{a}.clamp_max({b})", f"{a}.clamp_min({b})", f"torch.ops.aten._safe_softmax({a}, {d})",
              f"torch.fake_quantize_per_tensor_affine({a}, 0.1, 2, -8, 7)", f"torch.fake_quantize_per_channel_affine({a}, torch.rand({n}) * 0 + 0.3, torch.zeros({n}, dtype=torch.int32), {d}, -8, 7)",
              f"F.multi_margin_loss({a}.reshape({s[0]}, -1), torch.zeros({s[0]}, dtype=torch.int64), p=2)",
              f"F.multilabel_margin_loss({a}.reshape({s[0]}, -1), torch.zeros({s[0]}, {count // s[0]}, dtype=torch.int64))",

@@ -103,7 +103,7 @@ def run_once(programs, entry, names, folder):
 def refused(problem):
     """What the compiler says it cannot do is no wrong answer."""
     errors = [line for line in problem.splitlines() if "error:" in line]
-    says = ("not supported", "is supported of", "cannot be lowered", "unsupported", "is not known", "has no kernel")
+    says = ("not supported", "is supported of", "is symbolic", "cannot be lowered", "unsupported", "is not known", "has no kernel")
     if problem.startswith("run:"):  # sizes that the export has excluded by a guard
         return any("the program needs" in line and " where " in line for line in errors)
     return problem.startswith("export:") or problem.startswith("compile:") and any(text in line for line in errors for text in says)
