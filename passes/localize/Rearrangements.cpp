@@ -6,7 +6,7 @@
 #include "passes/localize/Parts.h"
 #include "passes/localize/PiecesOpInterface.h"
 
-#include "dialects/aten/Spatial.h"
+#include "dialects/interfaces/OpInterfaces.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -258,16 +258,17 @@ static LocalValues moveAlongSeveral(Localizer &localizer, OpBuilder &builder, Va
 }
 
 /// Where the slices begin that are cut along the same dim of the same tensor as the present one,
-/// are as long, and shared out alike, and begin near each other, such as the operands of a
-/// difference. The present one is not among them.
+/// are as long, and shared out alike, and begin near each other, as the operands of a difference
+/// do. The present one is not among them.
 static SmallVector<int64_t> slicesNear(aten::SliceOp op) {
   constexpr int64_t kNear = 16;
   constexpr unsigned kMostUsers = 64;
-  // By itself, and not on its way to another place: these users look at what it is made of.
+  // Where it is computed with element by element. Ops that move its elements on, and windows, look
+  // at what it is made of instead.
   auto isMoved = [](aten::SliceOp slice) {
     return llvm::any_of(slice->getUsers(), [](Operation *user) {
-      return !isa<PiecesOpInterface, RedistributeOp, aten::ConvolutionOp, aten::WindowsOp,
-                  aten::MaxPoolOp, aten::MaxPoolPositionsOp, aten::AvgPoolOp>(user);
+      auto kernel = dyn_cast<KernelOpInterface>(user);
+      return kernel && kernel.getKernelForm() == KernelForm::Elementwise;
     });
   };
   SmallVector<int64_t> starts;

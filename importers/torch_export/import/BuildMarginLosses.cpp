@@ -26,6 +26,9 @@ Expr positive(Formula &f, Expr x) {
   return f.op("aten.clamp", {{"self", {x.value}}, {"min", {x.number(0).value}}});
 }
 
+/// Likewise, without a derivative at 0.
+Expr above(Formula &f, Expr x) { return f.op("aten.relu", {{"self", {x.value}}}); }
+
 /// In the type of the loss where it has integers, which have no part of a margin.
 Expr real(Formula &f, StringRef name) {
   Expr x = f.tensor(name);
@@ -33,9 +36,6 @@ Expr real(Formula &f, StringRef name) {
   bool isWhole = x && !isa<FloatType>(x.elementType()) && isa_and_present<FloatType>(type);
   return isWhole ? cast(x, type) : x;
 }
-
-/// Likewise, without a derivative at 0.
-Expr above(Formula &f, Expr x) { return f.op("aten.relu", {{"self", {x.value}}}); }
 
 /// One row where it has not two dims.
 Expr asRows(Expr x) {

@@ -112,12 +112,13 @@ FailureOr<Results> buildAddedBatch(Call &call) {
   double beta = f.real("beta", 1), alpha = f.real("alpha", 1);
   if (f.failed())
     return failure();
-  Expr products = tensordot(a, b, {0, 2}, {0, 1});
-  if (alpha != 1)
-    products = products * alpha;
-  if (beta == 0) // what is not read may be no number
-    return f.result(products);
-  return f.result((beta == 1 ? self : self * beta) + products);
+  // One product of matrices, with those of the batch beside and below each other.
+  SmallVector<OpFoldResult> of = f.sizes(a), by = f.sizes(b);
+  Expr beside = view(f.permute(a, {1, 0, 2}), {of[1], f.product({of[0], of[2]})});
+  Expr below = view(b, {f.product({by[0], by[1]}), by[2]});
+  return f.result(f.op("aten.addmm",
+                       {{"self", {self.value}}, {"mat1", {beside.value}}, {"mat2", {below.value}}},
+                       {f.realAttr("beta", beta), f.realAttr("alpha", alpha)}));
 }
 
 FailureOr<Results> buildIdentityMatrix(Call &call) {

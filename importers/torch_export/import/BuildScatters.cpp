@@ -333,6 +333,14 @@ FailureOr<Results> buildIndexPut(Call &call) {
                            {call.integersAttr("indices_at", at)}));
 }
 
+/// The elements of a tensor, row by row.
+static Value asVector(Call &call, Value x) {
+  OpFoldResult count = call.builder.getIndexAttr(1);
+  for (OpFoldResult size : sizesOf(call.builder, call.loc, x))
+    count = multiplySizes(call.builder, call.loc, count, size);
+  return Emitter(call.builder, call.loc).view(x, count);
+}
+
 // The elements of the source, one after the other, where the mask holds.
 FailureOr<Results> buildMaskedScatter(Call &call) {
   FailureOr<Value> self = call.tensor("self"), mask = call.tensor("mask"),
@@ -345,12 +353,7 @@ FailureOr<Results> buildMaskedScatter(Call &call) {
   if (failed(whole) || failed(where))
     return failure();
   Emitter emit(call.builder, call.loc);
-  auto vector = [&](Value x) {
-    OpFoldResult count = call.builder.getIndexAttr(1);
-    for (OpFoldResult size : sizesOf(call.builder, call.loc, x))
-      count = multiplySizes(call.builder, call.loc, count, size);
-    return emit.view(x, count);
-  };
+  auto vector = [&](Value x) { return asVector(call, x); };
   Value elements = vector(*source);
   if (aten::shapeOf(elements).front() == 0)
     return Results{*whole};
@@ -378,12 +381,7 @@ FailureOr<Results> buildPut(Call &call) {
   if (failed(self) || failed(index) || failed(source) || failed(adds))
     return failure();
   Emitter emit(call.builder, call.loc);
-  auto vector = [&](Value x) {
-    OpFoldResult count = call.builder.getIndexAttr(1);
-    for (OpFoldResult size : sizesOf(call.builder, call.loc, x))
-      count = multiplySizes(call.builder, call.loc, count, size);
-    return emit.view(x, count);
-  };
+  auto vector = [&](Value x) { return asVector(call, x); };
   SmallVector<aten::NamedOperand> operands = {
       {"self", {vector(*self)}}, {"indices", {vector(*index)}}, {"values", {vector(*source)}}};
   SmallVector<NamedAttribute> attributes = {call.integersAttr("indices_at", 0)};

@@ -2,10 +2,9 @@
 //
 // Overloads that sum up a tensor: extremes, norms, distances, quantiles.
 #include "importers/torch_export/import/Formula.h"
-
-#include "dialects/aten/KnownLookups.h"
 #include "importers/torch_export/import/Standard.h"
 
+#include "dialects/aten/KnownLookups.h"
 #include "dialects/aten/Sorting.h"
 
 #include <cmath>

@@ -83,6 +83,7 @@ public:
   /// Empty if it is None.
   mlir::FailureOr<llvm::SmallVector<bool>> booleans(llvm::StringRef name);
   mlir::FailureOr<std::optional<llvm::SmallVector<int64_t>>> integers(llvm::StringRef name);
+  /// Numbers of any form; none if it is None.
   mlir::FailureOr<llvm::SmallVector<double>> reals(llvm::StringRef name);
   /// Null if it is None.
   mlir::FailureOr<mlir::Type> elementType(llvm::StringRef name);
