@@ -58,6 +58,8 @@ COMPOSITES = (
     "bilinear.default", "cdist.default", "pdist.default", "diag.default", "stft.default", "istft.default",
     # A row of minus infinity has a derivative of 0; what it is decomposed to has none that is a number.
     "_safe_softmax.default",
+    # Of numbers below -6 the branch that is not taken would be the logarithm of 0, whose derivative is no number.
+    "special_log_ndtr.default",
     # As full_like they would not depend on what they overwrite, whose gradient is zero.
     "fill.Scalar", "fill.Tensor", "zero.default",
 )

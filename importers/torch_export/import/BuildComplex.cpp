@@ -12,11 +12,6 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 
-static bool isComplex(Call &call, StringRef argument) {
-  const TensorMeta *meta = call.recorded(argument);
-  return meta && meta->isComplex();
-}
-
 //===----------------------------------------------------------------------===//
 // Pairs as they are
 //===----------------------------------------------------------------------===//
@@ -28,7 +23,7 @@ FailureOr<Results> buildConjugate(Call &call) {
   if (failed(self))
     return failure();
   Emitter emit(call.builder, call.loc);
-  return Results{isComplex(call, "self") ? Pairs(emit).conj(*self)
+  return Results{isOfPairs(call, "self") ? Pairs(emit).conj(*self)
                                          : emit.unary<aten::AliasOp>(*self)};
 }
 
@@ -44,7 +39,7 @@ FailureOr<Results> buildComplexPart(Call &call) {
   if (failed(self))
     return failure();
   Emitter emit(call.builder, call.loc);
-  if (!isComplex(call, "self"))
+  if (!isOfPairs(call, "self"))
     return Results{emit.unary<aten::AliasOp>(*self)};
   Pairs pairs(emit);
   return Results{packetOf(call) == "real" ? pairs.real(*self) : pairs.imag(*self)};
@@ -103,7 +98,7 @@ FailureOr<Results> buildComplexAngle(Call &call) {
   FailureOr<Value> self = call.tensor("self");
   if (failed(self))
     return failure();
-  if (!isComplex(call, "self"))
+  if (!isOfPairs(call, "self"))
     return call.error() << "the angle of real numbers is not supported: use torch.where";
   Emitter emit(call.builder, call.loc);
   return Results{Pairs(emit).angle(*self)};

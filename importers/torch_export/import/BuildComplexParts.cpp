@@ -35,7 +35,7 @@ FailureOr<Results> buildComplexCast(Call &call) {
   Type type = call.resultElementType();
   if (failed(self) || !type)
     return failure();
-  bool isPair = isComplex(call.recorded(name)), becomesPair = isComplex(call.results.front());
+  bool isPair = isOfPairs(call, name), becomesPair = isComplex(call.results.front());
   ComplexCall in(call);
   FailureOr<Value> result = converted(in, *self, isPair, type, becomesPair);
   if (succeeded(result) && *result == *self) {
@@ -62,8 +62,8 @@ FailureOr<Results> buildComplexCopy(Call &call) {
   if (failed(self) || failed(source))
     return failure();
   ComplexCall in(call);
-  FailureOr<Value> value = converted(in, *source, isComplex(call.recorded("src")),
-                                     aten::elementTypeOf(*self), isComplex(call.recorded("self")));
+  FailureOr<Value> value = converted(in, *source, isOfPairs(call, "src"),
+                                     aten::elementTypeOf(*self), isOfPairs(call, "self"));
   if (failed(value))
     return failure();
   return overwritten(call, *self, *value);
@@ -76,7 +76,7 @@ FailureOr<Results> buildComplexFilled(Call &call) {
   if (failed(self) || failed(value))
     return failure();
   FailureOr<Value> number = converted(in, value->value, value->isPair, aten::elementTypeOf(*self),
-                                      isComplex(call.recorded("self")));
+                                      isOfPairs(call, "self"));
   if (failed(number))
     return failure();
   return overwritten(call, *self, *number);
@@ -178,7 +178,7 @@ FailureOr<Results> buildComplexPad(Call &call) {
   SmallVector<int64_t> widths = {0, 0};
   llvm::append_range(widths, **pad);
   Value zeros = padded(*self, widths);
-  if (asReal(*call.find("value")).value_or(1.0) == 0.0)
+  if (call.isNone("value") || asReal(*call.find("value")).value_or(1.0) == 0.0)
     return Results{zeros};
   FailureOr<Value> value = in.pair("value");
   if (failed(value))

@@ -2,7 +2,7 @@
 //
 // Overloads that add borders of a tensor's own elements, and their backward. One dim after the
 // other, from the last: the border, which is a part of the tensor, stands beside it.
-#include "importers/torch_export/import/BuildersInternal.h"
+#include "importers/torch_export/import/Complex.h"
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Emitter.h"
@@ -204,8 +204,13 @@ FailureOr<Results> buildPad(Call &call) {
   FailureOr<Pad> pad = Pad::of(call);
   if (failed(self) || failed(pad))
     return failure();
-  if (pad->border != Border::Constant)
+  if (pad->border != Border::Constant) {
+    if (isOfPairs(call, "self"))
+      pad->widths.insert(pad->widths.begin(), 2, 0);
     return one(pad->forward(*self));
+  }
+  if (isOfPairs(call, "self"))
+    return buildComplexPad(call);
   FailureOr<std::optional<double>> value = call.real("value");
   if (failed(value))
     return failure();

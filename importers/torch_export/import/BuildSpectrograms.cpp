@@ -16,7 +16,8 @@ struct Frames {
   FourierCall &in;
   int64_t size = 0, hop = 0; ///< of a frame, and between two
   bool isOneSided = false, isScaled = false;
-  Value window; ///< of `size` elements, or null
+  Value window; ///< of `size` elements or pairs, or null
+  bool isWindowOfPairs = false;
 
   explicit Frames(FourierCall &in) : call(in.call), in(in) {}
 
@@ -32,8 +33,7 @@ struct Frames {
     if (failed(size) || failed(hop) || failed(length) || failed(window) || failed(scaled) ||
         failed(oneSided))
       return failure();
-    if (isOfPairs(call, "window"))
-      return call.error() << "a complex window is not supported: multiply by a real one";
+    frames.isWindowOfPairs = isOfPairs(call, "window");
     frames.size = **size;
     frames.hop = hop->value_or(frames.size / 4);
     frames.isScaled = *scaled;
@@ -50,9 +50,10 @@ struct Frames {
                                    in.emit.scalar(1, call.resultElementType()));
     if (frames.window && width < frames.size) {
       int64_t before = (frames.size - width) / 2;
-      frames.window =
-          aten::ConstantPadNdOp::create(call.builder, call.loc, frames.window,
-                                        {before, frames.size - width - before}, APFloat(0.0));
+      SmallVector<int64_t> widths(frames.isWindowOfPairs ? 2 : 0, 0);
+      widths.append({before, frames.size - width - before});
+      frames.window = aten::ConstantPadNdOp::create(call.builder, call.loc, frames.window, widths,
+                                                    APFloat(0.0));
     }
     return frames;
   }
@@ -62,9 +63,12 @@ struct Frames {
            : forward ? normalization::None
                      : normalization::ByCount;
   }
-  static bool isOfPairs(Call &call, StringRef name) {
-    const TensorMeta *meta = call.recorded(name);
-    return meta && meta->isComplex();
+  /// Frames, which are of pairs where the window is, times the window.
+  Value weighted(Value frames, bool isPair) {
+    if (!window)
+      return frames;
+    return isWindowOfPairs ? in.pairs.mul(frames, window)
+                           : in.emit.mul(frames, isPair ? in.pairs.beside(window) : window);
   }
   /// Position in a row of each element of each frame: [count, size].
   Value positions(int64_t count) {
@@ -105,7 +109,8 @@ InFlightDiagnostic needsLength(Call &call) {
 } // namespace
 
 FailureOr<Results> buildSpectrogram(Call &call) {
-  bool isPair = Frames::isOfPairs(call, "self");
+  bool isSignalOfPairs = isOfPairs(call, "self"),
+       isPair = isSignalOfPairs || isOfPairs(call, "window");
   FailureOr<Value> self = call.tensor("self");
   FailureOr<bool> aligned = call.boolean("align_to_window");
   FourierCall in(call);
@@ -116,6 +121,8 @@ FailureOr<Results> buildSpectrogram(Call &call) {
     return call.error() << "'align_to_window' is not supported";
   Emitter &emit = in.emit;
   Value signal = emit.cast(*self, call.resultElementType());
+  if (isPair && !isSignalOfPairs)
+    signal = in.pairs.ofReal(signal);
   if (aten::typeOf(signal).getRank() == (isPair ? 2 : 1))
     signal = emit.unsqueeze(signal, 0);
   int64_t length = aten::shapeOf(signal)[1];
@@ -130,11 +137,10 @@ FailureOr<Results> buildSpectrogram(Call &call) {
                     {call.integersAttr("indices_at", 1)});
   if (failed(read))
     return failure();
-  if (frames->window)
-    read = emit.mul(*read, isPair ? in.pairs.beside(frames->window) : frames->window);
+  Value weighted = frames->weighted(*read, isPair);
   int64_t scale = frames->normalization(/*forward=*/true);
-  FailureOr<Value> spectrum = isPair ? in.ofComplex(*read, 2, scale, /*forward=*/true)
-                                     : in.ofReal(*read, 2, scale, frames->isOneSided);
+  FailureOr<Value> spectrum = isPair ? in.ofComplex(weighted, 2, scale, /*forward=*/true)
+                                     : in.ofReal(weighted, 2, scale, frames->isOneSided);
   if (failed(spectrum))
     return failure();
   return frames->inShape(frames->swapped(*spectrum));
@@ -172,18 +178,21 @@ FailureOr<Results> buildInverseSpectrogram(Call &call) {
   }
   if (failed(turned))
     return failure();
-  Value weighted = *turned, weights = frames->window;
-  if (weights)
-    weighted = emit.mul(weighted, *isComplex ? in.pairs.beside(weights) : weights);
+  Value weighted = frames->weighted(*turned, *isComplex), weights = frames->window;
   int64_t whole = frames->size + frames->hop * (count - 1);
   FailureOr<Value> sums = frames->addedUp(weighted, count, whole);
   // What each element was multiplied by, in the forward and here.
   if (!weights)
     weights = emit.full({call.builder.getIndexAttr(frames->size)},
                         emit.scalar(1, call.resultElementType()));
-  FailureOr<Value> squares = buildExpand(
-      call.builder, call.loc, emit.mul(weights, weights),
-      getAsIndexOpFoldResult(call.builder.getContext(), {int64_t(1), count, frames->size}));
+  bool hasPairs = frames->isWindowOfPairs;
+  SmallVector<int64_t> ofSquares = {1, count, frames->size};
+  if (hasPairs)
+    ofSquares.push_back(2);
+  FailureOr<Value> squares =
+      buildExpand(call.builder, call.loc,
+                  hasPairs ? in.pairs.mul(weights, weights) : emit.mul(weights, weights),
+                  getAsIndexOpFoldResult(call.builder.getContext(), ofSquares));
   if (failed(sums) || failed(squares))
     return failure();
   FailureOr<Value> envelope = frames->addedUp(*squares, count, whole);
@@ -197,8 +206,11 @@ FailureOr<Results> buildInverseSpectrogram(Call &call) {
   auto part = [&](Value x) {
     return emit.slice(x, 1, call.builder.getIndexAttr(begin), call.builder.getIndexAttr(last));
   };
-  Value divisor = part(*envelope);
-  Value signal = emit.div(part(*sums), *isComplex ? in.pairs.beside(divisor) : divisor);
+  Value divisor = part(*envelope), signal = part(*sums);
+  if (hasPairs)
+    signal = in.pairs.div(signal, divisor);
+  else
+    signal = emit.div(signal, *isComplex ? in.pairs.beside(divisor) : divisor);
   if (end > last) {
     SmallVector<int64_t> widths(*isComplex ? 4 : 2, 0);
     widths.back() = end - last;

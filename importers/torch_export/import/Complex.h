@@ -16,6 +16,12 @@ inline llvm::StringRef packetOf(const Call &call) {
   return llvm::StringRef(call.schema.overload).split('.').first;
 }
 
+/// Whether an argument is a complex tensor.
+inline bool isOfPairs(Call &call, llvm::StringRef argument) {
+  const TensorMeta *meta = call.recorded(argument);
+  return meta && meta->isComplex();
+}
+
 /// A number or tensor, real or complex.
 struct ComplexOperand {
   mlir::Value value;
