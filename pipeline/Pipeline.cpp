@@ -41,6 +41,7 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenUnflattenProducts());
   // Constants and masks fold before they are placed: what is the same on all ranks needs no plan.
   pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenUndoRowOrders());
   pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
   pm.addNestedPass<func::FuncOp>(aten::createAtenIndexProducts());
   pm.addPass(createCSEPass());

@@ -4,6 +4,7 @@
 
 #include "dialects/aten/Emitter.h"
 #include "dialects/aten/Grouped.h"
+#include "dialects/aten/RowOrders.h"
 #include "dialects/aten/Sorting.h"
 
 using namespace mlir;
@@ -34,6 +35,9 @@ public:
       else
         visit(cast<aten::IndexedOuterOp>(op), aten::shapeOf(op->getResult(0)).front());
     }
+    // From one product to the next, rows stay in order.
+    for (Operation *lookup : inOrder)
+      aten::undoRowOrder(lookup);
     return sorted;
   }
 
@@ -57,17 +61,21 @@ private:
     }
     RowOrder order = orderOf(index);
     OpBuilder builder(op);
-    auto inOrder = [&](Value rows, Value positions) -> Value {
+    auto lookUp = [&](Value rows, Value positions) -> Value {
       return aten::IndexSelectOp::create(builder, op.getLoc(), rows.getType(), rows, 0, positions);
     };
-    op.getSelfMutable().assign(inOrder(op.getSelf(), order.taken));
+    auto putInOrder = [&](OpOperand &rows) {
+      rows.set(lookUp(rows.get(), order.taken));
+      inOrder.push_back(rows.get().getDefiningOp());
+    };
+    putInOrder(op.getSelfMutable());
     if constexpr (std::is_same_v<Op, aten::IndexedOuterOp>)
-      op.getOtherMutable().assign(inOrder(op.getOther(), order.taken));
+      putInOrder(op.getOtherMutable());
     op.getIndexMutable().assign(order.index);
     op.setSorted(true);
     if constexpr (std::is_same_v<Op, aten::IndexedMmOp>) {
       builder.setInsertionPointAfter(op);
-      Value back = inOrder(op.getResult(), order.returned);
+      Value back = lookUp(op.getResult(), order.returned);
       op.getResult().replaceAllUsesExcept(back, back.getDefiningOp());
     }
     ++sorted;
@@ -104,6 +112,7 @@ private:
   int64_t togetherRows;
   llvm::DenseMap<Value, Value> wides;
   llvm::DenseMap<Value, RowOrder> orders;
+  SmallVector<Operation *> inOrder; ///< lookups of rows that come into the order of their product
   unsigned sorted = 0;
 };
 

@@ -72,7 +72,7 @@ CASES = [("plain", "batched_mm", "tp=1", "alone"), ("biases", "grouped_mm", "tp=
          ("plain", "grouped_mm", "tp=2", "whole"), ("biases", "batched_mm", "tp=2", "whole"), ("groups", "batched_mm", "tp=2", "whole"),
          ("plain", "batched_mm", "tp=3", "parts"), ("biases", "batched_mm", "tp=2", "parts"), ("groups", "grouped_mm", "tp=3", "parts"),
          ("plain", "grouped_mm", "tp=3", "whole"), ("biases", "grouped_mm", "tp=3", "whole"),
-         ("plain", "batched_mm", "dp=2,tp=2", "whole"), ("groups", "grouped_mm", "dp=2,tp=2", "parts")]
+         ("biases", "grouped_mm", "dp=2", "alone"), ("plain", "batched_mm", "dp=2,tp=2", "whole"), ("groups", "grouped_mm", "dp=2,tp=2", "parts")]
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,14 @@ def test_a_layer_reduces_its_tokens_once(reference, kind, form, ways):
     moved = [c for c in found if c["bytes_per_rank"] >= 8]  # the loss is one number
     assert [c["kind"] for c in moved] == ["all_reduce"], found
     assert moved[0]["bytes_per_rank"] == 4 * TOKENS * HIDDEN
+
+
+@pytest.mark.parametrize("kind, form", [(kind, form) for kind in KINDS for form in FORMS])
+def test_no_token_moves_between_data_parallel_ranks(reference, kind, form):
+    """Rows in groups are sorted by their expert and brought back: each rank has its own to sort."""
+    how = ("--mesh", "dp=2", *places(*DATA, "output:1=dp:S(0)"), "--format", "json")
+    found = json.loads(run(tool("shardc"), "explain", reference(kind, form).source, *how).stdout)["collectives"]
+    assert [(c["kind"], c["bytes_per_rank"]) for c in found] == [("all_reduce", 4)], found  # the loss
 
 
 @pytest.mark.parametrize("kind, form, ways", [("plain", "grouped_mm", "whole"), ("biases", "batched_mm", "whole"), ("plain", "batched_mm", "parts")])

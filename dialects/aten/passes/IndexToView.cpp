@@ -2,6 +2,7 @@
 #include "dialects/aten/passes/IndexToView.h"
 
 #include "dialects/aten/DimOrigins.h"
+#include "dialects/aten/Emitter.h"
 
 using namespace mlir;
 
@@ -142,11 +143,45 @@ private:
   SmallVector<Indexed> indexed;
 };
 
+/// Each row several times in turn, where its position is that of the result divided by a number.
+/// Null where it is otherwise.
+Value buildRepeatedRows(OpBuilder &builder, IndexOp op, const AffineForms &forms) {
+  Value position = op.getIndices().front(), self = op.getSelf();
+  auto quotient = position.getDefiningOp<DivOp>();
+  auto range = quotient ? quotient.getSelf().getDefiningOp<ArangeOp>() : ArangeOp();
+  if (op.getIndicesAt() != ArrayRef<int64_t>(0) || !range || range.getStart() ||
+      range.getStaticStart() != 0 || range.getStep() != 1 || shapeOf(position).size() != 1 ||
+      !quotient.getRoundingMode())
+    return {};
+  int64_t times = forms.getSplat(quotient.getOther()).value_or(0);
+  DimSizes sizes;
+  DimSize rows = sizes.of(self, 0);
+  if (times < 1 || rows.isUnknown() ||
+      llvm::MulOverflow(rows.coefficient, times, rows.coefficient) || rows != sizes.of(position, 0))
+    return {};
+  SmallVector<OpFoldResult> ofResult, ofCopies;
+  for (int64_t dim = 0; dim < typeOf(self).getRank(); ++dim) {
+    auto sizeOf = [&](Value tensor) {
+      return getAsOpFoldResult(materializeSize(builder, op.getLoc(), tensor, dim));
+    };
+    ofResult.push_back(sizeOf(dim == 0 ? position : self));
+    ofCopies.push_back(sizeOf(self));
+  }
+  ofCopies.insert(ofCopies.begin() + 1, builder.getIndexAttr(times));
+  Emitter emit(builder, op.getLoc());
+  SmallVector<Value> dynamic;
+  SmallVector<int64_t> fixed;
+  dispatchIndexOpFoldResults(ofCopies, dynamic, fixed);
+  Value copies = ExpandOp::create(builder, op.getLoc(), emit.unsqueeze(self, 1), fixed, dynamic);
+  return emit.view(copies, ofResult);
+}
+
 } // namespace
 
 Value buildIndexAsView(OpBuilder &builder, IndexOp op, const AffineForms &forms) {
   IndexView view(op, forms);
-  return view.isValid() ? view.build(builder) : Value();
+  Value built = view.isValid() ? view.build(builder) : buildRepeatedRows(builder, op, forms);
+  return built && built.getType() == op.getType() ? built : Value();
 }
 
 } // namespace shardc::aten

@@ -107,6 +107,36 @@ def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncO
   let statistics = [Statistic<"numProducts", "products", "Products that need no flattened operand">];
 }
 
+def AtenUndoRowOrders : Pass<"aten-undo-row-orders", "::mlir::func::FuncOp"> {
+  let summary = "Works on rows where they are, if they would be put in order and back";
+  let description = [{
+    Form: imported -> imported. A mixture of experts in groups sorts its rows by their expert, multiplies, and brings the results back in
+    the order that the rows had. What it does in between is the same for each row, wherever that stands. Without the order, a rank with
+    some of the rows needs no others. Products sort the rows that a rank has where that is faster (`aten-decompose-for-kernels`).
+
+    Before:
+    ```mlir
+    func.func @f(%x: tensor<6x8xf32>, %w: tensor<4x8x16xf32>, %e: tensor<6xi64>) -> tensor<6x16xf32> {
+      %v, %i = aten.sort %e dim 0 : (tensor<6xi64>) -> (tensor<6xi64>, tensor<6xi64>)
+      %g = aten.index %x[%i] : (tensor<6x8xf32>, tensor<6xi64>) -> tensor<6x8xf32>
+      %p = aten.indexed_mm %g, %w at %v sorted : (tensor<6x8xf32>, tensor<4x8x16xf32>, tensor<6xi64>) -> tensor<6x16xf32>
+      %s, %b = aten.sort %i dim 0 : (tensor<6xi64>) -> (tensor<6xi64>, tensor<6xi64>)
+      %y = aten.index %p[%b] : (tensor<6x16xf32>, tensor<6xi64>) -> tensor<6x16xf32>
+      return %y : tensor<6x16xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<6x8xf32>, %w: tensor<4x8x16xf32>, %e: tensor<6xi64>) -> tensor<6x16xf32> {
+      %p = aten.indexed_mm %x, %w at %e : (tensor<6x8xf32>, tensor<4x8x16xf32>, tensor<6xi64>) -> tensor<6x16xf32>
+      return %p : tensor<6x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numOrders", "orders", "Lookups that brought rows back and are gone">];
+}
+
 def AtenIndexProducts : Pass<"aten-index-products", "::mlir::func::FuncOp"> {
   let summary = "Makes products with matrices that are looked up for each row products of rows by index";
   let description = [{

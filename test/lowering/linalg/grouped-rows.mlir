@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(aten-decompose-for-kernels))' | FileCheck %s
+// RUN: shard-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(aten-decompose-for-kernels,cse))' | FileCheck %s
 
 // Three rows for a matrix: they are brought together, and the results back to their places.
 // CHECK-LABEL: @together
@@ -8,6 +8,25 @@
 func.func @together(%x: tensor<12x8xf32>, %w: tensor<4x8x16xf32>, %i: tensor<12xi64>) -> tensor<12x16xf32> {
   %y = aten.indexed_mm %x, %w at %i : (tensor<12x8xf32>, tensor<4x8x16xf32>, tensor<12xi64>) -> tensor<12x16xf32>
   return %y : tensor<12x16xf32>
+}
+
+// -----
+
+// Between two products the rows stay in order: they are looked up once, and brought back once.
+// CHECK-LABEL: @once
+// CHECK: %[[V:.*]], %[[I:.*]] = aten.sort %arg3 dim 0
+// CHECK: %{{.*}}, %[[BACK:.*]] = aten.sort %[[I]] dim 0
+// CHECK: %[[ROWS:.*]] = aten.index_select %arg0 dim 0 at %[[I]]
+// CHECK: %[[FIRST:.*]] = aten.indexed_mm %[[ROWS]], %arg1 at %[[V]] sorted
+// CHECK: %[[BETWEEN:.*]] = aten.silu %[[FIRST]]
+// CHECK: %[[SECOND:.*]] = aten.indexed_mm %[[BETWEEN]], %arg2 at %[[V]] sorted
+// CHECK: %[[Y:.*]] = aten.index_select %[[SECOND]] dim 0 at %[[BACK]]
+// CHECK: return %[[Y]]
+func.func @once(%x: tensor<?x8xf32>, %w: tensor<4x8x16xf32>, %u: tensor<4x16x8xf32>, %i: tensor<?xi64>) -> tensor<?x8xf32> {
+  %y = aten.indexed_mm %x, %w at %i : (tensor<?x8xf32>, tensor<4x8x16xf32>, tensor<?xi64>) -> tensor<?x16xf32>
+  %z = aten.silu %y : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  %r = aten.indexed_mm %z, %u at %i : (tensor<?x16xf32>, tensor<4x16x8xf32>, tensor<?xi64>) -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
 }
 
 // -----
