@@ -7,7 +7,7 @@
 namespace shardc::aten {
 
 /// Whether all elements of an integer tensor are known to be at least 0 and less than `bound`,
-/// because they are positions of a sort or an extreme, or constants.
+/// because they are positions of a sort or an extreme, or constants, or chosen among such.
 bool areIndicesBelow(mlir::Value tensor, int64_t bound);
 
 } // namespace shardc::aten

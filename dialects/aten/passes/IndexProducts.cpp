@@ -4,6 +4,7 @@
 #include "dialects/aten/KnownIndices.h"
 #include "dialects/aten/passes/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -32,11 +33,25 @@ struct LookedUp {
     if (!found.lookup || found.lookup.getIndicesAt() != ArrayRef<int64_t>(0) ||
         shapeOf(found.lookup.getSelf()).size() != 3)
       return std::nullopt;
-    Value index = found.lookup.getIndices().front();
-    if (shapeOf(index).size() != 1 ||
-        !areIndicesBelow(index, shapeOf(found.lookup.getSelf()).front()))
-      return std::nullopt;
-    return found;
+    bool isKnown = !ShapedType::isDynamic(shapeOf(found.lookup.getSelf()).front());
+    return isKnown && shapeOf(found.lookup.getIndices().front()).size() == 1 ? std::optional(found)
+                                                                             : std::nullopt;
+  }
+
+  /// The number of the matrix of each row. A product passes over a row without a matrix, where a
+  /// lookup is an error of the run, and counts negative positions from the end: positions that may
+  /// be so are looked up among the numbers.
+  Value index(OpBuilder &builder) {
+    Value given = lookup.getIndices().front();
+    int64_t count = shapeOf(lookup.getSelf()).front();
+    if (areIndicesBelow(given, count))
+      return given;
+    Emitter emit(builder, lookup.getLoc());
+    auto number = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(builder, lookup.getLoc(), value);
+    };
+    Value numbers = emit.range(number(0), number(count));
+    return IndexOp::create(builder, lookup.getLoc(), numbers, given, ArrayRef<int64_t>(0));
   }
 };
 
@@ -63,8 +78,8 @@ struct IndexProducts : impl::AtenIndexProductsBase<IndexProducts> {
           rows = withoutDim(builder, ofColumns ? op.getMat2() : op.getSelf(), single);
     if (ofColumns != matrices->transposed)
       table = TransposeOp::create(builder, op.getLoc(), table, 1, 2);
-    Value product = IndexedMmOp::create(builder, op.getLoc(), rows, table,
-                                        lookup.getIndices().front(), /*sorted=*/false);
+    Value product = IndexedMmOp::create(builder, op.getLoc(), rows, table, matrices->index(builder),
+                                        /*sorted=*/false);
     Emitter emit(builder, op.getLoc());
     op.getResult().replaceAllUsesWith(emit.unsqueeze(product, single));
     eraseUnused(op);

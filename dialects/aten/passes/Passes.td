@@ -144,7 +144,8 @@ def AtenIndexProducts : Pass<"aten-index-products", "::mlir::func::FuncOp"> {
     matrices with the rows. As `aten.indexed_mm` nothing is looked up, so that no copies of matrices exist, and ranks
     that have some of the matrices each multiply the rows that name theirs.
 
-    Positions must be known to be those of matrices, as those are that `topk` gives: a lookup elsewhere is an error of the run.
+    A lookup elsewhere is an error of the run, which a product passes over. Positions that are not known to be those of matrices, as those are
+    that `topk` gives, are therefore looked up among the numbers of the matrices first.
 
     Before:
     ```mlir
