@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/plan/Styles.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 #include <algorithm>
 
 using llvm::StringRef;
@@ -30,6 +33,22 @@ std::optional<int64_t> shardedDim(Style style, const DimRoles &roles, size_t ran
   return std::nullopt;
 }
 
+/// Says of a weight, of which another dim can be sharded, that the one meant has a single element.
+static std::string oneElement(Style style, const ModuleBoundary &module,
+                              const NamedTensor &weight) {
+  bool hasRole = weight.roles.columnDim || weight.roles.rowDim || weight.roles.lookupDim;
+  if (!hasRole || !llvm::is_contained(weight.shape, 1))
+    return "";
+  std::string shape = llvm::join(
+      llvm::map_range(weight.shape, [](int64_t size) { return std::to_string(size); }), "x");
+  const char *dim = style == Style::EmbeddingRowwise ? "row to look up"
+                    : style == Style::Rowwise        ? "input"
+                                                     : "output";
+  return "'" + weight.names.front() + "' (" + shape + ") of module '" + module.path +
+         "' has only one " + dim +
+         ", which ranks cannot share; leave the module out, or place it as 'replicate'";
+}
+
 std::string nothingToShard(Style style, const ModuleBoundary &module, const ModelNames &model,
                            const std::string &axis) {
   std::string what = style == Style::EmbeddingRowwise ? "is looked up"
@@ -42,6 +61,9 @@ std::string nothingToShard(Style style, const ModuleBoundary &module, const Mode
              weight.changedBy +
              "; place the weight by its dims, e.g. --place 'param:" + weight.names.front() + "=" +
              axis + ":S(0)'";
+  for (const ModuleParameter &own : module.parameters)
+    if (std::string said = oneElement(style, module, model.parameters[own.index]); !said.empty())
+      return said;
   std::vector<std::string> children;
   for (const ModuleBoundary &other : model.modules)
     if (!other.parameters.empty() && StringRef(other.path).starts_with(module.path + "."))
