@@ -130,6 +130,23 @@ def test_no_token_moves_between_data_parallel_ranks(reference, kind, form):
     assert [(c["kind"], c["bytes_per_rank"]) for c in found] == [("all_reduce", 4)], found  # the loss
 
 
+SHARED_AXIS = ["input:x=ep:S(0)", "module:*.experts=grouped_gemm", "output:1=ep:S(0)"]
+
+
+@pytest.mark.parametrize("kind, form", [(kind, form) for kind in KINDS for form in FORMS])
+def test_experts_on_the_axis_of_the_tokens(reference, tmp_path, kind, form):
+    """Each rank has some of the tokens and some of the experts. It gets the tokens of all, with what the router chose, and has its own added
+    up: no token travels once for each of its experts, and no expert does."""
+    model, program = reference(kind, form), tmp_path / "m.so"
+    how = ("--mesh", "ep=2", *places(*SHARED_AXIS))
+    found = json.loads(run(tool("shardc"), "explain", model.source, *how, "--format", "json").stdout)["collectives"]
+    half = TOKENS // 2
+    tokens, chosen = 4 * half * HIDDEN, half * 2 * (8 + 4)  # numbers and weights of two experts
+    assert sum(c["bytes_per_rank"] for c in found) <= 2 * tokens + chosen + 4, found
+    run(tool("shardc"), "compile", model.source, *how, "--gradients", "0", "-o", program)
+    model.check(model.outputs(program, "gradients", 2))
+
+
 @pytest.mark.parametrize("kind, form, ways", [("plain", "grouped_mm", "whole"), ("biases", "batched_mm", "whole"), ("plain", "batched_mm", "parts")])
 def test_no_weight_moves_for_gradients(reference, kind, form, ways):
     """The forward reduces its output, the backward the gradient of its input and that of each choice of the router: nothing as large as

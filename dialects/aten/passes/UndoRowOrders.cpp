@@ -4,6 +4,7 @@
 #include "dialects/aten/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -15,7 +16,17 @@ namespace shardc::aten {
 namespace {
 
 struct UndoRowOrders : impl::AtenUndoRowOrdersBase<UndoRowOrders> {
-  void runOnOperation() override { numOrders += undoRowOrders(getOperation()); }
+  void runOnOperation() override {
+    unsigned undone = undoRowOrders(getOperation());
+    numOrders += undone;
+    if (undone == 0)
+      return;
+    // Users come after what they use.
+    for (Block &block : getOperation().getBody())
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+        if (isOpTriviallyDead(&op))
+          op.erase();
+  }
 };
 
 } // namespace

@@ -118,6 +118,18 @@ struct GatherOfView : SimplifyRule<AllGatherOp> {
       auto at = static_cast<int64_t>(op.getDim());
       return dim == at ? std::nullopt : std::optional<int64_t>(dim - (dim > at));
     }
+    if (isa<aten::CloneOp>(view))
+      return dim;
+    // Elements are repeated behind the gather, and need not travel more than once.
+    if (auto op = dyn_cast<aten::ExpandOp>(view)) {
+      auto from = cast<RankedTensorType>(op.getSelf().getType());
+      auto to = cast<RankedTensorType>(op.getType());
+      int64_t at = dim - (to.getRank() - from.getRank());
+      bool isRepeated =
+          at < 0 || from.getDimSize(at) != to.getDimSize(dim) || from.getDimSize(at) == 1;
+      return from.hasStaticShape() && to.hasStaticShape() && !isRepeated ? std::optional(at)
+                                                                         : std::nullopt;
+    }
     auto op = dyn_cast<aten::ViewOp>(view);
     if (!op)
       return std::nullopt;
@@ -142,6 +154,9 @@ struct GatherOfView : SimplifyRule<AllGatherOp> {
     if (isa<aten::ViewOp>(view))
       return aten::ViewOp::create(rewriter, view->getLoc(), type, whole, type.getShape(),
                                   ValueRange());
+    if (isa<aten::ExpandOp>(view))
+      return aten::ExpandOp::create(rewriter, view->getLoc(), type, whole, type.getShape(),
+                                    ValueRange());
     IRMapping mapping;
     mapping.map(view->getOperand(0), whole);
     Operation *clone = rewriter.clone(*view, mapping);

@@ -92,6 +92,13 @@ double PartialDelay::reduceTo(TensorId tensor, unsigned axis, const AxisPlacemen
   return changes.ofAxis(tensor, axis, row, AxisPlacement::partial(Reduction::Sum), to);
 }
 
+double PartialDelay::gather(TensorId tensor, unsigned axis) const {
+  row.clear();
+  for (unsigned a = 0; a < graph.numAxes(); ++a)
+    row.push_back(propagation.states[index(tensor, a)].placement);
+  return changes.ofAxis(tensor, axis, row, row[axis], AxisPlacement::replicate());
+}
+
 const AxisPlacement *PartialDelay::reducedAnyway(TensorId tensor, unsigned axis) const {
   static const AxisPlacement whole = AxisPlacement::replicate();
   const AxisPlacement &wanted = propagation.states[index(tensor, axis)].placement;
@@ -145,9 +152,9 @@ void PartialDelay::visit(OpId op, unsigned axis) {
         bool joint = contains(set, j);
         if (joint && staysPartial(op, axis, i, j))
           cost = std::min(cost, 0.0);
-        // A factor of a product must be whole; gathering it is never free.
+        // A factor of a product must be whole.
         if (!joint && propagation.states[index(operands[j], axis)].placement.isShard())
-          cost = kInfinite;
+          cost += gather(operands[j], axis);
       }
       best = std::min(best, cost);
     }

@@ -8,10 +8,10 @@
 //
 //   delay(t) = min(reduce t now, sum over the uses of t of what the use costs)
 //   a use in an op that is not linear in t costs infinitely much (t is reduced once, for all uses);
-//   a use in a linear op costs delay(results), or nothing where another operand will be partial
-//   whatever becomes of t: where its partial sums are not those of the same origin;
-//   a redistribution that the program has already costs what reduces t to its target, and where
-//   that is partial what its uses cost.
+//   a use in a linear op costs delay(results) and what makes its other factors whole, or nothing
+//   where another operand will be partial whatever becomes of t: where its partial sums are not
+//   those of the same origin; a redistribution that the program has already costs what reduces t to
+//   its target, and where that is partial what its uses cost.
 //
 // Which operands will be partial follows from delays in turn, since what is reduced for all its
 // uses is not: at first nothing is taken to be reduced, then what the delays of the last round say.
@@ -45,6 +45,8 @@ public:
 private:
   /// Bytes of reducing `tensor` over `axis` to a given placement.
   double reduceTo(TensorId tensor, unsigned axis, const AxisPlacement &to) const;
+  /// Bytes of making a sharded `tensor` whole over `axis`.
+  double gather(TensorId tensor, unsigned axis) const;
   size_t index(TensorId tensor, unsigned axis) const {
     return size_t(tensor) * graph.numAxes() + axis;
   }

@@ -4,7 +4,7 @@
 // RUN: shard-opt --dist-simplify-collectives --pass-statistics %s -o /dev/null 2>&1 | FileCheck --check-prefix=STATS %s
 
 // STATS-DAG: 3 casts
-// STATS-DAG: 3 views
+// STATS-DAG: 7 views
 // STATS-DAG: 2 permutes
 // STATS-DAG: 4 duplicates
 
@@ -57,6 +57,31 @@ func.func @views(%w: tensor<3x10xf32>) -> (tensor<10x12xf32>, tensor<120xf32>, t
   %p = aten.permute %w [1, 0] : (tensor<3x10xf32>) -> tensor<10x3xf32>
   %c = dist.all_gather over #tp %p dim 1 : (tensor<10x3xf32>) -> tensor<10x12xf32>
   return %a, %b, %c : tensor<10x12xf32>, tensor<120xf32>, tensor<10x12xf32>
+}
+
+// What is repeated travels once.
+// CHECK-LABEL: func.func @repeated(
+// CHECK-NEXT: %[[G:.*]] = dist.all_gather over #tp %arg0 dim 0 : (tensor<3x5xf32>) -> tensor<12x5xf32>
+// CHECK-NEXT: %[[U:.*]] = aten.unsqueeze %[[G]] dim 1
+// CHECK-NEXT: %[[E:.*]] = aten.expand %[[U]] [12, 2, 5]
+// CHECK: aten.view %{{.*}} [24, 5]
+func.func @repeated(%x: tensor<3x5xf32>) -> tensor<24x5xf32> {
+  %u = aten.unsqueeze %x dim 1 : (tensor<3x5xf32>) -> tensor<3x1x5xf32>
+  %e = aten.expand %u [3, 2, 5] : (tensor<3x1x5xf32>) -> tensor<3x2x5xf32>
+  %c = aten.clone %e : (tensor<3x2x5xf32>) -> tensor<3x2x5xf32>
+  %v = aten.view %c [6, 5] : (tensor<3x2x5xf32>) -> tensor<6x5xf32>
+  %g = dist.all_gather over #tp %v dim 0 : (tensor<6x5xf32>) -> tensor<24x5xf32>
+  return %g : tensor<24x5xf32>
+}
+
+// A dim that only the repetition has is gathered behind it.
+// CHECK-LABEL: func.func @repeated_along(
+// CHECK-NEXT: aten.expand
+// CHECK-NEXT: dist.all_gather
+func.func @repeated_along(%x: tensor<1x5xf32>) -> tensor<12x5xf32> {
+  %e = aten.expand %x [3, 5] : (tensor<1x5xf32>) -> tensor<3x5xf32>
+  %g = dist.all_gather over #tp %e dim 0 : (tensor<3x5xf32>) -> tensor<12x5xf32>
+  return %g : tensor<12x5xf32>
 }
 
 // Blocks of a fused weight are a dim of their own, which the weight has not: [3, 2] are not the rows of [6].
