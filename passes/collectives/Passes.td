@@ -31,7 +31,7 @@ def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> 
     | `averages` | sum over n ranks, divided by n | average |
     | `chains` | all-reduce over one axis, then another | one all-reduce over both |
     | `casts` | gather, then narrow; widen, then gather | gather in the narrow type |
-    | `views` | all-gather of a transposed or reshaped shard | the view of the all-gather |
+    | `views` | all-gather of a transposed, reshaped or repeated shard | the view of the all-gather |
     | `permutes` | permute of a permute | one permute |
     | `duplicates` | the same collective of the same value twice | one collective |
 

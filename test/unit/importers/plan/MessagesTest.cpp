@@ -2,6 +2,7 @@
 //
 // What people read whose plan is wrong, word by word.
 #include "importers/plan/Plan.h"
+#include "importers/plan/Resolve.h"
 
 #include <gtest/gtest.h>
 
@@ -104,6 +105,19 @@ TEST(RuleMessages, Values) {
   EXPECT_EQ(spec("weight=tp:S(0)"),
             Errors{"--place weight=tp:S(0): not KIND:NAME=VALUE with KIND one of input, output, "
                    "param, module; e.g. param:*.weight=tp:S(0) or module:*.q_proj=colwise"});
+}
+
+TEST(ResolveMessages, OneElementIsNotShared) {
+  ModelNames m;
+  m.parameters.push_back({{"gate.weight"}, {1, 64}, {std::nullopt, 1, std::nullopt}});
+  m.modules.push_back({"gate", {{0, {}}}, {{2, 64}}, {{2, 1}}});
+  Plan plan;
+  Errors errors;
+  parseYaml("modules: {gate: colwise}\n", "plan.yaml", plan, errors);
+  EXPECT_EQ(errors, Errors{});
+  EXPECT_EQ(resolvePlan(plan, Mesh({{"tp", 2}}), m).errors,
+            Errors{"plan.yaml:1: 'gate.weight' (1x64) of module 'gate' has only one output, which "
+                   "ranks cannot share; leave the module out, or place it as 'replicate'"});
 }
 
 } // namespace

@@ -278,17 +278,6 @@ TEST(Resolve, TheOpBetweenAModuleAndTheUseOfItsWeightIsNamed) {
                 "'param:model.layers.0.self_attn.q_norm.weight=tp:S(0)'"});
 }
 
-TEST(Resolve, OneElementIsNotShared) {
-  ModelNames m;
-  m.parameters.push_back({{"gate.weight"}, {1, 64}, {std::nullopt, 1, std::nullopt}});
-  m.modules.push_back({"gate", {{0, {}}}, {{2, 64}}, {{2, 1}}});
-  Resolution r = paste("modules: {gate: colwise}\n", m);
-  EXPECT_EQ(r.errors, std::vector<std::string>{
-                          "plan.yaml:1: 'gate.weight' (1x64) of module 'gate' has only one output, "
-                          "which ranks cannot share; leave the module out, or place it as "
-                          "'replicate'"});
-}
-
 TEST(Resolve, DisagreementAboutATiedTableIsAnError) {
   // Whichever rule would win for one name, and whoever comes first.
   const char *wanted[] = {"'model.embed.weight'", "'lm_head.weight'", "is tied to", "tp:S(0)",
