@@ -19,14 +19,18 @@ static FailureOr<Dim> rowsOf(Inference &inference, ArrayRef<Dim> self, Value ind
   return inference.same(self.front(), numbers.front(), "numbers of rows");
 }
 
-/// Of each row with one matrix.
-static std::optional<double> flops(ArrayRef<int64_t> rows, int64_t columns) {
+/// Of each row with one of `matrices`.
+static std::optional<double> flops(Operation *op, ArrayRef<int64_t> rows, int64_t columns,
+                                   int64_t matrices) {
   double count = 2;
   for (int64_t size : {rows[0], rows[1], columns}) {
     if (ShapedType::isDynamic(size))
       return std::nullopt;
     count *= static_cast<double>(size);
   }
+  auto all = op->getAttrOfType<IntegerAttr>(kAllMatricesAttr);
+  if (all && all.getInt() > 0 && !ShapedType::isDynamic(matrices))
+    count *= static_cast<double>(matrices) / static_cast<double>(all.getInt());
   return count;
 }
 
@@ -44,7 +48,8 @@ LogicalResult IndexedMmOp::infer(Inference &inference, Adaptor op) {
 }
 
 std::optional<double> IndexedMmOp::getFlops() {
-  return flops(shapeOf(getSelf()), shapeOf(getMat2())[2]);
+  ArrayRef<int64_t> matrices = shapeOf(getMat2());
+  return flops(*this, shapeOf(getSelf()), matrices[2], matrices[0]);
 }
 
 ShardingRule IndexedMmOp::getShardingRule() {
@@ -73,7 +78,7 @@ LogicalResult IndexedOuterOp::infer(Inference &inference, Adaptor op) {
 }
 
 std::optional<double> IndexedOuterOp::getFlops() {
-  return flops(shapeOf(getSelf()), shapeOf(getOther())[1]);
+  return flops(*this, shapeOf(getSelf()), shapeOf(getOther())[1], shapeOf(getResult())[0]);
 }
 
 ShardingRule IndexedOuterOp::getShardingRule() {

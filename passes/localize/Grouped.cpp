@@ -23,6 +23,14 @@ static Value localIndex(Localizer &localizer, OpBuilder &builder, Value index,
   return emit.sub(index, emit.ofIndex(offset, aten::elementTypeOf(index)));
 }
 
+/// `op`, which has a part of so many matrices.
+static LocalValues ofAll(Operation *op, int64_t matrices) {
+  if (!ShapedType::isDynamic(matrices))
+    op->setAttr(aten::kAllMatricesAttr,
+                IntegerAttr::get(IntegerType::get(op->getContext(), 64), matrices));
+  return single(op->getResult(0));
+}
+
 static DimSplit splitOf(const Layout *layout) {
   return layout ? layout->splitOfDim(0) : DimSplit();
 }
@@ -39,8 +47,9 @@ struct IndexedMmModel : LocalizeModel<IndexedMmModel, aten::IndexedMmOp> {
         localIndex(localizer, builder, operands[2], localizer.operandSize(builder, 1, 0), split);
     if (!index)
       return failure();
-    return single(aten::IndexedMmOp::create(builder, op.getLoc(), operands[0], operands[1], index,
-                                            op.getSorted()));
+    return ofAll(aten::IndexedMmOp::create(builder, op.getLoc(), operands[0], operands[1], index,
+                                           op.getSorted()),
+                 localizer.globalOperandType(1).getDimSize(0));
   }
 };
 
@@ -53,11 +62,14 @@ struct IndexedOuterModel : LocalizeModel<IndexedOuterModel, aten::IndexedOuterOp
       index = localIndex(localizer, builder, index, localizer.resultSize(builder, 0, 0), split);
     if (!index)
       return failure();
+    int64_t all =
+        split.empty() ? ShapedType::kDynamic : localizer.globalResultType(0).getDimSize(0);
     SmallVector<int64_t> fixed;
     SmallVector<Value> dynamic;
     splitMixed(localizer.localSizes(builder, 0).front(), fixed, dynamic);
-    return single(aten::IndexedOuterOp::create(builder, op.getLoc(), operands[0], operands[1],
-                                               index, fixed, dynamic, op.getSorted()));
+    return ofAll(aten::IndexedOuterOp::create(builder, op.getLoc(), operands[0], operands[1], index,
+                                              fixed, dynamic, op.getSorted()),
+                 all);
   }
 };
 

@@ -8,11 +8,11 @@
 #S2 = #dist.layout<#mesh, [S(2)]>
 #P = #dist.layout<#mesh, [P(sum)]>
 
-// Four matrices over three ranks are 2, 2, 0: indices count from the first of the rank.
+// Four matrices over three ranks are 2, 2, 0: indices count from the first of the rank, which has a share of the work.
 // CHECK-LABEL: func.func @matrices
 // CHECK-DAG: %[[OFFSET:.*]] = dist.extent #dist.extents<table [0, 2, 4] over #mesh>
 // CHECK: %[[MINE:.*]] = aten.sub %arg2, %{{.*}} : (tensor<6xi64>, tensor<i64>) -> tensor<6xi64>
-// CHECK: aten.indexed_mm %arg0, %arg1 at %[[MINE]] : (tensor<6x8xf32>, tensor<?x8x9xf32>, tensor<6xi64>) -> tensor<6x9xf32>
+// CHECK: aten.indexed_mm %arg0, %arg1 at %[[MINE]] {all_matrices = 4 : i64} : (tensor<6x8xf32>, tensor<?x8x9xf32>, tensor<6xi64>) -> tensor<6x9xf32>
 // CHECK-NOT: dist.{{all|reduce}}
 // CHECK: return
 func.func @matrices(%x: tensor<6x8xf32, #R>, %w: tensor<4x8x9xf32, #S0>, %i: tensor<6xi64, #R>) -> tensor<6x9xf32, #P> {
@@ -44,7 +44,7 @@ func.func @contracted(%x: tensor<6x9xf32, #S1>, %w: tensor<4x9x8xf32, #S1>, %i: 
 // Sums: of a rank's own matrices; of a part of the rows, a partial sum of all.
 // CHECK-LABEL: func.func @sums
 // CHECK: %[[MINE:.*]] = aten.sub %arg2
-// CHECK: aten.indexed_outer %arg0, %arg1 at %[[MINE]] groups [%{{.*}}] : (tensor<6x8xf32>, tensor<6x9xf32>, tensor<6xi64>, index) -> tensor<?x8x9xf32>
+// CHECK: aten.indexed_outer %arg0, %arg1 at %[[MINE]] groups [%{{.*}}] {all_matrices = 4 : i64} : (tensor<6x8xf32>, tensor<6x9xf32>, tensor<6xi64>, index) -> tensor<?x8x9xf32>
 func.func @sums(%x: tensor<6x8xf32, #R>, %y: tensor<6x9xf32, #R>, %i: tensor<6xi64, #R>) -> tensor<4x8x9xf32, #S0> {
   %g = aten.indexed_outer %x, %y at %i groups [4] : (tensor<6x8xf32, #R>, tensor<6x9xf32, #R>, tensor<6xi64, #R>) -> tensor<4x8x9xf32, #S0>
   return %g : tensor<4x8x9xf32, #S0>
