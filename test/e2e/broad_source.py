@@ -342,6 +342,21 @@ def through_views(w):
     w.write(f"changed({a}, {', '.join(f'lambda v, t: {step}' for step in [*steps, random.choice(STEPS)])})")
 
 
+def in_order(w):
+    """Rows are sorted, worked on, and brought back."""
+    a = w.pick(FLOAT, FLOAT, INT, low=1)
+    s, b = w.shape(a), like(w, a)
+    n = s[0]
+    steps = ["y * 2 + 1", f"y + {b}[o]", f"{b} - y", "y.clone()", "y.double()", "y * o.view(-1, *[1] * (y.dim() - 1))", "y.cumsum(0)", "y - y.sum(0)", "y[o]", "y.flip(0)",
+             f"y * torch.arange({n}).view(-1, *[1] * (y.dim() - 1))", "y.view(y.shape)", "torch.where(y > 0, y, y * 0)", "y + y[:1]", f"y * ({b} > 0)[o]", "y.unsqueeze(1).squeeze(1)"]
+    if len(s) > 1:
+        steps += ["y.flip(-1)", "y.cumsum(-1)", "y.sum(-1, keepdim=True)", "y.transpose(0, -1).transpose(0, -1)", "torch.cat([y, y], -1)", "y.flatten(1)", "y.tril()", "y[..., :1]",
+                  "y.double() @ torch.eye(y.shape[-1], dtype=torch.float64)", "y.double().softmax(-1)", f"y.float() * torch.ones({n}, *{s[1:]})"]
+    key = random.choice([f"torch.arange({n}) * {random.randint(1, 4)} % 5", f"{a}.reshape({n}, -1)[:, 0]", f"({a} > 0).reshape({n}, -1)[:, 0].long()"])
+    chosen = ", ".join(f"lambda y, o: {random.choice(steps)}" for _ in range(random.randint(1, 3)))
+    w.write(f"ordered({a}, {key}, {random.choice(['True', 'False'])}, {random.randrange(3)}, {chosen})")
+
+
 def several(w):
     """Results together: some are used by nothing, some twice."""
     a = w.pick(FLOAT, low=1)
@@ -353,4 +368,4 @@ def several(w):
 
 
 BROAD = (WIDER + [rare_function, rare_reduction, volume, resampled, arranged, out_of_nothing, through_views] * 4 + [pair] * 5
-         + [whole_numbers, sorted_out, rare_write, derivative, composite] * 3 + [rare_product, rare_loss, several] * 2)
+         + [whole_numbers, sorted_out, rare_write, derivative, composite, in_order] * 3 + [rare_product, rare_loss, several] * 2)

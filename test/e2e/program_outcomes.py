@@ -28,7 +28,7 @@ def module_of(programs):
         returned.append(f"*{program.call(i)}")
         text = re.sub(r"\bself\.(w\d+)", rf"self.p{i}_\1", program.source.body())
         body.append(f"    def program{i}({', '.join(['self', *program.inputs])}):\n{text}\n")
-    text = ("import torch\nimport torch.nn.functional as F\nfrom program_source import changed, with_loss\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
+    text = ("import torch\nimport torch.nn.functional as F\nfrom program_source import changed, ordered, with_loss\n\n\nclass Batch(torch.nn.Module):\n" + "\n".join(body)
             + f"\n    def forward({', '.join(['self', *takes])}):\n        return (\n            " + ",\n            ".join(returned) + ",)\n")
     return text
 

@@ -54,7 +54,7 @@ def tensor(shape, dtype, generator):
 
 
 def evaluate(text, variables):
-    return eval(text, {"torch": torch, "F": F, "changed": changed, **variables})  # noqa: S307 (our own lines)
+    return eval(text, {"torch": torch, "F": F, "changed": changed, "ordered": ordered, **variables})  # noqa: S307 (our own lines)
 
 
 def results_of(result):
@@ -65,6 +65,16 @@ def changed(tensor, *steps):
     """A copy `t`, and what each step makes of the value before, `v`: a view, or the same after a write. Lines call it."""
     copy = value = tensor.clone()
     return [copy, *(value := step(value, copy) for step in steps)]
+
+
+def ordered(tensor, key, descending, way, *steps):
+    """Rows of a tensor in the order of their keys, what the steps make of them, and that in the order that the rows had. Lines call it."""
+    order = key.argsort(dim=0, descending=descending, stable=True)
+    back = (order.argsort(), torch.zeros_like(order).scatter(0, order, torch.arange(len(order))),
+            torch.empty_like(order).index_copy(0, order, torch.arange(len(order))))[way]
+    rows = tensor[order] if way else tensor.index_select(0, order)
+    made = [rows := step(rows, order) for step in steps]
+    return [rows[back], *made[:way]]
 
 
 class Writer:
