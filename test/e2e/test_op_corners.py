@@ -34,6 +34,20 @@ def written(x, view):
     return y
 
 
+def shaped_in_place(x):
+    """Tensors that look at their storage anew, under all their names, while it is written to."""
+    t = x * 1
+    t.unsqueeze_(1)
+    t.mul_(2)
+    t.transpose_(0, 1)
+    t[0, 1] = 5.0
+    a = x.cos()
+    b = a[0]
+    a.t_()
+    b.add_(1)
+    return torch.cat([part.flatten() for part in (t, a, b, x.sin().swapaxes_(0, 1), (x + 1)[None].squeeze_(0))])
+
+
 def spectrum_of_nothing(x):
     return torch.view_as_real(torch.fft.fftn(x, dim=()))
 
@@ -81,6 +95,7 @@ DIFFERENTIABLE = {
     "fmax": (torch.fmax, k(1, 1, 2, NAN, 1, -3), k(1, 2, 1, 1, NAN, -3)),
     "fmin": (torch.fmin, k(1, 1, 2, NAN, 1, -3), k(1, 2, 1, 1, NAN, -3)),
     "fmax of a row": (torch.fmax, k(1, 2, 3), torch.tensor([[1.0, 3, 2], [3, 2, 1]], dtype=F64)),
+    "shapes in place": (shaped_in_place, torch.randn(4, 6, dtype=F64)),
     "complex sqrt": (of_pairs(torch.sqrt), pairs(-4, complex(-4, -0.0), -1 + 2j, 3 - 1j, -2 - 1j, 2, 3j)),
     "angle": (lambda z: torch.view_as_complex(z).angle(), pairs(0, complex(-0.0, 0), 1, -1 + 2j, -3, 2 - 1j)),
     "poisson of counts": (lambda x: F.poisson_nll_loss(x, LONG), torch.rand(2, 3, dtype=F64) + 0.5),

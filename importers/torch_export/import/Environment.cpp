@@ -144,11 +144,20 @@ Storages::Tensor Environment::addDetached(Storages::Tensor source, Location loc)
 }
 
 void Environment::detachInPlace(Storages::Tensor tensor, StringRef result, Location loc) {
-  Storages::Tensor original = storages.original(tensor), detached = addDetached(tensor, loc);
+  rename(tensor, addDetached(tensor, loc), result);
+}
+
+void Environment::viewInPlace(Storages::Tensor tensor, Value value, StringRef result,
+                              Location loc) {
+  rename(tensor, addView(tensor, value, loc), result);
+}
+
+void Environment::rename(Storages::Tensor tensor, Storages::Tensor becomes, StringRef result) {
+  Storages::Tensor original = storages.original(tensor);
   for (auto &named : frame().tensors)
     if (storages.original(named.second) == original)
-      named.second = detached;
-  frame().tensors[result] = detached;
+      named.second = becomes;
+  frame().tensors[result] = becomes;
 }
 
 LogicalResult Environment::bindNames(ArrayRef<Argument> names, ArrayRef<const Argument *> arguments,

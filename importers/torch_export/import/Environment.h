@@ -86,6 +86,10 @@ public:
   /// Takes the gradient from a tensor, under all its names; those that share its storage keep
   /// theirs.
   void detachInPlace(Storages::Tensor tensor, llvm::StringRef result, mlir::Location loc);
+  /// `squeeze_` and its kin: all names of the tensor, and `result`, stand for `value` from then on,
+  /// which a view op made of it.
+  void viewInPlace(Storages::Tensor tensor, mlir::Value value, llvm::StringRef result,
+                   mlir::Location loc);
 
   /// Whether the node that is imported is inside `no_grad`, by its graph or by itself.
   bool isNoGrad() { return frame().noGrad || nodeIsNoGrad; }
@@ -96,6 +100,7 @@ public:
   llvm::SmallVector<Frame, 1> frames;
 
 private:
+  void rename(Storages::Tensor tensor, Storages::Tensor becomes, llvm::StringRef result);
   mlir::OpBuilder &builder;
   bool isLocal;
   llvm::StringRef kept;

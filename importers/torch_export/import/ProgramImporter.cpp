@@ -277,28 +277,25 @@ private:
     });
   }
 
-  LogicalResult detachInPlace(const Node &node, Storages::Tensor self, Location loc) {
-    Value old = environment.storages.read(self, loc);
-    return old ? nameResults(node, old, loc,
-                             [&](StringRef name, Value, unsigned) {
-                               environment.detachInPlace(self, name, loc);
-                             })
-               : failure();
-  }
-
   // The functional form computes the new value, which then takes the place of the argument's.
   LogicalResult importInPlace(const Node &node, const Target &target, Location loc) {
     std::optional<Storages::Tensor> self =
         environment.find(tensorArgument(node, target.hasOut ? "out" : ""));
     if (!self)
       return emitError(loc) << "'" << shortTarget(node) << "' has no tensor to update";
-    if (isDetach(node))
-      return detachInPlace(node, *self, loc);
+    Value old = environment.storages.read(*self, loc);
+    if (old && isDetach(node))
+      return nameResults(node, old, loc, [&](StringRef name, Value, unsigned) {
+        environment.detachInPlace(*self, name, loc);
+      });
     FailureOr<Results> results = target.hasOut ? build(withoutOut(node), target, loc)
                                                : build(node, target, loc, /*keepGradient=*/true);
-    Value old = environment.storages.read(*self, loc);
     if (failed(results) || !old)
       return failure();
+    if (target.schema->isView && !target.hasOut) // `squeeze_`: the tensor looks at its storage anew
+      return nameResults(node, *results, loc, [&](StringRef name, Value value, unsigned) {
+        environment.viewInPlace(*self, value, name, loc);
+      });
     RankedTensorType type = aten::typeOf(old);
     FailureOr<Value> value = buildCast(builder, loc, results->front(), type.getElementType());
     if (failed(value))
