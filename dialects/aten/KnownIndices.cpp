@@ -17,11 +17,14 @@ static bool isDimBelow(Value tensor, int64_t dim, int64_t bound) {
 
 namespace {
 
+bool isSigned(Type type) { return type.isSignlessInteger(32) || type.isSignlessInteger(64); }
+
 /// The number that all elements of an integer constant are.
 std::optional<int64_t> splatOf(Value tensor) {
   auto constant = tensor.getDefiningOp<ConstantOp>();
   auto value = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : nullptr;
-  if (!value || !value.isSplat() || value.getSplatValue<APInt>().getSignificantBits() > 64)
+  if (!value || !value.isSplat() || !isSigned(elementTypeOf(tensor)) ||
+      value.getSplatValue<APInt>().getSignificantBits() > 64)
     return std::nullopt;
   return value.getSplatValue<APInt>().getSExtValue();
 }
@@ -32,8 +35,7 @@ public:
     Type type = elementTypeOf(tensor);
     Operation *op = tensor.getDefiningOp();
     // Shorter integers may wrap.
-    if (!op || ShapedType::isDynamic(bound) || !(type.isInteger(32) || type.isInteger(64)) ||
-        steps-- == 0)
+    if (!op || ShapedType::isDynamic(bound) || !isSigned(type) || steps-- == 0)
       return false;
     auto below = [&](Value operand) { return isBelow(operand, bound); };
     if (auto sort = dyn_cast<SortOp>(op)) {

@@ -15,8 +15,7 @@ Value lookThroughIdentities(Value value) {
   return value;
 }
 
-/// The dim that is one parallel factor and nothing else.
-static std::optional<int64_t> dimOf(const TensorFactors &tensor, unsigned factor) {
+std::optional<int64_t> dimOfFactor(const TensorFactors &tensor, unsigned factor) {
   std::optional<int64_t> found;
   for (auto [dim, factors] : llvm::enumerate(tensor)) {
     if (!llvm::is_contained(factors, factor))
@@ -40,7 +39,7 @@ std::optional<SmallVector<int64_t>> rowDimsOfResults(Operation *op, unsigned ope
     return std::nullopt;
   SmallVector<int64_t> dims;
   for (const TensorFactors &result : rule.results) {
-    std::optional<int64_t> found = dimOf(result, factors.front());
+    std::optional<int64_t> found = dimOfFactor(result, factors.front());
     if (!found)
       return std::nullopt;
     dims.push_back(*found);
@@ -116,7 +115,8 @@ Value OwnRows::ownersOf(Value tensor, int64_t dim, llvm::function_ref<bool(Value
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()) || !isPartial(operand.get()))
       continue;
-    std::optional<int64_t> own = dimOf(rule.operands[operand.getOperandNumber()], factors.front());
+    std::optional<int64_t> own =
+        dimOfFactor(rule.operands[operand.getOperandNumber()], factors.front());
     Value found = own ? ownersOf(operand.get(), *own, isPartial) : Value();
     if (!found || (owners && owners != found))
       return nullptr;

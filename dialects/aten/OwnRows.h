@@ -7,6 +7,8 @@
 #ifndef SHARDC_DIALECTS_ATEN_OWNROWS_H
 #define SHARDC_DIALECTS_ATEN_OWNROWS_H
 
+#include "dialects/sharding/ShardingRule.h"
+
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -49,6 +51,10 @@ private:
 
 /// The tensor itself, of which only the layout was changed.
 mlir::Value lookThroughIdentities(mlir::Value value);
+
+/// The dim that is this one factor and nothing else; nothing where the factor has several dims or
+/// parts of one.
+std::optional<int64_t> dimOfFactor(const TensorFactors &tensor, unsigned factor);
 
 /// The dim of each result that has the rows which an operand has along `dim`, where the op works
 /// row by row; nothing where it does not.

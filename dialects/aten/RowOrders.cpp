@@ -51,9 +51,12 @@ SortOp sortOf(Value positions) {
   return isWhole ? sort : SortOp();
 }
 
+/// Of numbers of which each differs from the others.
 bool isRange(Value x) {
   auto range = x.getDefiningOp<ArangeOp>();
-  return range && range.getStaticStart() == 0 && !range.getStart() && range.getStep() == 1;
+  Type type = elementTypeOf(x);
+  return range && (type.isSignlessInteger(32) || type.isSignlessInteger(64)) &&
+         range.getStaticStart() == 0 && !range.getStart() && range.getStep() == 1;
 }
 
 /// The permutation of which this is the inverse; null where none is known.
@@ -144,13 +147,6 @@ private:
                                          KernelForm::Scan, KernelForm::Product},
                                         kernel.getKernelForm());
   }
-  /// The dim that is one parallel factor and nothing else.
-  static std::optional<int64_t> dimOf(const TensorFactors &tensor, unsigned factor) {
-    for (auto [dim, factors] : llvm::enumerate(tensor))
-      if (factors.size() == 1 && factors.front() == factor)
-        return static_cast<int64_t>(dim);
-    return std::nullopt;
-  }
   static bool has(const TensorFactors &tensor, unsigned factor) {
     return llvm::any_of(tensor, [&](auto &factors) { return llvm::is_contained(factors, factor); });
   }
@@ -170,7 +166,7 @@ private:
       return std::nullopt;
     // All results have the rows: they are taken together.
     for (auto [result, other] : llvm::zip_equal(op->getResults(), rule.results))
-      if (dimOf(other, factors.front()) != dim)
+      if (dimOfFactor(other, factors.front()) != dim)
         return std::nullopt;
     OperandDims dims;
     int64_t size = shapeOf(rows)[dim];
@@ -178,7 +174,7 @@ private:
       dims.push_back(std::nullopt);
       if (!isa<RankedTensorType>(operand.getType()))
         continue;
-      dims.back() = dimOf(rule.operands[i], factors.front());
+      dims.back() = dimOfFactor(rule.operands[i], factors.front());
       bool fits = dims.back() ? shapeOf(operand)[*dims.back()] == size
                               : !has(rule.operands[i], factors.front());
       if (!fits)
@@ -276,7 +272,8 @@ private:
 
 bool undoRowOrder(Operation *op) {
   std::optional<RowLookup> lookup = RowLookup::of(op);
-  if (!lookup || !isPermutation(lookThroughIdentities(lookup->at)))
+  if (!lookup || typeOf(lookup->rows).getEncoding() ||
+      !isPermutation(lookThroughIdentities(lookup->at)))
     return false;
   RowTaker taker(op, lookup->at);
   if (!taker.canTake(lookup->rows, 0))

@@ -33,20 +33,23 @@ std::optional<int64_t> shardedDim(Style style, const DimRoles &roles, size_t ran
   return std::nullopt;
 }
 
-/// Says of a weight, of which another dim can be sharded, that the one meant has a single element.
+/// Says of a weight, whose other dim has the other role, that the one meant has a single element.
 static std::string oneElement(Style style, const ModuleBoundary &module,
                               const NamedTensor &weight) {
-  bool hasRole = weight.roles.columnDim || weight.roles.rowDim || weight.roles.lookupDim;
-  if (!hasRole || !llvm::is_contained(weight.shape, 1))
+  const DimRoles &roles = weight.roles;
+  bool ofColumns = style == Style::Colwise || style == Style::ColwiseGatherOutput;
+  std::optional<int64_t> other = ofColumns ? roles.rowDim : roles.columnDim;
+  bool isMissing = ofColumns ? !roles.columnDim : !roles.rowDim && !roles.lookupDim;
+  auto hasOne = [&](auto size) {
+    return size.value() == 1 && static_cast<int64_t>(size.index()) != *other;
+  };
+  if (!other || !isMissing || llvm::none_of(llvm::enumerate(weight.shape), hasOne))
     return "";
   std::string shape = llvm::join(
       llvm::map_range(weight.shape, [](int64_t size) { return std::to_string(size); }), "x");
-  const char *dim = style == Style::EmbeddingRowwise ? "row to look up"
-                    : style == Style::Rowwise        ? "input"
-                                                     : "output";
   return "'" + weight.names.front() + "' (" + shape + ") of module '" + module.path +
-         "' has only one " + dim +
-         ", which ranks cannot share; leave the module out, or place it as 'replicate'";
+         "' has one element in the dim that would be shared out; leave the module out, or place it "
+         "as 'replicate'";
 }
 
 std::string nothingToShard(Style style, const ModuleBoundary &module, const ModelNames &model,

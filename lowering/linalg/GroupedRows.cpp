@@ -3,6 +3,7 @@
 #include "lowering/linalg/GroupedRows.h"
 
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/EraseUnused.h"
 #include "dialects/aten/Grouped.h"
 #include "dialects/aten/RowOrders.h"
 #include "dialects/aten/Sorting.h"
@@ -35,9 +36,10 @@ public:
       else
         visit(cast<aten::IndexedOuterOp>(op), aten::shapeOf(op->getResult(0)).front());
     }
-    // From one product to the next, rows stay in order.
-    for (Operation *lookup : inOrder)
-      aten::undoRowOrder(lookup);
+    // From one product to the next, rows stay in order where nothing else reads them.
+    unsigned kept = llvm::count_if(inOrder, aten::undoRowOrder);
+    if (kept > 0)
+      aten::eraseUnused(function);
     return sorted;
   }
 
@@ -65,8 +67,12 @@ private:
       return aten::IndexSelectOp::create(builder, op.getLoc(), rows.getType(), rows, 0, positions);
     };
     auto putInOrder = [&](OpOperand &rows) {
-      rows.set(lookUp(rows.get(), order.taken));
-      inOrder.push_back(rows.get().getDefiningOp());
+      Value &taken = lookups[{rows.get(), order.taken}];
+      if (!taken) {
+        taken = lookUp(rows.get(), order.taken);
+        inOrder.push_back(taken.getDefiningOp());
+      }
+      rows.set(taken);
     };
     putInOrder(op.getSelfMutable());
     if constexpr (std::is_same_v<Op, aten::IndexedOuterOp>)
@@ -112,7 +118,8 @@ private:
   int64_t togetherRows;
   llvm::DenseMap<Value, Value> wides;
   llvm::DenseMap<Value, RowOrder> orders;
-  SmallVector<Operation *> inOrder; ///< lookups of rows that come into the order of their product
+  SmallVector<Operation *> inOrder; ///< lookups of rows that come into the order of products
+  llvm::DenseMap<std::pair<Value, Value>, Value> lookups; ///< by rows and positions
   unsigned sorted = 0;
 };
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/DimOrigins.h"
+#include "dialects/aten/EraseUnused.h"
 #include "dialects/aten/TrainingAttention.h"
 #include "dialects/aten/passes/IndexToView.h"
 #include "dialects/aten/passes/Passes.h"
-
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -46,11 +45,7 @@ struct FoldMasks : impl::AtenFoldMasksBase<FoldMasks> {
       else if (Value value = replacement(op, forms))
         op->getResult(0).replaceAllUsesWith(value);
     }
-    // Users come after what they use.
-    for (Block &block : function.getBody())
-      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-        if (isOpTriviallyDead(&op))
-          op.erase();
+    eraseUnused(function);
   }
 
   /// What stands for the result of `op`; null to keep it.

@@ -157,7 +157,8 @@ Value buildRepeatedRows(OpBuilder &builder, IndexOp op, const AffineForms &forms
   DimSizes sizes;
   DimSize rows = sizes.of(self, 0);
   if (times < 1 || rows.isUnknown() ||
-      llvm::MulOverflow(rows.coefficient, times, rows.coefficient) || rows != sizes.of(position, 0))
+      llvm::MulOverflow(rows.coefficient, times, rows.coefficient) ||
+      rows != sizes.of(position, 0) || rows != sizes.of(range, 0))
     return {};
   SmallVector<OpFoldResult> ofResult, ofCopies;
   for (int64_t dim = 0; dim < typeOf(self).getRank(); ++dim) {

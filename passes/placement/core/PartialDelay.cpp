@@ -145,18 +145,16 @@ void PartialDelay::visit(OpId op, unsigned axis) {
     for (const std::vector<unsigned> &set : rule.linearIn) {
       if (!contains(set, i))
         continue;
-      double cost = results;
+      double carried = results, factors = 0;
       for (size_t j = 0; j < operands.size(); ++j) {
         if (operands[j] == operands[i])
           continue;
-        bool joint = contains(set, j);
-        if (joint && staysPartial(op, axis, i, j))
-          cost = std::min(cost, 0.0);
-        // A factor of a product must be whole.
-        if (!joint && propagation.states[index(operands[j], axis)].placement.isShard())
-          cost += gather(operands[j], axis);
+        if (contains(set, j))
+          carried = staysPartial(op, axis, i, j) ? 0 : carried;
+        else if (propagation.states[index(operands[j], axis)].placement.isShard())
+          factors += gather(operands[j], axis); // a factor of a product must be whole
       }
-      best = std::min(best, cost);
+      best = std::min(best, carried + factors);
     }
     usesDelay[index(operands[i], axis)] += best;
   }

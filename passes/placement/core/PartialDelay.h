@@ -8,10 +8,11 @@
 //
 //   delay(t) = min(reduce t now, sum over the uses of t of what the use costs)
 //   a use in an op that is not linear in t costs infinitely much (t is reduced once, for all uses);
-//   a use in a linear op costs delay(results) and what makes its other factors whole, or nothing
-//   where another operand will be partial whatever becomes of t: where its partial sums are not
-//   those of the same origin; a redistribution that the program has already costs what reduces t to
-//   its target, and where that is partial what its uses cost.
+//   a use in a linear op costs delay(results), or nothing where another operand will be partial
+//   whatever becomes of t: where its partial sums are not those of the same origin; and in either
+//   case what makes the op's other factors whole;
+//   a redistribution that the program has already costs what reduces t to its target, and where
+//   that is partial what its uses cost.
 //
 // Which operands will be partial follows from delays in turn, since what is reduced for all its
 // uses is not: at first nothing is taken to be reduced, then what the delays of the last round say.

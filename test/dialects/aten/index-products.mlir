@@ -105,6 +105,21 @@ func.func @not_skipped(%x: tensor<3x1x8xf32>, %w: tensor<4x8x16xf32>, %s: tensor
   return %y : tensor<3x1x16xf32>
 }
 
+// An unsigned number that is large.
+// CHECK-LABEL: @unsigned
+// CHECK: aten.arange
+// CHECK: aten.indexed_mm
+func.func @unsigned(%x: tensor<3x1x8xf32>, %w: tensor<4x8x16xf32>, %t: tensor<3x300xf32>) -> tensor<3x1x16xf32> {
+  %three = aten.constant dense<3> : tensor<i64>
+  %many = aten.constant dense<200> : tensor<ui8>
+  %j = aten.argmax %t dim 1 : (tensor<3x300xf32>) -> tensor<3xi64>
+  %beyond = aten.ge %j, %many : (tensor<3xi64>, tensor<ui8>) -> tensor<3xi1>
+  %f = aten.where %beyond, %three, %j : (tensor<3xi1>, tensor<i64>, tensor<3xi64>) -> tensor<3xi64>
+  %m = aten.index %w[%f] : (tensor<4x8x16xf32>, tensor<3xi64>) -> tensor<3x8x16xf32>
+  %z = aten.bmm %x, %m : (tensor<3x1x8xf32>, tensor<3x8x16xf32>) -> tensor<3x1x16xf32>
+  return %z : tensor<3x1x16xf32>
+}
+
 // Several rows for each matrix, and a lookup of rows of matrices, are no such products.
 // CHECK-LABEL: @others
 // CHECK-COUNT-2: aten.bmm

@@ -115,9 +115,10 @@ TEST(ResolveMessages, OneElementIsNotShared) {
   Errors errors;
   parseYaml("modules: {gate: colwise}\n", "plan.yaml", plan, errors);
   EXPECT_EQ(errors, Errors{});
-  EXPECT_EQ(resolvePlan(plan, Mesh({{"tp", 2}}), m).errors,
-            Errors{"plan.yaml:1: 'gate.weight' (1x64) of module 'gate' has only one output, which "
-                   "ranks cannot share; leave the module out, or place it as 'replicate'"});
+  EXPECT_EQ(
+      resolvePlan(plan, Mesh({{"tp", 2}}), m).errors,
+      Errors{"plan.yaml:1: 'gate.weight' (1x64) of module 'gate' has one element in the "
+             "dim that would be shared out; leave the module out, or place it as 'replicate'"});
 }
 
 } // namespace
