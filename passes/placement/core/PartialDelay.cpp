@@ -92,13 +92,6 @@ double PartialDelay::reduceTo(TensorId tensor, unsigned axis, const AxisPlacemen
   return changes.ofAxis(tensor, axis, row, AxisPlacement::partial(Reduction::Sum), to);
 }
 
-double PartialDelay::gather(TensorId tensor, unsigned axis) const {
-  row.clear();
-  for (unsigned a = 0; a < graph.numAxes(); ++a)
-    row.push_back(propagation.states[index(tensor, a)].placement);
-  return changes.ofAxis(tensor, axis, row, row[axis], AxisPlacement::replicate());
-}
-
 const AxisPlacement *PartialDelay::reducedAnyway(TensorId tensor, unsigned axis) const {
   static const AxisPlacement whole = AxisPlacement::replicate();
   const AxisPlacement &wanted = propagation.states[index(tensor, axis)].placement;
@@ -145,16 +138,18 @@ void PartialDelay::visit(OpId op, unsigned axis) {
     for (const std::vector<unsigned> &set : rule.linearIn) {
       if (!contains(set, i))
         continue;
-      double carried = results, factors = 0;
+      double cost = results;
       for (size_t j = 0; j < operands.size(); ++j) {
         if (operands[j] == operands[i])
           continue;
-        if (contains(set, j))
-          carried = staysPartial(op, axis, i, j) ? 0 : carried;
-        else if (propagation.states[index(operands[j], axis)].placement.isShard())
-          factors += gather(operands[j], axis); // a factor of a product must be whole
+        bool joint = contains(set, j);
+        if (joint && staysPartial(op, axis, i, j))
+          cost = std::min(cost, 0.0);
+        // A factor of a product must be whole; gathering it is never free.
+        if (!joint && propagation.states[index(operands[j], axis)].placement.isShard())
+          cost = kInfinite;
       }
-      best = std::min(best, carried + factors);
+      best = std::min(best, cost);
     }
     usesDelay[index(operands[i], axis)] += best;
   }

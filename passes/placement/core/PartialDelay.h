@@ -9,8 +9,7 @@
 //   delay(t) = min(reduce t now, sum over the uses of t of what the use costs)
 //   a use in an op that is not linear in t costs infinitely much (t is reduced once, for all uses);
 //   a use in a linear op costs delay(results), or nothing where another operand will be partial
-//   whatever becomes of t: where its partial sums are not those of the same origin; and in either
-//   case what makes the op's other factors whole;
+//   whatever becomes of t: where its partial sums are not those of the same origin;
 //   a redistribution that the program has already costs what reduces t to its target, and where
 //   that is partial what its uses cost.
 //
@@ -46,8 +45,6 @@ public:
 private:
   /// Bytes of reducing `tensor` over `axis` to a given placement.
   double reduceTo(TensorId tensor, unsigned axis, const AxisPlacement &to) const;
-  /// Bytes of making a sharded `tensor` whole over `axis`.
-  double gather(TensorId tensor, unsigned axis) const;
   size_t index(TensorId tensor, unsigned axis) const {
     return size_t(tensor) * graph.numAxes() + axis;
   }

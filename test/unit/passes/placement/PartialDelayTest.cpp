@@ -105,24 +105,6 @@ TEST(PartialDelay, SmallSiblingsWaitForTheSum) {
   EXPECT_EQ(r.bytes, 3 / 4.0 * (m.size() + 2 * 2 * kWidth * 4));
 }
 
-TEST(PartialDelay, SmallWeightsAreGatheredForALargeSum) {
-  // Rows of a mixture of experts, which are weighted and added up two by two: the sums are half as
-  // large, and the weights next to nothing.
-  Norm m;
-  TensorId rows = m.partial(kWidth), weights = m.placed({kBatch, 8, 1}, "[S(1)]");
-  TensorId weighted = m.mul(rows, weights);
-  TensorId sum = m.op(m.rule({weighted}, {8, kWidth}).reduce({0}, Reduction::Sum).linear(0),
-                      {weighted}, {8, kWidth});
-  for (TensorId t : {rows, weighted})
-    m.wish(t, "[S(1)]");
-  m.wish(sum, "[S(0)]");
-  m.gelu(sum);
-  Result r(m);
-  EXPECT_EQ(r.layout(weighted), "[P(sum)]");
-  EXPECT_EQ(r.kinds, "all_gather, reduce_scatter");
-  EXPECT_EQ(r.bytes, 3 / 4.0 * (m.size() / kBatch + kBatch * 8 * 4));
-}
-
 TEST(PartialDelay, TheWorkIsLinear) {
   for (int layers : {1, 8, 64}) {
     Norm m;
