@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 SECONDS_MORE = 2  # after the deadline, by the clock of Trial.seconds
 COLLECTIVE = re.compile(r"all_reduce\.\d+ \(down \(builders\.py:\d+\)\)")
-OTHER_WAITS = re.compile(r"the barrier|the broadcast of an input|the gather of an output|the arguments of a run")
+OTHER_WAITS = re.compile(r"the barrier|the broadcast of an input|the scatter of an input|the gather of an output|the arguments of a run")
 RIGHT = ("stop and continue", "slow rank")
 MPI = ("openmpi", "mpich")
 # Files in /dev/shm that MPI itself makes in MPI_Init and removes there: a process that is killed meanwhile leaves them, whatever it runs.

@@ -19,7 +19,7 @@ PER_HOST = 2
 pytestmark = [pytest.mark.skipif(bool(hosts.reason_not()), reason=hosts.reason_not()), pytest.mark.xdist_group("overlap")]
 # Once rank 0 has made three steps, all have begun: then any moment is within one.
 IN_A_STEP = {"seen": "step 3 of", "times": 1, "after_s": 0.5}
-COLLECTIVE = r"all_\w+\.\d+ \(\w+ \(builders\.py:\d+\)\)|the barrier|the broadcast of an input|the gather of an output|the arguments of a run"
+COLLECTIVE = r"all_\w+\.\d+ \(\w+ \(builders\.py:\d+\)\)|the barrier|the broadcast of an input|the scatter of an input|the gather of an output|the arguments of a run"
 
 
 @pytest.fixture(scope="module")
