@@ -5,6 +5,8 @@
 #include "dialects/aten/Sorting.h"
 #include "dialects/interfaces/TensorView.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace shardc::aten {

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from conftest import run, tool
 from model_gradients import Reference
@@ -154,3 +155,31 @@ def test_no_weight_moves_for_gradients(reference, kind, form, ways):
     found = collectives(reference(kind, form), kind, ways, "tp=2", "--gradients", "0")
     assert {c["kind"] for c in found} == {"all_reduce"}, found
     assert sum(c["bytes_per_rank"] for c in found) <= 4 * (2 * TOKENS * HIDDEN + 2 * TOKENS + 8), found
+
+
+class LookedUp(torch.nn.Module):
+    """Rows times matrices at positions of which nothing is known."""
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(1)))
+
+    def forward(self, x, at):
+        return torch.bmm(x.unsqueeze(1), self.w[at]).squeeze(1)
+
+
+def test_positions_of_no_matrix(tmp_path):
+    """Negative ones count from the end, and those beyond fail the run, as a lookup does, though no matrix is looked up."""
+    module, x = LookedUp(), torch.randn(4, 4)
+    torch.export.save(torch.export.export(module, (x, torch.zeros(4, dtype=torch.int64))), tmp_path / "m.pt2")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "tp=2", *places("param:w=tp:S(0)", "output:0=R"), "-o", tmp_path / "m.so")
+
+    def of(*at, **how):
+        save_file({"x": x, "at": torch.tensor(at)}, tmp_path / "in.safetensors")
+        return run(tool("shard-run"), tmp_path / "m.so", "--weights", tmp_path / "m.pt2", "--inputs", tmp_path / "in.safetensors", "--outputs",
+                   tmp_path / "out.safetensors", **how)
+
+    of(2, -3, 0, -1)
+    with torch.no_grad():
+        torch.testing.assert_close(next(iter(load_file(tmp_path / "out.safetensors").values())), module(x, torch.tensor([2, -3, 0, -1])))
+    done = of(0, 3, 1, 2, check=False)
+    assert done.returncode == 1 and "3" in done.stderr and "out of range" in done.stderr, done.stderr

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Emitter.h"
+#include "dialects/aten/EraseUnused.h"
 #include "dialects/aten/Grouped.h"
 #include "dialects/aten/KnownIndices.h"
 #include "dialects/aten/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -61,6 +61,8 @@ struct IndexProducts : impl::AtenIndexProductsBase<IndexProducts> {
     getOperation().walk([&](BmmOp op) { products.push_back(op); });
     for (BmmOp op : products)
       numProducts += rewrite(op);
+    if (numProducts > 0)
+      eraseUnused(getOperation());
   }
 
   /// Matrices times columns, or rows times matrices.
@@ -82,7 +84,6 @@ struct IndexProducts : impl::AtenIndexProductsBase<IndexProducts> {
                                         /*sorted=*/false);
     Emitter emit(builder, op.getLoc());
     op.getResult().replaceAllUsesWith(emit.unsqueeze(product, single));
-    eraseUnused(op);
     return true;
   }
 
@@ -91,23 +92,6 @@ struct IndexProducts : impl::AtenIndexProductsBase<IndexProducts> {
     if (added && static_cast<int64_t>(added.getDim()) == dim)
       return added.getSelf();
     return SqueezeOp::create(builder, x.getLoc(), x, ArrayRef<int64_t>(dim));
-  }
-
-  /// And what only it used.
-  static void eraseUnused(Operation *op) {
-    llvm::SmallSetVector<Operation *, 8> unused;
-    unused.insert(op);
-    while (!unused.empty()) {
-      Operation *next = unused.pop_back_val();
-      llvm::SmallSetVector<Operation *, 4> producers;
-      for (Value operand : next->getOperands())
-        if (Operation *producer = operand.getDefiningOp())
-          producers.insert(producer);
-      next->erase();
-      for (Operation *producer : producers)
-        if (isMemoryEffectFree(producer) && producer->use_empty())
-          unused.insert(producer);
-    }
   }
 };
 

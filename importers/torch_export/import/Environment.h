@@ -101,6 +101,7 @@ public:
 
 private:
   void rename(Storages::Tensor tensor, Storages::Tensor becomes, llvm::StringRef result);
+
   mlir::OpBuilder &builder;
   bool isLocal;
   llvm::StringRef kept;
