@@ -46,6 +46,7 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenIndexProducts());
   pm.addPass(createCSEPass());
   pm.addPass(createLowerPrecision());
+  pm.addNestedPass<func::FuncOp>(createDispatchRows());
   pm.addNestedPass<func::FuncOp>(createPropagateShardings());
   pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));
   pm.addPass(createWarnUnsharded());

@@ -210,6 +210,23 @@ def Aten_ToCopyOp : Aten_Op<"to_copy", [LocalizableOpInterface]> {
   let assemblyFormat = "$self `to` $dtype attr-dict `:` functional-type(operands, results)";
 }
 
+def Aten_BitcastOp : Aten_Op<"bitcast", [LocalizableOpInterface]> {
+  let summary = "Reads the bits of elements as another element type of their width";
+  let description = [{
+    Passes make the op; the importer does not, since ATen's `view.dtype` is a view whose memory may be written.
+
+    ```mlir
+    %y = aten.bitcast %x to i32 : (tensor<8xf32>) -> tensor<8xi32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, TypeAttr:$dtype);
+  let results = (outs Aten_Tensor:$result);
+  let shardBy = "elementwiseRule(op, {})";
+  let runsAs = "KernelForm::Elementwise";
+  let hasVerifier = 1;
+  let assemblyFormat = "$self `to` $dtype attr-dict `:` functional-type(operands, results)";
+}
+
 def Aten_CopyOp : Aten_Op<"copy"> {
   let summary = "Returns src, which was written over self (ATen's copy, fill and zero)";
   let description = [{

@@ -52,4 +52,41 @@ def Aten_IndexedOuterOp : Aten_GroupedOp<"indexed_outer"> {
   }];
 }
 
+/// Rows and where they belong: `owner` has, for each row, the number of one of `parts`. Rows are `batches` blocks of one size, and
+/// each block is shared out by itself. A row whose owner is no part belongs nowhere. So many rows as `granule` says (those of a token)
+/// stay together where rows are sharded.
+class Aten_RowsOp<string mnemonic> : Aten_Op<mnemonic> {
+  let arguments = (ins Aten_Tensor:$self, Aten_IndexTensor:$owner, ConfinedAttr<I64Attr, [IntPositive]>:$batches,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$parts,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$granule);
+  let results = (outs Aten_Tensor:$result);
+  let assemblyFormat = [{
+    $self `at` $owner `batches` $batches `parts` $parts (`granule` $granule^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_DispatchRowsOp : Aten_RowsOp<"dispatch_rows"> {
+  let summary = "Takes each row to the part that owns it";
+  let description = [{
+    For each block of rows, the result has one block for each part, of as many rows: first those that the part owns, in order, then
+    zeros. `dist-dispatch-rows` makes the op where the parts are the shares that ranks have of the experts of a mixture. Where rows
+    and result are sharded over the axis of as many ranks, a rank has one part, and each row is sent once, to its owner.
+
+    ```mlir
+    %p = aten.dispatch_rows %x at %o batches 1 parts 2 : (tensor<6x8xf32>, tensor<6xi64>) -> tensor<12x8xf32>
+    ```
+  }];
+}
+
+def Aten_CollectRowsOp : Aten_RowsOp<"collect_rows"> {
+  let summary = "Takes each row back from the part that owns it";
+  let description = [{
+    The inverse of `aten.dispatch_rows`, with the same owners: row i of the result is what became of row i. A row that belongs nowhere is zero.
+
+    ```mlir
+    %x = aten.collect_rows %p at %o batches 1 parts 2 : (tensor<12x8xf32>, tensor<6xi64>) -> tensor<6x8xf32>
+    ```
+  }];
+}
+
 #endif // SHARDC_DIALECTS_ATEN_GROUPED_TD

@@ -35,6 +35,18 @@ LogicalResult ToCopyOp::infer(Inference &inference, Adaptor op) {
   return inference.result(inference.sizesOf(op.getSelf()), op.getDtype());
 }
 
+LogicalResult BitcastOp::infer(Inference &inference, Adaptor op) {
+  return inference.result(inference.sizesOf(op.getSelf()), op.getDtype());
+}
+
+LogicalResult BitcastOp::verify() {
+  Type from = elementTypeOf(getSelf()), to = getDtype();
+  auto width = [](Type type) { return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0; };
+  if (width(from) < 8 || width(from) != width(to))
+    return emitOpError("reads ") << from << " as " << to << ", which is of another width";
+  return success();
+}
+
 LogicalResult CopyOp::infer(Inference &inference, Adaptor op) {
   FailureOr<Type> type = inference.sameElementType(op.getOperands());
   Shape shape = inference.sizesOf(op.getSelf()), source = inference.sizesOf(op.getSrc());

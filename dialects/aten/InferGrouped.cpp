@@ -52,13 +52,64 @@ std::optional<double> IndexedMmOp::getFlops() {
   return flops(*this, shapeOf(getSelf()), matrices[2], matrices[0]);
 }
 
+namespace {
+
+/// The factors of rows and matrices, which are one part for each row of a part where rows have been
+/// taken to the parts that own them.
+struct RowFactors {
+  DimFactors rows, matrices;
+
+  RowFactors(RuleBuilder &builder, Operation *op, int64_t size, int64_t groups, bool isSummed) {
+    auto [batches, parts] = rowPartsOf(op);
+    bool fits = !ShapedType::isDynamic(size) && !ShapedType::isDynamic(groups) &&
+                size % (batches * parts) == 0 && groups % parts == 0;
+    if (!fits)
+      batches = parts = 1;
+    FactorKind ofRows = isSummed ? FactorKind::Reducing : FactorKind::Parallel,
+               ofMatrices = isSummed ? FactorKind::Parallel : FactorKind::Reducing;
+    auto add = [&](DimFactors &factors, int64_t count, FactorKind kind) {
+      if (count != 1)
+        factors.push_back(builder.factor(count, kind));
+    };
+    add(rows, batches, ofRows);
+    add(rows, parts, FactorKind::Parallel);
+    if (parts != 1)
+      matrices.push_back(rows.back());
+    add(rows, parts == 1 && batches == 1 ? size : size / (batches * parts), ofRows);
+    add(matrices, parts == 1 ? groups : groups / parts, ofMatrices);
+    for (unsigned factor : matrices)
+      builder.at(factor).inOnePiece = true;
+  }
+};
+
+DimFactors factorOf(RuleBuilder &builder, int64_t size, FactorKind kind = FactorKind::Parallel) {
+  return size == 1 ? DimFactors{} : DimFactors{builder.factor(size, kind)};
+}
+
+} // namespace
+
+std::pair<int64_t, int64_t> rowPartsOf(Operation *op) {
+  auto parts = op->getAttrOfType<DenseI64ArrayAttr>(kRowPartsAttr);
+  bool isUsable = parts && parts.size() == 2 && parts[0] > 0 && parts[1] > 0;
+  return isUsable ? std::pair(parts[0], parts[1]) : std::pair<int64_t, int64_t>(1, 1);
+}
+
+void copyRowParts(Operation *like, Operation *op) {
+  if (Attribute parts = like->getAttr(kRowPartsAttr))
+    op->setAttr(kRowPartsAttr, parts);
+}
+
 ShardingRule IndexedMmOp::getShardingRule() {
-  return ruleBuilder(*this)
-      .einsum({"sk", "ekn", "s"}, {"sn"})
-      .operandDimInOnePiece(1, 0)
-      .linear(0)
-      .linear(1)
-      .build();
+  RuleBuilder builder = ruleBuilder(*this);
+  ArrayRef<int64_t> self = shapeOf(getSelf()), matrices = shapeOf(getMat2());
+  RowFactors dims(builder, *this, self[0], matrices[0], /*isSummed=*/false);
+  DimFactors k = factorOf(builder, self[1], FactorKind::Reducing),
+             n = factorOf(builder, matrices[2]);
+  builder.operandDim(0, 0, dims.rows).operandDim(0, 1, k);
+  builder.operandDim(1, 0, dims.matrices).operandDim(1, 1, k).operandDim(1, 2, n);
+  builder.operandDim(2, 0, dims.rows);
+  builder.resultDim(0, 0, dims.rows).resultDim(0, 1, n);
+  return builder.linear(0).linear(1).build();
 }
 
 LogicalResult IndexedOuterOp::infer(Inference &inference, Adaptor op) {
@@ -84,17 +135,90 @@ std::optional<double> IndexedOuterOp::getFlops() {
 ShardingRule IndexedOuterOp::getShardingRule() {
   RuleBuilder builder = ruleBuilder(*this);
   ArrayRef<int64_t> result = shapeOf(getResult());
-  auto factors = [&](int64_t size, FactorKind kind = FactorKind::Parallel) {
-    return size == 1 ? DimFactors{} : DimFactors{builder.factor(size, kind)};
-  };
-  DimFactors rows = factors(shapeOf(getSelf()).front(), FactorKind::Reducing);
-  DimFactors groups = factors(result[0]), m = factors(result[1]), n = factors(result[2]);
-  if (!groups.empty())
-    builder.at(groups.front()).inOnePiece = true;
-  builder.operandDim(0, 0, rows).operandDim(1, 0, rows).operandDim(2, 0, rows);
+  RowFactors dims(builder, *this, shapeOf(getSelf()).front(), result[0], /*isSummed=*/true);
+  DimFactors m = factorOf(builder, result[1]), n = factorOf(builder, result[2]);
+  for (unsigned operand : {0, 1, 2})
+    builder.operandDim(operand, 0, dims.rows);
   builder.operandDim(0, 1, m).operandDim(1, 1, n);
-  builder.resultDim(0, 0, groups).resultDim(0, 1, m).resultDim(0, 2, n);
+  builder.resultDim(0, 0, dims.matrices).resultDim(0, 1, m).resultDim(0, 2, n);
   return builder.linear(0).linear(1).build();
 }
+
+/// Of rows, or of what the parts have of them.
+template <typename Adaptor>
+static LogicalResult inferRows(Inference &inference, Adaptor op, bool isDispatch) {
+  Value self = op.getSelf(), owner = op.getOwner();
+  auto batches = static_cast<int64_t>(op.getBatches()), parts = static_cast<int64_t>(op.getParts());
+  auto granule = static_cast<int64_t>(op.getGranule());
+  Shape shape = inference.sizesOf(self), numbers = inference.sizesOf(owner);
+  if (shape.empty() || numbers.size() != 1)
+    return inference.error("needs rows, and owners in one dim");
+  std::optional<int64_t> held = shape.front().number(), rows = numbers.front().number();
+  if (!held || !rows)
+    return inference.error("needs a known number of rows");
+  if (*rows % (batches * granule))
+    return inference.error("has ", *rows, " rows in ", batches, " blocks, and ", granule,
+                           " stay together");
+  int64_t due = isDispatch ? *rows : *rows * parts;
+  if (*held != due)
+    return inference.error("has ", *held, " rows where ", due, " are due");
+  shape.front() = Dim(isDispatch ? *rows * parts : *rows);
+  return inference.result(shape, elementTypeOf(self));
+}
+
+/// Rows go from one shard to another along one factor. Where rows can be cut into as many equal
+/// pieces as there are parts, it is the number of parts, and what is in a piece stays together;
+/// otherwise it has one size among the rows and another among the parts.
+template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
+  RuleBuilder builder = ruleBuilder(op);
+  ArrayRef<int64_t> shape = shapeOf(op.getSelf());
+  auto batches = static_cast<int64_t>(op.getBatches()), parts = static_cast<int64_t>(op.getParts());
+  auto granule = static_cast<int64_t>(op.getGranule());
+  int64_t rows = shapeOf(op.getOwner()).front() / batches;
+  DimFactors ofRows = factorOf(builder, batches), ofParts = ofRows;
+  auto add = [&](DimFactors &dim, int64_t size) {
+    if (size != 1)
+      dim.push_back(builder.factor(size, FactorKind::NeedReplication));
+  };
+  if (rows % (parts * granule) == 0 && parts > 1) {
+    unsigned part = builder.factor(parts, FactorKind::Cooperative);
+    // In elements of the result for each part, of which a dispatch has as many as rows.
+    builder.at(part).moved = isDispatch ? 1 : parts;
+    builder.at(part).inOnePiece = true;
+    ofRows.push_back(part);
+    ofParts.push_back(part);
+    add(ofRows, rows / parts);
+    add(ofParts, rows);
+  } else if (rows > granule) {
+    int64_t size = std::max(rows / granule, parts);
+    unsigned piece = builder.factor(size, FactorKind::Neighbouring);
+    builder.at(piece).moved = isDispatch ? llvm::divideCeil(size, parts) : size;
+    builder.at(piece).inOnePiece = true;
+    ofRows.push_back(piece);
+    ofParts.push_back(piece);
+    add(ofRows, granule);
+    add(ofParts, rows);
+  } else {
+    add(ofRows, rows);
+    add(ofParts, rows * parts);
+  }
+  builder.operandDim(0, 0, isDispatch ? ofRows : ofParts).operandDim(1, 0, ofRows);
+  builder.resultDim(0, 0, isDispatch ? ofParts : ofRows);
+  for (int64_t d = 1; d < static_cast<int64_t>(shape.size()); ++d) {
+    DimFactors factors = factorOf(builder, shape[d]);
+    builder.operandDim(0, d, factors).resultDim(0, d, factors);
+  }
+  return builder.linear(0).build();
+}
+
+LogicalResult DispatchRowsOp::infer(Inference &inference, Adaptor op) {
+  return inferRows(inference, op, /*isDispatch=*/true);
+}
+ShardingRule DispatchRowsOp::getShardingRule() { return ruleOfRows(*this, /*isDispatch=*/true); }
+
+LogicalResult CollectRowsOp::infer(Inference &inference, Adaptor op) {
+  return inferRows(inference, op, /*isDispatch=*/false);
+}
+ShardingRule CollectRowsOp::getShardingRule() { return ruleOfRows(*this, /*isDispatch=*/false); }
 
 } // namespace shardc::aten

@@ -3,6 +3,8 @@
 #include "dialects/aten/Sorting.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
+#include <limits>
+
 using namespace mlir;
 
 #define GET_OP_CLASSES
@@ -29,6 +31,40 @@ LogicalResult SortOp::infer(Inference &inference, Adaptor op) {
   return inference.result(shape, IntegerType::get(inference.getContext(), 64));
 }
 
+unsigned sortKeyBits(Type elementType) {
+  unsigned width = elementType.getIntOrFloatBitWidth();
+  return std::max(isa<FloatType>(elementType) ? 32u : kSortDigitBits, width);
+}
+
+int64_t sortPositionBytes(int64_t size) {
+  return size <= std::numeric_limits<int32_t>::max() ? 4 : 8;
+}
+
+static bool isOnlyDim(ArrayRef<int64_t> shape, int64_t dim) {
+  return !ShapedType::isDynamic(shape[dim]) && llvm::all_of(llvm::enumerate(shape), [&](auto size) {
+    return size.value() == 1 || static_cast<int64_t>(size.index()) == dim;
+  });
+}
+
+static int64_t bytesOf(Type elementType) {
+  return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
+}
+
+/// What ranks tell each other to find the borders, in elements of this type: i64 counts for all
+/// values of each digit and each border between shards, of which four ranks have three.
+static int64_t searchedElements(Type elementType) {
+  int64_t digits = sortKeyBits(elementType) / kSortDigitBits, values = (1 << kSortDigitBits) - 1;
+  return digits * values * 3 * 8 / bytesOf(elementType);
+}
+
+/// Elements, and their positions where they are used.
+static int64_t movedElements(SortOp op) {
+  Type type = elementTypeOf(op.getSelf());
+  int64_t size = shapeOf(op.getSelf())[op.getDim()];
+  int64_t positions = op.getIndices().use_empty() ? 0 : size * sortPositionBytes(size);
+  return size + positions / bytesOf(type);
+}
+
 ShardingRule SortOp::getShardingRule() {
   RuleBuilder builder = ruleBuilder(*this);
   for (auto [i, size] : llvm::enumerate(shapeOf(getSelf()))) {
@@ -42,6 +78,17 @@ ShardingRule SortOp::getShardingRule() {
         DimFactors factors{builder.factor(size, FactorKind::Cooperative)};
         builder.at(factors.front()).exchange = 2 * static_cast<int64_t>(*count);
         builder.operandDim(0, dim, factors).operandDimInOnePiece(0, dim);
+      }
+      // Alone, it is sorted where it is: the ranks agree on the values at the borders of the
+      // result's shards and send each element once, with its position.
+      if (!getCount() && isOnlyDim(shapeOf(getSelf()), dim)) {
+        DimFactors factors{builder.factor(size, FactorKind::Cooperative)};
+        builder.at(factors.front()).exchange = searchedElements(elementTypeOf(getSelf()));
+        builder.at(factors.front()).moved = movedElements(*this);
+        builder.operandDim(0, dim, factors)
+            .operandDimInOnePiece(0, dim)
+            .resultDim(0, dim, factors)
+            .resultDim(1, dim, factors);
       }
       continue;
     }

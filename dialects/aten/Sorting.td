@@ -12,8 +12,10 @@ def Aten_SortOp : Aten_Op<"sort"> {
     Equal elements keep their order, and NaN is larger than all other numbers. With `count`, only that many first elements are
     kept: ATen's topk.
 
-    Other dims may be sharded. Along a sharded dim, `count` elements of each rank are gathered and sorted again; without
-    `count`, the tensor must be whole.
+    Other dims may be sharded. Along a sharded dim, `count` elements of each rank are gathered and sorted again. Without
+    `count`, the dim may be sharded where all others are 1: ranks find the borders of the shards of the result among the
+    values, and send each element once, to the rank that it is on in the end (docs/localize.md). Otherwise it must be
+    whole.
 
     ```mlir
     %v, %i = aten.sort %x dim 1 descending count 2 : (tensor<4x8xf32>) -> (tensor<4x2xf32>, tensor<4x2xi64>)

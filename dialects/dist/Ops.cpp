@@ -3,6 +3,7 @@
 // Placement, futures and what a rank knows about itself: verifiers, folds, canonicalisations.
 
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/ReadSizesSyntax.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
@@ -154,6 +155,16 @@ OpFoldResult ExtentOp::fold(FoldAdaptor) {
     return IntegerAttr::get(IndexType::get(getContext()), *constant);
   return {};
 }
+
+//===------------------------------------------------------------------------------------------===//
+// read_sizes
+//===------------------------------------------------------------------------------------------===//
+
+ParseResult ReadSizesOp::parse(OpAsmParser &parser, OperationState &state) {
+  return parseReadSizes(parser, state);
+}
+void ReadSizesOp::print(OpAsmPrinter &printer) { printReadSizes(*this, printer); }
+LogicalResult ReadSizesOp::verify() { return verifyReadSizes(*this); }
 
 //===------------------------------------------------------------------------------------------===//
 // leave_mesh, enter_mesh

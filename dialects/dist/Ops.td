@@ -115,6 +115,23 @@ def Dist_ExtentOp : Dist_Op<"extent", [Pure]> {
   let hasFolder = 1;
 }
 
+def Dist_ReadSizesOp : Dist_Op<"read_sizes", [Pure]> {
+  let summary = "Reads sizes that the program has computed";
+  let description = [{
+    Result i is element i of the tensor, for the sizes of a collective whose pieces depend on values: how many elements of a
+    shard sort into that of each other rank, say. Each is at least 0 and at most `at_most`; another number fails the run. The host waits for
+    what computes the tensor, so that one op reads all that is known at once.
+
+    ```mlir
+    %n:3 = dist.read_sizes %counts at_most 100 : tensor<3xi64>
+    ```
+  }];
+  let arguments = (ins 1DTensorOf<[I64]>:$tensor, ConfinedAttr<I64Attr, [IntNonNegative]>:$at_most);
+  let results = (outs Variadic<Index>:$sizes);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
 def Dist_LeaveMeshOp : Dist_Op<"leave_mesh", [Pure]> {
   let summary = "Hands what ranks of a mesh have to a collective that other ranks take part in";
   let description = [{

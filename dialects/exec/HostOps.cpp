@@ -2,6 +2,7 @@
 //
 // Memory, launches, and the ops of plan functions.
 
+#include "dialects/dist/ReadSizesSyntax.h"
 #include "dialects/exec/Internal.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,6 +36,12 @@ LogicalResult AllocOp::verify() {
            << offset << ", which is no multiple of the " << bytes << " bytes of an element";
   return success();
 }
+
+ParseResult ReadSizesOp::parse(OpAsmParser &parser, OperationState &state) {
+  return shardc::dist::parseReadSizes(parser, state);
+}
+void ReadSizesOp::print(OpAsmPrinter &printer) { shardc::dist::printReadSizes(*this, printer); }
+LogicalResult ReadSizesOp::verify() { return shardc::dist::verifyReadSizes(*this); }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   Operation *callee = tables.lookupNearestSymbolFrom(*this, getKernelAttr());

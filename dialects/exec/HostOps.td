@@ -101,6 +101,22 @@ def Exec_CommitOp : Exec_Op<"commit", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Exec_ReadSizesOp : Exec_Op<"read_sizes"> {
+  let summary = "Reads numbers that kernels have written, for the sizes of a collective";
+  let description = [{
+    Result i is element i of the memory. The op waits until what was launched before it is done. A number below 0 or above `at_most`
+    fails the run (`read_sizes` of `shardrt_services`).
+
+    ```mlir
+    %n:3 = exec.read_sizes %counts at_most 100 : memref<3xi64>
+    ```
+  }];
+  let arguments = (ins Arg<MemRefRankOf<[I64], [1]>, "", [MemRead]>:$memory, ConfinedAttr<I64Attr, [IntNonNegative]>:$at_most);
+  let results = (outs Variadic<Index>:$sizes);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
 def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
   let summary = "Computes attention: softmax(Q K^T * scale + mask) V, for each head";
   let description = [{

@@ -128,6 +128,7 @@ size_t ShardingRule::hash() const {
     seed = hashCombine(seed, static_cast<size_t>(f.size));
     seed = hashCombine(seed, static_cast<size_t>(f.kind) * 8 + static_cast<size_t>(f.reduction));
     seed = hashCombine(seed, static_cast<size_t>(f.exchange));
+    seed = hashCombine(seed, static_cast<size_t>(f.moved));
     seed = hashCombine(seed, f.inOnePiece);
   }
   for (const std::vector<TensorFactors> *side : {&operands, &results})

@@ -42,6 +42,9 @@ struct Factor {
   /// Cooperative: see there. Of dims that are parts of a longer one, which a concatenation joins or
   /// a split or slice cuts: one more than where the first of them begins there (see partsOf).
   int64_t exchange = 0;
+  /// Cooperative: elements that go to other ranks once, whatever the number of ranks, of all that
+  /// the op has (a sort), for every point of its other factors.
+  int64_t moved = 0;
   int64_t haloBefore = 0; ///< Neighbouring
   int64_t haloAfter = 0;  ///< Neighbouring
   /// The op needs to know where a shard lies among the others (lookups, scans): each rank has one

@@ -150,11 +150,31 @@ struct LowerCommit : EmitPattern<exec::CommitOp> {
   }
 };
 
+struct LowerReadSizes : EmitPattern<exec::ReadSizesOp> {
+  using EmitPattern::EmitPattern;
+  LogicalResult matchAndRewrite(exec::ReadSizesOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    size_t count = op.getSizes().size();
+    Value list = stackSlot(b, loc, op, static_cast<int64_t>(count * sizeof(int64_t)));
+    emission.returnIfFailed(b, op,
+                            abi::callReadSizes(b, loc, emission.frame(op), list,
+                                               adaptor.getMemory(),
+                                               constantInt(b, loc, static_cast<int64_t>(count)),
+                                               constantInt(b, loc, op.getAtMost())));
+    SmallVector<Value> sizes;
+    for (size_t i = 0; i < count; ++i)
+      sizes.push_back(abi::loadField(b, loc, b.getI64Type(), list, i * sizeof(int64_t)));
+    b.replaceOp(op, sizes);
+    return success();
+  }
+};
+
 } // namespace
 
 void populateHostPatterns(const Emission &emission, RewritePatternSet &patterns) {
   patterns.add<LowerArgument, LowerAlloc, LowerReinterpretCast, LowerGlobal, LowerGetGlobal,
-               LowerLaunch, LowerCommit>(emission);
+               LowerLaunch, LowerCommit, LowerReadSizes>(emission);
 }
 
 } // namespace shardc::host

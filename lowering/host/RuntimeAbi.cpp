@@ -111,6 +111,13 @@ Value callCommit(OpBuilder &builder, Location loc, const Frame &frame) {
       .getResult();
 }
 
+Value callReadSizes(OpBuilder &builder, Location loc, const Frame &frame, Value sizes, Value from,
+                    Value count, Value atMost) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, read_sizes),
+                     builder.getI32Type(), {sizes, from, count, atMost})
+      .getResult();
+}
+
 void callMark(OpBuilder &builder, Location loc, const Frame &frame, Value op) {
   callService(builder, loc, frame, offsetof(shardrt_services, mark),
               LLVM::LLVMVoidType::get(builder.getContext()), {op});

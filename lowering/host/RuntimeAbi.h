@@ -57,6 +57,9 @@ mlir::Value callLaunch(mlir::OpBuilder &builder, mlir::Location loc, const Frame
                        mlir::Value launch);
 /// The status of what has failed so far.
 mlir::Value callCommit(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame);
+mlir::Value callReadSizes(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame,
+                          mlir::Value sizes, mlir::Value from, mlir::Value count,
+                          mlir::Value atMost);
 void callMark(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame, mlir::Value op);
 
 } // namespace shardc::host::abi

@@ -79,6 +79,14 @@ Value toCopy(Operation *op, const ScalarBuilder &s, Args args) {
   return s.convert(args[0], aten::elementTypeOf(op->getOperand(0)));
 }
 
+Value bitcast(Operation *op, const ScalarBuilder &s, Args args) {
+  Type from = aten::elementTypeOf(op->getOperand(0)), to = aten::elementTypeOf(op->getResult(0));
+  Value bits = s.as(from).store(args[0]);
+  if (bits.getType() != storageType(to))
+    bits = arith::BitcastOp::create(s.builder, s.loc, storageType(to), bits);
+  return s.as(to).load(bits);
+}
+
 } // namespace
 
 void addUnaryRules(ElementwiseTable &table) {
@@ -118,6 +126,7 @@ void addUnaryRules(ElementwiseTable &table) {
   table.add<IsnanOp>(Operands::Promoted, isNan);
   table.add<IsinfOp>(Operands::Promoted, isInf);
   table.add<ToCopyOp>(Operands::Own, toCopy);
+  table.add<BitcastOp>(Operands::Own, bitcast);
 }
 
 } // namespace shardc

@@ -42,6 +42,7 @@ private:
   FailureOr<Sizes> argumentSizes(unsigned argument);
   LogicalResult lower(Operation *op);
   void lowerScalar(Operation *op);
+  void readSizes(dist::ReadSizesOp op);
   void returnResults(func::ReturnOp op);
 
   HostProgram program;
@@ -166,7 +167,20 @@ LogicalResult EntryLowering::placeInputs(func::FuncOp target) {
   return success();
 }
 
+void EntryLowering::readSizes(dist::ReadSizesOp op) {
+  IndexMath math = program.math(op.getLoc());
+  Value memory = toMemref(math, program.dense(op.getLoc(), program.view(op.getTensor())));
+  auto read = exec::ReadSizesOp::create(program.builder, op.getLoc(), op.getResultTypes(), memory,
+                                        op.getAtMostAttr());
+  for (auto [size, result] : llvm::zip_equal(op.getSizes(), read.getSizes())) {
+    program.indices.noteNonNegative(result);
+    program.scalars.map(size, result);
+  }
+}
+
 void EntryLowering::lowerScalar(Operation *op) {
+  if (auto read = dyn_cast<dist::ReadSizesOp>(op))
+    return readSizes(read);
   if (auto size = dyn_cast<aten::SymSizeOp>(op)) {
     IndexMath math = program.math(op->getLoc());
     program.scalars.map(size.getResult(),

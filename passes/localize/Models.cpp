@@ -76,9 +76,11 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachPartModels(context);
     attachRandomModels(context);
     attachReductionModels(context);
+    attachRowDispatchModels(context);
     attachScanModels(context);
     attachScatterModels(context);
     attachSoftmaxModels(context);
+    attachSortModels(context);
     attachSpatialModels(context);
     attachViewModels(context);
   });

@@ -72,9 +72,11 @@ void attachNormalizationModels(mlir::MLIRContext *context);
 void attachPartModels(mlir::MLIRContext *context);
 void attachRandomModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
+void attachRowDispatchModels(mlir::MLIRContext *context);
 void attachScanModels(mlir::MLIRContext *context);
 void attachScatterModels(mlir::MLIRContext *context);
 void attachSoftmaxModels(mlir::MLIRContext *context);
+void attachSortModels(mlir::MLIRContext *context);
 void attachSpatialModels(mlir::MLIRContext *context);
 void attachViewModels(mlir::MLIRContext *context);
 

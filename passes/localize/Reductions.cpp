@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reductions over sharded dims whose local form is not the reduction itself, and sorts.
+// Reductions over sharded dims whose local form is not the reduction itself.
 // (sum, prod, amax, amin, any and all are: their results are P(sum), P(prod), P(max) ... and an
 // empty shard contributes the identity.)
 
-#include "dialects/aten/Sorting.h"
 #include "passes/localize/Models.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -141,65 +140,6 @@ template <typename Op> struct ArgModel : LocalizeModel<ArgModel<Op>, Op> {
   }
 };
 
-/// The first elements of what each rank has are gathered, with their positions, and the first of
-/// those are the result. Ranks that have fewer than that gather all.
-struct SortModel : LocalizeModel<SortModel, aten::SortOp> {
-  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::SortOp op,
-                         ValueRange operands) {
-    auto dim = static_cast<int64_t>(op.getDim());
-    DimSplit split =
-        localizer.operandLayout(0) ? localizer.operandLayout(0)->splitOfDim(dim) : DimSplit();
-    if (split.empty())
-      return sameOp(localizer, builder, operands);
-    LocalIndices indices = localizer.indices(builder);
-    GlobalSize size = localizer.operandSize(builder, 0, dim);
-    Value offset = indices.offset(size, split);
-    if (!offset || !op.getCount()) {
-      localizer.refuse() << "dim " << dim << " is sharded" << (offset ? "" : " in blocks")
-                         << "; replicate it before";
-      return failure();
-    }
-    auto count = static_cast<int64_t>(*op.getCount());
-    auto sort = [&](Value x) {
-      return aten::SortOp::create(builder, op.getLoc(), x, dim, op.getDescending(),
-                                  op.getCountAttr());
-    };
-    Emitter emit = localizer.emitter(builder);
-    Layout shards(localizer.getMesh().getValue());
-    shards.order = localizer.operandLayout(0)->order;
-    SmallVector<unsigned> axes;
-    int64_t ranks = 1;
-    for (const AxisSplit &axis : split.axes) {
-      shards.placements[axis.axis] = localizer.operandLayout(0)->placements[axis.axis];
-      axes.push_back(axis.axis);
-      ranks *= axis.count;
-    }
-    auto gathered = [&](Value x, const Layout &layout, int64_t whole) {
-      SmallVector<int64_t> shape(aten::shapeOf(x));
-      shape[dim] = whole;
-      return localizer.allGather(builder, x, layout,
-                                 RankedTensorType::get(shape, aten::elementTypeOf(x)), dim, axes);
-    };
-    int64_t whole = size.fixed();
-    if (whole == kDynamic) {
-      localizer.refuse() << "dim " << dim << " has no known size; replicate it before";
-      return failure();
-    }
-    if (split.distinctExtents(whole, split.axes.size()).front() < count)
-      return SmallVector<Value>(sort(gathered(operands[0], shards, whole))->getResults());
-    aten::SortOp own = sort(operands[0]);
-    Value place = emit.add(own.getIndices(), emit.ofIndex(offset, builder.getI64Type()));
-    Layout candidates(localizer.getMesh().getValue());
-    candidates.order = shards.order;
-    for (unsigned axis : axes)
-      candidates.placements[axis] = Placement::shard(dim);
-    aten::SortOp best = sort(gathered(own.getValues(), candidates, count * ranks));
-    Value places = gathered(place, candidates, count * ranks);
-    Value positions = aten::GatherOp::create(builder, op.getLoc(), places, dim, best.getIndices());
-    return SmallVector<Value>{best.getValues(), positions};
-  }
-};
-
 } // namespace
 
 void shardc::attachReductionModels(MLIRContext *context) {
@@ -207,5 +147,4 @@ void shardc::attachReductionModels(MLIRContext *context) {
   attachModel<aten::VectorNormOp, VectorNormModel>(context);
   attachModel<aten::ArgmaxOp, ArgModel<aten::ArgmaxOp>>(context);
   attachModel<aten::ArgminOp, ArgModel<aten::ArgminOp>>(context);
-  attachModel<aten::SortOp, SortModel>(context);
 }

@@ -88,6 +88,42 @@ def WarnUnsharded : Pass<"dist-warn-unsharded", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numUnsharded", "unsharded", "Programs that nothing of is sharded">];
 }
 
+def DispatchRows : Pass<"dist-dispatch-rows", "::mlir::func::FuncOp"> {
+  let summary = "Sends the rows of a mixture of experts to the ranks that own their experts";
+  let description = [{
+    Form: imported -> imported. Where each rank of an axis has an equal share of the matrices of `aten.indexed_mm`, and would gather the rows of all ranks of that
+    axis to multiply those that name its own, the rows go to the owners of their matrices instead (`aten.dispatch_rows`), through all products and
+    what is between them, and come back behind the last (`aten.collect_rows`). What is between must work row by row. The pass places the function as it is to see what
+    would be gathered, and takes the rows that a rank has, as bytes, for the cost of sending them: with more experts for each token than ranks, a gather of the tokens costs less,
+    and nothing changes.
+
+    Before, where `%x` and `%w` are sharded over an axis of two ranks:
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x8x16xf32>, %i: tensor<4xi64>) -> tensor<4x16xf32> {
+      %y = aten.indexed_mm %x, %w at %i : (tensor<4x8xf32>, tensor<2x8x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x8x16xf32>, %i: tensor<4xi64>) -> tensor<4x16xf32> {
+      %one = aten.constant dense<1> : tensor<i64>
+      %owner = aten.div %i, %one rounding "floor" : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
+      %0 = aten.add %i, %one : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
+      %1 = aten.dispatch_rows %0 at %owner batches 1 parts 2 : (tensor<4xi64>, tensor<4xi64>) -> tensor<8xi64>
+      %own = aten.sub %1, %one : (tensor<8xi64>, tensor<i64>) -> tensor<8xi64>
+      %rows = aten.dispatch_rows %x at %owner batches 1 parts 2 : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<8x8xf32>
+      %2 = aten.indexed_mm %rows, %w at %own {row_parts = array<i64: 1, 2>}
+          : (tensor<8x8xf32>, tensor<2x8x16xf32>, tensor<8xi64>) -> tensor<8x16xf32>
+      %y = aten.collect_rows %2 at %owner batches 1 parts 2 : (tensor<8x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let statistics = [Statistic<"numRegions", "regions", "Chains of products whose rows are sent to their owners">];
+  let dependentDialects = ["::shardc::dist::DistDialect"];
+}
+
 def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
   let summary = "Propagates annotated shardings over sharding rules, in both directions, to a fixpoint";
   let description = [{

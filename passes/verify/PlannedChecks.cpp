@@ -38,10 +38,11 @@ bool isSizeOp(Operation *op) {
 bool belongsIn(Role role, Operation *op) {
   switch (role) {
   case Role::Entry:
-    return isSizeOp(op) || isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp,
-                               exec::AttentionOp, exec::AttentionBackwardOp, exec::ScatterOp,
-                               exec::SortOp, exec::CollectiveOp, exec::StartOp, exec::WaitOp,
-                               exec::CommitOp, memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
+    return isSizeOp(op) ||
+           isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp, exec::AttentionOp,
+               exec::AttentionBackwardOp, exec::ScatterOp, exec::SortOp, exec::CollectiveOp,
+               exec::StartOp, exec::WaitOp, exec::CommitOp, exec::ReadSizesOp,
+               memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
   case Role::Plan:
     return isSizeOp(op) || isa<exec::SetOffsetOp, exec::SetArenaBytesOp>(op);
   case Role::Kernel: {

@@ -79,7 +79,7 @@ Vocabulary StageVerifier::vocabularyOf(Stage stage) {
       "builtin.module",  "func.func",           "func.return",     "dist.axis_index",
       "dist.extent",     "dist.leave_mesh",     "dist.enter_mesh", "dist.all_gather",
       "dist.all_reduce", "dist.reduce_scatter", "dist.all_to_all", "dist.broadcast",
-      "dist.permute",    "dist.after",          "dist.wait"};
+      "dist.permute",    "dist.read_sizes",     "dist.after",      "dist.wait"};
   static constexpr StringLiteral llvmDialects[] = {"llvm", "nvvm"};
   static constexpr StringLiteral lowered[] = {"builtin.module", "gpu.module"};
   switch (stage) {

@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 8u
+#define SHARDRT_PROGRAM_ABI 9u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -264,6 +264,12 @@ typedef struct shardrt_services {
    * call that fails later leaves them in between, and the runtime refuses to go on with them. On a
    * device, what kernels have met is known when the run is complete, and not yet here. */
   int32_t (*commit)(void *runtime);
+
+  /* Waits until what was launched before is done, and copies `count` numbers from where it left
+   * them into `sizes`, memory of the host: sizes for a collective that depend on values. A number
+   * below 0 or above `at_most` is a failure of the program. */
+  int32_t (*read_sizes)(void *runtime, int64_t *sizes, const void *from, int64_t count,
+                        int64_t at_most);
 } shardrt_services;
 
 /* ---- Frames ---- */

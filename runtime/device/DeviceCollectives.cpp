@@ -250,12 +250,16 @@ void StreamCollectives::pollUntil(const DeviceObject &event, const std::function
   }
 }
 
-void StreamCollectives::waitFor(const DeviceObject &event) {
+void StreamCollectives::waitInside(const DeviceObject &event) {
   if (inFlight() == 0)
     return device.synchronize(event);
   pollUntil(event);
   // What a world that was given up has left behind is no result.
   transport.finish(callOf(inFlight() - 1));
+}
+
+void StreamCollectives::waitFor(const DeviceObject &event) {
+  waitInside(event);
   Clock::time_point now = Clock::now();
   for (uint64_t record = firstRecord + oldest; record < recorder.begunCount(); ++record)
     recorder.finish(record, now);

@@ -35,8 +35,10 @@ public:
   /// Makes the compute stream wait for everything that was started.
   virtual void join() = 0;
   /// Waits on the host for an event of the compute stream, and for what it depends on; throws where
-  /// that will never come.
+  /// that will never come. At the end of a run, which everything that was started ends with.
   virtual void waitFor(const DeviceObject &event) = 0;
+  /// The same while the run goes on.
+  virtual void waitInside(const DeviceObject &event) = 0;
   /// Outside of a program, where nothing is in flight: it is complete when this returns, and what
   /// is enqueued then, on any stream, comes after it.
   virtual void runOutside(const shardrt_collective &collective, Group *group, uint64_t run,
@@ -95,6 +97,7 @@ public:
               const shardrt_collective_tensor *tensors) override;
   void join() override;
   void waitFor(const DeviceObject &event) override { device.synchronize(event); }
+  void waitInside(const DeviceObject &event) override { device.synchronize(event); }
   void runOutside(const shardrt_collective &collective, Group *group, uint64_t run,
                   const shardrt_collective_tensor *tensors) override;
   bool capturable(const shardrt_collective &, const Group &,
@@ -133,6 +136,7 @@ public:
   void wait(uint64_t token) override;
   void join() override;
   void waitFor(const DeviceObject &event) override;
+  void waitInside(const DeviceObject &event) override;
   void runOutside(const shardrt_collective &collective, Group *group, uint64_t run,
                   const shardrt_collective_tensor *tensors) override;
   bool capturable(const shardrt_collective &collective, const Group &group,

@@ -245,6 +245,28 @@ void DeviceExecutor::recordWord(uint64_t word, const std::vector<DeviceLaunch> &
   });
 }
 
+void DeviceExecutor::readSizes(std::span<int64_t> sizes, const void *from, int64_t atMost) {
+  if (sizes.size() > sizesRoom) {
+    sizesCopy = device->makePinned(sizes.size_bytes());
+    sizesRoom = sizes.size();
+  }
+  noteWork(2);
+  device->copy(sizesCopy.get(), from, sizes.size_bytes(), compute);
+  device->copy(errorCopy.get(), errorWord.data(), sizeof(uint64_t), compute);
+  device->record(finished, compute);
+  if (exchanged)
+    exchanged->waitInside(finished);
+  else
+    device->synchronize(finished);
+  // Numbers behind a kernel that met with something are none.
+  if (uint64_t word = *static_cast<const uint64_t *>(errorCopy.get())) {
+    recordWord(word, launches);
+    return;
+  }
+  std::memcpy(sizes.data(), sizesCopy.get(), sizes.size_bytes());
+  checkSizes(sizes, atMost);
+}
+
 void DeviceExecutor::runNow(Code code, shardrt_frame &frame, const shardrt_entry *entry,
                             const std::string &what) {
   timeline.clear();

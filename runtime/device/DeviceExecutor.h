@@ -57,6 +57,8 @@ private:
   DeviceCollectives &collectives();
   /// Records what kernels have written into the error word.
   void recordWord(uint64_t word, const std::vector<DeviceLaunch> &launched);
+  /// See `read_sizes` of shardrt_services.
+  void readSizes(std::span<int64_t> sizes, const void *from, int64_t atMost);
   void closeOp();
   void noteWork(size_t pieces) {
     if (exchanged)
@@ -78,6 +80,8 @@ private:
   Buffer errorWord;
   DeviceObject errorCopy;      ///< pinned
   DeviceObject finished;       ///< the event behind a run
+  DeviceObject sizesCopy;      ///< pinned
+  size_t sizesRoom = 0;        ///< numbers that it has room for
   std::vector<Buffer> scratch; ///< by slot
   std::vector<Buffer> retired; ///< may be in use until the run is complete
   uint64_t scratchVersion = 0;

@@ -170,6 +170,19 @@ struct DeviceServices {
     return x.failures.status();
   }
 
+  static int32_t readSizes(void *runtime, int64_t *sizes, const void *from, int64_t count,
+                           int64_t atMost) {
+    DeviceExecutor &x = executor(runtime);
+    const std::span<int64_t> wanted(sizes, size_t(count));
+    int32_t status = waiting(x, [&] {
+      if (!x.capturing)
+        return x.readSizes(wanted, from, atMost);
+      x.captureFailed = true; // nothing of this runs
+      std::ranges::fill(wanted, 0);
+    });
+    return status == SHARDRT_OK ? x.failures.status() : status;
+  }
+
   static int32_t launch(void *runtime, const shardrt_launch *launch) {
     DeviceExecutor &x = executor(runtime);
     return guarded(x, [&] {
@@ -198,6 +211,6 @@ const shardrt_services deviceServices = {
     sizeof(shardrt_services),   DeviceServices::start,       DeviceServices::wait,
     DeviceServices::collective, DeviceServices::parallelFor, DeviceServices::gemm,
     DeviceServices::fail,       DeviceServices::mark,        DeviceServices::scratch,
-    DeviceServices::launch,     DeviceServices::commit};
+    DeviceServices::launch,     DeviceServices::commit,      DeviceServices::readSizes};
 
 } // namespace shardc::rt

@@ -7,6 +7,14 @@ namespace {
 constexpr size_t stagingAlignment = 64;
 } // namespace
 
+void checkSizes(std::span<const int64_t> sizes, int64_t atMost) {
+  for (int64_t size : sizes)
+    if (size < 0 || size > atMost)
+      throw Failure(SHARDRT_PROGRAM_ERROR, "the program computed that a piece of a tensor has " +
+                                               std::to_string(size) + " elements, where 0 to " +
+                                               std::to_string(atMost) + " are possible");
+}
+
 uint8_t *Executor::arena(size_t bytes) {
   if (bytes > arenaMemory.size())
     arenaMoves();

@@ -30,6 +30,9 @@ struct ExecutorContext {
 
 /// Used by one thread at a time. Functions that run code throw the first Failure that the program
 /// recorded or met.
+/// Throws Failure where one of the sizes that a program computed is below 0 or above `atMost`.
+void checkSizes(std::span<const int64_t> sizes, int64_t atMost);
+
 class Executor {
 public:
   virtual ~Executor() = default;

@@ -113,6 +113,11 @@ struct CheckingServices {
     WriteCheck &check = self(runtime);
     return check.services->commit(check.runtime);
   }
+  static int32_t readSizes(void *runtime, int64_t *sizes, const void *from, int64_t count,
+                           int64_t atMost) {
+    WriteCheck &check = self(runtime);
+    return check.services->read_sizes(check.runtime, sizes, from, count, atMost);
+  }
   static const shardrt_services table;
 };
 
@@ -120,7 +125,7 @@ const shardrt_services CheckingServices::table = {
     sizeof(shardrt_services),     CheckingServices::start,       CheckingServices::wait,
     CheckingServices::collective, CheckingServices::parallelFor, CheckingServices::gemm,
     CheckingServices::fail,       CheckingServices::mark,        CheckingServices::scratch,
-    CheckingServices::launch,     CheckingServices::commit};
+    CheckingServices::launch,     CheckingServices::commit,      CheckingServices::readSizes};
 
 void WriteCheck::fill(void *data, size_t bytes) const {
   auto *out = static_cast<uint8_t *>(data);

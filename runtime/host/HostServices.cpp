@@ -5,6 +5,8 @@
 #include "runtime/gemm/Gemm.h"
 #include "runtime/host/HostExecutor.h"
 
+#include <cstring>
+
 namespace shardc::rt {
 
 struct HostServices {
@@ -115,6 +117,17 @@ struct HostServices {
     return x.failures.status();
   }
 
+  static int32_t readSizes(void *runtime, int64_t *sizes, const void *from, int64_t count,
+                           int64_t atMost) {
+    HostExecutor &x = executor(runtime);
+    if (x.failures.failed())
+      return x.failures.status();
+    return guarded(x, [&] {
+      std::memcpy(sizes, from, size_t(count) * sizeof(int64_t));
+      checkSizes({sizes, size_t(count)}, atMost);
+    });
+  }
+
   static void mark(void *runtime, uint32_t op) {
     HostExecutor &x = executor(runtime);
     const shardrt_entry &entry = *x.running;
@@ -136,8 +149,8 @@ void HostExecutor::closeOp(Clock::time_point now) {
 }
 
 const shardrt_services hostServices = {
-    sizeof(shardrt_services),  HostServices::start,  HostServices::wait,  HostServices::collective,
-    HostServices::parallelFor, HostServices::gemm,   HostServices::fail,  HostServices::mark,
-    HostServices::scratch,     HostServices::launch, HostServices::commit};
+    sizeof(shardrt_services),  HostServices::start,  HostServices::wait,   HostServices::collective,
+    HostServices::parallelFor, HostServices::gemm,   HostServices::fail,   HostServices::mark,
+    HostServices::scratch,     HostServices::launch, HostServices::commit, HostServices::readSizes};
 
 } // namespace shardc::rt

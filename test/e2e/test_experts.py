@@ -31,15 +31,15 @@ class Loss(torch.nn.Module):
         y = y[0] if isinstance(y, tuple) else y
         return (y * y).mean(), y
 
-def make(kind, form):
+def make(kind, form, experts=5, tokens=(2, 7)):
     import transformers
     torch.manual_seed(3)
     if kind == "plain":
         from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock as Layer
-        config = transformers.MixtralConfig(**COMMON, intermediate_size=10, num_local_experts=5, num_experts_per_tok=2)
+        config = transformers.MixtralConfig(**COMMON, intermediate_size=10, num_local_experts=experts, num_experts_per_tok=2)
     elif kind == "biases":
         from transformers.models.gpt_oss.modeling_gpt_oss import GptOssMLP as Layer
-        config = transformers.GptOssConfig(**COMMON, intermediate_size=10, num_local_experts=5, num_experts_per_tok=2)
+        config = transformers.GptOssConfig(**COMMON, intermediate_size=10, num_local_experts=experts, num_experts_per_tok=2)
     else:
         from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3MoE as Layer
         config = transformers.DeepseekV3Config(**COMMON, **ROUTED, num_experts_per_tok=2)
@@ -48,7 +48,7 @@ def make(kind, form):
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.normal_(0, 0.5)
-    return Loss(layer).eval(), dict(x=torch.randn(2, 7, 12))
+    return Loss(layer).eval(), dict(x=torch.randn(*tokens, 12))
 '''
 FORMS = ("batched_mm", "grouped_mm")
 KINDS = ("plain", "biases", "groups")

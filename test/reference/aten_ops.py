@@ -110,6 +110,11 @@ def to_copy(o, a, t):
     return o["self"].to(t[0].dtype)
 
 
+@aten("bitcast", "self")
+def bitcast(o, a, t):
+    return o["self"].view(t[0].dtype)
+
+
 @aten("copy", "self", "src")
 def copy(o, a, t):
     return torch.clone(o["src"])

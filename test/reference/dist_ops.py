@@ -132,6 +132,13 @@ def axis_index(op, operands, mesh, symbols):
     return [result]
 
 
+@dist("read_sizes")
+def read_sizes(op, operands, mesh, symbols):
+    lists = [tensor.tolist() for tensor in operands[0]]
+    _expect(all(0 <= n <= op.attrs["at_most"] for numbers in lists for n in numbers), f"sizes {lists} are not possible")
+    return [list(numbers) for numbers in zip(*lists)]
+
+
 def _in_mesh(op, mesh):
     """By position: whether the rank is in the op's mesh."""
     cursor = Cursor(op.attrs["mesh"]["attr"])
@@ -253,7 +260,8 @@ def all_to_all(op, operands, mesh, symbols):
             cut = {}
             for p in group:
                 extents = _at(leaving, p) if leaving else _chunks(tensor[p].shape[split], len(group))
-                cut[p] = torch.split(tensor[p], extents, split)
+                rest = tensor[p].shape[split] - sum(extents)  # within one dim, what is behind all of them stays
+                cut[p] = torch.split(tensor[p], extents + [rest] * (split == concat and rest > 0), split)
             for at, p in enumerate(group):
                 parts = [cut[q][at] for q in group]
                 got = [part.shape[concat] for part in parts]
@@ -263,6 +271,12 @@ def all_to_all(op, operands, mesh, symbols):
                     due = _chunks(_full(op, i, concat, full, p), len(group))
                     _expect(due == got, f"chunks {due}, but {got} arrive")
                 result[p] = torch.cat(parts, concat)
+                room = op.types[i].shape[concat]
+                if split == concat and arriving and room is not None and room > result[p].shape[concat]:
+                    shape = list(result[p].shape)
+                    shape[concat] = room - shape[concat]
+                    # Behind what arrives there may be anything.
+                    result[p] = torch.cat([result[p], torch.full(shape, 113, dtype=result[p].dtype)], concat)
         results.append(result)
     return results
 

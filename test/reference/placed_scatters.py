@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Templates for random placed programs (placed_ops.py): what adds at positions, and products over several dims."""
+"""Templates for random placed programs (placed_ops.py): what adds at positions, sorts, and products over several dims."""
 from placed_ops import i64s, named, template, value
 from placed_programs import Factor, Spec, symbol_of
 from placed_reductions import indices
@@ -41,6 +41,21 @@ def scatter_add(p):
     factors.update({"at": Factor(shape[d], "whole" if symbol_of(shape[d]) else "reduce")} if at[d] else {})
     return Spec("scatter_add", [(x, dims), (i, at), (src, at)], [(x.shape, x.dtype, dims)], factors, f"dim = {d} : i64",
                 linear=[{0, 2}], additive=[0])
+
+
+@template
+def sort(p):
+    """Of the only dim of a size other than 1: what each rank has is sorted into what it is to have."""
+    n = p.rng.choice([2, 3, 5, 7, 12, 40])
+    shape = p.rng.choice([[n], [1, n], [n, 1]])
+    # Numbers of few values: many are equal.
+    x = p.arg(shape, "i64", high=p.rng.choice([1, 3, 100])) if p.float != "f64" or p.rng.random() < 0.7 else p.arg(shape)
+    dims, factors = named(shape)
+    d = shape.index(n)
+    if p.rng.random() < 0.2:
+        factors[f"d{d}"].kind = "whole"
+    return Spec("sort", [(x, dims)], [(shape, x.dtype, dims), (shape, "i64", dims)], factors,
+                f"dim = {d} : i64" + (", descending" if p.rng.random() < 0.5 else ""))
 
 
 @template

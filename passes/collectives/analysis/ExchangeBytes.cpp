@@ -48,18 +48,26 @@ std::optional<uint64_t> shardc::exchangedBytes(CollectiveOpInterface op, ArrayRe
     // A rank sends and gets at the same time.
     uint64_t sent = 0, got = 0;
     for (unsigned i = 0; i < op->getNumResults(); ++i) {
-      RankedTensorType type = op.getOperandType(i);
+      RankedTensorType type = op.getOperandType(i), result = op.getResultTensorType(i);
+      uint64_t n = op.getGroup().getGroupSize();
+      auto addEvenly = [&](uint64_t bytes) {
+        sent += bytes * (n - 1) / n;
+        got += bytes * (n - 1) / n;
+      };
       if (!isExchange(op, i)) {
-        uint64_t n = op.getGroup().getGroupSize();
-        sent += bytesOf(type) * (n - 1) / n;
-        got += bytesOf(type) * (n - 1) / n;
+        addEvenly(bytesOf(type));
         continue;
       }
       exchanges = true;
       ArrayRef<int64_t> leaving = op.getSplitExtents(i), arriving = op.getConcatExtents(i);
       if (llvm::any_of(leaving, ShapedType::isDynamic) ||
-          llvm::any_of(arriving, ShapedType::isDynamic))
-        return std::nullopt;
+          llvm::any_of(arriving, ShapedType::isDynamic)) {
+        if (!type.hasStaticShape() || !result.hasStaticShape())
+          return std::nullopt;
+        // Counts that depend on values. One of the sides has room for as many as can come.
+        addEvenly(std::min(bytesOf(type), bytesOf(result)));
+        continue;
+      }
       SmallVector<int64_t> shape(type.getShape());
       auto bytesOfElements = [&](int64_t elements) {
         shape[op.getSplitDim(i)] = elements;

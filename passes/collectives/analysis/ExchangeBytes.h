@@ -20,6 +20,7 @@ bool isExchange(dist::CollectiveOpInterface op, unsigned tensor);
 llvm::SmallVector<int64_t> devicesThatRun(mlir::func::FuncOp function, const Devices &devices);
 
 /// Bytes that a device gives to others or gets of them, whichever is more: the most of `runBy`.
+/// Where counts depend on values, the smaller of operand and result in equal pieces.
 /// Nothing where the collective has no exchange, or where a count is not known.
 std::optional<uint64_t> exchangedBytes(dist::CollectiveOpInterface op,
                                        llvm::ArrayRef<int64_t> runBy, Devices &devices);

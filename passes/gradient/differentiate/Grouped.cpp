@@ -14,11 +14,17 @@ using namespace shardc;
 
 namespace {
 
-/// Each row times its matrix transposed.
-Expr timesTransposed(Expr rows, Expr matrices, Value index, bool sorted) {
-  return rows.with(aten::IndexedMmOp::create(rows.emit->getBuilder(), rows.emit->getLoc(),
-                                             rows.value, transpose(matrices, 1, 2).value, index,
-                                             sorted));
+/// `made` has the rows of `op`.
+template <typename Op> Value ofRows(Operation *op, Op made) {
+  aten::copyRowParts(op, made);
+  return made;
+}
+
+/// Each row times its matrix transposed. `op` has these rows.
+template <typename Op> Expr timesTransposed(Op op, Expr rows, Expr matrices) {
+  return rows.with(ofRows(op, aten::IndexedMmOp::create(
+                                  rows.emit->getBuilder(), rows.emit->getLoc(), rows.value,
+                                  transpose(matrices, 1, 2).value, op.getIndex(), op.getSorted())));
 }
 
 struct IndexedMmGradient : GradientModel<IndexedMmGradient, aten::IndexedMmOp> {
@@ -27,7 +33,7 @@ struct IndexedMmGradient : GradientModel<IndexedMmGradient, aten::IndexedMmOp> {
     if (!grad)
       return success();
     if (d.needs(0))
-      d.add(0, timesTransposed(grad, d.of(op.getMat2()), op.getIndex(), op.getSorted()));
+      d.add(0, timesTransposed(op, grad, d.of(op.getMat2())));
     if (d.needs(1)) {
       SmallVector<int64_t> fixed;
       SmallVector<Value> dynamic;
@@ -45,9 +51,10 @@ struct IndexedMmGradient : GradientModel<IndexedMmGradient, aten::IndexedMmOp> {
     bool isTransposed = dims && *dims == ArrayRef<int64_t>({0, 2, 1});
     if (isTransposed)
       std::swap(rows, columns);
-    Expr sums = rows.with(aten::IndexedOuterOp::create(rows.emit->getBuilder(), rows.emit->getLoc(),
-                                                       rows.value, columns.value, op.getIndex(),
-                                                       fixed, dynamic, op.getSorted()));
+    Expr sums =
+        rows.with(ofRows(op, aten::IndexedOuterOp::create(
+                                 rows.emit->getBuilder(), rows.emit->getLoc(), rows.value,
+                                 columns.value, op.getIndex(), fixed, dynamic, op.getSorted())));
     return isTransposed ? transpose(sums, 1, 2) : sums;
   }
 };
@@ -58,17 +65,33 @@ struct IndexedOuterGradient : GradientModel<IndexedOuterGradient, aten::IndexedO
     if (!grad)
       return success();
     if (d.needs(0))
-      d.add(0, timesTransposed(d.of(op.getOther()), grad, op.getIndex(), op.getSorted()));
+      d.add(0, timesTransposed(op, d.of(op.getOther()), grad));
     if (d.needs(1))
-      d.add(1, d.of(aten::IndexedMmOp::create(d.builder, d.emit.getLoc(), op.getSelf(), grad.value,
-                                              op.getIndex(), op.getSorted())));
+      d.add(1,
+            d.of(ofRows(op, aten::IndexedMmOp::create(d.builder, d.emit.getLoc(), op.getSelf(),
+                                                      grad.value, op.getIndex(), op.getSorted()))));
     return success();
   }
 };
 
+/// Each way undoes the other.
+template <typename Op, typename Back>
+struct RowsGradient : GradientModel<RowsGradient<Op, Back>, Op> {
+  static LogicalResult run(Derivation &d, Op op) {
+    if (d.grad() && d.needs(0))
+      d.add(0, d.of(Back::create(d.builder, d.emit.getLoc(), d.grad().value, op.getOwner(),
+                                 op.getBatches(), op.getParts(), op.getGranule())));
+    return success();
+  }
+};
+using DispatchGradient = RowsGradient<aten::DispatchRowsOp, aten::CollectRowsOp>;
+using CollectGradient = RowsGradient<aten::CollectRowsOp, aten::DispatchRowsOp>;
+
 } // namespace
 
 void shardc::attachGroupedGradients(MLIRContext *context) {
+  aten::DispatchRowsOp::attachInterface<DispatchGradient>(*context);
+  aten::CollectRowsOp::attachInterface<CollectGradient>(*context);
   aten::IndexedMmOp::attachInterface<IndexedMmGradient>(*context);
   aten::IndexedOuterOp::attachInterface<IndexedOuterGradient>(*context);
 }

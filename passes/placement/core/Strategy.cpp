@@ -53,6 +53,10 @@ int64_t Strategy::exchanged(const ShardingRule &rule, std::span<const FactorPart
                                               : 0;
 }
 
+int64_t Strategy::moved(const ShardingRule &rule) const {
+  return kind == Kind::Factor ? rule.factors[factor.factor].moved : 0;
+}
+
 int Strategy::rank(const ShardingRule &rule) const {
   switch (kind) {
   case Kind::PassPartial:

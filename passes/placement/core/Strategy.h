@@ -30,6 +30,8 @@ struct Strategy {
                                            size_t slot, SizesPool &sizes) const;
   /// Elements that ranks exchange inside the op, for each point of its other factors.
   int64_t exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const;
+  /// Elements of the whole that change ranks inside the op, likewise.
+  int64_t moved(const ShardingRule &rule) const;
   /// Among strategies that move equally much the lowest is taken.
   int rank(const ShardingRule &rule) const;
 };

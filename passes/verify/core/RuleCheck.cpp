@@ -121,9 +121,18 @@ std::pair<int64_t, std::vector<int64_t>> Checker::sizesOf(const Tensor &tensor, 
     sizes.push_back(factorSizes[factor]);
     size *= factorSizes[factor];
   }
-  // The operand dim of a neighbouring factor may be larger than the result's.
-  if (sizes.size() == 1 && tensor.placed->shape[dim] != kDynamic)
-    sizes.front() = size = tensor.placed->shape[dim];
+  // A neighbouring factor may have another size in each tensor.
+  int64_t whole = tensor.placed->shape[dim];
+  const DimFactors &factors = (*tensor.factors)[dim];
+  for (size_t i = 0; i < factors.size(); ++i)
+    if (whole != kDynamic && size != whole &&
+        (sizes.size() == 1 || rule.factors[factors[i]].kind == FactorKind::Neighbouring)) {
+      int64_t others = 1;
+      for (size_t j = 0; j < sizes.size(); ++j)
+        others *= j == i ? 1 : sizes[j];
+      sizes[i] = others == 0 ? 0 : whole / others;
+      size = whole;
+    }
   return {size, sizes};
 }
 
