@@ -154,15 +154,18 @@ static LogicalResult inferRows(Inference &inference, Adaptor op, bool isDispatch
   if (shape.empty() || numbers.size() != 1)
     return inference.error("needs rows, and owners in one dim");
   std::optional<int64_t> held = shape.front().number(), rows = numbers.front().number();
-  if (!held || !rows)
-    return inference.error("needs a known number of rows");
-  if (*rows % (batches * granule))
+  if (rows && *rows % (batches * granule))
     return inference.error("has ", *rows, " rows in ", batches, " blocks, and ", granule,
                            " stay together");
-  int64_t due = isDispatch ? *rows : *rows * parts;
-  if (*held != due)
-    return inference.error("has ", *held, " rows where ", due, " are due");
-  shape.front() = Dim(isDispatch ? *rows * parts : *rows);
+  auto ofParts = [&](Dim count) { return count.number() ? Dim(*count.number() * parts) : Dim(); };
+  FailureOr<Dim> due = inference.same(
+      shape.front(), isDispatch ? numbers.front() : ofParts(numbers.front()), "numbers of rows");
+  if (failed(due))
+    return failure();
+  if (isDispatch)
+    shape.front() = ofParts(*due);
+  else
+    shape.front() = rows || !held ? numbers.front() : Dim(*held / parts);
   return inference.result(shape, elementTypeOf(self));
 }
 
@@ -174,7 +177,10 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
   ArrayRef<int64_t> shape = shapeOf(op.getSelf());
   auto batches = static_cast<int64_t>(op.getBatches()), parts = static_cast<int64_t>(op.getParts());
   auto granule = static_cast<int64_t>(op.getGranule());
-  int64_t rows = shapeOf(op.getOwner()).front() / batches;
+  // Of unknown numbers of rows nothing is said.
+  int64_t all = shapeOf(op.getOwner()).front(), rows = all / batches;
+  bool isKnown = !ShapedType::isDynamic(all) && !ShapedType::isDynamic(shape.front()) &&
+                 !ShapedType::isDynamic(shapeOf(op.getResult()).front());
   DimFactors ofRows = factorOf(builder, batches), ofParts = ofRows;
   auto add = [&](DimFactors &dim, int64_t size) {
     if (size != 1)
@@ -202,8 +208,10 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
     add(ofRows, rows);
     add(ofParts, rows * parts);
   }
-  builder.operandDim(0, 0, isDispatch ? ofRows : ofParts).operandDim(1, 0, ofRows);
-  builder.resultDim(0, 0, isDispatch ? ofParts : ofRows);
+  if (isKnown) {
+    builder.operandDim(0, 0, isDispatch ? ofRows : ofParts).operandDim(1, 0, ofRows);
+    builder.resultDim(0, 0, isDispatch ? ofParts : ofRows);
+  }
   for (int64_t d = 1; d < static_cast<int64_t>(shape.size()); ++d) {
     DimFactors factors = factorOf(builder, shape[d]);
     builder.operandDim(0, d, factors).resultDim(0, d, factors);

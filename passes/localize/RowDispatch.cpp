@@ -13,19 +13,21 @@ using namespace shardc;
 
 namespace {
 
-/// What both directions have in common. `rows` are the rows and their owners, `parts` what the parts
-/// have of them.
+/// What both directions have in common. `rows` are the rows and their owners, `parts` what the
+/// parts have of them.
 class RowMover {
 public:
   RowMover(Localizer &localizer, OpBuilder &builder, Operation *op, Value owner, int64_t batches,
            int64_t parts)
-      : localizer(localizer), builder(builder), loc(op->getLoc()),
-        emit(localizer.emitter(builder)), indices(localizer.indices(builder)),
-        i64(builder.getI64Type()), owner(emit.cast(owner, i64)), batches(batches), parts(parts) {}
+      : localizer(localizer), builder(builder), loc(op->getLoc()), emit(localizer.emitter(builder)),
+        indices(localizer.indices(builder)), i64(builder.getI64Type()),
+        owner(emit.cast(owner, i64)), batches(batches), parts(parts) {}
 
-  /// The axes that take one part each, innermost of `ofParts`, which shares out all parts: as many ranks as
-  /// there are parts, behind those that have a block of rows each. Nothing where the ranks are others.
-  std::optional<SmallVector<unsigned>> axesOfParts(const DimSplit &ofParts, int64_t blockRows) const {
+  /// The axes that take one part each, innermost of `ofParts`, which shares out all parts: as many
+  /// ranks as there are parts, behind those that have a block of rows each. Nothing where the ranks
+  /// are others.
+  std::optional<SmallVector<unsigned>> axesOfParts(const DimSplit &ofParts,
+                                                   int64_t blockRows) const {
     SmallVector<unsigned> axes;
     int64_t ways = 1, blocks = 1;
     for (const AxisSplit &axis : ofParts.axes) {
@@ -45,8 +47,8 @@ public:
     int64_t ways = 1;
     for (const AxisSplit &axis : ofRows.axes)
       ways *= axis.count;
-    bool fits = batches % ways == 0 &&
-                isEven(ofRows, batches * blockRows, batches / ways * blockRows);
+    bool fits =
+        batches % ways == 0 && isEven(ofRows, batches * blockRows, batches / ways * blockRows);
     return fits ? std::optional(batches / ways) : std::nullopt;
   }
   /// Whether each rank has one piece of so many of the rows.
@@ -138,21 +140,19 @@ private:
   /// nowhere.
   Value places(int64_t blocks) {
     int64_t count = aten::shapeOf(owner).front(), rows = count / blocks;
-    Value blocked =
-        emit.view(owner, {builder.getIndexAttr(blocks), builder.getIndexAttr(rows)});
+    Value blocked = emit.view(owner, {builder.getIndexAttr(blocks), builder.getIndexAttr(rows)});
     Value own = owned(blocked, 2);
     Value upTo = aten::CumsumOp::create(builder, loc, own, 1, TypeAttr::get(i64));
     Value before = emit.sub(emit.sum(emit.mul(own, upTo), {2}, /*keepdim=*/false), number(1));
     Value inBlock = emit.add(emit.mul(blocked, number(rows)), before);
-    Value at = emit.add(emit.unsqueeze(range(blocks, rows * parts), 1), inBlock);
+    Value at =
+        emit.add(emit.unsqueeze(range(blocks, std::max<int64_t>(rows * parts, 1)), 1), inBlock);
     Value place = emit.where(belongs(blocked), at, number(count * parts));
     return emit.view(place, {builder.getIndexAttr(count)});
   }
 
   /// Positions of the rows by their owners, those that belong nowhere last.
-  Value order() {
-    return sort(emit.where(belongs(owner), owner, number(parts))).getIndices();
-  }
+  Value order() { return sort(emit.where(belongs(owner), owner, number(parts))).getIndices(); }
   Value countByPart() { return emit.sum(owned(owner, 1), {0}, /*keepdim=*/false); }
 
   Value isBelow(int64_t count, Value limit) {
@@ -175,28 +175,44 @@ private:
   int64_t batches, parts;
 };
 
-template <typename Op, bool isDispatch> struct RowsModel : LocalizeModel<RowsModel<Op, isDispatch>, Op> {
+template <typename Op, bool isDispatch>
+struct RowsModel : LocalizeModel<RowsModel<Op, isDispatch>, Op> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, Op op, ValueRange operands) {
-    auto batches = static_cast<int64_t>(op.getBatches()), parts = static_cast<int64_t>(op.getParts());
+    auto batches = static_cast<int64_t>(op.getBatches()),
+         parts = static_cast<int64_t>(op.getParts());
+    if (ShapedType::isDynamic(localizer.globalOperandType(1).getDimSize(0)) ||
+        ShapedType::isDynamic(localizer.globalOperandType(0).getDimSize(0))) {
+      localizer.refuse() << "the number of rows is not known";
+      return failure();
+    }
     auto splitOf = [](const Layout *layout) { return layout ? layout->splitOfDim(0) : DimSplit(); };
     DimSplit split = splitOf(localizer.operandLayout(1));
     DimSplit ofParts = splitOf(isDispatch ? localizer.resultLayout(0) : localizer.operandLayout(0));
     int64_t blockRows = localizer.globalOperandType(1).getDimSize(0) / batches;
+    auto hasBlocks = [](const AxisSplit &axis) { return !axis.isOnePiece(); };
+    if (llvm::any_of(split.axes, hasBlocks) || llvm::any_of(ofParts.axes, hasBlocks)) {
+      localizer.refuse() << "rows are sharded in blocks; replicate them before";
+      return failure();
+    }
     RowMover mover(localizer, builder, op, operands[1], batches, parts);
     if (std::optional<int64_t> blocks = mover.wholeBlocks(split, blockRows))
       return single(isDispatch ? mover.dispatchHere(operands[0], *blocks)
                                : mover.collectHere(operands[0], *blocks));
     if (std::optional<SmallVector<unsigned>> axes = mover.axesOfParts(ofParts, blockRows))
       return single(isDispatch ? mover.dispatchOver(operands[0], *axes, blockRows)
-                               : mover.collectOver(operands[0], *axes, blockRows, mostRows(localizer, split)));
+                               : mover.collectOver(operands[0], *axes, blockRows,
+                                                   mostRows(localizer, split)));
     // Parts that are not one a rank: all of it on every rank, and its own share of the result.
-    Value self = whole(localizer, builder, operands[0], 0), owner = whole(localizer, builder, operands[1], 1);
+    Value self = whole(localizer, builder, operands[0], 0),
+          owner = whole(localizer, builder, operands[1], 1);
     RowMover everywhere(localizer, builder, op, owner, batches, parts);
-    Value all = isDispatch ? everywhere.dispatchHere(self, batches) : everywhere.collectHere(self, batches);
+    Value all =
+        isDispatch ? everywhere.dispatchHere(self, batches) : everywhere.collectHere(self, batches);
     Layout rows(localizer.getMesh().getValue());
     rows.order = localizer.resultLayout(0)->order;
     for (unsigned axis = 0; axis < rows.placements.size(); ++axis)
-      if (const Placement &is = localizer.resultLayout(0)->placements[axis]; is.isShard() && is.dim == 0)
+      if (const Placement &is = localizer.resultLayout(0)->placements[axis];
+          is.isShard() && is.dim == 0)
         rows.placements[axis] = is;
     return single(emitShard(localizer, builder, all, rows));
   }

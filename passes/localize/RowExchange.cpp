@@ -5,7 +5,9 @@
 using namespace mlir;
 using namespace shardc;
 
-RowExchange::Counts RowExchange::count(Value sent, int64_t most) { return read(gather(sent), most); }
+RowExchange::Counts RowExchange::count(Value sent, int64_t most) {
+  return read(gather(sent), most);
+}
 
 RowExchange::Counts RowExchange::read(Value all, int64_t most) {
   Emitter emit = localizer.emitter(builder);
@@ -39,8 +41,7 @@ Value RowExchange::gather(Value row) {
   for (unsigned axis = 0; axis < onePerRank.placements.size(); ++axis)
     if (!llvm::is_contained(axes, axis))
       onePerRank.order.push_back(axis);
-  auto type =
-      RankedTensorType::get({ranks, aten::shapeOf(row).front()}, aten::elementTypeOf(row));
+  auto type = RankedTensorType::get({ranks, aten::shapeOf(row).front()}, aten::elementTypeOf(row));
   return localizer.allGather(builder, emit.unsqueeze(row, 0), onePerRank, type, 0, axes);
 }
 

@@ -10,7 +10,8 @@ namespace shardc {
 
 class RowExchange {
 public:
-  /// Over the ranks that differ on these axes only, `ranks` of them; the first axis is the outermost.
+  /// Over the ranks that differ on these axes only, `ranks` of them; the first axis is the
+  /// outermost.
   RowExchange(Localizer &localizer, mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> axes,
               int64_t ranks)
       : localizer(localizer), builder(builder), axes(axes), ranks(ranks) {}
@@ -27,8 +28,8 @@ public:
   /// One row of `row`, a list of i64, of each rank: [ranks, length].
   mlir::Value gather(mlir::Value row);
 
-  /// The rows, those for the first rank first; what is behind them all stays. The result has room for
-  /// `room` rows, and what is behind those that arrive is anything.
+  /// The rows, those for the first rank first; what is behind them all stays. The result has room
+  /// for `room` rows, and what is behind those that arrive is anything.
   mlir::Value send(mlir::Value rows, llvm::ArrayRef<mlir::Value> sent,
                    llvm::ArrayRef<mlir::Value> arriving, int64_t room);
 

@@ -19,8 +19,8 @@ public:
       : localizer(localizer), builder(builder), op(op), emit(localizer.emitter(builder)),
         indices(localizer.indices(builder)), dim(static_cast<int64_t>(op.getDim())),
         size(localizer.operandDim(0, dim).size), i64(builder.getI64Type()),
-        before(localizer.operandLayout(0)->splitOfDim(dim)),
-        held(extentsOf(before)), wanted(extentsOf(localizer.resultLayout(0)->splitOfDim(dim))),
+        before(localizer.operandLayout(0)->splitOfDim(dim)), held(extentsOf(before)),
+        wanted(extentsOf(localizer.resultLayout(0)->splitOfDim(dim))),
         ranks(static_cast<int64_t>(held.size())) {
     for (const AxisSplit &axis : before.axes)
       axes.push_back(axis.axis);
@@ -37,8 +37,7 @@ public:
     Value due = indices.extent(localizer.resultSize(builder, 0, dim),
                                localizer.resultLayout(0)->splitOfDim(dim));
     auto send = [&](Value x) {
-      Value arrived =
-          exchange.send(x, counts.sent, counts.arriving, *llvm::max_element(wanted));
+      Value arrived = exchange.send(x, counts.sent, counts.arriving, *llvm::max_element(wanted));
       if (llvm::all_equal(wanted))
         return arrived;
       return emit.slice(arrived, 0, builder.getIndexAttr(0), getAsOpFoldResult(due));
@@ -50,8 +49,8 @@ public:
     Value places = emit.cast(emit.add(own.getIndices(), emit.ofIndex(offset, i64)), narrow);
     places.setType(listType(narrow, held));
     Value moved = send(places);
-    Value positions = emit.cast(
-        aten::GatherOp::create(builder, op.getLoc(), moved, 0, merged.getIndices()), i64);
+    Value positions =
+        emit.cast(aten::GatherOp::create(builder, op.getLoc(), moved, 0, merged.getIndices()), i64);
     SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
     return {emit.view(merged.getValues(), sizes), emit.view(positions, sizes)};
   }
@@ -142,10 +141,9 @@ private:
       Value middle = aten::DivOp::create(builder, op.getLoc(), emit.add(low, high), number(2),
                                          builder.getStringAttr("trunc"));
       Value key = aten::GatherOp::create(builder, op.getLoc(), keys, 0, middle);
-      Value isBelow = orEqual ? emit.binary<aten::LeOp>(key, values)
-                              : emit.binary<aten::LtOp>(key, values);
-      Value goesOn =
-          emit.binary<aten::LogicalAndOp>(isBelow, emit.binary<aten::LtOp>(low, high));
+      Value isBelow =
+          orEqual ? emit.binary<aten::LeOp>(key, values) : emit.binary<aten::LtOp>(key, values);
+      Value goesOn = emit.binary<aten::LogicalAndOp>(isBelow, emit.binary<aten::LtOp>(low, high));
       low = emit.where(goesOn, emit.add(middle, number(1)), low);
       high = emit.where(goesOn, high, middle);
     }

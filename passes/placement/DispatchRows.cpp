@@ -94,9 +94,11 @@ RowRegion findRegion(func::FuncOp function, Value index, ArrayRef<aten::IndexedM
       if (llvm::none_of(op.getOperands(), [&](Value x) { return reached.contains(x); }))
         continue;
       std::optional<SmallVector<unsigned>> rows = rowOperands(&op);
-      bool goesOn = rows && !isa<dist::ConstrainOp>(op) && llvm::all_of(op.getOpOperands(), [&](OpOperand &x) {
-        return !reached.contains(x.get()) || llvm::is_contained(*rows, x.getOperandNumber());
-      });
+      bool goesOn =
+          rows && !isa<dist::ConstrainOp>(op) &&
+          llvm::all_of(op.getOpOperands(), [&](OpOperand &x) {
+            return !reached.contains(x.get()) || llvm::is_contained(*rows, x.getOperandNumber());
+          });
       if (!goesOn)
         continue;
     }
@@ -119,7 +121,8 @@ RowRegion findRegion(func::FuncOp function, Value index, ArrayRef<aten::IndexedM
       rows = *rowOperands(op);
     for (unsigned number : rows) {
       Value operand = op->getOperand(number);
-      if (!region.ops.contains(operand.getDefiningOp()) && !lookedUpBy(operand.getDefiningOp(), index))
+      if (!region.ops.contains(operand.getDefiningOp()) &&
+          !lookedUpBy(operand.getDefiningOp(), index))
         region.inputs.insert(operand);
     }
     for (Value result : op->getResults())
@@ -227,7 +230,8 @@ std::optional<Shares> sharesOf(RowRegion &region, const Outlook &outlook, const 
     if (!matrices || !rows)
       return std::nullopt;
     DimSplit split = matrices->splitOfDim(0), ofRows = rows->splitOfDim(0);
-    if (split.axes.size() != 1 || !split.axes.front().isPlainChunk() || count % split.axes.front().count)
+    if (split.axes.size() != 1 || !split.axes.front().isPlainChunk() ||
+        count % split.axes.front().count)
       return std::nullopt;
     int64_t batches = 1;
     for (const AxisSplit &other : ofRows.axes) {
@@ -268,7 +272,8 @@ public:
         emit(builder, region.ops.front()->getLoc()), i64(builder.getI64Type()),
         moved(rowsOf(region) * shares.parts) {}
 
-  /// False, with nothing that is used changed, where an op of the region cannot have another number of rows.
+  /// False, with nothing that is used changed, where an op of the region cannot have another number
+  /// of rows.
   bool run() {
     int64_t matrices = aten::shapeOf(region.products.front().getMat2()).front();
     Value index = emit.cast(region.index, i64);
@@ -337,7 +342,8 @@ private:
     }
     if (auto own = dyn_cast<aten::IndexedMmOp>(copy)) {
       own.setSorted(false);
-      own->setAttr(aten::kRowPartsAttr, builder.getDenseI64ArrayAttr({shares.batches, shares.parts}));
+      own->setAttr(aten::kRowPartsAttr,
+                   builder.getDenseI64ArrayAttr({shares.batches, shares.parts}));
     }
     if (auto view = dyn_cast<aten::ViewOp>(copy))
       setRows(view);
@@ -386,7 +392,8 @@ public:
     llvm::MapVector<Value, SmallVector<aten::IndexedMmOp>> products;
     for (auto product : function.getBody().front().getOps<aten::IndexedMmOp>())
       if (aten::typeOf(product.getSelf()).hasStaticShape() &&
-          aten::typeOf(product.getMat2()).hasStaticShape() && !product->hasAttr(aten::kRowPartsAttr))
+          aten::typeOf(product.getMat2()).hasStaticShape() &&
+          !product->hasAttr(aten::kRowPartsAttr))
         products[aten::lookThroughIdentities(product.getIndex())].push_back(product);
     if (products.empty())
       return;

@@ -97,26 +97,37 @@ def DispatchRows : Pass<"dist-dispatch-rows", "::mlir::func::FuncOp"> {
     would be gathered, and takes the rows that a rank has, as bytes, for the cost of sending them: with more experts for each token than ranks, a gather of the tokens costs less,
     and nothing changes.
 
-    Before, where `%x` and `%w` are sharded over an axis of two ranks:
+    Before:
     ```mlir
-    func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x8x16xf32>, %i: tensor<4xi64>) -> tensor<4x16xf32> {
-      %y = aten.indexed_mm %x, %w at %i : (tensor<4x8xf32>, tensor<2x8x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
-      return %y : tensor<4x16xf32>
+    #mesh = #dist.mesh<["ep" = 2]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<4x8xf32> {dist.annotation = #S}, %w: tensor<2x8x16xf32> {dist.annotation = #S},
+                   %i: tensor<4xi64> {dist.annotation = #S}) -> tensor<4x16xf32> {
+        %y = aten.indexed_mm %x, %w at %i : (tensor<4x8xf32>, tensor<2x8x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
+        return %y : tensor<4x16xf32>
+      }
     }
     ```
     After:
     ```mlir
-    func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x8x16xf32>, %i: tensor<4xi64>) -> tensor<4x16xf32> {
-      %one = aten.constant dense<1> : tensor<i64>
-      %owner = aten.div %i, %one rounding "floor" : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
-      %0 = aten.add %i, %one : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
-      %1 = aten.dispatch_rows %0 at %owner batches 1 parts 2 : (tensor<4xi64>, tensor<4xi64>) -> tensor<8xi64>
-      %own = aten.sub %1, %one : (tensor<8xi64>, tensor<i64>) -> tensor<8xi64>
-      %rows = aten.dispatch_rows %x at %owner batches 1 parts 2 : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<8x8xf32>
-      %2 = aten.indexed_mm %rows, %w at %own {row_parts = array<i64: 1, 2>}
-          : (tensor<8x8xf32>, tensor<2x8x16xf32>, tensor<8xi64>) -> tensor<8x16xf32>
-      %y = aten.collect_rows %2 at %owner batches 1 parts 2 : (tensor<8x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
-      return %y : tensor<4x16xf32>
+    #mesh = #dist.mesh<["ep" = 2]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<4x8xf32> {dist.annotation = #S}, %w: tensor<2x8x16xf32> {dist.annotation = #S},
+                   %i: tensor<4xi64> {dist.annotation = #S}) -> tensor<4x16xf32> {
+        %each = aten.constant dense<1> : tensor<i64>
+        %owner = aten.div %i, %each {rounding_mode = "floor"} : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
+        %one = aten.constant dense<1> : tensor<i64>
+        %0 = aten.add %i, %one : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
+        %1 = aten.dispatch_rows %0 at %owner batches 1 parts 2 : (tensor<4xi64>, tensor<4xi64>) -> tensor<8xi64>
+        %own = aten.sub %1, %one : (tensor<8xi64>, tensor<i64>) -> tensor<8xi64>
+        %rows = aten.dispatch_rows %x at %owner batches 1 parts 2 : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<8x8xf32>
+        %2 = aten.indexed_mm %rows, %w at %own {row_parts = array<i64: 1, 2>}
+            : (tensor<8x8xf32>, tensor<2x8x16xf32>, tensor<8xi64>) -> tensor<8x16xf32>
+        %y = aten.collect_rows %2 at %owner batches 1 parts 2 : (tensor<8x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
+        return %y : tensor<4x16xf32>
+      }
     }
     ```
   }];

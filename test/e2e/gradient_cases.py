@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from gradients import F64, Case
-from grouped_cases import indexed_mm, indexed_outer
+from grouped_cases import collect_rows, dispatch_rows, indexed_mm, indexed_outer
 
 A = torch.ops.aten
 I64 = torch.int64
@@ -159,6 +159,12 @@ def contractions():
         yield Case([x(7, 4), x(7, 5), i], "aten.indexed_outer {0}, {1} at {2} groups [3]", lambda a, b, i: indexed_outer(a, b, i, 3))
         i = i.sort().values
         yield Case([x(7, 4), x(3, 4, 5), i], "aten.indexed_mm {0}, {1} at {2} sorted", indexed_mm)
+    for batches, owners in ((1, [2, 0, 3, -1, 2, 1, 0, 0]), (2, [1, 1, 1, 1, 0, 2, 0, 1])):
+        i = torch.tensor(owners)
+        yield Case([x(8, 4), i], f"aten.dispatch_rows {{0}} at {{1}} batches {batches} parts 3",
+                   lambda a, i, b=batches: dispatch_rows(a, i, b, 3))
+        yield Case([x(24, 4), i], f"aten.collect_rows {{0}} at {{1}} batches {batches} parts 3",
+                   lambda a, i, b=batches: collect_rows(a, i, b, 3))
 
 
 def reductions():

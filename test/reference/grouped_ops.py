@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`aten` ops that multiply rows with the matrices that they name (see aten_ops.py): row by row."""
+"""`aten` ops that multiply rows with the matrices that they name, or take them to what owns these (see aten_ops.py)."""
 import torch
 
 from aten_ops import aten, mixed
@@ -22,3 +22,32 @@ def indexed_outer(o, a, t):
         if 0 <= group < groups:
             result[group] += torch.outer(o["self"][row], o["other"][row])
     return result
+
+
+def places(owner, batches, parts):
+    """Of each row, where it is among the rows of all parts; what no part owns is behind them."""
+    blocks = owner.reshape(batches, -1)
+    size, found = blocks.shape[1], []
+    for block, owners in enumerate(blocks.tolist()):
+        taken = [0] * parts
+        for part in owners:
+            if not 0 <= part < parts:
+                found.append(len(owner) * parts)
+                continue
+            found.append((block * parts + part) * size + taken[part])
+            taken[part] += 1
+    return torch.tensor(found, dtype=torch.int64)
+
+
+@aten("dispatch_rows", "self", "owner")
+def dispatch_rows(o, a, t):
+    rows = o["self"]
+    held = rows.new_zeros(len(rows) * a["parts"] + 1, *rows.shape[1:])
+    held[places(o["owner"], a["batches"], a["parts"])] = rows
+    return held[:-1]
+
+
+@aten("collect_rows", "self", "owner")
+def collect_rows(o, a, t):
+    held = o["self"]
+    return torch.cat([held, held.new_zeros(1, *held.shape[1:])])[places(o["owner"], a["batches"], a["parts"])]

@@ -36,3 +36,45 @@ def indexed_outer(p):
     return Spec("indexed_outer", [(x, dims), (y, [dims[0], out]), (i, [dims[0]])],
                 [([groups, x.shape[1], n], x.dtype, [["g"], dims[1], out])], factors, f"static_groups = {i64s([groups])}",
                 linear=[{0}, {1}])
+
+
+def row_moves(p, name):
+    """Rows that go to the parts that own them, or come back: each rank has a part of both, or all."""
+    batches, parts, granule = p.rng.choice([1, 1, 2]), p.rng.choice([2, 3, 4, 6]), p.rng.choice([1, 1, 2])
+    size = p.rng.choice([0, 1, 2, 3, 5, 6, 8, 12] if batches == 1 else [1, 2, 6]) * granule
+    rows, width = batches * size, p.dims(1)[0]
+    x, owner = p.arg([rows * (parts if name == "collect_rows" else 1), width]), p.arg([rows], "i64", parts + 1)
+    dims, factors = named([rows, width])
+    if symbol_of(width):
+        return None
+    dims[0] = []
+    if batches > 1:
+        factors["b"] = Factor(batches)
+        dims[0] = ["b"]
+    factors.pop("d0", None)
+    of_rows, of_parts = list(dims[0]), list(dims[0])
+    # With as many ranks as parts, and rows that can be cut so, one part a rank; else whole.
+    if size % (parts * granule) == 0 and size:
+        # Inside of blocks that are not shared out it would be in several pieces.
+        factors["p"] = Factor(parts, "parallel" if batches == 1 else "whole")
+        factors["in"], factors["of"] = Factor(size // parts, "whole"), Factor(size, "whole")
+        of_rows += ["p"] + ["in"] * (size > parts)
+        of_parts += ["p"] + ["of"] * (size > 1)
+    else:
+        factors["in"], factors["of"] = Factor(size, "whole"), Factor(size * parts, "whole")
+        of_rows += ["in"] * (size != 1)
+        of_parts += ["of"] * (size * parts != 1)
+    source, target = (of_rows, of_parts) if name == "dispatch_rows" else (of_parts, of_rows)
+    count = rows * parts if name == "dispatch_rows" else rows
+    return Spec(name, [(x, [source, dims[1]]), (owner, [of_rows])], [([count, width], x.dtype, [target, dims[1]])], factors,
+                f"batches = {batches} : i64, parts = {parts} : i64, granule = {granule} : i64", linear=[{0}])
+
+
+@template
+def dispatch_rows(p):
+    return row_moves(p, "dispatch_rows")
+
+
+@template
+def collect_rows(p):
+    return row_moves(p, "collect_rows")

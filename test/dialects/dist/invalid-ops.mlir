@@ -98,3 +98,31 @@ func.func @f(%x: tensor<8xf32, #R>) {
   %0 = dist.enter_mesh on #mesh %x : tensor<8xf32, #R> to tensor<8xf32>
   return
 }
+
+// -----
+func.func @f(%x: tensor<?xi64>) {
+  // expected-error@+1 {{reads a list of known length, not 'tensor<?xi64>'}}
+  %0 = dist.read_sizes %x at_most 8 : tensor<?xi64>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xi64>) {
+  // expected-error@+1 {{reads 1 numbers of 'tensor<2xi64>'}}
+  %0 = "dist.read_sizes"(%x) <{at_most = 8 : i64}> : (tensor<2xi64>) -> index
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xi64>) {
+  // expected-error@+1 {{whose value is non-negative}}
+  %0:2 = dist.read_sizes %x at_most -1 : tensor<2xi64>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xi32>) {
+  // expected-error@+1 {{must be 1D tensor of 64-bit signless integer values, but got 'tensor<2xi32>'}}
+  %0:2 = dist.read_sizes %x at_most 8 : tensor<2xi32>
+  return
+}

@@ -92,3 +92,10 @@ func.func @crossing(%x: tensor<8xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, ten
   %1 = dist.enter_mesh on #mesh %y : tensor<?xf32> to tensor<4xf32>
   return %0, %1 : tensor<?xf32>, tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @read_sizes(
+func.func @read_sizes(%counts: tensor<3xi64>) -> (index, index, index) {
+  // CHECK: %{{.*}}:3 = dist.read_sizes %{{.*}} at_most 100 : tensor<3xi64>
+  %n:3 = dist.read_sizes %counts at_most 100 : tensor<3xi64>
+  return %n#0, %n#1, %n#2 : index, index, index
+}

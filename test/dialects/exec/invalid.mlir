@@ -109,3 +109,17 @@ func.func @f(%n: index) {
   %0 = exec.alloc(%n) slot -1 : memref<?xf32>
   return
 }
+
+// -----
+func.func @f(%x: memref<?xi64>) {
+  // expected-error@+1 {{reads a list of known length, not 'memref<?xi64>'}}
+  %0 = exec.read_sizes %x at_most 8 : memref<?xi64>
+  return
+}
+
+// -----
+func.func @f(%x: memref<2xi64>) {
+  // expected-error@+1 {{reads 1 numbers of 'memref<2xi64>'}}
+  %0 = "exec.read_sizes"(%x) <{at_most = 8 : i64}> : (memref<2xi64>) -> index
+  return
+}

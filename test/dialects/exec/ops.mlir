@@ -182,3 +182,10 @@ func.func @chunks(%a: memref<2xf32>, %b: memref<1xf32>, %c: memref<0xf32>, %o: m
        gather_extents = [array<i64>], scatter_extents = [array<i64>], pairs = array<i64>}
   return
 }
+
+// CHECK-LABEL: func.func @read_sizes(
+func.func @read_sizes(%counts: memref<2xi64>) -> (index, index) {
+  // CHECK: %{{.*}}:2 = exec.read_sizes %{{.*}} at_most 100 : memref<2xi64>
+  %n:2 = exec.read_sizes %counts at_most 100 : memref<2xi64>
+  return %n#0, %n#1 : index, index
+}

@@ -8,7 +8,6 @@ operands in which the op is said to be linear: f(a + b) = f(a) + f(b).
 """
 
 import json
-import math
 import random
 import sys
 
@@ -38,7 +37,9 @@ class Chunks:
         self.step = -(-self.size // count)
 
     def sizes(self, dim, own):
-        return [own if f == self.factor else self.rule["factors"][f]["size"] for f in dim]
+        """A neighbouring factor has what is left of a dim."""
+        factors = self.rule["factors"]
+        return [own if f == self.factor else -1 if factors[f]["kind"] == "neighbouring" else factors[f]["size"] for f in dim]
 
     def bounds(self, i):
         return min(i * self.step, self.size), min((i + 1) * self.step, self.size)
@@ -84,7 +85,10 @@ def check(op, rule, inputs, call, more):
     for f, factor in enumerate(rule["factors"]):
         if factor["kind"] not in ("parallel", "reducing"):
             continue
-        chunks = Chunks(rule, f, random.choice([2, 3]))
+        count = random.choice([2, 3])
+        if any(other["kind"] == "neighbouring" for other in rule["factors"]):
+            count = max(1, min(count, factor["size"]))  # of an empty chunk its size does not follow
+        chunks = Chunks(rule, f, count)
         reducing = factor["kind"] == "reducing"
         parts = []
         for i in range(chunks.count):
@@ -95,8 +99,7 @@ def check(op, rule, inputs, call, more):
             for a in rule["additive"] if reducing and i else []:
                 if not any(f in d for d in rule["operands"][a]):
                     local[a] = torch.zeros_like(local[a])
-            # A dim of a neighbouring factor may have another size than the factor.
-            shapes = [[math.prod(chunks.sizes(d, end - begin)) if f in d else n for n, d in zip(r.shape, dims)]
+            shapes = [[n // max(chunks.size, 1) * (end - begin) if f in d else n for n, d in zip(r.shape, dims)]
                       for r, dims in zip(whole, rule["results"])]
             parts.append(as_list(more["local"](local, shapes) if "local" in more else call(*local)))
         for r, dims in enumerate(rule["results"]):

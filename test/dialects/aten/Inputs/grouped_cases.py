@@ -58,4 +58,51 @@ def sums():
             lambda x, y, i: indexed_outer(x, y, i, g), {"bounds": {2: g + 1}, "local": local})
 
 
-FAMILIES = [product, sums]
+def places(rows, owner, batches, parts):
+    """Of each row among those of all parts, or None: first come first."""
+    if owner.dim() != 1 or rows % max(batches, 1) or len(owner) != rows:
+        raise ValueError("needs an owner for each row, in equal blocks")
+    size = rows // batches
+    found, taken = [], {}
+    for row, part in enumerate(owner.tolist()):
+        block = row // size
+        at = taken.get((block, part), 0)
+        taken[block, part] = at + 1
+        found.append((block * parts + part) * size + at if 0 <= part < parts else None)
+    return found
+
+
+def dispatch_rows(rows, owner, batches, parts):
+    if owner.is_meta:
+        places(len(rows), torch.zeros(len(owner), dtype=torch.int64), batches, parts)
+        return rows.new_zeros(len(rows) * parts, *rows.shape[1:])
+    at = places(len(rows), owner, batches, parts)
+    kept = [i for i, place in enumerate(at) if place is not None]
+    result = rows.new_zeros(len(rows) * parts, *rows.shape[1:])
+    return result.index_put([torch.tensor([at[i] for i in kept], dtype=torch.int64)], rows[kept])
+
+
+def collect_rows(held, owner, batches, parts):
+    if len(held) != len(owner) * parts:
+        raise ValueError("needs as many rows as all parts have")
+    if owner.is_meta:
+        places(len(owner), torch.zeros(len(owner), dtype=torch.int64), batches, parts)
+        return held.new_zeros(len(owner), *held.shape[1:])
+    at = places(len(owner), owner, batches, parts)
+    kept = [i for i, place in enumerate(at) if place is not None]
+    result = held.new_zeros(len(owner), *held.shape[1:])
+    return result.index_put([torch.tensor(kept, dtype=torch.int64)], held[[at[i] for i in kept]])
+
+
+def rows_of_parts():
+    size, batches, parts = random.choice(SIZES), random.choice([1, 2]), random.choice([1, 2, 3])
+    rest = [random.choice(SIZES) for _ in range(random.choice([0, 1, 2]))]
+    name, call = random.choice([("dispatch", dispatch_rows), ("collect", collect_rows)])
+    count = size * batches
+    rows = count if name == "dispatch" else count * parts + (random.random() < 0.05)
+    return ([([rows, *rest], random.choice([torch.float32, torch.float64])), ([count], torch.int64)],
+            f"aten.{name}_rows {{0}} at {{1}} batches {batches} parts {parts}", lambda x, o: call(x, o, batches, parts),
+            {"bounds": {1: parts + 1}, "local": lambda x, r: call(x[0], x[1], max(len(x[1]) // max(size, 1), 1), parts)})
+
+
+FAMILIES = [product, sums, rows_of_parts]

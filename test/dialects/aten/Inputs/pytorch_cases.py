@@ -105,6 +105,11 @@ def to_copy():
     return [(shape(), random.choice(ALL))], f"aten.to_copy {{0}} to {NAMES[t]}", lambda x: x.to(t)
 
 
+def bitcast():
+    t, u = random.choice([(torch.float64, torch.int64), (torch.int64, torch.float64), (torch.int64, torch.int64)])
+    return [(shape(), t)], f"aten.bitcast {{0}} to {NAMES[u]}", lambda x: x.view(u) if x.dim() else x.reshape(1).view(u).reshape([])
+
+
 def copy():
     s, t = shape(), random.choice(ALL)
     return [(s, t), (s, t)], "aten.copy {0}, {1}", lambda x, y: A.copy(x, y)
@@ -381,6 +386,6 @@ def arange():
             lambda: torch.arange(start, end, step, device="meta"))
 
 
-FAMILIES = [unary, unary, binary, binary, binary, div_rounded, where, clamp, to_copy, copy, reduction,
+FAMILIES = [unary, unary, binary, binary, binary, div_rounded, where, clamp, to_copy, bitcast, copy, reduction,
             reduction, cast_reduction, arg_reduction, scan_or_softmax, view, expand, rearrange, parts,
             parts, wholes, contraction, contraction, indexing, norm, attention, arange]
