@@ -40,7 +40,7 @@ int64_t sortPositionBytes(int64_t size) {
   return size <= std::numeric_limits<int32_t>::max() ? 4 : 8;
 }
 
-static bool isOnlyDim(ArrayRef<int64_t> shape, int64_t dim) {
+bool isSortedAlone(ArrayRef<int64_t> shape, int64_t dim) {
   return !ShapedType::isDynamic(shape[dim]) && llvm::all_of(llvm::enumerate(shape), [&](auto size) {
     return size.value() == 1 || static_cast<int64_t>(size.index()) == dim;
   });
@@ -81,7 +81,7 @@ ShardingRule SortOp::getShardingRule() {
       }
       // Alone, it is sorted where it is: the ranks agree on the values at the borders of the
       // result's shards and send each element once, with its position.
-      if (!getCount() && isOnlyDim(shapeOf(getSelf()), dim)) {
+      if (!getCount() && isSortedAlone(shapeOf(getSelf()), dim)) {
         DimFactors factors{builder.factor(size, FactorKind::Cooperative)};
         builder.at(factors.front()).exchange = searchedElements(elementTypeOf(getSelf()));
         builder.at(factors.front()).moved = movedElements(*this);

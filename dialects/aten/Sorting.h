@@ -14,6 +14,9 @@ namespace shardc::aten {
 constexpr unsigned kSortDigitBits = 8;
 /// Bits of the key of an element type: those of f32 for shorter floats.
 unsigned sortKeyBits(mlir::Type elementType);
+/// Whether a dim of a known size is the only one of more than one element: it may be sorted
+/// sharded.
+bool isSortedAlone(llvm::ArrayRef<int64_t> shape, int64_t dim);
 /// Positions are sent as i32 where the dim allows it: bytes of one.
 int64_t sortPositionBytes(int64_t size);
 

@@ -41,6 +41,15 @@ ArrayRef<int64_t> listAt(ArrayAttr lists, unsigned i) {
   return cast<DenseI64ArrayAttr>(lists[i]).asArrayRef();
 }
 
+/// How much room the result of an exchange along dim 0 has whose counts are known when it runs; 0
+/// where as much arrives as it has room for.
+template <typename Op> int64_t roomOf(Op op, unsigned i) {
+  auto type = cast<MemRefType>(op.getOutputs()[i].getType());
+  bool isOpen = op.getGatherDims()[i] == 0 && op.getScatterDims()[i] == 0 &&
+                llvm::any_of(listAt(op.getGatherExtents(), i), ShapedType::isDynamic);
+  return isOpen && !type.isDynamicDim(0) ? type.getDimSize(0) : 0;
+}
+
 template <typename Op> struct LowerCollective : ConvertOpToLLVMPattern<Op> {
   explicit LowerCollective(const Emission &emission)
       : ConvertOpToLLVMPattern<Op>(emission.converter), emission(emission) {}
@@ -71,6 +80,7 @@ template <typename Op> struct LowerCollective : ConvertOpToLLVMPattern<Op> {
           numberList(b, emission.pool, op, listAt(op.getGatherExtents(), i), dynamic));
       set(offsetof(shardrt_collective_tensor, scatter),
           numberList(b, emission.pool, op, listAt(op.getScatterExtents(), i), dynamic));
+      set(offsetof(shardrt_collective_tensor, room), constantInt(b, loc, roomOf(op, i)));
     }
     finish(op, b, descriptor, tensors);
     return success();

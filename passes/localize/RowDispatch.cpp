@@ -63,13 +63,17 @@ public:
   /// On one rank, which has `blocks` whole blocks of rows.
   Value dispatchHere(Value rows, int64_t blocks) {
     Value at = places(blocks);
+    Type type = aten::elementTypeOf(rows);
+    if (type.isInteger(1)) // which cannot be added up
+      rows = emit.cast(rows, builder.getIntegerType(8));
     int64_t total = aten::shapeOf(rows).front() * parts;
     SmallVector<OpFoldResult> shape = sizesOf(rows);
     shape.front() = builder.getIndexAttr(total + 1); // and one for those that belong nowhere
     Value none = emit.zeros(shape, aten::elementTypeOf(rows));
     Value all = aten::IndexPutOp::create(builder, loc, none, ValueRange{at}, rows,
                                          ArrayRef<int64_t>{0}, /*accumulate=*/true);
-    return emit.slice(all, 0, builder.getIndexAttr(0), builder.getIndexAttr(total));
+    return emit.cast(emit.slice(all, 0, builder.getIndexAttr(0), builder.getIndexAttr(total)),
+                     type);
   }
   Value collectHere(Value held, int64_t blocks) {
     SmallVector<OpFoldResult> shape = sizesOf(held);
@@ -83,17 +87,15 @@ public:
     RowExchange exchange = sendersOf(axes);
     Value ordered = aten::IndexSelectOp::create(builder, loc, rows, 0, order());
     RowExchange::Counts counts = exchange.count(countByPart(), blockRows);
-    Value arrived = exchange.send(ordered, counts.sent, counts.arriving, blockRows);
-    return masked(arrived, isBelow(blockRows, sum(counts.arriving)));
+    return exchange.send(ordered, counts.sent, counts.arriving, blockRows);
   }
   /// `most`: rows of any rank.
   Value collectOver(Value held, ArrayRef<unsigned> axes, int64_t blockRows, int64_t most) {
     RowExchange exchange = sendersOf(axes);
     RowExchange::Counts counts = exchange.count(countByPart(), blockRows);
     Value arrived = exchange.send(held, counts.arriving, counts.sent, most);
-    Value back = sort(order()).getIndices();
-    Value rows = aten::IndexSelectOp::create(builder, loc, arrived, 0, back);
-    return masked(rows, belongs(owner));
+    // Those that belong nowhere are last, and read zeros.
+    return aten::IndexSelectOp::create(builder, loc, arrived, 0, sort(order()).getIndices());
   }
 
 private:
@@ -118,13 +120,6 @@ private:
   aten::SortOp sort(Value x) {
     return aten::SortOp::create(builder, loc, x, 0, /*descending=*/false, IntegerAttr());
   }
-  Value sum(ArrayRef<Value> counts) {
-    Value total = indices.constant(0);
-    for (Value count : counts)
-      total = indices.add(total, count);
-    return total;
-  }
-
   /// Whether a part owns the row.
   Value belongs(Value of) {
     return emit.binary<aten::LogicalAndOp>(emit.binary<aten::GeOp>(of, number(0)),
@@ -154,16 +149,6 @@ private:
   /// Positions of the rows by their owners, those that belong nowhere last.
   Value order() { return sort(emit.where(belongs(owner), owner, number(parts))).getIndices(); }
   Value countByPart() { return emit.sum(owned(owner, 1), {0}, /*keepdim=*/false); }
-
-  Value isBelow(int64_t count, Value limit) {
-    return emit.binary<aten::LtOp>(range(count), emit.ofIndex(limit, i64));
-  }
-  /// Zero where `mask`, of one element a row, is not set, whatever is there.
-  Value masked(Value rows, Value mask) {
-    for (int64_t dim = 1; dim < static_cast<int64_t>(aten::shapeOf(rows).size()); ++dim)
-      mask = emit.unsqueeze(mask, dim);
-    return emit.where(mask, rows, emit.zeros({}, aten::elementTypeOf(rows)));
-  }
 
   Localizer &localizer;
   OpBuilder &builder;

@@ -29,7 +29,7 @@ public:
   mlir::Value gather(mlir::Value row);
 
   /// The rows, those for the first rank first; what is behind them all stays. The result has room
-  /// for `room` rows, and what is behind those that arrive is anything.
+  /// for `room` rows, and zeros behind those that arrive.
   mlir::Value send(mlir::Value rows, llvm::ArrayRef<mlir::Value> sent,
                    llvm::ArrayRef<mlir::Value> arriving, int64_t room);
 

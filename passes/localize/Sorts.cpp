@@ -28,6 +28,12 @@ struct SortModel : LocalizeModel<SortModel, aten::SortOp> {
       localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
       return failure();
     }
+    if (!op.getCount() && !aten::isSortedAlone(localizer.globalOperandType(0).getShape(), dim)) {
+      localizer.refuse()
+          << "dim " << dim
+          << " is sharded, and not the only one of a known size; replicate it before";
+      return failure();
+    }
     if (!op.getCount())
       return sampleSort(localizer, builder, op, operands.front());
     auto count = static_cast<int64_t>(*op.getCount());

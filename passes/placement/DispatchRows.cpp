@@ -2,12 +2,12 @@
 
 #include "passes/placement/FunctionGraph.h"
 #include "passes/placement/Passes.h"
+#include "passes/placement/RowRegion.h"
 #include "passes/placement/core/Place.h"
 
 #include "dialects/aten/Emitter.h"
 #include "dialects/aten/EraseUnused.h"
 #include "dialects/aten/Grouped.h"
-#include "dialects/aten/OwnRows.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/interfaces/TensorView.h"
 
@@ -28,110 +28,8 @@ using namespace shardc;
 
 namespace {
 
-/// Ops between a gather of tokens and the product that reads them: more are not looked at.
-constexpr unsigned kMostSteps = 64;
-
-/// Products whose rows name matrices by one index, and the ops between them, which work row by row.
-struct RowRegion {
-  Value index; ///< of all products
-  SmallVector<aten::IndexedMmOp> products;
-  llvm::SetVector<Operation *> ops; ///< in the order of the block, products among them
-  /// Rows that ops of the region read and others make.
-  llvm::SetVector<Value> inputs;
-  /// Rows that ops of the region make and others read.
-  llvm::SetVector<Value> outputs;
-};
-
-int64_t rowsOf(const RowRegion &region) { return aten::shapeOf(region.index).front(); }
-
-/// The lookup of a row for each index, of a tensor that has one for each matrix (biases).
-Value lookedUpBy(Operation *op, Value index) {
-  auto isIndex = [&](Value at) { return aten::lookThroughIdentities(at) == index; };
-  if (auto select = dyn_cast_or_null<aten::IndexSelectOp>(op))
-    return select.getDim() == 0 && isIndex(select.getIndex()) ? select.getSelf() : Value();
-  if (auto lookup = dyn_cast_or_null<aten::IndexOp>(op))
-    return lookup.getIndicesAt() == ArrayRef<int64_t>(0) && isIndex(lookup.getIndices().front())
-               ? lookup.getSelf()
-               : Value();
-  return nullptr;
-}
-
-/// The operands that have the rows of an op along their first dim, as its results do; nothing where
-/// the op does not work row by row.
-std::optional<SmallVector<unsigned>> rowOperands(Operation *op) {
-  auto kernel = dyn_cast<KernelOpInterface>(op);
-  bool isRowByRow =
-      isMemoryEffectFree(op) && !isa<aten::TrilOp, aten::TriuOp>(op) &&
-      (viewKindOf(op) || (kernel && llvm::is_contained({KernelForm::Elementwise, KernelForm::Rows,
-                                                        KernelForm::Scan, KernelForm::Product},
-                                                       kernel.getKernelForm())));
-  if (!isRowByRow)
-    return std::nullopt;
-  SmallVector<unsigned> rows;
-  for (OpOperand &operand : op->getOpOperands()) {
-    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-    if (!type || type.getRank() == 0)
-      continue;
-    std::optional<SmallVector<int64_t>> dims =
-        aten::rowDimsOfResults(op, operand.getOperandNumber(), 0);
-    if (dims && llvm::all_of(*dims, [](int64_t dim) { return dim == 0; }))
-      rows.push_back(operand.getOperandNumber());
-  }
-  return rows;
-}
-
-/// The products by `index`, and what leads from one to the next.
-RowRegion findRegion(func::FuncOp function, Value index, ArrayRef<aten::IndexedMmOp> products) {
-  RowRegion region;
-  region.index = index;
-  region.products.assign(products.begin(), products.end());
-  Block &block = function.getBody().front();
-  llvm::DenseSet<Value> reached; // from a product
-  SmallVector<Operation *> candidates;
-  for (Operation &op : block) {
-    bool isProduct = llvm::is_contained(products, &op);
-    if (!isProduct) {
-      if (llvm::none_of(op.getOperands(), [&](Value x) { return reached.contains(x); }))
-        continue;
-      std::optional<SmallVector<unsigned>> rows = rowOperands(&op);
-      bool goesOn =
-          rows && !isa<dist::ConstrainOp>(op) &&
-          llvm::all_of(op.getOpOperands(), [&](OpOperand &x) {
-            return !reached.contains(x.get()) || llvm::is_contained(*rows, x.getOperandNumber());
-          });
-      if (!goesOn)
-        continue;
-    }
-    candidates.push_back(&op);
-    reached.insert_range(op.getResults());
-  }
-  llvm::DenseSet<Operation *> kept;
-  for (Operation *op : llvm::reverse(candidates)) {
-    bool leads = llvm::is_contained(products, op) ||
-                 llvm::any_of(op->getUsers(), [&](Operation *user) { return kept.contains(user); });
-    if (leads)
-      kept.insert(op);
-  }
-  for (Operation *op : candidates)
-    if (kept.contains(op))
-      region.ops.insert(op);
-  for (Operation *op : region.ops) {
-    SmallVector<unsigned> rows = {0};
-    if (!isa<aten::IndexedMmOp>(op))
-      rows = *rowOperands(op);
-    for (unsigned number : rows) {
-      Value operand = op->getOperand(number);
-      if (!region.ops.contains(operand.getDefiningOp()) &&
-          !lookedUpBy(operand.getDefiningOp(), index))
-        region.inputs.insert(operand);
-    }
-    for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(),
-                       [&](Operation *user) { return !region.ops.contains(user); }))
-        region.outputs.insert(result);
-  }
-  return region;
-}
+/// So many ops between a gather of tokens and the product that reads them are looked at.
+constexpr unsigned kMostOps = 64;
 
 /// What placement would do with a function as it is.
 class Outlook {
@@ -169,7 +67,7 @@ public:
     llvm::SetVector<Operation *> seen;
     if (Operation *op = rows.getDefiningOp())
       seen.insert(op);
-    for (size_t i = 0; i < seen.size() && i < kMostSteps; ++i)
+    for (size_t i = 0; i < seen.size() && i < kMostOps; ++i)
       for (OpOperand &operand : seen[i]->getOpOperands()) {
         if (isGathered(operand, axis))
           return bytesOf(beforeViews(operand.get(), axis));
@@ -177,6 +75,24 @@ public:
           seen.insert(op);
       }
     return std::nullopt;
+  }
+
+  /// Bytes of what ranks add up over `axis` where a tensor is a partial sum on it: of what becomes
+  /// of it before that, the smallest.
+  double reducedFor(Value tensor, unsigned axis) const {
+    double least = bytesOf(tensor);
+    for (unsigned step = 0; step < kMostOps && tensor.hasOneUse(); ++step) {
+      OpOperand &use = *tensor.use_begin();
+      const Layout *read = operand(use);
+      if (!read || !read->placements[axis].isPartial() || use.getOwner()->getNumResults() != 1)
+        break;
+      tensor = use.getOwner()->getResult(0);
+      const Layout *made = this->tensor(tensor);
+      if (!made || !made->placements[axis].isPartial())
+        break;
+      least = std::min(least, bytesOf(tensor));
+    }
+    return least;
   }
 
   static double bytesOf(Value tensor) {
@@ -216,52 +132,74 @@ struct Shares {
   int64_t batches = 1; ///< blocks of rows, on ranks along other axes
   int64_t parts = 1;   ///< ranks that own matrices
   int64_t granule = 1; ///< rows that stay on one rank
+  unsigned axis = 0;   ///< of the ranks that own matrices
+  SmallVector<unsigned> others;
+
+  bool operator==(const Shares &) const = default;
 };
 
-/// The axis that shares out the matrices of all products in equal parts, where each of its ranks
-/// would gather the rows of all; nothing where none is, or a gather costs less.
-std::optional<Shares> sharesOf(RowRegion &region, const Outlook &outlook, const Mesh &mesh) {
-  std::optional<unsigned> axis;
-  Shares shares;
-  for (aten::IndexedMmOp &product : region.products) {
-    const Layout *matrices = outlook.operand(product.getMat2Mutable()),
-                 *rows = outlook.operand(product.getSelfMutable());
-    int64_t count = aten::shapeOf(product.getMat2()).front();
-    if (!matrices || !rows)
-      return std::nullopt;
-    DimSplit split = matrices->splitOfDim(0), ofRows = rows->splitOfDim(0);
-    if (split.axes.size() != 1 || !split.axes.front().isPlainChunk() ||
-        count % split.axes.front().count)
-      return std::nullopt;
-    int64_t batches = 1;
-    for (const AxisSplit &other : ofRows.axes) {
-      if (!other.isPlainChunk() || other.axis == split.axes.front().axis)
-        return std::nullopt;
-      batches *= other.count;
-    }
-    bool isSame = !axis || (*axis == split.axes.front().axis && shares.batches == batches);
-    if (!isSame)
-      return std::nullopt;
-    axis = split.axes.front().axis;
-    shares = {batches, split.axes.front().count};
-  }
-  if (!axis || shares.parts < 2 || rowsOf(region) % shares.batches)
+/// The axis that shares out the matrices of a product in equal parts, inside of those that share
+/// out its rows; nothing where there is no such axis.
+std::optional<Shares> sharesOf(const RowRegion &region, aten::IndexedMmOp product,
+                               const Outlook &outlook) {
+  const Layout *matrices = outlook.operand(product.getMat2Mutable()),
+               *rows = outlook.operand(product.getSelfMutable());
+  if (!matrices || !rows)
     return std::nullopt;
+  DimSplit split = matrices->splitOfDim(0);
+  if (split.axes.size() != 1 || !split.axes.front().isPlainChunk() ||
+      region.matrices % split.axes.front().count)
+    return std::nullopt;
+  Shares shares;
+  shares.axis = split.axes.front().axis;
+  shares.parts = split.axes.front().count;
+  for (const AxisSplit &other : rows->splitOfDim(0).axes) {
+    if (!other.isPlainChunk() || other.axis >= shares.axis)
+      return std::nullopt;
+    shares.batches *= other.count;
+    shares.others.push_back(other.axis);
+  }
+  bool fits = shares.parts > 1 && region.rows() % shares.batches == 0;
+  return fits ? std::optional(shares) : std::nullopt;
+}
+
+/// Those of all products, where each rank would gather rows of all, and to send each row to its
+/// owner costs less.
+std::optional<Shares> sharesOf(RowRegion &region, const Outlook &outlook) {
+  std::optional<Shares> shares;
+  for (aten::IndexedMmOp &product : region.products) {
+    std::optional<Shares> own = sharesOf(region, product, outlook);
+    if (!own || (shares && *shares != *own))
+      return std::nullopt;
+    shares = own;
+  }
+  double gathered = 0, sent = 0;
   for (Value input : region.inputs) {
-    std::optional<double> gathered = outlook.gatheredFor(input, region.ops, *axis);
-    if (!gathered || Outlook::bytesOf(input) / double(shares.parts) >= *gathered)
+    double bytes = Outlook::bytesOf(input);
+    sent += bytes / double(shares->parts);
+    std::optional<double> whole = outlook.gatheredFor(input, region.ops, shares->axis);
+    if (!whole)
       continue;
+    gathered += *whole;
     // The rows of a token are on the rank that has the token.
-    double repeated = *gathered > 0 ? Outlook::bytesOf(input) / *gathered : 1;
+    double repeated = *whole > 0 ? bytes / *whole : 1;
     if (repeated >= 1 && repeated == std::floor(repeated))
-      shares.granule = static_cast<int64_t>(repeated);
+      shares->granule = std::lcm(shares->granule, static_cast<int64_t>(repeated));
     if (const Layout *made = outlook.tensor(input))
       for (const AxisSplit &split : made->splitOfDim(0).axes)
-        shares.granule = std::lcm(shares.granule, split.granule);
-    bool fits = rowsOf(region) % (shares.batches * shares.granule) == 0;
-    return fits ? std::optional(shares) : std::nullopt;
+        shares->granule = std::lcm(shares->granule, split.granule);
   }
-  return std::nullopt;
+  if (gathered == 0)
+    return std::nullopt;
+  for (Value output : region.outputs) {
+    sent += Outlook::bytesOf(output) / double(shares->parts);
+    gathered += outlook.reducedFor(output, shares->axis);
+  }
+  int64_t block = region.rows() / shares->batches;
+  // Blocks of rows that cannot be cut evenly have no layout that says so.
+  bool fits = block % shares->granule == 0 &&
+              (shares->batches == 1 || block % (shares->parts * shares->granule) == 0);
+  return fits && sent < gathered ? shares : std::nullopt;
 }
 
 /// The region on rows that are with the owners of their matrices.
@@ -270,19 +208,19 @@ public:
   RegionMover(RowRegion &region, Shares shares)
       : region(region), shares(shares), builder(region.ops.front()),
         emit(builder, region.ops.front()->getLoc()), i64(builder.getI64Type()),
-        moved(rowsOf(region) * shares.parts) {}
+        moved(region.rows() * shares.parts) {}
 
   /// False, with nothing that is used changed, where an op of the region cannot have another number
   /// of rows.
   bool run() {
-    int64_t matrices = aten::shapeOf(region.products.front().getMat2()).front();
     Value index = emit.cast(region.index, i64);
     owner = aten::DivOp::create(builder, emit.getLoc(), index,
-                                emit.integer(matrices / shares.parts, i64),
+                                emit.integer(region.matrices / shares.parts, i64),
                                 builder.getStringAttr("floor"));
     // Rows that are not there name no matrix.
     Value one = emit.integer(1, i64);
     ownIndex = emit.sub(dispatch(emit.add(index, one)), one);
+    isThere = emit.binary<aten::GeOp>(ownIndex, emit.integer(0, i64));
     bool fits = llvm::all_of(region.ops, [&](Operation *op) { return clone(op); });
     if (!fits) {
       for (Operation *op : llvm::reverse(copies))
@@ -318,17 +256,58 @@ private:
     if (!table)
       return known = dispatch(rows);
     Value at = emit.binary<aten::MaximumOp>(ownIndex, emit.integer(0, i64));
-    return known = aten::IndexSelectOp::create(builder, rows.getLoc(), table, 0, at);
+    Value found = aten::IndexSelectOp::create(builder, rows.getLoc(), table, 0, at);
+    return known = whereThere(found, aten::typeOf(found).getRank());
+  }
+
+  /// The tensor, for results of so many dims, and zeros for rows that are not there: its gradient
+  /// has no part of them, where derivatives may be infinite.
+  Value whereThere(Value tensor, int64_t rank) {
+    Value mask = isThere;
+    for (int64_t dim = 1; dim < rank; ++dim)
+      mask = emit.unsqueeze(mask, dim);
+    return emit.where(mask, tensor, emit.scalar(0, aten::elementTypeOf(tensor)));
+  }
+
+  /// Whether a tensor that is the same for all rows may have a gradient.
+  static bool mayLearn(Value tensor) {
+    auto type = dyn_cast<RankedTensorType>(tensor.getType());
+    if (!type || !isa<FloatType>(type.getElementType()))
+      return false;
+    while (Operation *op = tensor.getDefiningOp()) {
+      if (isa<aten::ConstantOp>(op))
+        return false;
+      if (!viewKindOf(op))
+        break;
+      tensor = op->getOperand(0);
+    }
+    return true;
+  }
+
+  /// What other operands of an op are for moved rows; false where that cannot be said.
+  bool moveOthers(Operation *op, ArrayRef<unsigned> rows, SmallVectorImpl<Value> &operands) {
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    bool isElementwise = kernel && kernel.getKernelForm() == KernelForm::Elementwise;
+    for (auto [number, operand] : llvm::enumerate(operands)) {
+      if (llvm::is_contained(rows, number) || !mayLearn(operand))
+        continue;
+      if (!isElementwise)
+        return false;
+      operand = whereThere(operand, aten::typeOf(op->getResult(0)).getRank());
+    }
+    return true;
   }
 
   bool clone(Operation *op) {
     builder.setInsertionPoint(op);
     SmallVector<Value> operands(op->getOperands());
-    auto product = dyn_cast<aten::IndexedMmOp>(op);
-    SmallVector<unsigned> rows = product ? SmallVector<unsigned>{0} : *rowOperands(op);
+    const bool isProduct = region.isProduct(op);
+    SmallVector<unsigned> rows = rowOperands(region, op);
+    if (!isProduct && !moveOthers(op, rows, operands))
+      return false;
     for (unsigned number : rows)
       operands[number] = movedRows(operands[number]);
-    if (product)
+    if (isProduct)
       operands[2] = ownIndex;
     Operation *copy = builder.clone(*op);
     copies.push_back(copy);
@@ -340,10 +319,10 @@ private:
       result.setType(RankedTensorType::get(shape, type.getElementType(), type.getEncoding()));
       values[old] = result;
     }
-    if (auto own = dyn_cast<aten::IndexedMmOp>(copy)) {
-      own.setSorted(false);
-      own->setAttr(aten::kRowPartsAttr,
-                   builder.getDenseI64ArrayAttr({shares.batches, shares.parts}));
+    if (isProduct) {
+      cast<aten::IndexedMmOp>(copy).setSorted(false);
+      copy->setAttr(aten::kRowPartsAttr,
+                    builder.getDenseI64ArrayAttr({shares.batches, shares.parts}));
     }
     if (auto view = dyn_cast<aten::ViewOp>(copy))
       setRows(view);
@@ -356,7 +335,7 @@ private:
   /// Sizes that the op itself says.
   template <typename Op> void setRows(Op op) {
     SmallVector<int64_t> sizes(op.getStaticSize());
-    if (!sizes.empty() && sizes.front() == rowsOf(region))
+    if (!sizes.empty() && sizes.front() == region.rows())
       sizes.front() = moved;
     op.setStaticSize(sizes);
   }
@@ -377,6 +356,7 @@ private:
   Type i64;
   int64_t moved; ///< rows on all parts
   Value owner, ownIndex;
+  Value isThere; ///< for each row that a part has room for
   llvm::DenseMap<Value, Value> values;
   SmallVector<Operation *> copies;
 };
@@ -389,13 +369,8 @@ public:
     func::FuncOp function = getOperation();
     if (function.isExternal() || !function.getBody().hasOneBlock())
       return;
-    llvm::MapVector<Value, SmallVector<aten::IndexedMmOp>> products;
-    for (auto product : function.getBody().front().getOps<aten::IndexedMmOp>())
-      if (aten::typeOf(product.getSelf()).hasStaticShape() &&
-          aten::typeOf(product.getMat2()).hasStaticShape() &&
-          !product->hasAttr(aten::kRowPartsAttr))
-        products[aten::lookThroughIdentities(product.getIndex())].push_back(product);
-    if (products.empty())
+    SmallVector<RowRegion> regions = findRowRegions(function);
+    if (regions.empty())
       return;
     FailureOr<Mesh> mesh = requireMesh(function);
     if (failed(mesh))
@@ -407,16 +382,14 @@ public:
     if (!placed.errors.empty())
       return; // placement tells what is wrong
     Outlook outlook(*source, placed);
-    SmallVector<std::pair<RowRegion, Shares>> found;
-    for (auto &[index, own] : products) {
-      if (aten::typeOf(index).getRank() != 1)
-        continue;
-      RowRegion region = findRegion(function, index, own);
-      if (std::optional<Shares> shares = sharesOf(region, outlook, *mesh))
-        found.emplace_back(std::move(region), *shares);
-    }
-    for (auto &[region, shares] : found)
-      numRegions += RegionMover(region, shares).run();
+    SmallVector<std::pair<SmallVector<aten::IndexedMmOp>, Shares>> found;
+    for (RowRegion &region : regions)
+      if (std::optional<Shares> shares = sharesOf(region, outlook))
+        found.emplace_back(region.products, *shares);
+    // What is moved for one region may be what another reads: each is looked at as it is then.
+    for (auto &[products, shares] : found)
+      if (std::optional<RowRegion> region = findRowRegion(function, products))
+        numRegions += RegionMover(*region, shares).run();
     if (!found.empty())
       aten::eraseUnused(function);
   }

@@ -92,10 +92,9 @@ def DispatchRows : Pass<"dist-dispatch-rows", "::mlir::func::FuncOp"> {
   let summary = "Sends the rows of a mixture of experts to the ranks that own their experts";
   let description = [{
     Form: imported -> imported. Where each rank of an axis has an equal share of the matrices of `aten.indexed_mm`, and would gather the rows of all ranks of that
-    axis to multiply those that name its own, the rows go to the owners of their matrices instead (`aten.dispatch_rows`), through all products and
-    what is between them, and come back behind the last (`aten.collect_rows`). What is between must work row by row. The pass places the function as it is to see what
-    would be gathered, and takes the rows that a rank has, as bytes, for the cost of sending them: with more experts for each token than ranks, a gather of the tokens costs less,
-    and nothing changes.
+    axis to multiply those that name its own, the rows go to the owners of their matrices instead (`aten.dispatch_rows`), through all products by one index and
+    what is between them, and come back behind the last (`aten.collect_rows`). What is between must work row by row, and weights that all rows share must be used elementwise. The pass places the function as it is to see what
+    would be gathered and reduced, and compares the bytes.
 
     Before:
     ```mlir

@@ -107,7 +107,8 @@ typedef struct shardrt_collective {
  * An all_to_all whose gather_dim is its scatter_dim d: extents[d] is what this rank has of `in` along d, of
  * which the first scatter[0] elements go to member 0, the next scatter[1] to member 1, and so on; what is behind
  * them all stays where it is. `out` has, one after the other, gather[q] elements of each member q: scatter[p] of
- * member q. Each rank passes its own two tables, or NULL for both, where every piece is extents[d] / n.
+ * member q, and zeros behind them where there is `room`. Each rank passes its own two tables, or NULL for both, where every
+ * piece is extents[d] / n.
  *
  * Of the others, `gather` and `scatter` have n entries, which sum to the full extent of their dim (not for permute); NULL
  * stands for the rule "chunk" of the full extent N: with c = ceil(N/n), member r has
@@ -128,6 +129,9 @@ typedef struct shardrt_collective_tensor {
   const int64_t *extents;
   const int64_t *gather;
   const int64_t *scatter;
+  int64_t room; /* an all_to_all whose gather_dim is its scatter_dim, and is 0: how much room `out`
+                 * has along it, where that may be more than arrives; what is behind becomes zero.
+                 * Otherwise 0 */
 } shardrt_collective_tensor;
 
 /* ---- Matrix products ---- */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/comm/Call.h"
 
+#include "runtime/support/Failure.h"
 #include "runtime/support/Types.h"
 #include "support/CollectiveKind.h"
 #include "support/Reduction.h"
@@ -189,6 +190,22 @@ std::string CollectiveCall::assign(const shardrt_collective &desc, Group &where,
       return operandProblem(i, "its output is a null pointer");
   }
   return "";
+}
+
+ExchangeRest restOfExchange(const shardrt_collective &collective, uint32_t operand,
+                            const shardrt_collective_tensor &tensor, uint32_t members) {
+  const shardrt_collective_operand &facts = collective.operands[operand];
+  if (tensor.room == 0 || !tensor.gather || facts.gather_dim != 0 || facts.scatter_dim != 0)
+    return {};
+  const int64_t arriving = std::accumulate(tensor.gather, tensor.gather + members, int64_t(0));
+  if (arriving > tensor.room)
+    throw Failure(SHARDRT_PROGRAM_ERROR, describe(collective) + ": " + std::to_string(arriving) +
+                                             " elements of dim 0 arrive where there is room for " +
+                                             std::to_string(tensor.room));
+  const int64_t inner = countElements(tensor.extents + 1, size_t(facts.rank - 1));
+  const int64_t bytes = inner * typeBytes(facts.type);
+  return {static_cast<uint8_t *>(tensor.out) + arriving * bytes,
+          size_t((tensor.room - arriving) * bytes)};
 }
 
 /// What a rank gives to the others, or gets of them: the larger of both.

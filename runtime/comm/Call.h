@@ -66,6 +66,16 @@ struct CollectiveCall {
   int64_t fullBytes() const;
 };
 
+/// What an exchange leaves of the room of its result, behind all that arrives.
+struct ExchangeRest {
+  void *begin = nullptr;
+  size_t bytes = 0;
+};
+/// Of one tensor in a group of so many members. Throws Failure where more arrives than there is
+/// room for.
+ExchangeRest restOfExchange(const shardrt_collective &collective, uint32_t operand,
+                            const shardrt_collective_tensor &tensor, uint32_t members);
+
 /// The ordered members of one set of a group, and where this rank is among them. A communicator
 /// derives from it what it needs to run collectives there.
 class Group {

@@ -39,11 +39,29 @@ struct DeviceServices {
     });
   }
 
+  /// Of exchanges, in front of them on the stream.
+  static void clearRest(DeviceExecutor &x, const shardrt_collective &collective,
+                        const shardrt_collective_tensor *tensors) {
+    const Group *group = x.groups[collective.group];
+    if (collective.kind != SHARDRT_ALL_TO_ALL || !group)
+      return;
+    for (uint32_t i = 0; i < collective.n_operands; ++i) {
+      ExchangeRest rest = restOfExchange(collective, i, tensors[i], group->size());
+      if (rest.bytes == 0)
+        continue;
+      x.noteWork(1);
+      x.device->on([&](auto &table, void *device, char *message) {
+        return table.fill(device, rest.begin, 0, rest.bytes, x.compute, message);
+      });
+    }
+  }
+
   static uint64_t start(void *runtime, const shardrt_collective *collective,
                         const shardrt_collective_tensor *tensors) {
     DeviceExecutor &x = executor(runtime);
     uint64_t token = noToken;
     waiting(x, [&] {
+      clearRest(x, *collective, tensors);
       if (!runAlone(x, *collective, tensors) && !needsEagerRun(x, collective, tensors))
         token =
             x.collectives().start(*collective, x.groups[collective->group], x.runNumber, tensors);
@@ -63,6 +81,7 @@ struct DeviceServices {
                             const shardrt_collective_tensor *tensors) {
     DeviceExecutor &x = executor(runtime);
     return waiting(x, [&] {
+      clearRest(x, *collective, tensors);
       if (!runAlone(x, *collective, tensors) && !needsEagerRun(x, collective, tensors))
         x.collectives().runNow(*collective, x.groups[collective->group], x.runNumber, tensors);
     });

@@ -18,7 +18,7 @@ std::vector<std::string> tellMembers(Communicator &communicator, const Collectiv
   c.kind = SHARDRT_ALL_GATHER;
   c.n_operands = 1;
   const auto extent = int64_t(all.size());
-  shardrt_collective_tensor tensor{mine.data(), all.data(), &extent, nullptr, nullptr};
+  shardrt_collective_tensor tensor{mine.data(), all.data(), &extent, nullptr, nullptr, 0};
   CollectiveCall told;
   if (std::string problem = told.assign(c, *call.group, call.run, &tensor); !problem.empty())
     throw Failure(SHARDRT_INTERNAL, problem);

@@ -28,11 +28,11 @@ struct ExecutorContext {
   const Log &log;
 };
 
-/// Used by one thread at a time. Functions that run code throw the first Failure that the program
-/// recorded or met.
 /// Throws Failure where one of the sizes that a program computed is below 0 or above `atMost`.
 void checkSizes(std::span<const int64_t> sizes, int64_t atMost);
 
+/// Used by one thread at a time. Functions that run code throw the first Failure that the program
+/// recorded or met.
 class Executor {
 public:
   virtual ~Executor() = default;

@@ -35,9 +35,23 @@ struct HostServices {
   static uint64_t start(void *runtime, const shardrt_collective *collective,
                         const shardrt_collective_tensor *tensors) {
     HostExecutor &x = executor(runtime);
-    if (x.failures.failed())
+    if (x.failures.failed() || clearRest(x, *collective, tensors) != SHARDRT_OK)
       return 0;
     return x.stream.start(*collective, x.groupOf(*collective), x.runNumber, tensors);
+  }
+
+  /// Of exchanges, before what arrives is put in front of it.
+  static int32_t clearRest(HostExecutor &x, const shardrt_collective &collective,
+                           const shardrt_collective_tensor *tensors) {
+    if (collective.kind != SHARDRT_ALL_TO_ALL)
+      return SHARDRT_OK;
+    const Group *group = x.groupOf(collective);
+    return guarded(x, [&] {
+      for (uint32_t i = 0; group && i < collective.n_operands; ++i)
+        if (ExchangeRest rest = restOfExchange(collective, i, tensors[i], group->size());
+            rest.bytes)
+          std::memset(rest.begin, 0, rest.bytes);
+    });
   }
 
   /// Waits are part of the compute thread's time line.
@@ -65,6 +79,8 @@ struct HostServices {
     HostExecutor &x = executor(runtime);
     if (x.failures.failed())
       return x.failures.status();
+    if (int32_t status = clearRest(x, *c, tensors))
+      return status;
     return waiting(x, c->name, c->location,
                    [&] { x.stream.runNow(*c, x.groupOf(*c), x.runNumber, tensors); });
   }

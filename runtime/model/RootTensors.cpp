@@ -145,7 +145,7 @@ void RootMover::broadcast(const Slice &part, char *mine, const shardrt_tensor *w
     } else {
       mine += bytes;
     }
-    shardrt_collective_tensor operand{data, data, &bytes, nullptr, nullptr};
+    shardrt_collective_tensor operand{data, data, &bytes, nullptr, nullptr, 0};
     collective(inputBroadcast, operand);
   }
 }
@@ -193,9 +193,9 @@ void RootMover::move(Parts parts, bool toRoot, char *mine, const shardrt_tensor 
         memory.take(at, piece, whole->data, strides.data(), elementBytes);
       });
     int64_t leaving = sends ? total : 0;
-    shardrt_collective_tensor operand{sends ? data : nullptr, sends ? nullptr : data, &leaving,
-                                      (sends ? none : counts).data(),
-                                      (sends ? counts : none).data()};
+    shardrt_collective_tensor operand{
+        sends ? data : nullptr,         sends ? nullptr : data,         &leaving,
+        (sends ? none : counts).data(), (sends ? counts : none).data(), 0};
     collective(toRoot ? rootGather : inputScatter, operand);
     if (!sends)
       eachPiece([&](const char *at, const Slice &piece) {

@@ -199,7 +199,7 @@ void Model::gatherGlobal(const TensorSpec &spec, const Slice &slice, const void 
   if (world > 1) {
     all =
         Buffer(executor->memory().exchanged(), size_t(total), gatherAlignment, "an output's parts");
-    shardrt_collective_tensor operands{local, all.data(), &total, sizes.data(), nullptr};
+    shardrt_collective_tensor operands{local, all.data(), &total, sizes.data(), nullptr, 0};
     executor->collective(globalGather, *everybody, runNumber, operands);
     received = all.data();
   }

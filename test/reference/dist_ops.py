@@ -275,8 +275,7 @@ def all_to_all(op, operands, mesh, symbols):
                 if split == concat and arriving and room is not None and room > result[p].shape[concat]:
                     shape = list(result[p].shape)
                     shape[concat] = room - shape[concat]
-                    # Behind what arrives there may be anything.
-                    result[p] = torch.cat([result[p], torch.full(shape, 113, dtype=result[p].dtype)], concat)
+                    result[p] = torch.cat([result[p], torch.zeros(shape, dtype=result[p].dtype)], concat)
         results.append(result)
     return results
 
