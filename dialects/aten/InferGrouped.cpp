@@ -82,7 +82,7 @@ struct RowFactors {
   }
 };
 
-DimFactors factorOf(RuleBuilder &builder, int64_t size, FactorKind kind = FactorKind::Parallel) {
+DimFactors factorsOf(RuleBuilder &builder, int64_t size, FactorKind kind = FactorKind::Parallel) {
   return size == 1 ? DimFactors{} : DimFactors{builder.factor(size, kind)};
 }
 
@@ -103,8 +103,8 @@ ShardingRule IndexedMmOp::getShardingRule() {
   RuleBuilder builder = ruleBuilder(*this);
   ArrayRef<int64_t> self = shapeOf(getSelf()), matrices = shapeOf(getMat2());
   RowFactors dims(builder, *this, self[0], matrices[0], /*isSummed=*/false);
-  DimFactors k = factorOf(builder, self[1], FactorKind::Reducing),
-             n = factorOf(builder, matrices[2]);
+  DimFactors k = factorsOf(builder, self[1], FactorKind::Reducing),
+             n = factorsOf(builder, matrices[2]);
   builder.operandDim(0, 0, dims.rows).operandDim(0, 1, k);
   builder.operandDim(1, 0, dims.matrices).operandDim(1, 1, k).operandDim(1, 2, n);
   builder.operandDim(2, 0, dims.rows);
@@ -136,7 +136,7 @@ ShardingRule IndexedOuterOp::getShardingRule() {
   RuleBuilder builder = ruleBuilder(*this);
   ArrayRef<int64_t> result = shapeOf(getResult());
   RowFactors dims(builder, *this, shapeOf(getSelf()).front(), result[0], /*isSummed=*/true);
-  DimFactors m = factorOf(builder, result[1]), n = factorOf(builder, result[2]);
+  DimFactors m = factorsOf(builder, result[1]), n = factorsOf(builder, result[2]);
   for (unsigned operand : {0, 1, 2})
     builder.operandDim(operand, 0, dims.rows);
   builder.operandDim(0, 1, m).operandDim(1, 1, n);
@@ -181,7 +181,7 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
   int64_t all = shapeOf(op.getOwner()).front(), rows = all / batches;
   bool isKnown = !ShapedType::isDynamic(all) && !ShapedType::isDynamic(shape.front()) &&
                  !ShapedType::isDynamic(shapeOf(op.getResult()).front());
-  DimFactors ofRows = factorOf(builder, batches), ofParts = ofRows;
+  DimFactors ofRows = factorsOf(builder, batches), ofParts = ofRows;
   auto add = [&](DimFactors &dim, int64_t size) {
     if (size != 1)
       dim.push_back(builder.factor(size, FactorKind::NeedReplication));
@@ -213,7 +213,7 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
     builder.resultDim(0, 0, isDispatch ? ofParts : ofRows);
   }
   for (int64_t d = 1; d < static_cast<int64_t>(shape.size()); ++d) {
-    DimFactors factors = factorOf(builder, shape[d]);
+    DimFactors factors = factorsOf(builder, shape[d]);
     builder.operandDim(0, d, factors).resultDim(0, d, factors);
   }
   return builder.linear(0).build();

@@ -35,10 +35,9 @@ static bool worksRowByRow(Operation *op) {
           op))
     return false;
   auto kernel = dyn_cast<KernelOpInterface>(op);
-  return viewKindOf(op) ||
-         (kernel && llvm::is_contained({KernelForm::Elementwise, KernelForm::Rows,
-                                        KernelForm::Scan, KernelForm::Product},
-                                       kernel.getKernelForm()));
+  return viewKindOf(op) || (kernel && llvm::is_contained({KernelForm::Elementwise, KernelForm::Rows,
+                                                          KernelForm::Scan, KernelForm::Product},
+                                                         kernel.getKernelForm()));
 }
 
 SmallVector<unsigned> shardc::rowOperands(const RowRegion &region, Operation *op) {
@@ -89,8 +88,7 @@ private:
   bool collectReached() {
     for (Operation &op : block) {
       bool isProduct = region.isProduct(&op);
-      bool isReached =
-          llvm::any_of(op.getOperands(), [&](Value x) { return reached.contains(x); });
+      bool isReached = llvm::any_of(op.getOperands(), [&](Value x) { return reached.contains(x); });
       if (!isProduct && (!isReached || !worksRowByRow(&op)))
         continue;
       if (!readsAsRows(&op, rowOperands(region, &op))) {

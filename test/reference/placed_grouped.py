@@ -41,7 +41,7 @@ def indexed_outer(p):
 def row_moves(p, name):
     """Rows that go to the parts that own them, or come back: each rank has a part of both, or all."""
     batches, parts, granule = p.rng.choice([1, 1, 2]), p.rng.choice([2, 3, 4, 6]), p.rng.choice([1, 1, 2])
-    size = p.rng.choice([0, 1, 2, 3, 5, 6, 8, 12] if batches == 1 else [1, 2, 6]) * granule
+    size = p.rng.choice([1, 2, 3, 5, 6, 8, 12] if batches == 1 else [1, 2, 6]) * granule
     rows, width = batches * size, p.dims(1)[0]
     x, owner = p.arg([rows * (parts if name == "collect_rows" else 1), width]), p.arg([rows], "i64", parts + 1)
     dims, factors = named([rows, width])
