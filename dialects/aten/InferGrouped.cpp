@@ -195,7 +195,8 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
     ofParts.push_back(part);
     add(ofRows, rows / parts);
     add(ofParts, rows);
-  } else if (rows > granule) {
+  } else if (rows > granule &&
+             batches == 1) { // among blocks, its sizes differ from factor to factor
     int64_t size = std::max(rows / granule, parts);
     unsigned piece = builder.factor(size, FactorKind::Neighbouring);
     builder.at(piece).moved = isDispatch ? llvm::divideCeil(size, parts) : size;
