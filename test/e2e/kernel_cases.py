@@ -146,6 +146,11 @@ def casts():
             if t.is_floating_point and u in (torch.uint8,):
                 y = y[y > -1]
             yield Case([y], f"aten.to_copy {{0}} to {pytorch_cases.NAMES[u]}", lambda a, u=u: a.to(u))
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    for t in (t for t in NUMBERS if t.is_floating_point):
+        x, u = everything[1:].to(t), bits[t.itemsize]  # which of its bits NaN has is up to the processor
+        yield Case([x], f"aten.bitcast {{0}} to {pytorch_cases.NAMES[u]}", lambda a, u=u: a.view(u))
+        yield Case([x.view(u)], f"aten.bitcast {{0}} to {pytorch_cases.NAMES[t]}", lambda a, t=t: a.view(t))
 
 
 def at_random(count):
