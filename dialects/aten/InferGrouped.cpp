@@ -181,22 +181,22 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
   int64_t all = shapeOf(op.getOwner()).front(), rows = all / batches;
   bool isKnown = !ShapedType::isDynamic(all) && !ShapedType::isDynamic(shape.front()) &&
                  !ShapedType::isDynamic(shapeOf(op.getResult()).front());
-  DimFactors ofRows = factorsOf(builder, batches), ofParts = ofRows;
+  DimFactors ofRows, ofParts;
   auto add = [&](DimFactors &dim, int64_t size) {
     if (size != 1)
       dim.push_back(builder.factor(size, FactorKind::NeedReplication));
   };
-  if (rows % (parts * granule) == 0 && parts > 1) {
-    unsigned part = builder.factor(parts, FactorKind::Cooperative);
-    // In elements of the result for each part, of which a dispatch has as many as rows.
-    builder.at(part).moved = isDispatch ? 1 : parts;
+  // `moved` is in elements of the result for each point of the factor.
+  if (rows > 0 && rows % (parts * granule) == 0 && parts > 1) {
+    // The parts of all blocks, one after the other: a rank has some that follow each other.
+    unsigned part = builder.factor(batches * parts, FactorKind::Cooperative);
+    builder.at(part).moved = batches * (isDispatch ? 1 : parts);
     builder.at(part).inOnePiece = true;
     ofRows.push_back(part);
     ofParts.push_back(part);
     add(ofRows, rows / parts);
     add(ofParts, rows);
-  } else if (rows > granule &&
-             batches == 1) { // among blocks, its sizes differ from factor to factor
+  } else if (rows > granule && batches == 1) {
     int64_t size = std::max(rows / granule, parts);
     unsigned piece = builder.factor(size, FactorKind::Neighbouring);
     builder.at(piece).moved = isDispatch ? llvm::divideCeil(size, parts) : size;
@@ -206,6 +206,7 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
     add(ofRows, granule);
     add(ofParts, rows);
   } else {
+    ofRows = ofParts = factorsOf(builder, batches);
     add(ofRows, rows);
     add(ofParts, rows * parts);
   }

@@ -48,22 +48,17 @@ def row_moves(p, name):
     if symbol_of(width):
         return None
     dims[0] = []
-    if batches > 1:
-        factors["b"] = Factor(batches)
-        dims[0] = ["b"]
     factors.pop("d0", None)
-    of_rows, of_parts = list(dims[0]), list(dims[0])
-    # With as many ranks as parts, and rows that can be cut so, one part a rank; else whole.
-    if size % (parts * granule) == 0 and size:
-        # Inside of blocks that are not shared out it would be in several pieces.
-        factors["p"] = Factor(parts, "parallel" if batches == 1 else "whole")
-        factors["in"], factors["of"] = Factor(size // parts, "whole"), Factor(size, "whole")
+    of_rows, of_parts = [], []
+    # With as many ranks as parts, and rows that can be cut so, one part a rank; else whole blocks.
+    if size % (parts * granule) == 0:
+        factors["p"], factors["in"], factors["of"] = Factor(batches * parts), Factor(size // parts, "whole"), Factor(size, "whole")
         of_rows += ["p"] + ["in"] * (size > parts)
         of_parts += ["p"] + ["of"] * (size > 1)
     else:
-        factors["in"], factors["of"] = Factor(size, "whole"), Factor(size * parts, "whole")
-        of_rows += ["in"] * (size != 1)
-        of_parts += ["of"] * (size * parts != 1)
+        factors["b"], factors["in"], factors["of"] = Factor(batches), Factor(size, "whole"), Factor(size * parts, "whole")
+        of_rows += ["b"] * (batches > 1) + ["in"] * (size != 1)
+        of_parts += ["b"] * (batches > 1) + ["of"] * (size * parts != 1)
     source, target = (of_rows, of_parts) if name == "dispatch_rows" else (of_parts, of_rows)
     count = rows * parts if name == "dispatch_rows" else rows
     return Spec(name, [(x, [source, dims[1]]), (owner, [of_rows])], [([count, width], x.dtype, [target, dims[1]])], factors,
