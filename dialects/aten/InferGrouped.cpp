@@ -206,7 +206,8 @@ template <typename Op> static ShardingRule ruleOfRows(Op op, bool isDispatch) {
     add(ofRows, granule);
     add(ofParts, rows);
   } else {
-    ofRows = ofParts = factorsOf(builder, batches);
+    if (rows > 0)
+      ofRows = ofParts = factorsOf(builder, batches);
     add(ofRows, rows);
     add(ofParts, rows * parts);
   }
