@@ -3,6 +3,7 @@
 
 #include "dialects/aten/Grouped.h"
 #include "dialects/interfaces/IdentityOpInterface.h"
+#include "dialects/interfaces/TensorView.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -13,6 +14,17 @@ Value lookThroughIdentities(Value value) {
   while (auto identity = value.getDefiningOp<IdentityOpInterface>())
     value = identity.getIdentitySource();
   return value;
+}
+
+bool worksRowByRow(Operation *op) {
+  if (!isMemoryEffectFree(op) || isa<TrilOp, TriuOp>(op))
+    return false;
+  if (isa<IdentityOpInterface>(op) || viewKindOf(op))
+    return true;
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  return kernel && llvm::is_contained({KernelForm::Elementwise, KernelForm::Rows, KernelForm::Scan,
+                                       KernelForm::Product},
+                                      kernel.getKernelForm());
 }
 
 std::optional<int64_t> dimOfFactor(const TensorFactors &tensor, unsigned factor) {

@@ -52,6 +52,10 @@ private:
 /// The tensor itself, of which only the layout was changed.
 mlir::Value lookThroughIdentities(mlir::Value value);
 
+/// Whether the op does to a row what it does to every other, of those that its sharding rule says
+/// to be independent.
+bool worksRowByRow(mlir::Operation *op);
+
 /// The dim that is this one factor and nothing else; nothing where the factor has several dims or
 /// parts of one.
 std::optional<int64_t> dimOfFactor(const TensorFactors &tensor, unsigned factor);

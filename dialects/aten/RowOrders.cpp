@@ -8,7 +8,6 @@
 #include "dialects/aten/Sorting.h"
 #include "dialects/aten/Writing.h"
 #include "dialects/interfaces/IdentityOpInterface.h"
-#include "dialects/interfaces/TensorView.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -136,17 +135,6 @@ private:
            });
   }
 
-  /// Whether the op does to a row what it does to every other.
-  static bool worksRowByRow(Operation *op) {
-    if (!isMemoryEffectFree(op) || isa<TrilOp, TriuOp>(op))
-      return false;
-    if (isa<IdentityOpInterface>(op) || viewKindOf(op))
-      return true;
-    auto kernel = dyn_cast<KernelOpInterface>(op);
-    return kernel && llvm::is_contained({KernelForm::Elementwise, KernelForm::Rows,
-                                         KernelForm::Scan, KernelForm::Product},
-                                        kernel.getKernelForm());
-  }
   static bool has(const TensorFactors &tensor, unsigned factor) {
     return llvm::any_of(tensor, [&](auto &factors) { return llvm::is_contained(factors, factor); });
   }

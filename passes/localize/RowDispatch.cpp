@@ -183,7 +183,11 @@ struct RowsModel : LocalizeModel<RowsModel<Op, isDispatch>, Op> {
     if (std::optional<int64_t> blocks = mover.wholeBlocks(split, blockRows))
       return single(isDispatch ? mover.dispatchHere(operands[0], *blocks)
                                : mover.collectHere(operands[0], *blocks));
-    if (std::optional<SmallVector<unsigned>> axes = mover.axesOfParts(ofParts, blockRows))
+    auto axesOf = [](const DimSplit &of) {
+      return llvm::map_to_vector(of.axes, [](const AxisSplit &axis) { return axis.axis; });
+    };
+    std::optional<SmallVector<unsigned>> axes = mover.axesOfParts(ofParts, blockRows);
+    if (axes && axesOf(split) == axesOf(ofParts)) // of which rows are shared out likewise
       return single(isDispatch ? mover.dispatchOver(operands[0], *axes, blockRows)
                                : mover.collectOver(operands[0], *axes, blockRows,
                                                    mostRows(localizer, split)));

@@ -34,6 +34,14 @@ struct SortModel : LocalizeModel<SortModel, aten::SortOp> {
           << " is sharded, and not the only one of a known size; replicate it before";
       return failure();
     }
+    auto axesOf = [](const DimSplit &of) {
+      return llvm::map_to_vector(of.axes, [](const AxisSplit &axis) { return axis.axis; });
+    };
+    if (!op.getCount() && axesOf(split) != axesOf(localizer.resultLayout(0)->splitOfDim(dim))) {
+      localizer.refuse() << "dim " << dim
+                         << " of the result is sharded over other axes, or in another order";
+      return failure();
+    }
     if (!op.getCount())
       return sampleSort(localizer, builder, op, operands.front());
     auto count = static_cast<int64_t>(*op.getCount());

@@ -4,9 +4,7 @@
 
 #include "dialects/aten/OwnRows.h"
 #include "dialects/dist/Dist.h"
-#include "dialects/interfaces/TensorView.h"
 
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -27,17 +25,12 @@ Value shardc::lookedUpBy(Operation *op, Value index) {
   return nullptr;
 }
 
-/// Whether an op that is no product of the region does to a row what it does to every other.
-/// Products by other indices know rows that are not there as little as these do.
-static bool worksRowByRow(Operation *op) {
-  if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 ||
-      isa<aten::TrilOp, aten::TriuOp, aten::IndexedMmOp, aten::IndexedOuterOp, dist::ConstrainOp>(
-          op))
-    return false;
-  auto kernel = dyn_cast<KernelOpInterface>(op);
-  return viewKindOf(op) || (kernel && llvm::is_contained({KernelForm::Elementwise, KernelForm::Rows,
-                                                          KernelForm::Scan, KernelForm::Product},
-                                                         kernel.getKernelForm()));
+/// Whether an op that is no product of the region may be part of it. Products by other indices know
+/// rows that are not there as little as these do.
+static bool mayBeBetween(Operation *op) {
+  return op->getNumRegions() == 0 &&
+         !isa<aten::IndexedMmOp, aten::IndexedOuterOp, dist::ConstrainOp>(op) &&
+         aten::worksRowByRow(op);
 }
 
 SmallVector<unsigned> shardc::rowOperands(const RowRegion &region, Operation *op) {
@@ -89,7 +82,7 @@ private:
     for (Operation &op : block) {
       bool isProduct = region.isProduct(&op);
       bool isReached = llvm::any_of(op.getOperands(), [&](Value x) { return reached.contains(x); });
-      if (!isProduct && (!isReached || !worksRowByRow(&op)))
+      if (!isProduct && (!isReached || !mayBeBetween(&op)))
         continue;
       if (!readsAsRows(&op, rowOperands(region, &op))) {
         if (isProduct)

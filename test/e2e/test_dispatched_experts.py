@@ -2,18 +2,13 @@
 """Mixtures of experts whose tokens and experts are shared out over one axis of more ranks than a token has experts: each row goes to the rank
 that owns its expert, through all products there, and back. Outputs and gradients are PyTorch's, with rows that can be cut evenly and not, ranks
 without any, several blocks of rows, biases, and experts that nobody chose."""
-import functools
 import json
-import math
-import sys
 
 import pytest
-import torch
 
 from conftest import run, tool
-from model_gradients import Reference
 from plans import places
-from test_experts import BUILDER, KINDS
+from test_experts import ranks_of, references
 
 # By name: experts, and how many tokens the batch has in rows and columns.
 SIZES = {"even": (6, (3, 4)), "batches": (6, (6, 3)), "uneven": (6, (7, 1)), "few": (6, (2, 3))}
@@ -22,23 +17,8 @@ PLAN = ["module:*.experts=grouped_gemm"]
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dispatched")
-    builds = "".join(f"def build_{k}_{f}_{s}():\n    m, x = make('{k}', '{f}', {e}, {t})\n    return m, (), x\n"
-                     for k in KINDS for f in ("batched_mm", "grouped_mm") for s, (e, t) in SIZES.items())
-    (folder / "dispatched_models.py").write_text(BUILDER + builds)
-    sys.path.insert(0, str(folder))
-
-    @functools.cache
-    def make(kind, form, size):
-        import dispatched_models
-        module, inputs = dispatched_models.make(kind, "batched_mm", *SIZES[size])
-        made = Reference(folder, f"{kind}_{form}_{size}", f"{folder}/dispatched_models.py:build_{kind}_{form}_{size}", module, inputs)
-        with torch.no_grad():
-            made.output = module(**inputs)[1]
-        return made
-
-    yield make
-    sys.path.remove(str(folder))
+    with references(tmp_path_factory.mktemp("dispatched"), "dispatched_models", SIZES) as make:
+        yield make
 
 
 def collectives(model, mesh, *plan):
@@ -58,4 +38,4 @@ def test_gradients(reference, tmp_path, kind, form, size, mesh):
     run(tool("shardc"), "compile", model.source, "--mesh", mesh, *places(*plan), "--gradients", "0", "-o", program)
     if mesh != "ep=3,dp=2":  # where blocks of rows lie inside of the parts, they are gathered
         assert "all_to_all" in [c["kind"] for c in collectives(model, mesh, *plan)]
-    model.check(model.outputs(program, "gradients", math.prod(int(axis.split("=")[1]) for axis in mesh.split(","))))
+    model.check(model.outputs(program, "gradients", ranks_of(mesh)))

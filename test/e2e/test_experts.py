@@ -2,7 +2,9 @@
 """Mixtures of experts as `transformers` has them, in the forms that can be exported: a plain one, one with biases and gates in turns, and one
 whose router chooses among groups, with a shared expert. Experts are shared out whole or in parts: outputs and gradients are PyTorch's, no
 weight of an expert moves, and a layer reduces its tokens once."""
+import contextlib
 import functools
+import importlib
 import json
 import math
 import sys
@@ -76,25 +78,31 @@ CASES = [("plain", "batched_mm", "tp=1", "alone"), ("biases", "grouped_mm", "tp=
          ("biases", "grouped_mm", "dp=2", "alone"), ("plain", "batched_mm", "dp=2,tp=2", "whole"), ("groups", "grouped_mm", "dp=2,tp=2", "parts")]
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("experts")
-    builds = "".join(f"def build_{k}_{f}():\n    m, x = make('{k}', '{f}')\n    return m, (), x\n" for k in KINDS for f in FORMS)
-    (folder / "expert_models.py").write_text(BUILDER + builds)
+@contextlib.contextmanager
+def references(folder, name, sizes):
+    """`make(kind, form, size)`: a layer with PyTorch's values. `sizes`: by name, the further arguments of the builder."""
+    builds = "".join(f"def build_{k}_{f}_{s}():\n    m, x = make('{k}', '{f}', *{a})\n    return m, (), x\n"
+                     for k in KINDS for f in FORMS for s, a in sizes.items())
+    (folder / f"{name}.py").write_text(BUILDER + builds)
     sys.path.insert(0, str(folder))
 
     @functools.cache
-    def make(kind, form):
-        import expert_models
+    def make(kind, form, size):
         # PyTorch's grouped_mm takes no odd sizes; the values are the same.
-        module, inputs = expert_models.make(kind, "batched_mm")
-        reference = Reference(folder, f"{kind}_{form}", f"{folder}/expert_models.py:build_{kind}_{form}", module, inputs)
+        module, inputs = importlib.import_module(name).make(kind, "batched_mm", *sizes[size])
+        made = Reference(folder, f"{kind}_{form}_{size}", f"{folder}/{name}.py:build_{kind}_{form}_{size}", module, inputs)
         with torch.no_grad():
-            reference.output = module(**inputs)[1]
-        return reference
+            made.output = module(**inputs)[1]
+        return made
 
     yield make
     sys.path.remove(str(folder))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    with references(tmp_path_factory.mktemp("experts"), "expert_models", {"usual": ()}) as make:
+        yield functools.partial(make, size="usual")
 
 
 def ranks_of(mesh):
