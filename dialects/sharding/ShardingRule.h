@@ -42,8 +42,8 @@ struct Factor {
   /// Cooperative: see there. Of dims that are parts of a longer one, which a concatenation joins or
   /// a split or slice cuts: one more than where the first of them begins there (see partsOf).
   int64_t exchange = 0;
-  /// Cooperative: elements that go to other ranks once, whatever the number of ranks, of all that
-  /// the op has (a sort), for every point of its other factors.
+  /// Cooperative, Neighbouring: elements that go to other ranks once, whatever the number of ranks,
+  /// for every point of the op's other factors (sorts, rows that go to their owners).
   int64_t moved = 0;
   int64_t haloBefore = 0; ///< Neighbouring
   int64_t haloAfter = 0;  ///< Neighbouring
