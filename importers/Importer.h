@@ -6,6 +6,8 @@
 #ifndef SHARDC_IMPORTERS_IMPORTER_H
 #define SHARDC_IMPORTERS_IMPORTER_H
 
+#include "importers/CustomOp.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/MemoryBufferRef.h"
@@ -21,6 +23,8 @@ struct InputOptions {
   std::string groups;
   /// Inputs of a model whose file does not say what they are: "NAME=8x64xf32".
   std::vector<std::string> inputs;
+  /// Operators that the user has registered.
+  std::vector<CustomOp> ops = {};
 };
 
 struct Importer {

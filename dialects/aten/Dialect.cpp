@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Custom.h"
 #include "dialects/aten/Fourier.h"
 #include "dialects/aten/Grouped.h"
 #include "dialects/aten/Random.h"
@@ -102,6 +103,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/aten/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Custom.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

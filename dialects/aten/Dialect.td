@@ -5,6 +5,7 @@
 #define SHARDC_DIALECTS_ATEN_DIALECT_TD
 
 include "dialects/aten/Ops.td"
+include "dialects/aten/Custom.td"
 include "dialects/aten/Fourier.td"
 include "dialects/aten/Grouped.td"
 include "dialects/aten/Random.td"

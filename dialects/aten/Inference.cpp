@@ -199,10 +199,27 @@ static Type refine(Type present, Type inferred) {
   return RankedTensorType::get(shape, tensor.getElementType(), tensor.getEncoding());
 }
 
+/// Sizes alone, of an op whose element types do not follow from its operands.
+static LogicalResult inferAndSetSizes(ResultSizesOpInterface op) {
+  StaticSizes sizes;
+  FailureOr<SmallVector<SmallVector<Dim>>> shapes = op.inferResultSizes(sizes);
+  if (failed(shapes))
+    return failure();
+  for (auto [result, shape] : llvm::zip_equal(op->getResults(), *shapes))
+    if (auto type = dyn_cast<RankedTensorType>(result.getType())) {
+      SmallVector<int64_t> fixed =
+          llvm::map_to_vector(shape, [](const Dim &dim) { return dim.orDynamic(); });
+      result.setType(refine(type, RankedTensorType::get(fixed, type.getElementType())));
+    }
+  return success();
+}
+
 LogicalResult inferAndSetTypes(Operation *op) {
   auto inferrable = dyn_cast<InferTypeOpInterface>(op);
-  if (!inferrable)
-    return success();
+  if (!inferrable) {
+    auto sized = dyn_cast<ResultSizesOpInterface>(op);
+    return sized ? inferAndSetSizes(sized) : success();
+  }
   SmallVector<Type> inferred;
   if (failed(inferrable.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(),
                                          op->getDiscardableAttrDictionary(),

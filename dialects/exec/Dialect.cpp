@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/exec/CustomOps.h"
 #include "dialects/exec/Exec.h"
 #include "dialects/exec/GroupedOps.h"
 
@@ -34,6 +35,10 @@ void ExecDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/exec/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/exec/CustomOps.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

@@ -5,6 +5,7 @@
 #ifndef SHARDC_DIALECTS_EXEC_DIALECT_TD
 #define SHARDC_DIALECTS_EXEC_DIALECT_TD
 
+include "dialects/exec/CustomOps.td"
 include "dialects/exec/ExecOps.td"
 include "dialects/exec/GroupedOps.td"
 

@@ -81,6 +81,7 @@ constexpr Known known[] = {
     {kNameAttr, isCall, "call", isOneOf<StringAttr>, "string"},
     {kGroupsAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
     {kCollectivesAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
+    {kLibrariesAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
     {kOpsAttr, isModule, "module", isOneOf<ArrayAttr>, "list"},
     {kProgramAttr, isModule, "module", isOneOf<DictionaryAttr>, "dictionary"},
     {kUsesBlasAttr, isModule, "module", isOneOf<UnitAttr>, "unit"},

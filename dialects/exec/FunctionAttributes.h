@@ -50,6 +50,8 @@ constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 constexpr llvm::StringLiteral kGroupsAttr = "exec.groups";
 constexpr llvm::StringLiteral kCollectivesAttr = "exec.collectives";
 constexpr llvm::StringLiteral kOpsAttr = "exec.ops";
+/// [library, symbol, op] of the functions that the program calls and that are not made here.
+constexpr llvm::StringLiteral kLibrariesAttr = "exec.libraries";
 /// Of modules: some entry multiplies matrices.
 constexpr llvm::StringLiteral kUsesBlasAttr = "exec.uses_blas";
 /// Of modules: what the manifest says about the program (`exec-describe-program`).

@@ -26,6 +26,7 @@ enum class KernelForm {
   Product,           ///< matrix product
   Attention,         ///< softmax of a product, times another
   Scatter,           ///< operand 0, changed at positions that are computed
+  Call,              ///< a function that is not made here
   Scalar,            ///< index arithmetic beside the kernels
 };
 

@@ -136,6 +136,10 @@ ShardingRule RuleBuilder::build() {
   };
   close(operandShapes, rule.operands, operandSet);
   close(resultShapes, rule.results, resultSet);
+  // Nothing is shared out of a sum of nothing, and no rank can tell that it has a part.
+  for (Factor &factor : rule.factors)
+    if (factor.kind == FactorKind::Reducing && factor.size == 0)
+      factor.kind = FactorKind::NeedReplication;
   return rule;
 }
 

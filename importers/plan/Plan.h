@@ -6,6 +6,7 @@
 #define SHARDC_IMPORTERS_PLAN_PLAN_H
 
 #include "dialects/sharding/Layout.h"
+#include "importers/plan/CustomOps.h"
 #include "importers/plan/Training.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -79,6 +80,8 @@ struct Plan {
   std::string random;               ///< how ranks share random numbers; empty: not said
   std::string tpAxis;               ///< axis that styles act on; empty: `tp`, or the only axis
   std::vector<Rule> rules;
+  std::vector<CustomOp> ops;         ///< the section `ops:`
+  std::vector<std::string> opErrors; ///< those of the errors that are in it
 };
 
 /// Reads a YAML plan. All mistakes are appended to `errors`, each with `file:line`.

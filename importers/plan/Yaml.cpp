@@ -57,8 +57,9 @@ public:
       return;
     auto *map = llvm::dyn_cast<yaml::MappingNode>(root);
     if (!map)
-      return error(root,
-                   "a plan is a mapping with the keys mesh, inputs, modules, parameters, outputs");
+      return error(
+          root,
+          "a plan is a mapping with the keys mesh, inputs, modules, parameters, outputs, ops");
     for (yaml::KeyValueNode &entry : *map)
       readSection(entry);
   }
@@ -109,6 +110,15 @@ private:
         plan.training.emplace();
       return readTraining(value, report, *plan.training);
     }
+    if (*key == "ops") {
+      size_t before = errors.size();
+      auto report = [this](yaml::Node *node, const llvm::Twine &what) { error(node, what); };
+      readCustomOps(
+          value, file, report, [this](yaml::Node *node) { return place(node); }, plan.ops);
+      plan.opErrors.insert(plan.opErrors.end(), errors.begin() + static_cast<long>(before),
+                           errors.end());
+      return;
+    }
     auto section = llvm::StringSwitch<std::optional<Section>>(*key)
                        .Case("inputs", Section::Input)
                        .Case("outputs", Section::Output)
@@ -121,7 +131,8 @@ private:
                                         "outputs",   "parameters", "modules",
                                         "tp_plan",   "tp_axis",    "base_model_tp_plan",
                                         "recompute", "train",      "reshard_after_forward",
-                                        "random",    "ep_plan",    "base_model_ep_plan"};
+                                        "random",    "ep_plan",    "base_model_ep_plan",
+                                        "ops"};
       return error(entry.getKey(), "unknown section '" + *key + "'; did you mean " +
                                        nearestNames(*key, known, 1) + "?");
     }

@@ -152,7 +152,9 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &opt
   std::optional<torch_export::ExportedProgram> program = torch_export::parseProgram(*json, error);
   if (!program)
     return fail();
-  return torch_export::importProgram(*program, *tensors, {path.str(), options.groups}, context);
+  return torch_export::importProgram(
+      *program, *tensors, {path.str(), options.groups, /*isDecomposed=*/false, options.ops},
+      context);
 }
 
 } // namespace

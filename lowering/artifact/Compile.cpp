@@ -5,6 +5,7 @@
 #include "dialects/exec/Exec.h"
 #include "lowering/artifact/Link.h"
 #include "lowering/artifact/Tables.h"
+#include "lowering/artifact/UserLibraries.h"
 #include "lowering/host/HostCode.h"
 #include "lowering/target/Backend.h"
 
@@ -142,6 +143,10 @@ LogicalResult Compiler::run() {
   LinkOptions link;
   link.exported.push_back("shardrt_query");
   link.soname = llvm::sys::path::filename(path).str();
+  llvm::Expected<std::vector<std::string>> libraries = findUserLibraries(module);
+  if (!libraries)
+    return fail(libraries.takeError());
+  link.libraries = std::move(*libraries);
   if (llvm::Error error = linkSharedObject(objects, path, link))
     return fail(std::move(error));
   return success();

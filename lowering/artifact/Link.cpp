@@ -8,6 +8,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -108,6 +109,15 @@ Error linkSharedObject(ArrayRef<SmallVector<char, 0>> objects, StringRef path,
   if (!options.soname.empty())
     args.push_back("--soname=" + options.soname);
   args.insert(args.end(), inputs.begin(), inputs.end());
+  for (const std::string &library : options.libraries) {
+    args.push_back(library);
+    args.push_back("-rpath");
+    args.push_back(sys::path::parent_path(library).str());
+  }
+  if (!options.libraries.empty()) {
+    args.push_back("-rpath");
+    args.push_back("$ORIGIN");
+  }
   args.push_back("--as-needed");
   for (const char *symbol : {"expf", "memcpy"})
     if (std::string library = libraryOf(dlsym(RTLD_DEFAULT, symbol)); !library.empty())

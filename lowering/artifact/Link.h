@@ -10,6 +10,7 @@
 #include "llvm/Support/Error.h"
 
 #include <string>
+#include <vector>
 
 namespace shardc::artifact {
 
@@ -17,11 +18,14 @@ struct LinkOptions {
   /// The only symbols that stay visible.
   llvm::SmallVector<std::string> exported;
   std::string soname;
+  /// Shared objects, object files and archives that have what the objects lack: absolute paths. A
+  /// shared object is found where it is, or beside the result.
+  std::vector<std::string> libraries;
 };
 
 /// Links ELF objects (their bytes) into the shared object `path`, written beside it and renamed.
-/// Undefined symbols may only be those of libc and libm, which become its dependences; any other is
-/// an error that names it.
+/// Undefined symbols may only be those of libc and libm, which become its dependences, and of
+/// `libraries`; any other is an error that names it.
 llvm::Error linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
                              llvm::StringRef path, const LinkOptions &options);
 

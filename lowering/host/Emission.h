@@ -14,6 +14,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace shardc::host {
 
@@ -25,6 +26,7 @@ constexpr llvm::StringLiteral kCollectivesSymbol = "shardc_collectives";
 ///   exec.groups       array of group attributes
 ///   exec.collectives  array of dictionaries
 ///   exec.ops          array of [name, location]
+///   exec.libraries    array of [library, symbol, op], for functions that are not made here
 ///   exec.uses_blas    if there is a matrix product
 class ProgramTables {
 public:
@@ -50,6 +52,8 @@ private:
   llvm::SmallVector<mlir::Attribute> ops;
   llvm::MapVector<mlir::StringRef, unsigned> symbols;
   bool usesBlas = false;
+  /// [library, symbol, op] of functions that are not made here.
+  llvm::SetVector<mlir::Attribute> libraries;
 };
 
 /// What a function of the program makes once and uses in many places: an entry is thousands of

@@ -42,6 +42,7 @@ private:
   void fillDenseStrides(mlir::OpBuilder &b, mlir::Location loc);
 };
 
+void populateCustomOpPatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
 void populateProductPatterns(const Emission &emission, mlir::RewritePatternSet &patterns);
 
 } // namespace shardc::host

@@ -123,6 +123,7 @@ struct EmitProgram : host::impl::EmitProgramBase<EmitProgram> {
     RewritePatternSet patterns(context);
     populateHostPatterns(emission, patterns);
     populateProductPatterns(emission, patterns);
+    populateCustomOpPatterns(emission, patterns);
     populateCollectivePatterns(emission, patterns);
     populateExtentPatterns(emission, patterns);
     patterns.add<LowerFunction, LowerReturn>(emission);

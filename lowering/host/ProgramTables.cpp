@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/exec/CustomOps.h"
 #include "dialects/exec/GroupedOps.h"
 #include "lowering/host/Emission.h"
 
@@ -20,6 +21,8 @@ std::string nameOf(Operation *op) {
     return gemm.getName().value_or("gemm").str();
   if (auto gemm = dyn_cast<exec::GroupedGemmOp>(op))
     return gemm.getName().value_or("grouped_gemm").str();
+  if (auto call = dyn_cast<exec::CallSymbolOp>(op))
+    return call.getName().value_or(call.getSymbol()).str();
   return std::string(nameOf(cast<exec::CollectiveCallInterface>(op).getKind()));
 }
 
@@ -54,8 +57,8 @@ ProgramTables::ProgramTables(ModuleOp module) {
     // Ranks with programs of their own compare names: a collective has the same one in each.
     unsigned ordinal = 0;
     entry.walk([&](Operation *op) {
-      if (!isa<exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp, exec::CollectiveOp,
-               exec::StartOp>(op))
+      if (!isa<exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp, exec::CallSymbolOp,
+               exec::CollectiveOp, exec::StartOp>(op))
         return;
       if (auto collective = dyn_cast<exec::CollectiveCallInterface>(op)) {
         // Ranks that run a part of the sequence have gaps in it.
@@ -63,6 +66,8 @@ ProgramTables::ProgramTables(ModuleOp module) {
         addCollective(collective, ordinal++);
       }
       usesBlas |= isa<exec::GemmOp, exec::GroupedGemmOp>(op);
+      if (auto call = dyn_cast<exec::CallSymbolOp>(op); call && call.getLibrary())
+        libraries.insert(b.getStrArrayAttr({*call.getLibrary(), call.getSymbol(), nameOf(op)}));
       opIndex[op] = ops.size();
       ops.push_back(b.getStrArrayAttr({nameOf(op), describePlace(op->getLoc())}));
     });
@@ -105,6 +110,8 @@ void ProgramTables::writeTo(ModuleOp module) {
   module->setAttr(exec::kCollectivesAttr, b.getArrayAttr(collectives));
   if (usesBlas)
     module->setAttr(exec::kUsesBlasAttr, b.getUnitAttr());
+  if (!libraries.empty())
+    module->setAttr(exec::kLibrariesAttr, b.getArrayAttr(libraries.getArrayRef()));
   module->setAttr(exec::kOpsAttr, b.getArrayAttr(ops));
 }
 

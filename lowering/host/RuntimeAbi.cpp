@@ -118,6 +118,12 @@ Value callReadSizes(OpBuilder &builder, Location loc, const Frame &frame, Value 
       .getResult();
 }
 
+Value callOp(OpBuilder &builder, Location loc, const Frame &frame, Value call, Value function) {
+  return callService(builder, loc, frame, offsetof(shardrt_services, call_op), builder.getI32Type(),
+                     {call, function})
+      .getResult();
+}
+
 void callMark(OpBuilder &builder, Location loc, const Frame &frame, Value op) {
   callService(builder, loc, frame, offsetof(shardrt_services, mark),
               LLVM::LLVMVoidType::get(builder.getContext()), {op});

@@ -60,6 +60,9 @@ mlir::Value callCommit(mlir::OpBuilder &builder, mlir::Location loc, const Frame
 mlir::Value callReadSizes(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame,
                           mlir::Value sizes, mlir::Value from, mlir::Value count,
                           mlir::Value atMost);
+/// `call` is a shardrt_op_call without what the runtime fills in, `function` a shardrt_op_function.
+mlir::Value callOp(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame,
+                   mlir::Value call, mlir::Value function);
 void callMark(mlir::OpBuilder &builder, mlir::Location loc, const Frame &frame, mlir::Value op);
 
 } // namespace shardc::host::abi

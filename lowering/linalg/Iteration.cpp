@@ -59,6 +59,8 @@ OpClass classify(Operation *op) {
     return OpClass::Attention;
   case KernelForm::Scatter:
     return OpClass::Scatter;
+  case KernelForm::Call:
+    return OpClass::Call;
   case KernelForm::Scalar:
     return OpClass::Scalar;
   }

@@ -17,6 +17,7 @@ enum class OpClass {
   Gemm,       // matrix product: a service of the runtime
   Attention,  // a kernel that the host program builds
   Scatter,    // likewise, and a copy
+  Call,       // of a function that is not made here
   Concat,     // its operands are computed in place
   Collective, // dist collectives and waits
   Scalar,     // index arithmetic of the host program

@@ -228,6 +228,8 @@ LogicalResult EntryLowering::lower(Operation *op) {
     return lowerAttention(program, op);
   case OpClass::Scatter:
     return lowerScatter(program, op);
+  case OpClass::Call:
+    return lowerCustomOp(program, op);
   case OpClass::Concat:
     return lowerConcat(program, op);
   case OpClass::Collective:

@@ -66,7 +66,7 @@ std::optional<SmallVector<int64_t>> preferredOrder(Value tensor) {
       order = dims;
       needsDense |= llvm::any_of(user->getUsers(), [](Operation *next) {
         return isa<aten::ViewOp>(next) || classify(next) == OpClass::Gemm ||
-               classify(next) == OpClass::Collective;
+               classify(next) == OpClass::Call || classify(next) == OpClass::Collective;
       });
     }
   }

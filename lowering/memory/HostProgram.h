@@ -77,6 +77,7 @@ mlir::LogicalResult lowerView(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerProduct(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerAttention(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerScatter(HostProgram &program, mlir::Operation *op);
+mlir::LogicalResult lowerCustomOp(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerConcat(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerCollective(HostProgram &program, mlir::Operation *op);
 mlir::LogicalResult lowerKernelCall(HostProgram &program, mlir::func::CallOp call);

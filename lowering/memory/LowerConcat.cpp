@@ -114,7 +114,7 @@ Value computedSource(Value value) {
       return wait.getFutures()[cast<OpResult>(value).getResultNumber()];
     OpClass kind = classify(op);
     bool computed = isa<func::CallOp>(op) || kind == OpClass::Gemm || kind == OpClass::Attention ||
-                    kind == OpClass::Scatter || kind == OpClass::Concat ||
+                    kind == OpClass::Scatter || kind == OpClass::Call || kind == OpClass::Concat ||
                     isa<dist::CollectiveOpInterface>(op);
     return computed ? value : Value();
   }

@@ -12,6 +12,11 @@ static Run pieceOf(const Mesh &mesh, const SplitDim &dim, int64_t position) {
   return runs.empty() ? Run{} : runs.front();
 }
 
+void HaloDim::findCovers(const Mesh &mesh) {
+  for (int64_t position = 0; position < mesh.numDevices(); ++position)
+    covers.push_back(aten::coverOf(window, pieceOf(mesh, positions, position), image.size));
+}
+
 SmallVector<HaloDim> shardc::haloDims(Localizer &localizer, ArrayRef<aten::Window> windows,
                                       bool isAdjoint) {
   SmallVector<HaloDim> dims;
@@ -30,16 +35,9 @@ SmallVector<HaloDim> shardc::haloDims(Localizer &localizer, ArrayRef<aten::Windo
       continue;
     SplitDim operand = localizer.operandDim(0, operandDim);
     SplitDim made = localizer.resultDim(0, resultDim);
-    HaloDim dim{i,
-                isAdjoint ? resultDim : operandDim,
-                isAdjoint ? made : operand,
-                isAdjoint ? operand : made,
-                window,
-                {}};
-    const Mesh &mesh = localizer.getMesh().getValue();
-    for (int64_t position = 0; position < mesh.numDevices(); ++position)
-      dim.covers.push_back(
-          aten::coverOf(window, pieceOf(mesh, dim.positions, position), dim.image.size));
+    HaloDim dim{i, isAdjoint ? resultDim : operandDim, isAdjoint ? made : operand,
+                isAdjoint ? operand : made, window};
+    dim.findCovers(localizer.getMesh().getValue());
     dims.push_back(std::move(dim));
   }
   return dims;
@@ -56,12 +54,13 @@ static RankedTensorType typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) {
 CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
                                   Value local, double fill) {
   const Mesh &mesh = localizer.getMesh().getValue();
-  CoveredImage covered{local, localizer.operandSizes(builder, 0)};
+  CoveredImage covered{local, localizer.operandSizes(builder, dims.front().operand)};
   for (const HaloDim &dim : dims) {
     // What comes from other ranks goes straight to where it is needed: a border of the image's own
     // elements, for example, comes with those that the window covers.
     std::optional<MovedOperand> moved =
-        &dim == &dims.front() ? movedOperand(localizer, builder, dim.imageDim) : std::nullopt;
+        &dim == &dims.front() ? movedOperand(localizer, builder, dim.imageDim, dim.operand)
+                              : std::nullopt;
     if (!moved)
       moved = {{{0, dim.image.size}}, {{covered.value, covered.sizes, heldDim(mesh, dim.image)}}};
     auto padding = static_cast<unsigned>(moved->sources.size());

@@ -19,8 +19,13 @@ struct HaloDim {
   SplitDim image;     ///< how it is laid out
   SplitDim positions; ///< likewise the positions of the window
   aten::Window window;
+  /// Which operand the image is, where it is one.
+  unsigned operand = 0;
   /// For every position of the mesh.
-  llvm::SmallVector<aten::Cover> covers;
+  llvm::SmallVector<aten::Cover> covers = {};
+
+  /// Finds what every rank covers.
+  void findCovers(const Mesh &mesh);
 
   /// A number for each rank.
   template <typename F> llvm::SmallVector<int64_t> table(F &&number) const {
@@ -38,7 +43,8 @@ struct CoveredImage {
   mlir::Value value;
   llvm::SmallVector<mlir::OpFoldResult> sizes;
 };
-/// `fill` is the padding's value.
+/// `dims` are of one operand, `local` is what this rank has of it, and `fill` is the padding's
+/// value.
 CoveredImage coveredImage(Localizer &localizer, mlir::OpBuilder &builder,
                           llvm::ArrayRef<HaloDim> dims, mlir::Value local, double fill);
 

@@ -69,6 +69,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachAttentionModels(context);
     attachContractionModels(context);
     attachCreationModels(context);
+    attachCustomOpModels(context);
     attachGroupedModels(context);
     attachGroupNormModels(context);
     attachLookupModels(context);

@@ -66,6 +66,7 @@ mlir::Value alongDim(Emitter &emit, mlir::Value vector, mlir::OpFoldResult lengt
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachContractionModels(mlir::MLIRContext *context);
 void attachCreationModels(mlir::MLIRContext *context);
+void attachCustomOpModels(mlir::MLIRContext *context);
 void attachGroupNormModels(mlir::MLIRContext *context);
 void attachLookupModels(mlir::MLIRContext *context);
 void attachNormalizationModels(mlir::MLIRContext *context);

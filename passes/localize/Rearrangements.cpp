@@ -156,14 +156,14 @@ bool shardc::isBehindMoves(Localizer &localizer, int64_t dim) {
 }
 
 std::optional<MovedOperand> shardc::movedOperand(Localizer &localizer, OpBuilder &builder,
-                                                 int64_t dim) {
+                                                 int64_t dim, unsigned operand) {
   Operation *op = localizer.getOp();
   Trace asked(localizer, nullptr, dim);
-  asked.ofOperand(op->getOperand(0), op);
+  asked.ofOperand(op->getOperand(operand), op);
   if (asked.numPassed == 0)
     return std::nullopt;
   Trace trace(localizer, &builder, dim);
-  Pieces pieces = trace.ofOperand(op->getOperand(0), op);
+  Pieces pieces = trace.ofOperand(op->getOperand(operand), op);
   return MovedOperand{std::move(pieces), std::move(trace.sources)};
 }
 

@@ -18,14 +18,14 @@ llvm::SmallVector<int64_t> shardedMovedDims(Localizer &localizer);
 /// or of redistributions of that dim, which nothing else needs.
 bool isBehindMoves(Localizer &localizer, int64_t dim);
 
-/// What a dim of the present op's first operand is made of by ops that move elements along it, and
+/// What a dim of an operand of the present op is made of by ops that move elements along it, and
 /// by redistributions of that dim, which nothing else needs. Nothing where it is the work of none.
 struct MovedOperand {
   Pieces pieces;
   llvm::SmallVector<PieceSource> sources;
 };
 std::optional<MovedOperand> movedOperand(Localizer &localizer, mlir::OpBuilder &builder,
-                                         int64_t dim);
+                                         int64_t dim, unsigned operand = 0);
 
 /// The results of the present op, of which the elements have moved along `dims`; along other moved
 /// dims they are as the operand has them. Refuses what is not known.

@@ -26,7 +26,8 @@ static bool isInMemory(Operation *op) {
     return false;
   KernelForm form = kernel.getKernelForm();
   return form == KernelForm::Product || form == KernelForm::Attention ||
-         form == KernelForm::Concatenation || form == KernelForm::Scatter;
+         form == KernelForm::Concatenation || form == KernelForm::Scatter ||
+         form == KernelForm::Call;
 }
 
 namespace {

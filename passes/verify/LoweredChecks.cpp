@@ -28,6 +28,15 @@ static bool isAllowedOnDevice(StringRef name) {
   return name.starts_with("llvm.") || name.starts_with("__nv_");
 }
 
+/// Whether the user has registered it for an op of the program.
+static bool isOfLibrary(Operation *function, StringRef name) {
+  auto libraries =
+      function->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(exec::kLibrariesAttr);
+  return libraries && llvm::any_of(libraries.getAsRange<ArrayAttr>(), [&](ArrayAttr entry) {
+           return entry.size() == 3 && cast<StringAttr>(entry[1]).getValue() == name;
+         });
+}
+
 void shardc::checkLoweredFunction(Operation *function, Violations &violations) {
   if (function->getNumRegions() != 1 || !function->getRegion(0).empty())
     return;
@@ -41,9 +50,10 @@ void shardc::checkLoweredFunction(Operation *function, Violations &violations) {
                          "': code of a device may call functions of libdevice alone");
     return;
   }
-  if (!isAllowedExternal(name.getValue()))
-    violations.add(function->getLoc(),
-                   "external function '" + name.getValue() +
-                       "': generated code may call libm, memcpy, memmove and memset, "
-                       "and reaches the runtime through its frame alone");
+  if (!isAllowedExternal(name.getValue()) && !isOfLibrary(function, name.getValue()))
+    violations.add(
+        function->getLoc(),
+        "external function '" + name.getValue() +
+            "': generated code may call libm, memcpy, memmove and memset, functions "
+            "that 'exec.libraries' has, and reaches the runtime through its frame alone");
 }

@@ -5,6 +5,7 @@
 #include "passes/verify/PlannedChecks.h"
 #include "passes/verify/StageChecks.h"
 
+#include "dialects/exec/CustomOps.h"
 #include "dialects/exec/GroupedOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -41,7 +42,7 @@ bool belongsIn(Role role, Operation *op) {
     return isSizeOp(op) ||
            isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp, exec::AttentionOp,
                exec::AttentionBackwardOp, exec::ScatterOp, exec::SortOp, exec::CollectiveOp,
-               exec::StartOp, exec::WaitOp, exec::CommitOp, exec::ReadSizesOp,
+               exec::StartOp, exec::WaitOp, exec::CommitOp, exec::ReadSizesOp, exec::CallSymbolOp,
                memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
   case Role::Plan:
     return isSizeOp(op) || isa<exec::SetOffsetOp, exec::SetArenaBytesOp>(op);

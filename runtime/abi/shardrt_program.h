@@ -35,12 +35,13 @@
 #define SHARDC_RUNTIME_ABI_SHARDRT_PROGRAM_H
 
 #include "../include/shardrt.h"
+#include "../include/shardrt_op.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define SHARDRT_PROGRAM_ABI 9u
+#define SHARDRT_PROGRAM_ABI 10u
 #define SHARDRT_ARENA_ALIGNMENT 4096
 #define SHARDRT_NO_VARIANT 0xffffffffu
 
@@ -274,6 +275,10 @@ typedef struct shardrt_services {
    * below 0 or above `at_most` is a failure of the program. */
   int32_t (*read_sizes)(void *runtime, int64_t *sizes, const void *from, int64_t count,
                         int64_t at_most);
+
+  /* Calls a function that a user has registered. The program has filled in what says of which op;
+   * the runtime fills in the rest. A number that is not 0 is a failure of the program. */
+  int32_t (*call_op)(void *runtime, shardrt_op_call *call, shardrt_op_function function);
 } shardrt_services;
 
 /* ---- Frames ---- */

@@ -3,6 +3,7 @@
 // What the host code of a program for a device may call (shardrt_program.h). Nothing is thrown
 // through it: failures are recorded and reported by the call.
 #include "runtime/device/DeviceExecutor.h"
+#include "runtime/executor/CallOp.h"
 
 #include <algorithm>
 
@@ -202,6 +203,19 @@ struct DeviceServices {
     return status == SHARDRT_OK ? x.failures.status() : status;
   }
 
+  /// What it puts on the stream may be anything: nothing of a step with such a call is captured.
+  static int32_t callOp(void *runtime, shardrt_op_call *call, shardrt_op_function function) {
+    DeviceExecutor &x = executor(runtime);
+    if (x.failures.failed())
+      return x.failures.status();
+    if (x.capturing) {
+      x.captureFailed = true;
+      return SHARDRT_OK;
+    }
+    x.noteWork(1);
+    return rt::callOp(*call, function, deviceServices, runtime, /*onDevice=*/true, x.compute);
+  }
+
   static int32_t launch(void *runtime, const shardrt_launch *launch) {
     DeviceExecutor &x = executor(runtime);
     return guarded(x, [&] {
@@ -230,6 +244,7 @@ const shardrt_services deviceServices = {
     sizeof(shardrt_services),   DeviceServices::start,       DeviceServices::wait,
     DeviceServices::collective, DeviceServices::parallelFor, DeviceServices::gemm,
     DeviceServices::fail,       DeviceServices::mark,        DeviceServices::scratch,
-    DeviceServices::launch,     DeviceServices::commit,      DeviceServices::readSizes};
+    DeviceServices::launch,     DeviceServices::commit,      DeviceServices::readSizes,
+    DeviceServices::callOp};
 
 } // namespace shardc::rt

@@ -118,6 +118,10 @@ struct CheckingServices {
     WriteCheck &check = self(runtime);
     return check.services->read_sizes(check.runtime, sizes, from, count, atMost);
   }
+  static int32_t callOp(void *runtime, shardrt_op_call *call, shardrt_op_function function) {
+    WriteCheck &check = self(runtime);
+    return check.services->call_op(check.runtime, call, function);
+  }
   static const shardrt_services table;
 };
 
@@ -125,7 +129,8 @@ const shardrt_services CheckingServices::table = {
     sizeof(shardrt_services),     CheckingServices::start,       CheckingServices::wait,
     CheckingServices::collective, CheckingServices::parallelFor, CheckingServices::gemm,
     CheckingServices::fail,       CheckingServices::mark,        CheckingServices::scratch,
-    CheckingServices::launch,     CheckingServices::commit,      CheckingServices::readSizes};
+    CheckingServices::launch,     CheckingServices::commit,      CheckingServices::readSizes,
+    CheckingServices::callOp};
 
 void WriteCheck::fill(void *data, size_t bytes) const {
   auto *out = static_cast<uint8_t *>(data);

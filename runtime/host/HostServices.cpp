@@ -2,6 +2,7 @@
 //
 // What generated code may call (shardrt_program.h). Nothing is thrown through it: failures are
 // recorded and reported by the call.
+#include "runtime/executor/CallOp.h"
 #include "runtime/gemm/Gemm.h"
 #include "runtime/host/HostExecutor.h"
 
@@ -144,6 +145,13 @@ struct HostServices {
     });
   }
 
+  static int32_t callOp(void *runtime, shardrt_op_call *call, shardrt_op_function function) {
+    HostExecutor &x = executor(runtime);
+    if (x.failures.failed())
+      return x.failures.status();
+    return rt::callOp(*call, function, hostServices, runtime, /*onDevice=*/false, nullptr);
+  }
+
   static void mark(void *runtime, uint32_t op) {
     HostExecutor &x = executor(runtime);
     const shardrt_entry &entry = *x.running;
@@ -167,6 +175,7 @@ void HostExecutor::closeOp(Clock::time_point now) {
 const shardrt_services hostServices = {
     sizeof(shardrt_services),  HostServices::start,  HostServices::wait,   HostServices::collective,
     HostServices::parallelFor, HostServices::gemm,   HostServices::fail,   HostServices::mark,
-    HostServices::scratch,     HostServices::launch, HostServices::commit, HostServices::readSizes};
+    HostServices::scratch,     HostServices::launch, HostServices::commit, HostServices::readSizes,
+    HostServices::callOp};
 
 } // namespace shardc::rt

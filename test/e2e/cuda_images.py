@@ -16,7 +16,7 @@ import sys
 
 CUBIN, PTX, BITCODE = 1, 2, 3
 REGISTERS, FRAME = 0x2F, 0x11  # attributes of .nv.info with a value for each symbol
-PROGRAM_ABI = 9
+PROGRAM_ABI = 10
 
 
 class ImageTable(C.Structure):

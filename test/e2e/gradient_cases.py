@@ -388,6 +388,7 @@ REASONS = {name: INTEGERS for name in (
     "ge any all argmax argmin philox max_pool_positions adaptive_max_pool_positions").split()}
 REASONS |= {name: "it has no tensor of floats among its operands" for name in ("constant", "arange", "random", "sym_size")}
 REASONS["bitcast"] = "bits have none"
+REASONS["custom"] = "it has the functions that the user registers, in test_custom_ops.py"
 REASONS["opaque"] = "it is known by name only"
 REASONS["scaled_dot_product_flash_attention"] = "its logsumexp has none; its output is in test/passes/gradient/attention.mlir"
 REASONS["scaled_dot_product_flash_attention_backward"] = "it is a derivative"

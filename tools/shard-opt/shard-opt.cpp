@@ -11,6 +11,7 @@
 #include "lowering/Passes.h"
 #include "passes/Passes.h"
 #include "pipeline/Pipeline.h"
+#include "tools/CustomOps.h"
 #include "tools/Registration.h"
 #ifdef SHARDC_TEST_PASSES
 #include "test/lib/PrintProgramJson.h"
@@ -59,6 +60,10 @@ static llvm::cl::list<std::string>
     inputs("input", llvm::cl::value_desc("spec"),
            llvm::cl::desc("Shape and element type of an input of a TorchScript model, by name or "
                           "position: x=8x64xf32"));
+
+static llvm::cl::list<std::string>
+    opFiles("ops", llvm::cl::value_desc("file"),
+            llvm::cl::desc("File whose section 'ops' registers operators (docs/custom-ops.md)"));
 
 static llvm::cl::opt<std::string>
     mesh("mesh", llvm::cl::value_desc("axes"),
@@ -111,11 +116,15 @@ static void printVersion(raw_ostream &os) {
 static std::unique_ptr<llvm::MemoryBuffer> importAsBytecode(const shardc::Importer &importer,
                                                             llvm::MemoryBufferRef file,
                                                             const DialectRegistry &registry) {
+  auto ops = shardc::loadCustomOps(std::vector<std::string>(opFiles.begin(), opFiles.end()));
+  if (!ops)
+    return nullptr;
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = importer.import(
-      file, {groups, std::vector<std::string>(inputs.begin(), inputs.end())}, &context);
+      file, {groups, std::vector<std::string>(inputs.begin(), inputs.end()), std::move(*ops)},
+      &context);
   if (!module)
     return nullptr;
   std::string bytes;

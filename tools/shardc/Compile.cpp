@@ -75,7 +75,7 @@ int run(const char *) {
   MLIRContext context(registry);
   shardc::ModelDiagnostics diagnostics(&context);
   shardc::applyMlirOptions(context);
-  OwningOpRef<ModuleOp> module = shardc::loadModel(model.model, model.inputs, &context);
+  OwningOpRef<ModuleOp> module = shardc::loadModel(model, options, &context);
   if (!module)
     return 1;
   FailureOr<shardc::Stage> from = shardc::stageToStartFrom(*module, model, options);

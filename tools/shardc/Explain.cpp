@@ -88,7 +88,7 @@ int run(const char *) {
     llvm::WithColor::error() << "topology: " << StringRef(message).rtrim() << "\n";
     return 1;
   }
-  OwningOpRef<ModuleOp> module = shardc::loadModel(model.model, model.inputs, &context);
+  OwningOpRef<ModuleOp> module = shardc::loadModel(model, options, &context);
   if (!module)
     return 1;
   FailureOr<shardc::CollectiveReport> made = report(*module, *cost);

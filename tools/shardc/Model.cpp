@@ -4,6 +4,7 @@
 #include "importers/Importer.h"
 #include "importers/plan/Plan.h"
 #include "support/archive/Safetensors.h"
+#include "tools/CustomOps.h"
 #include "tools/Registration.h"
 
 #include "mlir/Parser/Parser.h"
@@ -25,7 +26,11 @@ ModelOptions::ModelOptions(cl::SubCommand &command, cl::OptionCategory &category
       inputs("input",
              cl::desc("shape and element type of an input of a TorchScript model, by name or "
                       "position, e.g. x=8x64xf32; traced models have them"),
-             cl::value_desc("spec"), cl::sub(command), cl::cat(category)) {}
+             cl::value_desc("spec"), cl::sub(command), cl::cat(category)),
+      ops("ops",
+          cl::desc("file whose section 'ops' registers operators, as a plan may "
+                   "(docs/custom-ops.md); may be repeated"),
+          cl::value_desc("file"), cl::sub(command), cl::cat(category)) {}
 
 /// What a file is that is neither taken by an importer nor MLIR; empty where it may be MLIR.
 static std::string describeOtherFile(StringRef bytes) {
@@ -47,7 +52,10 @@ static std::string describeOtherFile(StringRef bytes) {
 }
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, ArrayRef<std::string> inputs,
-                                MLIRContext *context) {
+                                ArrayRef<std::string> opFiles, MLIRContext *context) {
+  std::optional<std::vector<CustomOp>> ops = loadCustomOps(opFiles);
+  if (!ops)
+    return nullptr;
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &message);
   if (!file) {
@@ -70,10 +78,20 @@ OwningOpRef<ModuleOp> loadModel(StringRef path, ArrayRef<std::string> inputs,
     return nullptr;
   }
   if (importer)
-    return importer->import(*file, {/*groups=*/"", inputs.vec()}, context);
+    return importer->import(*file, {/*groups=*/"", inputs.vec(), std::move(*ops)}, context);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   return parseSourceFile<ModuleOp>(sources, context);
+}
+
+OwningOpRef<ModuleOp> loadModel(const ModelOptions &model, const PipelineOptions &options,
+                                MLIRContext *context) {
+  std::vector<std::string> files(model.ops.begin(), model.ops.end());
+  // A plan that cannot be read is an error of the pass that reads it.
+  std::string plan = options.plan;
+  if (!plan.empty() && llvm::sys::fs::is_regular_file(plan))
+    files.push_back(plan);
+  return loadModel(model.model, model.inputs, files, context);
 }
 
 /// What the options say to do that was done before; empty where they say nothing of the kind.

@@ -18,7 +18,7 @@ struct ModelOptions {
   ModelOptions(llvm::cl::SubCommand &command, llvm::cl::OptionCategory &category);
 
   llvm::cl::opt<std::string> model, saveStages;
-  llvm::cl::list<std::string> inputs;
+  llvm::cl::list<std::string> inputs, ops;
 };
 
 /// Checks what the options say by themselves, before anything takes time: reports every mistake,
@@ -28,8 +28,14 @@ mlir::LogicalResult checkOptions(const ModelOptions &model, const PipelineOption
 
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
 /// reported. `inputs` are as in `InputOptions`: only a TorchScript model takes them.
+/// `opFiles` register operators.
+mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path,
+                                            llvm::ArrayRef<std::string> inputs,
+                                            llvm::ArrayRef<std::string> opFiles,
+                                            mlir::MLIRContext *context);
+/// Likewise what a command's options say, among them the plan, which may register operators.
 mlir::OwningOpRef<mlir::ModuleOp>
-loadModel(llvm::StringRef path, llvm::ArrayRef<std::string> inputs, mlir::MLIRContext *context);
+loadModel(const ModelOptions &model, const PipelineOptions &options, mlir::MLIRContext *context);
 
 /// The stage that the module is in. One of the local stage or a later one keeps its collectives.
 /// Fails, with an error, where the options ask for what was done before.

@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/NodeTarget.h"
 
 #include "importers/torch_export/import/ControlFlow.h"
+#include "importers/torch_export/import/CustomOps.h"
 #include "importers/torch_export/import/ProgramImporter.h"
 #include "importers/torch_export/program/Metadata.h"
 
@@ -259,7 +260,7 @@ bool returnsOperand(const Node &node) {
          (packet.ends_with("dropout") && !drops(node));
 }
 
-bool checkOperators(const ExportedProgram &program, Location file, bool isDecomposed) {
+bool checkOperators(const ExportedProgram &program, Location file, const ImportOptions &options) {
   struct Uses {
     size_t count = 0;
     SmallVector<std::string, 3> places;
@@ -273,7 +274,7 @@ bool checkOperators(const ExportedProgram &program, Location file, bool isDecomp
         for (const NamedArgument &input : node.inputs)
           if (auto *nested = std::get_if<GraphArg>(&input.value))
             visit(visit, *nested->graph);
-      if (target.kind != Target::Unsupported)
+      if (target.kind != Target::Unsupported || findCustomOp(options.ops, node))
         continue;
       Uses &uses = unsupported[shortTarget(node)];
       ++uses.count;
@@ -285,13 +286,14 @@ bool checkOperators(const ExportedProgram &program, Location file, bool isDecomp
   visit(visit, program.graph);
   if (unsupported.empty())
     return true;
-  InFlightDiagnostic error = emitError(file)
-                             << "operators that are not supported: " << unsupported.size()
-                             << ", uses: " << total
-                             << (isDecomposed ? ". Write the model without them, "
-                                              : ". Export the model with `shardc export`, which "
-                                                "decomposes most, ")
-                             << "or add them as docs/adding-an-op.md says:";
+  InFlightDiagnostic error =
+      emitError(file) << "operators that are not supported: " << unsupported.size()
+                      << ", uses: " << total
+                      << (options.isDecomposed ? ". Write the model without them, "
+                                               : ". Export the model with `shardc export`, which "
+                                                 "decomposes most, ")
+                      << "register functions for them as docs/custom-ops.md says, or add them as "
+                         "docs/adding-an-op.md does:";
   for (auto &[name, uses] : unsupported) {
     error << "\n  " << name << ", " << uses.count << (uses.count == 1 ? " use: " : " uses: ");
     llvm::interleaveComma(uses.places, error);

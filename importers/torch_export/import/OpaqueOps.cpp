@@ -44,14 +44,16 @@ Attribute asAttribute(Builder &builder, const Argument &argument) {
   return {};
 }
 
-struct Operands {
-  SmallVector<Value> values;
-  SmallVector<std::optional<Storages::Tensor>> tensors; // of each value; none of a size
-  NamedAttrList attributes;
-};
+bool namesUpdate(StringRef target) {
+  StringRef packet = target.rsplit('.').first;
+  return packet.ends_with("_") && !packet.ends_with("__");
+}
 
-LogicalResult collect(OpBuilder &builder, Environment &environment, const Node &node, Location loc,
-                      Operands &out) {
+} // namespace
+
+FailureOr<NodeOperands> collectOperands(OpBuilder &builder, Environment &environment,
+                                        const Node &node, Location loc) {
+  NodeOperands out;
   auto addTensor = [&](const TensorArg &tensor) {
     if (tensor.name.empty())
       return true; // None
@@ -88,21 +90,15 @@ LogicalResult collect(OpBuilder &builder, Environment &environment, const Node &
     if (!added)
       return failure();
   }
-  return success();
+  return out;
 }
-
-bool namesUpdate(StringRef target) {
-  StringRef packet = target.rsplit('.').first;
-  return packet.ends_with("_") && !packet.ends_with("__");
-}
-
-} // namespace
 
 LogicalResult importOpaque(OpBuilder &builder, Environment &environment, const Node &node,
                            Location loc) {
-  Operands operands;
-  if (failed(collect(builder, environment, node, loc, operands)))
+  FailureOr<NodeOperands> collected = collectOperands(builder, environment, node, loc);
+  if (failed(collected))
     return failure();
+  NodeOperands &operands = *collected;
   const Graph &graph = *environment.frame().graph;
   SmallVector<Type> types;
   SmallVector<StringRef> names;

@@ -8,6 +8,16 @@
 
 namespace shardc::torch_export {
 
+/// What a node is called with.
+struct NodeOperands {
+  llvm::SmallVector<mlir::Value> values; ///< tensors, lists included, and sizes
+  llvm::SmallVector<std::optional<Storages::Tensor>> tensors; ///< of each value; none of a size
+  mlir::NamedAttrList attributes;                             ///< all else that is not None
+};
+/// Fails with a diagnostic at `loc` only if an argument is not available.
+mlir::FailureOr<NodeOperands> collectOperands(mlir::OpBuilder &builder, Environment &environment,
+                                              const Node &node, mlir::Location loc);
+
 /// Imports a node as an opaque op and names its results. Operators whose name ends in one
 /// underscore update their tensor arguments; views of the table are views. Fails with a diagnostic
 /// at `loc` only if an argument is not available.

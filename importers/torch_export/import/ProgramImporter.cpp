@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/ProgramImporter.h"
 
 #include "importers/torch_export/import/ControlFlow.h"
+#include "importers/torch_export/import/CustomOps.h"
 #include "importers/torch_export/import/GroupRanks.h"
 #include "importers/torch_export/import/JointGraph.h"
 #include "importers/torch_export/import/NodeTarget.h"
@@ -29,9 +30,9 @@ namespace {
 class ProgramImporter {
 public:
   ProgramImporter(const ExportedProgram &program, const TensorStore &store, const Groups &groups,
-                  Location file)
-      : program(program), store(store), groups(groups), file(file), builder(file.getContext()),
-        environment(builder, /*isLocal=*/hasCollectives()) {}
+                  Location file, ArrayRef<CustomOp> ops)
+      : program(program), store(store), groups(groups), file(file), ops(ops),
+        builder(file.getContext()), environment(builder, /*isLocal=*/hasCollectives()) {}
 
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(file);
@@ -136,6 +137,8 @@ private:
     if (StringRef pending = environment.findPending(node);
         !pending.empty() && target.kind != Target::Wait)
       return postpone(node, target, pending, loc);
+    if (const CustomOp *op = findCustomOp(ops, node))
+      return importCustomOp(builder, environment, *op, node, loc);
     switch (target.kind) {
     case Target::ControlFlow:
       if (!hasCollectives())
@@ -475,6 +478,7 @@ private:
   const TensorStore &store;
   const Groups &groups;
   Location file;
+  ArrayRef<CustomOp> ops;
   OpBuilder builder;
   Environment environment;
   std::optional<Symbols> symbols;
@@ -488,9 +492,9 @@ OwningOpRef<ModuleOp> importProgram(const ExportedProgram &program, const Tensor
   Location file = FileLineColLoc::get(context, options.path, 0, 0);
   FailureOr<Groups> groups =
       Groups::find(program, options.groups, llvm::sys::path::stem(options.path), file);
-  if (failed(groups) || (groups->empty() && !checkOperators(program, file, options.isDecomposed)))
+  if (failed(groups) || (groups->empty() && !checkOperators(program, file, options)))
     return {};
-  return ProgramImporter(program, tensors, *groups, file).run();
+  return ProgramImporter(program, tensors, *groups, file, options.ops).run();
 }
 
 } // namespace shardc::torch_export

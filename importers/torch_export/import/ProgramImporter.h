@@ -4,6 +4,7 @@
 #ifndef SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_PROGRAMIMPORTER_H
 #define SHARDC_IMPORTERS_TORCH_EXPORT_IMPORT_PROGRAMIMPORTER_H
 
+#include "importers/CustomOp.h"
 #include "importers/torch_export/program/Program.h"
 #include "support/archive/TensorStore.h"
 
@@ -17,6 +18,7 @@ struct ImportOptions {
   std::string groups; // where the ranks of process groups are: see Groups::find
   /// `shardc export` has decomposed the program: it is no help to export it so.
   bool isDecomposed = false;
+  std::vector<CustomOp> ops = {}; // that the user has registered
 };
 
 /// Makes a module with one public function `forward`:
@@ -39,7 +41,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importProgram(const ExportedProgram &program,
 
 /// Emits one error that lists every operator of the program that cannot be imported, with the
 /// number of its uses and up to three places. True if there is none.
-bool checkOperators(const ExportedProgram &program, mlir::Location file, bool isDecomposed);
+bool checkOperators(const ExportedProgram &program, mlir::Location file,
+                    const ImportOptions &options);
 
 } // namespace shardc::torch_export
 

@@ -42,9 +42,10 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &opt
   std::optional<ExportedProgram> program = parseProgram(*json, error);
   if (!program)
     return fail();
-  return importProgram(*program, *tensors,
-                       {file.getBufferIdentifier().str(), options.groups, archive->isDecomposed()},
-                       context);
+  return importProgram(
+      *program, *tensors,
+      {file.getBufferIdentifier().str(), options.groups, archive->isDecomposed(), options.ops},
+      context);
 }
 
 } // namespace

@@ -121,6 +121,7 @@ void shardc::registerDifferentiateModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, aten::AtenDialect *) {
     attachAttentionGradients(context);
     attachContractionGradients(context);
+    attachCustomOpGradients(context);
     attachElementwiseGradients(context);
     attachGroupedGradients(context);
     attachFourierGradients(context);

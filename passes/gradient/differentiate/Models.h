@@ -70,6 +70,7 @@ llvm::SmallVector<int64_t> dimRange(int64_t begin, int64_t end);
 
 void attachAttentionGradients(mlir::MLIRContext *context);
 void attachContractionGradients(mlir::MLIRContext *context);
+void attachCustomOpGradients(mlir::MLIRContext *context);
 void attachElementwiseGradients(mlir::MLIRContext *context);
 void attachFourierGradients(mlir::MLIRContext *context);
 void attachIndexingGradients(mlir::MLIRContext *context);

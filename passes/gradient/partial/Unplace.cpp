@@ -77,8 +77,8 @@ private:
       auto type = cast<RankedTensorType>(value.getType());
       if (isReturned(value))
         keepReturned(value);
-      wishes.push_back(
-          dist::ShardingAttr::get(op->getContext(), wishFor(dist::getLayout(type).getValue())));
+      wishes.push_back(dist::ShardingAttr::get(
+          op->getContext(), wishFor(dist::getLayout(type).getValue(), type.getShape())));
       value.setType(RankedTensorType::get(type.getShape(), type.getElementType()));
     }
     op->setDiscardableAttr(dist::kShardingAttr, ArrayAttr::get(op->getContext(), wishes));

@@ -47,7 +47,17 @@ static Sharding shardingOf(const Layout &layout, bool given) {
   return shardingOf(layout.mesh, states);
 }
 
-Sharding wishFor(const Layout &layout) { return shardingOf(layout, /*given=*/false); }
+Sharding wishFor(const Layout &layout, std::span<const int64_t> shape) {
+  Sharding wish = shardingOf(layout, /*given=*/false);
+  // Where axes are nested in blocks, an axis by itself may have blocks that do not divide the dim.
+  for (AxisSharding &axis : wish.axes) {
+    Sharding alone{wish.mesh, std::vector<AxisSharding>(wish.axes.size())};
+    alone.axes[&axis - wish.axes.data()] = axis;
+    if (!alone.validateShape(shape).empty())
+      axis = AxisSharding();
+  }
+  return wish;
+}
 
 std::optional<Sharding> exactlyAs(const Layout &layout, std::span<const int64_t> shape) {
   Sharding sharding = shardingOf(layout, /*given=*/true);

@@ -14,7 +14,7 @@ AxisSharding shardingOf(const AxisState &state);
 Sharding shardingOf(const Mesh &mesh, std::span<const AxisState> states);
 /// What a tensor is to become that belongs to one of layout `layout`, as a gradient does: sharded
 /// as it is. Where it is not, nothing is asked.
-Sharding wishFor(const Layout &layout);
+Sharding wishFor(const Layout &layout, std::span<const int64_t> shape);
 /// The layout as something that is given. Nothing where a sharding cannot say it (extents inside of
 /// uneven pieces).
 std::optional<Sharding> exactlyAs(const Layout &layout, std::span<const int64_t> shape);

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
-// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.overwrites, exec.writes, exec.in_place, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.messages, exec.shared_bytes, exec.name, exec.groups, exec.collectives, exec.ops, exec.program, exec.uses_blas}}
+// expected-error@+1 {{unknown attribute "exec.enrty"; known are exec.entry, exec.kernel, exec.overwrites, exec.writes, exec.in_place, exec.outlined, exec.arena_bytes, exec.slots, exec.plan, exec.memory, exec.messages, exec.shared_bytes, exec.name, exec.groups, exec.collectives, exec.libraries, exec.ops, exec.program, exec.uses_blas}}
 func.func @f() attributes {exec.enrty} {
   return
 }

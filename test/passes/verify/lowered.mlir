@@ -11,7 +11,7 @@ llvm.func @run(%frame: !llvm.ptr, %x: f32) -> f32 {
 // -----
 
 // One arena, and no calls but through the frame.
-// expected-error@+1 {{external function 'malloc': generated code may call libm, memcpy, memmove and memset, and reaches the runtime through its frame alone}}
+// expected-error@+1 {{external function 'malloc': generated code may call libm, memcpy, memmove and memset, functions that 'exec.libraries' has, and reaches the runtime through its frame alone}}
 llvm.func @malloc(i64) -> !llvm.ptr
 // expected-error@+1 {{external function 'shardrt_start'}}
 llvm.func @shardrt_start(!llvm.ptr)

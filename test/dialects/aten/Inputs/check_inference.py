@@ -20,6 +20,7 @@ from mlir_text import function, mlir_type, shard_opt
 # Ops that no call in PyTorch answers for, and what looks at them instead.
 NOT_COMPARED = {
     "constant": "has the type of its value",
+    "custom": "has the types that its creator gives it; test/e2e/test_custom_ops.py compares what its functions compute",
     "opaque": "has the types that its creator gives it",
     "sym_size": "gives an index, no tensor; tests of the importer look at it",
 }

@@ -243,7 +243,7 @@ static PropagationGraph restOf(const PropagationGraph &g, const PlacedGraph &pla
       TensorId was = g.results(op)[i], is = first + static_cast<TensorId>(i);
       renamed[was] = is;
       if (random() % 3 == 0)
-        rest.wish(is, wishFor(placed.tensorLayout(was)));
+        rest.wish(is, wishFor(placed.tensorLayout(was), shapes[i]));
       if (random() % 3 == 0)
         rest.addRedistribution(is, placed.tensorLayout(was));
     }
