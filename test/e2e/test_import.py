@@ -239,7 +239,7 @@ def test_files_of_shardc_export_are_not_told_to_use_it(tmp_path):
     shardc_meta.save(program, tmp_path / "model.pt2")
     error = run(tool("shard-opt"), tmp_path / "model.pt2", check=False).stderr
     assert "linalg" in error and "shardc export" not in error
-    assert "Write the model without them, or add them as docs/adding-an-op.md says" in error
+    assert "Write the model without them, register functions for them as docs/custom-ops.md says, or add them as docs/adding-an-op.md does" in error
 
 
 def test_numbers_cannot_be_inputs_or_outputs(tmp_path):
