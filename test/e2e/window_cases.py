@@ -41,6 +41,12 @@ class Case:
     parameters: list  # the image first
     axes: dict = dataclasses.field(default_factory=dict)  # mesh axis: dim of the image
     shard_result: bool = False
+    sizes: dict = dataclasses.field(default_factory=dict)  # mesh axis: what each rank has of the image; chunks otherwise
+    result_sizes: dict = dataclasses.field(default_factory=dict)  # likewise of the result
+
+    def layout(self, sizes):
+        given = {axis: f", sizes = {sizes[axis]}" if axis in sizes else "" for axis in self.axes}
+        return ",".join(f"{axis}:S({dim}{given[axis]})" for axis, dim in self.axes.items())
 
 
 def draw(seed, mesh):
@@ -60,7 +66,24 @@ def draw(seed, mesh):
         if chosen.random() < 0.8:
             case.axes[axis.split("=")[0]] = 2 + chosen.randrange(spatial)
     case.shard_result = chosen.random() < 0.5 and result.dim() == spatial + 2
+    if chosen.random() < 0.4:
+        draw_sizes(chosen, case, mesh, result.shape)
     return case
+
+
+def draw_sizes(chosen, case, mesh, shape):
+    """Any sizes of shards, some of them 0, along dims that one axis splits."""
+    def shares(total, ranks):
+        borders = sorted(chosen.randrange(total + 1) for _ in range(ranks - 1))
+        return [end - begin for begin, end in zip([0, *borders], [*borders, total])]
+
+    ranks = {axis: int(count) for axis, count in (part.split("=") for part in mesh.split(","))}
+    for axis, dim in case.axes.items():
+        if list(case.axes.values()).count(dim) > 1:
+            continue
+        case.sizes[axis] = shares(case.parameters[0].shape[dim], ranks[axis])
+        if case.shard_result and chosen.random() < 0.5:
+            case.result_sizes[axis] = shares(shape[dim], ranks[axis])
 
 
 def resize(chosen, image):
@@ -191,9 +214,9 @@ class Model(nn.Module):
 def plan_of(cases):
     specs = []
     for n, case in enumerate(cases):
-        axes = ",".join(f"{axis}:S({dim})" for axis, dim in case.axes.items())
-        if axes:
-            specs += [f"param:p{n}_0={axes}"] + ([f"output:{n + 1}={axes}"] if case.shard_result else [])
+        if case.axes:
+            specs.append(f"param:p{n}_0={case.layout(case.sizes)}")
+            specs += [f"output:{n + 1}={case.layout(case.result_sizes)}"] if case.shard_result else []
     return places(*specs)
 
 

@@ -40,7 +40,9 @@ std::vector<Claim> &Claims::collect(OpId op, unsigned axis) {
       return;
     if (isView && !isResult && deadEnds.isSharedPart(tensor, s.placement.dim))
       return;
-    RuleDim dim{graph.rule(op), isResult, slot, static_cast<size_t>(s.placement.dim), partsOfOp};
+    RuleDim dim{graph.rule(op), isResult,
+                slot,           static_cast<size_t>(s.placement.dim),
+                partsOfOp,      graph.shape(tensor)[s.placement.dim]};
     std::optional<FactorSplit> f;
     if (const FactorPart *part = dim.part(); part && part->factor == rangeFactor) {
       f = projectToRange(dim, s.placement.split, rangeBorders, sizes);
@@ -52,10 +54,24 @@ std::vector<Claim> &Claims::collect(OpId op, unsigned axis) {
       if (!f)
         f = projectToFactor(dim, s.placement.split, sizes);
     }
-    if (f)
+    if (f && !isInProportion(dim, s.placement.split, *f))
       claims.push_back({*f, s.strength, s.isFinal, claims.size()});
   });
   return claims;
+}
+
+/// Whether the dim has what another claim makes of it: of a neighbouring factor that tensors have
+/// in several sizes, extents that are the same in proportion differ by roundings.
+bool Claims::isInProportion(const RuleDim &dim, const Split &split, const FactorSplit &claimed) {
+  return claimed.split.sizes && dim.size != dim.rule.factors[claimed.factor].size &&
+         !claimed.split.isUnequal() &&
+         dim.rule.factors[claimed.factor].kind == FactorKind::Neighbouring &&
+         std::any_of(claims.begin(), claims.end(), [&](const Claim &other) {
+           if (other.split.factor != claimed.factor)
+             return false;
+           std::optional<Split> lifted = liftToDim(dim, other.split, sizes);
+           return lifted && lifted->sameExtents(split);
+         });
 }
 
 unsigned Claims::chooseFactor(OpId op, unsigned axis) const {

@@ -50,6 +50,7 @@ private:
     return states[size_t(tensor) * graph.numAxes() + axis];
   }
   void findRange(OpId op, unsigned axis);
+  bool isInProportion(const RuleDim &dim, const Split &split, const FactorSplit &claimed);
   double bytesMoved(OpId op, unsigned axis, unsigned factor) const;
 
   const PropagationGraph &graph;

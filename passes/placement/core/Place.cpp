@@ -79,9 +79,10 @@ private:
     setLayout(t, axes);
   }
 
-  std::optional<AxisPlacement> placementOf(const ShardingRule &rule, const Strategy &s,
-                                           bool isResult, size_t slot) {
-    return s.placementOf(rule, parts, isResult, slot, propagation.sizes);
+  std::optional<AxisPlacement> placementOf(OpId op, const Strategy &s, bool isResult, size_t slot) {
+    TensorId tensor = (isResult ? graph.results(op) : graph.operands(op))[slot];
+    return s.placementOf(graph.rule(op), parts, isResult, slot, graph.shape(tensor),
+                         propagation.sizes);
   }
 
   /// Strategies that some operand, or what is wanted of some result, speaks for.
@@ -94,7 +95,9 @@ private:
     auto addFactor = [&](const AxisPlacement &p, bool isResult, size_t slot) {
       if (!p.isShard() || p.storage)
         return;
-      RuleDim dim{rule, isResult, slot, static_cast<size_t>(p.dim), parts};
+      TensorId tensor = (isResult ? graph.results(op) : graph.operands(op))[slot];
+      RuleDim dim{
+          rule, isResult, slot, static_cast<size_t>(p.dim), parts, graph.shape(tensor)[p.dim]};
       if (auto f = projectToFactor(dim, p.split, propagation.sizes))
         add(Strategy::ofFactor(*f, p.level));
     };
@@ -125,7 +128,7 @@ private:
     std::span<const TensorId> operands = graph.operands(op), results = graph.results(op);
     double total = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
-      std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/false, i);
+      std::optional<AxisPlacement> then = placementOf(op, s, /*isResult=*/false, i);
       if (!then || !nests(operandRows[i], axis, *then, operands[i]))
         return kInfinite;
       if (wanted(operands[i], axis).strength == Strength::Pinned &&
@@ -136,7 +139,7 @@ private:
       total += operandCost(operands[i], i, axis, *then);
     }
     for (size_t i = 0; i < results.size(); ++i) {
-      std::optional<AxisPlacement> then = placementOf(rule, s, /*isResult=*/true, i);
+      std::optional<AxisPlacement> then = placementOf(op, s, /*isResult=*/true, i);
       if (!then || !nests(resultRows[i], axis, *then, results[i]))
         return kInfinite;
       const AxisState &w = wanted(results[i], axis);
@@ -343,12 +346,11 @@ private:
   }
 
   void placeAxis(OpId op, unsigned axis) {
-    const ShardingRule &rule = graph.rule(op);
     Strategy s = choose(op, axis);
     for (size_t i = 0; i < operandRows.size(); ++i)
-      operandRows[i][axis] = placementOf(rule, s, false, i).value_or(AxisPlacement::replicate());
+      operandRows[i][axis] = placementOf(op, s, false, i).value_or(AxisPlacement::replicate());
     for (size_t i = 0; i < resultRows.size(); ++i)
-      resultRows[i][axis] = placementOf(rule, s, true, i).value_or(AxisPlacement::replicate());
+      resultRows[i][axis] = placementOf(op, s, true, i).value_or(AxisPlacement::replicate());
     isDecided[axis] = true;
     remarkGathers(op, axis, s);
   }
@@ -445,10 +447,10 @@ private:
     const ShardingRule &rule = graph.rule(op);
     Strategy s = Strategy::ofFactor(f, level);
     for (size_t i = 0; i < rule.operands.size(); ++i)
-      if (!placementOf(rule, s, false, i))
+      if (!placementOf(op, s, false, i))
         return false;
     for (size_t i = 0; i < rule.results.size(); ++i)
-      if (!placementOf(rule, s, true, i))
+      if (!placementOf(op, s, true, i))
         return false;
     return true;
   }

@@ -252,7 +252,8 @@ private:
     if (d == dims.size() || s.isFinal || (!open && !s.placement.isShard()))
       return;
     std::optional<Split> split =
-        liftToDim({rule, isResult, slot, d, claimsOf.parts()}, joint.split, result.sizes);
+        liftToDim({rule, isResult, slot, d, claimsOf.parts(), graph.shape(tensor)[d]}, joint.split,
+                  result.sizes);
     if (!split)
       return;
     AxisState next = s;

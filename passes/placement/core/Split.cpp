@@ -169,6 +169,24 @@ static std::optional<FactorSplit> projectBlocks(const RuleDim &dim, const Split 
   return std::nullopt;
 }
 
+/// Shards of another range of `size` elements, whose borders are where those of these shards are,
+/// in proportion; null where that is not known.
+static Sizes inProportion(const std::vector<int64_t> &sizes, int64_t size, SizesPool &pool) {
+  int64_t whole = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
+  if (size == kDynamic || whole <= 0)
+    return nullptr;
+  std::vector<int64_t> result;
+  int64_t border = 0, last = 0;
+  for (int64_t shard : sizes) {
+    border += shard;
+    auto next = static_cast<int64_t>((static_cast<__int128>(border) * size * 2 + whole) /
+                                     (static_cast<__int128>(whole) * 2));
+    result.push_back(next - last);
+    last = next;
+  }
+  return pool.get(std::move(result));
+}
+
 //===-- All splits
 //---------------------------------------------------------------------------------===//
 
@@ -206,10 +224,17 @@ std::optional<FactorSplit> projectToFactor(const RuleDim &ruleDim, const Split &
         size /= inner;
       onFactor.sizes = pool.get(std::move(sizes));
     }
-    // The tensors with a neighbouring factor have it in several sizes, and the extents of one are
-    // not those of another: each is chunked.
-    if (factor.kind == FactorKind::Neighbouring && (onFactor.granule != 1 || onFactor.sizes))
-      continue;
+    // The tensors with a neighbouring factor have it in several sizes. Extents of one are in
+    // proportion those of another; granules are not.
+    if (factor.kind == FactorKind::Neighbouring && ruleDim.size != factor.size) {
+      if (onFactor.granule != 1 || (onFactor.sizes && dim.size() != 1))
+        continue;
+      if (onFactor.sizes) {
+        onFactor.sizes = inProportion(*onFactor.sizes, factor.size, pool);
+        if (!onFactor.sizes)
+          continue;
+      }
+    }
     if (fits(onFactor, factor.size))
       return FactorSplit{dim[j], onFactor};
   }
@@ -243,6 +268,15 @@ std::optional<Split> liftToDim(const RuleDim &ruleDim, const FactorSplit &split,
   if (!blocks || !granule)
     return std::nullopt;
   result.blocks = *blocks;
+  if (rule.factors[split.factor].kind == FactorKind::Neighbouring &&
+      ruleDim.size != rule.factors[split.factor].size) {
+    if (result.granule != 1 || (result.sizes && dim.size() != 1))
+      return std::nullopt;
+    if (result.sizes) {
+      result.sizes = inProportion(*result.sizes, ruleDim.size, pool);
+      return result.sizes ? std::optional(result) : std::nullopt;
+    }
+  }
   if (!result.sizes) {
     result.granule = *granule;
   } else if (inner != 1) {

@@ -64,6 +64,7 @@ struct RuleDim {
   size_t slot;
   size_t dim;
   std::span<const FactorPart> parts = {}; ///< of the op
+  int64_t size = kDynamic;                ///< of the dim; kDynamic where unknown
 
   const DimFactors &factors() const { return (isResult ? rule.results : rule.operands)[slot][dim]; }
   /// The part of a range that the dim is; null where the rule says nothing of parts.

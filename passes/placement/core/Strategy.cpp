@@ -15,7 +15,8 @@ bool Strategy::operator==(const Strategy &o) const {
 
 std::optional<AxisPlacement> Strategy::placementOf(const ShardingRule &rule,
                                                    std::span<const FactorPart> parts, bool isResult,
-                                                   size_t slot, SizesPool &sizes) const {
+                                                   size_t slot, std::span<const int64_t> shape,
+                                                   SizesPool &sizes) const {
   switch (kind) {
   case Kind::Replicate:
     return AxisPlacement::replicate();
@@ -31,7 +32,8 @@ std::optional<AxisPlacement> Strategy::placementOf(const ShardingRule &rule,
   const TensorFactors &dims = isResult ? rule.results[slot] : rule.operands[slot];
   for (size_t d = 0; d < dims.size(); ++d)
     if (std::find(dims[d].begin(), dims[d].end(), f) != dims[d].end()) {
-      std::optional<Split> split = liftToDim({rule, isResult, slot, d, parts}, factor, sizes);
+      std::optional<Split> split =
+          liftToDim({rule, isResult, slot, d, parts, shape[d]}, factor, sizes);
       if (!split)
         return std::nullopt;
       return AxisPlacement::shard(static_cast<int>(d), *split, level);

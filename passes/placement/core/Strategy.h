@@ -24,10 +24,11 @@ struct Strategy {
 
   bool operator==(const Strategy &o) const;
 
-  /// What it asks of operand or result `slot`; nothing where it cannot be said.
+  /// What it asks of operand or result `slot`, which has this shape; nothing where it cannot be said.
   std::optional<AxisPlacement> placementOf(const ShardingRule &rule,
                                            std::span<const FactorPart> parts, bool isResult,
-                                           size_t slot, SizesPool &sizes) const;
+                                           size_t slot, std::span<const int64_t> shape,
+                                           SizesPool &sizes) const;
   /// Elements that ranks exchange inside the op, for each point of its other factors.
   int64_t exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const;
   /// Elements of the whole that change ranks inside the op, likewise.
