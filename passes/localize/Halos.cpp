@@ -54,7 +54,8 @@ static RankedTensorType typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) {
 CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
                                   Value local, double fill) {
   const Mesh &mesh = localizer.getMesh().getValue();
-  CoveredImage covered{local, localizer.operandSizes(builder, dims.front().operand)};
+  CoveredImage covered{local,
+                       localizer.operandSizes(builder, dims.empty() ? 0 : dims.front().operand)};
   for (const HaloDim &dim : dims) {
     // What comes from other ranks goes straight to where it is needed: a border of the image's own
     // elements, for example, comes with those that the window covers.

@@ -2,11 +2,15 @@
 """Whole models over sharded domains in f64: their predictions, gradients and training steps are PyTorch's on 2 to 8 ranks, also where sizes do not divide and
 where a rank has nothing."""
 import functools
+import json
 
 import pytest
+import torch
+import torch.nn.functional as F
 from safetensors.torch import load_file
+from torch import nn
 
-from conftest import BUILD
+from conftest import BUILD, run, tool
 from domain_models import conv_net, mesh_graph_net, neighbourhood_transformer, neural_operator, resnet
 from exported import Exported, parts
 from launchers import launch
@@ -123,3 +127,17 @@ def test_training_steps(tmp_path, name, mesh, plan, optimizer, settings):
     assert [line["loss"] for line in log] == pytest.approx(losses, rel=1e-9) and len(losses) == 5
     for key, parameter in trained.named_parameters():
         assert difference(saved[key], parts(parameter)) <= 1e-9, key
+
+
+class Patches(nn.Module):
+    def forward(self, x):
+        return F.unfold(x, 3, padding=1).square().sum(1), F.fold(F.unfold(x, 4, stride=4), x.shape[2:], 4, stride=4)
+
+
+def test_patches_exchange_boundary_rows(tmp_path):
+    """`shardc export` keeps unfold and fold whole: one row comes from each side, and patches that do not overlap need none."""
+    model = Exported(tmp_path, Patches(), {"x": torch.randn(1, 2, 64, 48, dtype=torch.float64)})
+    plan = places("input:x=sp:S(2)")
+    text = run(tool("shardc"), "explain", tmp_path / "m.pt2", "--mesh", "sp=4", *plan, "--format", "json").stdout
+    assert [c["bytes_per_rank"] for c in json.loads(text)["collectives"]] == [2 * 2 * 48 * 8]
+    model.run("sp=4", *plan)

@@ -24,7 +24,8 @@ struct Strategy {
 
   bool operator==(const Strategy &o) const;
 
-  /// What it asks of operand or result `slot`, which has this shape; nothing where it cannot be said.
+  /// What it asks of operand or result `slot`, which has this shape; nothing where it cannot be
+  /// said.
   std::optional<AxisPlacement> placementOf(const ShardingRule &rule,
                                            std::span<const FactorPart> parts, bool isResult,
                                            size_t slot, std::span<const int64_t> shape,
