@@ -43,6 +43,7 @@ def Aten_ConvolutionOp : Aten_SpatialOp<"convolution", [DeclareOpInterfaceMethod
   let moreDeclarations = windowsDeclaration;
   let shardBy = "convolutionRule(op)";
   let runsAs = "KernelForm::None"; // becomes a product of what the window covers
+  let hasCanonicalizer = 1;
 }
 
 def Aten_WindowsOp : Aten_SpatialOp<"windows"> {
@@ -59,6 +60,7 @@ def Aten_WindowsOp : Aten_SpatialOp<"windows"> {
   }];
   let moreDeclarations = windowsDeclaration;
   let shardBy = "windowsRule(op, op.getWindows())";
+  let hasCanonicalizer = 1;
 }
 
 def Aten_FoldOp : Aten_SpatialOp<"fold"> {
