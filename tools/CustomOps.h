@@ -10,9 +10,10 @@
 
 namespace shardc {
 
-/// The operators that these files register (plans, or files with the section `ops:`); nothing after
+/// The operators that these files and the plan (unless its name is empty) register; nothing after
 /// errors, all of which are printed.
-std::optional<std::vector<CustomOp>> loadCustomOps(llvm::ArrayRef<std::string> files);
+std::optional<std::vector<CustomOp>> loadCustomOps(llvm::ArrayRef<std::string> files,
+                                                   llvm::StringRef plan = "");
 
 } // namespace shardc
 

@@ -72,7 +72,9 @@ Value buildWindowPadding(OpBuilder &builder, Location loc, Value operand,
     StringRef mode = dim.window->mode;
     // A border is no longer than what it is made of.
     int64_t longest = mode == "reflect" ? size - 1 : mode == "circular" ? size : size ? count : 0;
-    if (!cast<RankedTensorType>(operand.getType()).hasStaticShape() || count > longest)
+    bool isKnown =
+        mode == "replicate" ? typeOf(operand).hasStaticShape() : !ShapedType::isDynamic(size);
+    if (!isKnown || count > longest)
       return {};
     Value before = buildBorder(emit, operand, place, count, size, mode, /*isBefore=*/true);
     Value after = buildBorder(emit, operand, place, count, size, mode, /*isBefore=*/false);
@@ -123,19 +125,21 @@ ShardingRule CustomOp::getShardingRule() {
 
 KernelForm CustomOp::getKernelForm() { return KernelForm::Call; }
 
-/// The size that a name has among the operands; not known where no dim of its own has it.
-static Dim sizeOfName(SizeAlgebra &sizes, CustomOp op, const RuleText &rule, StringRef name) {
-  Dim found;
+/// The size that a dim of these names has among the operands; not known where none is of them
+/// alone. A dim of size 1 repeats, where another has a size, known or not.
+static std::optional<Dim> sizeOfNames(SizeAlgebra &sizes, CustomOp op, const RuleText &rule,
+                                      ArrayRef<std::string> names) {
+  std::optional<Dim> found;
   for (auto [operand, dims] : llvm::zip_equal(op.getOperands(), rule.operands)) {
     SmallVector<Dim> known = sizes.sizesOf(operand);
     for (auto [size, dim] : llvm::zip_equal(known, dims)) {
-      if (dim.names.size() != 1 || dim.names.front() != name)
+      if (ArrayRef(dim.names) != names)
         continue;
       Dim here = size;
       if (const std::optional<TextWindow> &window = dim.window)
         here = sizes.asSize(sizes.ceilDiv(sizes.add(size, 1 - window->extent()), window->stride));
-      // A dim of size 1 repeats.
-      if (!found.isKnown() || found.is(1))
+      bool isLess = !found || found->is(1) || (!found->number() && here.number() && !here.is(1));
+      if (isLess)
         found = here;
     }
   }
@@ -151,9 +155,10 @@ FailureOr<SmallVector<SmallVector<Dim>>> CustomOp::inferResultSizes(SizeAlgebra 
       // What no operand has is as the type says.
       Dim size = known;
       if (ShapedType::isDynamic(known)) {
-        size = Dim(1);
-        for (const std::string &name : dim.names)
-          size = sizes.mul(size, sizeOfName(sizes, *this, rule, name));
+        std::optional<Dim> whole = sizeOfNames(sizes, *this, rule, dim.names);
+        size = whole.value_or(Dim(1));
+        for (size_t i = 0; !whole && i < dim.names.size(); ++i)
+          size = sizes.mul(size, sizeOfNames(sizes, *this, rule, dim.names[i]).value_or(Dim()));
       }
       shape.push_back(size);
     }

@@ -113,10 +113,10 @@ public:
   }
 
 private:
-  /// A dim of size 1 repeats, and takes no part.
+  /// A dim of size 1 repeats, and takes no part where another has a size, known or not.
   void note(std::string_view name, int64_t size) {
     auto [it, added] = sizes.try_emplace(std::string(name), size);
-    if (!added && (it->second == kDynamic || it->second == 1) && size != kDynamic)
+    if (!added && size != 1 && (it->second == 1 || (it->second == kDynamic && size != kDynamic)))
       it->second = size;
   }
 
@@ -147,11 +147,17 @@ std::vector<std::string> RuleText::check(const Shapes &operandShapes,
       for (size_t d = 0; d < tensors[i].size(); ++d) {
         const TextDim &dim = tensors[i][d];
         int64_t size = dim.window ? dim.window->positions(shapes[i][d]) : shapes[i][d];
-        int64_t product = 1;
+        int64_t product = 1, known = 1;
         for (const std::string &name : dim.names) {
           int64_t factor = sizes.find(name);
           product = factor == kDynamic || product == kDynamic ? kDynamic : product * factor;
+          known *= factor == kDynamic ? 1 : factor;
         }
+        if (product == kDynamic && size != kDynamic && known > 0 && size % known != 0)
+          problems.push_back("dim " + std::to_string(d) + " of " + tensor + " has " +
+                             std::to_string(size) + " elements, which are no multiple of the " +
+                             std::to_string(known) + " that names of '" +
+                             tensorText({{dim.names, std::nullopt}}) + "' have elsewhere");
         if (size == kDynamic || product == kDynamic || size == product ||
             (shapes[i][d] == 1 && !dim.window && kind == "operand"))
           continue;
@@ -196,6 +202,17 @@ static double elementsOf(const std::vector<int64_t> &shape) {
 ShardingRule RuleText::build(const Shapes &operandShapes, const Shapes &resultShapes) const {
   RuleBuilder builder = RuleBuilder::ofShapes(operandShapes, resultShapes);
   NameSizes sizes(*this, operandShapes, resultShapes);
+  // Where all operands that have a name only repeat along it, it is one of results.
+  auto isInOperands = [&](const std::string &name) {
+    for (size_t i = 0; i < operands.size(); ++i)
+      for (size_t d = 0; d < operands[i].size(); ++d) {
+        const std::vector<std::string> &names = operands[i][d].names;
+        if ((operandShapes[i][d] != 1 || operands[i][d].window) &&
+            std::find(names.begin(), names.end(), name) != names.end())
+          return true;
+      }
+    return false;
+  };
   auto has = [](const std::vector<std::vector<TextDim>> &tensors, const std::string &name) {
     for (const std::vector<TextDim> &dims : tensors)
       for (const TextDim &dim : dims)
@@ -211,7 +228,7 @@ ShardingRule RuleText::build(const Shapes &operandShapes, const Shapes &resultSh
     bool isWhole = std::find(whole.begin(), whole.end(), name) != whole.end();
     bool isReducible = isReduced(name);
     // Of a result that does not have it, each rank would make a part.
-    bool isBoth = has(operands, name) &&
+    bool isBoth = isInOperands(name) &&
                   std::all_of(results.begin(), results.end(),
                               [&](const std::vector<TextDim> &dims) { return has({dims}, name); });
     FactorKind kind = isWhole       ? FactorKind::NeedReplication

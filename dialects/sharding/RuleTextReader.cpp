@@ -84,7 +84,7 @@ private:
   std::vector<TextDim> readTensor() {
     std::vector<TextDim> dims;
     bool isScalar = false;
-    if (accept("_"))
+    if (accept("_") && (atEnd() || !isNameCharacter(text[at])))
       return {{{std::string(kUnused)}, std::nullopt}};
     while (error.empty() && !atEnd() && (isNameCharacter(text[at]) || text[at] == '(')) {
       TextDim dim;
@@ -222,6 +222,9 @@ private:
   }
 
   void checkNames() {
+    for (const std::vector<TextDim> &dims : rule.results)
+      if (!dims.empty() && dims.front().names.front() == kUnused)
+        refuse("'_' stands for an operand that is not needed, and a result is");
     for (const auto *side : {&rule.operands, &rule.results})
       for (const std::vector<TextDim> &dims : *side) {
         std::vector<std::string_view> seen;

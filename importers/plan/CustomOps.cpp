@@ -11,6 +11,7 @@
 #include "llvm/Support/YAMLParser.h"
 
 #include <algorithm>
+#include <optional>
 
 using llvm::StringRef;
 namespace yaml = llvm::yaml;
@@ -41,13 +42,17 @@ public:
     auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(node);
     if (!map) {
       if (node)
-        report(node, "an operator is a mapping with the keys rule, symbol, library and backward");
+        report(
+            node,
+            "an operator is a mapping with the keys rule, symbol, library, defaults and backward");
       return;
     }
     for (yaml::KeyValueNode &entry : *map) {
       std::string key = text(entry.getKey(), "a key of an operator");
       if (key == "backward")
         readBackward(entry.getValue(), op);
+      else if (key == "defaults")
+        readDefaults(entry.getValue(), op);
       else if (std::string *field = llvm::StringSwitch<std::string *>(key)
                                         .Case("rule", &op.rule)
                                         .Case("symbol", &op.symbol)
@@ -55,9 +60,10 @@ public:
                                         .Default(nullptr))
         *field = text(entry.getValue(), "a text");
       else if (!key.empty())
-        report(entry.getKey(), "an operator has no '" + key + "'; did you mean " +
-                                   nearestNames(key, {"rule", "symbol", "library", "backward"}, 1) +
-                                   "?");
+        report(entry.getKey(),
+               "an operator has no '" + key + "'; did you mean " +
+                   nearestNames(key, {"rule", "symbol", "library", "backward", "defaults"}, 1) +
+                   "?");
     }
     if (op.rule.empty())
       report(map, "'" + op.target + "' has no 'rule'");
@@ -112,6 +118,61 @@ private:
     op.backward.push_back(std::move(function));
   }
 
+  /// Numbers, true and false, texts in quotes, and lists of numbers.
+  std::optional<CustomArgument> argument(yaml::Node *node) {
+    if (auto *list = llvm::dyn_cast_or_null<yaml::SequenceNode>(node)) {
+      std::vector<int64_t> integers;
+      std::vector<double> reals;
+      for (yaml::Node &entry : *list) {
+        std::optional<CustomArgument> value = argument(&entry);
+        auto *integer = value ? std::get_if<int64_t>(&*value) : nullptr;
+        auto *real = value ? std::get_if<double>(&*value) : nullptr;
+        if (!integer && !real)
+          return std::nullopt;
+        if (integer)
+          integers.push_back(*integer);
+        reals.push_back(integer ? static_cast<double>(*integer) : *real);
+      }
+      if (integers.size() == reals.size())
+        return integers;
+      return reals;
+    }
+    auto *scalar = llvm::dyn_cast_or_null<yaml::ScalarNode>(node);
+    if (!scalar)
+      return std::nullopt;
+    llvm::SmallString<64> storage;
+    StringRef raw = scalar->getRawValue(), value = scalar->getValue(storage);
+    int64_t integer = 0;
+    double real = 0;
+    if (raw.starts_with("\"") || raw.starts_with("'"))
+      return value.str();
+    if (value == "true" || value == "false")
+      return value == "true";
+    if (!value.getAsInteger(10, integer))
+      return integer;
+    if (!value.getAsDouble(real))
+      return real;
+    return std::nullopt;
+  }
+
+  void readDefaults(yaml::Node *node, CustomOp &op) {
+    auto *map = llvm::dyn_cast_or_null<yaml::MappingNode>(node);
+    if (!map) {
+      if (node)
+        report(node, "'defaults' is a mapping from names of arguments to values, e.g. {k: 3}");
+      return;
+    }
+    for (yaml::KeyValueNode &entry : *map) {
+      std::string name = text(entry.getKey(), "the name of an argument");
+      if (std::optional<CustomArgument> value = argument(entry.getValue()); value && !name.empty())
+        op.defaults.emplace_back(name, std::move(*value));
+      else if (!name.empty())
+        report(entry.getKey(),
+               "the default of '" + name +
+                   "' is a number, true or false, a text in quotes, or a list of numbers");
+    }
+  }
+
   /// Relative to the file that names it.
   void checkLibrary(yaml::Node *node, CustomOp &op) {
     if (!llvm::sys::path::is_absolute(op.library)) {
@@ -144,14 +205,15 @@ void readCustomOps(yaml::Node *section, StringRef file, Report report,
     op.origin = placeOf(entry.getKey());
     op.target = reader.target(entry.getKey());
     reader.fields(entry.getValue(), op);
-    if (std::any_of(ops.begin(), ops.end(),
-                    [&](const CustomOp &other) { return other.target == op.target; }))
+    if (!op.target.empty() && std::any_of(ops.begin(), ops.end(), [&](const CustomOp &other) {
+          return other.target == op.target;
+        }))
       report(entry.getKey(), "'" + op.target + "' is registered twice");
     ops.push_back(std::move(op));
   }
 }
 
-std::vector<CustomOp> loadCustomOps(StringRef path, std::vector<std::string> &errors) {
+std::vector<CustomOp> loadCustomOps(StringRef path, bool isPlan, std::vector<std::string> &errors) {
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!file) {
     errors.push_back("cannot read '" + path.str() + "': " + file.getError().message());
@@ -160,7 +222,12 @@ std::vector<CustomOp> loadCustomOps(StringRef path, std::vector<std::string> &er
   Plan read;
   std::vector<std::string> all;
   parseYaml((*file)->getBuffer(), path, read, all);
-  errors.insert(errors.end(), read.opErrors.begin(), read.opErrors.end());
+  const std::vector<std::string> &mistakes = isPlan ? read.opErrors : all;
+  errors.insert(errors.end(), mistakes.begin(), mistakes.end());
+  if (!isPlan && mistakes.empty() && read.ops.empty())
+    errors.push_back(
+        "'" + path.str() +
+        "' registers no operators: it is to have a section 'ops' (docs/custom-ops.md)");
   return std::move(read.ops);
 }
 

@@ -8,7 +8,8 @@
 //       rule: "n d, m d -> n k"       # dialects/sharding/RuleText.h
 //       symbol: geometry_knn          # runtime/include/shardrt_op.h
 //       library: libgeometry.so       # beside this file; or an object file or an archive
-//       backward: {rule: "...", symbol: geometry_knn_backward}   # or a list of them
+//       defaults: {k: 3}              # of arguments that PyTorch leaves out where they have these
+//       values backward: {rule: "...", symbol: geometry_knn_backward}   # or a list of them
 #ifndef SHARDC_IMPORTERS_PLAN_CUSTOMOPS_H
 #define SHARDC_IMPORTERS_PLAN_CUSTOMOPS_H
 
@@ -33,9 +34,10 @@ void readCustomOps(llvm::yaml::Node *section, llvm::StringRef file,
                    llvm::function_ref<std::string(llvm::yaml::Node *)> placeOf,
                    std::vector<CustomOp> &ops);
 
-/// The operators that a plan, or a file with the section `ops:` alone, registers. Mistakes
-/// elsewhere in it are left to whoever reads the plan.
-std::vector<CustomOp> loadCustomOps(llvm::StringRef path, std::vector<std::string> &errors);
+/// The operators that a file registers. Of a plan, mistakes elsewhere in it are left to whoever
+/// reads the plan; any other file has to register some.
+std::vector<CustomOp> loadCustomOps(llvm::StringRef path, bool isPlan,
+                                    std::vector<std::string> &errors);
 
 } // namespace shardc::plan
 

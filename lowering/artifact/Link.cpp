@@ -110,7 +110,9 @@ Error linkSharedObject(ArrayRef<SmallVector<char, 0>> objects, StringRef path,
     args.push_back("--soname=" + options.soname);
   args.insert(args.end(), inputs.begin(), inputs.end());
   for (const std::string &library : options.libraries) {
-    args.push_back(library);
+    // By its name, so that a shared object is found where it is, or beside the result.
+    args.push_back(("-L" + sys::path::parent_path(library)).str());
+    args.push_back(("-l:" + sys::path::filename(library)).str());
     args.push_back("-rpath");
     args.push_back(sys::path::parent_path(library).str());
   }

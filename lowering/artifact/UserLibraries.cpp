@@ -10,6 +10,8 @@
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 
+#include <dlfcn.h>
+
 using namespace mlir;
 namespace object = llvm::object;
 
@@ -20,7 +22,9 @@ template <typename Symbols> void addDefined(llvm::StringSet<> &names, Symbols sy
   for (const object::ELFSymbolRef symbol : symbols) {
     llvm::Expected<uint32_t> flags = symbol.getFlags();
     llvm::Expected<StringRef> name = symbol.getName();
-    if (flags && name && !(*flags & object::SymbolRef::SF_Undefined))
+    bool isFunction = symbol.getELFType() == llvm::ELF::STT_FUNC;
+    bool isVisible = symbol.getBinding() != llvm::ELF::STB_LOCAL;
+    if (flags && name && isFunction && isVisible && !(*flags & object::SymbolRef::SF_Undefined))
       names.insert(*name);
     llvm::consumeError(flags.takeError());
     llvm::consumeError(name.takeError());
@@ -63,6 +67,21 @@ llvm::Expected<std::vector<std::string>> findUserLibraries(ModuleOp lowered) {
   auto add = [&](const llvm::Twine &problem) {
     problems += (problems.empty() ? "" : "\n") + problem.str();
   };
+  llvm::StringMap<StringRef> libraryOf;
+  for (auto &[library, calls] : functions)
+    for (auto [symbol, op] : calls) {
+      auto [it, isNew] = libraryOf.try_emplace(symbol, library);
+      if (!isNew && it->second != library)
+        add("both '" + it->second + "' and '" + library + "' are to have the function '" + symbol +
+            "': a program has one function of a name");
+      // What is loaded with every program comes before a shared object of the user's.
+      else if (isNew &&
+               (dlsym(RTLD_DEFAULT, symbol.str().c_str()) || symbol.starts_with("shardrt_")))
+        add("'" + symbol + "', which computes '" + op +
+            "', is a name of the C library or of the runtime: give the function another, for "
+            "example "
+            "with the operator's library in front");
+    }
   for (auto &[library, calls] : functions) {
     llvm::Expected<llvm::StringSet<>> defined = definedSymbols(library);
     if (!defined) {

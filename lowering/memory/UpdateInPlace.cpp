@@ -6,6 +6,7 @@
 #include "lowering/memory/Passes.h"
 #include "lowering/memory/core/WriteOrder.h"
 
+#include "dialects/exec/CustomOps.h"
 #include "dialects/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 
@@ -267,7 +268,9 @@ std::vector<uint32_t> EntryUpdater::findChecks() {
   std::vector<uint32_t> checks;
   llvm::DenseMap<StringAttr, bool> known;
   for (Operation *op : ops)
-    if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
+    if (isa<exec::CallSymbolOp>(op)) {
+      checks.push_back(numbers[op]); // whatever it looks at
+    } else if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
       auto [it, isNew] = known.try_emplace(launch.getKernelAttr().getAttr(), false);
       if (isNew)
         it->second = mayFail(symbols.lookup<func::FuncOp>(launch.getKernel()));

@@ -48,7 +48,8 @@ enum {
 };
 
 /* An argument of the operator that is no tensor, by its name in the operator's schema. Arguments
- * that are None are left out. */
+ * that are None are left out, and so are those that have the default of the schema, where the
+ * registration does not give it. */
 typedef struct shardrt_op_argument {
   const char *name;
   const void *values;

@@ -99,3 +99,33 @@ def halves(x: torch.Tensor) -> torch.Tensor:
 @halves.register_fake
 def _(x):
     return torch.empty_like(x)
+
+
+@custom_op("geometry::scaled", mutates_args=())
+def scaled(x: torch.Tensor, by: torch.Tensor, power: int = 2) -> torch.Tensor:
+    return x * by**power
+
+
+@scaled.register_fake
+def _(x, by, power=2):
+    return torch.empty_like(x)
+
+
+@custom_op("geometry::repeated", mutates_args=())
+def repeated(x: torch.Tensor, count: int) -> torch.Tensor:
+    return x.repeat(count, 1)
+
+
+@repeated.register_fake
+def _(x, count):
+    return x.new_empty(count, x.shape[1])
+
+
+@custom_op("geometry::per_group", mutates_args=())
+def per_group(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    return (x.view(-1, by.shape[0]) * by).flatten()
+
+
+@per_group.register_fake
+def _(x, by):
+    return torch.empty_like(x)

@@ -162,6 +162,24 @@ def test_a_function_that_fails(ops, tmp_path):
     assert "test_custom_ops.py" in done.stderr, done.stderr
 
 
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2, dtype=F64))
+
+    def forward(self, values, cell):
+        self.total.add_(values.sum(0))
+        return torch.ops.geometry.to_grid(values, cell, 6)
+
+
+def test_calls_come_before_changes_of_state(ops, tmp_path):
+    """A function that fails leaves the state as it was."""
+    Exported(tmp_path, Counting(), {"values": torch.randn(8, 2, dtype=F64), "cell": torch.arange(8) % 6})
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "sp=2", "--ops", ops, "--save-stages", tmp_path, "-o", tmp_path / "m.so")
+    text = next(tmp_path.glob("*planned.mlir")).read_text()
+    assert 0 < text.index("exec.call_symbol") < text.index("exec.commit")
+
+
 def test_sizes_of_the_run(ops, tmp_path):
     """A function learns the sizes of the run."""
     inputs = {"values": torch.randn(8, 2, dtype=F64), "cell": torch.arange(8) % 6}

@@ -52,8 +52,9 @@ static std::string describeOtherFile(StringRef bytes) {
 }
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, ArrayRef<std::string> inputs,
-                                ArrayRef<std::string> opFiles, MLIRContext *context) {
-  std::optional<std::vector<CustomOp>> ops = loadCustomOps(opFiles);
+                                ArrayRef<std::string> opFiles, StringRef plan,
+                                MLIRContext *context) {
+  std::optional<std::vector<CustomOp>> ops = loadCustomOps(opFiles, plan);
   if (!ops)
     return nullptr;
   std::string message;
@@ -89,9 +90,9 @@ OwningOpRef<ModuleOp> loadModel(const ModelOptions &model, const PipelineOptions
   std::vector<std::string> files(model.ops.begin(), model.ops.end());
   // A plan that cannot be read is an error of the pass that reads it.
   std::string plan = options.plan;
-  if (!plan.empty() && llvm::sys::fs::is_regular_file(plan))
-    files.push_back(plan);
-  return loadModel(model.model, model.inputs, files, context);
+  if (!llvm::sys::fs::is_regular_file(plan))
+    plan.clear();
+  return loadModel(model.model, model.inputs, files, plan, context);
 }
 
 /// What the options say to do that was done before; empty where they say nothing of the kind.

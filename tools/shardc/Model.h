@@ -28,11 +28,11 @@ mlir::LogicalResult checkOptions(const ModelOptions &model, const PipelineOption
 
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
 /// reported. `inputs` are as in `InputOptions`: only a TorchScript model takes them.
-/// `opFiles` register operators.
+/// `opFiles` and the plan register operators.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path,
                                             llvm::ArrayRef<std::string> inputs,
                                             llvm::ArrayRef<std::string> opFiles,
-                                            mlir::MLIRContext *context);
+                                            llvm::StringRef plan, mlir::MLIRContext *context);
 /// Likewise what a command's options say, among them the plan, which may register operators.
 mlir::OwningOpRef<mlir::ModuleOp>
 loadModel(const ModelOptions &model, const PipelineOptions &options, mlir::MLIRContext *context);

@@ -62,7 +62,8 @@ std::optional<ProgramToSimulate> shardc::readProgramToSimulate(StringRef path, S
   MLIRContext context(registry);
   ModelDiagnostics diagnostics(&context);
   applyMlirOptions(context);
-  OwningOpRef<ModuleOp> module = loadModel(path, /*inputs=*/{}, /*opFiles=*/{}, &context);
+  OwningOpRef<ModuleOp> module =
+      loadModel(path, /*inputs=*/{}, /*opFiles=*/{}, /*plan=*/"", &context);
   if (!module)
     return std::nullopt;
   // A program without layouts may be one of hand-written collectives.

@@ -22,7 +22,8 @@ namespace {
 /// `k`, or `kernel_1` for the second number of the list `kernel`.
 std::optional<int64_t> numberOf(DictionaryAttr arguments, StringRef name) {
   if (auto integer = arguments.getAs<IntegerAttr>(name))
-    return integer.getInt();
+    return integer.getType().isInteger(1) ? static_cast<int64_t>(integer.getValue().getZExtValue())
+                                          : integer.getInt();
   auto [list, position] = name.rsplit('_');
   unsigned index = 0;
   auto integers = arguments.getAs<DenseI64ArrayAttr>(list);
@@ -47,6 +48,9 @@ public:
         return error() << "has a size among its arguments that only the run knows: functions in C "
                           "get sizes of "
                           "tensors, and numbers that the program has";
+    for (const auto &[name, value] : op.defaults)
+      if (!given->attributes.get(name))
+        given->attributes.set(name, attributeOf(value));
     arguments = given->attributes.getDictionary(builder.getContext());
     SmallVector<StringRef> names;
     SmallVector<Type> types;
@@ -96,6 +100,20 @@ public:
   }
 
 private:
+  Attribute attributeOf(const CustomArgument &argument) {
+    if (auto *value = std::get_if<bool>(&argument))
+      return builder.getBoolAttr(*value);
+    if (auto *value = std::get_if<int64_t>(&argument))
+      return builder.getI64IntegerAttr(*value);
+    if (auto *value = std::get_if<double>(&argument))
+      return builder.getF64FloatAttr(*value);
+    if (auto *value = std::get_if<std::string>(&argument))
+      return builder.getStringAttr(*value);
+    if (auto *values = std::get_if<std::vector<int64_t>>(&argument))
+      return builder.getDenseI64ArrayAttr(*values);
+    return builder.getDenseF64ArrayAttr(std::get<std::vector<double>>(argument));
+  }
+
   InFlightDiagnostic error() {
     return emitError(loc) << "'" << shortTarget(node) << "' in " << describePlace(loc) << " ";
   }
