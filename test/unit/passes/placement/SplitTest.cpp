@@ -192,3 +192,31 @@ TEST(Split, PartsOfARange) {
     EXPECT_EQ(text(liftToDim(whole, *f, pool)), "[32 16 16] by [1 8 1]");
   }
 }
+
+TEST(Split, SizesOfAWindowedDimAreInProportion) {
+  // A window of stride 2: 64 elements of the image, 32 positions.
+  ShardingRule rule = ruleOf({64});
+  rule.factors[0].kind = FactorKind::Neighbouring;
+  rule.factors[0].inOnePiece = true;
+  rule.results = {{{0}}};
+  RuleDim image{rule, false, 0, 0, {}, 64}, positions{rule, true, 0, 0, {}, 32};
+  auto shards = [](const std::optional<Split> &split) {
+    return split && split->sizes ? *split->sizes : std::vector<int64_t>();
+  };
+  Split given{1, 1, pool.get({10, 0, 33, 21}), true};
+  std::optional<FactorSplit> f = projectToFactor(image, given, pool);
+  ASSERT_TRUE(f);
+  EXPECT_EQ(shards(liftToDim(image, *f, pool)), (std::vector<int64_t>{10, 0, 33, 21}));
+  EXPECT_EQ(shards(liftToDim(positions, *f, pool)), (std::vector<int64_t>{5, 0, 17, 10}));
+  // And back: what the positions say of the image.
+  f = projectToFactor(positions, Split{1, 1, pool.get({5, 0, 17, 10}), true}, pool);
+  ASSERT_TRUE(f);
+  EXPECT_EQ(shards(liftToDim(positions, *f, pool)), (std::vector<int64_t>{5, 0, 17, 10}));
+  EXPECT_EQ(shards(liftToDim(image, *f, pool)), (std::vector<int64_t>{10, 0, 34, 20}));
+  // Units of more than one element are not those of another size, and neither is known of a dim
+  // of unknown size.
+  EXPECT_TRUE(projectToFactor(image, open(1, 4), pool));
+  EXPECT_FALSE(projectToFactor(positions, open(1, 4), pool));
+  EXPECT_FALSE(liftToDim(positions, {0, open(1, 4)}, pool));
+  EXPECT_FALSE(liftToDim({rule, true, 0, 0}, *f, pool));
+}
