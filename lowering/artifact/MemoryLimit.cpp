@@ -105,7 +105,8 @@ std::string largestModules(const Account &account, const ProgramDescription &pro
 }
 
 void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const Account &account,
-            const ProgramDescription &program, uint64_t limit, ArrayRef<std::string> sizes) {
+            const ProgramDescription &program, uint64_t limit, ArrayRef<std::string> sizes,
+            StringRef rest) {
   InFlightDiagnostic error =
       emitError(function->getLoc())
       << "'" << entry << "' needs " << bytesText(account.total()) << " on rank " << ranks.front()
@@ -113,6 +114,8 @@ void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const 
       << (sizes.empty() ? "" : " with " + llvm::join(sizes, ", ")) << ", the limit is "
       << bytesText(int64_t(limit));
   Location nowhere = UnknownLoc::get(function->getContext());
+  if (!rest.empty())
+    error.attachNote(nowhere) << rest;
   if (std::string modules = account.modules ? largestModules(account, program) : "";
       !modules.empty())
     error.attachNote(nowhere) << "most of it by module is for" << modules;
@@ -136,12 +139,40 @@ void report(Operation *function, StringRef entry, ArrayRef<size_t> ranks, const 
         << " bytes, shard the model over more ranks, or run fewer samples at once";
 }
 
+/// What ranks of one variant need that is more than the limit.
+struct Excess {
+  Operation *function;
+  Account account;
+  SmallVector<size_t> ranks;
+};
+
+/// The account of the ranks that need most; of the others, how many there are.
+void reportEntry(const EntryDescription &entry, ArrayRef<Excess> excesses,
+                 const ProgramDescription &program, uint64_t limit, ArrayRef<std::string> sizes) {
+  auto needs = [](const Excess &excess) { return excess.account.total(); };
+  const Excess *most = llvm::max_element(
+      excesses, [&](const Excess &a, const Excess &b) { return needs(a) < needs(b); });
+  size_t others = 0;
+  int64_t least = needs(*most);
+  for (const Excess &excess : excesses)
+    if (&excess != most) {
+      others += excess.ranks.size();
+      least = std::min(least, needs(excess));
+    }
+  std::string rest;
+  if (others != 0)
+    rest = std::to_string(others) + (others == 1 ? " other rank needs " : " other ranks need ") +
+           "more than the limit, too: at least " + bytesText(least);
+  report(most->function, entry.name, most->ranks, most->account, program, limit, sizes, rest);
+}
+
 } // namespace
 
 LogicalResult checkMemoryLimit(ModuleOp module, const ProgramDescription &program, uint64_t limit,
                                ArrayRef<std::string> sizes) {
   LogicalResult result = success();
-  for (const EntryDescription &entry : program.entries)
+  for (const EntryDescription &entry : program.entries) {
+    SmallVector<Excess> excesses;
     for (auto [v, variant] : llvm::enumerate(entry.variants)) {
       Operation *function = module.lookupSymbol(variant);
       auto memory = function ? function->getAttrOfType<DictionaryAttr>(exec::kMemoryAttr) : nullptr;
@@ -154,11 +185,14 @@ LogicalResult checkMemoryLimit(ModuleOp module, const ProgramDescription &progra
       for (auto [rank, chosen] : llvm::enumerate(entry.variantOfRank))
         if (chosen == v)
           ranks.push_back(rank);
-      if (ranks.empty())
-        continue;
-      report(function, entry.name, ranks, account, program, limit, sizes);
-      result = failure();
+      if (!ranks.empty())
+        excesses.push_back({function, account, std::move(ranks)});
     }
+    if (excesses.empty())
+      continue;
+    reportEntry(entry, excesses, program, limit, sizes);
+    result = failure();
+  }
   return result;
 }
 

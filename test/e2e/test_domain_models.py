@@ -141,3 +141,10 @@ def test_patches_exchange_boundary_rows(tmp_path):
     text = run(tool("shardc"), "explain", tmp_path / "m.pt2", "--mesh", "sp=4", *plan, "--format", "json").stdout
     assert [c["bytes_per_rank"] for c in json.loads(text)["collectives"]] == [2 * 2 * 48 * 8]
     model.run("sp=4", *plan)
+
+
+def test_a_memory_limit_is_reported_once(exported, tmp_path):
+    """Ranks with unlike parts of an image have programs of their own; the account is that of the one which needs most."""
+    done = run(tool("shardc"), "compile", exported("convolutions").folder / "m.pt2", "--mesh", "h=2,w=2", *places(IMAGE), "--memory-limit", "1KiB",
+               "-o", tmp_path / "m.so", check=False)
+    assert done.returncode == 1 and done.stderr.count("'forward' needs") == 1 and "3 other ranks need more than the limit, too" in done.stderr, done.stderr
