@@ -83,13 +83,6 @@ Value buildWindowPadding(OpBuilder &builder, Location loc, Value operand,
   return operand;
 }
 
-static RuleText::Shapes shapesOf(ValueRange values) {
-  RuleText::Shapes shapes;
-  for (Value value : values)
-    shapes.push_back(shapeOf(value).vec());
-  return shapes;
-}
-
 RuleText ruleOf(CustomOp op) {
   std::string error;
   return RuleText::parse(op.getRule().str(), error).value_or(RuleText());
@@ -104,7 +97,8 @@ LogicalResult CustomOp::verify() {
     for (const TextDim &dim : dims)
       if (dim.window && dim.window->padding != 0)
         return emitOpError("has a window with padding, which an op in front of it is to add");
-  for (const std::string &problem : rule->check(shapesOf(getOperands()), shapesOf(getResults())))
+  for (const std::string &problem :
+       rule->check(shapesOf(getOperands().getTypes()), shapesOf(getResults().getTypes())))
     return emitOpError() << "cannot have the rule '" << getRule() << "': " << problem;
   for (unsigned i = 0; i < rule->operands.size(); ++i)
     if (rule->isUnused(i))
@@ -120,7 +114,7 @@ LogicalResult CustomOp::verify() {
 }
 
 ShardingRule CustomOp::getShardingRule() {
-  return ruleOf(*this).build(shapesOf(getOperands()), shapesOf(getResults()));
+  return ruleOf(*this).build(shapesOf(getOperands().getTypes()), shapesOf(getResults().getTypes()));
 }
 
 KernelForm CustomOp::getKernelForm() { return KernelForm::Call; }

@@ -3,6 +3,7 @@
 #define SHARDC_DIALECTS_ATEN_CUSTOM_H
 
 #include "dialects/aten/Aten.h"
+#include "dialects/aten/Rules.h"
 #include "dialects/sharding/RuleText.h"
 
 #define GET_OP_CLASSES

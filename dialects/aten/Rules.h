@@ -13,6 +13,8 @@ namespace shardc::aten {
 
 using OperandSets = std::vector<std::vector<unsigned>>;
 
+/// Shapes of tensors; an index has that of a scalar.
+std::vector<std::vector<int64_t>> shapesOf(mlir::TypeRange types);
 /// A builder with the shapes of an op's operands and results; an index has the shape of a scalar.
 RuleBuilder ruleBuilder(mlir::Operation *op);
 

@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace shardc::aten {
 
-static std::vector<std::vector<int64_t>> shapesOf(TypeRange types) {
+std::vector<std::vector<int64_t>> shapesOf(TypeRange types) {
   std::vector<std::vector<int64_t>> shapes;
   for (Type type : types) {
     auto tensor = dyn_cast<RankedTensorType>(type);

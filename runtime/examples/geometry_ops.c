@@ -63,44 +63,53 @@ int32_t geometry_knn(const shardrt_op_call *call) {
   return 0;
 }
 
-/* The cotangent of the queries: (grad of distances, query, points, distances, neighbours) -> query.
- */
+/* What both functions of the backward get: the gradient of the distances, queries, points,
+ * distances and neighbours. */
+typedef struct knn_gradient {
+  const double *grad, *query, *points, *distances;
+  const int64_t *neighbours;
+  int64_t count, k, dims;
+} knn_gradient;
+
+static knn_gradient knn_gradient_of(const shardrt_op_call *call) {
+  const shardrt_op_tensor *in = call->inputs;
+  knn_gradient g = {reals(&in[0]),    reals(&in[1]),  reals(&in[2]),  reals(&in[3]),
+                    integers(&in[4]), in[0].sizes[0], in[0].sizes[1], in[1].sizes[1]};
+  return g;
+}
+
+/* Along dim d, what neighbour j of query q adds to the cotangent of the query, and takes from that
+ * of the neighbour. */
+static double knn_share(const knn_gradient *g, int64_t q, int64_t j, int64_t d) {
+  if (!(g->distances[j] > 0))
+    return 0;
+  double toward = g->query[q * g->dims + d] - g->points[g->neighbours[j] * g->dims + d];
+  return g->grad[j] * toward / g->distances[j];
+}
+
 int32_t geometry_knn_backward_query(const shardrt_op_call *call) {
-  const double *grad = reals(&call->inputs[0]), *query = reals(&call->inputs[1]),
-               *points = reals(&call->inputs[2]);
-  const double *distances = reals(&call->inputs[3]);
-  const int64_t *neighbours = integers(&call->inputs[4]);
-  int64_t count = call->inputs[0].sizes[0], k = call->inputs[0].sizes[1],
-          dims = call->inputs[1].sizes[1];
+  knn_gradient g = knn_gradient_of(call);
   double *out = reals(&call->outputs[0]);
-  for (int64_t q = 0; q < count; ++q)
-    for (int64_t d = 0; d < dims; ++d) {
+  for (int64_t q = 0; q < g.count; ++q)
+    for (int64_t d = 0; d < g.dims; ++d) {
       double sum = 0;
-      for (int64_t j = q * k; j < (q + 1) * k; ++j)
-        if (distances[j] > 0)
-          sum += grad[j] * (query[q * dims + d] - points[neighbours[j] * dims + d]) / distances[j];
-      out[q * dims + d] = sum;
+      for (int64_t j = q * g.k; j < (q + 1) * g.k; ++j)
+        sum += knn_share(&g, q, j, d);
+      out[q * g.dims + d] = sum;
     }
   return 0;
 }
 
-/* That of the points, of which each rank has what its queries make: the rule says that they are
- * added up. */
+/* Of the points each rank has what its queries make: the rule says that they are added up. */
 int32_t geometry_knn_backward_points(const shardrt_op_call *call) {
-  const double *grad = reals(&call->inputs[0]), *query = reals(&call->inputs[1]),
-               *points = reals(&call->inputs[2]);
-  const double *distances = reals(&call->inputs[3]);
-  const int64_t *neighbours = integers(&call->inputs[4]);
-  int64_t count = call->inputs[0].sizes[0], k = call->inputs[0].sizes[1],
-          dims = call->inputs[1].sizes[1];
+  knn_gradient g = knn_gradient_of(call);
   double *out = reals(&call->outputs[0]);
-  for (int64_t i = 0; i < call->outputs[0].sizes[0] * dims; ++i)
+  for (int64_t i = 0; i < call->outputs[0].sizes[0] * g.dims; ++i)
     out[i] = 0;
-  for (int64_t q = 0; q < count; ++q)
-    for (int64_t j = q * k; j < (q + 1) * k; ++j)
-      for (int64_t d = 0; d < dims && distances[j] > 0; ++d)
-        out[neighbours[j] * dims + d] -=
-            grad[j] * (query[q * dims + d] - points[neighbours[j] * dims + d]) / distances[j];
+  for (int64_t q = 0; q < g.count; ++q)
+    for (int64_t j = q * g.k; j < (q + 1) * g.k; ++j)
+      for (int64_t d = 0; d < g.dims; ++d)
+        out[g.neighbours[j] * g.dims + d] -= knn_share(&g, q, j, d);
   return 0;
 }
 

@@ -7,13 +7,13 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools/export"), str(ROOT / "scripts/domain")]
+sys.path[:0] = [str(ROOT / "tools/export"), str(ROOT / "scripts"), str(ROOT / "scripts/domain")]
+from clock import Clock  # noqa: E402
 PLAN, PARTS = ROOT / "scripts/domain/unet.yaml", (2, 2)
 MESHES = {1: "h=1,w=1", 2: "h=2,w=1", 4: "h=2,w=2", 8: "h=4,w=2"}  # by their numbers of ranks
 SAMPLES, RATE, WARMUP = 16, 3e-3, 5
@@ -27,21 +27,6 @@ def run(*command, check=True):
     if check and done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\nfailed:\n{done.stderr}")
     return done
-
-
-class Clock:
-    """Prints what is being done, and how long it took."""
-
-    def __init__(self, text):
-        print(f"{text:<72}", end="", flush=True)
-
-    def __enter__(self):
-        self.begin = time.perf_counter()
-        return self
-
-    def __exit__(self, kind, *_):
-        if kind is None:
-            print(f"{time.perf_counter() - self.begin:6.1f} s", flush=True)
 
 
 def mebibytes(count):

@@ -7,12 +7,12 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 import warnings
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools/export"), str(ROOT / "scripts/train"), str(ROOT / "runtime/examples")]
+sys.path[:0] = [str(ROOT / "tools/export"), str(ROOT / "scripts"), str(ROOT / "scripts/train"), str(ROOT / "runtime/examples")]
+from clock import Clock  # noqa: E402
 TEXT = "/usr/share/common-licenses/GPL-3"
 DROPOUT, SEED = 0.1, 7
 RANKS = {"r=1": 1, "dp=2": 2, "dp=2,tp=2": 4}  # that train with dropout
@@ -26,21 +26,6 @@ def run(*command):
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\nfailed:\n{done.stderr}")
     return done.stdout
-
-
-class Clock:
-    """Prints what is being done, and how long it took."""
-
-    def __init__(self, text):
-        print(f"{text:<66}", end="", flush=True)
-
-    def __enter__(self):
-        self.begin = time.perf_counter()
-        return self
-
-    def __exit__(self, kind, *_):
-        if kind is None:
-            print(f"{time.perf_counter() - self.begin:6.1f} s", flush=True)
 
 
 def pytorch_losses(module, batches):

@@ -75,12 +75,10 @@ public:
           {builder.getNamedAttr(aten::kCustomRuleAttr, builder.getStringAttr(ofBackward->str())),
            builder.getNamedAttr(aten::kCustomSymbolAttr, builder.getStringAttr(function.symbol))}));
     }
-    RuleText::Shapes resultShapes;
-    for (Type type : types)
-      resultShapes.push_back(cast<RankedTensorType>(type).getShape().vec());
     RuleText unpadded = aten::withoutPadding(*rule);
     bool fits = true;
-    for (const std::string &problem : unpadded.check(shapesOf(operands), resultShapes)) {
+    for (const std::string &problem :
+         unpadded.check(aten::shapesOf(ValueRange(operands).getTypes()), aten::shapesOf(types))) {
       error() << "cannot have the rule '" << op.rule << "' (" << op.origin << "): " << problem;
       fits = false;
     }
@@ -101,28 +99,19 @@ public:
 
 private:
   Attribute attributeOf(const CustomArgument &argument) {
-    if (auto *value = std::get_if<bool>(&argument))
-      return builder.getBoolAttr(*value);
-    if (auto *value = std::get_if<int64_t>(&argument))
-      return builder.getI64IntegerAttr(*value);
-    if (auto *value = std::get_if<double>(&argument))
-      return builder.getF64FloatAttr(*value);
-    if (auto *value = std::get_if<std::string>(&argument))
-      return builder.getStringAttr(*value);
-    if (auto *values = std::get_if<std::vector<int64_t>>(&argument))
-      return builder.getDenseI64ArrayAttr(*values);
-    return builder.getDenseF64ArrayAttr(std::get<std::vector<double>>(argument));
+    if (auto *text = std::get_if<std::string>(&argument))
+      return asAttribute(builder, std::string_view(*text));
+    return std::visit(
+        [&](const auto &value) -> Attribute {
+          if constexpr (std::is_constructible_v<Argument, decltype(value)>)
+            return asAttribute(builder, Argument(value));
+          return {};
+        },
+        argument);
   }
 
   InFlightDiagnostic error() {
     return emitError(loc) << "'" << shortTarget(node) << "' in " << describePlace(loc) << " ";
-  }
-
-  static RuleText::Shapes shapesOf(ValueRange values) {
-    RuleText::Shapes shapes;
-    for (Value value : values)
-      shapes.push_back(aten::shapeOf(value).vec());
-    return shapes;
   }
 
   LogicalResult describeResults(SmallVectorImpl<StringRef> &names, SmallVectorImpl<Type> &types) {

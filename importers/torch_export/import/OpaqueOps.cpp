@@ -19,7 +19,13 @@ Attribute listOf(Builder &builder, const std::vector<T> &values, F make) {
   return builder.getArrayAttr(list);
 }
 
-// An argument that is no tensor; null for tensors, None and symbolic values.
+bool namesUpdate(StringRef target) {
+  StringRef packet = target.rsplit('.').first;
+  return packet.ends_with("_") && !packet.ends_with("__");
+}
+
+} // namespace
+
 Attribute asAttribute(Builder &builder, const Argument &argument) {
   if (auto *value = std::get_if<bool>(&argument))
     return builder.getBoolAttr(*value);
@@ -43,13 +49,6 @@ Attribute asAttribute(Builder &builder, const Argument &argument) {
       return TypeAttr::get(type);
   return {};
 }
-
-bool namesUpdate(StringRef target) {
-  StringRef packet = target.rsplit('.').first;
-  return packet.ends_with("_") && !packet.ends_with("__");
-}
-
-} // namespace
 
 FailureOr<NodeOperands> collectOperands(OpBuilder &builder, Environment &environment,
                                         const Node &node, Location loc) {

@@ -8,6 +8,9 @@
 
 namespace shardc::torch_export {
 
+/// An argument that is no tensor; null for tensors, None and symbolic values.
+mlir::Attribute asAttribute(mlir::Builder &builder, const Argument &argument);
+
 /// What a node is called with.
 struct NodeOperands {
   llvm::SmallVector<mlir::Value> values; ///< tensors, lists included, and sizes

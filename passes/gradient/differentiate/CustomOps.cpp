@@ -69,7 +69,6 @@ private:
     RuleText rule = *read;
     rule.operands.clear();
     SmallVector<Value> operands;
-    RuleText::Shapes operandShapes, resultShapes;
     for (auto [number, operand] : llvm::enumerate(given)) {
       if (read->isUnused(number))
         continue;
@@ -81,16 +80,15 @@ private:
         return refuse("pads a dim whose size is not known, or by more elements than it has");
       rule.operands.push_back(dims);
       operands.push_back(padded);
-      operandShapes.push_back(aten::shapeOf(padded).vec());
     }
     rule = aten::withoutPadding(std::move(rule));
     SmallVector<Type> types;
     for (unsigned operand : wanted) {
       RankedTensorType type = aten::typeOf(op.getOperand(operand));
       types.push_back(RankedTensorType::get(type.getShape(), type.getElementType()));
-      resultShapes.push_back(type.getShape().vec());
     }
-    for (const std::string &problem : rule.check(operandShapes, resultShapes))
+    for (const std::string &problem :
+         rule.check(aten::shapesOf(ValueRange(operands).getTypes()), aten::shapesOf(types)))
       return refuse("cannot have the rule '" + Twine(read->str()) + "': " + problem);
     auto gradient = aten::CustomOp::create(d.builder, d.emit.getLoc(), types,
                                            d.builder.getStringAttr(op.getTarget() + ".backward"),
