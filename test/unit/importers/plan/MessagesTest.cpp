@@ -29,7 +29,7 @@ Errors spec(llvm::StringRef text) {
 
 TEST(YamlMessages, WhatIsExpectedWhere) {
   EXPECT_EQ(yaml("- a\n- b\n"), Errors{"plan.yaml:1: a plan is a mapping with the keys mesh, "
-                                       "inputs, modules, parameters, outputs"});
+                                       "inputs, modules, parameters, outputs, ops"});
   EXPECT_EQ(yaml("mesh: {dp: 2}\nmodule: {}\n"),
             Errors{"plan.yaml:2: unknown section 'module'; did you mean modules?"});
   EXPECT_EQ(yaml("? [modules]\n: {}\n"),
