@@ -3,6 +3,7 @@
 #include "dialects/aten/Custom.h"
 #include "dialects/aten/Fourier.h"
 #include "dialects/aten/Grouped.h"
+#include "dialects/aten/Neighborhood.h"
 #include "dialects/aten/Random.h"
 #include "dialects/aten/Rules.h"
 #include "dialects/aten/Scans.h"
@@ -115,6 +116,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/aten/Grouped.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/aten/Neighborhood.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

@@ -11,6 +11,7 @@ include "dialects/aten/Grouped.td"
 include "dialects/aten/Random.td"
 include "dialects/aten/Scans.td"
 include "dialects/aten/Sorting.td"
+include "dialects/aten/Neighborhood.td"
 include "dialects/aten/Spatial.td"
 include "dialects/aten/Writing.td"
 

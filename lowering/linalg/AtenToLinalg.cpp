@@ -50,6 +50,7 @@ struct AtenToLinalg : shardc::impl::AtenToLinalgBase<AtenToLinalg> {
     populateCreationToLinalg(converter, patterns);
     populatePoolsToLinalg(converter, patterns);
     populateSpatialToLinalg(converter, patterns);
+    populateNeighborhoodToLinalg(converter, patterns);
     ConversionTarget target(*context);
     // Nothing is said of aten: what is illegal would end the conversion with the first op that
     // fails.

@@ -22,6 +22,8 @@ void populateReductionsToLinalg(mlir::TypeConverter &converter, mlir::RewritePat
 void populateScansToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateNormalizationToLinalg(mlir::TypeConverter &converter,
                                    mlir::RewritePatternSet &patterns);
+void populateNeighborhoodToLinalg(mlir::TypeConverter &converter,
+                                  mlir::RewritePatternSet &patterns);
 void populateIndexingToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateCreationToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populatePoolsToLinalg(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);

@@ -73,6 +73,7 @@ void shardc::registerLocalizeModels(DialectRegistry &registry) {
     attachGroupedModels(context);
     attachGroupNormModels(context);
     attachLookupModels(context);
+    attachNeighborhoodModels(context);
     attachNormalizationModels(context);
     attachPartModels(context);
     attachRandomModels(context);

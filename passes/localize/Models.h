@@ -69,6 +69,7 @@ void attachCreationModels(mlir::MLIRContext *context);
 void attachCustomOpModels(mlir::MLIRContext *context);
 void attachGroupNormModels(mlir::MLIRContext *context);
 void attachLookupModels(mlir::MLIRContext *context);
+void attachNeighborhoodModels(mlir::MLIRContext *context);
 void attachNormalizationModels(mlir::MLIRContext *context);
 void attachPartModels(mlir::MLIRContext *context);
 void attachRandomModels(mlir::MLIRContext *context);

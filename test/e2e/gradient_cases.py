@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from gradients import F64, Case
 from grouped_cases import collect_rows, dispatch_rows, indexed_mm, indexed_outer
+from neighborhood_cases import differentiated
 
 A = torch.ops.aten
 I64 = torch.int64
@@ -165,6 +166,12 @@ def contractions():
                    lambda a, i, b=batches: dispatch_rows(a, i, b, 3))
         yield Case([x(24, 4), i], f"aten.collect_rows {{0}} at {{1}} batches {batches} parts 3",
                    lambda a, i, b=batches: collect_rows(a, i, b, 3))
+
+
+def neighborhoods():
+    for products, rows, scores in differentiated():
+        for name, left in (("qk", rows), ("av", scores), ("adjoint", scores)):
+            yield Case([x(*left), x(*rows)], products.text(name), getattr(products, name))
 
 
 def reductions():
@@ -379,11 +386,10 @@ def fourier():
                    lambda a, m=n: A._fft_c2r(pairs(a), [1], 2, m))
 
 
-FAMILIES = (activations, binary, more_operands, casts, views, parts, contractions, reductions, scans, normalizations, lookups,
+FAMILIES = (activations, binary, more_operands, casts, views, parts, contractions, neighborhoods, reductions, scans, normalizations, lookups,
             writes, sorts, attention, images, lines_and_volumes, fourier)
 
-INTEGERS = "its result has no derivative: integers or bools"
-REASONS = {name: INTEGERS for name in (
+REASONS = {name: "its result has no derivative: integers or bools" for name in (
     "logical_not isnan isinf bitwise_not bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor eq ne lt le gt "
     "ge any all argmax argmin philox max_pool_positions adaptive_max_pool_positions").split()}
 REASONS |= {name: "it has no tensor of floats among its operands" for name in ("constant", "arange", "random", "sym_size")}

@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from kernel_cases import BF16, F16, F32, F64, values
 from kernels import SUMS, Case
+from neighborhood_cases import Products
 
 
 def images():
@@ -58,3 +59,18 @@ def images():
         mean, variance, w, b = (values([6], t).abs() + 0.1 for _ in range(4))
         yield Case([x, w, b, mean, variance], "aten.batch_norm {0} weight({1}) bias({2}) mean({3}) variance({4}) eps 1.0e-05",
                    lambda a, w, b, m, v: F.batch_norm(a, m, v, w, b, eps=1e-5), loose=SUMS)
+
+
+def neighborhoods():
+    """Windows at borders, in lines of a dilation, shared by a stride, causal; rows of one element and of many."""
+    for sizes, windows, heads, width in [
+            ((19,), [(5, 1, 3, False)], 3, 17), ((13, 11), [(3, 1, 1, False), (4, 2, 2, False)], 2, 33),
+            ((9, 8), [(4, 3, 2, True), (3, 1, 1, False)], 1, 1), ((4, 5, 6), [(3, 1, 1, False), (2, 1, 2, True), (3, 2, 1, False)], 2, 8)]:
+        products = Products(windows)
+        for t in (F32, F64, BF16, F16):
+            wide = F64 if t == F64 else F32
+            rows, scores = [2, *sizes, heads, width], [2, *sizes, heads, *(w[0] for w in windows)]
+            for name, left in (("qk", values(rows, t)), ("av", values(scores, wide)), ("adjoint", values(scores, wide))):
+                def call(a, b, f=getattr(products, name), t=t, w=wide, n=name):
+                    return f(a.double(), b.double()).to(w if n == "qk" else t)
+                yield Case([left, values(rows, t)], products.text(name), call, loose=SUMS)

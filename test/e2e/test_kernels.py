@@ -14,7 +14,7 @@ import kernel_rows
 FAMILIES = {f.__name__: f for f in (
     kernel_cases.unary, kernel_cases.binary, kernel_cases.powers, kernel_cases.several_operands, kernel_cases.casts,
     kernel_rows.reductions, kernel_rows.normalizations, kernel_rows.lookups, kernel_rows.products,
-    kernel_rows.casting_reductions, kernel_images.images)}
+    kernel_rows.casting_reductions, kernel_images.images, kernel_images.neighborhoods)}
 
 
 @pytest.fixture(autouse=True)

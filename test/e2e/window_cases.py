@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+import natten_ops
 from conftest import ROOT, run, tool
 from plans import places
 
@@ -127,7 +128,28 @@ def unfold(chosen, image):
     return Case(0, f"Tensor.unfold {tuple(image.shape[2:])} {dim} {size} {step}", lambda x: x.unfold(dim, size, step), [image])
 
 
-DRAWN = {"resize": resize, "lookup": lookup, "pad": pad, "windows": unfold}
+def neighborhood(chosen, image):
+    """A layer of neighborhood attention, of one or two heads."""
+    sizes, channels = image.shape[2:], image.shape[1]
+    heads, width = chosen.randint(1, 2), chosen.randint(1, 3)
+    windows = []
+    for size in sizes:
+        kernel = chosen.randint(1, min(size, 5))
+        windows.append((kernel, chosen.randint(1, kernel), chosen.randint(1, size // kernel), chosen.random() < 0.3))
+    arguments = [list(one) for one in zip(*windows)]
+    is_flat = chosen.random() < 0.3
+
+    def call(x, weight):
+        qkv = (x.movedim(1, -1) @ weight).unflatten(-1, (3, heads, width)).unbind(-3)
+        return natten_ops.na(*qkv, *arguments, reference=is_flat)[0].flatten(-2).movedim(-1, 1)
+    weight = torch.randn(channels, 3 * heads * width, dtype=torch.float64)
+    return Case(0, f"neighborhood attention {tuple(sizes)} {arguments} {heads} {width} {is_flat}", call, [image, weight])
+
+
+DRAWN = {"resize": resize, "lookup": lookup, "pad": pad, "windows": unfold, "neighborhood": neighborhood}
+
+
+KINDS = []  # all, where none is named
 
 
 def draw_any(chosen):
@@ -142,7 +164,7 @@ def draw_any(chosen):
     inside, outside, batch = groups * chosen.randint(1, 3), groups * chosen.randint(1, 2), chosen.randint(1, 2)
     f64 = torch.float64
     image = torch.randn(batch, inside, *sizes, dtype=f64)
-    kind = chosen.choice(("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad", "windows",
+    kind = chosen.choice(KINDS or ("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad", "windows", "neighborhood",
                         *(("unfold", "fold") if spatial == 2 else ())))
     if kind in DRAWN:
         return DRAWN[kind](chosen, image)
@@ -280,7 +302,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=DRAWN, help="draw cases of this kind alone")
     options = parser.parse_args()
+    if options.only:
+        KINDS[:] = [options.only]
     ran, wrong = search(range(options.seed, options.seed + options.count))
     print(f"{ran} cases, {wrong} wrong or refused")
     sys.exit(bool(wrong))

@@ -12,6 +12,7 @@ import attention_ops  # noqa: F401, adds to aten_ops.OPS
 import dist_ops
 import fourier_ops  # noqa: F401, adds to aten_ops.OPS
 import grouped_ops  # noqa: F401, likewise
+import neighborhood_ops  # noqa: F401, likewise
 import image_ops  # noqa: F401, adds to aten_ops.OPS
 import index_ops
 import random_ops  # noqa: F401, likewise

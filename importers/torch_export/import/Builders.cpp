@@ -9,6 +9,7 @@ namespace shardc::torch_export {
 #define ATEN_SPECIAL(overload, f) mlir::FailureOr<Results> build##f(Call &call);
 #define LIBRARY_SPECIAL(overload, f) mlir::FailureOr<Results> build##f(Call &call);
 #include "importers/torch_export/schema/GroupedOverloads.def"
+#include "importers/torch_export/schema/NattenOverloads.def"
 #undef ATEN_SPECIAL
 #undef LIBRARY_SPECIAL
 
@@ -24,6 +25,7 @@ llvm::ArrayRef<Overload> allOverloads() {
 #define C10D_WAIT(overload) {"_c10d_functional." #overload, Overload::Wait},
 #define LIBRARY_SPECIAL(overload, f) {#overload, Overload::Special, "", build##f},
 #include "importers/torch_export/schema/GroupedOverloads.def"
+#include "importers/torch_export/schema/NattenOverloads.def"
 #include "importers/torch_export/schema/Overloads.def"
 #undef ATEN
 #undef ATEN_BACKWARD

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes Schemas.inc: the schemas of the overloads in Overloads.def, ComplexOverloads.def and GroupedOverloads.def, and of their in-place
-forms, as PyTorch's dispatcher declares them.
+"""Writes Schemas.inc: the schemas of the overloads in Overloads.def, ComplexOverloads.def, GroupedOverloads.def and NattenOverloads.def, and of
+their in-place forms, as PyTorch's dispatcher declares them.
 
   generate_schemas.py Overloads.def ... Schemas.inc
 """
@@ -26,6 +26,22 @@ DECLARED = {
     "transformers.grouped_mm_fallback": "(Tensor input, Tensor weight, Tensor offs) -> Tensor",
     "transformers.grouped_mm_fallback_backward": "(Tensor input, Tensor weight, Tensor offs, Tensor grad_output) -> (Tensor, Tensor)",
 }
+_WINDOW = "int[] kernel_size, int[] stride, int[] dilation, bool[] is_causal, float scale"
+_CUT = ", int[] q_shape, int[] kv_shape, int[] qkv_shape, int[] q_tile_shape, int[] kv_tile_shape"
+# The arguments of NATTEN's operators behind those of the window, forward and backward, by the prefix of their names.
+_NATTEN = {
+    "": (", int[] q_tile_shape, int[] kv_tile_shape",
+         ", int[] q_tile_shape, int[] kv_tile_shape, int[] num_kv_splits, bool compute_delta_with_pt"),
+    "reference_": (", int[] qkv_shape, int num_extra_kv",) * 2,
+    "hopper_": (_CUT + ", int kernel_schedule_int", _CUT),
+    "blackwell_": (_CUT + ", bool run_persistent_kernel", _CUT),
+}
+for _dims in (1, 2, 3):
+    for _prefix, (_forward, _backward) in _NATTEN.items():
+        _name = f"natten.{_prefix}na{_dims}d"
+        DECLARED[f"{_name}_forward"] = f"(Tensor query, Tensor key, Tensor value, {_WINDOW}{_forward}) -> (Tensor, Tensor)"
+        DECLARED[f"{_name}_backward"] = ("(Tensor query, Tensor key, Tensor value, Tensor output, Tensor d_output, Tensor logsumexp, "
+                                         f"{_WINDOW}{_backward}) -> (Tensor, Tensor, Tensor)")
 
 
 def listed(path):

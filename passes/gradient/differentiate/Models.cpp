@@ -126,6 +126,7 @@ void shardc::registerDifferentiateModels(DialectRegistry &registry) {
     attachGroupedGradients(context);
     attachFourierGradients(context);
     attachIndexingGradients(context);
+    attachNeighborhoodGradients(context);
     attachNormalizationGradients(context);
     attachPartGradients(context);
     attachReductionGradients(context);

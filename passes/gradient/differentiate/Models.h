@@ -74,6 +74,7 @@ void attachCustomOpGradients(mlir::MLIRContext *context);
 void attachElementwiseGradients(mlir::MLIRContext *context);
 void attachFourierGradients(mlir::MLIRContext *context);
 void attachIndexingGradients(mlir::MLIRContext *context);
+void attachNeighborhoodGradients(mlir::MLIRContext *context);
 void attachNormalizationGradients(mlir::MLIRContext *context);
 void attachPartGradients(mlir::MLIRContext *context);
 void attachReductionGradients(mlir::MLIRContext *context);

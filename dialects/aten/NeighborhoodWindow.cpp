@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/NeighborhoodWindow.h"
+
+#include <algorithm>
+
+namespace shardc::aten {
+
+Run Neighborhood::keysOf(int64_t query, int64_t size) const {
+  // In the line of this query.
+  int64_t rest = query % dilation, at = query / dilation;
+  int64_t length = (size - rest + dilation - 1) / dilation;
+  int64_t first = at / stride * stride, begin, end;
+  if (isCausal) {
+    int64_t leader = std::min(first + stride - 1, length - 1);
+    begin = std::max<int64_t>(leader - kernel + 1, 0);
+    end = at + 1;
+  } else {
+    int64_t leader = std::min(first + stride / 2, length - 1);
+    begin = std::clamp<int64_t>(leader - kernel / 2, 0, std::max<int64_t>(length - kernel, 0));
+    end = std::min(begin + kernel, length);
+  }
+  // A stride of more than a causal kernel leaves a query without keys.
+  if (begin >= end)
+    return {query, query};
+  return {begin * dilation + rest, (end - 1) * dilation + rest + 1};
+}
+
+Run keysOfAll(const Neighborhood &neighborhood, Run queries, int64_t size) {
+  Run all{0, 0};
+  for (int64_t query = queries.begin; query < queries.end; ++query) {
+    Run keys = neighborhood.keysOf(query, size);
+    if (keys.begin >= keys.end)
+      continue;
+    if (all.begin >= all.end)
+      all = keys;
+    all = {std::min(all.begin, keys.begin), std::max(all.end, keys.end)};
+  }
+  return all;
+}
+
+} // namespace shardc::aten

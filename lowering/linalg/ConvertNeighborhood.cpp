@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Neighborhood attention: products of queries with the keys around them, weighted sums of the
+// values there, and the adjoint. Keys are read in memory, where each query's neighborhood lies.
+
+#include "dialects/aten/Neighborhood.h"
+#include "lowering/linalg/Patterns.h"
+#include "lowering/linalg/ScalarBuilder.h"
+#include "lowering/linalg/SpatialLoops.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+constexpr size_t kBatch = aten::kNeighborhoodBatch;
+
+/// One spatial dim: what a query there sees. Positions are those of a line of elements that are
+/// equal modulo the dilation, unless they are called local: those are in a tensor of this rank.
+class Line {
+public:
+  Line(const IndexBuilder &index, const aten::Neighborhood &neighborhood,
+       ArrayRef<OpFoldResult> place)
+      : index(index), of(neighborhood) {
+    using Place = aten::NeighborhoodPlace;
+    auto number = [&](Place which) { return index.of(place[static_cast<size_t>(which)]); };
+    size = number(Place::Size);
+    firstQuery = number(Place::FirstQuery);
+    firstKey = number(Place::FirstKey);
+  }
+
+  /// Enters the line of the element that is `local` elements behind `first`; returns where it is.
+  Value enter(Value local, Value first) {
+    Value at = index.add(local, first);
+    rest = index.constant(0);
+    length = size;
+    if (of.dilation == 1)
+      return at;
+    Value step = index.constant(of.dilation);
+    rest = arith::RemUIOp::create(index.b, index.loc, at, step);
+    length = index.ceilDiv(index.sub(size, rest), step);
+    return arith::DivUIOp::create(index.b, index.loc, at, step);
+  }
+  Value enterQuery(Value local) { return enter(local, firstQuery); }
+  Value enterKey(Value local) { return enter(local, firstKey); }
+
+  Value local(const IndexBuilder &b, Value position, Value first) const {
+    if (of.dilation != 1)
+      position = b.add(b.mul(position, b.constant(of.dilation)), rest);
+    return b.sub(position, first);
+  }
+  Value localKey(const IndexBuilder &b, Value key) const { return local(b, key, firstKey); }
+  Value localQuery(const IndexBuilder &b, Value query) const { return local(b, query, firstQuery); }
+
+  /// The first key that a query sees.
+  Value firstKeyOf(const IndexBuilder &b, Value query) const {
+    Value leader = query, one = b.constant(1), zero = b.constant(0);
+    if (of.stride != 1) {
+      Value step = b.constant(of.stride);
+      Value first = b.mul(arith::DivUIOp::create(b.b, b.loc, query, step), step);
+      int64_t behind = of.isCausal ? of.stride - 1 : of.stride / 2;
+      leader = b.min(b.add(first, b.constant(behind)), b.sub(length, one));
+    }
+    if (of.isCausal)
+      return b.max(b.sub(leader, b.constant(of.kernel - 1)), zero);
+    Value begin = b.max(b.sub(leader, b.constant(of.kernel / 2)), zero);
+    return b.min(begin, b.sub(length, b.constant(of.kernel)));
+  }
+
+  /// The queries of this rank, `numQueries` of them, among which are all that see a key.
+  Span queriesOf(Value key, Value numQueries) const {
+    Value zero = index.constant(0), begin, end;
+    if (of.isCausal) {
+      begin = key;
+      end = index.min(index.add(key, index.constant(of.kernel)), length);
+    } else {
+      // Near the start the first query sees the key too, and near the end the last one.
+      int64_t half = of.kernel / 2, behind = of.stride / 2;
+      Value from = index.max(index.add(key, index.constant(half + 1 - of.kernel - behind)), zero);
+      Value to = index.min(index.add(key, index.constant(half + of.stride - behind)), length);
+      begin = select(isLess(key, index.constant(of.kernel)), zero, from);
+      end = select(isLess(index.add(key, index.constant(of.kernel)), length), to, length);
+    }
+    Value last = index.add(firstQuery, numQueries);
+    if (of.dilation == 1)
+      return {index.max(begin, firstQuery), index.min(end, last)};
+    Value step = index.constant(of.dilation);
+    auto firstBehind = [&](Value position) {
+      return index.ceilDiv(index.sub(position, rest), step);
+    };
+    return {index.max(begin, firstBehind(firstQuery)), index.min(end, firstBehind(last))};
+  }
+
+  bool isCausal() const { return of.isCausal; }
+  /// Whether every query that `queriesOf` names sees the key.
+  bool isExact() const { return of.stride == 1; }
+  Value sees(const IndexBuilder &b, Value slot) const {
+    return arith::CmpIOp::create(b.b, b.loc, arith::CmpIPredicate::ult, slot,
+                                 b.constant(of.kernel));
+  }
+
+private:
+  Value isLess(Value a, Value b) const {
+    return arith::CmpIOp::create(index.b, index.loc, arith::CmpIPredicate::slt, a, b);
+  }
+  Value select(Value condition, Value a, Value b) const {
+    return arith::SelectOp::create(index.b, index.loc, condition, a, b);
+  }
+
+  IndexBuilder index;
+  aten::Neighborhood of;
+  Value size, firstQuery, firstKey;
+  Value rest, length; ///< of the line that was entered
+};
+
+/// The numbers of the op's place, or those of the whole, which has the sizes of `rows`.
+template <typename Op>
+SmallVector<OpFoldResult> placeOf(Op op, typename Op::Adaptor adaptor,
+                                  const TensorBuilder::Sizes &rows) {
+  if (!op.getStaticPlace().empty())
+    return getMixedValues(op.getStaticPlace(), adaptor.getPlace(), op.getContext());
+  SmallVector<OpFoldResult> place;
+  Builder b(op.getContext());
+  for (size_t dim = 0; dim < op.getKernelSize().size(); ++dim) {
+    OpFoldResult size = rows[kBatch + dim], zero = b.getIndexAttr(0);
+    llvm::append_range(place, ArrayRef<OpFoldResult>{size, zero, zero, size});
+  }
+  return place;
+}
+
+std::vector<Line> linesOf(const IndexBuilder &index, ArrayRef<aten::Neighborhood> neighborhoods,
+                          ArrayRef<OpFoldResult> place) {
+  std::vector<Line> lines;
+  for (auto [dim, one] : llvm::enumerate(neighborhoods))
+    lines.emplace_back(index, one,
+                       place.slice(dim * aten::kNeighborhoodPlaces, aten::kNeighborhoodPlaces));
+  return lines;
+}
+
+/// Products over the neighbors of each query, added up over the last dim (qk) or over the neighbors
+/// (av). The loops are batch, queries, heads, neighbors and the elements of a row.
+template <typename Op, bool isQk> struct ConvertGathered : OpConversionPattern<Op> {
+  using OpConversionPattern<Op>::OpConversionPattern;
+
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    TensorBuilder tensor(rewriter, loc);
+    Value own = adaptor.getOperands()[0], keys = adaptor.getOperands()[1];
+    aten::Neighborhoods neighborhoods = op.getNeighborhoods();
+    size_t spatial = neighborhoods.size(), heads = kBatch + spatial, outer = heads + 1;
+    size_t row = outer + spatial; // the last loop
+    TensorBuilder::Sizes sizes = tensor.sizesOf(own), ofKeys = tensor.sizesOf(keys);
+    SmallVector<OpFoldResult> place = placeOf(op, adaptor, ofKeys);
+
+    MLIRContext *context = op.getContext();
+    SmallVector<AffineExpr> withRow, withNeighbors;
+    SmallVector<utils::IteratorType> iterators;
+    TensorBuilder::Sizes result(ArrayRef(sizes).take_front(outer));
+    for (size_t loop = 0; loop <= row; ++loop) {
+      AffineExpr at = rewriter.getAffineDimExpr(loop);
+      bool isNeighbor = loop >= outer && loop < row;
+      if (!isNeighbor)
+        withRow.push_back(at);
+      if (loop != row)
+        withNeighbors.push_back(at);
+      bool isSummed = isQk ? loop == row : isNeighbor;
+      iterators.push_back(isSummed ? utils::IteratorType::reduction
+                                   : utils::IteratorType::parallel);
+    }
+    if (isQk)
+      for (const aten::Neighborhood &one : neighborhoods)
+        result.push_back(rewriter.getIndexAttr(one.kernel));
+    else
+      result.push_back(ofKeys.back());
+    AffineMap rowMap = AffineMap::get(row + 1, 0, withRow, context),
+              neighborMap = AffineMap::get(row + 1, 0, withNeighbors, context);
+
+    Type ofOwn = aten::elementTypeOf(op->getOperand(0)),
+         ofKey = aten::elementTypeOf(op->getOperand(1)),
+         ofResult = aten::elementTypeOf(op->getResult(0));
+    ScalarBuilder s(rewriter, loc, ofResult);
+    Value zeros =
+        linalg::FillOp::create(rewriter, loc, s.constant(0), tensor.empty(result, s.compute()))
+            .getResult(0);
+    auto body = [&](OpBuilder &b, Location l, ValueRange args) {
+      IndexBuilder index{b, l};
+      SmallVector<Value> at = {linalg::IndexOp::create(b, l, 0)};
+      Value exists;
+      for (auto [dim, line] : llvm::enumerate(linesOf(index, neighborhoods, place))) {
+        Value query = line.enterQuery(linalg::IndexOp::create(b, l, kBatch + dim));
+        Value key =
+            index.add(line.firstKeyOf(index, query), linalg::IndexOp::create(b, l, outer + dim));
+        if (line.isCausal()) {
+          // Behind the query there are no neighbors: it stands for them, and does not count.
+          Value isThere = arith::CmpIOp::create(b, l, arith::CmpIPredicate::sle, key, query);
+          exists = exists ? arith::AndIOp::create(b, l, exists, isThere).getResult() : isThere;
+          key = index.min(key, query);
+        }
+        at.push_back(line.localKey(index, key));
+      }
+      at.push_back(linalg::IndexOp::create(b, l, heads));
+      at.push_back(linalg::IndexOp::create(b, l, row));
+      ScalarBuilder t(b, l, ofResult);
+      Value key = t.as(ofKey).load(tensor::ExtractOp::create(b, l, keys, at));
+      Value product = t.mul(t.convert(t.as(ofOwn).load(args[0]), ofOwn), t.convert(key, ofKey));
+      if (exists)
+        product = t.select(exists, product, t.constant(0));
+      Value sum = t.add(args[1], product);
+      linalg::YieldOp::create(b, l, sum);
+    };
+    Value sums = linalg::GenericOp::create(
+                     rewriter, loc, zeros.getType(), own, zeros,
+                     ArrayRef<AffineMap>{isQk ? rowMap : neighborMap, isQk ? neighborMap : rowMap},
+                     iterators, body)
+                     .getResult(0);
+    if (storageType(ofResult) != s.compute())
+      sums = tensor.map(result, storageType(ofResult), sums, [&](OpBuilder &b, ValueRange args) {
+        return ScalarBuilder(b, loc, ofResult).store(args[0]);
+      });
+    rewriter.replaceOp(op, sums);
+    return success();
+  }
+};
+
+struct ConvertAdjoint : OpConversionPattern<aten::NeighborhoodAdjointOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult matchAndRewrite(aten::NeighborhoodAdjointOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    TensorBuilder tensor(rewriter, loc);
+    Value weights = adaptor.getWeights(), rows = adaptor.getRows();
+    aten::Neighborhoods neighborhoods = op.getNeighborhoods();
+    size_t spatial = neighborhoods.size(), heads = kBatch + spatial;
+    TensorBuilder::Sizes sizes = tensor.sizesOf(rows), domain = sizes;
+    SmallVector<OpFoldResult> place = placeOf(op, adaptor, sizes);
+    for (size_t dim = 0; dim < spatial; ++dim)
+      domain[kBatch + dim] = place[dim * aten::kNeighborhoodPlaces +
+                                   static_cast<size_t>(aten::NeighborhoodPlace::NumKeys)];
+    Type element = aten::elementTypeOf(op.getRows()), wide = aten::elementTypeOf(op.getWeights());
+    auto body = [&](OpBuilder &b, ValueRange) -> Value {
+      IndexBuilder index{b, loc};
+      ScalarBuilder s(b, loc, wide);
+      std::vector<Line> lines = linesOf(index, neighborhoods, place);
+      SmallVector<Value> keys;
+      SmallVector<Span> spans;
+      for (auto [dim, line] : llvm::enumerate(lines)) {
+        keys.push_back(line.enterKey(currentIndex(b, loc, kBatch + dim)));
+        spans.push_back(line.queriesOf(keys.back(), index.of(sizes[kBatch + dim])));
+      }
+      Value batch = currentIndex(b, loc, 0), head = currentIndex(b, loc, heads),
+            last = currentIndex(b, loc, heads + 1);
+      auto sum = [&](OpBuilder &inner, ArrayRef<Value> queries, ValueRange state) {
+        IndexBuilder at{inner, loc};
+        SmallVector<Value> row = {batch}, neighbors;
+        Value seen;
+        for (auto [line, key, query] : llvm::zip_equal(lines, keys, queries)) {
+          row.push_back(line.localQuery(at, query));
+          Value slot = at.sub(key, line.firstKeyOf(at, query));
+          neighbors.push_back(slot);
+          if (line.isExact())
+            continue;
+          Value isSeen = line.sees(at, slot);
+          seen = seen ? arith::AndIOp::create(inner, loc, seen, isSeen).getResult() : isSeen;
+        }
+        row.push_back(head);
+        SmallVector<Value> weight(row);
+        llvm::append_range(weight, neighbors);
+        row.push_back(last);
+        auto next = [&](OpBuilder &deep) {
+          ScalarBuilder t(deep, loc, wide);
+          Value w = t.load(tensor::ExtractOp::create(deep, loc, weights, weight));
+          Value x = t.as(element).load(tensor::ExtractOp::create(deep, loc, rows, row));
+          return t.add(state[0], t.mul(w, t.convert(x, element)));
+        };
+        if (!seen)
+          return SmallVector<Value>{next(inner)};
+        return SmallVector<Value>{
+            scf::IfOp::create(
+                inner, loc, seen,
+                [&](OpBuilder &deep, Location) { scf::YieldOp::create(deep, loc, next(deep)); },
+                [&](OpBuilder &deep, Location) { scf::YieldOp::create(deep, loc, state[0]); })
+                .getResult(0)};
+      };
+      Value total = overSpans(b, loc, spans, s.constant(0), sum).front();
+      ScalarBuilder t(b, loc, element);
+      return t.store(t.convert(total, wide));
+    };
+    rewriter.replaceOp(op, tensor.map(domain, storageType(element), ValueRange(), body));
+    return success();
+  }
+};
+
+} // namespace
+
+void shardc::populateNeighborhoodToLinalg(TypeConverter &converter, RewritePatternSet &patterns) {
+  patterns.add<ConvertGathered<aten::NeighborhoodQkOp, /*isQk=*/true>,
+               ConvertGathered<aten::NeighborhoodAvOp, /*isQk=*/false>, ConvertAdjoint>(
+      converter, patterns.getContext());
+}
