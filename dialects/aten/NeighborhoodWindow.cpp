@@ -25,6 +25,21 @@ Run Neighborhood::keysOf(int64_t query, int64_t size) const {
   return {begin * dilation + rest, (end - 1) * dilation + rest + 1};
 }
 
+int64_t Neighborhood::mostQueries(int64_t size) const {
+  if (isCausal)
+    return kernel;
+  // Inside, a key has `kernel` queries, and those that share a window with the last of them. In
+  // the first and the last windows it has the queries up to the border, too.
+  int64_t most = 2 * kernel - 1;
+  if (size == kDynamic)
+    return most;
+  int64_t longest = (size + dilation - 1) / dilation, shortest = size / dilation;
+  if (shortest >= 2 * kernel)
+    most = std::max({kernel + kernel / 2 + stride - 1 - stride / 2,
+                     2 * kernel - 1 - kernel / 2 + stride / 2, kernel + stride - 1});
+  return std::min(most, longest);
+}
+
 Run keysOfAll(const Neighborhood &neighborhood, Run queries, int64_t size) {
   Run all{0, 0};
   for (int64_t query = queries.begin; query < queries.end; ++query) {

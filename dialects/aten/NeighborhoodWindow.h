@@ -29,6 +29,9 @@ struct Neighborhood {
   /// Elements between the first and the last key, both included.
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
 
+  /// At least as many queries as see one key, of a line of `size` elements; kDynamic: of any.
+  int64_t mostQueries(int64_t size) const;
+
   /// The keys that query `query` of `size` sees: their positions are `begin`, `begin + dilation`,
   /// ... below `end`. There are `kernel` of them or, where it is causal, at most as many.
   /// `size` is at least `kernel * dilation`.

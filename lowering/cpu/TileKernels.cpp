@@ -334,7 +334,7 @@ struct TileKernels : cpu::impl::CpuTileKernelsBase<TileKernels> {
     FailureOr<target::Limits> limits = target::readLimits(kernel);
     if (failed(limits))
       return signalPassFailure();
-    FailureOr<TileSpace> space = TileSpace::analyze(kernel, *limits);
+    FailureOr<TileSpace> space = TileSpace::analyze(kernel, *limits, /*joinsRows=*/true);
     if (failed(space))
       return signalPassFailure();
     KernelTiler tiler(kernel, *space, *limits);

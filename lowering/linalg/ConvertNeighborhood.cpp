@@ -81,8 +81,8 @@ public:
       int64_t half = of.kernel / 2, behind = of.stride / 2;
       Value from = index.max(index.add(key, index.constant(half + 1 - of.kernel - behind)), zero);
       Value to = index.min(index.add(key, index.constant(half + of.stride - behind)), length);
-      begin = select(isLess(key, index.constant(of.kernel)), zero, from);
-      end = select(isLess(index.add(key, index.constant(of.kernel)), length), to, length);
+      begin = select(isBelow(key, index.constant(of.kernel)), zero, from);
+      end = select(isBelow(index.add(key, index.constant(of.kernel)), length), to, length);
     }
     Value last = index.add(firstQuery, numQueries);
     if (of.dilation == 1)
@@ -95,17 +95,16 @@ public:
   }
 
   bool isCausal() const { return of.isCausal; }
-  /// Whether every query that `queriesOf` names sees the key.
-  bool isExact() const { return of.stride == 1; }
-  Value sees(const IndexBuilder &b, Value slot) const {
-    return arith::CmpIOp::create(b.b, b.loc, arith::CmpIPredicate::ult, slot,
-                                 b.constant(of.kernel));
+  /// Whether a query sees the key that would be this neighbor of it.
+  Value sees(Value slot) const {
+    return arith::CmpIOp::create(index.b, index.loc, arith::CmpIPredicate::ult, slot,
+                                 index.constant(of.kernel));
+  }
+  Value isBelow(Value a, Value b) const {
+    return arith::CmpIOp::create(index.b, index.loc, arith::CmpIPredicate::slt, a, b);
   }
 
 private:
-  Value isLess(Value a, Value b) const {
-    return arith::CmpIOp::create(index.b, index.loc, arith::CmpIPredicate::slt, a, b);
-  }
   Value select(Value condition, Value a, Value b) const {
     return arith::SelectOp::create(index.b, index.loc, condition, a, b);
   }
@@ -138,6 +137,17 @@ std::vector<Line> linesOf(const IndexBuilder &index, ArrayRef<aten::Neighborhood
     lines.emplace_back(index, one,
                        place.slice(dim * aten::kNeighborhoodPlaces, aten::kNeighborhoodPlaces));
   return lines;
+}
+
+/// Sums in the compute type of `wide`, as elements of another type.
+Value stored(const TensorBuilder &tensor, ArrayRef<OpFoldResult> sizes, Value sums, Type element,
+             Type wide) {
+  if (storageType(element) == computeType(wide))
+    return sums;
+  return tensor.map(sizes, storageType(element), sums, [&](OpBuilder &b, ValueRange args) {
+    ScalarBuilder s(b, tensor.loc, element);
+    return s.store(s.convert(args[0], wide));
+  });
 }
 
 /// Products over the neighbors of each query, added up over the last dim (qk) or over the neighbors
@@ -217,80 +227,85 @@ template <typename Op, bool isQk> struct ConvertGathered : OpConversionPattern<O
                      ArrayRef<AffineMap>{isQk ? rowMap : neighborMap, isQk ? neighborMap : rowMap},
                      iterators, body)
                      .getResult(0);
-    if (storageType(ofResult) != s.compute())
-      sums = tensor.map(result, storageType(ofResult), sums, [&](OpBuilder &b, ValueRange args) {
-        return ScalarBuilder(b, loc, ofResult).store(args[0]);
-      });
-    rewriter.replaceOp(op, sums);
+    rewriter.replaceOp(op, stored(tensor, result, sums, ofResult, ofResult));
     return success();
   }
 };
 
+/// Of each key, products over all queries that may see it, those that do not left out. The loops
+/// are batch, keys, heads, queries and the elements of a row.
 struct ConvertAdjoint : OpConversionPattern<aten::NeighborhoodAdjointOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult matchAndRewrite(aten::NeighborhoodAdjointOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
+    MLIRContext *context = op.getContext();
     TensorBuilder tensor(rewriter, loc);
     Value weights = adaptor.getWeights(), rows = adaptor.getRows();
     aten::Neighborhoods neighborhoods = op.getNeighborhoods();
-    size_t spatial = neighborhoods.size(), heads = kBatch + spatial;
-    TensorBuilder::Sizes sizes = tensor.sizesOf(rows), domain = sizes;
+    size_t spatial = neighborhoods.size(), heads = kBatch + spatial, row = heads + 1 + spatial;
+    TensorBuilder::Sizes sizes = tensor.sizesOf(rows), result = sizes, queries;
     SmallVector<OpFoldResult> place = placeOf(op, adaptor, sizes);
-    for (size_t dim = 0; dim < spatial; ++dim)
-      domain[kBatch + dim] = place[dim * aten::kNeighborhoodPlaces +
-                                   static_cast<size_t>(aten::NeighborhoodPlace::NumKeys)];
+    for (auto [dim, one] : llvm::enumerate(neighborhoods)) {
+      ArrayRef<OpFoldResult> own = ArrayRef(place).slice(dim * aten::kNeighborhoodPlaces);
+      result[kBatch + dim] = own[static_cast<size_t>(aten::NeighborhoodPlace::NumKeys)];
+      std::optional<int64_t> size =
+          getConstantIntValue(own[static_cast<size_t>(aten::NeighborhoodPlace::Size)]);
+      queries.push_back(rewriter.getIndexAttr(one.mostQueries(size.value_or(kDynamic))));
+    }
+    SmallVector<AffineExpr> ofResult, ofQueries;
+    SmallVector<utils::IteratorType> iterators;
+    for (size_t loop = 0; loop <= row; ++loop) {
+      bool isQuery = loop > heads && loop < row;
+      (isQuery ? ofQueries : ofResult).push_back(rewriter.getAffineDimExpr(loop));
+      iterators.push_back(isQuery ? utils::IteratorType::reduction : utils::IteratorType::parallel);
+    }
     Type element = aten::elementTypeOf(op.getRows()), wide = aten::elementTypeOf(op.getWeights());
-    auto body = [&](OpBuilder &b, ValueRange) -> Value {
-      IndexBuilder index{b, loc};
-      ScalarBuilder s(b, loc, wide);
-      std::vector<Line> lines = linesOf(index, neighborhoods, place);
-      SmallVector<Value> keys;
-      SmallVector<Span> spans;
-      for (auto [dim, line] : llvm::enumerate(lines)) {
-        keys.push_back(line.enterKey(currentIndex(b, loc, kBatch + dim)));
-        spans.push_back(line.queriesOf(keys.back(), index.of(sizes[kBatch + dim])));
-      }
-      Value batch = currentIndex(b, loc, 0), head = currentIndex(b, loc, heads),
-            last = currentIndex(b, loc, heads + 1);
-      auto sum = [&](OpBuilder &inner, ArrayRef<Value> queries, ValueRange state) {
-        IndexBuilder at{inner, loc};
-        SmallVector<Value> row = {batch}, neighbors;
-        Value seen;
-        for (auto [line, key, query] : llvm::zip_equal(lines, keys, queries)) {
-          row.push_back(line.localQuery(at, query));
-          Value slot = at.sub(key, line.firstKeyOf(at, query));
-          neighbors.push_back(slot);
-          if (line.isExact())
-            continue;
-          Value isSeen = line.sees(at, slot);
-          seen = seen ? arith::AndIOp::create(inner, loc, seen, isSeen).getResult() : isSeen;
-        }
-        row.push_back(head);
-        SmallVector<Value> weight(row);
-        llvm::append_range(weight, neighbors);
-        row.push_back(last);
-        auto next = [&](OpBuilder &deep) {
-          ScalarBuilder t(deep, loc, wide);
-          Value w = t.load(tensor::ExtractOp::create(deep, loc, weights, weight));
-          Value x = t.as(element).load(tensor::ExtractOp::create(deep, loc, rows, row));
-          return t.add(state[0], t.mul(w, t.convert(x, element)));
-        };
-        if (!seen)
-          return SmallVector<Value>{next(inner)};
-        return SmallVector<Value>{
-            scf::IfOp::create(
-                inner, loc, seen,
-                [&](OpBuilder &deep, Location) { scf::YieldOp::create(deep, loc, next(deep)); },
-                [&](OpBuilder &deep, Location) { scf::YieldOp::create(deep, loc, state[0]); })
-                .getResult(0)};
-      };
-      Value total = overSpans(b, loc, spans, s.constant(0), sum).front();
-      ScalarBuilder t(b, loc, element);
-      return t.store(t.convert(total, wide));
+    ScalarBuilder s(rewriter, loc, wide);
+    auto zeros = [&](ArrayRef<OpFoldResult> of) {
+      return linalg::FillOp::create(rewriter, loc, s.constant(0), tensor.empty(of, s.compute()))
+          .getResult(0);
     };
-    rewriter.replaceOp(op, tensor.map(domain, storageType(element), ValueRange(), body));
+    auto body = [&](OpBuilder &b, Location l, ValueRange args) {
+      IndexBuilder index{b, l};
+      Value sees;
+      SmallVector<Value> query = {linalg::IndexOp::create(b, l, 0)}, neighbor;
+      for (auto [dim, line] : llvm::enumerate(linesOf(index, neighborhoods, place))) {
+        Value key = line.enterKey(linalg::IndexOp::create(b, l, kBatch + dim));
+        Span span = line.queriesOf(key, index.of(sizes[kBatch + dim]));
+        Value at = index.add(span.begin, linalg::IndexOp::create(b, l, heads + 1 + dim));
+        Value slot = index.sub(key, line.firstKeyOf(index, at));
+        for (Value condition : {line.isBelow(at, span.end), line.sees(slot)})
+          sees = sees ? arith::AndIOp::create(b, l, sees, condition).getResult() : condition;
+        query.push_back(line.localQuery(index, at));
+        neighbor.push_back(slot);
+      }
+      query.push_back(linalg::IndexOp::create(b, l, heads));
+      SmallVector<Value> weight(query);
+      llvm::append_range(weight, neighbor);
+      query.push_back(linalg::IndexOp::create(b, l, row));
+      auto product = [&](OpBuilder &inner, Location) {
+        ScalarBuilder t(inner, l, wide);
+        Value w = t.load(tensor::ExtractOp::create(inner, l, weights, weight));
+        Value x = t.as(element).load(tensor::ExtractOp::create(inner, l, rows, query));
+        scf::YieldOp::create(inner, l, t.mul(w, t.convert(x, element)));
+      };
+      auto nothing = [&](OpBuilder &inner, Location) {
+        scf::YieldOp::create(inner, l, ScalarBuilder(inner, l, wide).constant(0));
+      };
+      Value seen = scf::IfOp::create(b, l, sees, product, nothing).getResult(0);
+      linalg::YieldOp::create(b, l, ScalarBuilder(b, l, wide).add(args[1], seen));
+    };
+    // The first operand says how many queries there are.
+    Value sums = linalg::GenericOp::create(
+                     rewriter, loc, tensor.empty(result, s.compute()).getType(), zeros(queries),
+                     zeros(result),
+                     ArrayRef<AffineMap>{AffineMap::get(row + 1, 0, ofQueries, context),
+                                         AffineMap::get(row + 1, 0, ofResult, context)},
+                     iterators, body)
+                     .getResult(0);
+    rewriter.replaceOp(op, stored(tensor, result, sums, element, wide));
     return success();
   }
 };

@@ -20,10 +20,12 @@ bool readsInit(linalg::LinalgOp op, OpOperand &init) {
 } // namespace
 
 struct TileSpace::Builder {
-  Builder(func::FuncOp kernel, const target::Limits &limits) : kernel(kernel), limits(limits) {}
+  Builder(func::FuncOp kernel, const target::Limits &limits, bool joinsRows)
+      : kernel(kernel), limits(limits), joinsRows(joinsRows) {}
 
   func::FuncOp kernel;
   const target::Limits &limits;
+  bool joinsRows;
   TileSpace space;
   /// Union-find over provisional dims.
   SmallVector<unsigned> parent;
@@ -210,6 +212,7 @@ void TileSpace::Builder::chooseTiles() {
   for (std::optional<unsigned> dim : space.dims[outputs.front().getSource()])
     if (dim && !whole[*dim] && space.extents[*dim] != 1)
       order.push_back(*dim);
+  bool isShort = joinsRows && reduces && elements < limits.rowTileElements;
   SmallVector<TiledDim> inside;
   for (auto [position, dim] : llvm::enumerate(llvm::reverse(order))) {
     int64_t extent = space.extents[dim];
@@ -218,7 +221,11 @@ void TileSpace::Builder::chooseTiles() {
       size = std::max<int64_t>(1, limits.tileElements / std::max<int64_t>(1, elements));
     else if (position == 0 && isInnerLoop(dim))
       size = std::max(limits.rowTileElements, limits.tileElements / std::max<int64_t>(1, elements));
-    if (!ShapedType::isDynamic(extent) && extent <= size) {
+    bool fits = !ShapedType::isDynamic(extent) && extent <= size;
+    // Several short rows are one tile, as long as they stay next to each other.
+    if (isShort && inside.empty() && !ShapedType::isDynamic(extent))
+      fits |= extent <= limits.tileElements / std::max<int64_t>(1, elements);
+    if (fits) {
       elements *= std::max<int64_t>(1, extent);
       continue; // one tile: not divided
     }
@@ -242,8 +249,9 @@ void TileSpace::Builder::countWork() {
   }
 }
 
-FailureOr<TileSpace> TileSpace::analyze(func::FuncOp kernel, const target::Limits &limits) {
-  Builder builder(kernel, limits);
+FailureOr<TileSpace> TileSpace::analyze(func::FuncOp kernel, const target::Limits &limits,
+                                        bool joinsRows) {
+  Builder builder(kernel, limits, joinsRows);
   if (failed(builder.number()))
     return failure();
   builder.renumber();

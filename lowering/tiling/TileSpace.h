@@ -26,8 +26,9 @@ class TileSpace {
 public:
   /// Fails with a diagnostic where the kernel is not one that can be tiled: an op whose operands
   /// are indexed by more than single loops and constants.
-  static mlir::FailureOr<TileSpace> analyze(mlir::func::FuncOp kernel,
-                                            const target::Limits &limits);
+  /// `joinsRows`: several rows of few elements, next to each other, are one tile.
+  static mlir::FailureOr<TileSpace> analyze(mlir::func::FuncOp kernel, const target::Limits &limits,
+                                            bool joinsRows = false);
 
   /// Outermost first, each with its tile size (> 0).
   llvm::ArrayRef<TiledDim> tiledDims() const { return tiled; }

@@ -101,6 +101,11 @@ def pool():
             return value if result is None else value[result]
         return call
 
+    def part_of_mean(x):
+        """Of a dim that becomes one element, a rank divides its sum by the size of the whole."""
+        parts = [own / whole for own, whole, kept in zip(x.shape[-n:], s[-n:], out) if kept == 1]
+        return adaptive("avg")(x) * math.prod(parts)
+
     def batch_norm(x, *p):
         w, b = p[:-2] if affine else (None, None)
         return A._native_batch_norm_legit_no_training(x, w, b, p[-2], p[-1].abs(), 0.1, 1e-5)[0]
@@ -112,7 +117,7 @@ def pool():
          shard(lambda x: max_pool(x, 1), i64)),
         ([(s, torch.float32)], "aten.avg_pool {0} " + window_text(kernel, stride, padding, None) + " ceil" * ceil
          + " with_padding" * include + (f" divisor {divisor}" if divisor else ""), avg_pool, shard(avg_pool)),
-        ([(s, torch.float32)], f"aten.adaptive_avg_pool {{0}} to {dim_list(out)}", adaptive("avg"), shard(adaptive("avg"))),
+        ([(s, torch.float32)], f"aten.adaptive_avg_pool {{0}} to {dim_list(out)}", adaptive("avg"), shard(part_of_mean)),
         ([(s, torch.float32)], f"aten.adaptive_max_pool {{0}} to {dim_list(out)}", adaptive("max", 0), shard(adaptive("max", 0))),
         ([(s, torch.float32)], f"aten.adaptive_max_pool_positions {{0}} to {dim_list(out)}", adaptive("max", 1),
          shard(adaptive("max", 1), i64)),

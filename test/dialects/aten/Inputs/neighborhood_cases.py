@@ -60,13 +60,22 @@ class Products:
                   for (size, query, key, _), window, count in zip(places, self.windows, sizes, strict=True)]
         return tables, [count for *_, count in places]
 
+    def check(self, queries, keys):
+        """Batch and heads of both, and, for the whole, as many queries as keys."""
+        n = len(self.windows)
+        own, other = list(queries.shape[:n + 2]), list(keys.shape[:n + 2])
+        if self.places:
+            own, other = own[::n + 1], other[::n + 1]
+        if own != other:
+            raise ValueError(f"batch, heads or positions differ: {own} and {other}")
+
     def gathered(self, keys, sizes):
         """[batch, queries, heads, kernel, E], and which of them exist: [queries, 1, kernel]."""
         tables, _ = self.tables(sizes)
         n, exist = len(tables), None
         for i, table in enumerate(tables):
             # Here the dims are batch, i dims of queries, the keys' other dims, heads, E, and i kernels.
-            at = keys.movedim(1 + i, 0)
+            table, at = table.to(keys.device), keys.movedim(1 + i, 0)
             at = at[table.clamp(min=0)] if len(at) else at.new_zeros(*table.shape, *at.shape[1:])
             keys = at.movedim(1, -1).movedim(0, 1 + i)
             shape = [1] * (2 * n + 1)
@@ -76,6 +85,9 @@ class Products:
         return keys.movedim(2 + n, -1), exist
 
     def qk(self, query, key):
+        self.check(query, key)
+        if query.shape[-1] != key.shape[-1] or query.dtype != key.dtype:
+            raise ValueError("queries and keys are not of one type and length")
         keys, exist = self.gathered(key, query.shape[1:-2])
         wide = torch.float64 if query.dtype == torch.float64 else torch.float32
         n = len(self.windows)
@@ -83,6 +95,7 @@ class Products:
         return (query * keys.to(wide)).sum(-1) * exist
 
     def av(self, weights, value):
+        self.check(weights, value)
         n = len(self.windows)
         values, exist = self.gathered(value, weights.shape[1:1 + n])
         product = (weights * exist).unsqueeze(-1) * values.to(weights.dtype)
@@ -91,6 +104,8 @@ class Products:
     def adjoint(self, weights, rows):
         n = len(self.windows)
         counts = self.tables(rows.shape[1:1 + n])[1]
+        if 0 in counts:  # a rank without keys
+            return rows.new_zeros(rows.shape[0], *counts, *rows.shape[-2:])
         with torch.enable_grad():
             value = rows.new_zeros(rows.shape[0], *counts, *rows.shape[-2:], requires_grad=True)
             made = self.av(weights, value)

@@ -44,16 +44,22 @@ TEST(NeighborhoodWindow, SeesTheKeysOfTheDefinition) {
           for (int64_t size = kernel * dilation; size < kernel * dilation + 9; ++size) {
             Neighborhood of{kernel, stride, dilation, isCausal};
             shardc::Run all{size, 0};
+            std::vector<int64_t> count(size, 0);
             for (int64_t query = 0; query < size; ++query, ++checked) {
               shardc::Run keys = of.keysOf(query, size);
               std::vector<int64_t> list;
               for (int64_t key = keys.begin; key < keys.end; key += dilation)
                 list.push_back(key);
+              for (int64_t key : list)
+                ++count[key];
               ASSERT_EQ(list, byDefinition(of, query, size))
                   << kernel << " " << stride << " " << dilation << " " << isCausal << " " << size;
               all = {std::min(all.begin, keys.begin), std::max(all.end, keys.end)};
             }
             EXPECT_EQ(keysOfAll(of, {0, size}, size), all);
+            int64_t most = *std::max_element(count.begin(), count.end());
+            EXPECT_LE(most, of.mostQueries(size)) << kernel << " " << stride << " " << size;
+            EXPECT_LE(most, of.mostQueries(kDynamic));
           }
   EXPECT_GT(checked, 10000);
 }
