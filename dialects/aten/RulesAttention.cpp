@@ -83,8 +83,8 @@ ShardingRule flashAttentionRule(Operation *op) {
                  : ruleBuilder(op).replicateAll().build();
 }
 
-/// Batch and heads of keys. Over sharded queries the cotangents of key and value would be partial
-/// while that of the query is not, which a factor cannot say; nor can it of sharded groups.
+/// Batch, heads of keys, and queries: over these the cotangents of key and value are sums, and
+/// that of the query is sharded. Groups of queries stay whole.
 ShardingRule flashAttentionBackwardRule(Operation *op) {
   auto backward = cast<ScaledDotProductFlashAttentionBackwardOp>(op);
   size_t rank = rankOf(backward.getQuery());
@@ -103,8 +103,9 @@ ShardingRule flashAttentionBackwardRule(Operation *op) {
   builder.einsum(operands,
                  {ofQuery(backward.getGradQuery(), "le"), ofKey(backward.getGradKey(), "se"),
                   ofKey(backward.getGradValue(), "sf")});
-  for (char letter : {'e', 'f', 'l', 's', 'g'})
+  for (char letter : {'e', 'f', 's', 'g'})
     builder.letter(letter, FactorKind::NeedReplication);
+  builder.letter('l', FactorKind::Reducing);
   return builder.linear(0).build();
 }
 

@@ -42,9 +42,6 @@ private:
       const Factor &factor = rule.factors[f];
       if (seen[f])
         errors.push_back(name + ": factor " + std::to_string(f) + " occurs twice in one tensor");
-      if (isResult && factor.kind == FactorKind::Reducing)
-        errors.push_back(name + ": factor " + std::to_string(f) +
-                         " is reducing, but a result has it");
       seen[f] = used[f] = true;
       known &= factor.size != kDynamic && factor.kind != FactorKind::Neighbouring;
       if (known)
@@ -78,6 +75,17 @@ ShardingRule::validate(std::span<const std::vector<int64_t>> operandShapes,
   for (size_t f = 0; f < factors.size(); ++f)
     if (!used[f])
       errors.push_back("factor " + std::to_string(f) + " occurs in no operand or result");
+  for (size_t f = 0; f < factors.size(); ++f) {
+    auto has = [&](const DimFactors &dim) {
+      return std::find(dim.begin(), dim.end(), f) != dim.end();
+    };
+    auto hasFactor = [&](const TensorFactors &dims) {
+      return std::any_of(dims.begin(), dims.end(), has);
+    };
+    if (factors[f].kind == FactorKind::Reducing && !results.empty() &&
+        std::all_of(results.begin(), results.end(), hasFactor))
+      errors.push_back("factor " + std::to_string(f) + " is reducing, but every result has it");
+  }
   auto inRange = [&](unsigned operand, const char *what) {
     if (operand >= operands.size())
       errors.push_back(std::string(what) + " names operand " + std::to_string(operand) +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Attention with sharded batch, heads and queries. Keys stay whole: their softmax would need a
-// combination of partial results, which this op's local form does not have. The backward has whole
-// queries, too.
+// combination of partial results, which this op's local form does not have. In the backward, what a
+// rank's queries make for all keys is a partial sum.
 
 #include "passes/localize/Models.h"
 
@@ -54,6 +54,27 @@ LogicalResult checkDropout(Localizer &localizer, const llvm::APFloat &dropout) {
   return failure();
 }
 
+/// Query, key and value may differ in the number of dims in front.
+int64_t sequenceDim(Localizer &localizer, unsigned operand) {
+  return localizer.globalOperandType(operand).getRank() - 2;
+}
+
+/// [queries, keys]: query i sees keys j <= i, with i its global position.
+Value maskByPosition(Localizer &localizer, OpBuilder &builder, unsigned queryNumber,
+                     unsigned keyNumber) {
+  Emitter emit = localizer.emitter(builder);
+  int64_t queries = sequenceDim(localizer, queryNumber), keys = sequenceDim(localizer, keyNumber);
+  Value query =
+      globalRange(localizer, builder, localizer.operandSize(builder, queryNumber, queries),
+                  localizer.operandLayout(queryNumber)->splitOfDim(queries));
+  Value key =
+      globalRange(localizer, builder, localizer.operandSize(builder, keyNumber, keys), DimSplit());
+  OpFoldResult rows = localizer.operandSizes(builder, queryNumber)[queries];
+  OpFoldResult columns = localizer.operandSizes(builder, keyNumber)[keys];
+  return emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
+                                 alongDim(emit, query, rows, 0, 2));
+}
+
 template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT>, OpT> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, OpT op, ValueRange operands) {
     if (failed(checkDropout(localizer, op.getDropoutP())))
@@ -72,24 +93,10 @@ template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT
   }
 
 private:
-  /// Query, key and value may differ in the number of dims in front.
-  static int64_t sequenceDim(Localizer &localizer, unsigned operand) {
-    return localizer.globalOperandType(operand).getRank() - 2;
-  }
-
   /// Query i sees keys j <= i, with i its global position: a mask says so.
   static LocalValues causalByPosition(Localizer &localizer, OpBuilder &builder, OpT op,
                                       ValueRange operands) {
-    Emitter emit = localizer.emitter(builder);
-    int64_t queries = sequenceDim(localizer, 0), keys = sequenceDim(localizer, 1);
-    Value query = globalRange(localizer, builder, localizer.operandSize(builder, 0, queries),
-                              localizer.operandLayout(0)->splitOfDim(queries));
-    Value key =
-        globalRange(localizer, builder, localizer.operandSize(builder, 1, keys), DimSplit());
-    OpFoldResult rows = localizer.operandSizes(builder, 0)[queries];
-    OpFoldResult columns = localizer.operandSizes(builder, 1)[keys];
-    Value mask = emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
-                                         alongDim(emit, query, rows, 0, 2));
+    Value mask = maskByPosition(localizer, builder, /*query=*/0, /*key=*/1);
     SmallVector<Type> types;
     for (unsigned i = 0; i < op->getNumResults(); ++i)
       types.push_back(localizer.localResultType(i));
@@ -107,7 +114,17 @@ struct AttentionBackwardModel
     if (failed(checkDropout(localizer, op.getDropoutP())) ||
         (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/1))))
       return failure();
-    return sameOp(localizer, builder, operands);
+    if (!op.getIsCausal() || localizer.operandAxes(1, sequenceDim(localizer, 1)).empty())
+      return sameOp(localizer, builder, operands);
+    Value mask = maskByPosition(localizer, builder, /*query=*/1, /*key=*/2);
+    SmallVector<Type> types;
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      types.push_back(localizer.localResultType(i));
+    auto local = aten::ScaledDotProductFlashAttentionBackwardOp::create(
+        builder, op.getLoc(), TypeRange(types), operands[0], operands[1], operands[2], operands[3],
+        operands[4], operands[5], mask, op.getDropoutPAttr(), /*is_causal=*/UnitAttr(),
+        op.getScaleAttr(), op.getEnableGqaAttr());
+    return SmallVector<Value>(local->getResults());
   }
 };
 

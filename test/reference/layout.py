@@ -330,7 +330,8 @@ def split_partial(parts, reduction, generator):
     if value.dtype == torch.bool:
         raise ValueError("a boolean tensor has no partial form here")
     if value.is_floating_point():
-        noise = [torch.randn(value.shape, generator=generator, dtype=torch.float64) for _ in range(n)]
+        # Of few digits: a value of few digits is their sum without rounding, on all replicas.
+        noise = [torch.randn(value.shape, generator=generator, dtype=torch.float64).mul(256).round() / 256 for _ in range(n)]
     else:
         noise = [torch.randint(0, 5, value.shape, generator=generator).double() for _ in range(n)]
     if reduction in ("sum", "avg"):

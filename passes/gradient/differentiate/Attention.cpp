@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Attention: the forward keeps its logsumexp, and one op is the backward. What that op has no form
-// for (a trained mask, sharded queries or columns of values, partial operands) is written out as
+// for (a trained mask, sharded columns of values, partial operands) is written out as
 // products and a softmax.
 
 #include "passes/gradient/differentiate/Models.h"
@@ -176,7 +176,7 @@ template <typename OpT> bool hasBackward(Derivation &d, OpT op) {
   for (Value value : values)
     if (const Layout *layout = layoutOf(value); layout && layout->hasPartial())
       return false;
-  return !isSharded(op.getQuery(), 2) && !isSharded(op.getValue(), 1);
+  return !isSharded(op.getValue(), 1);
 }
 
 /// The same attention, which keeps its logsumexp: that has the layout of the result, whose last dim

@@ -11,6 +11,12 @@ static bool contains(const std::vector<unsigned> &set, size_t operand) {
   return std::find(set.begin(), set.end(), operand) != set.end();
 }
 
+static bool hasFactor(const TensorFactors &dims, unsigned factor) {
+  return std::any_of(dims.begin(), dims.end(), [&](const DimFactors &dim) {
+    return std::find(dim.begin(), dim.end(), factor) != dim.end();
+  });
+}
+
 PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagation,
                            ChangeCosts &changes)
     : graph(graph), propagation(propagation), changes(changes),
@@ -24,6 +30,7 @@ PartialDelay::PartialDelay(const PropagationGraph &graph, Propagation &propagati
       claimOf.push_back(factor == kNone ? Claimed::Nothing
                         : reduces       ? Claimed::Reducing
                                         : Claimed::Shard);
+      claimedFactor.push_back(factor);
     }
   std::vector<bool> reduced;
   for (; rounds < kRounds && predictPartials(reduced); ++rounds) {
@@ -56,12 +63,16 @@ bool PartialDelay::predictPartials(const std::vector<bool> &reduced) {
       Claimed claim = claimOf[size_t(op) * graph.numAxes() + axis];
       if (claim != Claimed::Reducing && graph.rule(op).linearIn.empty())
         continue;
-      for (TensorId result : graph.results(op))
-        if (TensorId origin = claim == Claimed::Reducing
-                                  ? result
-                                  : originOf(op, axis, result, claim == Claimed::Shard);
-            origin != kNone)
-          set(result, axis, origin);
+      std::span<const TensorId> results = graph.results(op);
+      for (size_t r = 0; r < results.size(); ++r) {
+        bool isReduced = claim == Claimed::Reducing &&
+                         !hasFactor(graph.rule(op).results[r],
+                                    claimedFactor[size_t(op) * graph.numAxes() + axis]);
+        TensorId origin =
+            isReduced ? results[r] : originOf(op, axis, results[r], claim != Claimed::Nothing);
+        if (origin != kNone)
+          set(results[r], axis, origin);
+      }
     }
   return origins != before || rounds == 0;
 }

@@ -63,6 +63,7 @@ private:
   /// By op and axis: what propagation asks the axis to do.
   enum class Claimed : uint8_t { Nothing, Shard, Reducing };
   std::vector<Claimed> claimOf;
+  std::vector<unsigned> claimedFactor; ///< likewise; kNone where nothing is claimed
   /// By tensor and axis, predicted: the tensor whose reduction would make this one whole, for sums
   /// of several partial values the sum itself; kNone for what is not partial.
   std::vector<TensorId> origins;

@@ -25,11 +25,11 @@ func.func @grouped_queries(%q: tensor<2x8x5x4xf32>, %k: tensor<2x2x5x4xf32>) {
   return
 }
 
-// The backward has whole queries and groups: only its batch and heads of keys are sharded.
+// The backward has whole groups. Over sharded queries the cotangents of keys and values are sums.
 func.func @flash_attention(%q: tensor<2x8x5x4xf32>, %k: tensor<2x2x5x4xf32>, %m: tensor<2x8x5x5xi1>) {
   // expected-remark @below {{(a)(b c)(d)(e), (a)(b)(f)(e), (a)(b)(f)(g), (a)(b c)(d)(f) -> (a)(b c)(d)(g), (a)(b c)(d), a = 2, b = 2, c = 4, d = 5, e = 4 replicated, f = 5 replicated, g = 4 replicated}}
   %o, %l = aten.scaled_dot_product_flash_attention %q, %k, %k mask(%m) gqa : (tensor<2x8x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x8x5x5xi1>) -> (tensor<2x8x5x4xf32>, tensor<2x8x5xf32>)
-  // expected-remark @below {{a = 2, b = 2, c = 4 replicated, d = 5 replicated, e = 4 replicated, f = 4 replicated, g = 5 replicated}}
+  // expected-remark @below {{a = 2, b = 2, c = 4 replicated, d = 5 sum, e = 4 replicated, f = 4 replicated, g = 5 replicated}}
   %d:3 = aten.scaled_dot_product_flash_attention_backward %o, %q, %k, %k, %o, %l mask(%m) gqa : (tensor<2x8x5x4xf32>, tensor<2x8x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x8x5x4xf32>, tensor<2x8x5xf32>, tensor<2x8x5x5xi1>) -> (tensor<2x8x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>)
   return
 }

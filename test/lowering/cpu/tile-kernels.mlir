@@ -2,24 +2,38 @@
 
 // A row at a time: what a row needs in between has buffers of one row, and the result is computed in its place.
 // CHECK-LABEL: func.func private @softmax(
-// CHECK-SAME: %[[X:.*]]: memref<6x40xf32>, %[[Y:.*]]: memref<6x40xf32>)
+// CHECK-SAME: %[[X:.*]]: memref<6x80xf32>, %[[Y:.*]]: memref<6x80xf32>)
 // CHECK: %[[ROWS:.*]] = arith.constant 6 : index
 // CHECK: exec.parallel %[[I:.*]] to %[[ROWS]] grain
 // CHECK: %[[MAX:.*]] = memref.alloc() : memref<1x1xf32>
-// CHECK: %[[ROW:.*]] = memref.subview %[[X]][%[[I]], 0] [1, 40] [1, 1]
+// CHECK: %[[ROW:.*]] = memref.subview %[[X]][%[[I]], 0] [1, 80] [1, 1]
 // CHECK: linalg.generic {{.*}} ins(%[[ROW]] : {{.*}}) outs(%[[MAX]] :
 // CHECK: arith.maximumf
-// CHECK: %[[EXP:.*]] = memref.alloc() : memref<1x40xf32>
+// CHECK: %[[EXP:.*]] = memref.alloc() : memref<1x80xf32>
 // CHECK: math.exp
 // CHECK: %[[SUM:.*]] = memref.alloc() : memref<1x1xf32>
 // CHECK: arith.addf
-// CHECK: %[[OUT:.*]] = memref.subview %[[Y]][%[[I]], 0] [1, 40] [1, 1]
+// CHECK: %[[OUT:.*]] = memref.subview %[[Y]][%[[I]], 0] [1, 80] [1, 1]
 // CHECK: linalg.generic {{.*}} ins(%[[EXP]], %[[SUM]] : {{.*}}) outs(%[[OUT]] :
 // CHECK-NOT: tensor
-func.func private @softmax(%x: memref<6x40xf32>, %y: memref<6x40xf32>) attributes {exec.kernel} {
-  %0 = bufferization.to_tensor %x restrict : memref<6x40xf32> to tensor<6x40xf32>
-  %1 = aten.softmax %0 dim 1 : (tensor<6x40xf32>) -> tensor<6x40xf32>
-  bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<6x40xf32>, memref<6x40xf32>) -> ()
+func.func private @softmax(%x: memref<6x80xf32>, %y: memref<6x80xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %x restrict : memref<6x80xf32> to tensor<6x80xf32>
+  %1 = aten.softmax %0 dim 1 : (tensor<6x80xf32>) -> tensor<6x80xf32>
+  bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<6x80xf32>, memref<6x80xf32>) -> ()
+  return
+}
+
+// -----
+
+// Rows of few elements are one tile together, as many as fit.
+// CHECK-LABEL: func.func private @short_rows(
+// CHECK: %[[TILES:.*]] = arith.constant 500 : index
+// CHECK: exec.parallel %[[I:.*]] to %[[TILES]] grain
+// CHECK: %[[SUM:.*]] = memref.subview %{{.*}}[%[[I]], 0] [1, 100] [1, 1]
+func.func private @short_rows(%x: memref<500x100x8xf32>, %y: memref<500x100xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %x restrict : memref<500x100x8xf32> to tensor<500x100x8xf32>
+  %1 = aten.sum %0 dim [2] : (tensor<500x100x8xf32>) -> tensor<500x100xf32>
+  bufferization.materialize_in_destination %1 in restrict writable %y : (tensor<500x100xf32>, memref<500x100xf32>) -> ()
   return
 }
 

@@ -69,12 +69,14 @@ module attributes {dist.mesh = #mesh} {
 
 // -----
 
-// Sharded queries, which the backward op has whole: no rank computes what others have.
+// Over sharded queries the cotangents of keys and values are sums, and the scores exist nowhere.
 #mesh = #dist.mesh<["sp" = 2]>
 #rows = #dist.layout<#mesh, [S(2)]>
 #R = #dist.layout<#mesh, [R]>
 // CHECK-LABEL: func.func @forward
-// CHECK-NOT: flash
+// CHECK: aten.scaled_dot_product_flash_attention %arg0, %arg1, %arg1 :
+// CHECK: aten.scaled_dot_product_flash_attention_backward
+// CHECK-NOT: aten.softmax
 module attributes {dist.mesh = #mesh} {
   func.func @forward(%q: tensor<2x4x5x8xf32, #rows> {dist.kind = "input", dist.name = "q"}, %k: tensor<2x4x5x8xf32, #R> {dist.kind = "input", dist.name = "k"})
       -> (tensor<2x4x5x8xf32, #rows> {dist.kind = "output", dist.name = "o"}) {

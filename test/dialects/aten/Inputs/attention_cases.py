@@ -50,9 +50,16 @@ def backward():
     """The op is a function of `out` and `logsumexp`, whatever they are."""
     (query, key, value), more, attributes, words = setting()
     out, sums = (query[0][:-1] + value[0][-1:], query[1]), (query[0][:-1], query[1])
+    names = "grad_out query key value out logsumexp attn_mask"
+
+    def local(x, results):
+        first = getattr(x[1], "starts", {}).get(2, 0)
+        rows = torch.arange(first, first + x[1].shape[2]).unsqueeze(1)
+        rest = {k: v for k, v in attributes.items() if k != "is_causal"}
+        return call(BACKWARD, names, (*x, torch.arange(x[2].shape[2]) <= rows), rest, x[1:4])
     return ([out, query, key, value, out, sums] + more,
             f"{BACKWARD} {{0}}, {{1}}, {{2}}, {{3}}, {{4}}, {{5}}" + " mask({6})" * len(more) + words,
-            lambda *x: call(BACKWARD, "grad_out query key value out logsumexp attn_mask", x, attributes, x[1:4]))
+            lambda *x: call(BACKWARD, names, x, attributes, x[1:4]), {"local": local} if "is_causal" in attributes else {})
 
 
 def grouped_mask():

@@ -139,8 +139,8 @@ TEST(ShardingRule, ValidateReportsEverything) {
             (std::vector<std::string>{
                 "operand 0 dim 1: factor 0 occurs twice in one tensor",
                 "operand 1 dim 0: factor 7 does not exist",
-                "result 0 dim 0: factor 1 is reducing, but a result has it",
                 "factor 2 occurs in no operand or result",
+                "factor 1 is reducing, but every result has it",
                 "linearIn names operand 5, but the rule describes 2",
             }));
   EXPECT_EQ(rule.validate(Shapes{{4}}, Shapes{{3}})[0],

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: shard-opt --dist-localize --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
+
+#mesh = #dist.mesh<["sp" = 2]>
+#S1 = #dist.layout<#mesh, [S(1)]>
+
+// Of 8 keys rank 0 sees 0 to 5 and rank 1 sees 2 to 7: each gets two of the other's. The op is told where the part lies.
+// CHECK-LABEL: func.func @qk
+// CHECK-DAG: %[[KEY:.*]] = dist.extent #dist.extents<table [0, 2]
+// CHECK-DAG: %[[QUERY:.*]] = dist.extent #dist.extents<table [0, 4]
+// CHECK: dist.all_to_all
+// CHECK: aten.neighborhood_qk %{{.*}}, %{{.*}} kernel [5] stride [1] dilation [1] causal [false] place [8, %[[QUERY]], %[[KEY]], 6] : (tensor<1x4x2x4xf32>, tensor<1x6x2x4xf32>, index, index) -> tensor<1x4x2x5xf32>
+func.func @qk(%q: tensor<1x8x2x4xf32, #S1>, %k: tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x5xf32, #S1> {
+  %0 = aten.neighborhood_qk %q, %k kernel [5] stride [1] dilation [1] causal [false] place []
+      : (tensor<1x8x2x4xf32, #S1>, tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x5xf32, #S1>
+  return %0 : tensor<1x8x2x5xf32, #S1>
+}
+
+// A causal window of 3: rank 1 gets two values, rank 0 none.
+// CHECK-LABEL: func.func @causal
+// CHECK: dist.all_to_all
+// CHECK: aten.neighborhood_av {{.*}} kernel [3] stride [1] dilation [1] causal [true] place [8, %{{.*}}, %{{.*}}, %{{.*}}] : (tensor<1x4x2x3xf32>, tensor<1x?x2x4xf32>, index, index, index) -> tensor<1x4x2x4xf32>
+func.func @causal(%w: tensor<1x8x2x3xf32, #S1>, %v: tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x4xf32, #S1> {
+  %0 = aten.neighborhood_av %w, %v kernel [3] stride [1] dilation [1] causal [true] place []
+      : (tensor<1x8x2x3xf32, #S1>, tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x4xf32, #S1>
+  return %0 : tensor<1x8x2x4xf32, #S1>
+}
+
+// What is made for keys of the other rank goes there, and is added.
+// CHECK-LABEL: func.func @adjoint
+// CHECK: %[[ALL:.*]] = aten.neighborhood_adjoint {{.*}} : (tensor<1x4x2x5xf32>, tensor<1x4x2x4xf32>, index, index) -> tensor<1x6x2x4xf32>
+// CHECK: dist.all_to_all
+// CHECK: aten.add {{.*}} : (tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>) -> tensor<1x4x2x4xf32>
+func.func @adjoint(%w: tensor<1x8x2x5xf32, #S1>, %q: tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x4xf32, #S1> {
+  %0 = aten.neighborhood_adjoint %w, %q kernel [5] stride [1] dilation [1] causal [false] place []
+      : (tensor<1x8x2x5xf32, #S1>, tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x4xf32, #S1>
+  return %0 : tensor<1x8x2x4xf32, #S1>
+}
+
+// -----
+
+#mesh = #dist.mesh<["sp" = 2]>
+#R = #dist.layout<#mesh, [R]>
+#S1 = #dist.layout<#mesh, [S(1)]>
+
+func.func @unlike(%q: tensor<1x8x2x4xf32, #R>, %k: tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x5xf32, #S1> {
+  // expected-error @below {{the queries and what belongs to them are sharded in different ways along a spatial dim; shard both alike}}
+  %0 = aten.neighborhood_qk %q, %k kernel [5] stride [1] dilation [1] causal [false] place []
+      : (tensor<1x8x2x4xf32, #R>, tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x5xf32, #S1>
+  return %0 : tensor<1x8x2x5xf32, #S1>
+}
