@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <numeric>
 
 namespace shardc::aten {
 
@@ -87,13 +88,21 @@ Complex rootOfUnity(int64_t k, int64_t n, bool forward) {
   return {std::cos(angle), forward ? -std::sin(angle) : std::sin(angle)};
 }
 
-std::vector<double> fourierMatrix(int64_t n, int64_t count, bool forward, double scale, Parts from,
-                                  Parts to) {
+/// 0 to count - 1.
+static std::vector<int64_t> firstElements(int64_t count) {
+  std::vector<int64_t> elements(static_cast<size_t>(count));
+  std::iota(elements.begin(), elements.end(), 0);
+  return elements;
+}
+
+std::vector<double> partOfFourierMatrix(int64_t n, std::span<const int64_t> rows,
+                                        std::span<const int64_t> columns, bool forward,
+                                        double scale, Parts from, Parts to) {
   std::vector<double> matrix;
-  matrix.reserve(static_cast<size_t>(4 * n * count));
-  for (int64_t j = 0; j < n; ++j)
+  matrix.reserve(4 * rows.size() * columns.size());
+  for (int64_t j : rows)
     for (int part = 0; part < (from == Parts::Both ? 2 : 1); ++part)
-      for (int64_t k = 0; k < count; ++k) {
+      for (int64_t k : columns) {
         Complex root = scale * rootOfUnity(j * k, n, forward);
         // (a + bi) root: what a adds, and what b does.
         Complex added = part == 0 ? root : Complex(-root.imag(), root.real());
@@ -104,11 +113,18 @@ std::vector<double> fourierMatrix(int64_t n, int64_t count, bool forward, double
   return matrix;
 }
 
-std::vector<double> realInverseMatrix(int64_t n, double scale) {
+std::vector<double> fourierMatrix(int64_t n, int64_t count, bool forward, double scale, Parts from,
+                                  Parts to) {
+  return partOfFourierMatrix(n, firstElements(n), firstElements(count), forward, scale, from, to);
+}
+
+std::vector<double> partOfRealInverse(int64_t n, std::span<const int64_t> rows,
+                                      std::span<const int64_t> columns, double scale) {
   std::vector<double> matrix;
-  for (int64_t k = 0; k <= n / 2; ++k)
+  matrix.reserve(2 * rows.size() * columns.size());
+  for (int64_t k : rows)
     for (int part = 0; part < 2; ++part)
-      for (int64_t j = 0; j < n; ++j) {
+      for (int64_t j : columns) {
         Complex root = scale * rootOfUnity(j * k, n, /*forward=*/false);
         // Every other element stands for its conjugate too.
         bool isAlone = k == 0 || 2 * k == n;
@@ -116,6 +132,10 @@ std::vector<double> realInverseMatrix(int64_t n, double scale) {
         matrix.push_back(weight * (part == 0 ? root.real() : -root.imag()));
       }
   return matrix;
+}
+
+std::vector<double> realInverseMatrix(int64_t n, double scale) {
+  return partOfRealInverse(n, firstElements(n / 2 + 1), firstElements(n), scale);
 }
 
 std::vector<Complex> twiddles(int64_t rows, int64_t columns, bool forward, double scale) {

@@ -7,6 +7,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace shardc::aten {
@@ -35,8 +36,15 @@ enum class Parts { Both, Real };
 /// elements, columns those of elements 0 to `count` - 1 of the result.
 std::vector<double> fourierMatrix(int64_t n, int64_t count, bool forward, double scale, Parts from,
                                   Parts to);
+/// The same for elements `rows` alone, and elements `columns` of the result.
+std::vector<double> partOfFourierMatrix(int64_t n, std::span<const int64_t> rows,
+                                        std::span<const int64_t> columns, bool forward,
+                                        double scale, Parts from, Parts to);
 /// The real matrix of n columns that makes real elements of elements 0 to n / 2 of their transform.
 std::vector<double> realInverseMatrix(int64_t n, double scale);
+/// The same for elements `rows` of the transform alone, and the real elements `columns`.
+std::vector<double> partOfRealInverse(int64_t n, std::span<const int64_t> rows,
+                                      std::span<const int64_t> columns, double scale);
 
 /// rootOfUnity(i * j, rows * columns), times `scale`, for i of `rows` and j of `columns`.
 std::vector<std::complex<double>> twiddles(int64_t rows, int64_t columns, bool forward,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/BuiltSizes.h"
 #include "dialects/aten/Fourier.h"
-#include "dialects/aten/FourierMatrices.h"
+#include "dialects/aten/FourierProduct.h"
 #include "dialects/aten/Pairs.h"
 #include "dialects/aten/passes/Passes.h"
 
@@ -251,16 +251,6 @@ private:
   Type type;
   Value n;
 };
-
-/// Moves a dim; those between keep their order.
-Value moveDim(OpBuilder &builder, Location loc, Value x, int64_t from, int64_t to) {
-  if (from == to)
-    return x;
-  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(x).getRank()));
-  dims.erase(dims.begin() + from);
-  dims.insert(dims.begin() + to, from);
-  return PermuteOp::create(builder, loc, x, dims);
-}
 
 /// One transform, with its dim moved to the end.
 struct Expansion {

@@ -204,6 +204,38 @@ def AtenExpandConvolutions : Pass<"aten-expand-convolutions", "::mlir::func::Fun
   let statistics = [Statistic<"expanded", "convolutions", "Convolutions that became matrix products">];
 }
 
+def AtenNarrowFourier : Pass<"aten-narrow-fourier", "::mlir::func::FuncOp"> {
+  let summary = "Transforms only what is read of a Fourier transform, and what is not zero before it";
+  let description = [{
+    Form: imported -> imported. A layer of a Fourier neural operator transforms a field along its dims, keeps the lowest frequencies of each, and
+    puts zeros beside them before it transforms back. A transform along one dim is one of each position of the others. Where later
+    ops read some positions of another dim only (slices, joins, transforms along further dims), and where its operand has zeros at some
+    positions of another dim, the op transforms what is left. Less is computed then, and fewer bytes move where the transformed dim is
+    sharded.
+
+    Before:
+    ```mlir
+    func.func @f(%x: tensor<8x12xf32>) -> tensor<8x3x2xf32> {
+      %r = aten.fft_r2c %x dim 1 onesided : (tensor<8x12xf32>) -> tensor<8x7x2xf32>
+      %c = aten.fft_c2c %r dim 0 forward : (tensor<8x7x2xf32>) -> tensor<8x7x2xf32>
+      %y = aten.slice %c dim 1 [0 : 3 : 1] : (tensor<8x7x2xf32>) -> tensor<8x3x2xf32>
+      return %y : tensor<8x3x2xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: tensor<8x12xf32>) -> tensor<8x3x2xf32> {
+      %r = aten.fft_r2c %x dim 1 onesided : (tensor<8x12xf32>) -> tensor<8x7x2xf32>
+      %s = aten.slice %r dim 1 [0 : 3 : 1] : (tensor<8x7x2xf32>) -> tensor<8x3x2xf32>
+      %y = aten.fft_c2c %s dim 0 forward : (tensor<8x3x2xf32>) -> tensor<8x3x2xf32>
+      return %y : tensor<8x3x2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"narrowed", "transforms", "Fourier transforms of fewer positions than before">];
+}
+
 def AtenExpandFourier : Pass<"aten-expand-fourier", "::mlir::func::FuncOp"> {
   let summary = "Rewrites Fourier transforms as matrix products";
   let description = [{
