@@ -44,8 +44,10 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(aten::createAtenUndoRowOrders());
   pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
   pm.addNestedPass<func::FuncOp>(aten::createAtenIndexProducts());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenNarrowFourier());
   pm.addPass(createCSEPass());
   pm.addPass(createLowerPrecision());
+  pm.addNestedPass<func::FuncOp>(createSplitTransforms());
   pm.addNestedPass<func::FuncOp>(createDispatchRows());
   pm.addNestedPass<func::FuncOp>(createPropagateShardings());
   pm.addNestedPass<func::FuncOp>(createPlaceTensors({/*preferences=*/false}));

@@ -134,6 +134,50 @@ def DispatchRows : Pass<"dist-dispatch-rows", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::shardc::dist::DistDialect"];
 }
 
+def SplitTransforms : Pass<"dist-split-transforms", "::mlir::func::FuncOp"> {
+  let summary = "Chooses how Fourier transforms along sharded dims are computed";
+  let description = [{
+    Form: imported -> imported. A transform needs its dim whole. Where that is sharded, there are other ways than to gather it, and the pass takes for each
+    kind of transform the one with which placement moves the fewest bytes in the whole function:
+    - Where few elements of the result are read, as the lowest frequencies in a Fourier neural operator, or few of the operand are not zero,
+      a product with these columns and rows of the matrix of roots of unity. Over a sharded dim before it, its result is a partial sum
+      of the kept elements alone. Before a dim that is to be sharded, each rank computes its rows.
+    - The shards move to another dim of the operand, by an all-to-all, and those of the result move back (`dist.constrain`).
+
+    To compare, the pass places the function with each choice. Transforms of one type along one dim with the same elements kept are one
+    kind. Functions without a transform along a sharded dim are left as they are.
+
+    Before:
+    ```mlir
+    #mesh = #dist.mesh<["tp" = 4]>
+    #S = #dist.layout<#mesh, [S(0)]>
+    #R = #dist.layout<#mesh, [R]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<16x8x2xf32> {dist.annotation = #S}) -> (tensor<2x8x2xf32> {dist.annotation = #R}) {
+        %f = aten.fft_c2c %x dim 0 forward : (tensor<16x8x2xf32>) -> tensor<16x8x2xf32>
+        %y = aten.slice %f dim 0 [0 : 2 : 1] : (tensor<16x8x2xf32>) -> tensor<2x8x2xf32>
+        return %y : tensor<2x8x2xf32>
+      }
+    }
+    ```
+    After, in part:
+    ```mlir
+    %c = aten.constant dense<[[1.0, 0.0, ...], ...]> : tensor<4x32xf32>
+    %t = aten.permute %x [1, 0, 2] : (tensor<16x8x2xf32>) -> tensor<8x16x2xf32>
+    %v = aten.view %t [8, 32] : (tensor<8x16x2xf32>) -> tensor<8x32xf32>
+    %p = aten.linear %v, %c {of_complex} : (tensor<8x32xf32>, tensor<4x32xf32>) -> tensor<8x4xf32>
+    %w = aten.view %p [8, 2, 2] : (tensor<8x4xf32>) -> tensor<8x2x2xf32>
+    %y = aten.permute %w [1, 0, 2] : (tensor<8x2x2xf32>) -> tensor<2x8x2xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numProducts", "products", "Transforms that became products with a part of a matrix">,
+    Statistic<"numMoved", "moved", "Transforms whose operand is sharded along another dim">,
+    Statistic<"numTrials", "trials", "Placements that were compared">,
+  ];
+  let dependentDialects = ["::shardc::dist::DistDialect", "::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];
+}
+
 def PropagateShardings : Pass<"dist-propagate", "::mlir::func::FuncOp"> {
   let summary = "Propagates annotated shardings over sharding rules, in both directions, to a fixpoint";
   let description = [{

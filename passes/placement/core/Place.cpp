@@ -352,6 +352,7 @@ private:
     for (size_t i = 0; i < resultRows.size(); ++i)
       resultRows[i][axis] = placementOf(op, s, true, i).value_or(AxisPlacement::replicate());
     isDecided[axis] = true;
+    result.exchangedBytes += exchangeCost(op, axis, s);
     remarkGathers(op, axis, s);
   }
 

@@ -32,6 +32,7 @@ struct PlacedGraph {
   std::vector<LayoutId> operandLayouts; ///< parallel to PropagationGraph::operandTensors
   std::vector<Redistribution> redistributions; ///< each (tensor, to) once, by first user
   std::vector<Remark> remarks;
+  double exchangedBytes = 0;   ///< that ranks exchange inside of ops
   unsigned delayRounds = 0;    ///< of PartialDelay
   std::vector<Refusal> errors; ///< not empty: nothing else is set
 
