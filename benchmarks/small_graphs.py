@@ -114,6 +114,14 @@ MOVED = {
     "transpose, 2 x 2": Graph(lambda x: x.t(), [(13, 7)], {0: (0, 1)}, (1, 0), mesh=(2, 2)),
 }
 LOOKED_UP = torch.tensor([0, 5, 11, 3])
+
+
+def low_pass(x, weight, count):
+    """The lowest frequencies of columns, each times a complex weight."""
+    z = torch.fft.rfft(x, dim=0)[:count] * torch.view_as_complex(weight)
+    return torch.fft.irfft(F.pad(z, (0, 0, 0, len(x) // 2 + 1 - count)), n=len(x), dim=0)
+
+
 COMPUTED = {
     "product, columns then rows": Graph(lambda x, v, w: (x @ v).relu() @ w, [(5, 7), (7, 12), (12, 3)], {1: 1, 2: 0}, ALL,
                                         lambda n: all_reduce(n, B(5, 3)), "the sum over the hidden features is of all ranks"),
@@ -152,6 +160,14 @@ COMPUTED = {
     "attention, heads sharded": Graph(lambda q: F.scaled_dot_product_attention(q, q, q), [(2, 6, 5, 3)], {0: 1}, 1, lambda n: 0, "heads are a rank's own"),
     "cumulative sum of the other dim": Graph(lambda x: x.cumsum(1), X, ROWS, 0, lambda n: 0, OWN),
     "cumulative sum": Graph(lambda x: x.cumsum(0), X, ROWS, 0, lambda n: all_gather(n, n * B(5)), "each rank has to know the sums of the ranks before it"),
+    "low frequencies": Graph(lambda x: torch.view_as_real(torch.fft.rfft(x, dim=0)[:2]), X, ROWS, ALL, lambda n: all_reduce(n, B(2, 5, 2)),
+                             "what each rank's rows have of the two that are kept is added up"),
+    "low frequencies, weighted": Graph(lambda x, w: low_pass(x, w, 2), [(24, 5), (2, 5, 2)], ROWS, 0, lambda n: all_reduce(n, B(2, 5, 2)),
+                                       "the two that are kept are added up, and each rank makes its rows of them"),
+    "low frequencies, 2 x 2": Graph(lambda x: torch.view_as_real(torch.fft.rfft2(x)[:2, :2]), [(12, 14)], {0: (0, 1)}, (None, None),
+                                    lambda n: all_reduce(4, B(2, 2, 2)), "what each rank's part has of the four that are kept is added up", (2, 2)),
+    "filter of all frequencies": Graph(lambda x, w: low_pass(x, w, 13), [(24, 12), (13, 12, 2)], ROWS, 0, lambda n: 2 * all_gather(n, B(24, 12)) / n,
+                                       "each rank gets the whole of some columns, and gives it back"),
     "bias and activation": Graph(lambda x, b: F.gelu(x + b), [(13, 6), (6,)], {0: 1, 1: 0}, 1, lambda n: 0, OWN),
     "standardised columns": Graph(lambda x: (x - x.mean(0)) / 2, X, ROWS, 0, lambda n: all_reduce(n, B(5)), "one sum for each column"),
     "masked sum": Graph(lambda x: torch.where(x > 0, x, 0).sum(0), X, ROWS, ALL, lambda n: all_reduce(n, B(5)), "a sum of five"),
