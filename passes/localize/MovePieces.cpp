@@ -46,7 +46,41 @@ struct Stock {
   int64_t size;
   Holdings held, wanted;
   std::vector<unsigned> axes; ///< that split the dim, ascending
+  /// After an exchange that brought only what ranks lacked: what each had before.
+  Value kept = {};
+  Holdings keptHeld = {};
 };
+
+/// What of `wanted` is not in `held`; both are in order.
+Intervals without(const Intervals &wanted, const Intervals &held) {
+  Intervals rest;
+  for (Run run : wanted) {
+    for (const Run &own : held) {
+      if (own.end <= run.begin || own.begin >= run.end)
+        continue;
+      if (run.begin < own.begin)
+        rest.push_back({run.begin, own.begin});
+      run.begin = std::min(own.end, run.end);
+    }
+    if (run.begin < run.end)
+      rest.push_back(run);
+  }
+  return rest;
+}
+
+/// What a run has in common with `held` where that is one interval at most, and otherwise nothing.
+std::optional<Run> commonRun(const Run &run, const Intervals &held) {
+  Run common{run.end, run.end};
+  for (const Run &own : held) {
+    Run part{std::max(run.begin, own.begin), std::min(run.end, own.end)};
+    if (part.begin >= part.end)
+      continue;
+    if (common.begin < common.end && part.begin != common.end)
+      return std::nullopt;
+    common = {common.begin < common.end ? common.begin : part.begin, part.end};
+  }
+  return common;
+}
 
 /// A part of a target, from one stock.
 struct Part {
@@ -254,7 +288,41 @@ private:
       offsets.push_back(offset);
       offset += stock.size;
     }
-    StepExchange exchange{mesh, mesh, mesh, {axes.begin(), axes.end()}, {dim}, {}};
+    StepExchange exchange = exchangeOf({axes.begin(), axes.end()}, held, wanted);
+    if (!exchange.crosses())
+      return;
+    // What all ranks get alike is gathered, and a shard that goes to another rank as it is needs no
+    // cut. Otherwise a rank gets what it lacks alone: what it has already does not wait for others.
+    bool keeps =
+        !tellsAllTheSame(exchange) && !permutationOf(exchange) &&
+        llvm::all_of(members, [&](unsigned member) { return isKeptWhole(stocks[member]); });
+    if (keeps) {
+      for (auto [want, have] : llvm::zip_equal(wanted, held))
+        want = without(want, have);
+      exchange = exchangeOf({axes.begin(), axes.end()}, held, wanted);
+    }
+    SmallVector<Value> locals;
+    for (unsigned member : members)
+      locals.push_back(stocks[member].local);
+    Sizes sizes = stocks[members.front()].sizes;
+    sizes[dim] = asSize(extentsOf(held));
+    Value got = emitExchange(builder, localizer.getOp()->getLoc(), exchange,
+                             join(locals, extentsOf(held)), sizes);
+    for (auto [member, shift] : llvm::zip(members, offsets)) {
+      Stock &stock = stocks[member];
+      if (keeps) {
+        stock.kept = stock.local;
+        stock.keptHeld = std::move(stock.held);
+      }
+      stock.local = got;
+      stock.held = wanted;
+      shifts[member] = shift;
+    }
+  }
+
+  StepExchange exchangeOf(std::vector<unsigned> axes, const Holdings &held,
+                          const Holdings &wanted) {
+    StepExchange exchange{mesh, mesh, mesh, std::move(axes), {dim}, {}};
     Mesh byPosition(mesh.axes); // without device ids, ranks are positions
     for (std::vector<int64_t> &group : byPosition.groups(exchange.axes)) {
       std::vector<HeldBlock> before, after;
@@ -265,20 +333,15 @@ private:
       exchange.groups.push_back(
           {std::move(group), BlockExchange(std::move(before), std::move(after))});
     }
-    if (!exchange.crosses())
-      return;
-    SmallVector<Value> locals;
-    for (unsigned member : members)
-      locals.push_back(stocks[member].local);
-    Sizes sizes = stocks[members.front()].sizes;
-    sizes[dim] = asSize(extentsOf(held));
-    Value got = emitExchange(builder, localizer.getOp()->getLoc(), exchange,
-                             join(locals, extentsOf(held)), sizes);
-    for (auto [member, shift] : llvm::zip(members, offsets)) {
-      stocks[member].local = got;
-      stocks[member].held = wanted;
-      shifts[member] = shift;
-    }
+    return exchange;
+  }
+
+  /// Whether what a rank has of any interval that it wants is one interval.
+  static bool isKeptWhole(const Stock &stock) {
+    return llvm::all_of(llvm::zip_equal(stock.wanted, stock.held), [](auto pair) {
+      const auto &[wanted, held] = pair;
+      return llvm::all_of(wanted, [&](const Run &run) { return commonRun(run, held).has_value(); });
+    });
   }
 
   /// Intervals of a value, by position.
@@ -287,6 +350,8 @@ private:
     Table extents;
     SmallVector<Run> runs;
     bool isReversed;
+    /// Of rows that the rank has: their number is written down even if all are meant.
+    bool isKept = false;
   };
 
   Value assemble(const PieceTarget &target, ArrayRef<Part> parts) {
@@ -298,22 +363,17 @@ private:
           cuttings.back().runs.push_back({0, length});
         continue;
       }
-      const Stock &stock = stocks[part.stock];
-      Cutting cutting{stock.local, extentsOf(stock.held), {}, part.isReversed};
-      for (auto [run, held] : llvm::zip(part.runs, stock.held)) {
-        int64_t shift = shifts.lookup(part.stock);
-        cutting.runs.push_back(
-            run.size() == 0 ? Run{0, 0} : localRun(held, {run.begin + shift, run.end + shift}));
-      }
-      if (cuttings.empty() || !goOn(cuttings.back(), cutting))
-        cuttings.push_back(std::move(cutting));
+      for (Cutting &cutting : cuttingsOf(part))
+        if (cuttings.empty() || !goOn(cuttings.back(), cutting))
+          cuttings.push_back(std::move(cutting));
     }
     SmallVector<Value> values;
     for (const Cutting &cutting : cuttings) {
       bool isWhole = llvm::all_of(llvm::zip(cutting.runs, cutting.extents), [](auto pair) {
         return std::get<0>(pair) == Run{0, std::get<1>(pair)};
       });
-      Value value = isWhole ? cutting.value : cut(cutting.value, cutting.runs);
+      bool isPlain = !cutting.isKept || llvm::all_equal(cutting.extents);
+      Value value = isWhole && isPlain ? cutting.value : cut(cutting.value, cutting.runs);
       if (cutting.isReversed)
         value = aten::FlipOp::create(builder, emit.getLoc(), value, ArrayRef<int64_t>(dim));
       values.push_back(emit.cast(value, target.type.getElementType()));
@@ -324,6 +384,40 @@ private:
     if (joined.getType() != target.type)
       joined.setType(target.type);
     return joined;
+  }
+
+  /// Where a part of a stock is: what came before what the rank has, that, and what came behind it.
+  SmallVector<Cutting> cuttingsOf(const Part &part) {
+    const Stock &stock = stocks[part.stock];
+    int64_t shift = shifts.lookup(part.stock);
+    auto cuttingOf = [&](Value value, const Holdings &held, ArrayRef<Run> runs, int64_t by) {
+      Cutting cutting{value, extentsOf(held), {}, part.isReversed};
+      for (auto [run, intervals] : llvm::zip_equal(runs, held))
+        cutting.runs.push_back(
+            run.size() == 0 ? Run{0, 0} : localRun(intervals, {run.begin + by, run.end + by}));
+      return cutting;
+    };
+    if (!stock.kept)
+      return {cuttingOf(stock.local, stock.held, part.runs, shift)};
+    SmallVector<Run> before, own, behind;
+    for (auto [run, held] : llvm::zip_equal(part.runs, stock.keptHeld)) {
+      Run common = *commonRun(run, held);
+      own.push_back(common);
+      before.push_back({run.begin, common.begin});
+      behind.push_back({common.end, run.end});
+    }
+    SmallVector<Cutting> cuttings;
+    if (!isEmpty(before))
+      cuttings.push_back(cuttingOf(stock.local, stock.held, before, shift));
+    if (!isEmpty(own)) {
+      cuttings.push_back(cuttingOf(stock.kept, stock.keptHeld, own, 0));
+      cuttings.back().isKept = true;
+    }
+    if (!isEmpty(behind))
+      cuttings.push_back(cuttingOf(stock.local, stock.held, behind, shift));
+    if (part.isReversed)
+      std::reverse(cuttings.begin(), cuttings.end());
+    return cuttings;
   }
 
   /// Makes `last` longer by `next` where that goes on where it ends, on all ranks.

@@ -88,7 +88,10 @@ func.func @lower_triangle(%x: tensor<5x5xf32, #S0>) -> tensor<5x5xf32, #S0> {
 
 // Rank 0 has all of the part: it keeps elements 0 and 1, and sends 2 and 3.
 // CHECK-LABEL: func.func @part
-// CHECK: dist.all_to_all over #tp {{.*}} concat 0 extents [2, 0] : (tensor<?xf32>) -> tensor<2xf32>
+// CHECK-DAG: %[[OWN:.*]] = dist.extent #dist.extents<table [2, 0] over #mesh>
+// CHECK-DAG: %[[GOT:.*]] = dist.extent #dist.extents<table [0, 2] over #mesh>
+// CHECK: dist.all_to_all over #tp {{.*}} split 0 extents [0, %[[OWN]]] concat 0 extents [%[[GOT]], 0] : tensor<?xf32>
+// CHECK: aten.slice %arg0 dim 0 [0 : %[[OWN]] : 1]
 func.func @part(%x: tensor<12xf32, #S0>) -> tensor<4xf32, #S0> {
   %y = aten.slice %x dim 0 [0 : 4 : 1] : (tensor<12xf32, #S0>) -> tensor<4xf32, #S0>
   return %y : tensor<4xf32, #S0>
@@ -149,7 +152,7 @@ func.func @strided(%x: tensor<12xf32, #S0>) -> tensor<4xf32, #S0> {
 
 // A roll by one: both slices and their join are one exchange, of one element from each rank to the other.
 // CHECK-LABEL: func.func @rolled
-// CHECK: dist.all_to_all over #tp {{.*}} : tensor<6xf32>
+// CHECK: dist.all_to_all over #tp {{.*}} : tensor<1xf32>
 // CHECK-NOT: dist.all
 // CHECK: return
 func.func @rolled(%x: tensor<12xf32, #S0>) -> tensor<12xf32, #S0> {
