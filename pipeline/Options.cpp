@@ -48,6 +48,12 @@ std::vector<std::string> shardc::checkOptions(const PipelineOptions &options) {
         !missing.empty())
       problems.push_back("--split-nodes: " + missing);
   }
+  message.clear();
+  auto windows = collectives::parseSplitMode(options.splitWindows.getValue(), message);
+  if (!windows)
+    problems.push_back("--split-windows: " + message);
+  else if (*windows == collectives::SplitMode::All && options.keepCollectives)
+    problems.push_back("--keep-collectives and --split-windows=all exclude each other");
   if (options.moveProducts && options.keepCollectives)
     problems.push_back("--keep-collectives and --move-products exclude each other");
   if (!options.memoryLimit.empty() &&

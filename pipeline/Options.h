@@ -197,6 +197,13 @@ struct CollectiveOptions : SearchOptions {
       llvm::cl::desc(
           "compute products of gathered rows with replicated weights before the gather, where "
           "that gathers less")};
+  Option<std::string> splitWindows{
+      *this, "split-windows",
+      llvm::cl::desc(
+          "compute what a convolution or pool makes of a rank's own rows apart, while rows of "
+          "others arrive: auto (where the cost model says that it pays, the default), all that can "
+          "be, or off"),
+      llvm::cl::value_desc("which"), llvm::cl::init("auto")};
   Option<bool> scaleHalf{
       *this, "scale-half",
       llvm::cl::desc("averages of f16 become sums between two scalings, for transports that add "

@@ -101,6 +101,11 @@ void shardc::addSchedule(OpPassManager &pm, const PipelineOptions &options,
     move.flat = options.bucketForm != memory::BucketForm::Packed;
     return move;
   };
+  if (limits.mayMove && options.splitWindows != "off") {
+    SplitWindowsOptions windows = asScheduled(SplitWindowsOptions());
+    windows.mode = options.splitWindows;
+    pm.addPass(createSplitWindows(windows));
+  }
   if (limits.mayMove && options.chunkCollectives != "off") {
     ChunkCollectivesOptions chunk = asScheduled(ChunkCollectivesOptions());
     chunk.chunks = options.chunkCollectives;

@@ -5,6 +5,7 @@ case costs a fraction of a second. By hand:
 
     python test/e2e/window_cases.py --count 5000             # seeds 0 to 4999
     python test/e2e/window_cases.py --seed 1234 --count 1    # one case, alone
+    python test/e2e/window_cases.py -- --split-windows all
 """
 import argparse
 import contextlib
@@ -244,8 +245,8 @@ def plan_of(cases):
     return places(*specs)
 
 
-def problems_of(cases, mesh, folder):
-    """What is wrong, by case; of all of them under None."""
+def problems_of(cases, mesh, folder, *options):
+    """What is wrong with what `shardc compile` makes with these options, by case; of all of them under None."""
     model = Model(cases)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -253,7 +254,7 @@ def problems_of(cases, mesh, folder):
         loss, *wants = model()
     loss.backward()
     plan = ["--mesh", mesh, *plan_of(cases)]
-    done = run(tool("shardc"), "compile", folder / "model.pt2", *plan, "--gradients", 0, "-o", folder / "model.so", check=False)
+    done = run(tool("shardc"), "compile", folder / "model.pt2", *plan, "--gradients", 0, *options, "-o", folder / "model.so", check=False)
     if done.returncode:
         return {None: done.stderr[-3000:]}
     save_file({}, folder / "in.safetensors")
@@ -282,7 +283,7 @@ def mesh_of(seed):
     return MESHES[seed // BATCH % len(MESHES)]
 
 
-def search(seeds):
+def search(seeds, *options):
     """Prints each case that differs, with its seed; how many ran and how many were wrong."""
     seeds, wrong = list(seeds), 0
     for start in range(0, len(seeds), BATCH):
@@ -290,9 +291,9 @@ def search(seeds):
         mesh = mesh_of(batch[0])
         cases = [draw(seed, mesh) for seed in batch]
         with tempfile.TemporaryDirectory() as folder:
-            problems = problems_of(cases, mesh, pathlib.Path(folder))
+            problems = problems_of(cases, mesh, pathlib.Path(folder), *options)
             if None in problems and len(cases) > 1:  # which of them is it?
-                problems = {n: next(iter(p.values())) for n, case in enumerate(cases) if (p := problems_of([case], mesh, pathlib.Path(folder)))}
+                problems = {n: next(iter(p.values())) for n, case in enumerate(cases) if (p := problems_of([case], mesh, pathlib.Path(folder), *options))}
         wrong += len(problems)
         for n, problem in problems.items():
             case = cases[n or 0]
@@ -305,9 +306,10 @@ if __name__ == "__main__":
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=DRAWN, help="draw cases of this kind alone")
+    parser.add_argument("options", nargs="*", help="of shardc compile, behind --")
     options = parser.parse_args()
     if options.only:
         KINDS[:] = [options.only]
-    ran, wrong = search(range(options.seed, options.seed + options.count))
+    ran, wrong = search(range(options.seed, options.seed + options.count), *options.options)
     print(f"{ran} cases, {wrong} wrong or refused")
     sys.exit(bool(wrong))

@@ -104,6 +104,7 @@ static std::string whatIsDone(const ModelOptions &model, const PipelineOptions &
   if (from >= Stage::Local)
     for (auto [asked, move] : {std::pair(options.chunkCollectives != "off", "chunk-collectives"),
                                std::pair(options.splitNodes != "off", "split-nodes"),
+                               std::pair(options.splitWindows == "all", "split-windows"),
                                std::pair(bool(options.moveProducts), "move-products")})
       if (asked)
         return "'" + model.model +

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/collectives/windows/WindowSite.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+/// The windows of an op that may be computed position by position; empty for other ops.
+static aten::Windows windowsOf(Operation *op) {
+  if (auto convolution = dyn_cast<aten::ConvolutionOp>(op))
+    return convolution.getWindows();
+  if (auto windows = dyn_cast<aten::WindowsOp>(op))
+    return windows.getWindows();
+  if (auto pool = dyn_cast<aten::MaxPoolOp>(op))
+    return pool.getWindows();
+  // Otherwise what it divides by depends on where the image ends.
+  if (auto pool = dyn_cast<aten::AvgPoolOp>(op); pool && pool.getDivisorOverride())
+    return pool.getWindows();
+  return {};
+}
+
+static ArrayRef<int64_t> shapeOfValue(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// How many elements a value has along a dim, by device; empty where that is not known.
+static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
+  auto known = [&](OpFoldResult size) {
+    ArrayRef<int64_t> values = ranks.of(size);
+    return DeviceTable(values.begin(), values.end());
+  };
+  if (int64_t size = shapeOfValue(value)[dim]; !ShapedType::isDynamic(size))
+    return DeviceTable(ranks.getDevices().size(), size);
+  Operation *op = value.getDefiningOp();
+  if (auto slice = dyn_cast_or_null<aten::SliceOp>(op)) {
+    if (static_cast<int64_t>(slice.getDim()) != dim)
+      return lengthsAlong(slice.getSelf(), dim, ranks);
+    auto bound = [&](Value dynamic, int64_t fixed) {
+      return known(dynamic
+                       ? OpFoldResult(dynamic)
+                       : OpFoldResult(IntegerAttr::get(IndexType::get(slice.getContext()), fixed)));
+    };
+    DeviceTable begin = bound(slice.getStart(), slice.getStaticStart());
+    DeviceTable end = bound(slice.getEnd(), slice.getStaticEnd());
+    if (begin.empty() || end.empty() || slice.getStep() != 1)
+      return {};
+    DeviceTable whole = lengthsAlong(slice.getSelf(), dim, ranks);
+    DeviceTable lengths;
+    for (auto [device, first] : llvm::enumerate(begin)) {
+      int64_t last = end[device];
+      if (first < 0 || last < 0)
+        return {};
+      if (!whole.empty()) {
+        last = std::min(last, whole[device]);
+        first = std::min(first, last);
+      } else if (last == std::numeric_limits<int64_t>::max()) {
+        return {};
+      }
+      lengths.push_back(std::max<int64_t>(last - first, 0));
+    }
+    return lengths;
+  }
+  if (auto cat = dyn_cast_or_null<aten::CatOp>(op)) {
+    if (static_cast<int64_t>(cat.getDim()) != dim)
+      return lengthsAlong(cat.getTensors().front(), dim, ranks);
+    DeviceTable sum(ranks.getDevices().size(), 0);
+    for (Value part : cat.getTensors()) {
+      DeviceTable lengths = lengthsAlong(part, dim, ranks);
+      if (lengths.empty())
+        return {};
+      for (auto [total, length] : llvm::zip_equal(sum, lengths))
+        total += length;
+    }
+    return sum;
+  }
+  if (auto expand = dyn_cast_or_null<aten::ExpandOp>(op))
+    return known(expand.getMixedSize()[dim]);
+  if (auto view = dyn_cast_or_null<aten::ViewOp>(op))
+    return known(view.getMixedSize()[dim]);
+  return {};
+}
+
+/// Ops that say where elements are, and compute nothing.
+static bool isArrangement(Operation *op) {
+  return isa<aten::SliceOp, aten::ViewOp, aten::CatOp, aten::ExpandOp, aten::SelectOp, WaitOp>(op);
+}
+
+/// The collectives whose results a value is made of without computing.
+static void collectExchanges(Value value, SmallPtrSetImpl<Operation *> &found,
+                             SmallPtrSetImpl<Operation *> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !seen.insert(op).second)
+    return;
+  if (isa<CollectiveOpInterface>(op)) {
+    found.insert(op);
+    return;
+  }
+  if (isArrangement(op))
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        collectExchanges(operand, found, seen);
+}
+
+static bool isFill(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<aten::ConstantOp>(op))
+      return true;
+    if (!isa<aten::ExpandOp, aten::SliceOp, aten::ViewOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+/// Which rows the last exchange brings, and which the rank has itself.
+static bool findOwnRows(WindowSite &site) {
+  SmallVector<SmallPtrSet<Operation *, 4>> exchanges(site.rows.size());
+  for (auto [rows, found] : llvm::zip_equal(site.rows, exchanges)) {
+    SmallPtrSet<Operation *, 16> seen;
+    collectExchanges(rows.value, found, seen);
+    for (Operation *op : found)
+      if (!site.exchange || site.exchange->isBeforeInBlock(op))
+        site.exchange = op;
+  }
+  if (!site.exchange)
+    return false;
+  int64_t most = 0;
+  for (auto [i, rows] : llvm::enumerate(site.rows)) {
+    int64_t total = 0;
+    for (int64_t length : rows.lengths)
+      total += length;
+    if (total <= most || exchanges[i].contains(site.exchange) || isFill(rows.value))
+      continue;
+    most = total;
+    site.own = i;
+  }
+  return most > 0;
+}
+
+/// Which positions there are, and which of them cover own rows alone.
+static bool findInterior(WindowSite &site) {
+  int64_t stride = site.window.stride, extent = site.window.extent();
+  bool hasInterior = false, hasOthers = false;
+  for (size_t device = 0; device != site.rows.front().lengths.size(); ++device) {
+    int64_t size = 0, begin = 0, end = 0;
+    for (auto [i, rows] : llvm::enumerate(site.rows)) {
+      if (i == site.own)
+        begin = size;
+      size += rows.lengths[device];
+      if (i == site.own)
+        end = size;
+    }
+    int64_t count = std::max<int64_t>(llvm::divideFloorSigned(size - extent, stride) + 1, 0);
+    // What is covered ends with the last position, whichever way positions are counted.
+    if (count > 0 && (count - 1) * stride + extent != size)
+      return false;
+    int64_t first = llvm::divideCeilSigned(begin, stride);
+    int64_t last = std::min(llvm::divideFloorSigned(end - extent, stride) + 1, count);
+    if (first >= last)
+      first = last = count;
+    hasInterior |= first < last;
+    hasOthers |= last - first < count;
+    site.positions.push_back(count);
+    site.interiorBegin.push_back(first);
+    site.interiorEnd.push_back(last);
+  }
+  return hasInterior && hasOthers;
+}
+
+static std::optional<WindowSite> siteAlong(Operation *op, size_t spatial,
+                                           const aten::Windows &windows, RankValues &ranks) {
+  WindowSite site;
+  site.op = op;
+  site.window = windows[spatial];
+  if (site.window.padding != 0 || ShapedType::isDynamic(site.window.kernel))
+    return std::nullopt;
+  Value image = op->getOperand(0), result = op->getResult(0);
+  auto fromEnd = static_cast<int64_t>(windows.size() - spatial);
+  site.imageDim = static_cast<int64_t>(shapeOfValue(image).size()) - fromEnd;
+  site.resultDim = static_cast<int64_t>(shapeOfValue(result).size()) - fromEnd;
+  auto slice = image.getDefiningOp<aten::SliceOp>();
+  while (slice && static_cast<int64_t>(slice.getDim()) != site.imageDim) {
+    site.around.push_back(slice);
+    image = slice.getSelf();
+    slice = image.getDefiningOp<aten::SliceOp>();
+  }
+  auto cat = image.getDefiningOp<aten::CatOp>();
+  if (!cat || static_cast<int64_t>(cat.getDim()) != site.imageDim)
+    return std::nullopt;
+  Type element = aten::elementTypeOf(image);
+  for (Value part : cat.getTensors()) {
+    DeviceTable lengths = lengthsAlong(part, site.imageDim, ranks);
+    if (lengths.empty() || aten::elementTypeOf(part) != element)
+      return std::nullopt;
+    site.rows.push_back({part, std::move(lengths)});
+  }
+  // Lengths that were read from the program have to agree with what its types say.
+  if (int64_t size = shapeOfValue(image)[site.imageDim]; !ShapedType::isDynamic(size))
+    for (size_t device = 0; device != site.rows.front().lengths.size(); ++device) {
+      int64_t total = 0;
+      for (const ImageRows &rows : site.rows)
+        total += rows.lengths[device];
+      if (total != size)
+        return std::nullopt;
+    }
+  if (!findOwnRows(site) || !findInterior(site))
+    return std::nullopt;
+  return site;
+}
+
+std::optional<WindowSite> shardc::findWindowSite(Operation *op, RankValues &ranks) {
+  aten::Windows windows = windowsOf(op);
+  std::optional<WindowSite> last;
+  for (size_t spatial = 0; spatial != windows.size(); ++spatial)
+    if (auto site = siteAlong(op, spatial, windows, ranks);
+        site && (!last || last->exchange->isBeforeInBlock(site->exchange)))
+      last = std::move(site);
+  return last;
+}
