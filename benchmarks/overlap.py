@@ -106,7 +106,7 @@ def wait_last(program, name):
 class Variants:
     """The variants of one model. `share` is the link's time over the compute time, both of one rank's step."""
 
-    entry, collective = "forward", "all_gather"
+    entry, collective, world = "forward", "all_gather", WORLD
     moved = (WORLD - 1) / WORLD  # of a weight, by a rank, in one collective
     products = ("linear",)
     plan = ["--place", "param:*=dp:S(0)", "--place", "input:x=dp:S(0)"]
@@ -194,7 +194,7 @@ class Variants:
                  if e["ph"] == "X" and (e["cat"] != "communication" or e["args"]["bytes"] > 64)]
         transfer_us = self.each_us(sum(e["pid"] == 0 and e["cat"] == "communication" for e in spans), steps)
         exposed = []  # by rank, then by collective
-        for rank in range(WORLD):
+        for rank in range(self.world):
             lane = {kind: sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == rank and e["cat"] == kind)
                     for kind in ("communication", "waiting")}
             waits, first = lane["waiting"], 0
@@ -217,7 +217,7 @@ class Variants:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         times = [self.run(names[0], steps, trace=self.folder / "now.json")["per_step_and_rank_ms"]["compute"] for _ in range(2)]
         used_ms = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) * 1e3
-        self.busy = sum(times) * (steps + 1) * min(WORLD, len(os.sched_getaffinity(0))) / used_ms
+        self.busy = sum(times) * (steps + 1) * min(self.world, len(os.sched_getaffinity(0))) / used_ms
         now, planned = min(times), self.transfer_us
         self.set_link(planned * now / self.compute_ms)
         try:
