@@ -75,13 +75,13 @@ def test_chain(chain, mesh, axes):
     assert got.shape == want.shape and float((got - want).detach().abs().max()) < 1e-12
 
 
-MACHINE = """name = slow link
+MACHINE = """name = slow
 ranks_per_node = 2
 launch_us = 1
 peak_tflops f32 = 0.05
 memory_gb_per_s = 10
 [all_gather intra algbw]
-2 {latency} 1
+2 {latency} 100
 """
 
 
