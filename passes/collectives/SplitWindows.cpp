@@ -178,6 +178,11 @@ private:
   static void apply(func::FuncOp function, const WindowChoice &choice, RankValues &ranks,
                     function_ref<void(Operation *)> erased) {
     SmallVector<Operation *> ops = windowOps(function);
+    SmallVector<Operation *> images;
+    auto forget = [&](Operation *op) {
+      llvm::erase(images, op);
+      erased(op);
+    };
     for (unsigned number : choice.windows) {
       SmallVector<Operation *> interior{ops[number]};
       // Along another dim, one piece is computed during the exchange before, and one during this.
@@ -186,11 +191,17 @@ private:
         std::optional<WindowSite> site = findWindowSite(interior.front(), ranks);
         if (!site)
           break;
-        interior = splitWindow(*site, pieces, ranks, erased);
+        if (!llvm::is_contained(images, site->image))
+          images.push_back(site->image);
+        interior = splitWindow(*site, pieces, ranks, forget);
         if (!choice.alongAll)
           break;
         pieces = 2;
       }
+    }
+    while (!images.empty()) {
+      auto image = cast<aten::CatOp>(images.pop_back_val());
+      sliceBeforeJoining(image, ranks, forget);
     }
   }
 };

@@ -11,6 +11,17 @@
 using namespace mlir;
 using namespace shardc;
 
+/// The same slice of another value, which has another length along `dim`.
+static Value sliceOf(OpBuilder &builder, aten::SliceOp slice, Value value, int64_t dim) {
+  IRMapping mapping;
+  mapping.map(slice.getSelf(), value);
+  Value result = builder.clone(*slice, mapping)->getResult(0);
+  SmallVector<int64_t> shape(aten::shapeOf(slice.getResult()));
+  shape[dim] = aten::shapeOf(value)[dim];
+  result.setType(cast<RankedTensorType>(slice.getType()).clone(shape));
+  return result;
+}
+
 namespace {
 
 class WindowSplitter {
@@ -112,13 +123,8 @@ private:
                          ranks.build(builder, emit.getLoc(), end));
       value.setType(withLength(value, site.imageDim, lengths));
     }
-    for (aten::SliceOp slice : llvm::reverse(site.around)) {
-      IRMapping mapping;
-      mapping.map(slice.getSelf(), value);
-      Operation *again = builder.clone(*slice, mapping);
-      value = again->getResult(0);
-      value.setType(withLength(value, site.imageDim, lengths));
-    }
+    for (aten::SliceOp slice : llvm::reverse(site.around))
+      value = sliceOf(builder, slice, value, site.imageDim);
     return value;
   }
 
@@ -161,4 +167,31 @@ SmallVector<Operation *> shardc::splitWindow(const WindowSite &site, unsigned pi
                                              RankValues &ranks,
                                              function_ref<void(Operation *)> erased) {
   return WindowSplitter(site, ranks).run(pieces, erased);
+}
+
+void shardc::sliceBeforeJoining(aten::CatOp image, RankValues &ranks,
+                                function_ref<void(Operation *)> erased) {
+  auto dim = static_cast<int64_t>(image.getDim());
+  for (Operation *user : image->getUsers()) {
+    auto slice = dyn_cast<aten::SliceOp>(user);
+    if (!slice || static_cast<int64_t>(slice.getDim()) == dim)
+      return;
+  }
+  auto erase = [&](Operation *op) {
+    erased(op);
+    ranks.forget(op);
+    op->erase();
+  };
+  for (Operation *user : llvm::make_early_inc_range(image->getUsers())) {
+    auto slice = cast<aten::SliceOp>(user);
+    OpBuilder builder(slice);
+    SmallVector<Value> parts;
+    for (Value part : image.getTensors())
+      parts.push_back(sliceOf(builder, slice, part, dim));
+    Value joined = Emitter(builder, image.getLoc()).cat(parts, dim);
+    joined.setType(slice.getType());
+    slice.getResult().replaceAllUsesWith(joined);
+    erase(slice);
+  }
+  erase(image);
 }

@@ -16,6 +16,11 @@ llvm::SmallVector<mlir::Operation *>
 splitWindow(const WindowSite &site, unsigned pieces, RankValues &ranks,
             llvm::function_ref<void(mlir::Operation *)> erased);
 
+/// Where all that is left of an image is read by slices along other dims, the slices of its parts
+/// are joined instead: few columns of many rows. `erased` is told of every op that goes.
+void sliceBeforeJoining(aten::CatOp image, RankValues &ranks,
+                        llvm::function_ref<void(mlir::Operation *)> erased);
+
 } // namespace shardc
 
 #endif // SHARDC_PASSES_COLLECTIVES_WINDOWS_SPLITWINDOW_H

@@ -190,6 +190,7 @@ static std::optional<WindowSite> siteAlong(Operation *op, size_t spatial,
   auto cat = image.getDefiningOp<aten::CatOp>();
   if (!cat || static_cast<int64_t>(cat.getDim()) != site.imageDim)
     return std::nullopt;
+  site.image = cat;
   Type element = aten::elementTypeOf(image);
   for (Value part : cat.getTensors()) {
     DeviceTable lengths = lengthsAlong(part, site.imageDim, ranks);

@@ -26,7 +26,9 @@ struct WindowSite {
   mlir::Operation *op = nullptr;
   int64_t imageDim = 0, resultDim = 0;
   aten::Window window; ///< along that dim, without padding
-  /// One behind the other; slices of other dims between them and the op, the last one first.
+  aten::CatOp image;
+  /// What it joins, one behind the other; slices of other dims between them and the op, the last
+  /// one first.
   llvm::SmallVector<ImageRows> rows;
   llvm::SmallVector<aten::SliceOp> around;
   /// The rows that the rank has without `exchange`, which brings some of the others.
