@@ -149,25 +149,32 @@ def SplitTransforms : Pass<"dist-split-transforms", "::mlir::func::FuncOp"> {
 
     Before:
     ```mlir
-    #mesh = #dist.mesh<["tp" = 4]>
+    #mesh = #dist.mesh<["tp" = 2]>
     #S = #dist.layout<#mesh, [S(0)]>
     #R = #dist.layout<#mesh, [R]>
     module attributes {dist.mesh = #mesh} {
-      func.func @f(%x: tensor<16x8x2xf32> {dist.annotation = #S}) -> (tensor<2x8x2xf32> {dist.annotation = #R}) {
-        %f = aten.fft_c2c %x dim 0 forward : (tensor<16x8x2xf32>) -> tensor<16x8x2xf32>
-        %y = aten.slice %f dim 0 [0 : 2 : 1] : (tensor<16x8x2xf32>) -> tensor<2x8x2xf32>
-        return %y : tensor<2x8x2xf32>
+      func.func @f(%x: tensor<4x8x2xf32> {dist.annotation = #S}) -> (tensor<1x8x2xf32> {dist.annotation = #R}) {
+        %f = aten.fft_c2c %x dim 0 forward : (tensor<4x8x2xf32>) -> tensor<4x8x2xf32>
+        %y = aten.slice %f dim 0 [0 : 1 : 1] : (tensor<4x8x2xf32>) -> tensor<1x8x2xf32>
+        return %y : tensor<1x8x2xf32>
       }
     }
     ```
-    After, in part:
+    After:
     ```mlir
-    %c = aten.constant dense<[[1.0, 0.0, ...], ...]> : tensor<4x32xf32>
-    %t = aten.permute %x [1, 0, 2] : (tensor<16x8x2xf32>) -> tensor<8x16x2xf32>
-    %v = aten.view %t [8, 32] : (tensor<8x16x2xf32>) -> tensor<8x32xf32>
-    %p = aten.linear %v, %c {of_complex} : (tensor<8x32xf32>, tensor<4x32xf32>) -> tensor<8x4xf32>
-    %w = aten.view %p [8, 2, 2] : (tensor<8x4xf32>) -> tensor<8x2x2xf32>
-    %y = aten.permute %w [1, 0, 2] : (tensor<8x2x2xf32>) -> tensor<2x8x2xf32>
+    #mesh = #dist.mesh<["tp" = 2]>
+    #R = #dist.layout<#mesh, [R]>
+    module attributes {dist.mesh = #mesh} {
+      func.func @f(%x: tensor<4x8x2xf32> {dist.annotation = #dist.layout<#mesh, [S(0)]>}) -> (tensor<1x8x2xf32> {dist.annotation = #R}) {
+        %t = aten.permute %x [1, 0, 2] : (tensor<4x8x2xf32>) -> tensor<8x4x2xf32>
+        %v = aten.view %t [8, 8] : (tensor<8x4x2xf32>) -> tensor<8x8xf32>
+        %c = aten.constant dense<[[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0], [-0.0, 1.0, -0.0, 1.0, -0.0, 1.0, -0.0, 1.0]]> : tensor<2x8xf32>
+        %p = aten.linear %v, %c {of_complex} : (tensor<8x8xf32>, tensor<2x8xf32>) -> tensor<8x2xf32>
+        %w = aten.view %p [8, 1, 2] : (tensor<8x2xf32>) -> tensor<8x1x2xf32>
+        %y = aten.permute %w [1, 0, 2] : (tensor<8x1x2xf32>) -> tensor<1x8x2xf32>
+        return %y : tensor<1x8x2xf32>
+      }
+    }
     ```
   }];
   let statistics = [
