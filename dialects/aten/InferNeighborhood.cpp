@@ -70,6 +70,31 @@ FailureOr<Neighborhoods> checkWindow(Inference &inference, Adaptor op, ArrayRef<
   return all;
 }
 
+/// Whether a place that is known lies within the whole, and has as many keys as `keys`.
+template <typename Adaptor>
+LogicalResult checkPlace(Inference &inference, Adaptor op, ArrayRef<Dim> queries,
+                         ArrayRef<Dim> keys) {
+  Shape place = inference.given(op.getStaticPlace(), op.getPlace());
+  auto at = [&](size_t dim, NeighborhoodPlace which) {
+    return place[dim * kNeighborhoodPlaces + static_cast<size_t>(which)];
+  };
+  auto isWithin = [](Dim first, Dim count, Dim size) {
+    return !first.number() || !count.number() || !size.number() ||
+           (*first.number() >= 0 && *first.number() <= *size.number() - *count.number());
+  };
+  for (size_t dim = 0; dim * kNeighborhoodPlaces < place.size(); ++dim) {
+    Dim size = at(dim, NeighborhoodPlace::Size), numKeys = at(dim, NeighborhoodPlace::NumKeys);
+    if (!isWithin(at(dim, NeighborhoodPlace::FirstQuery), queries[kNeighborhoodBatch + dim],
+                  size) ||
+        !isWithin(at(dim, NeighborhoodPlace::FirstKey), numKeys, size))
+      return inference.error("has a place that is not within the whole, along spatial dim ", dim);
+    if (!keys.empty() &&
+        failed(inference.same(numKeys, keys[kNeighborhoodBatch + dim], "numbers of keys")))
+      return failure();
+  }
+  return success();
+}
+
 /// Whether two tensors have the same batch and heads, and, for the whole, as many queries as keys.
 template <typename Adaptor>
 LogicalResult checkOuter(Inference &inference, Adaptor op, ArrayRef<Dim> queries,
@@ -187,6 +212,7 @@ LogicalResult NeighborhoodQkOp::infer(Inference &inference, Adaptor op) {
   if (key.size() != query.size())
     return inference.error("needs a key of as many dims as the query, not of ", key.size());
   if (failed(checkOuter(inference, op, query, key)) ||
+      failed(checkPlace(inference, op, query, key)) ||
       failed(inference.same(query.back(), key.back(), "last dims of query and key")))
     return failure();
   Shape scores(ArrayRef(query).drop_back());
@@ -202,7 +228,8 @@ LogicalResult NeighborhoodAvOp::infer(Inference &inference, Adaptor op) {
     return inference.error("needs weights of ", Emitter::accumulator(type), ", not of ",
                            elementTypeOf(op.getWeights()));
   if (failed(checkWindow(inference, op, value)) || failed(checkWeights(inference, op)) ||
-      failed(checkOuter(inference, op, weights, value)))
+      failed(checkOuter(inference, op, weights, value)) ||
+      failed(checkPlace(inference, op, weights, value)))
     return failure();
   Shape result(ArrayRef(weights).take_front(value.size() - 1));
   result.push_back(value.back());
@@ -216,7 +243,8 @@ LogicalResult NeighborhoodAdjointOp::infer(Inference &inference, Adaptor op) {
     return inference.error("needs weights of ", Emitter::accumulator(type), ", not of ",
                            elementTypeOf(op.getWeights()));
   FailureOr<Neighborhoods> all = checkWindow(inference, op, rows);
-  if (failed(all) || failed(checkWeights(inference, op)))
+  if (failed(all) || failed(checkWeights(inference, op)) ||
+      failed(checkPlace(inference, op, rows, {})))
     return failure();
   for (size_t dim = 0; dim + 1 < rows.size(); ++dim)
     if (failed(inference.same(rows[dim], weights[dim], "sizes of weights and rows")))

@@ -26,8 +26,6 @@ struct Neighborhood {
   bool operator==(const Neighborhood &) const = default;
   /// A query sees itself alone.
   bool isIdentity() const { return kernel == 1 && stride == 1; }
-  /// Elements between the first and the last key, both included.
-  int64_t extent() const { return dilation * (kernel - 1) + 1; }
 
   /// At least as many queries as see one key, of a line of `size` elements; kDynamic: of any.
   int64_t mostQueries(int64_t size) const;

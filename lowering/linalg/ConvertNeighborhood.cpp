@@ -30,6 +30,7 @@ public:
     size = number(Place::Size);
     firstQuery = number(Place::FirstQuery);
     firstKey = number(Place::FirstKey);
+    isLengthKnown = getConstantIntValue(place[static_cast<size_t>(Place::Size)]).has_value();
   }
 
   /// Enters the line of the element that is `local` elements behind `first`; returns where it is.
@@ -66,8 +67,9 @@ public:
     }
     if (of.isCausal)
       return b.max(b.sub(leader, b.constant(of.kernel - 1)), zero);
-    Value begin = b.max(b.sub(leader, b.constant(of.kernel / 2)), zero);
-    return b.min(begin, b.sub(length, b.constant(of.kernel)));
+    Value begin =
+        b.min(b.sub(leader, b.constant(of.kernel / 2)), b.sub(length, b.constant(of.kernel)));
+    return b.max(begin, zero);
   }
 
   /// The queries of this rank, `numQueries` of them, among which are all that see a key.
@@ -94,7 +96,14 @@ public:
     return {index.max(begin, firstBehind(firstQuery)), index.min(end, firstBehind(last))};
   }
 
-  bool isCausal() const { return of.isCausal; }
+  /// The last key that a query may see, where it may see fewer than a kernel has; else null. A
+  /// line of a length that only the run knows may be shorter than the kernel, which is refused
+  /// before the run where the program says so (dist.constraints).
+  Value lastKeyOf(const IndexBuilder &b, Value query) const {
+    if (of.isCausal)
+      return query;
+    return isLengthKnown ? Value() : b.sub(length, b.constant(1));
+  }
   /// Whether a query sees the key that would be this neighbor of it.
   Value sees(Value slot) const {
     return arith::CmpIOp::create(index.b, index.loc, arith::CmpIPredicate::ult, slot,
@@ -112,6 +121,7 @@ private:
   IndexBuilder index;
   aten::Neighborhood of;
   Value size, firstQuery, firstKey;
+  bool isLengthKnown = false;
   Value rest, length; ///< of the line that was entered
 };
 
@@ -204,11 +214,11 @@ template <typename Op, bool isQk> struct ConvertGathered : OpConversionPattern<O
         Value query = line.enterQuery(linalg::IndexOp::create(b, l, kBatch + dim));
         Value key =
             index.add(line.firstKeyOf(index, query), linalg::IndexOp::create(b, l, outer + dim));
-        if (line.isCausal()) {
-          // Behind the query there are no neighbors: it stands for them, and does not count.
-          Value isThere = arith::CmpIOp::create(b, l, arith::CmpIPredicate::sle, key, query);
+        if (Value last = line.lastKeyOf(index, query)) {
+          // There are no neighbors behind it: it stands for them, and does not count.
+          Value isThere = arith::CmpIOp::create(b, l, arith::CmpIPredicate::sle, key, last);
           exists = exists ? arith::AndIOp::create(b, l, exists, isThere).getResult() : isThere;
-          key = index.min(key, query);
+          key = index.min(key, last);
         }
         at.push_back(line.localKey(index, key));
       }

@@ -75,6 +75,29 @@ Value maskByPosition(Localizer &localizer, OpBuilder &builder, unsigned queryNum
                                  alongDim(emit, query, rows, 0, 2));
 }
 
+/// The op with queries that are some of all, of which operand `queryNumber` is the first, followed
+/// by the keys: where it is causal, a mask says which keys each query sees.
+template <typename OpT>
+LocalValues withLocalQueries(Localizer &localizer, OpBuilder &builder, OpT op, ValueRange operands,
+                             unsigned queryNumber) {
+  if (!op.getIsCausal() ||
+      localizer.operandAxes(queryNumber, sequenceDim(localizer, queryNumber)).empty())
+    return sameOp(localizer, builder, operands);
+  if (op.getAttnMask()) {
+    localizer.refuse() << "is causal and has a mask, too; make the mask causal";
+    return failure();
+  }
+  OperationState state(op.getLoc(), op->getName());
+  state.addOperands(operands);
+  state.addOperands(maskByPosition(localizer, builder, queryNumber, queryNumber + 1));
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    state.addTypes(localizer.localResultType(i));
+  NamedAttrList attributes(op->getAttrDictionary());
+  attributes.erase(op.getIsCausalAttrName());
+  state.addAttributes(attributes);
+  return SmallVector<Value>(builder.create(state)->getResults());
+}
+
 template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT>, OpT> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, OpT op, ValueRange operands) {
     if (failed(checkDropout(localizer, op.getDropoutP())))
@@ -87,23 +110,7 @@ template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT
     }
     if (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/0)))
       return failure();
-    if (!op.getIsCausal() || localizer.operandAxes(0, sequenceDim(localizer, 0)).empty())
-      return sameOp(localizer, builder, operands);
-    return causalByPosition(localizer, builder, op, operands);
-  }
-
-private:
-  /// Query i sees keys j <= i, with i its global position: a mask says so.
-  static LocalValues causalByPosition(Localizer &localizer, OpBuilder &builder, OpT op,
-                                      ValueRange operands) {
-    Value mask = maskByPosition(localizer, builder, /*query=*/0, /*key=*/1);
-    SmallVector<Type> types;
-    for (unsigned i = 0; i < op->getNumResults(); ++i)
-      types.push_back(localizer.localResultType(i));
-    auto local = OpT::create(builder, op.getLoc(), TypeRange(types), operands[0], operands[1],
-                             operands[2], mask, op.getDropoutPAttr(), /*is_causal=*/UnitAttr(),
-                             op.getScaleAttr(), op.getEnableGqaAttr());
-    return SmallVector<Value>(local->getResults());
+    return withLocalQueries(localizer, builder, op, operands, /*queryNumber=*/0);
   }
 };
 
@@ -114,17 +121,7 @@ struct AttentionBackwardModel
     if (failed(checkDropout(localizer, op.getDropoutP())) ||
         (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/1))))
       return failure();
-    if (!op.getIsCausal() || localizer.operandAxes(1, sequenceDim(localizer, 1)).empty())
-      return sameOp(localizer, builder, operands);
-    Value mask = maskByPosition(localizer, builder, /*query=*/1, /*key=*/2);
-    SmallVector<Type> types;
-    for (unsigned i = 0; i < op->getNumResults(); ++i)
-      types.push_back(localizer.localResultType(i));
-    auto local = aten::ScaledDotProductFlashAttentionBackwardOp::create(
-        builder, op.getLoc(), TypeRange(types), operands[0], operands[1], operands[2], operands[3],
-        operands[4], operands[5], mask, op.getDropoutPAttr(), /*is_causal=*/UnitAttr(),
-        op.getScaleAttr(), op.getEnableGqaAttr());
-    return SmallVector<Value>(local->getResults());
+    return withLocalQueries(localizer, builder, op, operands, /*queryNumber=*/1);
   }
 };
 

@@ -76,6 +76,38 @@ for _dims in (1, 2, 3):
     _register(_dims, "reference_", _shape, _shape, ())
 
 
+def _all_to_all(query, key, value, is_causal, scale, *_):
+    q, k, v = (x.transpose(1, 2) for x in (query, key, value))
+    scores = q @ k.transpose(2, 3) * scale
+    if is_causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[2:], dtype=torch.bool).triu(1), float("-inf"))
+    return (scores.softmax(-1) @ v).transpose(1, 2).contiguous(), scores.logsumexp(-1).transpose(1, 2).to(torch.float32).contiguous()
+
+
+LIBRARY.define("fmha_forward(Tensor query, Tensor key, Tensor value, bool is_causal, float scale, int q_tile_size, int kv_tile_size, "
+               "Tensor? cumulative_seqlen_Q, Tensor? cumulative_seqlen_KV, int max_seqlen_Q, int max_seqlen_KV) -> (Tensor, Tensor)")
+LIBRARY.impl("fmha_forward", _all_to_all, "CompositeExplicitAutograd")
+
+
+@functools.partial(torch.library.register_fake, "natten::fmha_forward", lib=LIBRARY)
+def _fake_all_to_all(query, key, value, *_):
+    return query.new_empty(*query.shape[:-1], value.shape[-1]), query.new_empty(query.shape[:-1], dtype=torch.float32)
+
+
+def _save_all_to_all(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:3])
+    ctx.arguments = inputs[3:5]
+
+
+def _differentiate_all_to_all(ctx, grad, _):
+    with torch.enable_grad():
+        inputs = [x.detach().requires_grad_() for x in ctx.saved_tensors]
+        return *torch.autograd.grad(_all_to_all(*inputs, *ctx.arguments)[0], inputs, grad), *[None] * 8
+
+
+torch.library.register_autograd("natten::fmha_forward", _differentiate_all_to_all, setup_context=_save_all_to_all, lib=LIBRARY)
+
+
 def na(query, key, value, kernel_size, stride, dilation, is_causal, scale=None, reference=False):
     """As natten.na1d, na2d and na3d do: output, and the logsumexp."""
     dims = query.dim() - 3

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from conftest import BUILD, run, tool
@@ -134,7 +135,6 @@ def test_joint_graphs(tmp_path, reference):
     torch.manual_seed(4)
     module, x = Weighted(reference), torch.randn(9, 8, 2, 4, dtype=F64)
     torch.export.save(joint(module, {"x": x}, "overloads"), tmp_path / "m.pt2")
-    from safetensors.torch import load_file, save_file
     save_file({"x": x}, tmp_path / "in.safetensors")
     run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "h=2,w=2", *places("input:x=h:S(0),w:S(1)"), "-o", tmp_path / "m.so")
     run(tool("shard-run"), tmp_path / "m.so", "--weights", tmp_path / "m.pt2", "--inputs", tmp_path / "in.safetensors", "--outputs",
@@ -164,9 +164,53 @@ class Refused(nn.Module):
     (lambda x: torch.ops.natten.na1d_forward(x, x, x, [5], [1], [2], [False], 1.0, [8], [8])[0], "has a kernel of 5 with dilation 2 for a dim of 8 elements"),
     (lambda x: torch.ops.natten.na1d_forward(x, x, x, [3], [4], [1], [False], 1.0, [8], [8])[0], "has a stride of 4 and a kernel of 3"),
     (lambda x: torch.ops.natten.reference_na1d_forward(x, x, x, [3], [1], [1], [False], 1.0, [8], 2)[0], "without additional keys and values"),
+    (lambda x: torch.ops.natten.reference_na1d_forward(x, x, x, [3], [1], [1], [False], 1.0, [9], 0)[0], "has a 'qkv_shape' that is not that of its 8 positions"),
+    (lambda x: torch.ops.natten.reference_na1d_forward(x, x[:, :5], x[:, :5], [3], [1], [1], [False], 1.0, [8], 0)[0], "is not that of its 5 positions"),
+    (lambda x: torch.ops.natten.reference_na1d_forward(x[0], x[0], x[0], [3], [1], [1], [False], 1.0, [8], 0)[0], "needs query, key and value of 4 dims, not of 3"),
+    (lambda x: torch.ops.natten.na1d_backward(x, x, x, x, x[:, :5], x[..., 0], [3], [1], [1], [False], 1.0, [8], [8], [1], False)[0],
+     "has another 'd_output' than the forward"),
+    (lambda x: torch.ops.natten.na1d_backward(x, x, x, x, x, x, [3], [1], [1], [False], 1.0, [8], [8], [1], False)[0], "has another 'logsumexp' than the forward"),
+    (lambda x: torch.ops.natten.na1d_forward(x, x, x, [1 << 40], [1], [1], [False], 1.0, [8], [8])[0], "which is no window"),
 ])
 def test_refusals(tmp_path, call, message):
     program = torch.export.export(Refused(call), (torch.randn(1, 8, 2, 4),))
     torch.export.save(program, tmp_path / "m.pt2")
     done = run(tool("shardc"), "compile", tmp_path / "m.pt2", "-o", tmp_path / "m.so", check=False)
     assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+def test_sizes_that_the_run_knows(tmp_path):
+    """A field may have any size that a window fits into; for smaller ones the run says what the program needs."""
+    torch.manual_seed(5)
+    inputs = {n: torch.randn(1, 16, 12, 2, 4, dtype=F64) for n in "qkv"}
+    rows = torch.export.Dim("rows", min=2)
+    program = torch.export.export(Attention(), (), inputs, dynamic_shapes={n: {1: rows} for n in "qkv"})
+    torch.export.save(program, tmp_path / "m.pt2")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "dp=1", "-o", tmp_path / "m.so")
+    for size in (5, 9, 4):
+        given = {n: x[:, :size].contiguous() for n, x in inputs.items()}
+        save_file(given, tmp_path / "in.safetensors")
+        done = run(tool("shard-run"), tmp_path / "m.so", "--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors", check=False)
+        if size < 5:
+            assert done.returncode == 1 and "the program needs" in done.stderr and ">= 5" in done.stderr, done.stderr
+            continue
+        got = list(load_file(tmp_path / "out.safetensors").values())
+        want = Attention()(**given)[0]
+        assert any(x.shape == want.shape and (x - want).abs().max() < 1e-12 for x in got), size
+
+
+class Whole(nn.Module):
+    """Attention of all positions to all, by the operator that NATTEN calls where a window is as large as the field."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 2, 9, 2, 4, dtype=F64))
+
+    def forward(self, x):
+        output, _ = torch.ops.natten.fmha_forward(*(self.weight * x), True, 0.5, 64, 64, None, None, 0, 0)
+        return output.square().sum(), output
+
+
+def test_attention_of_all_to_all(tmp_path):
+    torch.manual_seed(6)
+    Exported(tmp_path, Whole(), {"x": torch.randn(9, 2, 4, dtype=F64)}).run("sp=2", *places("input:x=sp:S(0)"))

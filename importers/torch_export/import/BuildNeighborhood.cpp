@@ -7,12 +7,16 @@
 
 #include "dialects/aten/Neighborhood.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace shardc::torch_export {
 namespace {
 
 constexpr size_t kBatch = aten::kNeighborhoodBatch;
+/// Of one query: more are no neighborhood, and their number would overflow.
+constexpr int64_t kMostNeighbors = int64_t(1) << 31;
 
 /// One call: its arguments, and the ops that its results are made of.
 class NeighborhoodCall {
@@ -39,23 +43,43 @@ public:
         kernel.size() != isCausal.size() || kernel.empty())
       return call.error() << "needs a kernel size, a stride, a dilation and is_causal for each "
                              "spatial dim";
-    if (!call.schema.find("qkv_shape"))
+    for (int64_t size : kernel) {
+      if (size < 1 || size > kMostNeighbors / numNeighbors)
+        return call.error() << "has a kernel of " << kernel << ", which is no window";
+      numNeighbors *= size;
+    }
+    isFlat = call.schema.find("qkv_shape") != nullptr;
+    size_t rank = kBatch + (isFlat ? 1 : kernel.size()) + aten::kNeighborhoodRow;
+    for (Expr tensor : {query, key, value})
+      if (static_cast<size_t>(tensor.rank()) != rank)
+        return call.error() << "needs query, key and value of " << rank << " dims, not of "
+                            << tensor.rank();
+    return isFlat ? readFlat() : success();
+  }
+
+  /// Whether the tensor has the dims of the queries and then, for a row, those of the values.
+  LogicalResult check(StringRef name, Expr tensor, bool isRow) {
+    SmallVector<int64_t> shape(aten::shapeOf(query.value).drop_back());
+    if (isRow)
+      shape.push_back(aten::shapeOf(value.value).back());
+    if (succeeded(verifyCompatibleShape(aten::shapeOf(tensor.value), shape)))
       return success();
-    // Spatial dims are one.
-    if (f.integer("num_extra_kv") != 0 || f.failed())
-      return call.error() << "is supported without additional keys and values: attend to them "
-                             "apart, and merge what both return";
-    FailureOr<SmallVector<OpFoldResult>> shape = call.sizes("qkv_shape");
-    if (failed(shape))
-      return failure();
-    spatial = *shape;
-    query = unflat(query), key = unflat(key), value = unflat(value);
-    return success();
+    return call.error() << "has another '" << name << "' than the forward of its query and value";
+  }
+
+  /// Whether the spatial dims of the tensor can be taken apart, where they are one.
+  LogicalResult checkFlat(Expr tensor) {
+    ArrayRef<int64_t> shape = aten::shapeOf(tensor.value);
+    std::optional<int64_t> positions = getConstantIntValue(f.product(spatial));
+    if (!isFlat || (shape.size() > kBatch && (!positions || ShapedType::isDynamic(shape[kBatch]) ||
+                                              shape[kBatch] == *positions)))
+      return success();
+    return call.error() << "has tensors of other positions than its 'qkv_shape'";
   }
 
   /// [batch, positions, ...] with the spatial dims apart, where the call has them as one.
   Expr unflat(Expr x) {
-    if (spatial.empty())
+    if (!isFlat)
       return x;
     SmallVector<OpFoldResult> sizes = f.sizes(x), all = {sizes[0]};
     llvm::append_range(all, spatial);
@@ -63,7 +87,7 @@ public:
     return view(x, all);
   }
   Expr flat(Expr x) {
-    if (spatial.empty())
+    if (!isFlat)
       return x;
     SmallVector<OpFoldResult> sizes = f.sizes(x);
     SmallVector<OpFoldResult> all = {sizes[0], f.product(ArrayRef(sizes).slice(1, kernel.size()))};
@@ -97,11 +121,8 @@ public:
   /// All neighbors of a query as one dim, and apart again.
   Expr merged(Expr scores) {
     SmallVector<OpFoldResult> sizes = f.sizes(scores);
-    int64_t all = 1;
-    for (int64_t size : kernel)
-      all *= size;
     sizes.truncate(sizes.size() - kernel.size());
-    sizes.push_back(call.builder.getIndexAttr(all));
+    sizes.push_back(call.builder.getIndexAttr(numNeighbors));
     return view(scores, sizes);
   }
   Expr apart(Expr merged) {
@@ -117,6 +138,30 @@ public:
   double scale = 1;
 
 private:
+  /// A call whose spatial dims are one.
+  LogicalResult readFlat() {
+    if (f.integer("num_extra_kv") != 0 || f.failed())
+      return call.error() << "is supported without additional keys and values: attend to them "
+                             "apart, and merge what both return";
+    FailureOr<SmallVector<OpFoldResult>> shape = call.sizes("qkv_shape");
+    if (failed(shape))
+      return failure();
+    spatial = *shape;
+    if (!getConstantIntValues(spatial))
+      return call.error() << "has a 'qkv_shape' that only the run knows; export the model with "
+                             "sizes, or with NATTEN's backend 'cutlass-fna'";
+    std::optional<int64_t> positions = getConstantIntValue(f.product(spatial));
+    for (Expr tensor : {query, key, value}) {
+      int64_t own = aten::shapeOf(tensor.value)[kBatch];
+      if (spatial.size() != kernel.size() ||
+          (positions && !ShapedType::isDynamic(own) && own != *positions))
+        return call.error() << "has a 'qkv_shape' that is not that of its " << own
+                            << " positions in " << kernel.size() << " dims";
+    }
+    query = unflat(query), key = unflat(key), value = unflat(value);
+    return success();
+  }
+
   Expr product(StringRef name, StringRef lhsName, Expr lhs, StringRef rhsName, Expr rhs) {
     OpBuilder &b = call.builder;
     Expr made =
@@ -136,24 +181,27 @@ private:
                       "with a size";
       return {};
     }
+    // A query has its first neighbors, as many as are counted here.
     aten::Neighborhood own{kernel[dim], stride[dim], dilation[dim], true};
-    SmallVector<bool> exist;
-    for (int64_t i = 0; i < size; ++i) {
-      Run keys = own.keysOf(i, size);
-      for (int64_t slot = 0; slot < own.kernel; ++slot)
-        exist.push_back(keys.begin + slot * own.dilation < keys.end);
-    }
-    SmallVector<int64_t> shape(rank, 1);
+    SmallVector<int64_t> counts;
+    for (int64_t i = 0; i < size; ++i)
+      counts.push_back((own.keysOf(i, size).size() - 1) / own.dilation + 1);
+    SmallVector<int64_t> shape(rank, 1), slots(rank, 1);
     shape[kBatch + dim] = size;
-    shape[rank - kernel.size() + dim] = own.kernel;
-    auto type = RankedTensorType::get(shape, call.builder.getI1Type());
-    return f.of(aten::ConstantOp::create(call.builder, call.loc, type,
-                                         DenseElementsAttr::get(type, exist)));
+    slots[rank - kernel.size() + dim] = own.kernel;
+    auto type = RankedTensorType::get(shape, call.builder.getI64Type());
+    Value count = aten::ConstantOp::create(call.builder, call.loc, type,
+                                           DenseElementsAttr::get(type, ArrayRef(counts)));
+    Expr slot = view(f.range(call.builder.getIndexAttr(own.kernel)),
+                     getAsIndexOpFoldResult(call.builder.getContext(), slots));
+    return lt(slot, f.of(count));
   }
 
   SmallVector<int64_t> kernel, stride, dilation;
   SmallVector<bool> isCausal;
-  SmallVector<OpFoldResult> spatial; ///< where the tensors have these dims as one
+  int64_t numNeighbors = 1;
+  bool isFlat = false;               ///< the tensors have the spatial dims as one
+  SmallVector<OpFoldResult> spatial; ///< these, then
 };
 
 } // namespace
@@ -188,9 +236,16 @@ FailureOr<Results> buildNeighborhoodBackward(Call &call) {
   if (failed(own.read()))
     return failure();
   Formula &f = own.f;
-  Expr output = own.unflat(f.tensor("output")), grad = own.unflat(f.tensor("d_output"));
-  Expr logsumexp = own.unflat(f.tensor("logsumexp"));
+  Expr output = f.tensor("output"), grad = f.tensor("d_output"), logsumexp = f.tensor("logsumexp");
   if (f.failed())
+    return failure();
+  for (Expr *tensor : {&output, &grad, &logsumexp})
+    if (succeeded(own.checkFlat(*tensor)))
+      *tensor = own.unflat(*tensor);
+    else
+      return failure();
+  if (failed(own.check("output", output, true)) || failed(own.check("d_output", grad, true)) ||
+      failed(own.check("logsumexp", logsumexp, false)))
     return failure();
   Expr scores = own.scores();
   if (!scores)
@@ -216,7 +271,95 @@ FailureOr<Results> buildNeighborhoodBackward(Call &call) {
 
 FailureOr<Results> buildNeighborhoodTiles(Call &call) {
   return call.error() << "has its tensors cut into tiles for the kernels of one device; export the "
-                         "model with NATTEN's backend 'cutlass-fna' or 'reference'";
+                         "model with NATTEN's backend 'cutlass-fna'";
+}
+
+namespace {
+
+/// Attention of all to all, [batch, positions, heads, E], which NATTEN calls where a window is as
+/// large as the field.
+struct FullAttention {
+  Formula f;
+  Expr query, key, value;
+  SmallVector<NamedAttribute> attributes;
+
+  explicit FullAttention(Call &call) : f(call) {}
+
+  LogicalResult read() {
+    for (StringRef name : {"cumulative_seqlen_Q", "cumulative_seqlen_KV"})
+      if (!f.call.isNone(name))
+        return f.call.error() << "is supported without '" << name
+                              << "': pad the sequences, and mask what is padded";
+    for (auto [name, tensor] :
+         {std::pair("query", &query), std::pair("key", &key), std::pair("value", &value)})
+      if (failed(take(name, *tensor)))
+        return failure();
+    Builder &b = f.call.builder;
+    attributes.push_back(f.realAttr("scale", f.real("scale")));
+    if (f.flag("is_causal"))
+      attributes.push_back(b.getNamedAttr("is_causal", b.getUnitAttr()));
+    if (aten::shapeOf(query.value)[1] != aten::shapeOf(key.value)[1])
+      attributes.push_back(b.getNamedAttr("enable_gqa", b.getUnitAttr()));
+    return failure(f.failed());
+  }
+
+  /// A tensor with its heads in front of its positions.
+  LogicalResult take(StringRef name, Expr &tensor) {
+    tensor = f.tensor(name);
+    if (f.failed())
+      return failure();
+    int64_t rank = name == "logsumexp" ? 3 : 4;
+    if (tensor.rank() != rank)
+      return f.call.error() << "needs '" << name << "' of " << rank << " dims, not of "
+                            << tensor.rank();
+    tensor = transpose(tensor, 1, 2);
+    return success();
+  }
+};
+
+} // namespace
+
+FailureOr<Results> buildFullAttention(Call &call) {
+  FullAttention own(call);
+  if (failed(own.read()))
+    return failure();
+  bool isKept = call.isUsed(1);
+  FailureOr<Operation *> op = call.build(
+      isKept ? "aten.scaled_dot_product_flash_attention" : "aten.scaled_dot_product_attention",
+      {{"query", {own.query.value}}, {"key", {own.key.value}}, {"value", {own.value.value}}},
+      own.attributes);
+  if (failed(op))
+    return failure();
+  Results results = {transpose(own.f.of((*op)->getResult(0)), 1, 2).value, Value()};
+  if (isKept) {
+    Expr logsumexp = transpose(own.f.of((*op)->getResult(1)), 1, 2);
+    Type type = call.resultElementType(1);
+    results[1] = type ? cast(logsumexp, type).value : logsumexp.value;
+  }
+  return results;
+}
+
+FailureOr<Results> buildFullAttentionBackward(Call &call) {
+  FullAttention own(call);
+  Expr output, grad, logsumexp;
+  if (failed(own.read()) || failed(own.take("output", output)) ||
+      failed(own.take("d_output", grad)) || failed(own.take("logsumexp", logsumexp)))
+    return failure();
+  logsumexp = cast(logsumexp, Emitter::accumulator(own.query.elementType()));
+  FailureOr<Operation *> op = call.build("aten.scaled_dot_product_flash_attention_backward",
+                                         {{"grad_out", {grad.value}},
+                                          {"query", {own.query.value}},
+                                          {"key", {own.key.value}},
+                                          {"value", {own.value.value}},
+                                          {"out", {output.value}},
+                                          {"logsumexp", {logsumexp.value}}},
+                                         own.attributes);
+  if (failed(op))
+    return failure();
+  Results results;
+  for (Value cotangent : (*op)->getResults())
+    results.push_back(transpose(own.f.of(cotangent), 1, 2).value);
+  return results;
 }
 
 } // namespace shardc::torch_export

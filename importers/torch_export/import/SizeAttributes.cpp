@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/import/SizeAttributes.h"
 
+#include "importers/torch_export/import/NeighborhoodSizes.h"
 #include "importers/torch_export/program/Guards.h"
 
 #include "dialects/dist/Dist.h"
@@ -148,6 +149,13 @@ ArrayAttr makeConstraints(Location file, const ExportedProgram &program) {
                                                   makeExpression(builder, guard->left),
                                                   makeExpression(builder, guard->right)}));
   }
+  forEachNeighborhoodSize(program, [&](const SymExpr &size, int64_t least) {
+    Attribute constraint =
+        builder.getArrayAttr({builder.getStringAttr(">="), makeExpression(builder, size),
+                              builder.getI64IntegerAttr(least)});
+    if (!llvm::is_contained(constraints, constraint))
+      constraints.push_back(constraint);
+  });
   return constraints.empty() ? ArrayAttr() : builder.getArrayAttr(constraints);
 }
 

@@ -31,11 +31,17 @@ _CUT = ", int[] q_shape, int[] kv_shape, int[] qkv_shape, int[] q_tile_shape, in
 # The arguments of NATTEN's operators behind those of the window, forward and backward, by the prefix of their names.
 _NATTEN = {
     "": (", int[] q_tile_shape, int[] kv_tile_shape",
-         ", int[] q_tile_shape, int[] kv_tile_shape, int[] num_kv_splits, bool compute_delta_with_pt"),
+         ", int[] q_tile_shape, int[] kv_tile_shape, int[]? num_kv_splits, bool compute_delta_with_pt, bool deterministic=False"),
     "reference_": (", int[] qkv_shape, int num_extra_kv",) * 2,
     "hopper_": (_CUT + ", int kernel_schedule_int", _CUT),
     "blackwell_": (_CUT + ", bool run_persistent_kernel", _CUT),
 }
+_LENGTHS = "Tensor? cumulative_seqlen_Q, Tensor? cumulative_seqlen_KV, int max_seqlen_Q, int max_seqlen_KV"
+DECLARED["natten.fmha_forward"] = ("(Tensor query, Tensor key, Tensor value, bool is_causal, float scale, int q_tile_size, int kv_tile_size, "
+                                   f"{_LENGTHS}) -> (Tensor, Tensor)")
+DECLARED["natten.fmha_backward"] = ("(Tensor query, Tensor key, Tensor value, Tensor output, Tensor d_output, Tensor logsumexp, bool is_causal, "
+                                    "float scale, int q_tile_size, int kv_tile_size, int? num_kv_splits, bool compute_delta_with_pt, "
+                                    f"{_LENGTHS}, bool deterministic=False) -> (Tensor, Tensor, Tensor)")
 for _dims in (1, 2, 3):
     for _prefix, (_forward, _backward) in _NATTEN.items():
         _name = f"natten.{_prefix}na{_dims}d"

@@ -49,3 +49,13 @@ func.func @unlike(%q: tensor<1x8x2x4xf32, #R>, %k: tensor<1x8x2x4xf32, #S1>) -> 
       : (tensor<1x8x2x4xf32, #R>, tensor<1x8x2x4xf32, #S1>) -> tensor<1x8x2x5xf32, #S1>
   return %0 : tensor<1x8x2x5xf32, #S1>
 }
+
+// -----
+
+func.func @outside(%q: tensor<1x4x2x4xf32>, %k: tensor<1x8x2x4xf32>) {
+  // expected-error @below {{has a place that is not within the whole, along spatial dim 0}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = aten.neighborhood_qk %q, %k kernel [5] stride [1] dilation [1] causal [false] place [10, 7, 0, 8]
+      : (tensor<1x4x2x4xf32>, tensor<1x8x2x4xf32>) -> tensor<1x4x2x5xf32>
+  return
+}
