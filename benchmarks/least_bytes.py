@@ -10,7 +10,8 @@ A figure is the most that a rank sends or gets in a collective of its group, sum
 is (n-1)/n B to each rank, and an all-reduce twice that. The graphs are in small_graphs.py. Of those that move elements the least is found by brute force: the
 function is run on the numbers of the elements; a rank that is to have an element of the result needs the elements that it is made of, and gets each that it
 does not have from the one rank that has it. The most that a rank gets or gives is the least possible. In the sum over all rows no row counts as less than its
-least: an all-gather of uneven parts is counted by their average."""
+least: an all-gather of uneven parts is counted by their average. The least of the graphs in spatial_graphs.py is that of least_spatial.py, which no program
+is below; the second figure is that of one exchange, which a program can reach."""
 import argparse
 import fnmatch
 import itertools
@@ -28,36 +29,14 @@ sys.path.insert(0, str(ROOT / "tools/export"))
 import shardc_export  # noqa: E402
 import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
+from least_spatial import chunks, held, least_by_cuts, mesh_of, of_one_exchange, outputs, placement  # noqa: E402
 from small_graphs import BACKWARD, COMPUTED, MOVED, all_reduce  # noqa: E402
-from spatial_graphs import SPATIAL  # noqa: E402
+from spatial_graphs import BACKWARD as SPATIAL_BACKWARD  # noqa: E402
+from spatial_graphs import SPATIAL, backward_sums  # noqa: E402
 
 RANKS = (2, 3, 4)
-GRAPHS = MOVED | COMPUTED | BACKWARD | SPATIAL
-
-
-def mesh_of(graph, n):
-    return graph.mesh or (n,)
-
-
-def placement(given, mesh):
-    """A dim, or None, for each axis."""
-    return given if isinstance(given, tuple) else (given,) * len(mesh)
-
-
-def held(shape, dims, mesh, at):
-    """Which elements of a tensor the rank at a coordinate has."""
-    begin, end = [0] * len(shape), list(shape)
-    for dim, n, i in zip(dims, mesh, at, strict=True):
-        if dim is not None:
-            length = -(-(end[dim] - begin[dim]) // n)
-            begin[dim], end[dim] = min(begin[dim] + i * length, end[dim]), min(begin[dim] + (i + 1) * length, end[dim])
-    mask = torch.zeros(shape, dtype=torch.bool)
-    mask[tuple(slice(b, e) for b, e in zip(begin, end))] = True
-    return mask
-
-
-def outputs(result):
-    return list(result) if isinstance(result, (tuple, list)) else [result]
+LISTS = {"small": MOVED | COMPUTED | BACKWARD, "spatial": SPATIAL}
+GRAPHS = LISTS["small"] | SPATIAL
 
 
 def least_moved(graph, n):
@@ -85,8 +64,13 @@ def least_moved(graph, n):
     return 4 * max(*gets.values(), *gives.values())
 
 
-def least_of(name, n):
+def least_of(name, n, find=least_by_cuts):
     graph = GRAPHS[name]
+    if name in SPATIAL_BACKWARD:
+        once = 0 if graph.sums else find(graph, n)
+        return 2 * once + backward_sums(graph, math.prod(mesh_of(graph, n)))
+    if name in SPATIAL and not graph.least:
+        return find(graph, n)
     if graph.least:
         return graph.least(n)
     moved = least_moved(graph, n)
@@ -103,62 +87,81 @@ class Module(torch.nn.Module):
 
 
 class Loss(torch.nn.Module):
-    """A number whose derivatives by the parameters are what is asked for."""
+    """A number whose derivatives by the parameters are what is asked for. Of spatial graphs it is no linear function of the results, which are asked for, too."""
 
-    def __init__(self, function, values):
+    def __init__(self, function, values, spatial=False):
         super().__init__()
-        self.function, self.x = function, torch.nn.ParameterList(values)
+        self.function, self.x, self.spatial = function, torch.nn.ParameterList(values), spatial
 
     def forward(self, *weights):
-        return sum((y * w).sum() for y, w in zip(outputs(self.function(*self.x)), weights))
+        return of_results(outputs(self.function(*self.x)), weights, self.spatial)
+
+
+def of_results(results, weights, spatial):
+    if not spatial:
+        return sum((y * w).sum() for y, w in zip(results, weights))
+    return sum((y.sin() * w).sum() for y, w in zip(results, weights)), *results
 
 
 def run(*words):
     return subprocess.run([str(w) for w in words], text=True, capture_output=True)
 
 
-def spec(dims, mesh):
+def spec(dims, mesh, shape=None):
+    """With a shape, of exactly the chunks of that."""
     axes = ("tp",) if len(mesh) == 1 else ("dp", "tp")
-    return ",".join(f"{axis}:" + ("R" if dim is None else f"S({dim})") for axis, dim in zip(axes, dims, strict=True))
+    sizes = [f", sizes = {chunks(shape[dim], n)}" if shape and dim is not None else "" for dim, n in zip(dims, mesh, strict=True)]
+    return ",".join(f"{axis}:" + ("R" if dim is None else f"S({dim}{size})") for axis, dim, size in zip(axes, dims, sizes, strict=True))
+
+
+def is_backward(name):
+    return name in BACKWARD or name in SPATIAL_BACKWARD
 
 
 def ours(name, n, folder, build):
     """(bytes, collectives, what is wrong)."""
-    graph, mesh, backward = GRAPHS[name], mesh_of(GRAPHS[name], n), name in BACKWARD
+    graph, mesh, backward = GRAPHS[name], mesh_of(GRAPHS[name], n), is_backward(name)
     torch.manual_seed(0)
     values = [torch.randn(shape) for shape in graph.shapes]
-    wants = outputs(graph.function(*values))
+    results = wants = outputs(graph.function(*values))
     module, inputs = Module(graph.function), values
     if backward:
         inputs = [torch.randn(want.shape) for want in wants]
-        module = Loss(graph.function, values)
-        module(*inputs).backward()
-        wants = [x.grad for x in module.x]
+        module = Loss(graph.function, values, name in SPATIAL)
+        outputs(module(*inputs))[0].backward()
+        wants = ([y.detach() for y in results] if name in SPATIAL else []) + [x.grad for x in module.x]
     program = shardc_export.export(module, tuple(inputs))
     torch.export.save(program, folder / "model.pt2")
     save_file(dict(zip(program.graph_signature.user_inputs, inputs)), folder / "in.safetensors")
-    given = {f"{'param:x.' if backward else 'input:'}{i}": graph.sharded.get(i) for i in range(len(values))}
-    made = range(len(inputs) if backward else len(wants))  # of a derivative, what the outputs are weighted by
-    given |= {f"{'input' if backward else 'output'}:{i}": graph.out for i in made}
-    size = f"tp={mesh[0]}" if len(mesh) == 1 else f"dp={mesh[0]},tp={mesh[1]}"
-    plan = ["--mesh", size, *(word for what, dims in given.items() for word in ("--place", f"{what}={spec(placement(dims, mesh), mesh)}"))]
-    if backward:
-        plan += ["--gradients", "0"]
+    command = plan(name, n, results)
     entry = ["--entry", "gradients", "--weights", folder / "model.pt2"] if backward else []
-    done = run(build / "bin/shardc", "compile", folder / "model.pt2", *plan, "-o", folder / "model.so")
+    done = run(build / "bin/shardc", "compile", folder / "model.pt2", *command, "-o", folder / "model.so")
     if done.returncode == 0:
         done = run(build / "bin/shard-run", folder / "model.so", *entry, "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors",
                    "--timeout", 60)
     if done.returncode:
         return 0, [], done.stderr[-600:]
-    results = load_file(folder / "out.safetensors")
+    got = load_file(folder / "out.safetensors")
     entries = json.loads(run(build / "bin/shard-run", folder / "model.so", "--manifest").stdout)["entries"]
     names = [o["name"] for e in entries for o in e["outputs"] if e["name"] == ("gradients" if backward else entries[0]["name"])]
-    got = [results[name] for name in names][-len(wants):]  # gradients come behind the loss
+    got = [got[name] for name in names][-len(wants):]  # gradients come behind the loss
     right = all(g.shape == w.shape and torch.allclose(g, w, 1e-4, 1e-5) for g, w in zip(got, wants, strict=True))
-    report = json.loads(run(build / "bin/shardc", "explain", folder / "model.pt2", *plan, "--format", "json").stdout)["collectives"]
+    report = json.loads(run(build / "bin/shardc", "explain", folder / "model.pt2", *command, "--format", "json").stdout)["collectives"]
     report = [c for c in report if not backward or c["entry"] == "gradients"]
     return sum(c["bytes_per_rank"] for c in report), [c["kind"] for c in report], "" if right else "differs from PyTorch"
+
+
+def plan(name, n, results):
+    """What a user would write; of the results of spatial graphs also the sizes of the shards, which are else left open."""
+    graph, mesh, backward, spatial = GRAPHS[name], mesh_of(GRAPHS[name], n), is_backward(name), name in SPATIAL
+    given = [(f"{'param:x.' if backward else 'input:'}{i}", graph.sharded.get(i), None) for i in range(len(graph.shapes))]
+    for i, result in enumerate(results):  # of a derivative, what the results are weighted by
+        shape = result.shape if spatial else None
+        given += [(f"{'input' if backward else 'output'}:{i}", graph.out, shape)]
+        given += [(f"output:{i + 1}", graph.out, shape)] if backward and spatial else []
+    size = f"tp={mesh[0]}" if len(mesh) == 1 else f"dp={mesh[0]},tp={mesh[1]}"
+    placed = (f"{what}={spec(placement(dims, mesh), mesh, shape)}" for what, dims, shape in given)
+    return ["--mesh", size, *(word for text in placed for word in ("--place", text)), *(["--gradients", "0"] if backward else [])]
 
 
 def peer(command, text=None):
@@ -169,12 +172,26 @@ def peer(command, text=None):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def survived(command, names):
+    """As peer, of a program that prints it after each graph; where it crashes, it starts again behind the graph at which it did."""
+    found, left = {}, list(names)
+    while left:
+        done = subprocess.run([*map(str, command), *left], text=True, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        found |= json.loads(lines[-1]) if lines else {}
+        left = [name for name in left if name not in found]
+        if left:
+            said = [line for line in done.stderr.splitlines() if "Error" in line]
+            found[left.pop(0)] = 0, "refused: crashed, " + (said[0][-100:] if said else f"{done.returncode}")
+    return found
+
+
 def as_json(name, n):
     """What JAX's side needs to know, which has no PyTorch."""
     graph = GRAPHS[name]
     mesh = mesh_of(graph, n)
     given = [placement(graph.sharded.get(i), mesh) for i in range(len(graph.shapes))]
-    return {"graph": name, "mesh": mesh, "shapes": graph.shapes, "given": given, "out": placement(graph.out, mesh), "backward": name in BACKWARD}
+    return {"graph": name, "mesh": mesh, "shapes": graph.shapes, "given": given, "out": placement(graph.out, mesh), "backward": is_backward(name), "spatial": name in SPATIAL}
 
 
 def peers(options, names, n):
@@ -182,7 +199,10 @@ def peers(options, names, n):
     if options.dtensor:
         launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", n, "--master-port", "0", "--rdzv-backend", "c10d",
                   "--rdzv-endpoint", "localhost:0", ROOT / "benchmarks/least_bytes_dtensor.py"]
-        found["dtensor"] = peer([*launch, *names])
+        found["dtensor"] = survived(launch, names)
+        again = [name for name, (_, problem) in found["dtensor"].items() if problem and name in SPATIAL]
+        better = survived([*launch, "--halo"], again) if again else {}
+        found["dtensor"] |= {name: figures for name, figures in better.items() if not figures[1]}
     if options.jax:
         found["jax"] = peer([options.jax, ROOT / "benchmarks/least_bytes_jax.py", n], json.dumps([as_json(name, n) for name in names]))
     return found
@@ -191,6 +211,7 @@ def peers(options, names, n):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--list", choices=LISTS, help="one of the lists of graphs")
     parser.add_argument("--only", default="*", help="a pattern of names")
     parser.add_argument("--ranks", default=",".join(map(str, RANKS)))
     parser.add_argument("--dtensor", action="store_true", help="run PyTorch's DTensor as well")
@@ -198,19 +219,21 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     shardc_export.hide_warnings()
-    asked = [name for name in GRAPHS if fnmatch.fnmatch(name, options.only)]
+    torch.set_num_threads(1)
+    asked = [name for name in (LISTS[options.list] if options.list else GRAPHS) if fnmatch.fnmatch(name, options.only)]
     pairs = [(name, n) for name in asked for n in ([4] if GRAPHS[name].mesh else map(int, options.ranks.split(",")))]
     others = {n: peers(options, [name for name, m in pairs if m == n], n) for n in sorted({n for _, n in pairs})}
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, n in pairs:
             moved, kinds, problem = ours(name, n, pathlib.Path(folder), options.build)
-            row = {"graph": name, "ranks": n, "least": least_of(name, n), "moved": moved, "collectives": kinds, "problem": problem}
+            row = {"graph": name, "ranks": n, "least": least_of(name, n), "one_exchange": least_of(name, n, of_one_exchange), "moved": moved}
+            row |= {"collectives": kinds, "problem": problem}
             row |= {side: figures[name] for side, figures in others[n].items()}
             rows.append(row)
             mark = "WRONG " + problem if problem else "more" if moved > row["least"] + len(kinds) else ""
             beside = "".join(f" {row[side][1] or round(row[side][0], 1)!s:>12.12}" for side in others[n])
-            print(f"{name:36} n={n} {row['least']:9.1f} {moved:9.1f}{beside}  {', '.join(kinds):36} {mark}", flush=True)
+            print(f"{name:36} n={n} {row['least']:9.1f} {row['one_exchange']:9.1f} {moved:9.1f}{beside}  {', '.join(kinds):36} {mark}", flush=True)
     summarise(rows)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """JAX's side of least_bytes.py, for an interpreter that has jax: python benchmarks/least_bytes_jax.py RANKS GRAPH ... prints {graph: [bytes, what is wrong]}.
 
-The functions of small_graphs.py in jax.numpy. Each is compiled for host devices with the shardings of the list (Shardy), its collectives are read from the
-optimised HLO, and its values are compared with those of one device. JAX takes shardings only of dims that the axis divides: others are refused."""
+The functions of small_graphs.py in jax.numpy, and those of spatial_jax.py. Each is compiled for host devices with the shardings of the list (Shardy), its
+collectives are read from the optimised HLO, and its values are compared with those of one device. Of what goes from rank to rank the larger of what a rank
+sends and what it gets counts, over the whole program. JAX takes shardings only of dims that the axis divides: others are refused."""
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import numpy  # noqa: E402
 from jax.nn import gelu, log_softmax, relu, softmax  # noqa: E402
 from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
 from redistribution import collectives  # noqa: E402
+from spatial_jax import FUNCTIONS as SPATIAL  # noqa: E402
 
 LOOKED_UP = numpy.array([0, 5, 11, 3])
 
@@ -156,25 +158,60 @@ def measure(case):
         most = max((dim for dim in by_dim if dim is not None), default=-1)
         return NamedSharding(devices, PartitionSpec(*(tuple(by_dim.get(dim, ())) or None for dim in range(most + 1))))
 
-    function = FUNCTIONS[case["graph"].removeprefix("backward of: ")]
+    name = case["graph"].removeprefix("backward of: ")
+    if not case["spatial"]:
+        return compiled(case, FUNCTIONS[name], mesh, sharding)
+    ways = SPATIAL[name.rpartition(" (")[0]]
+    tried = [attempt(compiled, case, way, mesh, sharding) for way in (ways if isinstance(ways, tuple) else (ways,))]
+    return min(tried, key=lambda figures: (bool(figures[1]), figures[0]))
+
+
+def compiled(case, function, mesh, sharding):
     draw = numpy.random.default_rng(0)
     values = [draw.standard_normal(shape, "float32") for shape in case["shapes"]]
     given, out = [sharding(dims) for dims in case["given"]], sharding(case["out"])
+    spatial = case["spatial"]
     if case["backward"]:
         weights = [draw.standard_normal(y.shape, "float32") for y in leaves(jax.eval_shape(function, *values))]
 
         def program(x, w):
-            return jax.value_and_grad(lambda *x: sum((y * v).sum() for y, v in zip(leaves(function(*x)), w)), tuple(range(len(x))))(*x)
-        arguments, shardings, outs = (values, weights), (given, [out] * len(weights)), (sharding([None] * len(mesh)), tuple(given))
+            def loss(*x):
+                results = leaves(function(*x))
+                return sum(((jnp.sin(y) if spatial else y) * v).sum() for y, v in zip(results, w)), results if spatial else []
+            return jax.value_and_grad(loss, tuple(range(len(x))), has_aux=True)(*x)
+        arguments, shardings = (values, weights), (given, [out] * len(weights))
+        outs = ((sharding([None] * len(mesh)), [out] * len(weights) if spatial else []), tuple(given))
     else:
         def program(*x):
             return leaves(function(*x))
         arguments, shardings, outs = values, tuple(given), out
-    compiled = jax.jit(program, in_shardings=shardings, out_shardings=outs).lower(*arguments).compile()
+    made = jax.jit(program, in_shardings=shardings, out_shardings=outs).lower(*arguments).compile()
     at_places = jax.device_put(arguments, shardings if case["backward"] else list(shardings))
-    wants, got = (jax.tree.leaves(made) for made in (jax.jit(program)(*arguments), compiled(*at_places)))
+    wants, got = (jax.tree.leaves(results) for results in (jax.jit(program)(*arguments), made(*at_places)))
     right = all(numpy.allclose(numpy.asarray(g), numpy.asarray(w), 1e-4, 1e-5) for g, w in zip(got, wants, strict=True))
-    return sum(size for size, _ in collectives(compiled.as_text(), mesh)), "" if right else "differs"
+    return moved(made.as_text(), mesh), "" if right else "differs"
+
+
+def moved(hlo, mesh):
+    """Bytes of the rank that has most."""
+    lines = hlo.splitlines()
+    permutes = [line for line in lines if re.search(r" collective-permute(-start)?\(", line)]
+    total = sum(size for size, _ in collectives("\n".join(line for line in lines if line not in permutes), mesh))
+    sent, come = {}, {}
+    for line in permutes:
+        size = sum(size for size, _ in collectives(line, mesh))
+        for source, target in re.findall(r"(\d+),(\d+)", re.search(r"source_target_pairs=\{(.*?)\}\}", line).group(1)):
+            if source != target:
+                sent[source], come[target] = sent.get(source, 0) + size, come.get(target, 0) + size
+    return total + max([0, *sent.values(), *come.values()])
+
+
+def attempt(measured, case, *arguments):
+    try:
+        return measured(case, *arguments)
+    except Exception as error:
+        why = re.search(r"axis \d+ is partitioned \d+ times, but the dimension size is \d+", str(error))
+        return 0, "refused: " + (why.group(0) if why else (str(error).strip().splitlines() or [type(error).__name__])[0])[:120]
 
 
 def main():
@@ -182,11 +219,7 @@ def main():
     jax.config.update("jax_use_shardy_partitioner", True)
     found = {}
     for case in json.load(sys.stdin):
-        try:
-            found[case["graph"]] = measure(case)
-        except Exception as error:
-            why = re.search(r"axis \d+ is partitioned \d+ times, but the dimension size is \d+", str(error))
-            found[case["graph"]] = 0, "refused: " + (why.group(0) if why else (str(error).strip().splitlines() or [type(error).__name__])[0])[:120]
+        found[case["graph"]] = attempt(measure, case)
     print(json.dumps(found))
 
 

@@ -238,7 +238,7 @@ def fewest_axes(mesh, ranks):
 def collectives(hlo, mesh):
     """Bytes and axes of each."""
     found_all = []
-    sizes = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "f64": 8}
+    sizes = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "f64": 8, "c64": 8}
     for line in hlo.splitlines():
         found = re.search(r"= (.*?) (all-gather|all-to-all|collective-permute|all-reduce|reduce-scatter)(?:-start)?\(", line)
         if not found:
