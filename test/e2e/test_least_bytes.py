@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Graphs that only rearrange elements, of the list in benchmarks/small_graphs.py: every value and gradient is PyTorch's, and all of them together move what
-brute force says that they must. All are one model, each with inputs of its own; benchmarks/least_bytes.py looks at them one by one."""
+brute force says that they must. So do graphs over sharded spatial dims of benchmarks/spatial_graphs.py, with what docs/least-bytes-spatial.md derives. All
+are one model, each with inputs of its own; benchmarks/least_bytes.py looks at them one by one."""
 import json
 import sys
 
@@ -15,10 +16,18 @@ from plans import places
 sys.path.insert(0, str(ROOT / "tools/export"))
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import shardc_export
-from least_bytes import least_moved, mesh_of, outputs, placement, spec
+from least_bytes import least_moved, least_of, mesh_of, outputs, placement, spec
 from small_graphs import BACKWARD, MOVED, all_reduce
+from spatial_graphs import FORWARD
 
 MESHES = {"tp=2": 2, "tp=3": 3, "dp=2,tp=2": 4}
+# Those of 13 elements, which three ranks do not divide, that move the least.
+SPATIAL = [f"{name} (13)" for name in (
+    "convolution of 3", "convolution of 5", "convolution of 4", "convolution without padding", "convolution of 1", "convolution in groups", "mean pool of 5",
+    "mean pool of 5 by 5", "max pool of 5", "adaptive mean to 1", "adaptive max to 1", "unfold", "nearest, to 23", "nearest, half as long",
+    "linear, twice as long", "linear, to 9, corners", "zeros", "reflected", "replicated", "circular", "circular convolution", "roll", "flip", "differences",
+    "central differences", "mean", "variance", "layer norm", "group norm")]
+SPATIAL += [f"image, {name} (13 x 11)" for name in ("convolution of 3 x 3", "bilinear, twice as large", "bicubic, twice as large")]
 
 
 class All(nn.Module):
@@ -48,7 +57,8 @@ class Case:
             self.values += [torch.randn(shape) for shape in graph.shapes]
             self.given += [spec(placement(graph.sharded.get(i), axes), axes) for i in range(len(graph.shapes))]
             results = outputs(graph.function(*self.values[-len(graph.shapes):]))
-            self.made += [spec(placement(graph.out, axes), axes)] * len(results)
+            exactly = name in FORWARD  # the sizes of the shards are given
+            self.made += [spec(placement(graph.out, axes), axes, result.shape if exactly else None) for result in results]
             self.names += [name] * len(results)
 
     def run(self, folder, module, inputs, plan, *entry):
@@ -80,6 +90,16 @@ def test_values(tmp_path, mesh):
     for name, result, want in zip(case.names, got, module(*case.values), strict=True):
         torch.testing.assert_close(result, want, msg=lambda text, name=name: f"{name}: {text}")
     case.check_bytes(collectives, 1)
+
+
+def test_spatial_graphs(tmp_path):
+    case = Case({name: FORWARD[name] for name in SPATIAL}, "tp=3")
+    module = All(case.graphs.values())
+    plan = places(*(f"input:{i}={at}" for i, at in enumerate(case.given)), *(f"output:{i}={at}" for i, at in enumerate(case.made)))
+    got, collectives = case.run(tmp_path, module, case.values, plan)
+    for name, result, want in zip(case.names, got, module(*case.values), strict=True):
+        torch.testing.assert_close(result, want, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+    assert sum(c["bytes_per_rank"] for c in collectives) <= sum(least_of(name, 3) for name in SPATIAL) + len(SPATIAL)
 
 
 @pytest.mark.parametrize("mesh", MESHES)
