@@ -199,10 +199,8 @@ def peers(options, names, n):
     if options.dtensor:
         launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", n, "--master-port", "0", "--rdzv-backend", "c10d",
                   "--rdzv-endpoint", "localhost:0", ROOT / "benchmarks/least_bytes_dtensor.py"]
-        found["dtensor"] = survived(launch, names)
-        again = [name for name, (_, problem) in found["dtensor"].items() if problem and name in SPATIAL]
-        better = survived([*launch, "--halo"], again) if again else {}
-        found["dtensor"] |= {name: figures for name, figures in better.items() if not figures[1]}
+        spatial = [name for name in names if name in SPATIAL]
+        found["dtensor"] = survived([*launch, "--halo"], spatial) | survived(launch, [name for name in names if name not in SPATIAL])
     if options.jax:
         found["jax"] = peer([options.jax, ROOT / "benchmarks/least_bytes_jax.py", n], json.dumps([as_json(name, n) for name in names]))
     return found

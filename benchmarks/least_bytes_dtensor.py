@@ -5,8 +5,8 @@ after each graph.
 Inputs are DTensors of the placements that the list gives, the function is called on them, and its outputs are redistributed to theirs. Collectives are
 counted as they reach the dispatcher; the figure is that of the rank that has most.
 
-With --halo before the graphs convolutions get the rules back that PyTorch 2.12 had for them, which shard the last dim of an image and exchange its borders. 2.13 has them
-still, but its newer rule, which knows batches only, comes first and gives results the wrong placement."""
+With --halo before the graphs convolutions get the rules back that PyTorch 2.12 had for them, which shard the last dim of an image and exchange its borders.
+2.13 has them still, but its newer rule, which knows batches only, comes first and gives results the wrong placement."""
 import datetime
 import json
 import sys
@@ -83,7 +83,7 @@ def measure(name):
 
 
 def main():
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=15))
     torch.set_num_threads(1)
     names, found = sys.argv[1:], {}
     if names[0] == "--halo":

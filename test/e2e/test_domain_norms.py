@@ -18,6 +18,7 @@ from plans import places
 sys.path.insert(0, str(ROOT / "tools/export"))
 import shardc_export
 
+pytestmark = pytest.mark.xdist_group("domain norms")  # the model is exported once
 F64 = torch.float64
 IMAGE, LINE, ROWS = (2, 4, 13, 11), (2, 2, 13), (13, 5)
 STEPS = 2  # so that the second begins with what the first wrote
@@ -154,3 +155,56 @@ def test_values_gradients_and_statistics(model, tmp_path, mesh):
         if not error <= 1e-9 * max(1.0, float(want.abs().max())):
             wrong.append(f"{what} differs by {error:.3g}")
     assert not wrong, "\n".join(wrong)
+
+
+class Volume(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv3d(2, 3, 3, padding=1)
+
+    def forward(self, x):
+        y = self.conv(x)
+        return y.square().mean(), y
+
+
+class Pool(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x = nn.Parameter(torch.randn(2, 2, 48))
+
+    def forward(self, w):
+        y = F.avg_pool1d(self.x, 2)
+        return (y * w).sum(), y
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+LEAST = {
+    "sizes given at both ends": (Function(lambda x: F.conv1d(x, torch.ones(3, 2, 3), padding=1)), (2, 2, 24), 16,
+                                 ["input:0=sp:S(2, sizes = [12, 12])", "output:0=sp:S(2, sizes = [12, 12])"]),
+    "roll of a dim that the ranks divide": (Function(lambda x: x.roll(2, 2)), (2, 2, 24), 32, ["input:0=sp:S(2)", "output:0=sp:S(2)"]),
+    "two consumers": (Function(lambda x: F.avg_pool1d(x, 3, 1, 1) + F.avg_pool1d(x, 5, 1, 2)), (2, 2, 24), 32, ["input:0=sp:S(2)", "output:0=sp:S(2)"]),
+    "batch norm": (Function(lambda x: F.batch_norm(x, None, None, training=True)), (2, 2, 24), 16, ["input:0=sp:S(2)", "output:0=sp:S(2)"]),
+    # Two borders of 2 x 8 x 8 elements, and the derivatives by weights.
+    "derivative by the weights of a volume": (Volume(), (1, 2, 16, 8, 8), 512 + 4 + 4 * (3 * 2 * 27 + 3), ["input:0=sp:S(2)", "output:1=sp:S(2)"]),
+    "pool of a line with a given size": (Pool(), (2, 2, 24), 4, ["param:x=sp:S(2)", "input:0=sp:S(2, sizes = [12, 12])"]),
+}
+
+
+@pytest.mark.parametrize("case", LEAST)
+@pytest.mark.xfail(strict=True, reason="moves more than the least: docs/least-bytes-spatial.md says why")
+def test_least_bytes(tmp_path, case):
+    module, shape, least, plan = LEAST[case]
+    torch.export.save(shardc_export.export(module, (torch.randn(shape),)), tmp_path / "m.pt2")
+    gradients = ["--gradients", 0] if list(module.parameters()) else []
+    text = run(tool("shardc"), "explain", tmp_path / "m.pt2", "--mesh", "sp=2", *places(*plan), *gradients, "--format", "json").stdout
+    moved = sum(c["bytes_per_rank"] for c in json.loads(text)["collectives"] if not gradients or c["entry"] == "gradients")
+    if moved > least:
+        raise AssertionError(f"{case}: {moved} bytes, where {least} would do")
