@@ -24,8 +24,8 @@ enum class FactorKind : uint8_t {
   /// Iterations are independent: sharded freely, as long as operands and results agree.
   Parallel,
   /// Contracted. Sharded, a result that lacks it, of which there is at least one, is
-  /// Partial(reduction) over the axis; one that has it (the cotangent of attention's queries, beside
-  /// those of its keys) is sharded.
+  /// Partial(reduction) over the axis; one that has it is sharded: the cotangent of attention's
+  /// queries, beside those of its keys.
   Reducing,
   /// Sharded, ranks exchange a small amount inside the op (softmax, norms, variance over a sharded
   /// dim): `exchange` elements for every point of the op's other factors. Results that have the
