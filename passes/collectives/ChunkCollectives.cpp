@@ -58,11 +58,9 @@ private:
   }
 
   LogicalResult chunk(func::FuncOp function, const OptimizeInput &input, const ChunkMode &mode) {
-    AsyncPairs pairs(function.getBody());
-    pairs.join();
-    LogicalResult done = chunkSynchronous(function, input, mode, pairs);
-    pairs.split();
-    return done;
+    return whileSynchronous(function, [&](AsyncPairs &pairs) {
+      return chunkSynchronous(function, input, mode, pairs);
+    });
   }
 
   LogicalResult chunkSynchronous(func::FuncOp function, const OptimizeInput &input,

@@ -54,11 +54,8 @@ private:
   }
 
   LogicalResult split(func::FuncOp function, const OptimizeInput &input, SplitMode how) {
-    AsyncPairs pairs(function.getBody());
-    pairs.join();
-    LogicalResult done = splitSynchronous(function, input, how, pairs);
-    pairs.split();
-    return done;
+    return whileSynchronous(
+        function, [&](AsyncPairs &pairs) { return splitSynchronous(function, input, how, pairs); });
   }
 
   LogicalResult splitSynchronous(func::FuncOp function, const OptimizeInput &input, SplitMode how,

@@ -72,11 +72,8 @@ private:
   LogicalResult split(func::FuncOp function, const OptimizeInput &input, SplitMode how) {
     if (windowOps(function).empty())
       return success();
-    AsyncPairs pairs(function.getBody());
-    pairs.join();
-    LogicalResult done = splitSynchronous(function, input, how, pairs);
-    pairs.split();
-    return done;
+    return whileSynchronous(
+        function, [&](AsyncPairs &pairs) { return splitSynchronous(function, input, how, pairs); });
   }
 
   LogicalResult splitSynchronous(func::FuncOp function, const OptimizeInput &input, SplitMode how,

@@ -7,7 +7,9 @@
 
 #include "dialects/dist/Dist.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Region.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace shardc {
 
@@ -39,6 +41,17 @@ private:
   llvm::DenseSet<mlir::Operation *> synchronous; // from the start
   bool any = false;
 };
+
+/// Joins the pairs of a function while `change` runs, and splits them behind it, also if it fails.
+inline llvm::LogicalResult
+whileSynchronous(mlir::func::FuncOp function,
+                 llvm::function_ref<llvm::LogicalResult(AsyncPairs &)> change) {
+  AsyncPairs pairs(function.getBody());
+  pairs.join();
+  llvm::LogicalResult done = change(pairs);
+  pairs.split();
+  return done;
+}
 
 } // namespace shardc
 
