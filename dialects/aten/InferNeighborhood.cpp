@@ -4,8 +4,6 @@
 #include "dialects/aten/Rules.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 #define GET_OP_CLASSES
@@ -183,9 +181,7 @@ void shardOuter(RuleBuilder &builder, Op op, ArrayRef<int64_t> moved, ArrayRef<i
       factor = builder.factor(size, FactorKind::Neighbouring);
       builder.at(factor).inOnePiece = true;
       double amount = static_cast<double>(own.halo()) * elementsOf(moved);
-      builder.at(factor).haloAfter =
-          elementsOf(result) == 0 ? 0
-                                  : static_cast<int64_t>(std::ceil(amount / elementsOf(result)));
+      builder.at(factor).haloAfter = elementsOf(result) == 0 ? 0 : amount / elementsOf(result);
     }
     auto at = static_cast<int64_t>(dim);
     builder.operandDim(0, at, {factor}).operandDim(1, at, {factor}).resultDim(0, at, {factor});

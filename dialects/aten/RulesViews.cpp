@@ -160,6 +160,15 @@ void stridedDim(RuleBuilder &builder, int64_t dim, int64_t size, int64_t start, 
 }
 } // namespace
 
+/// A slice that is one of few equal blocks of a dim, as those of a fused weight are, is sharded as
+/// a block is: each rank has a part of every block. One of many, such as what a circular pad or a
+/// roll takes from an end, is a part like any other. (The rule of an op must not depend on other
+/// ops.)
+static bool isOneOfFewBlocks(int64_t start, int64_t block, int64_t size) {
+  constexpr int64_t kMostBlocks = 6;
+  return block > 1 && start % block == 0 && size % block == 0 && size / block <= kMostBlocks;
+}
+
 ShardingRule sliceRule(Operation *op) {
   auto slice = cast<SliceOp>(op);
   int64_t dim = slice.getDim(), start = slice.getStaticStart();
@@ -178,10 +187,8 @@ ShardingRule sliceRule(Operation *op) {
   // Blocks can be told apart only where all is known.
   if (slice.getStep() != 1 || ShapedType::isDynamic(start) || ShapedType::isDynamic(result[dim]))
     start = -1;
-  // A piece that is one of several equal blocks of the dim is sharded as a block is. Of one element
-  // there is nothing to share out.
-  bool isBlock =
-      isWhole || (result[dim] > 1 && start % result[dim] == 0 && self[dim] % result[dim] == 0);
+  // Of one element there is nothing to share out.
+  bool isBlock = isWhole || isOneOfFewBlocks(start, result[dim], self[dim]);
   bool isPart = start >= 0 && !ShapedType::isDynamic(self[dim]) && result[dim] > 0 && !isBlock;
   builder.slice(dim, isWhole ? 0 : isPart ? -1 : start);
   if (isPart)

@@ -175,8 +175,8 @@ std::vector<std::string> RuleText::check(const Shapes &operandShapes,
 
 /// Elements that the larger part of two ranks' exchange has, for each element of the factor and of
 /// what results have beside it.
-static int64_t haloOf(const TextWindow &window, int64_t size, int64_t count, double perRow,
-                      double perResultRow) {
+static double haloOf(const TextWindow &window, int64_t size, int64_t count, double perRow,
+                     double perResultRow) {
   int64_t most = 0;
   for (int64_t rank : {0, 1}) {
     auto chunk = [&](int64_t n) {
@@ -187,9 +187,7 @@ static int64_t haloOf(const TextWindow &window, int64_t size, int64_t count, dou
     int64_t common = std::min(own.end, covered.end) - std::max(own.begin, covered.begin);
     most = std::max(most, covered.size() - std::max<int64_t>(common, 0));
   }
-  return perResultRow == 0
-             ? 0
-             : static_cast<int64_t>(std::ceil(static_cast<double>(most) * perRow / perResultRow));
+  return perResultRow == 0 ? 0 : static_cast<double>(most) * perRow / perResultRow;
 }
 
 static double elementsOf(const std::vector<int64_t> &shape) {

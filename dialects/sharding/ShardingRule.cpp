@@ -2,6 +2,9 @@
 #include "dialects/sharding/ShardingRule.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
 
 namespace shardc {
 
@@ -164,6 +167,13 @@ static std::string factorName(unsigned index) {
   return index < 26 ? name : name + std::to_string(index / 26);
 }
 
+/// A fraction has three digits at most.
+static std::string haloText(double halo) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), halo == std::floor(halo) ? "%.0f" : "%.3g", halo);
+  return text.data();
+}
+
 std::string ShardingRule::str() const {
   std::vector<int> order(factors.size(), -1);
   std::vector<unsigned> byOrder;
@@ -206,7 +216,7 @@ std::string ShardingRule::str() const {
       text += " cooperative";
       break;
     case FactorKind::Neighbouring:
-      text += " halo " + std::to_string(f.haloBefore) + ":" + std::to_string(f.haloAfter);
+      text += " halo " + haloText(f.haloBefore) + ":" + haloText(f.haloAfter);
       break;
     case FactorKind::NeedReplication:
       text += " replicated";

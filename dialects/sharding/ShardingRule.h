@@ -31,7 +31,8 @@ enum class FactorKind : uint8_t {
   /// dim): `exchange` elements for every point of the op's other factors. Results that have the
   /// factor are sharded on it, the others are replicated.
   Cooperative,
-  /// As Parallel, but a shard needs `haloBefore` and `haloAfter` elements of its neighbours.
+  /// As Parallel, but a shard needs `haloBefore` and `haloAfter` elements of its neighbours. They
+  /// count as elements of the first result, and are fractions where those are larger.
   Neighbouring,
   /// Cannot be sharded: operands and results must be replicated along it.
   NeedReplication,
@@ -47,8 +48,8 @@ struct Factor {
   /// Cooperative, Neighbouring: elements that go to other ranks once, whatever the number of ranks,
   /// for every point of the op's other factors (sorts, rows that go to their owners).
   int64_t moved = 0;
-  int64_t haloBefore = 0; ///< Neighbouring
-  int64_t haloAfter = 0;  ///< Neighbouring
+  double haloBefore = 0; ///< Neighbouring
+  double haloAfter = 0;  ///< Neighbouring
   /// The op needs to know where a shard lies among the others (lookups, scans): each rank has one
   /// piece, never one of each of several blocks.
   bool inOnePiece = false;

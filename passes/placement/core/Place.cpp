@@ -247,7 +247,7 @@ private:
   /// largest result's other factors, and each rank's share of the elements that are `moved`.
   double exchangeCost(OpId op, unsigned axis, const Strategy &s) {
     const ShardingRule &rule = graph.rule(op);
-    int64_t amount = s.exchanged(rule, parts), moved = s.moved(rule);
+    double amount = s.exchanged(rule, parts), moved = static_cast<double>(s.moved(rule));
     if ((amount == 0 && moved == 0) || graph.results(op).empty())
       return 0;
     const Factor &f = rule.factors[s.factor.factor];
@@ -260,7 +260,7 @@ private:
         bytes /= static_cast<double>(f.size == kDynamic ? cost::kAssumedDynamicSize
                                                         : std::max<int64_t>(f.size, 1));
     double n = static_cast<double>(graph.mesh.axes[axis].size);
-    return (n - 1) / n * bytes * (2 * static_cast<double>(amount) + static_cast<double>(moved) / n);
+    return (n - 1) / n * bytes * (2 * amount + moved / n);
   }
 
   /// Whether the axes decided so far and this one make a layout. Only axes on one dim can disagree.

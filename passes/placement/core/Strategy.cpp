@@ -46,13 +46,13 @@ std::optional<AxisPlacement> Strategy::placementOf(const ShardingRule &rule,
   return AxisPlacement::replicate();
 }
 
-int64_t Strategy::exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const {
+double Strategy::exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const {
   if (kind != Kind::Factor || (factor.split.isUnequal() && !parts.empty()))
     return 0; // parts in blocks have all that they need
   const Factor &f = rule.factors[factor.factor];
-  return f.kind == FactorKind::Cooperative    ? f.exchange
+  return f.kind == FactorKind::Cooperative    ? static_cast<double>(f.exchange)
          : f.kind == FactorKind::Neighbouring ? f.haloBefore + f.haloAfter
-                                              : 0;
+                                              : 0.0;
 }
 
 int64_t Strategy::moved(const ShardingRule &rule) const {

@@ -31,7 +31,7 @@ struct Strategy {
                                            size_t slot, std::span<const int64_t> shape,
                                            SizesPool &sizes) const;
   /// Elements that ranks exchange inside the op, for each point of its other factors.
-  int64_t exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const;
+  double exchanged(const ShardingRule &rule, std::span<const FactorPart> parts) const;
   /// Elements of the whole that change ranks inside the op, likewise.
   int64_t moved(const ShardingRule &rule) const;
   /// Among strategies that move equally much the lowest is taken.
