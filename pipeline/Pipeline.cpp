@@ -106,6 +106,11 @@ void shardc::addSchedule(OpPassManager &pm, const PipelineOptions &options,
     windows.mode = options.splitWindows;
     pm.addPass(createSplitWindows(windows));
   }
+  if (limits.mayMove && options.bucket) {
+    MergeExchangesOptions exchanges;
+    exchanges.topology = options.topology;
+    pm.addPass(createMergeExchanges(exchanges));
+  }
   if (limits.mayMove && options.chunkCollectives != "off") {
     ChunkCollectivesOptions chunk = asScheduled(ChunkCollectivesOptions());
     chunk.chunks = options.chunkCollectives;

@@ -215,6 +215,43 @@ def SplitNodes : Pass<"dist-split-nodes", "::mlir::ModuleOp"> {
                            "::shardc::dist::DistDialect"];
 }
 
+def MergeExchanges : Pass<"dist-merge-exchanges", "::mlir::ModuleOp"> {
+  let summary = "Sends what several exchanges move in one";
+  let description = [{
+    Form: local -> local, scheduled -> scheduled. Buckets take gathers and reductions. All-to-alls, by which ranks get borders of images,
+    keys and values of neighbors, and parts of what others computed for them, are merged here: two over the same ranks and of one
+    element type become one all-to-all of several tensors, of which nothing is copied together.
+
+    The first one waits for the second. What depends on the first one moves behind both. So it is done where neither depends on the other, and where what the
+    second one needs in between takes no longer than what one exchange less saves, by the cost model. Of two that
+    send in opposite directions, a rank gets the one while it sends the other.
+
+    Before:
+    ```mlir
+    #mesh = #dist.mesh<["h" = 2]>
+    #h = #dist.axes<#mesh, ["h"]>
+    func.func @forward(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %a = dist.all_to_all over #h %x split 0 concat 0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      %s = aten.sin %a : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      %b = dist.all_to_all over #h %y split 0 concat 0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      %r = aten.add %s, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      return %r : tensor<4x8xf32>
+    }
+    ```
+    After, in part:
+    ```mlir
+    %ab:2 = dist.all_to_all over #h %x split 0 concat 0, %y split 0 concat 0 : tensor<4x8xf32>, tensor<4x8xf32>
+    %s = aten.sin %ab#0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    ```
+  }];
+  let options = [
+    Option<"topology", "topology", "std::string", "std::string(::shardc::cost::kDefaultModel)",
+           "Cost model: a built-in one (h100-8, h100-64, h200-8, cpu-local) or the file of a target description">,
+    ListOption<"sizes", "sizes", "std::string", "What symbols are taken to be, as for dist-schedule-collectives">];
+  let statistics = [Statistic<"numMerged", "merged", "Exchanges that another one took along">];
+  let dependentDialects = ["::shardc::dist::DistDialect"];
+}
+
 def SplitWindows : Pass<"dist-split-windows", "::mlir::ModuleOp"> {
   let summary = "Computes apart what a window makes of a rank's own rows, while rows of others arrive";
   let description = [{

@@ -65,10 +65,13 @@ std::string describeUser(Value value) {
   return value.hasOneUse() ? text : text + " and others";
 }
 
-/// An exchange of blocks sends what it cut out of a tensor as one row of elements.
+/// An exchange of blocks sends what it cut out of each tensor as one row of elements.
 bool isExchange(dist::CollectiveOpInterface op) {
-  return op.getCollectiveKind() == CollectiveKind::AllToAll && op.getTensors().size() == 1 &&
-         op.getOperandType(0).getRank() == 1 && op.getConcatDim(0) == op.getSplitDim(0);
+  return op.getCollectiveKind() == CollectiveKind::AllToAll &&
+         llvm::all_of(llvm::seq<unsigned>(0, op.getTensors().size()), [&](unsigned tensor) {
+           return op.getOperandType(tensor).getRank() == 1 &&
+                  op.getConcatDim(tensor) == op.getSplitDim(tensor);
+         });
 }
 
 /// Ops that cut messages out of a tensor, or put together what has come.
@@ -119,8 +122,11 @@ Value pieceTogether(Value value) {
 std::string explainCollective(dist::CollectiveOpInterface op) {
   if (op.getTensors().empty())
     return "";
+  std::string more = op.getTensors().size() == 1
+                         ? ""
+                         : " (and " + std::to_string(op.getTensors().size() - 1) + " more tensors)";
   if (isExchange(op))
-    return "parts of " + describeOperand(behindPieces(op.getTensors().front())) +
+    return "parts of " + describeOperand(behindPieces(op.getTensors().front())) + more +
            " go to the ranks that need and lack them; " +
            describeUser(pieceTogether(op->getResult(0))) + " reads what they make up";
   std::string from = describeOperand(op.getTensors().front());
@@ -131,9 +137,6 @@ std::string explainCollective(dist::CollectiveOpInterface op) {
   if (std::optional<Reduction> reduction = op.getReductionOrNone())
     partial = *reduction == Reduction::Sum ? "partial sums"
                                            : "partial " + std::string(reductionName(*reduction));
-  std::string more = op.getTensors().size() == 1
-                         ? ""
-                         : " (and " + std::to_string(op.getTensors().size() - 1) + " more tensors)";
   switch (op.getCollectiveKind()) {
   case CollectiveKind::AllReduce:
     return partial + " of " + from + more + "; " + to + " needs the total";

@@ -79,7 +79,7 @@ class Traffic:
             if kind == "all_gather":
                 self.elements += sum(results[0][p].numel() - operands[0][p].numel() for group in groups for p in group)
                 return results
-            _, lists, _ = dist_ops._lists(op, operands, "split_extents", "concat_extents")
+            _, lists = dist_ops._lists(op, operands, "split_extents", "concat_extents")
             for group in groups:
                 for at, p in enumerate(group):
                     extents = lists[0]["split_extents"]

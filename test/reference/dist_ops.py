@@ -159,8 +159,9 @@ def enter_mesh(op, operands, mesh, symbols):
 
 # -- collectives ------------------------------------------------------------------------------------
 
-def _lists(op, operands, *names):
-    """(tensors, for each tensor: {name: per position in the group an int or a per-rank list}, rest)."""
+def _lists(op, operands, *names, has_full=lambda i, lists: False):
+    """(tensors, for each tensor: {name: per position in the group an int or a per-rank list}). Behind a tensor's own sizes is the whole extent
+    of a dim ("full") where it has one."""
     segments = op.attrs.get("operandSegmentSizes", [len(operands), 0])
     tensors, sizes = operands[:segments[0]], list(operands[segments[0]:])
     result = []
@@ -169,8 +170,9 @@ def _lists(op, operands, *names):
         for name in names:
             entries = (op.attrs.get(name) or [[]] * len(tensors))[i]
             lists[name] = [sizes.pop(0) if v == DYNAMIC else v for v in entries] or None
+        lists["full"] = sizes.pop(0) if has_full(i, lists) else None
         result.append(lists)
-    return tensors, result, sizes
+    return tensors, result
 
 
 def _at(entries, p):
@@ -209,11 +211,11 @@ def _full(op, i, dim, rest, p):
 
 @dist("all_gather")
 def all_gather(op, operands, mesh, symbols):
-    tensors, lists, rest = _lists(op, operands, "extents")
+    tensors, lists = _lists(op, operands, "extents",
+                            has_full=lambda i, of: of["extents"] is None and op.types[i].shape[op.attrs["dims"][i]] is None)
     results = []
     for i, tensor in enumerate(tensors):
-        dim, entries = op.attrs["dims"][i], lists[i]["extents"]
-        full = rest.pop(0) if entries is None and op.types[i].shape[dim] is None else None
+        dim, entries, full = op.attrs["dims"][i], lists[i]["extents"], lists[i]["full"]
         result = [None] * mesh.size
         for group in groups_of(op, mesh):
             for p in group:
@@ -228,7 +230,7 @@ def all_gather(op, operands, mesh, symbols):
 @dist("reduce_scatter")
 def reduce_scatter(op, operands, mesh, symbols):
     reduction = _parsed(op.attrs["reduction"], _read_reduction)
-    tensors, lists, _ = _lists(op, operands, "extents")
+    tensors, lists = _lists(op, operands, "extents")
     results = []
     for i, tensor in enumerate(tensors):
         dim, entries = op.attrs["dims"][i], lists[i]["extents"]
@@ -245,13 +247,16 @@ def reduce_scatter(op, operands, mesh, symbols):
 
 @dist("all_to_all")
 def all_to_all(op, operands, mesh, symbols):
-    tensors, lists, rest = _lists(op, operands, "split_extents", "concat_extents")
+    def has_full(i, of):
+        split, concat = op.attrs["split_dims"][i], op.attrs["concat_dims"][i]
+        return of["concat_extents"] is None and split != concat and op.types[i].shape[concat] is None
+
+    tensors, lists = _lists(op, operands, "split_extents", "concat_extents", has_full=has_full)
     results = []
     for i, tensor in enumerate(tensors):
         split, concat = op.attrs["split_dims"][i], op.attrs["concat_dims"][i]
         leaving, arriving = lists[i]["split_extents"], lists[i]["concat_extents"]
-        needs = arriving is None and split != concat and op.types[i].shape[concat] is None
-        full = rest.pop(0) if needs else None
+        full = lists[i]["full"]
         result = [None] * mesh.size
         if split == concat == 0 and len(op.types[i].shape) == 1:
             # To a rank that takes no part in an exchange of blocks nothing comes.
@@ -260,8 +265,8 @@ def all_to_all(op, operands, mesh, symbols):
             cut = {}
             for p in group:
                 extents = _at(leaving, p) if leaving else _chunks(tensor[p].shape[split], len(group))
-                rest = tensor[p].shape[split] - sum(extents)  # within one dim, what is behind all of them stays
-                cut[p] = torch.split(tensor[p], extents + [rest] * (split == concat and rest > 0), split)
+                left = tensor[p].shape[split] - sum(extents)  # within one dim, what is behind all of them stays
+                cut[p] = torch.split(tensor[p], extents + [left] * (split == concat and left > 0), split)
             for at, p in enumerate(group):
                 parts = [cut[q][at] for q in group]
                 got = [part.shape[concat] for part in parts]
@@ -294,7 +299,7 @@ def broadcast(op, operands, mesh, symbols):
 
 @dist("permute")
 def permute(op, operands, mesh, symbols):
-    tensors, lists, _ = _lists(op, operands, "extents")
+    tensors, lists = _lists(op, operands, "extents")
     flat = op.attrs["pairs"]
     pairs = list(zip(flat[::2], flat[1::2]))
     results = []
