@@ -77,7 +77,8 @@ def AtenUnflattenProducts : Pass<"aten-unflatten-products", "::mlir::func::FuncO
   let description = [{
     Form: imported -> imported. Exported models flatten the batch and the sequence of a tensor into one dim, multiply (`mm`,
     `addmm`) and split the dim again. The merged dim can be sharded like one of its parts only, and never like the second
-    where sizes are symbols. A `linear` needs no merged dim. Index arithmetic that is no longer used is left to the canonicaliser.
+    where sizes are symbols. A `linear` needs no merged dim. Likewise a batch of products (`bmm`) whose batch was made of more than two dims, as an `einsum` over the
+    positions of an image makes it, becomes a `matmul` with all of them. Index arithmetic that is no longer used is left to the canonicaliser.
 
     Before:
     ```mlir

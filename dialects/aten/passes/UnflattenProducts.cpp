@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/DimOrigins.h"
+#include "dialects/aten/Emitter.h"
 #include "dialects/aten/passes/Passes.h"
 
 using namespace mlir;
@@ -61,6 +62,31 @@ Value transposed(OpBuilder &builder, Location loc, Value weight) {
   return PermuteOp::create(builder, loc, weight, SmallVector<int64_t>{1, 0});
 }
 
+/// The dims that a view merges into dim 0 of a batch of matrices, where their sizes are known.
+ArrayRef<int64_t> mergedBatch(Value batch) {
+  auto view = batch.getDefiningOp<ViewOp>();
+  int64_t count = shapeOf(batch).front(), product = 1;
+  if (!view || ShapedType::isDynamic(count) || count == 0)
+    return {};
+  ArrayRef<int64_t> shape = shapeOf(view.getSelf());
+  for (size_t dims = 0; dims < shape.size() && !ShapedType::isDynamic(shape[dims]); ++dims) {
+    product *= shape[dims];
+    if (product == count)
+      return shape.take_front(dims + 1);
+  }
+  return {};
+}
+
+/// The matrices of a batch, by all dims of the batch.
+Value byDims(OpBuilder &builder, Location loc, Value batch, ArrayRef<int64_t> dims) {
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t size : dims)
+    sizes.push_back(builder.getIndexAttr(size));
+  for (int64_t size : shapeOf(batch).drop_front())
+    sizes.push_back(builder.getIndexAttr(size));
+  return Emitter(builder, loc).view(batch.getDefiningOp<ViewOp>().getSelf(), sizes);
+}
+
 struct UnflattenProducts : impl::AtenUnflattenProductsBase<UnflattenProducts> {
   void runOnOperation() override {
     DimSizes sizes;
@@ -71,6 +97,39 @@ struct UnflattenProducts : impl::AtenUnflattenProductsBase<UnflattenProducts> {
     });
     for (Operation *op : products)
       numProducts += rewrite(op, sizes);
+    SmallVector<BmmOp> batches;
+    getOperation().walk([&](BmmOp op) { batches.push_back(op); });
+    for (BmmOp op : batches)
+      numProducts += rewriteBatch(op);
+  }
+
+  /// A batch of batch and heads stays as it is: it is sharded like either. Of more dims, as an
+  /// einsum over the positions of an image makes them, several may be sharded.
+  static bool rewriteBatch(BmmOp op) {
+    constexpr size_t kFewDims = 2;
+    ArrayRef<int64_t> dims = mergedBatch(op.getSelf());
+    bool isStatic = op.getType().hasStaticShape() && typeOf(op.getSelf()).hasStaticShape() &&
+                    typeOf(op.getMat2()).hasStaticShape();
+    if (dims.size() <= kFewDims || !isStatic || mergedBatch(op.getMat2()) != dims ||
+        op->use_empty())
+      return false;
+    for (Operation *user : op->getUsers()) {
+      auto view = dyn_cast<ViewOp>(user);
+      if (!view || shapeOf(view.getResult()).take_front(dims.size()) != dims)
+        return false;
+    }
+    OpBuilder builder(op);
+    Value product =
+        MatmulOp::create(builder, op.getLoc(), byDims(builder, op.getLoc(), op.getSelf(), dims),
+                         byDims(builder, op.getLoc(), op.getMat2(), dims));
+    Operation *self = op.getSelf().getDefiningOp(), *other = op.getMat2().getDefiningOp();
+    op.getResult().replaceAllUsesWith(product);
+    op->erase();
+    if (other != self && other->use_empty())
+      other->erase();
+    if (self->use_empty())
+      self->erase();
+    return true;
   }
 
   bool rewrite(Operation *op, DimSizes &sizes) {

@@ -71,3 +71,42 @@ func.func @no_linear(%x: tensor<4x6x64xf32>, %w: tensor<64x32xf32>, %u: tensor<3
   %3 = aten.view %p3 [4, 6, 32] : (tensor<24x32xf32>) -> tensor<4x6x32xf32>
   return %0, %1, %2, %3 : tensor<4x6x32xf32>, tensor<24x32xf32>, tensor<4x6x32xf32>, tensor<4x6x32xf32>
 }
+
+// A batch made of images, heads, rows and columns: each keeps its dim. What reads the product takes its elements in the same order.
+// CHECK-LABEL: @batch_of_positions
+// CHECK-NOT: aten.bmm
+// CHECK-DAG: %[[A:.*]] = aten.view %arg0 [2, 3, 7, 5, 1, 4] : (tensor<2x3x7x5x4x1xf32>) -> tensor<2x3x7x5x1x4xf32>
+// CHECK-DAG: aten.matmul %[[A]], %arg1 : (tensor<2x3x7x5x1x4xf32>, tensor<2x3x7x5x4x9xf32>) -> tensor<2x3x7x5x1x9xf32>
+// CHECK: aten.view %{{.*}} [2, 3, 7, 5, 9]
+func.func @batch_of_positions(%q: tensor<2x3x7x5x4x1xf32>, %k: tensor<2x3x7x5x4x9xf32>) -> tensor<2x3x7x5x9xf32> {
+  %a = aten.view %q [210, 1, 4] : (tensor<2x3x7x5x4x1xf32>) -> tensor<210x1x4xf32>
+  %b = aten.view %k [210, 4, 9] : (tensor<2x3x7x5x4x9xf32>) -> tensor<210x4x9xf32>
+  %p = aten.bmm %a, %b : (tensor<210x1x4xf32>, tensor<210x4x9xf32>) -> tensor<210x1x9xf32>
+  %y = aten.view %p [2, 3, 7, 5, 9] : (tensor<210x1x9xf32>) -> tensor<2x3x7x5x9xf32>
+  return %y : tensor<2x3x7x5x9xf32>
+}
+
+// The same matrices on both sides.
+// CHECK-LABEL: @batch_of_squares
+// CHECK: aten.matmul %arg0, %arg0 : (tensor<2x3x5x4x4xf32>, tensor<2x3x5x4x4xf32>) -> tensor<2x3x5x4x4xf32>
+func.func @batch_of_squares(%x: tensor<2x3x5x4x4xf32>) -> tensor<2x3x5x4x4xf32> {
+  %a = aten.view %x [30, 4, 4] : (tensor<2x3x5x4x4xf32>) -> tensor<30x4x4xf32>
+  %p = aten.bmm %a, %a : (tensor<30x4x4xf32>, tensor<30x4x4xf32>) -> tensor<30x4x4xf32>
+  %y = aten.view %p [2, 3, 5, 4, 4] : (tensor<30x4x4xf32>) -> tensor<2x3x5x4x4xf32>
+  return %y : tensor<2x3x5x4x4xf32>
+}
+
+// Batch and heads; batches of other dims; a product that is used as it is.
+// CHECK-LABEL: @batches_that_stay
+// CHECK-COUNT-3: aten.bmm
+func.func @batches_that_stay(%x: tensor<2x3x4x4xf32>, %y: tensor<2x3x5x4x4xf32>, %z: tensor<3x2x5x4x4xf32>) -> (tensor<2x3x4x4xf32>, tensor<2x3x5x4x4xf32>, tensor<30x4x4xf32>) {
+  %a = aten.view %x [6, 4, 4] : (tensor<2x3x4x4xf32>) -> tensor<6x4x4xf32>
+  %0 = aten.bmm %a, %a : (tensor<6x4x4xf32>, tensor<6x4x4xf32>) -> tensor<6x4x4xf32>
+  %1 = aten.view %0 [2, 3, 4, 4] : (tensor<6x4x4xf32>) -> tensor<2x3x4x4xf32>
+  %b = aten.view %y [30, 4, 4] : (tensor<2x3x5x4x4xf32>) -> tensor<30x4x4xf32>
+  %c = aten.view %z [30, 4, 4] : (tensor<3x2x5x4x4xf32>) -> tensor<30x4x4xf32>
+  %2 = aten.bmm %b, %c : (tensor<30x4x4xf32>, tensor<30x4x4xf32>) -> tensor<30x4x4xf32>
+  %3 = aten.view %2 [2, 3, 5, 4, 4] : (tensor<30x4x4xf32>) -> tensor<2x3x5x4x4xf32>
+  %4 = aten.bmm %b, %b : (tensor<30x4x4xf32>, tensor<30x4x4xf32>) -> tensor<30x4x4xf32>
+  return %1, %3, %4 : tensor<2x3x4x4xf32>, tensor<2x3x5x4x4xf32>, tensor<30x4x4xf32>
+}
