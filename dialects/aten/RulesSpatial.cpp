@@ -2,8 +2,6 @@
 #include "dialects/aten/Rules.h"
 #include "dialects/aten/Spatial.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 namespace shardc::aten {
@@ -17,6 +15,35 @@ static DimFactors factorOf(RuleBuilder &builder, int64_t size,
 static DimFactors join(DimFactors outer, const DimFactors &inner) {
   outer.insert(outer.end(), inner.begin(), inner.end());
   return outer;
+}
+
+static double elementsOf(ArrayRef<int64_t> shape) {
+  double product = 1;
+  for (int64_t n : shape)
+    product *= ShapedType::isDynamic(n) ? 1.0 : static_cast<double>(n);
+  return product;
+}
+
+/// For each of the `ofFactor` elements of a factor, which of the `ofResult` elements of the result
+/// count as few: elements of the image that the one of two ranks lacks which lacks more. The dim
+/// has `size` elements of the image's `ofImage`, and `count` positions, of which `cover` says what
+/// they have.
+static double haloOfTwo(int64_t size, int64_t count, int64_t ofFactor, double ofImage,
+                        double ofResult, llvm::function_ref<Run(Run)> cover) {
+  int64_t most = 0;
+  for (int64_t rank : {0, 1}) {
+    auto chunk = [&](int64_t n) {
+      int64_t half = ceilDiv(n, 2);
+      return rank == 0 ? Run{0, half} : Run{half, n};
+    };
+    Run own = chunk(size), covered = cover(chunk(count));
+    int64_t common =
+        std::max<int64_t>(std::min(own.end, covered.end) - std::max(own.begin, covered.begin), 0);
+    most = std::max(most, covered.size() - common);
+  }
+  double ofRow = size == 0 ? 0 : ofImage / static_cast<double>(size);
+  double amount = static_cast<double>(most) * ofRow * static_cast<double>(ofFactor);
+  return ofResult == 0 ? 0 : amount / ofResult;
 }
 
 namespace {
@@ -55,30 +82,12 @@ struct SlidingDim {
   }
 
   /// Elements that the larger part of two ranks' exchange has, for each element of the factor, of
-  /// which the result may have few: rows of the image, which may be wider than those of the result.
-  int64_t halo() const {
-    int64_t most = 0;
-    for (int64_t rank : {0, 1}) {
-      auto chunk = [&](int64_t n) {
-        int64_t half = ceilDiv(n, 2);
-        return rank == 0 ? Run{0, half} : Run{half, n};
-      };
-      Run own = chunk(size()), covered = coverOf(window, chunk(count()), size()).elements;
-      int64_t common =
-          std::max<int64_t>(std::min(own.end, covered.end) - std::max(own.begin, covered.begin), 0);
-      most = std::max(most, covered.size() - common);
-    }
-    auto elements = [](ArrayRef<int64_t> shape) {
-      double product = 1;
-      for (int64_t n : shape)
-        product *= ShapedType::isDynamic(n) ? 1.0 : static_cast<double>(n);
-      return product;
-    };
-    double ofRow = elements(image) / static_cast<double>(size());
-    double ofResult = elements(isAdjoint ? image : positions);
-    double amount =
-        static_cast<double>(most) * ofRow * static_cast<double>(std::max(size(), count()));
-    return ofResult == 0 ? 0 : static_cast<int64_t>(std::ceil(amount / ofResult));
+  /// which the result may have few: rows of the image, which may be wider than those of the result,
+  /// or narrower by far where the result has all elements of every window.
+  double halo() const {
+    return haloOfTwo(size(), count(), std::max(size(), count()), elementsOf(image),
+                     elementsOf(isAdjoint ? image : positions),
+                     [&](Run run) { return coverOf(window, run, size()).elements; });
   }
 };
 } // namespace
@@ -169,7 +178,18 @@ ShardingRule adaptivePoolRule(Operation *op, ArrayRef<int64_t> parts, Reduction 
   RuleBuilder builder = leadingDims(op, leading, reduction == Reduction::Sum);
   for (auto [i, part] : llvm::enumerate(parts)) {
     int64_t dim = static_cast<int64_t>(leading + i);
-    // Of a part of a dim, a rank has some; parts may overlap. The whole is a reduction.
+    // Several parts: ranks have chunks of them, and fetch what of these they lack.
+    if (part > 1 && !ShapedType::isDynamic(image[dim])) {
+      unsigned factor = builder.factor(std::max(image[dim], part), FactorKind::Neighbouring);
+      builder.at(factor).inOnePiece = true;
+      builder.at(factor).haloAfter =
+          haloOfTwo(image[dim], part, std::max(image[dim], part), elementsOf(image),
+                    elementsOf(shapeOf(op->getResult(0))),
+                    [&](Run run) { return coverOfParts(run, image[dim], part); });
+      builder.operandDim(0, dim, {factor}).resultDim(0, dim, {factor});
+      continue;
+    }
+    // The whole is a reduction.
     if (part != 1)
       continue;
     DimFactors factors = factorOf(builder, image[dim], FactorKind::Reducing);

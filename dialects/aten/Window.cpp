@@ -26,6 +26,12 @@ Cover coverOf(const Window &window, Run positions, int64_t size) {
           std::max<int64_t>(end - std::max(begin, size), 0)};
 }
 
+Run coverOfParts(Run run, int64_t size, int64_t parts) {
+  if (run.size() <= 0 || parts <= 0)
+    return {0, 0};
+  return {run.begin * size / parts, (run.end * size + parts - 1) / parts};
+}
+
 Windows makeWindows(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
                     llvm::ArrayRef<int64_t> padding, llvm::ArrayRef<int64_t> dilation) {
   Windows windows;

@@ -59,11 +59,10 @@ struct GroupNormModel : LocalizeModel<GroupNormModel, aten::GroupNormOp> {
     llvm::append_range(grouped, ArrayRef(sizes).drop_front(2));
     auto ofGroup = llvm::to_vector(llvm::seq<int64_t>(2, static_cast<int64_t>(grouped.size())));
     Value count = countOf(localizer, builder, static_cast<int64_t>(op.getNumGroups()), type);
+    // In the order of aten.mean, as in Normalization.cpp.
     auto mean = [&](Value x) {
-      Value sum = emit.sum(x, ofGroup, /*keepdim=*/true);
-      if (!axes.empty())
-        sum = localizer.allReduce(builder, sum, axes, Reduction::Sum);
-      return emit.div(sum, count);
+      Value mean = emit.div(emit.sum(x, ofGroup, /*keepdim=*/true), count);
+      return axes.empty() ? mean : localizer.allReduce(builder, mean, axes, Reduction::Sum);
     };
     Value x = emit.view(emit.cast(operands[0], type), grouped);
     Value centered = emit.sub(x, mean(x));

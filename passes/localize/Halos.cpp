@@ -2,6 +2,7 @@
 #include "passes/localize/Halos.h"
 
 #include "passes/localize/Rearrangements.h"
+#include "passes/localize/WindowedImages.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -51,6 +52,30 @@ static RankedTensorType typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) {
   return RankedTensorType::get(shape, aten::elementTypeOf(value));
 }
 
+/// What every rank's positions cover of an image that `pieces` make, with as much padding as any of
+/// them needs.
+static PieceTarget coveredTarget(const Mesh &mesh, const HaloDim &dim, const Pieces &pieces,
+                                 unsigned padding) {
+  int64_t front = 0, back = 0;
+  for (const aten::Cover &cover : dim.covers) {
+    front = std::max(front, cover.before - cover.elements.begin);
+    back = std::max(back, cover.elements.end + cover.after - dim.image.size);
+  }
+  PieceTarget target;
+  target.pieces = {{padding, front}};
+  llvm::append_range(target.pieces, pieces);
+  target.pieces.push_back({padding, back});
+  target.dim = heldDim(mesh, dim.positions);
+  target.dim.size = front + dim.image.size + back;
+  for (auto [runs, cover] : llvm::zip_equal(target.dim.runs, dim.covers)) {
+    int64_t begin = front + cover.elements.begin - cover.before;
+    runs.clear();
+    if (cover.size() > 0)
+      runs.push_back({begin, begin + cover.size()});
+  }
+  return target;
+}
+
 CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
                                   Value local, double fill) {
   const Mesh &mesh = localizer.getMesh().getValue();
@@ -66,29 +91,17 @@ CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, Arra
       moved = {{{0, dim.image.size}}, {{covered.value, covered.sizes, heldDim(mesh, dim.image)}}};
     auto padding = static_cast<unsigned>(moved->sources.size());
     moved->sources.emplace_back().value = fill;
-    // The image with as much padding as any rank needs.
-    int64_t front = 0, back = 0;
-    for (const aten::Cover &cover : dim.covers) {
-      front = std::max(front, cover.before - cover.elements.begin);
-      back = std::max(back, cover.elements.end + cover.after - dim.image.size);
-    }
-    PieceTarget target;
-    target.pieces = {{padding, front}};
-    llvm::append_range(target.pieces, moved->pieces);
-    target.pieces.push_back({padding, back});
-    target.dim = heldDim(mesh, dim.positions);
-    target.dim.size = front + dim.image.size + back;
-    for (auto [runs, cover] : llvm::zip_equal(target.dim.runs, dim.covers)) {
-      int64_t begin = front + cover.elements.begin - cover.before;
-      runs.clear();
-      if (cover.size() > 0)
-        runs.push_back({begin, begin + cover.size()});
-    }
+    PieceTarget target = coveredTarget(mesh, dim, moved->pieces, padding);
+    SmallVector<PieceTarget> beside;
+    if (&dim == &dims.front() && dim.operand == 0)
+      for (const HaloDim &other : halosBeside(localizer, dim))
+        beside.push_back(coveredTarget(mesh, other, moved->pieces, padding));
     covered.sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
         dim.table([](const aten::Cover &cover) { return cover.size(); })));
     target.sizes = covered.sizes;
     target.type = typeOfSizes(local, covered.sizes);
-    covered.value = movePieces(localizer, builder, dim.imageDim, moved->sources, target).front();
+    covered.value =
+        movePieces(localizer, builder, dim.imageDim, moved->sources, target, beside).front();
   }
   return covered;
 }

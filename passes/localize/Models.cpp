@@ -5,6 +5,8 @@
 
 #include "passes/localize/RedistributeSteps.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace shardc;
 
@@ -42,6 +44,14 @@ Value shardc::globalRange(Localizer &localizer, OpBuilder &builder, const Global
   return emitShard(localizer, builder, whole, layout, {size});
 }
 
+Value shardc::lowestOf(Emitter &emit, Type elementType) {
+  if (isa<FloatType>(elementType))
+    return emit.scalar(-std::numeric_limits<double>::infinity(), elementType);
+  unsigned width = elementType.getIntOrFloatBitWidth();
+  bool isUnsigned = elementType.isUnsignedInteger() || width == 1;
+  return emit.integer(isUnsigned ? 0 : APInt::getSignedMinValue(width).getSExtValue(), elementType);
+}
+
 Value shardc::alongDim(Emitter &emit, Value vector, OpFoldResult length, int64_t dim,
                        int64_t rank) {
   SmallVector<OpFoldResult> sizes(rank, emit.getBuilder().getIndexAttr(1));
@@ -66,6 +76,7 @@ LogicalResult shardc::checkAddedOnce(Localizer &localizer, Value added, unsigned
 
 void shardc::registerLocalizeModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, aten::AtenDialect *) {
+    attachAdaptivePoolModels(context);
     attachAttentionModels(context);
     attachContractionModels(context);
     attachCreationModels(context);

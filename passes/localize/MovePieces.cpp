@@ -98,6 +98,8 @@ public:
 
   SmallVector<Value> run(ArrayRef<PieceTarget> targets, ArrayRef<PieceTarget> beside) {
     SmallVector<SmallVector<Part>> parts;
+    if (!beside.empty())
+      takeInOrder(targets, beside);
     for (const PieceTarget &target : targets)
       parts.push_back(partsOf(target));
     for (const PieceTarget &target : beside)
@@ -174,6 +176,23 @@ private:
     piece.start = (piece.start - first) / step;
     piece.step /= step;
     return entry->second;
+  }
+
+  /// Stocks in the order of the sources, so that ops which say of each other what is made beside
+  /// them have the same exchange.
+  void takeInOrder(ArrayRef<PieceTarget> targets, ArrayRef<PieceTarget> beside) {
+    Pieces all;
+    for (ArrayRef<PieceTarget> list : {targets, beside})
+      for (const PieceTarget &target : list)
+        llvm::copy_if(target.pieces, std::back_inserter(all), [&](const Piece &piece) {
+          return static_cast<bool>(sources[piece.source].local);
+        });
+    llvm::sort(all, [](const Piece &a, const Piece &b) {
+      return std::tuple(a.source, a.start, a.step, a.count) <
+             std::tuple(b.source, b.start, b.step, b.count);
+    });
+    for (Piece &piece : all)
+      stockOf(piece);
   }
 
   Stock makeStock(const PieceSource &source, int64_t first, int64_t step, int64_t count) {

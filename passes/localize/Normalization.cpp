@@ -16,13 +16,35 @@ static SmallVector<int64_t> trailingDims(Localizer &localizer, size_t count) {
   return llvm::to_vector(llvm::seq<int64_t>(rank - static_cast<int64_t>(count), rank));
 }
 
-/// Sum over `dims` on all ranks, divided by the global count. The dims stay, with size 1.
+/// Sum over `dims` on all ranks, divided by the global count: in the order in which `aten.mean`
+/// does both, so that a mean of the same elements elsewhere is the same collective. The dims stay,
+/// with size 1.
 static Value globalMean(Localizer &localizer, OpBuilder &builder, Value x, ArrayRef<int64_t> dims,
-                        Value count) {
+                        Value count, bool keepdim = true) {
   Emitter emit = localizer.emitter(builder);
-  Value sum = localizer.allReduce(builder, emit.sum(x, dims, true), localizer.operandAxes(0, dims),
-                                  Reduction::Sum);
-  return emit.div(sum, count);
+  Value mean = localizer.allReduce(builder, emit.div(emit.sum(x, dims, keepdim), count),
+                                   localizer.operandAxes(0, dims), Reduction::Sum);
+  if (keepdim)
+    return mean;
+  SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+  for (int64_t dim : dims)
+    sizes[dim] = builder.getIndexAttr(1);
+  return emit.view(mean, sizes);
+}
+
+/// Whether a mean over `dims` of what `op` takes the variance of keeps the dims; yes if there is
+/// none.
+static bool doesMeanKeepDims(aten::VarOp op, ArrayRef<int64_t> dims) {
+  constexpr unsigned kMostUsers = 64;
+  int64_t rank = aten::typeOf(op.getSelf()).getRank();
+  for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
+    auto mean = dyn_cast<aten::MeanOp>(user);
+    if (mean && reducedDims(mean.getDim(), rank) == dims)
+      return mean.getKeepdim();
+    if (number == kMostUsers)
+      break;
+  }
+  return true;
 }
 
 static Value countOf(Localizer &localizer, OpBuilder &builder, ArrayRef<int64_t> dims, Type type) {
@@ -101,7 +123,8 @@ struct VarModel : LocalizeModel<VarModel, aten::VarOp> {
     Type type = Emitter::accumulator(resultType);
     Value count = countOf(localizer, builder, dims, type);
     Value x = emit.cast(operands[0], type);
-    Value centered = emit.sub(x, globalMean(localizer, builder, x, dims, count));
+    Value mean = globalMean(localizer, builder, x, dims, count, doesMeanKeepDims(op, dims));
+    Value centered = emit.sub(x, mean);
     Value squares = emit.sum(emit.mul(centered, centered), dims, op.getKeepdim());
     squares = localizer.allReduce(builder, squares, axes, Reduction::Sum);
     // The divisor is not less than 0, as in PyTorch.

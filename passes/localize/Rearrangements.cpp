@@ -5,6 +5,7 @@
 #include "passes/localize/MovePieces.h"
 #include "passes/localize/Parts.h"
 #include "passes/localize/PiecesOpInterface.h"
+#include "passes/localize/WindowedImages.h"
 
 #include "dialects/interfaces/OpInterfaces.h"
 
@@ -65,10 +66,7 @@ public:
 
   Pieces ofOperand(Value value, Operation *user) {
     Operation *made = value.getDefiningOp();
-    bool isOnlyForUser = made && llvm::all_of(value.getUsers(), [&](Operation *other) {
-                           return other == user || isOpTriviallyDead(other);
-                         });
-    if (isOnlyForUser) {
+    if (made && areAllBehind(value, user)) {
       if (auto redistribute = dyn_cast<RedistributeOp>(made);
           redistribute && changesOnly(redistribute, dim)) {
         ++numPassed;
@@ -97,6 +95,25 @@ public:
   unsigned numPassed = 0, numPassedOps = 0;
 
 private:
+  /// Whether `user` alone needs a value, or whatever else does looks at what it is made of as well.
+  bool areAllBehind(Value value, Operation *user) const {
+    constexpr unsigned kMostUsers = 64;
+    for (auto [number, other] : llvm::enumerate(value.getUsers()))
+      if (number >= kMostUsers ||
+          (other != user && !isOpTriviallyDead(other) && !looksBehind(other, value)))
+        return false;
+    return true;
+  }
+  bool looksBehind(Operation *user, Value value) const {
+    if (auto redistribute = dyn_cast<RedistributeOp>(user))
+      return changesOnly(redistribute, dim);
+    if (auto op = dyn_cast<PiecesOpInterface>(user))
+      return !isa<aten::IndexSelectOp>(user) && op.getMovedDims() == ArrayRef(dim) &&
+             keepsElementType(user) && op.getPieces(/*result=*/0, dim).has_value();
+    std::optional<HaloDim> fetched = firstHaloDim(user);
+    return fetched && fetched->imageDim == dim && user->getOperand(0) == value &&
+           !llvm::is_contained(user->getOperands().drop_front(), value);
+  }
   static bool keepsElementType(Operation *op) {
     Type type = aten::elementTypeOf(op->getResult(0));
     return llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -263,12 +280,17 @@ static LocalValues moveAlongSeveral(Localizer &localizer, OpBuilder &builder, Va
 static SmallVector<int64_t> slicesNear(aten::SliceOp op) {
   constexpr int64_t kNear = 16;
   constexpr unsigned kMostUsers = 64;
-  // Where it is computed with element by element. Ops that move its elements on, and windows, look
-  // at what it is made of instead.
+  // Where it is computed with element by element, perhaps with a part of its other dims. Ops that
+  // move its elements on, and windows, look at what it is made of instead.
   auto isMoved = [](aten::SliceOp slice) {
-    return llvm::any_of(slice->getUsers(), [](Operation *user) {
+    auto isComputedWith = [](Operation *user) {
       auto kernel = dyn_cast<KernelOpInterface>(user);
       return kernel && kernel.getKernelForm() == KernelForm::Elementwise;
+    };
+    return llvm::any_of(slice->getUsers(), [&](Operation *user) {
+      auto part = dyn_cast<aten::SliceOp>(user);
+      return isComputedWith(user) || (part && part.getDim() != slice.getDim() &&
+                                      llvm::any_of(part->getUsers(), isComputedWith));
     });
   };
   SmallVector<int64_t> starts;
@@ -331,12 +353,14 @@ LocalValues shardc::moveAlong(Localizer &localizer, OpBuilder &builder, ValueRan
     used.push_back(i);
   }
   SmallVector<PieceTarget> beside;
-  if (auto slice = dyn_cast<aten::SliceOp>(*op);
-      slice && trace.numPassed == 0 && targets.front().pieces.size() == 1)
-    for (int64_t start : slicesNear(slice)) {
+  if (auto slice = dyn_cast<aten::SliceOp>(*op)) {
+    SmallVector<int64_t> near = slicesNear(slice);
+    Pieces whole = near.empty() ? Pieces() : trace.ofOperand(slice.getSelf(), slice);
+    for (int64_t start : near) {
       beside.push_back(targets.front());
-      beside.back().pieces.front().start = start;
+      beside.back().pieces = select(whole, start, 1, sizeOfDim(slice.getResult(), dim));
     }
+  }
   SmallVector<Value> moved = movePieces(localizer, builder, dim, trace.sources, targets, beside);
   if (moved.size() == op->getNumResults())
     return moved;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Scans along a sharded dim: the local scan, combined with what all ranks before this one have.
+// Scans along a sharded dim: the local scan, combined with what all ranks before this one have, or
+// all ranks behind it where the scan is between two flips.
+
+#include "passes/localize/Scans.h"
 
 #include "dialects/aten/Scans.h"
-#include "passes/localize/Models.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
 
@@ -87,14 +90,23 @@ template <typename Op> struct ScanModel : LocalizeModel<ScanModel<Op>, Op> {
       localizer.refuse() << "dim " << dim << " is sharded in blocks; replicate it before";
       return failure();
     }
+    return along(localizer, builder, op, operands[0], *localizer.operandLayout(0),
+                 /*isReversed=*/false);
+  }
+
+  /// Of shards in one piece each, from the first element on or from the last one back.
+  static LocalValues along(Localizer &localizer, OpBuilder &builder, Op op, Value self,
+                           const Layout &layout, bool isReversed) {
+    auto dim = static_cast<int64_t>(op.getDim());
+    DimSplit split = layout.splitOfDim(dim);
     Emitter emit = localizer.emitter(builder);
     LocalIndices indices = localizer.indices(builder);
     Type type = localizer.localResultType(0).getElementType();
-    Value x = emit.cast(operands[0], type);
+    Value x = emit.cast(self, type);
     // One total for each rank, in the order of the shards.
     Value total = Of::all(emit, x, dim);
     Layout onePerRank(localizer.getMesh().getValue());
-    onePerRank.order = localizer.operandLayout(0)->order;
+    onePerRank.order = layout.order;
     SmallVector<int64_t> shape(aten::shapeOf(total));
     SmallVector<unsigned> axes;
     for (const AxisSplit &axis : split.axes) {
@@ -104,7 +116,8 @@ template <typename Op> struct ScanModel : LocalizeModel<ScanModel<Op>, Op> {
     }
     Value totals = localizer.allGather(builder, total, onePerRank,
                                        RankedTensorType::get(shape, type), dim, axes);
-    // Those of ranks before this one. A mask, not a slice: its size is the same on every rank.
+    // Those of ranks before this one, or behind it. A mask, not a slice: its size is the same on
+    // every rank.
     Type i64 = builder.getI64Type();
     OpFoldResult count = builder.getIndexAttr(shape[dim]);
     Value first = arith::ConstantIndexOp::create(builder, op.getLoc(), 0);
@@ -112,9 +125,35 @@ template <typename Op> struct ScanModel : LocalizeModel<ScanModel<Op>, Op> {
     Value position =
         alongDim(emit, emit.range(first, length), count, dim, static_cast<int64_t>(shape.size()));
     Value mine = emit.ofIndex(indices.groupIndex(axes), i64);
-    Value before =
-        emit.where(emit.binary<aten::LtOp>(position, mine), totals, Of::none(emit, type));
-    return single(Of::two(emit, Of::all(emit, before, dim), scan(builder, op, x, dim, type)));
+    Value isBefore = isReversed ? emit.binary<aten::GtOp>(position, mine)
+                                : emit.binary<aten::LtOp>(position, mine);
+    Value before = emit.where(isBefore, totals, Of::none(emit, type));
+    auto flip = [&](Value value) -> Value {
+      return isReversed ? aten::FlipOp::create(builder, op.getLoc(), value, dim).getResult()
+                        : value;
+    };
+    Value prefix = Of::all(emit, before, dim);
+    return single(Of::two(emit, prefix, flip(scan(builder, op, flip(x), dim, type))));
+  }
+
+  /// The result of `turned`, a flip of the op's result where the op scans a flip of another value
+  /// along the same dim: a scan from the end. Each rank turns its own part alone.
+  static LocalValues fromEnd(Localizer &localizer, OpBuilder &builder, aten::FlipOp turned, Op op) {
+    auto dim = static_cast<int64_t>(op.getDim());
+    auto first = op.getSelf().template getDefiningOp<aten::FlipOp>();
+    auto turns = [&](aten::FlipOp flip) { return flip.getDims() == ArrayRef(dim); };
+    if (!first || !turns(first) || !turns(turned) || !op->hasOneUse() || !first->hasOneUse())
+      return failure();
+    dist::LayoutAttr before = dist::getLayout(first.getSelf().getType());
+    const Layout *due = localizer.resultLayout(0);
+    if (!before || !due || !(before.getValue() == *due))
+      return failure();
+    DimSplit split = due->splitOfDim(dim);
+    if (split.empty() || !due->partialAxes().empty() ||
+        llvm::any_of(split.axes, [](const AxisSplit &axis) { return !axis.isOnePiece(); }))
+      return failure();
+    return along(localizer, builder, op, localizer.localOf(first.getSelf()), *due,
+                 /*isReversed=*/true);
   }
 
   static Value scan(OpBuilder &builder, Op op, Value x, int64_t dim, Type type) {
@@ -126,6 +165,16 @@ template <typename Op> struct ScanModel : LocalizeModel<ScanModel<Op>, Op> {
 };
 
 } // namespace
+
+LocalValues shardc::scanFromEnd(Localizer &localizer, OpBuilder &builder, aten::FlipOp turned) {
+  Operation *scan = turned.getSelf().getDefiningOp();
+  if (!scan)
+    return failure();
+  return llvm::TypeSwitch<Operation *, LocalValues>(scan)
+      .Case<aten::CumsumOp, aten::CumprodOp, aten::CummaxOp, aten::CumminOp, aten::LogcumsumexpOp>(
+          [&](auto op) { return ScanModel<decltype(op)>::fromEnd(localizer, builder, turned, op); })
+      .Default(LocalValues(failure()));
+}
 
 void shardc::attachScanModels(MLIRContext *context) {
   attachModel<aten::CumsumOp, ScanModel<aten::CumsumOp>>(context);

@@ -7,6 +7,7 @@
 #include "passes/localize/Models.h"
 #include "passes/localize/Parts.h"
 #include "passes/localize/Rearrangements.h"
+#include "passes/localize/Scans.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -213,6 +214,8 @@ struct FlipModel : LocalizeModel<FlipModel, aten::FlipOp> {
     SmallVector<int64_t> dims = shardedMovedDims(localizer);
     if (dims.empty())
       return sameOp(localizer, builder, operands);
+    if (LocalValues scanned = scanFromEnd(localizer, builder, op); succeeded(scanned))
+      return scanned;
     LocalValues moved = moveAlong(localizer, builder, operands, dims);
     SmallVector<int64_t> rest = llvm::filter_to_vector(
         op.getDims(), [&](int64_t dim) { return !llvm::is_contained(dims, dim); });

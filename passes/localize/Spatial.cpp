@@ -5,6 +5,7 @@
 // padding that they have already.
 
 #include "passes/localize/ChannelGroups.h"
+#include "passes/localize/FoldOfProducts.h"
 #include "passes/localize/Halos.h"
 #include "passes/localize/Models.h"
 
@@ -93,7 +94,7 @@ struct WindowsModel : LocalizeModel<WindowsModel, aten::WindowsOp> {
   }
 };
 
-/// What a rank's positions make for elements of others goes to them.
+/// What a rank's positions make for elements of others goes to them, or is made by them.
 struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::FoldOp op,
                          ValueRange operands) {
@@ -118,6 +119,8 @@ struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
       sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
           dim.table([](const aten::Cover &cover) { return cover.size(); })));
     }
+    if (LocalValues fetched = foldOfFetched(localizer, builder, op, dims); succeeded(fetched))
+      return fetched;
     aten::Windows windows = withoutPadding(op.getWindows(), dims);
     Value covered = aten::buildFold(builder, op.getLoc(), operands[0],
                                     ArrayRef(sizes).take_back(windows.size()), windows);
@@ -285,59 +288,6 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
   }
 };
 
-/// The mean of all of a sharded dim is the sum of what ranks have of it, divided by its size:
-/// P(sum).
-struct AdaptiveAvgPoolModel : LocalizeModel<AdaptiveAvgPoolModel, aten::AdaptiveAvgPoolOp> {
-  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::AdaptiveAvgPoolOp op,
-                         ValueRange operands) {
-    int64_t rank = localizer.globalOperandType(0).getRank();
-    SmallVector<int64_t> sharded;
-    for (int64_t dim = rank - static_cast<int64_t>(op.getOutputSize().size()); dim < rank; ++dim)
-      if (!localizer.operandAxes(0, dim).empty())
-        sharded.push_back(dim);
-    if (sharded.empty())
-      return sameOp(localizer, builder, operands);
-    if (!isPartialOver(localizer, localizer.operandAxes(0, sharded), Reduction::Sum)) {
-      localizer.refuse() << "ranks have some of the elements, so the result must be P(sum) over "
-                            "that axis";
-      return failure();
-    }
-    Type element = aten::elementTypeOf(operands[0]), wide = Emitter::accumulator(element);
-    Emitter emit = localizer.emitter(builder);
-    Value sum = emit.sum(emit.cast(operands[0], wide), sharded, /*keepdim=*/true);
-    for (int64_t dim : sharded)
-      sum = emit.div(sum, emit.cast(emit.ofIndex(localizer.indices(builder).global(
-                                                     localizer.operandSize(builder, 0, dim)),
-                                                 builder.getI64Type()),
-                                    wide));
-    Value mean = aten::AdaptiveAvgPoolOp::create(builder, op.getLoc(), sum, op.getOutputSize());
-    mean = emit.cast(mean, element);
-    mean.setType(localizer.localResultType(0));
-    return single(mean);
-  }
-};
-
-/// The largest of all elements of a sharded dim is P(max).
-struct AdaptiveMaxPoolModel : LocalizeModel<AdaptiveMaxPoolModel, aten::AdaptiveMaxPoolOp> {
-  static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::AdaptiveMaxPoolOp op,
-                         ValueRange operands) {
-    int64_t rank = localizer.globalOperandType(0).getRank();
-    SmallVector<int64_t> sharded;
-    for (int64_t dim = rank - static_cast<int64_t>(op.getOutputSize().size()); dim < rank; ++dim)
-      if (!localizer.operandAxes(0, dim).empty())
-        sharded.push_back(dim);
-    if (sharded.empty())
-      return sameOp(localizer, builder, operands);
-    if (!isPartialOver(localizer, localizer.operandAxes(0, sharded), Reduction::Max)) {
-      localizer.refuse()
-          << "ranks have some of the elements, so the result must be P(max) over that axis";
-      return failure();
-    }
-    Value largest = localizer.emitter(builder).amax(operands[0], sharded, /*keepdim=*/true);
-    return sameOp(localizer, builder, largest);
-  }
-};
-
 } // namespace
 
 void shardc::attachSpatialModels(MLIRContext *context) {
@@ -347,6 +297,4 @@ void shardc::attachSpatialModels(MLIRContext *context) {
   attachModel<aten::MaxPoolOp, MaxPoolModel>(context);
   attachModel<aten::MaxPoolPositionsOp, MaxPoolPositionsModel>(context);
   attachModel<aten::AvgPoolOp, AvgPoolModel>(context);
-  attachModel<aten::AdaptiveAvgPoolOp, AdaptiveAvgPoolModel>(context);
-  attachModel<aten::AdaptiveMaxPoolOp, AdaptiveMaxPoolModel>(context);
 }

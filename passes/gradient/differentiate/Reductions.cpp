@@ -111,13 +111,30 @@ struct LogsumexpGradient : GradientModel<LogsumexpGradient, aten::LogsumexpOp> {
 };
 
 struct VarGradient : GradientModel<VarGradient, aten::VarOp> {
+  /// The mean of the same elements that the program has already, as a batch norm in training does.
+  static Expr meanOf(Derivation &d, aten::VarOp op, const Reduced<aten::VarOp> &r) {
+    constexpr unsigned kMostUsers = 64;
+    for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
+      auto found = dyn_cast<aten::MeanOp>(user);
+      if (found && found.getDim() == op.getDim() && found->getBlock() == op->getBlock() &&
+          found->isBeforeInBlock(op) &&
+          aten::elementTypeOf(found.getResult()) == r.self.elementType()) {
+        Expr mean = d.of(found.getResult());
+        return mean.rank() == 0 ? mean : restoreDims(mean, r.dims, found.getKeepdim());
+      }
+      if (number == kMostUsers)
+        break;
+    }
+    return mean(r.self, r.dims);
+  }
+
   static LogicalResult run(Derivation &d, aten::VarOp op) {
     Reduced r(d, op);
     if (!r.grad)
       return success();
     Type type = r.grad.elementType();
     Expr degrees = d.count(op.getSelf(), r.dims, type) - op.getCorrection().convertToDouble();
-    d.add(0, (r.self - mean(r.self, r.dims)) * (r.grad * (2.0 / degrees)));
+    d.add(0, (r.self - meanOf(d, op, r)) * (r.grad * (2.0 / degrees)));
     return success();
   }
 };

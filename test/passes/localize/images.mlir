@@ -5,7 +5,9 @@
 #R = #dist.layout<#mesh, [R]>
 #S0 = #dist.layout<#mesh, [S(0)]>
 #S1 = #dist.layout<#mesh, [S(1)]>
+#S2 = #dist.layout<#mesh, [S(2)]>
 #S3 = #dist.layout<#mesh, [S(3)]>
+#S4 = #dist.layout<#mesh, [S(4)]>
 #P = #dist.layout<#mesh, [P(sum)]>
 #S0groups = #dist.layout<#mesh, [S(0, sizes = [4, 2])]>
 #S1groups = #dist.layout<#mesh, [S(1, sizes = [4, 2])]>
@@ -39,6 +41,45 @@ func.func @circular(%x: tensor<1x1x2x8xf32, #S3>) -> tensor<1x1x2x8xf32, #S3> {
   %2 = aten.cat %0, %x, %1 dim 3 : (tensor<1x1x2x1xf32, #S3>, tensor<1x1x2x8xf32, #S3>, tensor<1x1x2x1xf32, #S3>) -> tensor<1x1x2x10xf32, #S3>
   %3 = aten.max_pool %2 kernel [1, 3] stride [1] padding [0] dilation [1] : (tensor<1x1x2x10xf32, #S3>) -> tensor<1x1x2x8xf32, #S3>
   return %3 : tensor<1x1x2x8xf32, #S3>
+}
+
+// A transposed convolution to twice as many channels: each rank fetches the row beside its own, which is half of what the other
+// would send for it.
+// CHECK-LABEL: func.func @transposed
+// CHECK: dist.all_to_all over #tp {{.*}} : tensor<6xf32>
+// CHECK-NOT: dist.all
+// CHECK: aten.fold %{{.*}} to [12, 3]
+// CHECK-NOT: dist.all
+// CHECK: return
+func.func @transposed(%x: tensor<1x2x8x3xf32, #S2>, %w: tensor<2x4x4x1xf32, #R>) -> tensor<1x4x16x3xf32, #S2> {
+  %0 = aten.tensordot %w, %x dims [0] [1] : (tensor<2x4x4x1xf32, #R>, tensor<1x2x8x3xf32, #S2>) -> tensor<4x4x1x1x8x3xf32, #S4>
+  %1 = aten.permute %0 [3, 0, 1, 2, 4, 5] : (tensor<4x4x1x1x8x3xf32, #S4>) -> tensor<1x4x4x1x8x3xf32, #S4>
+  %2 = aten.fold %1 to [16, 3] stride [2, 1] padding [1, 0] dilation [1, 1] : (tensor<1x4x4x1x8x3xf32, #S4>) -> tensor<1x4x16x3xf32, #S2>
+  return %2 : tensor<1x4x16x3xf32, #S2>
+}
+
+// With fewer channels than the image has, what it makes is sent.
+// CHECK-LABEL: func.func @transposed_to_fewer
+// CHECK: aten.fold %{{.*}} to [6, 3]
+// CHECK: dist.all_to_all over #tp {{.*}} : tensor<6xf32>
+// CHECK: return
+func.func @transposed_to_fewer(%x: tensor<1x8x8x3xf32, #S2>, %w: tensor<8x2x3x1xf32, #R>) -> tensor<1x2x8x3xf32, #S2> {
+  %0 = aten.tensordot %w, %x dims [0] [1] : (tensor<8x2x3x1xf32, #R>, tensor<1x8x8x3xf32, #S2>) -> tensor<2x3x1x1x8x3xf32, #S4>
+  %1 = aten.permute %0 [3, 0, 1, 2, 4, 5] : (tensor<2x3x1x1x8x3xf32, #S4>) -> tensor<1x2x3x1x8x3xf32, #S4>
+  %2 = aten.fold %1 to [8, 3] stride [1, 1] padding [1, 0] dilation [1, 1] : (tensor<1x2x3x1x8x3xf32, #S4>) -> tensor<1x2x8x3xf32, #S2>
+  return %2 : tensor<1x2x8x3xf32, #S2>
+}
+
+// Windows of several kinds over one image: what the widest covers comes once.
+// CHECK-LABEL: func.func @two_windows
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.all
+// CHECK: return
+func.func @two_windows(%x: tensor<1x2x16x6xf32, #S2>, %v: tensor<3x2x3x1xf32, #R>, %w: tensor<3x2x5x1xf32, #R>) -> (tensor<1x3x16x6xf32, #S2>, tensor<1x3x16x6xf32, #S2>, tensor<1x2x8x6xf32, #S2>) {
+  %0 = aten.convolution %x, %v stride [1, 1] padding [1, 0] dilation [1, 1] : (tensor<1x2x16x6xf32, #S2>, tensor<3x2x3x1xf32, #R>) -> tensor<1x3x16x6xf32, #S2>
+  %1 = aten.convolution %x, %w stride [1, 1] padding [2, 0] dilation [1, 1] : (tensor<1x2x16x6xf32, #S2>, tensor<3x2x5x1xf32, #R>) -> tensor<1x3x16x6xf32, #S2>
+  %2 = aten.max_pool %x kernel [3, 1] stride [2, 1] padding [1, 0] dilation [1] : (tensor<1x2x16x6xf32, #S2>) -> tensor<1x2x8x6xf32, #S2>
+  return %0, %1, %2 : tensor<1x3x16x6xf32, #S2>, tensor<1x3x16x6xf32, #S2>, tensor<1x2x8x6xf32, #S2>
 }
 
 // The groups of one rank.

@@ -15,13 +15,13 @@
 // CHECK-DAG: %[[TEN:.*]] = aten.constant dense<1.000000e+01> : tensor<f32>
 // CHECK-DAG: %[[EPS:.*]] = aten.constant dense<9.99999974E-6> : tensor<f32>
 // CHECK: %[[SUM:.*]] = aten.sum %arg0 dim [1] keepdim to f32 : (tensor<8x?xf32>) -> tensor<8x1xf32>
-// CHECK: %[[ALL:.*]] = dist.all_reduce sum over #tp %[[SUM]] : tensor<8x1xf32>
-// CHECK: %[[MEAN:.*]] = aten.div %[[ALL]], %[[TEN]]
+// CHECK: %[[OWN:.*]] = aten.div %[[SUM]], %[[TEN]]
+// CHECK: %[[MEAN:.*]] = dist.all_reduce sum over #tp %[[OWN]] : tensor<8x1xf32>
 // CHECK: %[[C:.*]] = aten.sub %arg0, %[[MEAN]]
 // CHECK: %[[SQ:.*]] = aten.mul %[[C]], %[[C]]
 // CHECK: %[[SQSUM:.*]] = aten.sum %[[SQ]] dim [1] keepdim
-// CHECK: %[[SQALL:.*]] = dist.all_reduce sum over #tp %[[SQSUM]] : tensor<8x1xf32>
-// CHECK: %[[VAR:.*]] = aten.div %[[SQALL]], %[[TEN]]
+// CHECK: %[[SQOWN:.*]] = aten.div %[[SQSUM]], %[[TEN]]
+// CHECK: %[[VAR:.*]] = dist.all_reduce sum over #tp %[[SQOWN]] : tensor<8x1xf32>
 // CHECK: aten.add %[[VAR]], %[[EPS]]
 // CHECK: aten.rsqrt
 // CHECK: aten.mul %{{.*}}, %arg1 : (tensor<8x?xf32>, tensor<?xf32>) -> tensor<8x?xf32>

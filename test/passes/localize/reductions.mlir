@@ -80,6 +80,34 @@ func.func @cumsum(%x: tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1> {
   return %y : tensor<8x10xf32, #S1>
 }
 
+// A scan between two flips begins at the end: each rank turns its own part, and adds the totals of the ranks behind it.
+// CHECK-LABEL: func.func @cumsum_from_the_end
+// CHECK-NOT: dist.permute
+// CHECK-NOT: dist.all_to_all
+// CHECK: %[[ALL:.*]] = dist.all_gather over #tp %{{.*}} dim 1 : (tensor<8x1xf32>) -> tensor<8x4xf32>
+// CHECK: %[[BEHIND:.*]] = aten.gt %{{.*}}, %{{.*}} : (tensor<1x4xi64>, tensor<i64>) -> tensor<1x4xi1>
+// CHECK: aten.where %[[BEHIND]], %[[ALL]]
+// CHECK: %[[TURNED:.*]] = aten.flip %arg0 [1]
+// CHECK: %[[SCAN:.*]] = aten.cumsum %[[TURNED]] dim 1
+// CHECK: aten.flip %[[SCAN]] [1]
+// CHECK-NOT: dist.
+func.func @cumsum_from_the_end(%x: tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1> {
+  %0 = aten.flip %x [1] : (tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1>
+  %1 = aten.cumsum %0 dim 1 : (tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1>
+  %2 = aten.flip %1 [1] : (tensor<8x10xf32, #S1>) -> tensor<8x10xf32, #S1>
+  return %2 : tensor<8x10xf32, #S1>
+}
+
+// What is between the flips is also wanted itself.
+// CHECK-LABEL: func.func @cumsum_of_flipped
+// CHECK-COUNT-2: dist.permute
+func.func @cumsum_of_flipped(%x: tensor<8x12xf32, #S1>) -> (tensor<8x12xf32, #S1>, tensor<8x12xf32, #S1>) {
+  %0 = aten.flip %x [1] : (tensor<8x12xf32, #S1>) -> tensor<8x12xf32, #S1>
+  %1 = aten.cumsum %0 dim 1 : (tensor<8x12xf32, #S1>) -> tensor<8x12xf32, #S1>
+  %2 = aten.flip %1 [1] : (tensor<8x12xf32, #S1>) -> tensor<8x12xf32, #S1>
+  return %1, %2 : tensor<8x12xf32, #S1>, tensor<8x12xf32, #S1>
+}
+
 // -----
 
 #mesh = #dist.mesh<["tp" = 2]>

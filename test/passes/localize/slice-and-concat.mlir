@@ -30,6 +30,22 @@ func.func @slice_own_rows(%x: tensor<10xf32, #S0>) -> tensor<4xf32, #S0> {
   return %y : tensor<4xf32, #S0>
 }
 
+// Differences of a ring of elements: where all that needs the joined elements looks at what they are made of, what its
+// slices lack comes straight from the ends of the ring, in one exchange.
+// CHECK-LABEL: func.func @ring_difference
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.all
+// CHECK: return
+func.func @ring_difference(%x: tensor<8xf32, #S0>) -> tensor<8xf32, #S0> {
+  %0 = aten.slice %x dim 0 [7 : 8 : 1] : (tensor<8xf32, #S0>) -> tensor<1xf32, #S0>
+  %1 = aten.slice %x dim 0 [0 : 1 : 1] : (tensor<8xf32, #S0>) -> tensor<1xf32, #S0>
+  %2 = aten.cat %0, %x, %1 dim 0 : (tensor<1xf32, #S0>, tensor<8xf32, #S0>, tensor<1xf32, #S0>) -> tensor<10xf32, #S0>
+  %3 = aten.slice %2 dim 0 [2 : 10 : 1] : (tensor<10xf32, #S0>) -> tensor<8xf32, #S0>
+  %4 = aten.slice %2 dim 0 [0 : 8 : 1] : (tensor<10xf32, #S0>) -> tensor<8xf32, #S0>
+  %5 = aten.sub %3, %4 : (tensor<8xf32, #S0>, tensor<8xf32, #S0>) -> tensor<8xf32, #S0>
+  return %5 : tensor<8xf32, #S0>
+}
+
 // Of nine rows, ranks hold [0, 5) and [5, 9). Rank 0 lacks row 5 of the first slice, rank 1 row 4 of the last: one exchange
 // for all of them, of one row each way.
 // CHECK-LABEL: func.func @second_difference

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/localize/WindowedImages.h"
+
+#include "dialects/aten/Spatial.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static aten::Windows windowsOverImage(Operation *op) {
+  return llvm::TypeSwitch<Operation *, aten::Windows>(op)
+      .Case<aten::ConvolutionOp, aten::WindowsOp, aten::MaxPoolOp, aten::MaxPoolPositionsOp,
+            aten::AvgPoolOp>([](auto windowed) { return windowed.getWindows(); })
+      .Default({});
+}
+
+static std::optional<SplitDim> splitDim(Value placed, int64_t dim) {
+  dist::LayoutAttr layout = dist::getLayout(placed.getType());
+  int64_t size = cast<RankedTensorType>(placed.getType()).getDimSize(static_cast<unsigned>(dim));
+  if (!layout || ShapedType::isDynamic(size))
+    return std::nullopt;
+  return SplitDim{size, layout.getValue().splitOfDim(dim)};
+}
+
+std::optional<HaloDim> shardc::firstHaloDim(Operation *op) {
+  aten::Windows windows = windowsOverImage(op);
+  if (windows.empty())
+    return std::nullopt;
+  int64_t imageRank = aten::typeOf(op->getOperand(0)).getRank();
+  int64_t resultRank = aten::typeOf(op->getResult(0)).getRank();
+  for (auto [i, window] : llvm::enumerate(windows)) {
+    auto fromEnd = static_cast<int64_t>(i) - static_cast<int64_t>(windows.size());
+    std::optional<SplitDim> image = splitDim(op->getOperand(0), imageRank + fromEnd),
+                            positions = splitDim(op->getResult(0), resultRank + fromEnd);
+    if (!image || !positions)
+      return std::nullopt;
+    if ((window.isIdentity() && image->size == positions->size) ||
+        (image->split.empty() && positions->split.empty()))
+      continue;
+    HaloDim dim{i, imageRank + fromEnd, *image, *positions, window};
+    dim.findCovers(dist::getLayout(op->getOperand(0).getType()).getValue().mesh);
+    return dim;
+  }
+  return std::nullopt;
+}
+
+SmallVector<HaloDim> shardc::halosBeside(Localizer &localizer, const HaloDim &dim) {
+  constexpr unsigned kMostUsers = 64;
+  SmallVector<HaloDim> beside;
+  Operation *op = localizer.getOp();
+  // An op that is not among those that are looked for, such as an attention, shares nothing.
+  if (!firstHaloDim(op))
+    return {};
+  for (auto [number, user] : llvm::enumerate(op->getOperand(0).getUsers())) {
+    if (number >= kMostUsers) // none looks, so that all of them find the same
+      return {};
+    if (user == op || user->getOperand(0) != op->getOperand(0))
+      continue;
+    if (std::optional<HaloDim> other = firstHaloDim(user); other && other->imageDim == dim.imageDim)
+      beside.push_back(std::move(*other));
+  }
+  return beside;
+}
