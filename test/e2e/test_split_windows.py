@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a window makes of a rank's own rows, computed apart while rows of others arrive (--split-windows): PyTorch's numbers in f64 for windows of
 every kind, odd and empty shards, and the order of a chain of convolutions."""
+import json
 import re
 import sys
 
@@ -125,3 +126,24 @@ def test_the_interior_is_computed_while_rows_arrive(tmp_path):
 
 def test_what_costs_more_than_it_hides_stays_whole(tmp_path):
     assert scheduled(tmp_path, network(tmp_path), 1e-3).count("aten.convolution") == 4
+
+
+def test_exchanges_of_a_backward_hide_behind_derivatives_by_weights(tmp_path):
+    """Of the same layer, which need nothing of the exchange; no window is split for that."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(torch.nn.Conv2d(16, 16, 3, padding=1) for _ in range(4))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x).relu()
+            return x.square().mean()
+
+    torch.export.save(shardc_export.export(Net(), (torch.randn(1, 16, 64, 64),)), tmp_path / "net.pt2")
+    (tmp_path / "machine").write_text(MACHINE.format(latency=20))
+    text = run(tool("shardc"), "explain", tmp_path / "net.pt2", "--mesh", "h=2", "--place", "input:*=h:S(2)", "--gradients", 0, "--topology",
+               tmp_path / "machine", "--format", "json").stdout
+    halos = [c for c in json.loads(text)["collectives"] if c["entry"] == "gradients" and c["kind"] == "all_to_all" and c["backward"]]
+    assert len(halos) == 3  # nobody asks for the derivative by the image
+    assert sum(c["predicted_us"] for c in halos) >= 3 * 20 and sum(c["exposed_us"] for c in halos) < 1

@@ -147,9 +147,54 @@ def neighborhood(chosen, image):
     return Case(0, f"neighborhood attention {tuple(sizes)} {arguments} {heads} {width} {is_flat}", call, [image, weight])
 
 
-DRAWN = {"resize": resize, "lookup": lookup, "pad": pad, "windows": unfold, "neighborhood": neighborhood}
+def stencil(chosen, image):
+    """Several parts and windows of one padded, perhaps rolled image."""
+    sizes = image.shape[2:]
+    mode = chosen.choice(("constant", "circular", "circular", "reflect", "replicate"))
+    width = chosen.randint(1, 2)
+    if min(sizes) <= width:
+        raise RuntimeError("too small for the pad")
+    shift, rolled = chosen.randint(-3, 3), 2 + chosen.randrange(len(sizes))
+    offsets = [[chosen.randint(0, 2 * width) for _ in sizes] for _ in range(chosen.randint(2, 5))]
+    windows = chosen.sample(("mean", "largest", "conv"), chosen.randint(0, 2))
+    pools = {1: (F.avg_pool1d, F.max_pool1d, F.conv1d), 2: (F.avg_pool2d, F.max_pool2d, F.conv2d), 3: (F.avg_pool3d, F.max_pool3d, F.conv3d)}[len(sizes)]
+    kernel = torch.randn(image.shape[1], image.shape[1], *[2 * width + 1] * len(sizes), dtype=image.dtype)
+
+    def call(x):
+        if shift:
+            x = x.roll(shift, rolled)
+        x = F.pad(x, [width] * 2 * len(sizes), mode)
+        y = 0
+        for k, offset in enumerate(offsets):
+            part = x[(slice(None), slice(None), *(slice(begin, begin + size) for begin, size in zip(offset, sizes)))]
+            y = y + (part.sin() if k == 1 else part * (k + 1))
+        for name in windows:
+            if name == "conv":
+                y = y + pools[2](x, kernel)
+            else:
+                y = y * pools[name == "largest"](x, 2 * width + 1, 1)
+        return y
+    return Case(0, f"stencil {tuple(sizes)} {mode} {width} roll {shift} of {rolled} {offsets} {windows}", call, [image])
 
 
+def scans(chosen, image):
+    dim = 2 + chosen.randrange(image.dim() - 2)
+    names = [chosen.choice(("cumsum", "logcumsumexp", "cummax", "cumprod")) for _ in range(2)]
+    turned = [chosen.random() < 0.6 for _ in range(2)]
+
+    def call(x):
+        for name, is_turned in zip(names, turned):
+            y = getattr(torch, name)(x.flip(dim) if is_turned else x, dim)
+            y = y.values if name == "cummax" else y
+            x = (y.flip(dim) if is_turned else y).sin()
+        return x
+    return Case(0, f"scans {tuple(image.shape[2:])} {dim} {names} {turned}", call, [image])
+
+
+DRAWN = {"stencil": stencil, "scans": scans, "resize": resize, "lookup": lookup, "pad": pad, "windows": unfold, "neighborhood": neighborhood}
+
+
+KNOWN = ("conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "unfold", "fold")
 KINDS = []  # all, where none is named
 
 
@@ -165,7 +210,7 @@ def draw_any(chosen):
     inside, outside, batch = groups * chosen.randint(1, 3), groups * chosen.randint(1, 2), chosen.randint(1, 2)
     f64 = torch.float64
     image = torch.randn(batch, inside, *sizes, dtype=f64)
-    kind = chosen.choice(KINDS or ("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad", "windows", "neighborhood",
+    kind = chosen.choice(KINDS or ("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad", "windows", "neighborhood", "stencil", "scans",
                         *(("unfold", "fold") if spatial == 2 else ())))
     if kind in DRAWN:
         return DRAWN[kind](chosen, image)
@@ -305,7 +350,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=DRAWN, help="draw cases of this kind alone")
+    parser.add_argument("--only", choices=[*DRAWN, *KNOWN], help="draw cases of this kind alone")
     parser.add_argument("options", nargs="*", help="of shardc compile, behind --")
     options = parser.parse_args()
     if options.only:
