@@ -52,6 +52,12 @@ struct PlacementOptions : virtual OptionGroup {
                      "every mesh), dtensor (by PyTorch's offsets) or per-rank; overrides the "
                      "plan's (docs/random.md)"),
       llvm::cl::value_desc("mode")};
+  Option<std::string> neighborhoods{
+      *this, "neighborhoods",
+      llvm::cl::desc(
+          "compute attention whose mask leaves each position a window as neighborhood attention: "
+          "auto (where windows are small enough, the default), all, or off"),
+      llvm::cl::value_desc("which"), llvm::cl::init("auto")};
 };
 
 /// imported -> placed: the training step.

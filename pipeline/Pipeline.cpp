@@ -43,6 +43,9 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(aten::createAtenUndoRowOrders());
   pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
+  aten::AtenRecognizeNeighborhoodsOptions neighborhoods;
+  neighborhoods.mode = options.neighborhoods;
+  pm.addNestedPass<func::FuncOp>(aten::createAtenRecognizeNeighborhoods(neighborhoods));
   pm.addNestedPass<func::FuncOp>(aten::createAtenIndexProducts());
   pm.addNestedPass<func::FuncOp>(aten::createAtenNarrowFourier());
   pm.addPass(createCSEPass());

@@ -20,6 +20,9 @@ template <typename T> Neighborhoods makeNeighborhoods(T &&op) {
   for (auto [kernel, stride, dilation, isCausal] :
        llvm::zip_equal(op.getKernelSize(), op.getStride(), op.getDilation(), op.getIsCausal()))
     all.push_back({kernel, stride, dilation, isCausal});
+  if (std::optional<ArrayRef<int64_t>> cut = op.getCut())
+    for (auto [one, number] : llvm::zip_equal(all, *cut))
+      one.cut = number;
   return all;
 }
 
@@ -31,7 +34,8 @@ FailureOr<Neighborhoods> checkWindow(Inference &inference, Adaptor op, ArrayRef<
     return inference.error("has one, two or three spatial dims, not ", spatial);
   for (auto [name, count] :
        {std::pair("stride", op.getStride().size()), std::pair("dilation", op.getDilation().size()),
-        std::pair("is_causal", op.getIsCausal().size())})
+        std::pair("is_causal", op.getIsCausal().size()),
+        std::pair("cut", op.getCut() ? op.getCut()->size() : spatial)})
     if (count != spatial)
       return inference.error(name, " must be one entry for each of ", spatial,
                              " spatial dims, not ", count);
@@ -53,6 +57,13 @@ FailureOr<Neighborhoods> checkWindow(Inference &inference, Adaptor op, ArrayRef<
   if (failed(inference.checkDynamicList(op.getStaticPlace(), op.getPlace(), "place")))
     return failure();
   for (auto [i, one] : llvm::enumerate(all)) {
+    if (one.cut < -1 || one.cut >= one.kernel)
+      return inference.error("has a window of ", one.kernel, " keys, ", one.cut,
+                             " of which are behind its query: there are from 0 to ", one.kernel - 1,
+                             ", or -1 for a window that is not cut off");
+    if (one.isCut() && (one.isCausal || one.stride != 1))
+      return inference.error("has a window that is cut off at the border, which must not have a "
+                             "stride or be causal");
     if (one.stride > one.kernel)
       return inference.error("has a stride of ", one.stride, " and a kernel of ", one.kernel,
                              ": a stride is at most the kernel size");
@@ -60,7 +71,8 @@ FailureOr<Neighborhoods> checkWindow(Inference &inference, Adaptor op, ArrayRef<
                    ? rows[kNeighborhoodBatch + i]
                    : inference.given(op.getStaticPlace(), op.getPlace())[i * kNeighborhoodPlaces];
     std::optional<int64_t> known = size.number();
-    if (known && *known > 0 && *known < one.kernel * one.dilation && !one.isIdentity())
+    if (known && *known > 0 && *known < one.kernel * one.dilation && !one.isIdentity() &&
+        !one.isCut())
       return inference.error("has a kernel of ", one.kernel, " with dilation ", one.dilation,
                              " for a dim of ", *known, " elements, which must be at least ",
                              one.kernel * one.dilation);

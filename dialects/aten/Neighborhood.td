@@ -8,12 +8,13 @@ include "dialects/aten/AtenBase.td"
 
 /// What a query sees of each spatial dim (NeighborhoodWindow.h), and, where a rank has a part of the whole, which one: `place` has four numbers for
 /// each spatial dim, the size of the whole, the first query, the first key, and how many keys there are here. An empty list stands for
-/// the whole.
+/// the whole. `cut` has one number for each spatial dim, or is not there: of a dim whose windows are cut off at the border, how many of
+/// the keys that a query sees are behind it; -1 for any other dim.
 class Aten_NeighborhoodOp<string mnemonic, string lhs, string rhs> : Aten_Op<mnemonic, [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = "$" # lhs # " `,` $" # rhs # [{
     `kernel` $kernel_size `stride` $stride `dilation` $dilation `causal` $is_causal
-    `place` custom<DynamicIndexList>($place, $static_place) attr-dict `:` functional-type(operands, results)
+    (`cut` $cut^)? `place` custom<DynamicIndexList>($place, $static_place) attr-dict `:` functional-type(operands, results)
   }];
   let runsAs = "KernelForm::ComputedPositions";
   let moreDeclarations = [{
@@ -26,14 +27,15 @@ class Aten_NeighborhoodOp<string mnemonic, string lhs, string rhs> : Aten_Op<mne
 }
 
 defvar Aten_NeighborhoodAttributes = (ins DenseI64ArrayAttr:$kernel_size, DenseI64ArrayAttr:$stride, DenseI64ArrayAttr:$dilation,
-                                          DenseBoolArrayAttr:$is_causal, DenseI64ArrayAttr:$static_place, Variadic<Index>:$place);
+                                          DenseBoolArrayAttr:$is_causal, OptionalAttr<DenseI64ArrayAttr>:$cut,
+                                          DenseI64ArrayAttr:$static_place, Variadic<Index>:$place);
 def Aten_NeighborhoodQkOp : Aten_NeighborhoodOp<"neighborhood_qk", "query", "key"> {
   let summary = "Multiplies each query with the keys of its neighborhood";
   let description = [{
     `query` and `key` are `[batch, spatial dims, heads, E]`, with one to three spatial dims, and the result is
     `[batch, spatial dims, heads, kernel sizes]`, in the type in which sums are formed: `result[b, i, h, k] = sum over e of query[b, i, h, e] *
-    key[b, neighbor k of i, h, e]`. Where a causal neighborhood has no neighbor k, it is 0. The scores of neighborhood attention are these products,
-    scaled, with those of no neighbor left out.
+    key[b, neighbor k of i, h, e]`. Where a causal neighborhood, or one that is cut off at the border, has no neighbor k, it is 0. The scores of
+    neighborhood attention are these products, scaled, with those of no neighbor left out.
 
     Batch and heads are sharded freely, `E` into partial sums. Of a sharded spatial dim, ranks exchange the keys that are neighbors of their
     queries.

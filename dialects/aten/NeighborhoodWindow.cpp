@@ -10,7 +10,10 @@ Run Neighborhood::keysOf(int64_t query, int64_t size) const {
   int64_t rest = query % dilation, at = query / dilation;
   int64_t length = (size - rest + dilation - 1) / dilation;
   int64_t first = at / stride * stride, begin, end;
-  if (isCausal) {
+  if (isCut()) {
+    begin = std::max<int64_t>(at + cut + 1 - kernel, 0);
+    end = std::min(at + cut + 1, length);
+  } else if (isCausal) {
     int64_t leader = std::min(first + stride - 1, length - 1);
     begin = std::max<int64_t>(leader - kernel + 1, 0);
     end = at + 1;
@@ -25,9 +28,16 @@ Run Neighborhood::keysOf(int64_t query, int64_t size) const {
   return {begin * dilation + rest, (end - 1) * dilation + rest + 1};
 }
 
+int64_t Neighborhood::countOf(int64_t query, int64_t size) const {
+  int64_t span = keysOf(query, size).size();
+  return span == 0 ? 0 : (span - 1) / dilation + 1;
+}
+
 int64_t Neighborhood::mostQueries(int64_t size) const {
   if (isCausal)
     return kernel;
+  if (isCut())
+    return size == kDynamic ? kernel : std::min(kernel, (size + dilation - 1) / dilation);
   // Inside, a key has `kernel` queries, and those that share a window with the last of them. In
   // the first and the last windows it has the queries up to the border, too.
   int64_t most = 2 * kernel - 1;

@@ -7,6 +7,9 @@
 // whose positions are equal modulo d are a line of their own. With a stride s, s queries next to
 // each other share the window of one of them. A causal window ends at its query, and has fewer keys
 // at the start.
+//
+// Attention with a band of positions as its mask (|i - j| <= r) has windows that are not moved:
+// what of them is beyond the border is cut off.
 #ifndef SHARDC_DIALECTS_ATEN_NEIGHBORHOODWINDOW_H
 #define SHARDC_DIALECTS_ATEN_NEIGHBORHOODWINDOW_H
 
@@ -22,18 +25,26 @@ struct Neighborhood {
   int64_t stride = 1;
   int64_t dilation = 1;
   bool isCausal = false;
+  /// The window is cut off at the border, and reaches this many keys behind its query; -1: it is
+  /// not cut off. Then it has no stride, and is not called causal.
+  int64_t cut = -1;
 
   bool operator==(const Neighborhood &) const = default;
+  bool isCut() const { return cut >= 0; }
   /// A query sees itself alone.
   bool isIdentity() const { return kernel == 1 && stride == 1; }
+  /// Whether queries may see fewer keys than `kernel`.
+  bool mayLackKeys() const { return isCausal || isCut(); }
 
   /// At least as many queries as see one key, of a line of `size` elements; kDynamic: of any.
   int64_t mostQueries(int64_t size) const;
 
   /// The keys that query `query` of `size` sees: their positions are `begin`, `begin + dilation`,
-  /// ... below `end`. There are `kernel` of them or, where it is causal, at most as many.
-  /// `size` is at least `kernel * dilation`.
+  /// ... below `end`. There are `kernel` of them or, where it may lack keys, at most as
+  /// many. `size` is at least `kernel * dilation`, unless the window is cut off.
   Run keysOf(int64_t query, int64_t size) const;
+  /// How many these are.
+  int64_t countOf(int64_t query, int64_t size) const;
 };
 
 /// From the first key that one of these queries sees to the last.

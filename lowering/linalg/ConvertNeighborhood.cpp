@@ -65,8 +65,10 @@ public:
       int64_t behind = of.isCausal ? of.stride - 1 : of.stride / 2;
       leader = b.min(b.add(first, b.constant(behind)), b.sub(length, one));
     }
-    if (of.isCausal)
-      return b.max(b.sub(leader, b.constant(of.kernel - 1)), zero);
+    if (of.mayLackKeys()) {
+      int64_t before = of.kernel - 1 - std::max<int64_t>(of.cut, 0);
+      return b.max(b.sub(leader, b.constant(before)), zero);
+    }
     Value begin =
         b.min(b.sub(leader, b.constant(of.kernel / 2)), b.sub(length, b.constant(of.kernel)));
     return b.max(begin, zero);
@@ -75,9 +77,10 @@ public:
   /// The queries of this rank, `numQueries` of them, among which are all that see a key.
   Span queriesOf(Value key, Value numQueries) const {
     Value zero = index.constant(0), begin, end;
-    if (of.isCausal) {
-      begin = key;
-      end = index.min(index.add(key, index.constant(of.kernel)), length);
+    if (of.mayLackKeys()) {
+      int64_t ahead = std::max<int64_t>(of.cut, 0);
+      begin = ahead == 0 ? key : index.max(index.sub(key, index.constant(ahead)), zero);
+      end = index.min(index.add(key, index.constant(of.kernel - ahead)), length);
     } else {
       // Near the start the first query sees the key too, and near the end the last one.
       int64_t half = of.kernel / 2, behind = of.stride / 2;
@@ -100,6 +103,8 @@ public:
   /// line of a length that only the run knows may be shorter than the kernel, which is refused
   /// before the run where the program says so (dist.constraints).
   Value lastKeyOf(const IndexBuilder &b, Value query) const {
+    if (of.isCut())
+      return b.min(b.add(query, b.constant(of.cut)), b.sub(length, b.constant(1)));
     if (of.isCausal)
       return query;
     return isLengthKnown ? Value() : b.sub(length, b.constant(1));

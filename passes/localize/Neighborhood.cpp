@@ -72,7 +72,8 @@ public:
     SmallVector<Value> dynamic;
     splitMixed(place, fixed, dynamic);
     return Op::create(builder, op.getLoc(), operands[0], operands[1], op.getKernelSize(),
-                      op.getStride(), op.getDilation(), op.getIsCausal(), fixed, dynamic);
+                      op.getStride(), op.getDilation(), op.getIsCausal(), op.getCutAttr(), fixed,
+                      dynamic);
   }
 
   SmallVector<HaloDim> dims;

@@ -263,4 +263,49 @@ def AtenExpandFourier : Pass<"aten-expand-fourier", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"expanded", "transforms", "Fourier transforms that became matrix products">];
 }
 
+def AtenRecognizeNeighborhoods : Pass<"aten-recognize-neighborhoods", "::mlir::func::FuncOp"> {
+  let summary = "Makes attention whose mask leaves each position a window neighborhood attention";
+  let description = [{
+    Form: imported -> imported. A model in plain PyTorch writes sliding windows and neighborhood attention as attention with a mask, which is
+    computed of coordinates. The pass evaluates the mask (KnownElements.h): all pairs of positions, many at a time where bounds tell that
+    they are equal. If the mask is exactly that of windows over a line, an image or a volume whose positions are flattened
+    (VisibleKeys.h), the scores of these windows are computed and no others, and over sharded positions only the keys and values
+    beside a border are exchanged.
+
+    - Windows are moved inwards at the border, as NATTEN has them, or cut off there (|i - j| <= r); they may have dilations, strides
+      and causal dims.
+    - Attention is one op, or a product, a softmax and a product, between which there are casts, factors and masks, and which nothing else
+      reads. The mask is of bools, or of 0 and -infinity (or the lowest number of its type), and the same for all heads and all of the batch.
+    - A mask may be stored: the argument, of kind "constant", has its elements as `aten.elements` then. The elements of a buffer that is saved
+      with the weights are not known, as a run may have others.
+    - With `mode=auto` a window must have at most 1/`least-ratio` of the positions; else the pass leaves the attention as it is, whose
+      kernel needs less time for each pair. `mode=all` takes all windows, and `mode=off` none.
+
+    A remark says why attention with a mask that is known, and hides at least half of all pairs, stays as it is.
+
+    Before:
+    ```mlir
+    func.func @f(%q: tensor<1x2x16x8xf32>) -> tensor<1x2x16x8xf32> {
+      %i = aten.arange [0 : 16 : 1] i64 : tensor<16xi64>
+      %r = aten.unsqueeze %i dim 1 : (tensor<16xi64>) -> tensor<16x1xi64>
+      %d = aten.sub %r, %i : (tensor<16x1xi64>, tensor<16xi64>) -> tensor<16x16xi64>
+      %a = aten.abs %d : (tensor<16x16xi64>) -> tensor<16x16xi64>
+      %one = aten.constant dense<1> : tensor<i64>
+      %m = aten.le %a, %one : (tensor<16x16xi64>, tensor<i64>) -> tensor<16x16xi1>
+      %o = aten.scaled_dot_product_attention %q, %q, %q mask(%m) scale 5.000000e-01 : (tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<16x16xi1>) -> tensor<1x2x16x8xf32>
+      return %o : tensor<1x2x16x8xf32>
+    }
+    ```
+    After:
+    ```mlir
+    ```
+  }];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"auto\"", "auto: where it pays, all, or off">,
+    Option<"leastRatio", "least-ratio", "int64_t", "4", "How many times more positions there must be than a window has, for auto">,
+  ];
+  let dependentDialects = ["::shardc::aten::AtenDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"recognized", "attentions", "Attentions that became neighborhood attention">];
+}
+
 #endif // SHARDC_DIALECTS_ATEN_PASSES_PASSES_TD

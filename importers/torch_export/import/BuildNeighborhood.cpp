@@ -6,6 +6,7 @@
 #include "importers/torch_export/import/Formula.h"
 
 #include "dialects/aten/Neighborhood.h"
+#include "dialects/aten/NeighborhoodScores.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -104,19 +105,14 @@ public:
 
   /// The scaled scores, with those of no neighbor at -infinity; null after a diagnostic.
   Expr scores() {
-    Expr scores = qk(query, key), mask;
+    Expr scores = qk(query, key);
     if (!scores)
       return scores;
     scores = scores * scale;
-    for (auto [dim, isOne] : llvm::enumerate(isCausal)) {
-      if (!isOne)
-        continue;
-      Expr own = neighborsExist(dim, scores.rank());
-      if (!own)
-        return own;
-      mask = mask ? logicalAnd(mask, own) : own;
-    }
-    return mask ? shardc::where(mask, scores, -kInfinity) : scores;
+    if (!llvm::is_contained(isCausal, true))
+      return scores;
+    Expr mask = neighborsExist();
+    return mask ? shardc::where(mask, scores, -kInfinity) : mask;
   }
   /// All neighbors of a query as one dim, and apart again.
   Expr merged(Expr scores) {
@@ -173,28 +169,20 @@ private:
     return f.failed() ? Expr() : made;
   }
 
-  /// Which neighbors queries have along a causal dim, as bools that broadcast to the scores.
-  Expr neighborsExist(size_t dim, int64_t rank) {
-    int64_t size = aten::shapeOf(query.value)[kBatch + dim];
-    if (ShapedType::isDynamic(size)) {
-      call.error() << "is causal along a dim of a size that only the run knows; export the model "
-                      "with a size";
-      return {};
+  /// Which neighbors queries have, as bools that broadcast to the scores; null after a diagnostic.
+  Expr neighborsExist() {
+    aten::Neighborhoods all;
+    SmallVector<int64_t> sizes;
+    for (size_t dim = 0; dim < kernel.size(); ++dim) {
+      all.push_back({kernel[dim], stride[dim], dilation[dim], isCausal[dim]});
+      sizes.push_back(aten::shapeOf(query.value)[kBatch + dim]);
+      if (isCausal[dim] && ShapedType::isDynamic(sizes.back())) {
+        call.error() << "is causal along a dim of a size that only the run knows; export the model "
+                        "with a size";
+        return {};
+      }
     }
-    // A query has its first neighbors, as many as are counted here.
-    aten::Neighborhood own{kernel[dim], stride[dim], dilation[dim], true};
-    SmallVector<int64_t> counts;
-    for (int64_t i = 0; i < size; ++i)
-      counts.push_back((own.keysOf(i, size).size() - 1) / own.dilation + 1);
-    SmallVector<int64_t> shape(rank, 1), slots(rank, 1);
-    shape[kBatch + dim] = size;
-    slots[rank - kernel.size() + dim] = own.kernel;
-    auto type = RankedTensorType::get(shape, call.builder.getI64Type());
-    Value count = aten::ConstantOp::create(call.builder, call.loc, type,
-                                           DenseElementsAttr::get(type, ArrayRef(counts)));
-    Expr slot = view(f.range(call.builder.getIndexAttr(own.kernel)),
-                     getAsIndexOpFoldResult(call.builder.getContext(), slots));
-    return lt(slot, f.of(count));
+    return aten::neighborsExist(*query.emit, all, sizes);
   }
 
   SmallVector<int64_t> kernel, stride, dilation;

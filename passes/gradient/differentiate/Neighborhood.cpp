@@ -14,8 +14,8 @@ namespace {
 /// Product `Made` of these operands, with the neighborhoods of `op`.
 template <typename Made, typename Op> Expr like(Derivation &d, Op op, Expr lhs, Expr rhs) {
   return d.of(Made::create(d.builder, d.emit.getLoc(), lhs.value, rhs.value, op.getKernelSize(),
-                           op.getStride(), op.getDilation(), op.getIsCausal(), op.getStaticPlace(),
-                           op.getPlace()));
+                           op.getStride(), op.getDilation(), op.getIsCausal(), op.getCutAttr(),
+                           op.getStaticPlace(), op.getPlace()));
 }
 
 struct NeighborhoodQkGradient : GradientModel<NeighborhoodQkGradient, aten::NeighborhoodQkOp> {

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/MaskedAttention.h"
+
+#include "dialects/aten/Aten.h"
+#include "dialects/aten/TrainingAttention.h"
+
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace shardc::aten {
+namespace {
+
+using Match = std::optional<MaskedAttention>;
+
+/// Whether two tensors have the same last two dims.
+bool haveSamePairs(Value a, Value b) {
+  ArrayRef<int64_t> left = shapeOf(a), right = shapeOf(b);
+  return left.size() >= 2 && right.size() >= 2 && left.take_back(2) == right.take_back(2);
+}
+
+/// The operand of an op that does not change scores, but for their type and the dims in front.
+Value passedThrough(Operation *op) {
+  if (op->hasAttr(kTrainingAttentionAttr))
+    return {};
+  if (auto copy = dyn_cast<ToCopyOp>(op))
+    return isa<FloatType>(elementTypeOf(copy.getSelf())) &&
+                   isa<FloatType>(elementTypeOf(copy.getResult()))
+               ? copy.getSelf()
+               : Value();
+  if (isa<CloneOp, AliasOp>(op))
+    return op->getOperand(0);
+  if (isa<ViewOp, UnsqueezeOp, SqueezeOp>(op) && haveSamePairs(op->getOperand(0), op->getResult(0)))
+    return op->getOperand(0);
+  return {};
+}
+
+/// The number that a constant is everywhere.
+std::optional<double> splatOf(Value tensor) {
+  DenseElementsAttr elements;
+  if (!matchPattern(tensor, m_Constant(&elements)) || !elements.isSplat() ||
+      !isa<FloatType>(elements.getElementType()))
+    return std::nullopt;
+  APFloat value = elements.getSplatValue<APFloat>();
+  bool isInexact = false;
+  value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
+  return value.convertToDouble();
+}
+
+bool isNegativeInfinity(Value tensor) {
+  std::optional<double> number = splatOf(tensor);
+  return number && std::isinf(*number) && *number < 0;
+}
+/// -infinity, or the lowest number of the type.
+bool hidesKeys(Value tensor) {
+  DenseElementsAttr elements;
+  if (!matchPattern(tensor, m_Constant(&elements)) || !elements.isSplat() ||
+      !isa<FloatType>(elements.getElementType()))
+    return false;
+  APFloat value = elements.getSplatValue<APFloat>();
+  return value.isNegative() && (value.isInfinity() || value.isLargest());
+}
+
+bool isOneNumber(Value tensor) {
+  return llvm::all_of(shapeOf(tensor), [](int64_t size) { return size == 1; });
+}
+
+bool isProduct(Operation *op) { return isa_and_nonnull<MatmulOp, BmmOp, MmOp>(op); }
+
+/// Follows scores from a softmax to the product that makes them.
+class Scores {
+public:
+  explicit Scores(MaskedAttention &attention) : attention(attention) {}
+
+  bool follow(Value scores) {
+    while (true) {
+      Operation *op = scores.getDefiningOp();
+      if (!op || !scores.hasOneUse())
+        return false;
+      if (isProduct(op)) {
+        attention.query = op->getOperand(0);
+        attention.key = op->getOperand(1);
+        attention.isKeyTransposed = true;
+        std::reverse(attention.scales.begin(), attention.scales.end());
+        return true;
+      }
+      Value later = scores;
+      if (Value before = passedThrough(op)) {
+        scores = before;
+        continue;
+      }
+      if (auto fill = dyn_cast<MaskedFillOp>(op))
+        scores = take(fill.getSelf(), {fill.getMask(), /*hides=*/true}, fill.getValue());
+      else if (auto where = dyn_cast<WhereOp>(op))
+        scores = hidesKeys(where.getOther())
+                     ? take(where.getSelf(), {where.getCondition(), false}, where.getOther())
+                     : take(where.getOther(), {where.getCondition(), true}, where.getSelf());
+      else if (isa<MulOp, DivOp>(op))
+        scores = takeScale(op);
+      else if (auto add = dyn_cast<AddOp>(op); add && add.getAlpha().convertToDouble() == 1)
+        scores = takeSum(add);
+      else
+        return false;
+      // What is broadcast to more scores is none of them.
+      if (!scores || shapeOf(scores) != shapeOf(later))
+        return false;
+    }
+  }
+
+private:
+  /// A mask of bools, and what stands where it hides keys.
+  Value take(Value scores, AttentionMask mask, Value hidden) {
+    if (!hidesKeys(hidden) || !isOneNumber(hidden) || !mayHide(isNegativeInfinity(hidden)))
+      return {};
+    attention.masks.push_back(mask);
+    return scores;
+  }
+
+  /// What is multiplied after it was hidden stays hidden if it is -infinity, and the factor is
+  /// positive.
+  bool mayHide(bool isInfinite) const {
+    return isInfinite ? arePositive : attention.scales.empty();
+  }
+
+  Value takeScale(Operation *op) {
+    unsigned scalar = isOneNumber(op->getOperand(1)) ? 1 : 0;
+    Value factor = op->getOperand(scalar);
+    if (!isOneNumber(factor) || (isa<DivOp>(op) && scalar == 0))
+      return {};
+    if (auto div = dyn_cast<DivOp>(op); div && div.getRoundingMode())
+      return {};
+    std::optional<double> number = splatOf(factor);
+    arePositive &= number && *number > 0 && std::isfinite(*number);
+    attention.scales.push_back({op, scalar});
+    return op->getOperand(1 - scalar);
+  }
+
+  /// The side that leads to a product has the scores, the other one is the mask.
+  Value takeSum(AddOp add) {
+    for (unsigned side : {0, 1}) {
+      Value scores = add->getOperand(side), mask = add->getOperand(1 - side);
+      if (!leadsToProduct(scores) || shapeOf(scores) != shapeOf(add.getResult()))
+        continue;
+      // Numbers that hide by being the lowest would not after a factor.
+      if (!mayHide(/*isInfinite=*/false))
+        return {};
+      attention.masks.push_back({mask, false});
+      return scores;
+    }
+    return {};
+  }
+
+  static bool leadsToProduct(Value scores) {
+    for (int steps = 0; steps < 16; ++steps) {
+      Operation *op = scores.getDefiningOp();
+      if (!op || isProduct(op))
+        return op != nullptr;
+      if (Value before = passedThrough(op))
+        scores = before;
+      else if (auto where = dyn_cast<WhereOp>(op))
+        scores = hidesKeys(where.getOther()) ? where.getSelf() : where.getOther();
+      else if (isa<MaskedFillOp, AddOp>(op))
+        scores = op->getOperand(0);
+      else if (isa<MulOp, DivOp>(op))
+        scores = op->getOperand(isOneNumber(op->getOperand(1)) ? 0 : 1);
+      else
+        return false;
+    }
+    return false;
+  }
+
+  MaskedAttention &attention;
+  bool arePositive = true; ///< all factors so far, which come after what is found now
+};
+
+Match matchOneOp(Operation *op, Value query, Value key, Value value, Value mask, bool isCausal,
+                 double dropout, std::optional<double> scale, bool isGrouped) {
+  int64_t width = shapeOf(query).back();
+  if (!mask || isCausal || dropout != 0 || (!scale && ShapedType::isDynamic(width)))
+    return std::nullopt;
+  MaskedAttention attention;
+  attention.op = op;
+  attention.query = query, attention.key = key, attention.value = value;
+  attention.isGrouped = isGrouped;
+  attention.masks.push_back({mask, false});
+  attention.scale = scale.value_or(1 / std::sqrt(static_cast<double>(width)));
+  return attention;
+}
+
+template <typename Op> Match matchOneOp(Op op) {
+  std::optional<double> scale;
+  if (std::optional<APFloat> given = op.getScale())
+    scale = given->convertToDouble();
+  return matchOneOp(op, op.getQuery(), op.getKey(), op.getValue(), op.getAttnMask(),
+                    op.getIsCausal(), op.getDropoutP().convertToDouble(), scale, op.getEnableGqa());
+}
+
+Match matchWrittenOut(Operation *op) {
+  if (!isProduct(op))
+    return std::nullopt;
+  MaskedAttention attention;
+  attention.op = op;
+  attention.value = op->getOperand(1);
+  Value weights = op->getOperand(0);
+  SoftmaxOp softmax;
+  while (!softmax) {
+    Operation *before = weights.getDefiningOp();
+    if (!before || !weights.hasOneUse())
+      return std::nullopt;
+    softmax = dyn_cast<SoftmaxOp>(before);
+    if (!softmax && !(weights = passedThrough(before)))
+      return std::nullopt;
+  }
+  int64_t rank = typeOf(softmax.getSelf()).getRank();
+  if (static_cast<int64_t>(softmax.getDim()) != rank - 1 ||
+      !Scores(attention).follow(softmax.getSelf()) || attention.masks.empty())
+    return std::nullopt;
+  return attention;
+}
+
+/// Whether the dims in front of the last two are the same, but for the heads of grouped keys.
+bool haveSameOuter(const MaskedAttention &attention, Value a, Value b) {
+  ArrayRef<int64_t> left = shapeOf(a).drop_back(2), right = shapeOf(b).drop_back(2);
+  if (left.size() != right.size())
+    return false;
+  for (auto [i, x, y] : llvm::enumerate(left, right)) {
+    bool isHeads = i + 1 == left.size();
+    bool areGroups = attention.isGrouped && isHeads && !ShapedType::isDynamic(x) &&
+                     !ShapedType::isDynamic(y) && y > 0 && x % y == 0;
+    if (x != y && !areGroups)
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+int64_t MaskedAttention::numPositions() const {
+  ArrayRef<int64_t> shape = shapeOf(query);
+  return shape[shape.size() - 2];
+}
+
+Match matchMaskedAttention(Operation *op) {
+  Match match;
+  if (auto attention = dyn_cast<ScaledDotProductAttentionOp>(op))
+    match = matchOneOp(attention);
+  else if (auto attention = dyn_cast<ScaledDotProductFlashAttentionOp>(op);
+           attention && attention.getLogsumexp().use_empty())
+    match = matchOneOp(attention);
+  else
+    match = matchWrittenOut(op);
+  if (!match)
+    return std::nullopt;
+  // As many keys as queries, and the same dims in front. Of these, sizes that only the run knows
+  // stay apart.
+  ArrayRef<int64_t> query = shapeOf(match->query), key = shapeOf(match->key),
+                    value = shapeOf(match->value);
+  if (query.size() < 2 || key.size() < 2 || value.size() < 2)
+    return std::nullopt;
+  int64_t size = match->numPositions(), last = static_cast<int64_t>(key.size()) - 1;
+  if (ShapedType::isDynamic(size) || key[last - (match->isKeyTransposed ? 0 : 1)] != size ||
+      value[value.size() - 2] != size || !haveSameOuter(*match, match->query, match->key))
+    return std::nullopt;
+  bool isViewed = query.size() != value.size();
+  if (!isViewed && !haveSameOuter(*match, match->query, match->value))
+    return std::nullopt;
+  ArrayRef<int64_t> outer = query.drop_back(2);
+  if ((isViewed || outer.size() > 2) &&
+      (llvm::any_of(outer, ShapedType::isDynamic) || llvm::any_of(value, ShapedType::isDynamic)))
+    return std::nullopt;
+  return match;
+}
+
+} // namespace shardc::aten
