@@ -3,6 +3,7 @@
 
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/TrainingAttention.h"
+#include "dialects/interfaces/TensorView.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -15,13 +16,18 @@ namespace {
 
 using Match = std::optional<MaskedAttention>;
 
-/// Whether two tensors have the same last two dims.
-bool haveSamePairs(Value a, Value b) {
-  ArrayRef<int64_t> left = shapeOf(a), right = shapeOf(b);
-  return left.size() >= 2 && right.size() >= 2 && left.take_back(2) == right.take_back(2);
+/// Whether the op moves dims of size 1 only.
+bool keepsOrder(Operation *op) {
+  std::optional<SmallVector<int64_t>> dims = permutationOf(op);
+  if (!dims)
+    return false;
+  ArrayRef<int64_t> shape = shapeOf(op->getOperand(0));
+  llvm::erase_if(*dims, [&](int64_t dim) { return shape[dim] == 1; });
+  return llvm::is_sorted(*dims);
 }
 
-/// The operand of an op that does not change scores, but for their type and the dims in front.
+/// The operand of an op whose result has the same numbers in the same order, in another shape or
+/// float type.
 Value passedThrough(Operation *op) {
   if (op->hasAttr(kTrainingAttentionAttr))
     return {};
@@ -30,9 +36,7 @@ Value passedThrough(Operation *op) {
                    isa<FloatType>(elementTypeOf(copy.getResult()))
                ? copy.getSelf()
                : Value();
-  if (isa<CloneOp, AliasOp>(op))
-    return op->getOperand(0);
-  if (isa<ViewOp, UnsqueezeOp, SqueezeOp>(op) && haveSamePairs(op->getOperand(0), op->getResult(0)))
+  if (isa<CloneOp, AliasOp, ViewOp, UnsqueezeOp, SqueezeOp>(op) || keepsOrder(op))
     return op->getOperand(0);
   return {};
 }
@@ -75,6 +79,7 @@ public:
   explicit Scores(MaskedAttention &attention) : attention(attention) {}
 
   bool follow(Value scores) {
+    masked.push_back(scores);
     while (true) {
       Operation *op = scores.getDefiningOp();
       if (!op || !scores.hasOneUse())
@@ -83,8 +88,9 @@ public:
         attention.query = op->getOperand(0);
         attention.key = op->getOperand(1);
         attention.isKeyTransposed = true;
+        masked.push_back(scores);
         std::reverse(attention.scales.begin(), attention.scales.end());
-        return true;
+        return llvm::all_of(masked, [&](Value at) { return isPairs(at); });
       }
       Value later = scores;
       if (Value before = passedThrough(op)) {
@@ -114,8 +120,12 @@ private:
   Value take(Value scores, AttentionMask mask, Value hidden) {
     if (!hidesKeys(hidden) || !isOneNumber(hidden) || !mayHide(isNegativeInfinity(hidden)))
       return {};
-    attention.masks.push_back(mask);
+    addMask(mask, scores);
     return scores;
+  }
+  void addMask(AttentionMask mask, Value scores) {
+    attention.masks.push_back(mask);
+    masked.push_back(scores);
   }
 
   /// What is multiplied after it was hidden stays hidden if it is -infinity, and the factor is
@@ -146,7 +156,7 @@ private:
       // Numbers that hide by being the lowest would not after a factor.
       if (!mayHide(/*isInfinite=*/false))
         return {};
-      attention.masks.push_back({mask, false});
+      addMask({mask, false}, scores);
       return scores;
     }
     return {};
@@ -171,8 +181,17 @@ private:
     return false;
   }
 
+  /// Whether these are scores of all queries and all keys, by their last two dims.
+  bool isPairs(Value at) const {
+    ArrayRef<int64_t> shape = shapeOf(at);
+    int64_t size = attention.numPositions();
+    return shape.size() >= 2 &&
+           llvm::all_of(shape.take_back(2), [=](int64_t n) { return n == size; });
+  }
+
   MaskedAttention &attention;
-  bool arePositive = true; ///< all factors so far, which come after what is found now
+  SmallVector<Value> masked; ///< scores at the softmax, at each mask, and at the product
+  bool arePositive = true;   ///< all factors so far, which come after what is found now
 };
 
 Match matchOneOp(Operation *op, Value query, Value key, Value value, Value mask, bool isCausal,

@@ -5,15 +5,19 @@ import json
 
 import pytest
 import torch
+from torch import nn
 
 import masked_attention as m
-from conftest import run, tool
+from conftest import BUILD, run, tool
 from exported import F64, Exported
 from plans import places
 
 MODELS = {
-    "line": lambda: (m.Transformer(1, [(lambda: m.cut((32,), 2), m.one_op), (lambda: m.sliding(32, 5), m.filled)]), (2, 3, 32)),
-    "image": lambda: (m.Transformer(2, [(lambda: m.cut((12, 8), 1), m.one_op), (lambda: m.natten((12, 8), (3, 5)), m.summed)]), (2, 3, 12, 8)),
+    "line": lambda: (m.Transformer(1, [(lambda: m.cut((36,), 2), m.one_op), (lambda: m.sliding(36, 5), m.filled), (lambda: m.band(36, 3, 1), m.added),
+                                       (lambda: m.cut((36,), 2, 3), m.batched)]), (2, 3, 36)),
+    "image": lambda: (m.Transformer(2, [(lambda: m.cut((12, 8), 1), m.one_op), (lambda: m.natten((12, 8), (3, 5)), m.summed),
+                                        (lambda: m.natten_causal(12, 8, 3), m.filled), (lambda: m.outer((12, 8), 2), m.batched)]), (2, 3, 12, 8)),
+    "volume": lambda: (m.Transformer(3, [(lambda: m.cut((6, 4, 5), 1), m.one_op), (lambda: m.distances((6, 4, 5), 1), m.filled)]), (1, 3, 6, 4, 5)),
 }
 
 
@@ -30,16 +34,158 @@ def exported(tmp_path_factory):
     return export
 
 
-def explained(model, mesh, *plan):
-    return json.loads(run(tool("shardc"), "explain", model.folder / "m.pt2", "--mesh", mesh, *plan, "--format", "json").stdout)
+def explained(model, mesh, *options):
+    return json.loads(run(tool("shardc"), "explain", model.folder / "m.pt2", "--mesh", mesh, *options, "--format", "json").stdout)
 
 
-@pytest.mark.parametrize("name, mesh, plan", [("line", "sp=1", "input:x=sp:S(2)"), ("line", "sp=2", "input:x=sp:S(2)"), ("image", "sp=2", "input:x=sp:S(2)"),
-                                              ("image", "sp=4", "input:x=sp:S(2)")])
+@pytest.mark.parametrize("name, mesh, plan", [
+    ("line", "sp=1", "input:x=sp:S(2)"), ("line", "sp=4", "input:x=sp:S(2)"), ("line", "dp=2,sp=2", "input:x=dp:S(0),sp:S(2)"), ("line", "tp=2", "module:layers.*.qkv=colwise"),
+    ("image", "sp=2", "input:x=sp:S(2)"), ("image", "sp=3", "input:x=sp:S(2)"), ("image", "sp=4", "input:x=sp:S(2)"), ("volume", "sp=3", "input:x=sp:S(2)"),
+])
 def test_gradients(exported, name, mesh, plan):
     exported(name).run(mesh, *places(plan))
 
 
-@pytest.mark.parametrize("name, mesh, plan", [("line", "sp=4", "input:x=sp:S(2)"), ("image", "sp=4", "input:x=sp:S(2)")])
-def test_keys_and_values_are_not_gathered(exported, name, mesh, plan):
-    assert exported(name).moved(mesh, *places(plan)) <= {"all_reduce", "all_to_all"}
+@pytest.mark.parametrize("name, mesh", [("line", "sp=4"), ("image", "sp=4"), ("volume", "sp=3")])
+def test_keys_and_values_are_not_gathered(exported, name, mesh):
+    assert exported(name).moved(mesh, *places("input:x=sp:S(2)")) <= {"all_reduce", "all_to_all"}
+
+
+@pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
+def test_emulated_device(exported, monkeypatch):
+    monkeypatch.setenv("SHARDC_TEST_DEVICE", "emulated")
+    exported("volume").run("sp=2", *places("input:x=sp:S(2)"))
+
+
+class Attention(nn.Module):
+    """Of queries, keys and values [batch, heads, positions, E], with one mask in one form."""
+
+    def __init__(self, mask, attend=m.one_op):
+        super().__init__()
+        self.mask, self.attend = mask, attend
+
+    def forward(self, q, k, v):
+        return self.attend(q, k, v, self.mask()).reshape(*q.shape[:-1], v.shape[-1])
+
+
+def attention(folder, module, positions, heads=2, keys=2, dtype=torch.float32):
+    torch.manual_seed(2)
+    inputs = {n: torch.randn(2, heads if n == "q" else keys, positions, 4, dtype=dtype) for n in "qkv"}
+    return Exported(folder, module, inputs)
+
+
+ROWS = places("input:*=sp:S(2)", "output:*=sp:S(2)")
+POSITION = 2 * 2 * 4 * 4  # bytes of the keys, or values, at one position
+
+
+def moved(model, mesh="sp=4", *options):
+    return sum(c["bytes_per_rank"] for c in explained(model, mesh, *ROWS, *options)["collectives"])
+
+
+@pytest.mark.parametrize("mask, attend, positions, halo", [
+    (lambda: m.cut((64,), 3), m.one_op, 64, 6), (lambda: m.sliding(64, 4), m.filled, 64, 3), (lambda: m.cut((16, 8), 1), m.one_op, 128, 2 * 8),
+    (lambda: m.natten((16, 8), (5, 3)), m.summed, 128, 4 * 8), (lambda: m.cut((8, 4, 4), 1), m.batched, 128, 2 * 16), (lambda: m.cut((64,), 2, 3), m.added, 64, 12),
+])
+def test_the_least_moves(tmp_path, mask, attend, positions, halo):
+    """A rank gets the keys and values beside its own that its queries see, and no more."""
+    model = attention(tmp_path, Attention(mask, attend), positions)
+    assert moved(model) == 2 * halo * POSITION
+    model.run("sp=4", *ROWS)
+
+
+class Stored(nn.Module):
+    """The mask is a constant of the model."""
+
+    def __init__(self, mask, persistent, attend=m.one_op):
+        super().__init__()
+        self.attend = attend
+        self.register_buffer("mask", mask, persistent=persistent)
+
+    def forward(self, q, k, v):
+        return self.attend(q, k, v, self.mask)
+
+
+@pytest.mark.parametrize("mask", [m.cut((8, 8), 1), torch.where(m.cut((8, 8), 1), 0.0, -torch.inf)[None, None],
+                                  torch.where(m.natten((64,), (5,)), 0.0, torch.finfo(torch.float32).min).expand(1, 2, 64, 64).clone()])
+def test_stored_masks(tmp_path, mask):
+    model = attention(tmp_path, Stored(mask, persistent=False), 64)
+    assert explained(model, "sp=4", *ROWS)["totals"]["all_gather"]["count"] == 0
+    model.run("sp=4", *ROWS)
+
+
+def test_masks_among_the_weights(tmp_path):
+    """Another file of weights may have another mask."""
+    model = attention(tmp_path, Stored(m.cut((64,), 2), persistent=True), 64)
+    assert explained(model, "sp=4", *ROWS)["totals"]["all_gather"]["count"] > 0
+    model.run("sp=4", *ROWS)
+
+
+def almost(change):
+    def mask():
+        mask = m.cut((64,), 2)
+        i = torch.arange(64)
+        at = (i[:, None] == change[0]) & (i[None, :] == change[1])
+        return mask ^ at
+    return mask
+
+
+def with_globals():
+    i = torch.arange(64)
+    return m.cut((64,), 2) | (i[None, :] == 0) | (i[:, None] == 0)
+
+
+def of_heads():
+    return torch.stack([m.cut((64,), 2), m.cut((64,), 3)])[None]
+
+
+def circle():
+    y, x = m.differences((8, 8))
+    return y * y + x * x <= 5
+
+
+def with_bias(q, k, v, mask):
+    i = torch.arange(mask.shape[0])
+    slope = -0.1 * (i[:, None] - i[None, :]).abs().to(q.dtype)
+    return m.one_op(q, k, v, torch.where(mask, slope, -torch.inf))
+
+
+def nearly_hidden(q, k, v, mask):
+    return m.one_op(q, k, v, torch.where(mask, 0.0, -20.0))
+
+
+@pytest.mark.parametrize("mask, attend, why", [
+    (almost((30, 40)), m.one_op, "is not that of windows"), (almost((63, 62)), m.filled, "is not that of windows"), (with_globals, m.one_op, "is not that of windows"),
+    (circle, m.summed, "is not that of windows"), (of_heads, m.one_op, "is not the same for all heads"), (lambda: m.cut((64,), 2), with_bias, "adds other numbers"),
+    (lambda: m.cut((64,), 2), nearly_hidden, "adds other numbers"), (lambda: m.cut((64,), 12), m.one_op, "would take longer"),
+])
+def test_other_masks_stay(tmp_path, mask, attend, why):
+    model = attention(tmp_path, Attention(mask, attend), 64)
+    done = run(tool("shardc"), "compile", model.folder / "m.pt2", "--mesh", "sp=2", *ROWS, "-o", tmp_path / "m.so")
+    assert why in done.stderr, done.stderr
+    model.run("sp=2", *ROWS)
+
+
+def test_which_are_taken(tmp_path):
+    wide = attention(tmp_path, Attention(lambda: m.cut((64,), 12)), 64)
+    assert moved(wide, "sp=4", "--neighborhoods", "all") < moved(wide)
+    wide.run("sp=4", *ROWS, "--neighborhoods", "all")
+    assert moved(wide, "sp=4", "--neighborhoods", "off") == moved(wide)
+    done = run(tool("shardc"), "compile", wide.folder / "m.pt2", "--neighborhoods", "some", "-o", tmp_path / "m.so", check=False)
+    assert done.returncode == 1 and "auto, all or off, not 'some'" in done.stderr
+
+
+def grouped(q, k, v, mask):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+def test_heads_that_share_keys(tmp_path):
+    model = attention(tmp_path, Attention(lambda: m.sliding(64, 5), grouped), 64, heads=4, keys=2)
+    assert explained(model, "sp=4", *ROWS)["totals"]["all_gather"]["count"] == 0
+    model.run("sp=4", *ROWS)
+
+
+@pytest.mark.parametrize("dtype, limit", [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
+def test_half_precision(tmp_path, dtype, limit):
+    model = attention(tmp_path, Attention(lambda: m.natten((8, 8), (3, 3)), m.added), 64, dtype=dtype)
+    model.compare = lambda got, want, what: torch.testing.assert_close(got.float(), want.float(), rtol=limit, atol=limit, msg=what)
+    model.run("sp=4", *ROWS)

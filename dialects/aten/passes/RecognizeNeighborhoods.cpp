@@ -28,7 +28,7 @@ public:
   Value build() {
     Expr query = toField(of(attention.query), /*isTransposed=*/false);
     Expr key = toField(of(attention.key), attention.isKeyTransposed);
-    Expr value = toField(of(attention.value), /*isTransposed=*/false);
+    Expr value = toField(valueOfQueries(), /*isTransposed=*/false);
     if (attention.isGrouped) {
       key = withHeadsOf(key, query);
       value = withHeadsOf(value, query);
@@ -63,6 +63,17 @@ private:
 
   Expr permute(Expr x, ArrayRef<int64_t> dims) {
     return of(PermuteOp::create(builder, emit.getLoc(), x.value, dims));
+  }
+
+  /// The value with the dims in front that the query has.
+  Expr valueOfQueries() {
+    ArrayRef<int64_t> own = shapeOf(attention.value), query = shapeOf(attention.query);
+    if (own.size() == query.size())
+      return of(attention.value);
+    // Then all sizes are known.
+    SmallVector<int64_t> shape(query.drop_back(2));
+    llvm::append_range(shape, own.take_back(2));
+    return view(of(attention.value), getAsIndexOpFoldResult(builder.getContext(), shape));
   }
 
   /// [..., positions, E] as [batch, spatial dims, heads, E]. The last dim in front of the positions

@@ -3,11 +3,10 @@
 
 #include "importers/torch_export/import/Call.h"
 #include "importers/torch_export/import/SizeAttributes.h"
+#include "importers/torch_export/import/StoredElements.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
-
-#include <cstring>
 
 using namespace mlir;
 
@@ -53,41 +52,11 @@ StringRef resultKind(OutputKind kind) {
   return "output";
 }
 
-// The elements of a stored tensor in row-major order.
-std::vector<char> readElements(const StoredTensor &tensor) {
-  size_t width = byteWidth(tensor.type);
-  std::vector<char> bytes(size_t(tensor.elements()) * width);
-  SmallVector<int64_t> index(tensor.sizes.size(), 0);
-  for (size_t at = 0; at < bytes.size(); at += width) {
-    int64_t element = tensor.offset;
-    for (auto [position, stride] : llvm::zip_equal(index, tensor.strides))
-      element += position * stride;
-    std::memcpy(bytes.data() + at, tensor.storage.data() + size_t(element) * width, width);
-    for (size_t d = index.size(); d-- > 0;) {
-      if (++index[d] < tensor.sizes[d])
-        break;
-      index[d] = 0;
-    }
-  }
-  return bytes;
-}
-
 // A small stored tensor as an attribute; null if it is large, or not stored.
 DenseElementsAttr inlineConstant(const StoredTensor *tensor, RankedTensorType type) {
-  if (!tensor || !tensor->hasData() || !type.hasStaticShape() ||
-      type.getNumElements() > maxInlineElements || tensor->elements() != type.getNumElements())
+  if (!tensor || !type.hasStaticShape() || type.getNumElements() > maxInlineElements)
     return {};
-  std::vector<char> bytes = readElements(*tensor);
-  if (type.getElementType().isInteger(1)) {
-    SmallVector<bool> flags;
-    for (char byte : bytes)
-      flags.push_back(byte != 0);
-    return DenseElementsAttr::get(type, ArrayRef<bool>(flags));
-  }
-  bool splat = false;
-  if (!DenseElementsAttr::isValidRawBuffer(type, bytes, splat))
-    return {};
-  return DenseElementsAttr::getFromRawBuffer(type, bytes);
+  return readElements(*tensor, type);
 }
 
 class SignatureBuilder {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importers/torch_export/import/StoredElements.h"
+
+#include "dialects/aten/KnownElements.h"
+#include "dialects/dist/FunctionAttributes.h"
+
+#include "llvm/ADT/StringSet.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace shardc::torch_export {
+
+/// Larger masks are not looked at.
+constexpr int64_t kMostElements = int64_t(1) << 26;
+
+/// In row-major order.
+static std::vector<char> readBytes(const StoredTensor &tensor) {
+  size_t width = byteWidth(tensor.type);
+  std::vector<char> bytes(size_t(tensor.elements()) * width);
+  SmallVector<int64_t> index(tensor.sizes.size(), 0);
+  for (size_t at = 0; at < bytes.size(); at += width) {
+    int64_t element = tensor.offset;
+    for (auto [position, stride] : llvm::zip_equal(index, tensor.strides))
+      element += position * stride;
+    std::memcpy(bytes.data() + at, tensor.storage.data() + size_t(element) * width, width);
+    for (size_t d = index.size(); d-- > 0;) {
+      if (++index[d] < tensor.sizes[d])
+        break;
+      index[d] = 0;
+    }
+  }
+  return bytes;
+}
+
+DenseElementsAttr readElements(const StoredTensor &tensor, RankedTensorType type) {
+  if (!tensor.hasData() || !type.hasStaticShape() || tensor.elements() != type.getNumElements())
+    return {};
+  std::vector<char> bytes = readBytes(tensor);
+  if (type.getElementType().isInteger(1)) {
+    SmallVector<bool> flags;
+    for (char byte : bytes)
+      flags.push_back(byte != 0);
+    return DenseElementsAttr::get(type, ArrayRef<bool>(flags));
+  }
+  bool splat = false;
+  if (!DenseElementsAttr::isValidRawBuffer(type, bytes, splat))
+    return {};
+  return DenseElementsAttr::getFromRawBuffer(type, bytes);
+}
+
+/// Whether a mask, or coordinates that it is computed of, may have this type.
+static bool mayBeOfMask(RankedTensorType type) {
+  if (!type.hasStaticShape() || type.getNumElements() > kMostElements)
+    return false;
+  if (type.getElementType().isSignlessInteger())
+    return true;
+  ArrayRef<int64_t> shape = type.getShape();
+  return isa<FloatType>(type.getElementType()) && shape.size() >= 2 &&
+         shape.back() == shape[shape.size() - 2];
+}
+
+void attachElements(func::FuncOp function, const TensorStore &store) {
+  // What is written back is another one in the next run.
+  llvm::StringSet<> written;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    auto kind = function.getResultAttrOfType<StringAttr>(i, dist::kKindAttr);
+    if (kind && kind.getValue().ends_with("_mutation"))
+      for (StringRef name : dist::getNames(function.getResultAttrDict(i)))
+        written.insert(name);
+  }
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    SmallVector<StringRef> names = dist::getNames(function.getArgAttrDict(number));
+    if (!kind || kind.getValue() != "constant" || !type || names.empty() || !mayBeOfMask(type) ||
+        llvm::any_of(names, [&](StringRef name) { return written.contains(name); }))
+      continue;
+    const StoredTensor *stored = store.find(std::string_view(names.front()));
+    if (DenseElementsAttr elements = stored ? readElements(*stored, type) : DenseElementsAttr())
+      function.setArgAttr(number, aten::kElementsAttr, elements);
+  }
+}
+
+} // namespace shardc::torch_export
