@@ -41,30 +41,28 @@ Value passedThrough(Operation *op) {
   return {};
 }
 
-/// The number that a constant is everywhere.
-std::optional<double> splatOf(Value tensor) {
+/// The number that a float tensor is everywhere, as a constant says it.
+std::optional<APFloat> splatOf(Value tensor) {
+  Operation *op = tensor.getDefiningOp();
+  while (op && isa<CloneOp, AliasOp, ExpandOp, ViewOp, UnsqueezeOp, SqueezeOp>(op)) {
+    tensor = op->getOperand(0);
+    op = tensor.getDefiningOp();
+  }
   DenseElementsAttr elements;
   if (!matchPattern(tensor, m_Constant(&elements)) || !elements.isSplat() ||
       !isa<FloatType>(elements.getElementType()))
     return std::nullopt;
-  APFloat value = elements.getSplatValue<APFloat>();
-  bool isInexact = false;
-  value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
-  return value.convertToDouble();
+  return elements.getSplatValue<APFloat>();
 }
 
 bool isNegativeInfinity(Value tensor) {
-  std::optional<double> number = splatOf(tensor);
-  return number && std::isinf(*number) && *number < 0;
+  std::optional<APFloat> number = splatOf(tensor);
+  return number && number->isInfinity() && number->isNegative();
 }
 /// -infinity, or the lowest number of the type.
 bool hidesKeys(Value tensor) {
-  DenseElementsAttr elements;
-  if (!matchPattern(tensor, m_Constant(&elements)) || !elements.isSplat() ||
-      !isa<FloatType>(elements.getElementType()))
-    return false;
-  APFloat value = elements.getSplatValue<APFloat>();
-  return value.isNegative() && (value.isInfinity() || value.isLargest());
+  std::optional<APFloat> number = splatOf(tensor);
+  return number && number->isNegative() && (number->isInfinity() || number->isLargest());
 }
 
 bool isOneNumber(Value tensor) {
@@ -118,7 +116,7 @@ public:
 private:
   /// A mask of bools, and what stands where it hides keys.
   Value take(Value scores, AttentionMask mask, Value hidden) {
-    if (!hidesKeys(hidden) || !isOneNumber(hidden) || !mayHide(isNegativeInfinity(hidden)))
+    if (!hidesKeys(hidden) || !mayHide(isNegativeInfinity(hidden)))
       return {};
     addMask(mask, scores);
     return scores;
@@ -141,8 +139,8 @@ private:
       return {};
     if (auto div = dyn_cast<DivOp>(op); div && div.getRoundingMode())
       return {};
-    std::optional<double> number = splatOf(factor);
-    arePositive &= number && *number > 0 && std::isfinite(*number);
+    std::optional<APFloat> number = splatOf(factor);
+    arePositive &= number && number->isFiniteNonZero() && !number->isNegative();
     attention.scales.push_back({op, scalar});
     return op->getOperand(1 - scalar);
   }
