@@ -11,7 +11,8 @@ from neighborhood_cases import Products  # noqa: E402
 
 def products(o, a):
     place = mixed(a["static_place"], o["place"])
-    return Products(zip(a["kernel_size"], a["stride"], a["dilation"], a["is_causal"], strict=True),
+    cut = a.get("cut") or [-1] * len(a["kernel_size"])
+    return Products(zip(a["kernel_size"], a["stride"], a["dilation"], a["is_causal"], cut, strict=True),
                     [tuple(place[i:i + 4]) for i in range(0, len(place), 4)])
 
 

@@ -285,19 +285,37 @@ def AtenRecognizeNeighborhoods : Pass<"aten-recognize-neighborhoods", "::mlir::f
 
     Before:
     ```mlir
-    func.func @f(%q: tensor<1x2x16x8xf32>) -> tensor<1x2x16x8xf32> {
+    func.func @f(%q: tensor<1x2x16x8xf32>, %k: tensor<1x2x16x8xf32>, %v: tensor<1x2x16x8xf32>) -> tensor<1x2x16x8xf32> {
       %i = aten.arange [0 : 16 : 1] i64 : tensor<16xi64>
       %r = aten.unsqueeze %i dim 1 : (tensor<16xi64>) -> tensor<16x1xi64>
       %d = aten.sub %r, %i : (tensor<16x1xi64>, tensor<16xi64>) -> tensor<16x16xi64>
       %a = aten.abs %d : (tensor<16x16xi64>) -> tensor<16x16xi64>
       %one = aten.constant dense<1> : tensor<i64>
       %m = aten.le %a, %one : (tensor<16x16xi64>, tensor<i64>) -> tensor<16x16xi1>
-      %o = aten.scaled_dot_product_attention %q, %q, %q mask(%m) scale 5.000000e-01 : (tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<16x16xi1>) -> tensor<1x2x16x8xf32>
+      %o = aten.scaled_dot_product_attention %q, %k, %v mask(%m) scale 5.000000e-01 : (tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<16x16xi1>) -> tensor<1x2x16x8xf32>
       return %o : tensor<1x2x16x8xf32>
     }
     ```
     After:
     ```mlir
+    func.func @f(%q: tensor<1x2x16x8xf32>, %k: tensor<1x2x16x8xf32>, %v: tensor<1x2x16x8xf32>) -> tensor<1x2x16x8xf32> {
+      %0 = aten.transpose %q [1, 2] : (tensor<1x2x16x8xf32>) -> tensor<1x16x2x8xf32>
+      %1 = aten.transpose %k [1, 2] : (tensor<1x2x16x8xf32>) -> tensor<1x16x2x8xf32>
+      %2 = aten.transpose %v [1, 2] : (tensor<1x2x16x8xf32>) -> tensor<1x16x2x8xf32>
+      %3 = aten.neighborhood_qk %0, %1 kernel [3] stride [1] dilation [1] causal [false] cut [1] place [] : (tensor<1x16x2x8xf32>, tensor<1x16x2x8xf32>) -> tensor<1x16x2x3xf32>
+      %4 = aten.constant dense<5.000000e-01> : tensor<f32>
+      %5 = aten.mul %3, %4 : (tensor<1x16x2x3xf32>, tensor<f32>) -> tensor<1x16x2x3xf32>
+      %6 = aten.constant dense<[[[[2]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[3]], [[2]]]]> : tensor<1x16x1x1xi64>
+      %7 = aten.arange [0 : 3 : 1] i64 : tensor<3xi64>
+      %8 = aten.view %7 [1, 1, 1, 3] : (tensor<3xi64>) -> tensor<1x1x1x3xi64>
+      %9 = aten.lt %8, %6 : (tensor<1x1x1x3xi64>, tensor<1x16x1x1xi64>) -> tensor<1x16x1x3xi1>
+      %10 = aten.constant dense<0xFF800000> : tensor<f32>
+      %11 = aten.where %9, %5, %10 : (tensor<1x16x1x3xi1>, tensor<1x16x2x3xf32>, tensor<f32>) -> tensor<1x16x2x3xf32>
+      %12 = aten.softmax %11 dim 3 : (tensor<1x16x2x3xf32>) -> tensor<1x16x2x3xf32>
+      %13 = aten.neighborhood_av %12, %2 kernel [3] stride [1] dilation [1] causal [false] cut [1] place [] : (tensor<1x16x2x3xf32>, tensor<1x16x2x8xf32>) -> tensor<1x16x2x8xf32>
+      %14 = aten.transpose %13 [1, 2] : (tensor<1x16x2x8xf32>) -> tensor<1x2x16x8xf32>
+      return %14 : tensor<1x2x16x8xf32>
+    }
     ```
   }];
   let options = [

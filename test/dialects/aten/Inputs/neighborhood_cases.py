@@ -11,14 +11,18 @@ SIZES = [1, 2, 3, 5, 8]
 
 
 @functools.cache
-def sees(size, kernel, stride, dilation, causal):
-    """[size, size]: whether a query sees a key along one dim. Hassani et al., Generalized Neighborhood Attention, 2025."""
+def sees(size, kernel, stride, dilation, causal, cut=-1):
+    """[size, size]: whether a query sees a key along one dim. Hassani et al., Generalized Neighborhood Attention, 2025. `cut`: of a window that is cut
+    off at the border, how many of its keys are behind the query."""
     mask = torch.zeros(size, size, dtype=torch.bool)
     for i, j in itertools.product(range(size), repeat=2):
         if i % dilation != j % dilation:
             continue
         length = len(range(i % dilation, size, dilation))
         query, key = i // dilation, j // dilation
+        if cut >= 0:
+            mask[i, j] = cut - kernel < key - query <= cut
+            continue
         group = range(query // stride * stride, query // stride * stride + stride)
         if causal:
             leader = min(group[-1], length - 1)
@@ -48,7 +52,7 @@ def neighbors(size, window, place):
 
 
 class Products:
-    """The three products of one neighborhood. `windows`: kernel, stride, dilation and causal for each spatial dim; `places`: size, first
+    """The three products of one neighborhood. `windows`: kernel, stride, dilation, causal and, where it is cut off, cut for each spatial dim; `places`: size, first
     query, first key and number of keys for each, or nothing."""
 
     def __init__(self, windows, places=()):
@@ -114,12 +118,18 @@ class Products:
     def text(self, name):
         kernel, stride, dilation, causal = ([w[i] for w in self.windows] for i in range(4))
         causal = [str(bool(c)).lower() for c in causal]
-        return f"aten.neighborhood_{name} {{0}}, {{1}} kernel {kernel} stride {stride} dilation {dilation} causal [{', '.join(causal)}] place []"
+        cuts = [w[4] if len(w) > 4 else -1 for w in self.windows]
+        cut = f"cut {cuts} " if max(cuts) >= 0 else ""
+        return f"aten.neighborhood_{name} {{0}}, {{1}} kernel {kernel} stride {stride} dilation {dilation} causal [{', '.join(causal)}] {cut}place []"
 
 
 def windows_of(sizes):
     windows = []
     for size in sizes:
+        if random.random() < 0.3:
+            kernel = random.randint(1, 5)
+            windows.append((kernel, 1, random.randint(1, 3), False, random.randrange(kernel)))
+            continue
         kernel = random.randint(1, min(max(size, 1), 4))
         windows.append((kernel, random.randint(1, kernel), random.randint(1, max(size // kernel, 1)), random.random() < 0.3))
     return windows
@@ -143,7 +153,7 @@ def product():
 def differentiated():
     """Products with the shapes of rows and of scores, for comparisons of derivatives."""
     for sizes, windows in (((7,), [(3, 1, 2, False)]), ((8,), [(4, 2, 1, False)]), ((6,), [(3, 2, 1, True)]),
-                           ((4, 5), [(2, 1, 2, True), (3, 3, 1, False)]), ((3, 2, 3), [(3, 1, 1, False), (1, 1, 1, False), (2, 1, 1, False)])):
+                           ((7,), [(4, 1, 2, False, 1)]), ((4, 3), [(3, 1, 1, False, 1), (5, 1, 1, False, 4)]), ((4, 5), [(2, 1, 2, True), (3, 3, 1, False)]), ((3, 2, 3), [(3, 1, 1, False), (1, 1, 1, False), (2, 1, 1, False)])):
         yield Products(windows), (2, *sizes, 2, 3), (2, *sizes, 2, *(w[0] for w in windows))
 
 

@@ -64,6 +64,30 @@ TEST(NeighborhoodWindow, SeesTheKeysOfTheDefinition) {
   EXPECT_GT(checked, 10000);
 }
 
+TEST(NeighborhoodWindow, IsCutOffAtTheBorder) {
+  for (int64_t kernel = 1; kernel <= 6; ++kernel)
+    for (int64_t ahead = 0; ahead < kernel; ++ahead)
+      for (int64_t dilation = 1; dilation <= 3; ++dilation)
+        for (int64_t size = 1; size < 12; ++size) {
+          Neighborhood of{kernel, 1, dilation, false, ahead};
+          std::vector<int64_t> count(size, 0);
+          for (int64_t query = 0; query < size; ++query) {
+            std::vector<int64_t> expected, list;
+            for (int64_t key = 0; key < size; ++key)
+              if ((key - query) % dilation == 0 && key - query <= ahead * dilation &&
+                  query - key <= (kernel - 1 - ahead) * dilation)
+                expected.push_back(key);
+            shardc::Run keys = of.keysOf(query, size);
+            for (int64_t key = keys.begin; key < keys.end; key += dilation)
+              list.push_back(key), ++count[key];
+            ASSERT_EQ(list, expected) << kernel << " " << ahead << " " << dilation << " " << size;
+            EXPECT_EQ(of.countOf(query, size), static_cast<int64_t>(list.size()));
+          }
+          EXPECT_LE(*std::max_element(count.begin(), count.end()), of.mostQueries(size));
+          EXPECT_LE(*std::max_element(count.begin(), count.end()), of.mostQueries(kDynamic));
+        }
+}
+
 TEST(NeighborhoodWindow, OfPartsOfALine) {
   Neighborhood of{5, 1, 1, false};
   EXPECT_EQ(keysOfAll(of, {0, 4}, 16), (shardc::Run{0, 6}));
