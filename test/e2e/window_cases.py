@@ -6,10 +6,12 @@ case costs a fraction of a second. By hand:
     python test/e2e/window_cases.py --count 5000             # seeds 0 to 4999
     python test/e2e/window_cases.py --seed 1234 --count 1    # one case, alone
     python test/e2e/window_cases.py -- --split-windows all
+    python test/e2e/window_cases.py --only masked -- --neighborhoods all
 """
 import argparse
 import contextlib
 import dataclasses
+import functools
 import json
 import pathlib
 import random
@@ -23,6 +25,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+import masked_attention
 import natten_ops
 from conftest import ROOT, run, tool
 from plans import places
@@ -147,6 +150,31 @@ def neighborhood(chosen, image):
     return Case(0, f"neighborhood attention {tuple(sizes)} {arguments} {heads} {width} {is_flat}", call, [image, weight])
 
 
+def masked(chosen, image):
+    """A layer of attention over all positions with the mask of windows, at times of almost windows. For --neighborhoods all, as the fields are small."""
+    sizes, channels = image.shape[2:], image.shape[1]
+    heads, width = chosen.randint(1, 2), chosen.randint(1, 3)
+    windows = []
+    for size in sizes:
+        kernel = chosen.randint(1, min(size, 5))
+        dilation = chosen.randint(1, size // kernel)
+        if chosen.random() < 0.5:
+            windows.append((kernel, 1, dilation, False, chosen.randrange(kernel)))
+        else:
+            windows.append((kernel, chosen.randint(1, kernel), dilation, chosen.random() < 0.3))
+    lines = [natten_ops.sees(size, *window).to(torch.uint8) for size, window in zip(sizes, windows)]
+    mask = functools.reduce(torch.kron, lines).bool()
+    if chosen.random() < 0.2:
+        mask[chosen.randrange(len(mask)), chosen.randrange(len(mask))] = True
+    attend = chosen.choice((masked_attention.one_op, masked_attention.added, masked_attention.filled, masked_attention.summed, masked_attention.batched))
+
+    def call(x, weight):
+        q, k, v = (x.flatten(2).transpose(1, 2) @ weight).unflatten(-1, (3, heads, width)).permute(2, 0, 3, 1, 4)
+        return attend(q, k, v, mask).reshape(q.shape).transpose(2, 3).flatten(1, 2).unflatten(-1, sizes)
+    weight = torch.randn(channels, 3 * heads * width, dtype=torch.float64)
+    return Case(0, f"attention with the mask of windows {tuple(sizes)} {windows} {heads} {width} {attend.__name__}", call, [image, weight])
+
+
 def stencil(chosen, image):
     """Several parts and windows of one padded, perhaps rolled image."""
     sizes = image.shape[2:]
@@ -191,7 +219,7 @@ def scans(chosen, image):
     return Case(0, f"scans {tuple(image.shape[2:])} {dim} {names} {turned}", call, [image])
 
 
-DRAWN = {"stencil": stencil, "scans": scans, "resize": resize, "lookup": lookup, "pad": pad, "windows": unfold, "neighborhood": neighborhood}
+DRAWN = {"masked": masked, "stencil": stencil, "scans": scans, "resize": resize, "lookup": lookup, "pad": pad, "windows": unfold, "neighborhood": neighborhood}
 
 
 KNOWN = ("conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "unfold", "fold")
