@@ -5,9 +5,11 @@ import json
 
 import pytest
 import torch
+import transformers
 from torch import nn
 
 import masked_attention as m
+import window_cases
 from conftest import BUILD, run, tool
 from exported import F64, Exported
 from plans import places
@@ -15,10 +17,12 @@ from plans import places
 MODELS = {
     "line": lambda: (m.Transformer(1, [(lambda: m.cut((36,), 2), m.one_op), (lambda: m.sliding(36, 5), m.filled), (lambda: m.band(36, 3, 1), m.added),
                                        (lambda: m.cut((36,), 2, 3), m.batched)]), (2, 3, 36)),
-    "image": lambda: (m.Transformer(2, [(lambda: m.cut((12, 8), 1), m.one_op), (lambda: m.natten((12, 8), (3, 5)), m.summed),
-                                        (lambda: m.natten_causal(12, 8, 3), m.filled), (lambda: m.outer((12, 8), 1), m.batched)]), (2, 3, 12, 8)),
+    "image": lambda: (m.Transformer(2, [(lambda: m.cut((10, 8), 1), m.one_op), (lambda: m.natten((10, 8), (3, 5)), m.summed),
+                                        (lambda: m.natten_causal(10, 8, 3), m.filled), (lambda: m.outer((10, 8), 1), m.batched)]), (2, 3, 10, 8)),
     "volume": lambda: (m.Transformer(3, [(lambda: m.cut((12, 3, 3), 1), m.one_op), (lambda: m.distances((12, 3, 3), 1), m.filled)]), (1, 3, 12, 3, 3)),
 }
+
+GIVEN = "input:x=sp:S(2, sizes = [4, 0, 5, 1])"
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +44,17 @@ def explained(model, mesh, *options):
 
 @pytest.mark.parametrize("name, mesh, plan", [
     ("line", "sp=1", "input:x=sp:S(2)"), ("line", "sp=4", "input:x=sp:S(2)"), ("line", "dp=2,sp=2", "input:x=dp:S(0),sp:S(2)"), ("line", "tp=2", "module:layers.*.qkv=colwise"),
-    ("image", "sp=2", "input:x=sp:S(2)"), ("image", "sp=3", "input:x=sp:S(2)"), ("image", "sp=4", "input:x=sp:S(2)"), ("volume", "sp=3", "input:x=sp:S(2)"),
+    ("image", "sp=2", "input:x=sp:S(3)"), ("image", "sp=4", GIVEN), ("image", "h=2,w=2", "input:x=h:S(2),w:S(3)"), ("volume", "sp=3", "input:x=sp:S(2)"),
 ])
 def test_gradients(exported, name, mesh, plan):
     exported(name).run(mesh, *places(plan))
 
 
-@pytest.mark.parametrize("name, mesh", [("line", "sp=4"), ("image", "sp=4"), ("volume", "sp=3")])
-def test_keys_and_values_are_not_gathered(exported, name, mesh):
-    assert exported(name).moved(mesh, *places("input:x=sp:S(2)")) <= {"all_reduce", "all_to_all"}
+@pytest.mark.parametrize("name, mesh, plan", [("line", "sp=4", "input:x=sp:S(2)"), ("image", "sp=4", "input:x=sp:S(2)"), ("image", "sp=4", GIVEN),
+                                              ("image", "h=2,w=2", "input:x=h:S(2),w:S(3)"), ("volume", "sp=3", "input:x=sp:S(2)")])
+def test_keys_and_values_are_not_gathered(exported, name, mesh, plan):
+    """Rows and columns of an image are flattened, and need not divide the ranks."""
+    assert exported(name).moved(mesh, *places(plan)) <= {"all_reduce", "all_to_all"}
 
 
 @pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
@@ -184,8 +190,47 @@ def test_heads_that_share_keys(tmp_path):
     model.run("sp=4", *ROWS)
 
 
+class Mistral(nn.Module):
+    def __init__(self, attention):
+        super().__init__()
+        config = transformers.MistralConfig(vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
+                                            sliding_window=8, max_position_embeddings=64, attn_implementation=attention)
+        self.model = transformers.MistralModel(config).eval()
+
+    def forward(self, ids, mask=None):
+        y = self.model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+        return y.square().mean(), y
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_mistral(tmp_path, attention):
+    """A sliding window of `transformers`, as exported without a mask of what is padded."""
+    torch.manual_seed(3)
+    model = Exported(tmp_path, Mistral(attention), {"ids": torch.randint(0, 50, (2, 64))})
+    plan = places("input:ids=sp:S(1)")
+    assert explained(model, "sp=4", *plan)["totals"]["all_gather"]["count"] == 0
+    model.run("sp=4", *plan)
+
+
+def test_mistral_with_a_mask(tmp_path):
+    """Which positions are padded only the run knows."""
+    torch.manual_seed(3)
+    mask = torch.ones(2, 64, dtype=torch.int64)
+    mask[1, 50:] = 0
+    Exported(tmp_path, Mistral("sdpa"), {"ids": torch.randint(0, 50, (2, 64)), "mask": mask}).run("sp=2", *places("input:*=sp:S(1)"))
+
+
 @pytest.mark.parametrize("dtype, limit", [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
 def test_half_precision(tmp_path, dtype, limit):
     model = attention(tmp_path, Attention(lambda: m.natten((8, 8), (3, 3)), m.added), 64, dtype=dtype)
     model.compare = lambda got, want, what: torch.testing.assert_close(got.float(), want.float(), rtol=limit, atol=limit, msg=what)
     model.run("sp=4", *ROWS)
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_random_masks(tmp_path, monkeypatch, number):
+    """Of `window_cases.py`, which runs as many as one likes."""
+    monkeypatch.setattr(window_cases, "KINDS", ["masked"])
+    mesh = ("tp=3", "dp=2,tp=2")[number]
+    problems = window_cases.problems_of([window_cases.draw(seed, mesh) for seed in range(1000 + 8 * number, 1008 + 8 * number)], mesh, tmp_path, "--neighborhoods", "all")
+    assert not problems, "\n".join(problems.values())
