@@ -43,11 +43,13 @@ static void place(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(aten::createAtenUndoRowOrders());
   pm.addNestedPass<func::FuncOp>(aten::createAtenFoldMasks());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenIndexProducts());
+  pm.addNestedPass<func::FuncOp>(aten::createAtenNarrowFourier());
+  pm.addPass(createCSEPass());
+  // Layers that compute equal masks share one by now.
   aten::AtenRecognizeNeighborhoodsOptions neighborhoods;
   neighborhoods.mode = options.neighborhoods;
   pm.addNestedPass<func::FuncOp>(aten::createAtenRecognizeNeighborhoods(neighborhoods));
-  pm.addNestedPass<func::FuncOp>(aten::createAtenIndexProducts());
-  pm.addNestedPass<func::FuncOp>(aten::createAtenNarrowFourier());
   pm.addPass(createCSEPass());
   pm.addPass(createLowerPrecision());
   pm.addNestedPass<func::FuncOp>(createSplitTransforms());

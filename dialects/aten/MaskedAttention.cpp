@@ -42,7 +42,7 @@ Value passedThrough(Operation *op) {
 }
 
 /// The number that a float tensor is everywhere, as a constant says it.
-std::optional<APFloat> splatOf(Value tensor) {
+std::optional<APFloat> floatEverywhere(Value tensor) {
   Operation *op = tensor.getDefiningOp();
   while (op && isa<CloneOp, AliasOp, ExpandOp, ViewOp, UnsqueezeOp, SqueezeOp>(op)) {
     tensor = op->getOperand(0);
@@ -56,12 +56,12 @@ std::optional<APFloat> splatOf(Value tensor) {
 }
 
 bool isNegativeInfinity(Value tensor) {
-  std::optional<APFloat> number = splatOf(tensor);
+  std::optional<APFloat> number = floatEverywhere(tensor);
   return number && number->isInfinity() && number->isNegative();
 }
 /// -infinity, or the lowest number of the type.
 bool hidesKeys(Value tensor) {
-  std::optional<APFloat> number = splatOf(tensor);
+  std::optional<APFloat> number = floatEverywhere(tensor);
   return number && number->isNegative() && (number->isInfinity() || number->isLargest());
 }
 
@@ -139,7 +139,7 @@ private:
       return {};
     if (auto div = dyn_cast<DivOp>(op); div && div.getRoundingMode())
       return {};
-    std::optional<APFloat> number = splatOf(factor);
+    std::optional<APFloat> number = floatEverywhere(factor);
     arePositive &= number && number->isFiniteNonZero() && !number->isNegative();
     attention.scales.push_back({op, scalar});
     return op->getOperand(1 - scalar);

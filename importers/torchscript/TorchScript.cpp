@@ -2,6 +2,7 @@
 #include "importers/torchscript/TorchScript.h"
 
 #include "importers/torch_export/import/ProgramImporter.h"
+#include "importers/torch_export/import/StoredElements.h"
 #include "support/archive/TorchScriptArchive.h"
 
 #include "dialects/aten/Aten.h"
@@ -152,9 +153,10 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &opt
   std::optional<torch_export::ExportedProgram> program = torch_export::parseProgram(*json, error);
   if (!program)
     return fail();
-  return torch_export::importProgram(
-      *program, *tensors, {path.str(), options.groups, /*isDecomposed=*/false, options.ops},
-      context);
+  torch_export::ImportOptions import{path.str(), options.groups, /*isDecomposed=*/false,
+                                     options.ops};
+  return torch_export::withElements(
+      torch_export::importProgram(*program, *tensors, import, context), *tensors);
 }
 
 } // namespace

@@ -9,6 +9,8 @@
 #include "dialects/aten/NeighborhoodScores.h"
 #include "dialects/interfaces/ModelLocation.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace shardc::aten {
@@ -194,6 +196,7 @@ struct RecognizeNeighborhoods : impl::AtenRecognizeNeighborhoodsBase<RecognizeNe
       return;
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) { ops.push_back(op); });
+    found.clear();
     for (Operation *op : ops)
       if (mode != "off")
         replace(op);
@@ -204,32 +207,56 @@ struct RecognizeNeighborhoods : impl::AtenRecognizeNeighborhoodsBase<RecognizeNe
   }
 
 private:
+  /// Windows that take the place of masks, or why there are none.
+  struct Found {
+    std::optional<NeighborhoodField> field;
+    std::string why;
+  };
+
   void replace(Operation *op) {
     std::optional<MaskedAttention> attention = matchMaskedAttention(op);
     if (!attention)
       return;
-    std::string why;
-    int64_t size = attention->numPositions();
-    int64_t mostSeen = mode == "all" ? size * size : size * size / 2;
-    std::optional<VisibleKeys> keys = visibleKeys(attention->masks, size, mostSeen, why);
-    std::optional<NeighborhoodField> field;
-    if (keys && !(field = findNeighborhoods(*keys)))
-      why = "its mask is not that of windows over a line, an image or a volume of its " +
-            std::to_string(size) + " positions";
-    if (field && mode != "all" && field->numNeighbors() > size / leastRatio) {
-      why = "windows of " + std::to_string(field->numNeighbors()) + " of its " +
-            std::to_string(size) + " positions would take longer";
-      field = std::nullopt;
+    // Layers share their masks.
+    std::vector<std::pair<const void *, bool>> key;
+    for (const AttentionMask &mask : attention->masks)
+      key.emplace_back(mask.tensor.getAsOpaquePointer(), mask.hides);
+    auto [entry, isNew] = found.try_emplace({attention->numPositions(), key});
+    auto &[field, why] = entry->second;
+    if (isNew)
+      entry->second = find(*attention);
+    if (field) {
+      op->getResult(0).replaceAllUsesWith(FieldAttention(*attention, *field).build());
+      ++recognized;
+    } else if (!why.empty()) {
+      emitRemark(op->getLoc()) << "the attention in " << describePlace(op->getLoc())
+                               << " is computed for all pairs of positions: " << why;
     }
-    if (!field) {
-      if (!why.empty())
-        emitRemark(op->getLoc()) << "the attention in " << describePlace(op->getLoc())
-                                 << " is computed for all pairs of positions: " << why;
-      return;
-    }
-    op->getResult(0).replaceAllUsesWith(FieldAttention(*attention, *field).build());
-    ++recognized;
   }
+
+  Found find(const MaskedAttention &attention) const {
+    Found result;
+    int64_t size = attention.numPositions();
+    int64_t mostSeen = mode == "all" ? size * size : size * size / 2;
+    std::optional<VisibleKeys> keys = visibleKeys(attention.masks, size, mostSeen, result.why);
+    if (!keys)
+      return result;
+    result.field = findNeighborhoods(*keys);
+    if (!result.field) {
+      result.why = "its mask is not that of windows over a line, an image or a volume of its " +
+                   std::to_string(size) + " positions";
+      return result;
+    }
+    int64_t window = result.field->numNeighbors();
+    if (mode != "all" && window > size / leastRatio) {
+      result.why = "windows of " + std::to_string(window) + " of its " + std::to_string(size) +
+                   " positions would take longer";
+      result.field = std::nullopt;
+    }
+    return result;
+  }
+
+  std::map<std::pair<int64_t, std::vector<std::pair<const void *, bool>>>, Found> found;
 };
 
 } // namespace

@@ -10,7 +10,6 @@
 #include "importers/torch_export/import/Signature.h"
 #include "importers/torch_export/import/SizeAttributes.h"
 #include "importers/torch_export/import/SliceBuilders.h"
-#include "importers/torch_export/import/StoredElements.h"
 
 #include "dialects/aten/Aten.h"
 #include "dialects/dist/Constraints.h"
@@ -469,7 +468,6 @@ private:
         FunctionType::get(builder.getContext(), function.getBody().getArgumentTypes(), types));
     errors |= failed(environment.random.describeArguments(function));
     function.setAllResultAttrs(attributes);
-    attachElements(function, store);
     if (signature.symbols)
       function->setAttr(dist::kSymbolsAttr, signature.symbols);
     if (ArrayAttr constraints = makeConstraints(file, program); constraints && signature.symbols)

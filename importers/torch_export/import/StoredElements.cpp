@@ -4,6 +4,7 @@
 #include "dialects/aten/KnownElements.h"
 #include "dialects/dist/FunctionAttributes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <cstring>
@@ -61,7 +62,7 @@ static bool mayBeOfMask(RankedTensorType type) {
          shape.back() == shape[shape.size() - 2];
 }
 
-void attachElements(func::FuncOp function, const TensorStore &store) {
+static void attachElements(func::FuncOp function, const TensorStore &store) {
   // What is written back is another one in the next run.
   llvm::StringSet<> written;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
@@ -82,6 +83,13 @@ void attachElements(func::FuncOp function, const TensorStore &store) {
     if (DenseElementsAttr elements = stored ? readElements(*stored, type) : DenseElementsAttr())
       function.setArgAttr(number, aten::kElementsAttr, elements);
   }
+}
+
+OwningOpRef<ModuleOp> withElements(OwningOpRef<ModuleOp> module, const TensorStore &store) {
+  if (module)
+    for (auto function : module->getOps<func::FuncOp>())
+      attachElements(function, store);
+  return module;
 }
 
 } // namespace shardc::torch_export

@@ -6,17 +6,20 @@
 
 #include "support/archive/TensorStore.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace shardc::torch_export {
 
 /// A stored tensor as an attribute; null where it has no data, or not those of the type.
 mlir::DenseElementsAttr readElements(const StoredTensor &tensor, mlir::RankedTensorType type);
 
-/// Gives arguments of kind "constant" their elements (dialects/aten/KnownElements.h), where a mask
-/// may be made of them: bools and integers, and floats for pairs of positions.
-void attachElements(mlir::func::FuncOp function, const TensorStore &store);
+/// Gives arguments of a module, which may be null, of kind "constant" their elements
+/// (dialects/aten/KnownElements.h), where a mask may be made of them: bools and integers, and
+/// floats for pairs of positions.
+mlir::OwningOpRef<mlir::ModuleOp> withElements(mlir::OwningOpRef<mlir::ModuleOp> module,
+                                               const TensorStore &store);
 
 } // namespace shardc::torch_export
 

@@ -2,6 +2,7 @@
 #include "importers/torch_export/import/TorchExport.h"
 
 #include "importers/torch_export/import/ProgramImporter.h"
+#include "importers/torch_export/import/StoredElements.h"
 #include "support/archive/Pt2Archive.h"
 
 #include "dialects/aten/Aten.h"
@@ -42,10 +43,9 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &opt
   std::optional<ExportedProgram> program = parseProgram(*json, error);
   if (!program)
     return fail();
-  return importProgram(
-      *program, *tensors,
-      {file.getBufferIdentifier().str(), options.groups, archive->isDecomposed(), options.ops},
-      context);
+  ImportOptions import{file.getBufferIdentifier().str(), options.groups, archive->isDecomposed(),
+                       options.ops};
+  return withElements(importProgram(*program, *tensors, import, context), *tensors);
 }
 
 } // namespace
