@@ -20,6 +20,26 @@ namespace {
 constexpr int64_t kSmall = int64_t(1) << 18;
 /// Positions of a dim that is reduced: coordinates of a few dims, which a mask combines.
 constexpr int64_t kMostReduced = 8;
+/// Ops that a mask is computed by, one of the other's result.
+constexpr int kMostDepth = 200;
+
+struct Depth {
+  explicit Depth(int &depth) : depth(depth) { ++depth; }
+  ~Depth() { --depth; }
+  int &depth;
+};
+
+/// Floats of fewer bits.
+struct ShortFloats {
+  DenseElementsAttr::FloatElementIterator values;
+
+  double operator[](int64_t at) const {
+    APFloat value = *(values + at);
+    bool isInexact = false;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
+    return value.convertToDouble();
+  }
+};
 
 /// The elements of a constant as they are stored, or of an argument that has them as an attribute.
 DenseElementsAttr storedElements(Value tensor) {
@@ -36,33 +56,31 @@ DenseElementsAttr storedElements(Value tensor) {
 std::optional<Numbers> readStored(DenseElementsAttr stored, const ElementBox &box) {
   Type type = stored.getElementType();
   Numbers result;
-  auto read = [&](auto values) {
+  auto read = [&](auto source) {
     Sizes strides = stridesOf(cast<ShapedType>(stored.getType()).getShape());
     int64_t offset = 0;
     for (auto [begin, stride] : llvm::zip_equal(box.begin, strides))
       offset += begin * stride;
     if (stored.isSplat())
-      result.assign(box.numElements(), static_cast<double>(*values.begin()));
+      result.assign(box.numElements(), static_cast<double>(source[0]));
     else
-      result = pick(values.begin(), box.sizes, offset, strides);
+      result = pick(source, box.sizes, offset, strides);
   };
   if (stored.empty())
     return result;
   if (type.isInteger(1))
-    read(stored.getValues<bool>());
+    read(stored.getValues<bool>().begin());
   else if (type.isF32())
-    read(stored.getValues<float>());
+    read(stored.getValues<float>().begin());
   else if (type.isF64())
-    read(stored.getValues<double>());
+    read(stored.getValues<double>().begin());
   else if (type.isSignlessInteger(64))
-    read(stored.getValues<int64_t>());
+    read(stored.getValues<int64_t>().begin());
   else if (type.isSignlessInteger(32))
-    read(stored.getValues<int32_t>());
-  else if (auto floats = dyn_cast<FloatType>(type); floats && stored.isSplat()) {
-    APFloat value = stored.getSplatValue<APFloat>();
-    bool isInexact = false;
-    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
-    result.assign(box.numElements(), value.convertToDouble());
+    read(stored.getValues<int32_t>().begin());
+  else if (isa<FloatType>(type)) {
+    ShortFloats floats{stored.getValues<APFloat>().begin()};
+    read(floats);
   } else {
     return std::nullopt;
   }
@@ -92,7 +110,8 @@ std::optional<Numbers> KnownElements::elements(Value tensor, const ElementBox &b
   if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
     return std::nullopt;
   work -= box.numElements();
-  if (work <= 0)
+  Depth own(depth);
+  if (work <= 0 || depth > kMostDepth)
     return std::nullopt;
   const std::optional<Numbers> *all = whole(tensor);
   if (!all)
@@ -274,6 +293,8 @@ std::optional<Numbers> KnownElements::reduced(Operation *op, const ElementBox &b
 }
 
 std::optional<Numbers> KnownElements::elementwise(Operation *op, const ElementBox &box) {
+  if (!isKnownElementwise(op))
+    return std::nullopt;
   SmallVector<Numbers, 3> operands;
   for (Value operand : op->getOperands()) {
     auto type = dyn_cast<RankedTensorType>(operand.getType());
@@ -292,6 +313,9 @@ std::optional<NumberRange> KnownElements::range(Value tensor, const ElementBox &
   auto type = dyn_cast<RankedTensorType>(tensor.getType());
   Operation *op = tensor.getDefiningOp();
   if (!type || !type.hasStaticShape() || box.numElements() == 0 || --work <= 0)
+    return std::nullopt;
+  Depth deeper(depth);
+  if (depth > kMostDepth)
     return std::nullopt;
   if (const std::optional<Numbers> *all = whole(tensor)) {
     if (!*all)
@@ -339,6 +363,8 @@ std::optional<NumberRange> KnownElements::range(Value tensor, const ElementBox &
     }
     return result;
   }
+  if (!isKnownElementwise(op))
+    return std::nullopt;
   SmallVector<NumberRange, 3> operands;
   for (Value operand : op->getOperands()) {
     auto own = dyn_cast<RankedTensorType>(operand.getType());

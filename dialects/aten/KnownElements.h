@@ -60,6 +60,7 @@ private:
   const std::optional<Numbers> *whole(mlir::Value tensor);
 
   int64_t work;
+  int depth = 0; ///< of ops that are being looked at
   llvm::DenseMap<mlir::Value, std::optional<Numbers>> small;
 };
 

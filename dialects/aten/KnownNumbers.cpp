@@ -286,6 +286,13 @@ std::optional<NumberRange> boundAny(Operation *op, ArrayRef<NumberRange> o) {
 
 } // namespace
 
+bool isKnownElementwise(Operation *op) {
+  return isa<CloneOp, AliasOp, ToCopyOp, NegOp, AbsOp, FloorOp, CeilOp, TruncOp, SignOp, ReluOp,
+             LogicalNotOp, BitwiseNotOp, AddOp, SubOp, MulOp, DivOp, RemainderOp, FmodOp, MaximumOp,
+             MinimumOp, ClampOp, LogicalAndOp, BitwiseAndOp, LogicalOrOp, BitwiseOrOp, LogicalXorOp,
+             BitwiseXorOp, EqOp, NeOp, LtOp, LeOp, GtOp, GeOp, WhereOp, MaskedFillOp>(op);
+}
+
 bool settle(Type type, MutableArrayRef<double> numbers) {
   if (auto ofFloats = dyn_cast<FloatType>(type))
     return settleFloats(ofFloats, numbers);

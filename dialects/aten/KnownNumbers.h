@@ -12,8 +12,11 @@ namespace shardc::aten {
 /// double does not hold.
 bool settle(mlir::Type type, llvm::MutableArrayRef<double> numbers);
 
-/// The result of an op of the operands' numbers, which are as many as the result's; nothing for an
-/// op that is not known here.
+/// Whether an op makes each number of its result of one number of each operand, and is known here.
+bool isKnownElementwise(mlir::Operation *op);
+
+/// The result of such an op of the operands' numbers, which are as many as the result's; nothing
+/// where it is not known.
 std::optional<Numbers> compute(mlir::Operation *op, llvm::MutableArrayRef<Numbers> operands);
 
 /// Bounds of the result, from those of the operands.

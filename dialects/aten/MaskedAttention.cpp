@@ -116,7 +116,9 @@ public:
 private:
   /// A mask of bools, and what stands where it hides keys.
   Value take(Value scores, AttentionMask mask, Value hidden) {
-    if (!hidesKeys(hidden) || !mayHide(isNegativeInfinity(hidden)))
+    bool isInfinite = isNegativeInfinity(hidden);
+    bool isSameType = elementTypeOf(hidden) == elementTypeOf(scores);
+    if (!hidesKeys(hidden) || !(isInfinite || isSameType) || !mayHide(isInfinite))
       return {};
     addMask(mask, scores);
     return scores;
@@ -151,8 +153,8 @@ private:
       Value scores = add->getOperand(side), mask = add->getOperand(1 - side);
       if (!leadsToProduct(scores) || shapeOf(scores) != shapeOf(add.getResult()))
         continue;
-      // Numbers that hide by being the lowest would not after a factor.
-      if (!mayHide(/*isInfinite=*/false))
+      // Numbers that hide by being the lowest would not after a factor, or in another type.
+      if (!mayHide(/*isInfinite=*/false) || elementTypeOf(mask) != elementTypeOf(scores))
         return {};
       addMask({mask, false}, scores);
       return scores;
@@ -196,6 +198,9 @@ Match matchOneOp(Operation *op, Value query, Value key, Value value, Value mask,
                  double dropout, std::optional<double> scale, bool isGrouped) {
   int64_t width = shapeOf(query).back();
   if (!mask || isCausal || dropout != 0 || (!scale && ShapedType::isDynamic(width)))
+    return std::nullopt;
+  Type type = elementTypeOf(mask);
+  if (!type.isInteger(1) && type != elementTypeOf(query))
     return std::nullopt;
   MaskedAttention attention;
   attention.op = op;

@@ -62,9 +62,10 @@ def images():
 
 
 def neighborhoods():
-    """Windows at borders, in lines of a dilation, shared by a stride, causal; rows of one element and of many."""
+    """Windows at borders, in lines of a dilation, shared by a stride, causal, cut off; rows of one element and of many."""
     for sizes, windows, heads, width in [
             ((19,), [(5, 1, 3, False)], 3, 17), ((13, 11), [(3, 1, 1, False), (4, 2, 2, False)], 2, 33),
+            ((17,), [(6, 1, 2, False, 2)], 2, 5), ((3, 8), [(7, 1, 1, False, 3), (4, 1, 3, False, 0)], 1, 9),
             ((9, 8), [(4, 3, 2, True), (3, 1, 1, False)], 1, 1), ((4, 5, 6), [(3, 1, 1, False), (2, 1, 2, True), (3, 2, 1, False)], 2, 8)]:
         products = Products(windows)
         for t in (F32, F64, BF16, F16):

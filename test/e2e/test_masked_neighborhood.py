@@ -6,6 +6,7 @@ import json
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 import masked_attention as m
@@ -13,6 +14,7 @@ import window_cases
 from conftest import BUILD, run, tool
 from exported import F64, Exported
 from plans import places
+from test_joint_graphs import joint
 
 MODELS = {
     "line": lambda: (m.Transformer(1, [(lambda: m.cut((36,), 2), m.one_op), (lambda: m.sliding(36, 5), m.filled), (lambda: m.band(36, 3, 1), m.added),
@@ -188,6 +190,31 @@ def test_heads_that_share_keys(tmp_path):
     model = attention(tmp_path, Attention(lambda: m.sliding(64, 5), grouped), 64, heads=4, keys=2)
     assert explained(model, "sp=4", *ROWS)["totals"]["all_gather"]["count"] == 0
     model.run("sp=4", *ROWS)
+
+
+class Weighted(nn.Module):
+    def __init__(self, attend):
+        super().__init__()
+        self.attend = attend
+        self.weight = nn.Parameter(torch.randn(3, 1, 2, 48, 4, dtype=F64))
+
+    def forward(self, x):
+        return self.attend(*(self.weight * x), m.cut((8, 6), 1)).square().sum()
+
+
+@pytest.mark.parametrize("attend", [m.one_op, m.filled])
+def test_joint_graphs(tmp_path, attend):
+    """Where the backward is written out, the weights of all pairs are read twice."""
+    torch.manual_seed(4)
+    module, x = Weighted(attend), torch.randn(2, 48, 4, dtype=F64)
+    torch.export.save(joint(module, {"x": x}, "overloads"), tmp_path / "m.pt2")
+    save_file({"x": x}, tmp_path / "in.safetensors")
+    run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "sp=2", *places("input:x=sp:S(1)"), "-o", tmp_path / "m.so")
+    run(tool("shard-run"), tmp_path / "m.so", "--weights", tmp_path / "m.pt2", "--inputs", tmp_path / "in.safetensors", "--outputs",
+        tmp_path / "out.safetensors", "--timeout", 60)
+    module(x).backward()
+    gradients = [t for t in load_file(tmp_path / "out.safetensors").values() if t.shape == module.weight.shape]
+    assert gradients and (gradients[0] - module.weight.grad).abs().max() <= 1e-9 * module.weight.grad.abs().max()
 
 
 class Mistral(nn.Module):
