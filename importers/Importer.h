@@ -25,6 +25,8 @@ struct InputOptions {
   std::vector<std::string> inputs;
   /// Operators that the user has registered.
   std::vector<CustomOp> ops = {};
+  /// Buffers that have the elements which they have in the file in all runs, by patterns of names.
+  std::vector<std::string> fixedBuffers = {};
 };
 
 struct Importer {

@@ -75,6 +75,16 @@ bool dividesByZero(Operation *op, ArrayRef<double> divisors) {
   return !isa<FloatType>(elementTypeOf(op->getResult(0))) && llvm::is_contained(divisors, 0.0);
 }
 
+/// What a sum or difference multiplies its second operand with; nothing where the product may be
+/// rounded.
+std::optional<double> factorOf(Operation *op) {
+  double alpha = isa<AddOp>(op) ? cast<AddOp>(op).getAlpha().convertToDouble()
+                                : -cast<SubOp>(op).getAlpha().convertToDouble();
+  if (isa<FloatType>(elementTypeOf(op->getResult(0))) && std::abs(alpha) != 1)
+    return std::nullopt;
+  return alpha;
+}
+
 std::optional<Numbers> computeAny(Operation *op, MutableArrayRef<Numbers> o) {
   using Result = std::optional<Numbers>;
   bool isBool = elementTypeOf(op->getResult(0)).isInteger(1);
@@ -99,13 +109,11 @@ std::optional<Numbers> computeAny(Operation *op, MutableArrayRef<Numbers> o) {
           return std::nullopt;
         return map(o[0], [](double x) { return x == 0 ? 1.0 : 0.0; });
       })
-      .Case([&](AddOp add) -> Result {
-        double alpha = add.getAlpha().convertToDouble();
-        return map(o[0], o[1], [=](double x, double y) { return x + alpha * y; });
-      })
-      .Case([&](SubOp sub) -> Result {
-        double alpha = sub.getAlpha().convertToDouble();
-        return map(o[0], o[1], [=](double x, double y) { return x - alpha * y; });
+      .Case<AddOp, SubOp>([&](Operation *) -> Result {
+        std::optional<double> factor = factorOf(op);
+        if (!factor)
+          return std::nullopt;
+        return map(o[0], o[1], [=](double x, double y) { return x + *factor * y; });
       })
       .Case([&](MulOp) { return map(o[0], o[1], [](double x, double y) { return x * y; }); })
       .Case([&](DivOp div) -> Result {
@@ -206,9 +214,10 @@ std::optional<NumberRange> boundAny(Operation *op, ArrayRef<NumberRange> o) {
       .Case<AddOp, SubOp>([&](Operation *) -> Result {
         if (isBool)
           return std::nullopt;
-        double alpha = isa<AddOp>(op) ? cast<AddOp>(op).getAlpha().convertToDouble()
-                                      : -cast<SubOp>(op).getAlpha().convertToDouble();
-        NumberRange y = around({alpha * o[1].low, alpha * o[1].high});
+        std::optional<double> factor = factorOf(op);
+        if (!factor)
+          return std::nullopt;
+        NumberRange y = around({*factor * o[1].low, *factor * o[1].high});
         return NumberRange{o[0].low + y.low, o[0].high + y.high};
       })
       .Case([&](MulOp) {

@@ -156,7 +156,8 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &opt
   torch_export::ImportOptions import{path.str(), options.groups, /*isDecomposed=*/false,
                                      options.ops};
   return torch_export::withElements(
-      torch_export::importProgram(*program, *tensors, import, context), *tensors);
+      torch_export::importProgram(*program, *tensors, import, context), *tensors,
+      options.fixedBuffers);
 }
 
 } // namespace

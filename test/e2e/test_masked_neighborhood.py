@@ -126,6 +126,29 @@ def test_masks_among_the_weights(tmp_path):
     model = attention(tmp_path, Stored(m.cut((64,), 2), persistent=True), 64)
     assert explained(model, "sp=4", *ROWS)["totals"]["all_gather"]["count"] > 0
     model.run("sp=4", *ROWS)
+    fixed = [*ROWS, "--fixed-buffer", "ma*"]
+    assert explained(model, "sp=4", *fixed)["totals"]["all_gather"]["count"] == 0
+    model.run("sp=4", *fixed)
+
+
+class Updated(Stored):
+    def forward(self, q, k, v):
+        self.mask.logical_not_()
+        return super().forward(q, k, v)
+
+
+@pytest.mark.parametrize("module, pattern, message", [(Stored, "other", "--fixed-buffer other: the model has no such buffer"),
+                                                      (Updated, "mask", "--fixed-buffer mask: the model updates the buffer 'mask'"), (Stored, "[", "--fixed-buffer [: ")])
+def test_buffers_that_cannot_be_fixed(tmp_path, module, pattern, message):
+    attention(tmp_path, module(m.cut((16,), 2), persistent=True), 16)
+    done = run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "sp=1", "--fixed-buffer", pattern, "-o", tmp_path / "m.so", check=False)
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+def test_masks_that_the_model_updates(tmp_path):
+    """They are other ones in the next run."""
+    model = attention(tmp_path, Updated(~m.cut((64,), 2), persistent=False), 64)
+    assert explained(model, "sp=4", *ROWS)["totals"]["all_gather"]["count"] > 0
 
 
 def almost(change):

@@ -30,7 +30,11 @@ ModelOptions::ModelOptions(cl::SubCommand &command, cl::OptionCategory &category
       ops("ops",
           cl::desc("file whose section 'ops' registers operators, as a plan may "
                    "(docs/custom-ops.md); may be repeated"),
-          cl::value_desc("file"), cl::sub(command), cl::cat(category)) {}
+          cl::value_desc("file"), cl::sub(command), cl::cat(category)),
+      fixedBuffers("fixed-buffer",
+                   cl::desc("buffers whose values are those of the model file in all runs, "
+                            "whatever weights these are given, e.g. '*.mask'; may be repeated"),
+                   cl::value_desc("pattern"), cl::sub(command), cl::cat(category)) {}
 
 /// What a file is that is neither taken by an importer nor MLIR; empty where it may be MLIR.
 static std::string describeOtherFile(StringRef bytes) {
@@ -52,8 +56,8 @@ static std::string describeOtherFile(StringRef bytes) {
 }
 
 OwningOpRef<ModuleOp> loadModel(StringRef path, ArrayRef<std::string> inputs,
-                                ArrayRef<std::string> opFiles, StringRef plan,
-                                MLIRContext *context) {
+                                ArrayRef<std::string> opFiles, StringRef plan, MLIRContext *context,
+                                ArrayRef<std::string> fixedBuffers) {
   std::optional<std::vector<CustomOp>> ops = loadCustomOps(opFiles, plan);
   if (!ops)
     return nullptr;
@@ -79,7 +83,13 @@ OwningOpRef<ModuleOp> loadModel(StringRef path, ArrayRef<std::string> inputs,
     return nullptr;
   }
   if (importer)
-    return importer->import(*file, {/*groups=*/"", inputs.vec(), std::move(*ops)}, context);
+    return importer->import(
+        *file, {/*groups=*/"", inputs.vec(), std::move(*ops), fixedBuffers.vec()}, context);
+  if (!fixedBuffers.empty()) {
+    llvm::WithColor::error() << "--fixed-buffer needs the values that a model file has; '" << path
+                             << "' is MLIR\n";
+    return nullptr;
+  }
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   return parseSourceFile<ModuleOp>(sources, context);
@@ -92,7 +102,8 @@ OwningOpRef<ModuleOp> loadModel(const ModelOptions &model, const PipelineOptions
   std::string plan = options.plan;
   if (!llvm::sys::fs::is_regular_file(plan))
     plan.clear();
-  return loadModel(model.model, model.inputs, files, plan, context);
+  std::vector<std::string> fixed(model.fixedBuffers.begin(), model.fixedBuffers.end());
+  return loadModel(model.model, model.inputs, files, plan, context, fixed);
 }
 
 /// What the options say to do that was done before; empty where they say nothing of the kind.

@@ -18,7 +18,7 @@ struct ModelOptions {
   ModelOptions(llvm::cl::SubCommand &command, llvm::cl::OptionCategory &category);
 
   llvm::cl::opt<std::string> model, saveStages;
-  llvm::cl::list<std::string> inputs, ops;
+  llvm::cl::list<std::string> inputs, ops, fixedBuffers;
 };
 
 /// Checks what the options say by themselves, before anything takes time: reports every mistake,
@@ -28,11 +28,12 @@ mlir::LogicalResult checkOptions(const ModelOptions &model, const PipelineOption
 
 /// Reads the model: .mlir, .mlirbc, .pt2 or .pt, told by content. Null after its errors were
 /// reported. `inputs` are as in `InputOptions`: only a TorchScript model takes them.
-/// `opFiles` and the plan register operators.
+/// `opFiles` and the plan register operators. `fixedBuffers` are as in `InputOptions`.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(llvm::StringRef path,
                                             llvm::ArrayRef<std::string> inputs,
                                             llvm::ArrayRef<std::string> opFiles,
-                                            llvm::StringRef plan, mlir::MLIRContext *context);
+                                            llvm::StringRef plan, mlir::MLIRContext *context,
+                                            llvm::ArrayRef<std::string> fixedBuffers = {});
 /// Likewise what a command's options say, among them the plan, which may register operators.
 mlir::OwningOpRef<mlir::ModuleOp>
 loadModel(const ModelOptions &model, const PipelineOptions &options, mlir::MLIRContext *context);

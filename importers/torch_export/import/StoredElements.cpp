@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/GlobPattern.h"
 
 #include <cstring>
 
@@ -62,33 +63,88 @@ static bool mayBeOfMask(RankedTensorType type) {
          shape.back() == shape[shape.size() - 2];
 }
 
-static void attachElements(func::FuncOp function, const TensorStore &store) {
-  // What is written back is another one in the next run.
-  llvm::StringSet<> written;
-  for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    auto kind = function.getResultAttrOfType<StringAttr>(i, dist::kKindAttr);
-    if (kind && kind.getValue().ends_with("_mutation"))
-      for (StringRef name : dist::getNames(function.getResultAttrDict(i)))
-        written.insert(name);
-  }
-  for (BlockArgument argument : function.getArguments()) {
-    unsigned number = argument.getArgNumber();
-    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    SmallVector<StringRef> names = dist::getNames(function.getArgAttrDict(number));
-    if (!kind || kind.getValue() != "constant" || !type || names.empty() || !mayBeOfMask(type) ||
-        llvm::any_of(names, [&](StringRef name) { return written.contains(name); }))
-      continue;
-    const StoredTensor *stored = store.find(std::string_view(names.front()));
-    if (DenseElementsAttr elements = stored ? readElements(*stored, type) : DenseElementsAttr())
-      function.setArgAttr(number, aten::kElementsAttr, elements);
-  }
-}
+namespace {
 
-OwningOpRef<ModuleOp> withElements(OwningOpRef<ModuleOp> module, const TensorStore &store) {
-  if (module)
-    for (auto function : module->getOps<func::FuncOp>())
-      attachElements(function, store);
+/// The stored tensors of a function's arguments.
+class Arguments {
+public:
+  Arguments(func::FuncOp function, const TensorStore &store) : function(function), store(store) {
+    // What is written back is another one in the next run.
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto kind = function.getResultAttrOfType<StringAttr>(i, dist::kKindAttr);
+      if (kind && kind.getValue().ends_with("_mutation"))
+        for (StringRef name : dist::getNames(function.getResultAttrDict(i)))
+          written.insert(name);
+    }
+  }
+
+  /// Makes constants of the buffers that match; an error where there are none.
+  LogicalResult fix(StringRef pattern) {
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+    if (!glob)
+      return function.emitError("--fixed-buffer ")
+             << pattern << ": " << llvm::toString(glob.takeError());
+    bool isAny = false;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      SmallVector<StringRef> names = namesOf(i);
+      if ((kindOf(i) != "buffer" && kindOf(i) != "constant") ||
+          llvm::none_of(names, [&](StringRef name) { return glob->match(name); }))
+        continue;
+      isAny = true;
+      if (isWritten(i))
+        return function.emitError("--fixed-buffer ")
+               << pattern << ": the model updates the buffer '" << names.front() << "'";
+      function.setArgAttr(i, dist::kKindAttr, StringAttr::get(function.getContext(), "constant"));
+    }
+    if (!isAny)
+      return function.emitError("--fixed-buffer ") << pattern << ": the model has no such buffer";
+    return success();
+  }
+
+  void attachElements() {
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      auto type = dyn_cast<RankedTensorType>(argument.getType());
+      SmallVector<StringRef> names = namesOf(number);
+      if (kindOf(number) != "constant" || !type || names.empty() || !mayBeOfMask(type) ||
+          isWritten(number))
+        continue;
+      const StoredTensor *stored = store.find(std::string_view(names.front()));
+      if (DenseElementsAttr elements = stored ? readElements(*stored, type) : DenseElementsAttr())
+        function.setArgAttr(number, aten::kElementsAttr, elements);
+    }
+  }
+
+private:
+  SmallVector<StringRef> namesOf(unsigned number) {
+    return dist::getNames(function.getArgAttrDict(number));
+  }
+  StringRef kindOf(unsigned number) {
+    auto kind = function.getArgAttrOfType<StringAttr>(number, dist::kKindAttr);
+    return kind ? kind.getValue() : StringRef();
+  }
+  bool isWritten(unsigned number) {
+    return llvm::any_of(namesOf(number), [&](StringRef name) { return written.contains(name); });
+  }
+
+  func::FuncOp function;
+  const TensorStore &store;
+  llvm::StringSet<> written;
+};
+
+} // namespace
+
+OwningOpRef<ModuleOp> withElements(OwningOpRef<ModuleOp> module, const TensorStore &store,
+                                   ArrayRef<std::string> fixedBuffers) {
+  if (!module)
+    return module;
+  for (auto function : module->getOps<func::FuncOp>()) {
+    Arguments arguments(function, store);
+    for (const std::string &pattern : fixedBuffers)
+      if (failed(arguments.fix(pattern)))
+        return {};
+    arguments.attachElements();
+  }
   return module;
 }
 

@@ -17,9 +17,11 @@ mlir::DenseElementsAttr readElements(const StoredTensor &tensor, mlir::RankedTen
 
 /// Gives arguments of a module, which may be null, of kind "constant" their elements
 /// (dialects/aten/KnownElements.h), where a mask may be made of them: bools and integers, and
-/// floats for pairs of positions.
+/// floats for pairs of positions. Buffers whose names match one of these patterns become constants.
+/// Null after errors.
 mlir::OwningOpRef<mlir::ModuleOp> withElements(mlir::OwningOpRef<mlir::ModuleOp> module,
-                                               const TensorStore &store);
+                                               const TensorStore &store,
+                                               llvm::ArrayRef<std::string> fixedBuffers);
 
 } // namespace shardc::torch_export
 

@@ -45,7 +45,8 @@ OwningOpRef<ModuleOp> import(llvm::MemoryBufferRef file, const InputOptions &opt
     return fail();
   ImportOptions import{file.getBufferIdentifier().str(), options.groups, archive->isDecomposed(),
                        options.ops};
-  return withElements(importProgram(*program, *tensors, import, context), *tensors);
+  return withElements(importProgram(*program, *tensors, import, context), *tensors,
+                      options.fixedBuffers);
 }
 
 } // namespace
