@@ -74,12 +74,42 @@ def outer(sizes, radius):
     return both.reshape(math.prod(sizes), math.prod(sizes))
 
 
+def ways(height, width, radius):
+    """Masks of the same windows, over an image, as models write them."""
+    size = height * width
+    i = torch.arange(size)
+    y, x = torch.div(i, width, rounding_mode="floor"), i % width
+    yield ((y[:, None] - y) <= radius) & ((y - y[:, None]) <= radius) & ((x[:, None] - x).abs() < radius + 1)
+    where = torch.stack((i // width, torch.remainder(i, width)), -1)
+    yield ((where[:, None] - where[None]).abs() <= radius).all(-1)
+    yield torch.kron(band(height, radius, radius).to(torch.int64), band(width, radius, radius).to(torch.int64)) == 1
+    rows = torch.arange(height).repeat_interleave(width).to(torch.float32)
+    far = (rows[:, None] - rows[None, :]).abs().gt(radius) | torch.logical_not((x[:, None] - x).abs().le(radius))
+    yield ~far
+    yield torch.maximum((y[:, None] - y).abs(), (x[:, None] - x).abs()) <= radius
+    lines = [torch.eye(n, dtype=torch.bool) for n in (height, width)]
+    for line in lines:
+        for r in range(1, radius + 1):
+            line = line | torch.ones_like(line).triu(r).tril(r) | torch.ones_like(line).tril(-r).triu(-r)
+        lines = [*lines[1:], line]
+    yield (lines[0].view(height, 1, height, 1) * lines[1].view(1, width, 1, width)).view(size, size)
+    grid = torch.cat([c.reshape(1, -1) for c in torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")])
+    inside = (grid.unsqueeze(2) - grid.unsqueeze(1)).abs().clamp(max=radius + 1).ne(radius + 1)
+    yield inside[0].logical_and(inside[1])
+
+
 def one_op(q, k, v, mask):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
 def added(q, k, v, mask):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.where(mask, 0.0, -torch.inf).to(q.dtype))
+
+
+def inverted(q, k, v, mask):
+    """As BERT's masks: of ones and zeros, subtracted from one."""
+    numbers = mask.to(q.dtype)[None, None]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=(1.0 - numbers) * torch.finfo(q.dtype).min)
 
 
 def filled(q, k, v, mask):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Neighborhood attention in plain PyTorch, as attention with a mask: against PyTorch, over sharded positions, forward and backward; and that only the
 keys and values beside a border move."""
+import itertools
 import json
 
 import pytest
@@ -99,6 +100,20 @@ def test_the_least_moves(tmp_path, mask, attend, positions, halo):
     model = attention(tmp_path, Attention(mask, attend), positions)
     assert moved(model) == 2 * halo * POSITION
     model.run("sp=4", *ROWS)
+
+
+class Ways(nn.Module):
+    def forward(self, q, k, v):
+        attends = itertools.cycle((m.one_op, m.inverted, m.filled))
+        # Equal scores would be computed once, and read by several.
+        return tuple(attend(q * (n + 1), k, v, mask) for n, (attend, mask) in enumerate(zip(attends, m.ways(8, 8, 1))))
+
+
+def test_ways_of_writing(tmp_path):
+    model = attention(tmp_path, Ways(), 64)
+    assert len(model.outputs) == 7
+    assert explained(model, "sp=2", *ROWS)["totals"]["all_gather"]["count"] == 0
+    model.run("sp=2", *ROWS)
 
 
 class Stored(nn.Module):
