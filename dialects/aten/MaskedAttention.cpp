@@ -76,12 +76,15 @@ class Scores {
 public:
   explicit Scores(MaskedAttention &attention) : attention(attention) {}
 
-  bool follow(Value scores) {
+  /// `isGuarded`: besides the softmax, what hides rows without keys reads the scores.
+  bool follow(Value scores, bool isGuarded) {
     masked.push_back(scores);
+    int64_t numUses = isGuarded ? 2 : 1;
     while (true) {
       Operation *op = scores.getDefiningOp();
-      if (!op || !scores.hasOneUse())
+      if (!op || !scores.hasNUses(numUses))
         return false;
+      numUses = 1;
       if (isProduct(op)) {
         attention.query = op->getOperand(0);
         attention.key = op->getOperand(1);
@@ -219,25 +222,47 @@ template <typename Op> Match matchOneOp(Op op) {
                     op.getIsCausal(), op.getDropoutP().convertToDouble(), scale, op.getEnableGqa());
 }
 
+/// Where a softmax is of scores some of whose rows may be all -infinity, PyTorch's decomposition of
+/// attention puts zeros there. Returns these scores: no row of windows is such a one.
+Value guardedScores(WhereOp where) {
+  std::optional<APFloat> zero = floatEverywhere(where.getSelf());
+  auto none = where.getCondition().getDefiningOp<LogicalNotOp>();
+  auto any = none ? none.getSelf().getDefiningOp<AnyOp>() : nullptr;
+  auto isSeen = any ? any.getSelf().getDefiningOp<LogicalNotOp>() : nullptr;
+  auto isHidden = isSeen ? isSeen.getSelf().getDefiningOp<EqOp>() : nullptr;
+  if (!zero || !zero->isZero() || !isHidden || !any.getKeepdim() || !any.getDim() ||
+      any.getDim()->size() != 1 || any.getDim()->front() != typeOf(any.getSelf()).getRank() - 1 ||
+      !isNegativeInfinity(isHidden.getOther()))
+    return {};
+  for (Operation *op :
+       {none.getOperation(), any.getOperation(), isSeen.getOperation(), isHidden.getOperation()})
+    if (!op->hasOneUse())
+      return {};
+  return isHidden.getSelf();
+}
+
 Match matchWrittenOut(Operation *op) {
   if (!isProduct(op))
     return std::nullopt;
   MaskedAttention attention;
   attention.op = op;
   attention.value = op->getOperand(1);
-  Value weights = op->getOperand(0);
+  Value weights = op->getOperand(0), guarded;
   SoftmaxOp softmax;
   while (!softmax) {
     Operation *before = weights.getDefiningOp();
     if (!before || !weights.hasOneUse())
       return std::nullopt;
     softmax = dyn_cast<SoftmaxOp>(before);
-    if (!softmax && !(weights = passedThrough(before)))
+    if (auto where = dyn_cast<WhereOp>(before); where && (guarded = guardedScores(where)))
+      weights = where.getOther();
+    else if (!softmax && !(weights = passedThrough(before)))
       return std::nullopt;
   }
   int64_t rank = typeOf(softmax.getSelf()).getRank();
   if (static_cast<int64_t>(softmax.getDim()) != rank - 1 ||
-      !Scores(attention).follow(softmax.getSelf()) || attention.masks.empty())
+      (guarded && guarded != softmax.getSelf()) ||
+      !Scores(attention).follow(softmax.getSelf(), guarded != nullptr) || attention.masks.empty())
     return std::nullopt;
   return attention;
 }

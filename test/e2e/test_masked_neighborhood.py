@@ -77,10 +77,10 @@ class Attention(nn.Module):
         return self.attend(q, k, v, self.mask()).reshape(*q.shape[:-1], v.shape[-1])
 
 
-def attention(folder, module, positions, heads=2, keys=2, dtype=torch.float32):
+def attention(folder, module, positions, heads=2, keys=2, dtype=torch.float32, **options):
     torch.manual_seed(2)
     inputs = {n: torch.randn(2, heads if n == "q" else keys, positions, 4, dtype=dtype) for n in "qkv"}
-    return Exported(folder, module, inputs)
+    return Exported(folder, module, inputs, **options)
 
 
 ROWS = places("input:*=sp:S(2)", "output:*=sp:S(2)")
@@ -112,6 +112,15 @@ class Ways(nn.Module):
 def test_ways_of_writing(tmp_path):
     model = attention(tmp_path, Ways(), 64)
     assert len(model.outputs) == 7
+    assert explained(model, "sp=2", *ROWS)["totals"]["all_gather"]["count"] == 0
+    model.run("sp=2", *ROWS)
+
+
+@pytest.mark.parametrize("options", [{"form": "core"}, {"dynamic": ["q:0=batch:2:64", "k:0=batch", "v:0=batch"]}], ids=["core", "dynamic"])
+@pytest.mark.parametrize("mask", [lambda: m.sliding(64, 4), lambda: m.natten((8, 8), (3, 3))])
+def test_forms_of_exports(tmp_path, options, mask):
+    """Attention that is taken apart by PyTorch, and a batch of any size."""
+    model = attention(tmp_path, Attention(mask), 64, **options)
     assert explained(model, "sp=2", *ROWS)["totals"]["all_gather"]["count"] == 0
     model.run("sp=2", *ROWS)
 
