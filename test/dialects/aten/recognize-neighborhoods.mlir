@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Attention whose mask leaves each position a window.
-// RUN: shard-opt %s --pass-pipeline='builtin.module(func.func(aten-recognize-neighborhoods{mode=all}))' --verify-diagnostics | FileCheck %s
-// RUN: shard-opt %s --pass-pipeline='builtin.module(func.func(aten-recognize-neighborhoods{mode=off}))' | FileCheck %s --check-prefix=OFF
-// RUN: not shard-opt %s --pass-pipeline='builtin.module(func.func(aten-recognize-neighborhoods{mode=some}))' 2>&1 | FileCheck %s --check-prefix=MODE
+// RUN: shard-opt %s --aten-recognize-neighborhoods=mode=all --verify-diagnostics | FileCheck %s
+// RUN: shard-opt %s --aten-recognize-neighborhoods=mode=off | FileCheck %s --check-prefix=OFF
+// RUN: not shard-opt %s --aten-recognize-neighborhoods=mode=some 2>&1 | FileCheck %s --check-prefix=MODE
 
 // OFF-NOT: aten.neighborhood
 // OFF-NOT: aten.elements
