@@ -17,7 +17,7 @@ static DimFactors join(DimFactors outer, const DimFactors &inner) {
   return outer;
 }
 
-static double elementsOf(ArrayRef<int64_t> shape) {
+static double elementsOfShape(ArrayRef<int64_t> shape) {
   double product = 1;
   for (int64_t n : shape)
     product *= ShapedType::isDynamic(n) ? 1.0 : static_cast<double>(n);
@@ -85,8 +85,8 @@ struct SlidingDim {
   /// which the result may have few: rows of the image, which may be wider than those of the result,
   /// or narrower by far where the result has all elements of every window.
   double halo() const {
-    return haloOfTwo(size(), count(), std::max(size(), count()), elementsOf(image),
-                     elementsOf(isAdjoint ? image : positions),
+    return haloOfTwo(size(), count(), std::max(size(), count()), elementsOfShape(image),
+                     elementsOfShape(isAdjoint ? image : positions),
                      [&](Run run) { return coverOf(window, run, size()).elements; });
   }
 };
@@ -183,8 +183,8 @@ ShardingRule adaptivePoolRule(Operation *op, ArrayRef<int64_t> parts, Reduction 
       unsigned factor = builder.factor(std::max(image[dim], part), FactorKind::Neighbouring);
       builder.at(factor).inOnePiece = true;
       builder.at(factor).haloAfter =
-          haloOfTwo(image[dim], part, std::max(image[dim], part), elementsOf(image),
-                    elementsOf(shapeOf(op->getResult(0))),
+          haloOfTwo(image[dim], part, std::max(image[dim], part), elementsOfShape(image),
+                    elementsOfShape(shapeOf(op->getResult(0))),
                     [&](Run run) { return coverOfParts(run, image[dim], part); });
       builder.operandDim(0, dim, {factor}).resultDim(0, dim, {factor});
       continue;
