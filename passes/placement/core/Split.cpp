@@ -229,7 +229,8 @@ std::optional<FactorSplit> projectToFactor(const RuleDim &ruleDim, const Split &
     if (factor.kind == FactorKind::Neighbouring && ruleDim.size != factor.size) {
       if (onFactor.granule != 1 || (onFactor.sizes && dim.size() != 1))
         continue;
-      // How a small part is shared out, such as what a circular pad adds, says nothing of the whole.
+      // How a small part is shared out, such as what a circular pad adds, says nothing of the
+      // whole.
       bool isSmallPart = factor.hasParts() && 2 * ruleDim.size < factor.size;
       if (onFactor.sizes) {
         if (isSmallPart)
