@@ -2,6 +2,7 @@
 
 #include "pipeline/Options.h"
 
+#include "passes/collectives/attention/RingMode.h"
 #include "passes/collectives/chunk/core/ChooseChunks.h"
 #include "passes/collectives/core/Buckets.h"
 #include "passes/collectives/nodes/core/ChooseSplits.h"
@@ -54,6 +55,13 @@ std::vector<std::string> shardc::checkOptions(const PipelineOptions &options) {
     problems.push_back("--split-windows: " + message);
   else if (*windows == collectives::SplitMode::All && options.keepCollectives)
     problems.push_back("--keep-collectives and --split-windows=all exclude each other");
+  message.clear();
+  auto rings = parseRingMode(options.ringAttention.getValue(), message);
+  if (!rings)
+    problems.push_back("--ring-attention: " + message);
+  else if (*rings != RingMode::Off && *rings != RingMode::Auto && options.keepCollectives)
+    problems.push_back("--keep-collectives and --ring-attention=" + options.ringAttention +
+                       " exclude each other");
   if (options.moveProducts && options.keepCollectives)
     problems.push_back("--keep-collectives and --move-products exclude each other");
   if (!options.memoryLimit.empty() &&

@@ -203,6 +203,14 @@ struct CollectiveOptions : SearchOptions {
       llvm::cl::desc(
           "compute products of gathered rows with replicated weights before the gather, where "
           "that gathers less")};
+  Option<std::string> ringAttention{
+      *this, "ring-attention",
+      llvm::cl::desc(
+          "let blocks of keys and values go around a ring of ranks instead of gathering them where "
+          "the sequence is sharded: auto (where gathered ones exceed the memory limit, or the cost "
+          "model says that it pays, the default), all that can be, balanced (all, and causal ones "
+          "with the same work on all ranks), or off"),
+      llvm::cl::value_desc("which"), llvm::cl::init("auto")};
   Option<std::string> splitWindows{
       *this, "split-windows",
       llvm::cl::desc(

@@ -106,6 +106,11 @@ void shardc::addSchedule(OpPassManager &pm, const PipelineOptions &options,
     move.flat = options.bucketForm != memory::BucketForm::Packed;
     return move;
   };
+  if (limits.mayMove && options.ringAttention != "off") {
+    RingAttentionOptions rings = asScheduled(RingAttentionOptions());
+    rings.mode = options.ringAttention;
+    pm.addPass(createRingAttention(rings));
+  }
   if (limits.mayMove && options.splitWindows != "off") {
     SplitWindowsOptions windows = asScheduled(SplitWindowsOptions());
     windows.mode = options.splitWindows;

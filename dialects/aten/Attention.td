@@ -10,21 +10,21 @@ class Aten_AttentionOp<string mnemonic>
 }
 
 defvar Aten_AttentionOptions = (ins Optional<Aten_Tensor>:$attn_mask, DefaultValuedAttr<F64Attr, "0.0">:$dropout_p,
-                                    UnitAttr:$is_causal, OptionalAttr<F64Attr>:$scale, UnitAttr:$enable_gqa);
+                                    UnitAttr:$is_causal, OptionalAttr<F64Attr>:$scale, UnitAttr:$enable_gqa, UnitAttr:$lower_right);
 
 def Aten_ScaledDotProductAttentionOp : Aten_AttentionOp<"scaled_dot_product_attention"> {
   let summary = "Computes attention: softmax(query key^T * scale + mask) value";
   let description = [{
     query is `[..., heads, L, E]`, key `[..., heads, S, E]`, value `[..., heads, S, Ev]`. The mask is
     broadcast to `[..., heads, L, S]`. It is bool (keys where it is true take part) or is added to the scores. `is_causal` lets
-    query i see keys j <= i. `scale` is 1/sqrt(E) unless given. `enable_gqa` repeats each head of key
+    query i see keys j <= i, and with `lower_right` (which needs it) keys j <= i + S - L: the last query sees all keys. `scale` is 1/sqrt(E) unless given. `enable_gqa` repeats each head of key
     and value heads(query) / heads(key) times.
   }];
   let arguments = !con((ins Aten_FloatTensor:$query, Aten_FloatTensor:$key, Aten_FloatTensor:$value), Aten_AttentionOptions);
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)?
-    (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
+    (`lower_right` $lower_right^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "attentionRule(op)";
 }
@@ -35,12 +35,16 @@ def Aten_ScaledDotProductFlashAttentionOp : Aten_AttentionOp<"scaled_dot_product
     `output` is as in `scaled_dot_product_attention`. `logsumexp`, `[..., heads, L]` in the type in which sums are formed (f32,
     f64 for f64), is log(sum_j exp(score_ij)), from which a backward has the weights again: exp(score - logsumexp). A query
     that sees no key has 0 for both.
+
+    With `partial` the keys are some of those that a query may see, and the results are to be combined with those of other keys: `output` has the
+    type of `logsumexp`, and a query that sees none of these keys has a logsumexp of -inf.
   }];
-  let arguments = !con((ins Aten_FloatTensor:$query, Aten_FloatTensor:$key, Aten_FloatTensor:$value), Aten_AttentionOptions);
+  let arguments = !con((ins Aten_FloatTensor:$query, Aten_FloatTensor:$key, Aten_FloatTensor:$value), Aten_AttentionOptions,
+                       (ins UnitAttr:$partial));
   let results = (outs Aten_FloatTensor:$output, Aten_FloatTensor:$logsumexp);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)?
-    (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)? (`lower_right` $lower_right^)?
+    (`partial` $partial^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "flashAttentionRule(op)";
 }
@@ -52,13 +56,18 @@ def Aten_ScaledDotProductFlashAttentionBackwardOp : Aten_AttentionOp<"scaled_dot
     rowsum(grad_out * out)): `grad_query` = g key * scale, `grad_key` = g^T query * scale, `grad_value` = p^T grad_out. All of
     query, key, value and out have the same dims in front of the heads. With `enable_gqa`, the query heads that share a
     key add to its cotangent. A mask gets no cotangent. What hides all keys from a query leaves it out.
+
+    With `partial` the keys are some of those that the forward had, `out` and `logsumexp` are those of all, and the results, of which
+    `grad_query` is a part of a sum, have the type of `logsumexp`.
   }];
   let arguments = !con((ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$query, Aten_FloatTensor:$key, Aten_FloatTensor:$value,
-                            Aten_FloatTensor:$out, Aten_FloatTensor:$logsumexp), Aten_AttentionOptions);
+                            Aten_FloatTensor:$out, Aten_FloatTensor:$logsumexp), Aten_AttentionOptions,
+                       (ins UnitAttr:$partial));
   let results = (outs Aten_FloatTensor:$grad_query, Aten_FloatTensor:$grad_key, Aten_FloatTensor:$grad_value);
   let assemblyFormat = [{
     $grad_out `,` $query `,` $key `,` $value `,` $out `,` $logsumexp (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)?
-    (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
+    (`lower_right` $lower_right^)? (`partial` $partial^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict
+    `:` functional-type(operands, results)
   }];
   let shardBy = "flashAttentionBackwardRule(op)";
 }

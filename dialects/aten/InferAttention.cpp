@@ -14,6 +14,9 @@ struct Attention {
 
 /// What all forms of attention ask of query, key, value and mask.
 template <typename Adaptor> FailureOr<Attention> inferAttention(Inference &inference, Adaptor op) {
+  if (op.getLowerRight() && !op.getIsCausal())
+    return inference.error(
+        "has lower_right, which says where causal attention begins, and is not causal");
   Shape query = inference.sizesOf(op.getQuery()), key = inference.sizesOf(op.getKey()),
         value = inference.sizesOf(op.getValue());
   Value queryKeyValue[] = {op.getQuery(), op.getKey(), op.getValue()};
@@ -89,7 +92,15 @@ template <typename OpT> std::optional<double> forwardFlops(OpT op, Value output)
   double rows = value.back() == 0 ? 0 : *result / static_cast<double>(value.back());
   double full =
       2 * rows * static_cast<double>(keys) * static_cast<double>(query.back() + value.back());
-  return op.getIsCausal() ? full / 2 : full;
+  if (!op.getIsCausal())
+    return full;
+  int64_t queries = query[query.size() - 2];
+  if (!op.getLowerRight() || ShapedType::isDynamic(queries) || queries == 0 || keys == 0)
+    return full / 2;
+  // Query i sees keys - queries + i + 1 of them, where these are any.
+  int64_t seeing = std::min(queries, keys), first = keys - seeing + 1;
+  return full * (static_cast<double>(seeing) / static_cast<double>(queries)) *
+         (static_cast<double>(first + keys) / 2 / static_cast<double>(keys));
 }
 
 } // namespace
@@ -105,10 +116,11 @@ LogicalResult ScaledDotProductFlashAttentionOp::infer(Inference &inference, Adap
   FailureOr<Attention> attention = inferAttention(inference, op);
   if (failed(attention))
     return failure();
-  if (failed(inference.result(outputShape(inference, *attention, op), attention->type)))
+  Type sums = Emitter::accumulator(attention->type);
+  if (failed(inference.result(outputShape(inference, *attention, op),
+                              op.getPartial() ? sums : attention->type)))
     return failure();
-  return inference.result(logsumexpShape(inference, *attention, op),
-                          Emitter::accumulator(attention->type));
+  return inference.result(logsumexpShape(inference, *attention, op), sums);
 }
 
 LogicalResult ScaledDotProductFlashAttentionBackwardOp::infer(Inference &inference, Adaptor op) {
@@ -140,7 +152,7 @@ LogicalResult ScaledDotProductFlashAttentionBackwardOp::infer(Inference &inferen
     return inference.error("needs the logsumexp of each query, of ", sums, ", not ",
                            op.getLogsumexp().getType());
   for (const Shape &shape : {query, key, value})
-    if (failed(inference.result(shape, attention->type)))
+    if (failed(inference.result(shape, op.getPartial() ? sums : attention->type)))
       return failure();
   return success();
 }

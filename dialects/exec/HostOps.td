@@ -123,9 +123,10 @@ def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
     `query` is `batch x H x L x E`, `key` is `batch x G x S x E`, `value` is `batch x G x S x F`, `mask` is
     `batch x H x L x S` and `out` is `batch x H x L x F`, with any strides. H is a multiple of G: head h of the query uses
     head h / (H / G) of key and value. A mask of i8 is one of booleans (a key whose entry is 0 takes no part), one of
-    numbers is added to the scores. With `causal`, query i sees keys 0 to i. A query that sees no key gets zeros.
+    numbers is added to the scores. With `causal`, query i sees keys 0 to i, and with `lower_right`, too, keys 0 to i + S - L. A
+    query that sees no key gets zeros.
     `logsumexp`, `batch x H x L`, gets the logarithm of what the softmax of each query divides by, and 0 for a query that
-    sees no key.
+    sees no key. With `partial` the keys are some of all: `out` has the type of sums, and that logsumexp is -inf.
 
     Scores and sums are f32 (f64 for f64), whatever the element type, and the result is rounded once. Where matrix units
     multiply 16-bit numbers, the weights (the exponentials, relative to the largest score so far) are rounded to the element
@@ -143,10 +144,10 @@ def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$query, Arg<AnyMemRef, "", [MemRead]>:$key,
                        Arg<AnyMemRef, "", [MemRead]>:$value, Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask,
                        Arg<AnyMemRef, "", [MemWrite]>:$out, Arg<Optional<AnyMemRef>, "", [MemWrite]>:$logsumexp,
-                       UnitAttr:$causal, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
+                       UnitAttr:$causal, UnitAttr:$lower_right, UnitAttr:$partial, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` $mask^)? `->` $out (`logsumexp` $logsumexp^)? (`causal` $causal^)? `scale` $scale
-    (`name` $name^)? attr-dict `:` type($query) `,` type($key) `,` type($value) (`mask` type($mask)^)? `->` type($out)
+    $query `,` $key `,` $value (`mask` $mask^)? `->` $out (`logsumexp` $logsumexp^)? (`causal` $causal^)?
+    (`lower_right` $lower_right^)? (`partial` $partial^)? `scale` $scale (`name` $name^)? attr-dict `:` type($query) `,` type($key) `,` type($value) (`mask` type($mask)^)? `->` type($out)
     (`logsumexp` type($logsumexp)^)?
   }];
   let hasVerifier = 1;
@@ -159,7 +160,8 @@ def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
     `out`. With p = exp(scores - logsumexp) and g = p * (grad_out V^T - rowsum(grad_out * out)), which are computed in the type
     of the logsumexp: `grad_query` = g K * scale, `grad_key` = g^T Q * scale and `grad_value` = p^T grad_out, of which the last
     two are sums over the heads of queries that share a head of keys. Sums have one order, so that every run gives the same bits.
-    Where matrix units multiply 16-bit numbers, p and g are rounded to the element type before these products.
+    Where matrix units multiply 16-bit numbers, p and g are rounded to the element type before these products. With `partial`
+    the keys are some of those that the forward had, and the results have the type of the logsumexp.
 
     ```mlir
     exec.attention_backward %g, %q, %k, %v, %o, %l -> %dq, %dk, %dv causal scale 1.250000e-01 name "attention_backward"
@@ -172,11 +174,11 @@ def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
                        Arg<AnyMemRef, "", [MemRead]>:$out, Arg<AnyMemRef, "", [MemRead]>:$logsumexp,
                        Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask, Arg<AnyMemRef, "", [MemWrite]>:$grad_query,
                        Arg<AnyMemRef, "", [MemWrite]>:$grad_key, Arg<AnyMemRef, "", [MemWrite]>:$grad_value,
-                       UnitAttr:$causal, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
+                       UnitAttr:$causal, UnitAttr:$lower_right, UnitAttr:$partial, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
     $grad_out `,` $query `,` $key `,` $value `,` $out `,` $logsumexp (`mask` $mask^)? `->` $grad_query `,` $grad_key `,` $grad_value
-    (`causal` $causal^)? `scale` $scale (`name` $name^)? attr-dict `:` type($grad_out) `,` type($query) `,` type($key) `,`
-    type($value) `,` type($out) `,` type($logsumexp) (`mask` type($mask)^)? `->` type($grad_query) `,` type($grad_key) `,`
+    (`causal` $causal^)? (`lower_right` $lower_right^)? (`partial` $partial^)? `scale` $scale (`name` $name^)? attr-dict `:`
+    type($grad_out) `,` type($query) `,` type($key) `,` type($value) `,` type($out) `,` type($logsumexp) (`mask` type($mask)^)? `->` type($grad_query) `,` type($grad_key) `,`
     type($grad_value)
   }];
   let hasVerifier = 1;

@@ -77,10 +77,16 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op, MemRefType 
   Type element = query.getElementType();
   if (!isFloat(element))
     return op.emitOpError("works on floating-point numbers, not on ") << element;
-  for (MemRefType type : {key, value, out})
-    if (type.getElementType() != element)
+  Type sums = element.isF64() ? element : Float32Type::get(op.getContext());
+  Type ofOut = isa<AttentionOp>(op) && op.getPartial() ? sums : element;
+  for (auto [type, wanted] :
+       {std::pair(key, element), std::pair(value, element), std::pair(out, ofOut)})
+    if (type.getElementType() != wanted)
       return op.emitOpError("mixes the element types ")
-             << element << " and " << type.getElementType();
+             << wanted << " and " << type.getElementType();
+  if (op.getLowerRight() && !op.getCausal())
+    return op.emitOpError(
+        "has lower_right, which says where causal attention begins, and is not causal");
   for (MemRefType type : {key, value, out})
     if (!sameDim(query, 0, type, 0))
       return op.emitOpError("has different batch sizes: ") << query << " and " << type;
@@ -96,7 +102,6 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op, MemRefType 
     return op.emitOpError("has ") << heads << " heads of queries, no multiple of the " << groups
                                   << " heads of keys";
   if (logsumexp) {
-    Type sums = element.isF64() ? element : Float32Type::get(op.getContext());
     bool fits = logsumexp.getRank() == 3 && logsumexp.getElementType() == sums;
     for (int64_t i = 0; fits && i < 3; ++i)
       fits = sameDim(logsumexp, i, query, i);
@@ -123,18 +128,22 @@ LogicalResult AttentionOp::verify() {
 LogicalResult AttentionBackwardOp::verify() {
   if (failed(verifyAttention(*this, getLogsumexp().getType())))
     return failure();
-  auto isAlike = [](MemRefType gradient, MemRefType of) {
-    bool alike = gradient.getRank() == 4 && gradient.getElementType() == of.getElementType();
+  Type element = getPartial() ? getLogsumexp().getType().getElementType()
+                              : getQuery().getType().getElementType();
+  auto isAlike = [](MemRefType gradient, MemRefType of, Type element) {
+    bool alike = gradient.getRank() == 4 && gradient.getElementType() == element;
     for (int64_t i = 0; alike && i < 4; ++i)
       alike = sameDim(gradient, i, of, i);
     return alike;
   };
-  std::pair<MemRefType, MemRefType> pairs[] = {{getGradOut().getType(), getOut().getType()},
-                                               {getGradQuery().getType(), getQuery().getType()},
+  std::pair<MemRefType, MemRefType> pairs[] = {{getGradQuery().getType(), getQuery().getType()},
                                                {getGradKey().getType(), getKey().getType()},
                                                {getGradValue().getType(), getValue().getType()}};
+  if (!isAlike(getGradOut().getType(), getOut().getType(), getOut().getType().getElementType()))
+    return emitOpError("has a cotangent of ")
+           << getGradOut().getType() << " for " << getOut().getType();
   for (auto [gradient, of] : pairs)
-    if (!isAlike(gradient, of))
+    if (!isAlike(gradient, of, element))
       return emitOpError("has a cotangent of ") << gradient << " for " << of;
   return success();
 }

@@ -26,8 +26,6 @@ public:
   /// A task is one head of keys of one batch: all sums over queries and their heads are its own.
   void build() {
     Value batches = dim(query, 0), heads = dim(query, 1), keyHeads = dim(key, 1);
-    rowCount = dim(query, 2);
-    keyCount = dim(key, 2);
     depth = dim(query, 3);
     width = dim(value, 3);
     chooseTiles(query, key);
@@ -43,7 +41,7 @@ public:
     readsKeys = isUnit(key) && elementOf(key) == type && !ShapedType::isDynamic(columns) &&
                 columns % (depthVectors * lanes) == 0;
     Value share = fold<arith::DivUIOp>(heads, atLeastOne(keyHeads));
-    auto split = splitRows(rowCount);
+    auto split = splitRows(queryCount);
     Value tiles = split.first, tileRows = split.second;
     Value allKeys = roundUp(keyCount, keyVectors * lanes);
     forEachTask(mul(batches, keyHeads), [&](Value task) {
@@ -57,7 +55,7 @@ public:
       forEach(index(0), share, 1, [&](Value member) {
         head = add(mul(keyHead, share), member);
         forEach(index(0), tiles, 1, [&](Value tile) {
-          enterRows(tile, tileRows, rowCount);
+          enterRows(tile, tileRows, queryCount);
           buildTile();
         });
       });
@@ -98,8 +96,7 @@ private:
       store(sum, inner, {r});
     });
     Value end = keyCount;
-    if (options.isCausal)
-      end = minimum(end, add(firstRow, rows));
+    end = seenBy(add(firstRow, rows), end);
     forEach(index(0), end, mostKeys, [&](Value first) {
       enterKeys(first, end);
       packTransposed(key, keys, depth);
@@ -196,7 +193,7 @@ private:
   int64_t depthVectors, valueVectors, transposedRows;
   bool readsKeys; // as they are in memory
   Value gradOut, query, key, value, out, logsumexp, gradQuery, gradKey, gradValue;
-  Value rowCount, keyCount, depth, width, paddedDepth, paddedWidth;
+  Value depth, width, paddedDepth, paddedWidth;
   // Of one task or tile.
   Value queries, cotangents, querySums, keys, values, keyRows, weights, slopes, keySums, valueSums,
       inner;

@@ -34,7 +34,6 @@ public:
   void build() {
     Value batches = dim(query, 0), heads = dim(query, 1), rowCount = dim(query, 2);
     depth = dim(query, 3);
-    keyCount = dim(key, 2);
     width = dim(value, 3);
     chooseTiles(query, key);
     valueVectors = vectorsFor(sizeOf(value, 3));
@@ -75,8 +74,7 @@ private:
       store(number(0), totals, {r});
     });
     Value end = keyCount;
-    if (options.isCausal)
-      end = minimum(end, add(firstRow, rows));
+    end = seenBy(add(firstRow, rows), end);
     forEach(index(0), end, mostKeys, [&](Value first) {
       enterKeys(first, end);
       packTransposed(key, keys, depth);
@@ -156,7 +154,8 @@ private:
       if (!logsumexp)
         return;
       Value sum = fadd(load(largest, {r}), math::LogOp::create(builder, loc, total));
-      sum = arith::SelectOp::create(builder, loc, seen, sum, number(0));
+      Value unseen = options.isPartial ? infinity() : number(0);
+      sum = arith::SelectOp::create(builder, loc, seen, sum, unseen);
       store(sum, logsumexp, {batch, head, row});
     });
   }
@@ -164,7 +163,7 @@ private:
   int64_t valueVectors;
   bool readsValues; // as they are in memory
   Value query, key, value, result, logsumexp;
-  Value depth, keyCount, width, paddedWidth;
+  Value depth, width, paddedWidth;
   // Of one tile.
   Value queries, keys, values, scores, sums, largest, totals;
 };

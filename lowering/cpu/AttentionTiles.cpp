@@ -153,6 +153,8 @@ int64_t AttentionTiles::vectorsFor(int64_t columns) const {
 }
 
 void AttentionTiles::chooseTiles(Value query, Value key) {
+  queryCount = dim(query, 2);
+  keyCount = dim(key, 2);
   int64_t queryRows = sizeOf(query, 2), allKeys = sizeOf(key, 2);
   microRows = kMicroRows;
   if (!ShapedType::isDynamic(queryRows))
@@ -178,6 +180,13 @@ void AttentionTiles::enterRows(Value tile, Value tileRows, Value rowCount) {
   // Rounding up may leave nothing to the last tiles.
   rows = fold<arith::MaxSIOp>(index(0), minimum(tileRows, sub(rowCount, firstRow)));
   paddedRows = roundUp(rows, microRows);
+}
+
+Value AttentionTiles::seenBy(Value rows, Value end) {
+  if (!options.isCausal)
+    return end;
+  Value seen = options.isLowerRight ? add(rows, sub(keyCount, queryCount)) : rows;
+  return end ? minimum(end, seen) : seen;
 }
 
 void AttentionTiles::enterKeys(Value first, Value end) {
@@ -322,9 +331,9 @@ void AttentionTiles::hide(Value scores, Value r) {
     });
   }
   Value seen = keyTile;
-  if (options.isCausal) // keys 0 .. row are seen
+  if (options.isCausal)
     seen = arith::MaxSIOp::create(builder, loc, index(0),
-                                  minimum(seen, sub(add(row, index(1)), firstKey)));
+                                  minimum(seen, sub(seenBy(add(row, index(1))), firstKey)));
   forEach(seen, paddedKeys, 1, [&](Value j) { store(infinity(), scores, {r, j}); });
 }
 

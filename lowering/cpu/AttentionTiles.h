@@ -76,12 +76,16 @@ protected:
 
   /// Vectors of a register tile across a matrix of that many columns: those that waste least.
   int64_t vectorsFor(int64_t columns) const;
-  /// Sets `microRows`, `keyVectors`, `mostRows` and `mostKeys`.
+  /// Sets `microRows`, `keyVectors`, `mostRows` and `mostKeys`, and how many queries and keys there
+  /// are.
   void chooseTiles(Value query, Value key);
   /// Tiles of about the same size: their number and rows.
   std::pair<Value, Value> splitRows(Value rowCount);
   /// A task is one tile of `tileRows` queries: sets `firstRow` and `rows`.
   void enterRows(Value tile, Value tileRows, Value rowCount);
+  /// Of the keys up to `end`, if there is one, those that some of the first `rows` queries sees: of
+  /// causal attention not all. May be negative.
+  Value seenBy(Value rows, Value end = {});
   /// Sets `firstKey`, `keyTile` and `paddedKeys` for the keys from `first` up to `end`.
   void enterKeys(Value first, Value end);
 
@@ -116,7 +120,8 @@ protected:
   mlir::Type type; // of the arithmetic
   mlir::VectorType vectorType;
   int64_t lanes, mostVectors, microRows = 1, keyVectors = 1, mostRows = 1, mostKeys = 1;
-  Value mask; // null without one
+  Value mask;                 // null without one
+  Value queryCount, keyCount; // of a head
   // Of one tile.
   Value batch, head, keyHead, firstRow, rows, paddedRows, firstKey, keyTile, paddedKeys;
 

@@ -40,13 +40,20 @@ struct AttentionOptions {
   bool isCausal = false; ///< query i sees keys j <= i
   bool hasMask = false;
   bool hasLogsumexp = false; ///< forward: it is a result
+  bool isLowerRight = false; ///< causal: the last query sees all keys
+  bool isPartial = false;    ///< the keys are some of all
 
   static AttentionOptions of(exec::AttentionOp op) {
-    return {op.getScale().convertToDouble(), op.getCausal(), op.getMask() != nullptr,
-            op.getLogsumexp() != nullptr};
+    return {op.getScale().convertToDouble(), op.getCausal(),     op.getMask() != nullptr,
+            op.getLogsumexp() != nullptr,    op.getLowerRight(), op.getPartial()};
   }
   static AttentionOptions of(exec::AttentionBackwardOp op) {
-    return {op.getScale().convertToDouble(), op.getCausal(), op.getMask() != nullptr, true};
+    return {op.getScale().convertToDouble(),
+            op.getCausal(),
+            op.getMask() != nullptr,
+            true,
+            op.getLowerRight(),
+            op.getPartial()};
   }
 };
 

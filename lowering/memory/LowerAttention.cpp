@@ -130,6 +130,12 @@ template <typename OpT> struct Attention {
         program.copy(op.getLoc(), denseView(math, made.place.base, made.sizes), made.target);
   }
 
+  bool isPartial() {
+    if constexpr (!std::is_same_v<OpT, aten::ScaledDotProductAttentionOp>)
+      return op.getPartial();
+    return false;
+  }
+
   LogicalResult check() {
     if (op.getDropoutP().isZero())
       return success();
@@ -149,7 +155,8 @@ template <typename OpT> struct Attention {
     Value out = resultMemory(0), sums = hasSums ? resultMemory(1, /*last=*/1) : Value();
     OpBuilder &b = program.builder;
     exec::AttentionOp::create(b, op.getLoc(), query, key, value, mask, out, sums, op.getIsCausal(),
-                              *factor, b.getStringAttr("attention"));
+                              op.getLowerRight(), isPartial(), *factor,
+                              b.getStringAttr("attention"));
     copyToTargets();
     return success();
   }
@@ -168,8 +175,8 @@ template <typename OpT> struct Attention {
     OpBuilder &b = program.builder;
     exec::AttentionBackwardOp::create(b, op.getLoc(), operands[0], operands[1], operands[2],
                                       operands[3], operands[4], operands[5], mask, results[0],
-                                      results[1], results[2], op.getIsCausal(), *factor,
-                                      b.getStringAttr("attention_backward"));
+                                      results[1], results[2], op.getIsCausal(), op.getLowerRight(),
+                                      isPartial(), *factor, b.getStringAttr("attention_backward"));
     copyToTargets();
     return success();
   }

@@ -7,6 +7,7 @@
 #define SHARDC_PASSES_COLLECTIVES_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "passes/collectives/AttentionPasses.td"
 include "passes/collectives/MovePasses.td"
 
 def SimplifyCollectives : Pass<"dist-simplify-collectives", "::mlir::ModuleOp"> {

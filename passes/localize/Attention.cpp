@@ -75,28 +75,100 @@ Value maskByPosition(Localizer &localizer, OpBuilder &builder, unsigned queryNum
                                  alongDim(emit, query, rows, 0, 2));
 }
 
-/// The op with queries that are some of all, of which operand `queryNumber` is the first, followed
-/// by the keys: where it is causal, a mask says which keys each query sees.
-template <typename OpT>
-LocalValues withLocalQueries(Localizer &localizer, OpBuilder &builder, OpT op, ValueRange operands,
-                             unsigned queryNumber) {
-  if (!op.getIsCausal() ||
-      localizer.operandAxes(queryNumber, sequenceDim(localizer, queryNumber)).empty())
-    return sameOp(localizer, builder, operands);
-  if (op.getAttnMask()) {
-    localizer.refuse() << "is causal and has a mask, too; make the mask causal";
-    return failure();
-  }
-  OperationState state(op.getLoc(), op->getName());
-  state.addOperands(operands);
-  state.addOperands(maskByPosition(localizer, builder, queryNumber, queryNumber + 1));
-  for (unsigned i = 0; i < op->getNumResults(); ++i)
-    state.addTypes(localizer.localResultType(i));
-  NamedAttrList attributes(op->getAttrDictionary());
-  attributes.erase(op.getIsCausalAttrName());
-  state.addAttributes(attributes);
-  return SmallVector<Value>(builder.create(state)->getResults());
+/// Where a rank's queries end, if they are one range and no query is behind the last key: then no
+/// query of the rank sees a key from there on, and the last one sees all before. Null otherwise.
+Value endOfQueries(Localizer &localizer, OpBuilder &builder, unsigned queryNumber,
+                   unsigned keyNumber) {
+  int64_t dim = sequenceDim(localizer, queryNumber);
+  GlobalSize queries = localizer.operandSize(builder, queryNumber, dim);
+  GlobalSize keys = localizer.operandSize(builder, keyNumber, sequenceDim(localizer, keyNumber));
+  bool isBehind = queries.size && keys.size && queries.size == keys.size;
+  if (queries.fixed() != kDynamic && keys.fixed() != kDynamic)
+    isBehind = queries.fixed() <= keys.fixed();
+  if (!isBehind)
+    return {};
+  LocalIndices indices = localizer.indices(builder);
+  const DimSplit &split = localizer.operandLayout(queryNumber)->splitOfDim(dim);
+  Value first = indices.offset(queries, split);
+  return first ? indices.add(first, indices.extent(queries, split)) : Value();
 }
+
+/// The op with queries that are some of all, of which operand `queryNumber` is the first, followed
+/// by key and value. Where it is causal, the rank takes the keys up to its last query; where that
+/// is not possible, a mask says which keys each query sees.
+template <typename OpT> class WithLocalQueries {
+public:
+  WithLocalQueries(Localizer &localizer, OpBuilder &builder, OpT op, unsigned queryNumber)
+      : localizer(localizer), builder(builder), op(op), queryNumber(queryNumber) {}
+
+  LocalValues run(ValueRange operands) {
+    if (!op.getIsCausal() ||
+        localizer.operandAxes(queryNumber, sequenceDim(localizer, queryNumber)).empty())
+      return sameOp(localizer, builder, operands);
+    if (op.getLowerRight()) {
+      localizer.refuse()
+          << "counts causal attention from the last query, which only the forms that "
+             "ranks compute do";
+      return failure();
+    }
+    if (op.getAttnMask()) {
+      localizer.refuse() << "is causal and has a mask, too; make the mask causal";
+      return failure();
+    }
+    SmallVector<Value> with(operands);
+    NamedAttrList attributes(op->getAttrDictionary());
+    Value end = endOfQueries(localizer, builder, queryNumber, queryNumber + 1);
+    if (end) {
+      for (unsigned number : {queryNumber + 1, queryNumber + 2})
+        with[number] = localizer.emitter(builder).slice(
+            with[number], sequenceDim(localizer, number), builder.getIndexAttr(0), end);
+      attributes.set(op.getLowerRightAttrName(), builder.getUnitAttr());
+    } else {
+      with.push_back(maskByPosition(localizer, builder, queryNumber, queryNumber + 1));
+      attributes.erase(op.getIsCausalAttrName());
+    }
+    OperationState state(op.getLoc(), op->getName());
+    state.addOperands(with);
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      state.addTypes(typeOf(i, with, bool(end)));
+    state.addAttributes(attributes);
+    SmallVector<Value> results(builder.create(state)->getResults());
+    if (end && isBackward())
+      for (unsigned number : {1, 2})
+        results[number] = withZeros(results[number], number, end);
+    return results;
+  }
+
+private:
+  static constexpr bool isBackward() {
+    return std::is_same_v<OpT, aten::ScaledDotProductFlashAttentionBackwardOp>;
+  }
+
+  /// The cotangents of keys and values are those of the keys that the op has.
+  Type typeOf(unsigned result, ArrayRef<Value> with, bool hasSomeKeys) {
+    if (hasSomeKeys && isBackward() && result > 0)
+      return with[queryNumber + result].getType();
+    return localizer.localResultType(result);
+  }
+
+  /// The cotangents of all keys: zeros for those that no query of the rank sees.
+  Value withZeros(Value gradient, unsigned result, Value end) {
+    LocalIndices indices = localizer.indices(builder);
+    int64_t dim = localizer.globalResultType(result).getRank() - 2;
+    SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, result);
+    Value all = indices.global(localizer.resultSize(builder, result, dim));
+    sizes[dim] = indices.sub(all, end);
+    Emitter emit = localizer.emitter(builder);
+    Value joined = emit.cat({gradient, emit.zeros(sizes, aten::elementTypeOf(gradient))}, dim);
+    joined.setType(localizer.localResultType(result));
+    return joined;
+  }
+
+  Localizer &localizer;
+  OpBuilder &builder;
+  OpT op;
+  unsigned queryNumber;
+};
 
 template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT>, OpT> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, OpT op, ValueRange operands) {
@@ -110,7 +182,7 @@ template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT
     }
     if (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/0)))
       return failure();
-    return withLocalQueries(localizer, builder, op, operands, /*queryNumber=*/0);
+    return WithLocalQueries<OpT>(localizer, builder, op, /*queryNumber=*/0).run(operands);
   }
 };
 
@@ -121,7 +193,9 @@ struct AttentionBackwardModel
     if (failed(checkDropout(localizer, op.getDropoutP())) ||
         (op.getEnableGqa() && failed(checkHeads(localizer, /*queryNumber=*/1))))
       return failure();
-    return withLocalQueries(localizer, builder, op, operands, /*queryNumber=*/1);
+    return WithLocalQueries<aten::ScaledDotProductFlashAttentionBackwardOp>(localizer, builder, op,
+                                                                            /*queryNumber=*/1)
+        .run(operands);
   }
 };
 

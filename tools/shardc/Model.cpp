@@ -113,10 +113,13 @@ static std::string whatIsDone(const ModelOptions &model, const PipelineOptions &
     return "'" + model.model +
            "' is partitioned already: --gradients differentiates models that are not";
   if (from >= Stage::Local)
-    for (auto [asked, move] : {std::pair(options.chunkCollectives != "off", "chunk-collectives"),
-                               std::pair(options.splitNodes != "off", "split-nodes"),
-                               std::pair(options.splitWindows == "all", "split-windows"),
-                               std::pair(bool(options.moveProducts), "move-products")})
+    for (auto [asked, move] :
+         {std::pair(options.chunkCollectives != "off", "chunk-collectives"),
+          std::pair(options.splitNodes != "off", "split-nodes"),
+          std::pair(options.ringAttention == "all" || options.ringAttention == "balanced",
+                    "ring-attention"),
+          std::pair(options.splitWindows == "all", "split-windows"),
+          std::pair(bool(options.moveProducts), "move-products")})
       if (asked)
         return "'" + model.model +
                "' is partitioned already, and its collectives are compiled as they are: --" + move +

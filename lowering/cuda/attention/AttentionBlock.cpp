@@ -62,7 +62,8 @@ void AttentionBlock::finishScores(AttentionNumbers &scores, const Scores &at,
   if (options.isCausal) {
     // The last key of the tile is behind its first query.
     Value last = code.add(at.firstKey, (at.transposed ? at.rows : at.columns) - 1);
-    Value diagonal = code.less(queryOf(at.firstQuery), last);
+    Value query = code.add(queryOf(at.firstQuery), causalShift(at.queries, at.keys));
+    Value diagonal = code.less(query, last);
     edge = arith::OrIOp::create(code.builder, code.loc, edge, diagonal);
   }
   scores.values = code.change(edge, scores.values, [&] {
@@ -132,17 +133,40 @@ void AttentionBlock::hideUnseen(AttentionNumbers &scores, const Scores &at) {
     if (options.isCausal) {
       Value row = code.add(code.add(at.transposed ? at.firstKey : at.firstQuery, rows.base),
                            rows.offsets[i]);
-      // Query r sees keys up to r; key r is seen from query r on.
-      if (at.transposed)
-        begin = relative(row, first);
-      else
-        limit = relative(code.minimum(at.keys, code.add(queryOf(row), 1)), first);
+      // Query r sees keys up to r + shift; key r is seen from query r - shift on.
+      Value shift = causalShift(at.queries, at.keys);
+      if (at.transposed) {
+        begin = relative(code.sub(row, shift), first);
+      } else {
+        Value seen = code.add(code.add(queryOf(row), 1), shift);
+        limit = relative(code.minimum(at.keys, seen), first);
+      }
     }
     for (int64_t j = 0; j < columns.size(); ++j) {
       hide(scores.at(i, j), arith::CmpIPredicate::slt, columns.offsets[j], limit);
       if (begin)
         hide(scores.at(i, j), arith::CmpIPredicate::sge, columns.offsets[j], begin);
     }
+  }
+}
+
+void AttentionBlock::writeSums(AttentionEngine &engine, const AttentionNumbers &sums,
+                               const AttentionPositions &at, const AttentionMatrix &to, Value first,
+                               Value end, Value firstColumn) {
+  const AttentionPositions &rows = engine.rows();
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    Value row = code.add(code.add(first, rows.base), rows.offsets[i]);
+    code.when(code.less(row, end), [&] {
+      for (int64_t j = 0; j < at.size(); ++j) {
+        Value column = code.add(at.base, at.offsets[j]);
+        if (firstColumn)
+          column = code.add(column, firstColumn);
+        code.when(code.less(column, code.index(to.columns)), [&] {
+          code.store(code.narrow(sums.at(i, j), AttentionCode::elementOf(to.memory)), to.memory,
+                     code.at(to, row, column));
+        });
+      }
+    });
   }
 }
 

@@ -49,6 +49,10 @@ protected:
   /// The query of a row, where rows of a head of keys are those of all heads of queries that use
   /// it.
   Value queryOf(Value row) { return code.div(row, heads); }
+  /// Of causal attention: query q sees keys up to q plus this. `rows` are all of a head of keys.
+  Value causalShift(Value rows, Value keys) {
+    return options.isLowerRight ? code.sub(keys, queryOf(rows)) : code.index(0);
+  }
   /// The head of keys that a head of queries uses.
   Value keyHeadOf(Value head, Value query, Value key);
 
@@ -64,6 +68,11 @@ protected:
   bool scalesLate() const { return !options.hasMask && options.scale > 0; }
   /// The factor of scores then, in powers of two.
   double lateScale() const;
+  /// Writes sums in the type of the arithmetic from registers: rows from `first` up to `end`,
+  /// columns from `firstColumn`, which is null for 0.
+  void writeSums(AttentionEngine &engine, const AttentionNumbers &sums,
+                 const AttentionPositions &at, const AttentionMatrix &to, Value first, Value end,
+                 Value firstColumn);
   /// Products become scores, in powers of two unless `scalesLate`, with the mask; those that do not
   /// take part become -infinity.
   void finishScores(AttentionNumbers &scores, const Scores &at, const AttentionMatrix &mask);

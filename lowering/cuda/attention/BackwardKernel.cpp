@@ -147,12 +147,19 @@ private:
     if (transposed) {
       share = code.div(heads, keyHeads);
       // Queries before the first key see none of the keys.
-      firstTile = options.isCausal ? code.div(first, plan.columns) : zero;
+      firstTile = zero;
+      if (options.isCausal)
+        firstTile = code.div(code.maximum(zero, code.sub(first, causalShift(queryCount, keyCount))),
+                             plan.columns);
       tilesOfHead =
           code.maximum(zero, code.sub(code.ceilDivide(queryCount, plan.columns), firstTile));
       turns = code.mul(share, tilesOfHead);
     } else {
-      Value last = options.isCausal ? code.minimum(keyCount, code.add(first, plan.rows)) : keyCount;
+      Value last = keyCount;
+      if (options.isCausal) {
+        Value seen = code.add(code.add(first, plan.rows), causalShift(queryCount, keyCount));
+        last = code.maximum(zero, code.minimum(keyCount, seen));
+      }
       turns = code.ceilDivide(last, plan.columns);
     }
     code.copyIn(code.matrix(transposed ? key : query, place.batch, place.head), left, first, end);
@@ -295,6 +302,17 @@ private:
     Value depthTarget = transposed ? gradKey : gradQuery;
     auto isWritten = [&](Value target) { return target && !isEmpty(target); };
     Value widthTarget = transposed ? gradValue : Value();
+    if (options.isPartial && code.element != code.type) {
+      auto write = [&](const AttentionNumbers &sums, const AttentionPositions &at, Value target,
+                       Value part) {
+        if (isWritten(target))
+          writeSums(*engine, sums, at, code.matrix(target, place.batch, place.head), first, end,
+                    part);
+      };
+      write(ofDepth, depthAt, depthTarget, depthPart);
+      write(ofWidth, widthAt, widthTarget, widthPart);
+      return;
+    }
     if (isWritten(depthTarget))
       engine->stage(ofDepth, depthAt, left, depthPart);
     if (isWritten(widthTarget))

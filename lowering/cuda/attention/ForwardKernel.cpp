@@ -45,7 +45,7 @@ public:
     AttentionPlan few = *planAttention(problem);
     rowCount = code.mul(code.dim(query, 2), heads);
     Value seen = code.dim(key, 2);
-    if (options.isCausal)
+    if (options.isCausal && !options.isLowerRight)
       seen = code.minimum(seen, code.dim(query, 2));
     AttentionParts<AttentionCode, Value> parts(code, few, options.multiprocessors,
                                                countAllBlocks(few), seen);
@@ -124,7 +124,8 @@ private:
 
     Value begin = zero, end = keyCount;
     if (options.isCausal)
-      end = code.minimum(end, code.add(queryOf(code.add(firstRow, plan.rows - 1)), 1));
+      end = code.minimum(end, code.add(code.add(queryOf(code.add(firstRow, plan.rows - 1)), 1),
+                                       causalShift(rowCount, keyCount)));
     if (partCount) {
       begin = code.mul(code.part, keysOfPart);
       end = code.minimum(end, code.add(begin, keysOfPart));
@@ -246,6 +247,8 @@ private:
     }
     if (AttentionCode::sizeOf(out, 3) == 0)
       return;
+    if (AttentionCode::elementOf(out) != code.element)
+      return writeSums(*engine, sums, at, rowsOf(out), firstRow, rowCount, Value());
     engine->stage(sums, at, tile, Value());
     code.barrier();
     AttentionTile staged = tile;
@@ -255,7 +258,8 @@ private:
 
   void writeLogsumexp(Value batch, Value head, Value row, Value most, Value total) {
     Value sum = code.fmul(code.fadd(most, code.log2(total)), code.number(std::numbers::ln2));
-    sum = code.select(isNotZero(total), sum, code.number(0));
+    Value unseen = options.isPartial ? code.minusInfinity() : code.number(0);
+    sum = code.select(isNotZero(total), sum, unseen);
     head = code.add(head, code.rem(row, heads));
     code.store(sum, logsumexp, {batch, head, queryOf(row)});
   }
@@ -347,7 +351,8 @@ private:
     Value batch = code.div(group, groupsOfBatch());
     Value head = code.mul(code.rem(group, groupsOfBatch()), heads);
     if (hasColumns) {
-      Value result = code.narrow(code.fmul(found[1], inverse(found[0])), code.element);
+      Value result =
+          code.narrow(code.fmul(found[1], inverse(found[0])), AttentionCode::elementOf(out));
       Value ofHead = code.add(head, code.rem(row, heads));
       code.store(result, out, {batch, ofHead, queryOf(row), column});
     }

@@ -196,7 +196,7 @@ aten::ScaledDotProductFlashAttentionOp withLogsumexp(Derivation &d,
   auto made = aten::ScaledDotProductFlashAttentionOp::create(
       d.builder, op.getLoc(), TypeRange{output, rows}, op.getQuery(), op.getKey(), op.getValue(),
       op.getAttnMask(), op.getDropoutPAttr(), op.getIsCausalAttr(), op.getScaleAttr(),
-      op.getEnableGqaAttr());
+      op.getEnableGqaAttr(), /*lower_right=*/UnitAttr(), /*partial=*/UnitAttr());
   d.context.replace(made);
   return made;
 }
@@ -254,7 +254,8 @@ template <typename OpT> void callBackward(Derivation &plain, OpT replaced) {
   auto made = aten::ScaledDotProductFlashAttentionBackwardOp::create(
       d.builder, d.emit.getLoc(), d.grad().value, query.value, key.value, value.value, output,
       op.getLogsumexp(), op.getAttnMask(), op.getDropoutPAttr(), op.getIsCausalAttr(),
-      op.getScaleAttr(), isSplit ? UnitAttr() : op.getEnableGqaAttr());
+      op.getScaleAttr(), isSplit ? UnitAttr() : op.getEnableGqaAttr(), /*lower_right=*/UnitAttr(),
+      /*partial=*/UnitAttr());
   auto ofKey = [&](Expr x, Value like) { return isSplit ? sumOfGroups(d, x, like) : x; };
   if (d.needs(0))
     d.add(0, d.of(made.getGradQuery()));
@@ -264,6 +265,9 @@ template <typename OpT> void callBackward(Derivation &plain, OpT replaced) {
     d.add(2, ofKey(d.of(made.getGradValue()), op.getValue()));
 }
 
+bool isPartial(aten::ScaledDotProductAttentionOp) { return false; }
+bool isPartial(aten::ScaledDotProductFlashAttentionOp op) { return op.getPartial(); }
+
 template <typename OpT> struct AttentionGradient : GradientModel<AttentionGradient<OpT>, OpT> {
   static LogicalResult run(Derivation &d, OpT op) {
     if (op->getNumResults() == 2 && d.grad(1)) {
@@ -272,6 +276,10 @@ template <typename OpT> struct AttentionGradient : GradientModel<AttentionGradie
     }
     if (!d.grad())
       return success();
+    if (op.getLowerRight() || isPartial(op)) {
+      d.refuse() << "is what one rank computes of an attention: differentiate the whole";
+      return failure();
+    }
     if (!op.getDropoutP().isZero()) {
       d.refuse() << "has dropout: export the model in eval mode";
       return failure();
