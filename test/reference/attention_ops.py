@@ -9,9 +9,16 @@ from aten_ops import aten, number
 @aten("scaled_dot_product_attention", "query", "key", "value", "?attn_mask")
 def attention(o, a, t):
     scale = number(a["scale"]) if "scale" in a else None
+    mask = seen(o["query"], o["key"], a) if "lower_right" in a else o["attn_mask"]
     return F.scaled_dot_product_attention(
-        o["query"], o["key"], o["value"], o["attn_mask"], is_causal="is_causal" in a, scale=scale,
+        o["query"], o["key"], o["value"], mask, is_causal="is_causal" in a and "lower_right" not in a, scale=scale,
         enable_gqa="enable_gqa" in a)
+
+
+def seen(query, key, a):
+    """Which keys each query sees in causal order, counted from the last of both with `lower_right`."""
+    rows, keys = query.shape[-2], key.shape[-2]
+    return torch.ones(rows, keys, dtype=torch.bool, device=query.device).tril(keys - rows if "lower_right" in a else 0)
 
 
 def _scores(o, a):
@@ -23,7 +30,7 @@ def _scores(o, a):
     scale = number(a["scale"]) if "scale" in a else 0 if q.shape[-1] == 0 else q.shape[-1] ** -0.5
     scores = q @ k.transpose(-1, -2) * scale
     if "is_causal" in a:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1), -torch.inf)
+        scores = scores.masked_fill(~seen(q, k, a), -torch.inf)
     mask = o["attn_mask"]
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
@@ -32,7 +39,10 @@ def _scores(o, a):
 
 @aten("scaled_dot_product_flash_attention", "query", "key", "value", "?attn_mask")
 def flash_attention(o, a, t):
-    sums = _scores(o, a)[0].logsumexp(-1)
+    scores, _, _, _, v = _scores(o, a)
+    sums = scores.logsumexp(-1)
+    if "partial" in a:
+        return [scores.softmax(-1).nan_to_num(0) @ v, sums]
     return [attention(o, a, t), sums.masked_fill(sums == -torch.inf, 0)]
 
 
