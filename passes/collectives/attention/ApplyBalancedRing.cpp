@@ -175,6 +175,7 @@ private:
     Value whole = fromBalanced(output, rowsDim(output));
     values.add(whole, output);
     RingPart made{whole, {}};
+    unused = {ofLow.logsumexp, ofHigh.logsumexp};
     if (site.op->getNumResults() > 1 && !site.op->getResult(1).use_empty()) {
       int64_t rows = rankOf(ofLow.logsumexp) - 1;
       Value sums = joinChunks(ofLow.logsumexp, ofHigh.logsumexp, rows);
@@ -232,7 +233,8 @@ private:
       if (!sent.empty())
         arrived = hop(sent, dims, step);
     }
-    replace(site.op->getResult(0), fromBalanced(narrow(joinChunks(ofLow, ofHigh, dim)), dim));
+    unused.push_back(fromBalanced(narrow(joinChunks(ofLow, ofHigh, dim)), dim));
+    replace(site.op->getResult(0), unused.back());
     size_t number = 0;
     auto deliver = [&](const RingTensor &tensor, Value ownPart) {
       if (!tensor.scatter)

@@ -114,7 +114,8 @@ private:
       if (!sent.empty())
         arrived = hop(sent, sentDims, step);
     }
-    replace(site.op->getResult(0), narrow(sum));
+    unused.push_back(narrow(sum));
+    replace(site.op->getResult(0), unused.back());
     size_t next = 0;
     if (site.key.scatter)
       replaceScattered(site.key, emit.add(arrived[next++], ownKey));

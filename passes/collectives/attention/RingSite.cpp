@@ -2,7 +2,10 @@
 
 #include "passes/collectives/attention/RingSite.h"
 
+#include "dialects/dist/FunctionAttributes.h"
 #include "passes/collectives/analysis/Transfers.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -23,6 +26,25 @@ bool RingSite::canBalance() const {
   return isCausal && isEven() && extents.front() % 2 == 0 && extents.front() > 0;
 }
 
+/// Of an argument whose layout is known.
+static DeviceTable extentsOfArgument(BlockArgument argument, int64_t dim, RankValues &ranks) {
+  auto function = dyn_cast_or_null<func::FuncOp>(argument.getOwner()->getParentOp());
+  if (!function)
+    return {};
+  unsigned number = argument.getArgNumber();
+  auto layout = function.getArgAttrOfType<LayoutAttr>(number, kLayoutAttr);
+  auto type = function.getArgAttrOfType<TypeAttr>(number, kGlobalTypeAttr);
+  auto global = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
+  if (!layout || !global || global.isDynamicDim(dim) || layout.getMesh() != ranks.getMesh())
+    return {};
+  const Mesh &mesh = ranks.getMesh().getValue();
+  DimSplit split = layout.getValue().splitOfDim(dim);
+  DeviceTable lengths;
+  for (int64_t device = 0; device < ranks.getDevices().size(); ++device)
+    lengths.push_back(split.extent(global.getDimSize(dim), mesh.coordinateOfPosition(device)));
+  return lengths;
+}
+
 /// How many elements a value has along a dim, by device; empty where that is not known.
 static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
   while (true) {
@@ -39,7 +61,7 @@ static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
       return DeviceTable(ranks.of(given));
     std::optional<int64_t> before = op ? dimBefore(op, dim) : std::nullopt;
     if (!before)
-      return {};
+      return op ? DeviceTable() : extentsOfArgument(cast<BlockArgument>(value), dim, ranks);
     value = op->getOperand(0);
     dim = *before;
   }

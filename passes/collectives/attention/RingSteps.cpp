@@ -163,6 +163,7 @@ void RingSteps::replace(Value result, Value by) {
 
 void RingSteps::finish(const RingPart &whole) {
   replace(site.op->getResult(0), narrow(whole.output));
+  unused.push_back(whole.logsumexp);
   if (site.op->getNumResults() < 2 || site.op->getResult(1).use_empty())
     return;
   Value sums = whole.logsumexp;
@@ -189,6 +190,10 @@ void RingSteps::erase(function_ref<void(Operation *)> erased) {
     if (tensor->scatter)
       dead.insert(tensor->scatter);
   dead.insert(site.op);
+  for (Value value : unused)
+    if (Operation *maker = value ? value.getDefiningOp() : nullptr;
+        maker && isOpTriviallyDead(maker))
+      dead.insert(maker);
   SmallVector<Operation *> stack(dead.rbegin(), dead.rend());
   while (!stack.empty()) {
     Operation *op = stack.pop_back_val();

@@ -62,13 +62,15 @@ protected:
   void replace(Value result, Value by);
   /// The cotangent of this rank's block in place of what was scattered; null: nobody asks for it.
   void replaceScattered(const RingTensor &tensor, Value cotangent);
-  /// The op and the collectives around it, and what nothing uses without them.
+  /// The op and the collectives around it, what nothing uses without them, and of `unused` what
+  /// nothing does use.
   void erase(llvm::function_ref<void(mlir::Operation *)> erased);
 
   const RingSite &site;
   RankValues &ranks;
   mlir::OpBuilder builder;
   Emitter emit;
+  llvm::SmallVector<Value> unused;
 };
 
 } // namespace shardc
