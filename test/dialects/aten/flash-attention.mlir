@@ -21,6 +21,28 @@ func.func @backward(%g: tensor<2x4x5x6xf64>, %q: tensor<2x4x5x8xf64>, %k: tensor
   return
 }
 
+// Over some of the keys: the results, which are parts of sums, have their type. From the last query on, where there are fewer queries than keys.
+// CHECK-LABEL: func.func @partial(
+func.func @partial(%g: tensor<2x4x5x6xbf16>, %q: tensor<2x4x5x8xbf16>, %k: tensor<2x4x7x8xbf16>, %v: tensor<2x4x7x6xbf16>, %l: tensor<2x4x5xf32>) {
+  // CHECK: aten.scaled_dot_product_flash_attention %{{.*}}, %{{.*}}, %{{.*}} causal lower_right partial :
+  // CHECK-SAME: -> (tensor<2x4x5x6xf32>, tensor<2x4x5xf32>)
+  %o, %s = aten.scaled_dot_product_flash_attention %q, %k, %v causal lower_right partial : (tensor<2x4x5x8xbf16>, tensor<2x4x7x8xbf16>, tensor<2x4x7x6xbf16>) -> (tensor<2x4x5x6xf32>, tensor<2x4x5xf32>)
+  // CHECK: aten.scaled_dot_product_flash_attention_backward %{{.*}} causal lower_right partial :
+  // CHECK-SAME: -> (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>, tensor<2x4x7x6xf32>)
+  %dq, %dk, %dv = aten.scaled_dot_product_flash_attention_backward %g, %q, %k, %v, %g, %l causal lower_right partial
+      : (tensor<2x4x5x6xbf16>, tensor<2x4x5x8xbf16>, tensor<2x4x7x8xbf16>, tensor<2x4x7x6xbf16>, tensor<2x4x5x6xbf16>, tensor<2x4x5xf32>)
+        -> (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>, tensor<2x4x7x6xf32>)
+  return
+}
+
+// -----
+func.func @f(%q: tensor<2x4x5x8xf32>) {
+  // expected-error @+2 {{has lower_right, which says where causal attention begins, and is not causal}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = aten.scaled_dot_product_attention %q, %q, %q lower_right : (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x5x8xf32>
+  return
+}
+
 // -----
 func.func @f(%g: tensor<2x4x5x6xf32>, %q: tensor<2x4x5x8xf32>, %k: tensor<1x2x7x8xf32>, %v: tensor<2x2x7x6xf32>, %o: tensor<2x4x5x6xf32>, %l: tensor<2x4x5xf32>) {
   // expected-error @+2 {{needs a key with the dims of query in front of its heads: expand it}}
