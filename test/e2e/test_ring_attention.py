@@ -8,7 +8,6 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from conftest import run, tool
@@ -84,3 +83,102 @@ def exported(tmp_path_factory):
 ])
 def test_gradients(exported, name, mesh, plan, how):
     exported(name).run(mesh, *places(*([plan] if isinstance(plan, str) else plan)), "--ring-attention", how)
+
+
+class Plain(nn.Module):
+    """Attention of almost its inputs, so that its own rounding is most there is."""
+
+    def __init__(self, t, causal):
+        super().__init__()
+        self.causal = causal
+        self.q, self.k, self.v = (nn.Parameter((1 + torch.rand(16)).to(t)) for _ in range(3))
+
+    def forward(self, q, k, v):
+        y = F.scaled_dot_product_attention(q * self.q, k * self.k, v * self.v, is_causal=self.causal)
+        return (y.float() if y.dtype == torch.bfloat16 else y).square().mean(), y
+
+
+class Loose(Exported):
+    """Within some roundings to bf16 of what PyTorch computes in f64."""
+
+    @staticmethod
+    def compare(got, want, what):
+        assert got.shape == want.shape and got.dtype == want.dtype, what
+        limit = 2.0 ** -6 * want.abs().max().float()
+        assert (got.float() - want.float()).abs().max() <= limit, f"{what}: {(got.float() - want.float()).abs().max()} > {limit}"
+
+
+SHARDED = places(*(f"input:{name}=sp:S(2)" for name in "qkv"))
+
+
+def plain_inputs(length, t):
+    return {name: torch.randn(2, 3, length, 16).to(t) for name in "qkv"}
+
+
+@pytest.mark.parametrize("causal, how", [(False, "all"), (True, "all"), (True, "balanced")])
+def test_bf16(tmp_path, causal, how):
+    """Partial results and the sums that travel are f32."""
+    torch.manual_seed(3)
+    inputs = plain_inputs(64, torch.bfloat16)
+    model = Loose(tmp_path, Plain(torch.bfloat16, causal), inputs)
+    exact = Plain(F64, causal)
+    exact.load_state_dict(model.module.state_dict())
+    loss, y = exact(*(x.double() for x in inputs.values()))
+    loss.backward()
+    model.outputs = [loss.detach().float(), y.detach().bfloat16()]
+    model.grads = {n: p.grad.bfloat16() for n, p in exact.named_parameters()}
+    model.run("sp=4", *SHARDED, "--ring-attention", how, "--save-stages", tmp_path / "stages")
+    text = (tmp_path / "stages/3-local.mlir").read_text()
+    assert "reduce_scatter" in text
+    text = (tmp_path / "stages/4-scheduled.mlir").read_text().split("func.func @gradients")[1]
+    assert "reduce_scatter" not in text and "all_gather" not in text
+    partial = re.findall(r"flash_attention(?:_backward)? .*? partial : .*? -> \(tensor<[0-9x]*x(b?f[0-9]+)>", text)
+    assert set(partial) == {"f32"}
+
+
+def test_f32(tmp_path):
+    torch.manual_seed(4)
+    Exported(tmp_path, Plain(torch.float32, True), plain_inputs(48, torch.float32)).run("sp=3", *SHARDED, "--ring-attention", "balanced")
+
+
+def test_emulated_device(tmp_path):
+    torch.manual_seed(5)
+    module, inputs = Model((True,)), {"x": torch.randn(1, 16, 8)}
+    model = Exported(tmp_path, module, inputs)
+    for how in ("all", "balanced"):
+        run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "sp=4", *places("input:x=sp:S(1)"), "--gradients", 0, "--target", "cuda:emulated",
+            "--ring-attention", how, "-o", tmp_path / "m.so")
+        model.answer("--inputs", tmp_path / "in.safetensors", "--device", "emulated", what=how)
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """Keys and values are most of what a rank has."""
+    torch.manual_seed(6)
+    return Exported(tmp_path_factory.mktemp("long"), Model((True,), (True,)), {"x": torch.randn(1, 2048, 8)})
+
+
+def compiled(model, *options):
+    """What is predicted of an entry, and which collectives it has."""
+    so = model.folder / "m.so"
+    run(tool("shardc"), "compile", model.folder / "m.pt2", "--mesh", "sp=8", *places("input:x=sp:S(1)"), *options, "-o", so,
+        "--save-stages", model.folder / "stages")
+    entry = json.loads(run(tool("shard-run"), so, "--manifest").stdout)["entries"][-1]
+    text = (model.folder / "stages/4-scheduled.mlir").read_text().split("func.func @" + entry["name"])[1]
+    return entry, set(re.findall(r"dist\.(permute|all_gather)\b", text))
+
+
+@pytest.mark.parametrize("gradients", [(), ("--gradients", "0")])
+def test_memory_limit_that_gathered_keys_exceed(long, gradients):
+    gathered, kinds = compiled(long, *gradients, "--ring-attention", "off")
+    assert kinds == {"all_gather"}
+    for how in ("all", "balanced"):
+        ring, kinds = compiled(long, *gradients, "--ring-attention", how)
+        assert kinds == {"permute"}
+        assert max(ring["arena_bytes"]) < 0.85 * max(gathered["arena_bytes"])
+        assert ring["predicted"]["peak_bytes"] < 0.85 * gathered["predicted"]["peak_bytes"]
+    limit = (ring["predicted"]["peak_bytes"] + gathered["predicted"]["peak_bytes"]) // 2
+    if not gradients:  # where nothing is scarce, few bytes are gathered at once
+        assert compiled(long)[1] == {"all_gather"}
+    limited, kinds = compiled(long, *gradients, "--memory-limit", str(limit))
+    assert kinds == {"permute"} and limited["predicted"]["peak_bytes"] <= limit

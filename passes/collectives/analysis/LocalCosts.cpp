@@ -44,11 +44,14 @@ static bool isStatic(func::FuncOp function) {
   return !result.wasInterrupted() && llvm::none_of(function.getArgumentTypes(), dynamic);
 }
 
-/// The element type whose arithmetic a model prices, as models call it.
+/// The element type whose arithmetic a model prices, as models call it: that of the result, and of
+/// attention that of what it multiplies, since parts of its result have the type of sums.
 static std::string elementTypeOf(Operation *op) {
   std::string text;
-  for (Value result : op->getResults())
-    if (RankedTensorType type = getDeliveredType(result.getType())) {
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  bool isAttention = kernel && kernel.getKernelForm() == KernelForm::Attention;
+  for (Value value : isAttention ? ValueRange(op->getOperands()) : ValueRange(op->getResults()))
+    if (RankedTensorType type = getDeliveredType(value.getType())) {
       llvm::raw_string_ostream(text) << type.getElementType();
       break;
     }
