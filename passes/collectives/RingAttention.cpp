@@ -21,7 +21,7 @@ using namespace shardc::collectives;
 namespace {
 
 /// Less of the step is within what a prediction cannot tell.
-constexpr double kLeastGain = 0.01;
+constexpr double kLeastRingGain = 0.01;
 
 enum class Form { Gathered, Ring, Balanced };
 
@@ -148,6 +148,8 @@ private:
 
   FailureOr<Form> choose(func::FuncOp function, const OptimizeInput &input,
                          ArrayRef<Candidate> candidates) {
+    if (!input.model->supports(CollectiveKind::Permute))
+      return Form::Gathered;
     FailureOr<ProgramGraph> program = buildProgramGraph(function, *input.model, input.sizes);
     if (failed(program) || failed(checkPrices(*program, *input.model)))
       return failure();
@@ -159,12 +161,9 @@ private:
       FailureOr<ProgramGraph> variant = graphOf(function, input, candidates, form);
       if (failed(variant))
         return failure();
-      // Models without a price for permutes have no rings.
-      if (failed(checkPrices(*variant, *input.model)))
-        return Form::Gathered;
       variants.push_back(std::move(*variant));
     }
-    ProgramTrials trials(program->graph, *input.model, input.options, kLeastGain);
+    ProgramTrials trials(program->graph, *input.model, input.options, kLeastRingGain);
     if (!trials.begin())
       return fitting(input, forms, variants);
     for (const ProgramGraph &variant : variants)
@@ -182,7 +181,7 @@ private:
     Form best = Form::Gathered;
     double shortest = std::numeric_limits<double>::infinity();
     for (auto [form, variant] : llvm::zip_equal(forms, variants)) {
-      ProgramTrials trials(variant.graph, *input.model, input.options, kLeastGain);
+      ProgramTrials trials(variant.graph, *input.model, input.options, kLeastRingGain);
       if (!trials.begin() || trials.stepBeforeUs() >= shortest)
         continue;
       shortest = trials.stepBeforeUs();

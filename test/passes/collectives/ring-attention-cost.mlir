@@ -12,11 +12,11 @@
 // RUN: shard-opt %s --dist-ring-attention="topology=h100-8 memory-limit=8MB" | FileCheck --check-prefix=LIMIT %s
 // Work per rank: the last one has almost twice the mean where blocks go around in the order of the sequence.
 // RUN: shard-opt %s --dist-ring-attention=mode=all --pass-statistics -o /dev/null 2>&1 | FileCheck --check-prefix=ALL %s
-// ALL-DAG: 269553760 mean-pairs
-// ALL-DAG: 504492128 most-pairs
+// ALL-DAG: 268636224 mean-pairs
+// ALL-DAG: 503574592 most-pairs
 // RUN: shard-opt %s --dist-ring-attention=mode=balanced --pass-statistics -o /dev/null 2>&1 | FileCheck --check-prefix=EQUAL %s
-// EQUAL-DAG: 269553760 mean-pairs
-// EQUAL-DAG: 269553760 most-pairs
+// EQUAL-DAG: 268636224 mean-pairs
+// EQUAL-DAG: 268636224 most-pairs
 // No price for permutes.
 // RUN: shard-opt %s --dist-ring-attention="topology=sim-v1" | FileCheck --check-prefix=FLAT %s
 // FLAT-NOT: dist.permute
