@@ -13,6 +13,7 @@ from torch import nn
 from conftest import run, tool
 from exported import F64, Exported
 from plans import places
+import test_joint_graphs
 from test_sequence_attention import Model
 
 
@@ -149,6 +150,30 @@ def test_emulated_device(tmp_path):
         run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "sp=4", *places("input:x=sp:S(1)"), "--gradients", 0, "--target", "cuda:emulated",
             "--ring-attention", how, "-o", tmp_path / "m.so")
         model.answer("--inputs", tmp_path / "in.safetensors", "--device", "emulated", what=how)
+
+
+def permutes(folder):
+    return (folder / "stages/4-scheduled.mlir").read_text().count("dist.permute")
+
+
+def test_batch_known_when_it_runs(tmp_path):
+    torch.manual_seed(8)
+    model = Exported(tmp_path, Model((True, 2)).double(), {"x": sequence(16)}, dynamic=["x:0=n:1:8"])
+    model.run("sp=4", *places("input:x=sp:S(1)"), "--ring-attention", "balanced", "--save-stages", tmp_path / "stages")
+    assert permutes(tmp_path)
+
+
+class Loss(Model):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
+def test_joint_graph(tmp_path, monkeypatch):
+    """PyTorch's own export of a forward with its backward."""
+    monkeypatch.setitem(test_joint_graphs.MODELS, "sequence", lambda: (Loss((True,)), {"x": torch.randn(2, 16, 8)}))
+    reference = test_joint_graphs.Reference(tmp_path, "sequence", "overloads")
+    reference.check(tmp_path, "sp=4", ["input:x=sp:S(1)"], ["--ring-attention", "balanced", "--save-stages", tmp_path / "stages"])
+    assert permutes(tmp_path)
 
 
 @pytest.fixture(scope="module")

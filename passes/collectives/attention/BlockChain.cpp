@@ -17,18 +17,20 @@ static ArrayRef<int64_t> shapeOfValue(Value value) {
 }
 
 /// The dim of `from` that is dim `dim` of `to`: of the same size, and with as many elements in
-/// front of it. Sizes that are not known say nothing.
+/// front of it, or, which is the same, behind it. Sizes that are not known say nothing.
 static std::optional<int64_t> sameDim(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim) {
-  auto inFront = [](ArrayRef<int64_t> sizes) -> std::optional<int64_t> {
+  auto count = [](ArrayRef<int64_t> sizes) -> std::optional<int64_t> {
     if (ShapedType::isDynamicShape(sizes))
       return std::nullopt;
     return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
   };
-  std::optional<int64_t> outer = inFront(to.take_front(dim));
-  if (!outer || ShapedType::isDynamic(to[dim]))
+  std::optional<int64_t> inFront = count(to.take_front(dim)),
+                         behind = count(to.drop_front(dim + 1));
+  if (ShapedType::isDynamic(to[dim]))
     return std::nullopt;
   for (int64_t at = 0, rank = static_cast<int64_t>(from.size()); at < rank; ++at)
-    if (inFront(from.take_front(at)) == outer && from[at] == to[dim])
+    if (from[at] == to[dim] && ((inFront && count(from.take_front(at)) == inFront) ||
+                                (behind && count(from.drop_front(at + 1)) == behind)))
       return at;
   return std::nullopt;
 }

@@ -179,6 +179,9 @@ void RingSteps::finish(const RingPart &whole) {
 void RingSteps::replaceScattered(const RingTensor &tensor, Value cotangent) {
   if (!tensor.scatter)
     return;
+  // What the views read may be made behind the op.
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(tensor.scatter);
   DeviceTable own = tableOf(0, [&](int64_t, int64_t block) { return site.extents[block]; });
   Value result = tensor.scatter->getResult(0);
   replace(result, tensor.scattered.apply(builder, narrow(cotangent), build(own), fixedOf(own)));
