@@ -153,16 +153,20 @@ private:
     FailureOr<ProgramGraph> program = buildProgramGraph(function, *input.model, input.sizes);
     if (failed(program) || failed(checkPrices(*program, *input.model)))
       return failure();
-    SmallVector<Form> forms{Form::Ring};
+    SmallVector<Form> forms;
     if (llvm::any_of(candidates, [](const Candidate &one) { return one.canBalance; }))
       forms.push_back(Form::Balanced);
+    forms.push_back(Form::Ring);
     std::vector<ProgramGraph> variants;
     for (Form form : forms) {
       FailureOr<ProgramGraph> variant = graphOf(function, input, candidates, form);
       if (failed(variant))
         return failure();
       variants.push_back(std::move(*variant));
+      if (variants.back().graph.numNodes() > ProgramTrials::largeGraph)
+        break;
     }
+    forms.truncate(variants.size());
     ProgramTrials trials(program->graph, *input.model, input.options, kLeastRingGain);
     if (!trials.begin())
       return fitting(input, forms, variants);
