@@ -7,13 +7,16 @@ what each rank computes and waits, and the arena of the largest rank. Prints one
 
 `gathered`, `ring` and `balanced` are the forms, `auto` is what `shardc compile` makes of the program for the machine as measured. `predicted_ms` is its
 step by the cost model. Steps are the shortest of all runs, one thread for each rank: one that other programs disturb says nothing of this one. `compute_ms`
-of each rank is the least of several traces without a link, and `work` is
-what the busiest rank computes over the mean of all, by the pairs of a query and a key that it sees."""
+of each rank is the least of several traces without a link. `cpu_ms` is the time of processors that all ranks take for a step, which other work on the
+machine changes least: it is about the same for all forms, since they compute the same. `work` is
+what the busiest rank computes over the mean of all, by the pairs of a query and a key that it sees: with the ranks on processors of their own, the time of
+a step follows it."""
 import argparse
 import json
 import os
 import pathlib
 import re
+import resource
 import tempfile
 
 import numpy as np
@@ -75,6 +78,12 @@ class Rings:
     def computed(self, name):
         return self.lanes(name, "compute")
 
+    def processors(self, name):
+        """Milliseconds of processors for a step of all ranks."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        self.run(name)
+        return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) * 1e3 / (self.steps + 1)
+
     def check(self):
         """All forms give the same numbers, but for rounding."""
         results = []
@@ -106,7 +115,7 @@ def report(ranks=2, layers=2, heads=4, length=4096, depth=64, share=0.3, steps=3
                     "step_ms": min(samples[name, False]), "step_over_link_ms": min(samples[name, True]),
                     "predicted_ms": rings.entries[name]["predicted"]["step_us"] / 1e3,
                     "compute_ms": [min(of) for of in zip(*(rings.computed(name) for _ in range(rounds)))],
-                    "waiting_over_link_ms": rings.lanes(name, "waiting", rings.link), "work": rings.work(name),
+                    "cpu_ms": min(rings.processors(name) for _ in range(rounds)), "waiting_over_link_ms": rings.lanes(name, "waiting", rings.link), "work": rings.work(name),
                     "arena_mb": max(rings.entries[name]["arena_bytes"]) / 1e6} for name in FORMS}}
 
 
