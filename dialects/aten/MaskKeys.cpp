@@ -85,7 +85,7 @@ private:
     lowest.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
     if (number == lowest.convertToDouble() || (std::isinf(number) && number < 0))
       return false;
-    why = number < -1000 ? "its mask adds " + std::to_string(static_cast<int64_t>(number)) +
+    why = number < -1000 ? "its mask adds " + std::to_string(number) +
                                " to scores, which need not hide a key as -infinity does"
                          : "its mask adds other numbers to scores than 0 and -infinity";
     return std::nullopt;
@@ -144,7 +144,7 @@ private:
 
 std::optional<VisibleKeys> visibleKeys(ArrayRef<AttentionMask> masks, int64_t size,
                                        int64_t mostSeen, std::string &why) {
-  int64_t outer = 1;
+  SmallVector<int64_t> outer;
   for (const AttentionMask &mask : masks) {
     ArrayRef<int64_t> shape = shapeOf(mask.tensor);
     if (shape.size() < 2 || llvm::any_of(shape, ShapedType::isDynamic) ||
@@ -155,16 +155,24 @@ std::optional<VisibleKeys> visibleKeys(ArrayRef<AttentionMask> masks, int64_t si
       own *= n;
     if (own == 0 || own > kMostOuter)
       return std::nullopt;
-    outer = std::max(outer, own);
+    outer.push_back(own);
   }
-  MaskReader reader(masks, size, why);
-  std::optional<VisibleKeys> keys = reader.read(0, mostSeen);
-  for (int64_t i = 1; keys && i < outer; ++i)
-    if (reader.read(i, mostSeen) != keys) {
-      why = "its mask is not the same for all heads and for all of the batch";
+  // Each mask has dims in front of its own, so that each by itself must be the same along these.
+  // (Alone it may leave more keys than all together.)
+  for (auto [mask, own] : llvm::zip_equal(masks, outer)) {
+    if (own == 1)
+      continue;
+    MaskReader alone(mask, size, why);
+    std::optional<VisibleKeys> first = alone.read(0, size * size);
+    if (!first)
       return std::nullopt;
-    }
-  return keys;
+    for (int64_t i = 1; i < own; ++i)
+      if (alone.read(i, size * size) != first) {
+        why = "its mask is not the same for all heads and for all of the batch";
+        return std::nullopt;
+      }
+  }
+  return MaskReader(masks, size, why).read(0, mostSeen);
 }
 
 } // namespace shardc::aten

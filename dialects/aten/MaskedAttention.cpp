@@ -313,9 +313,22 @@ Match matchMaskedAttention(Operation *op) {
   bool isViewed = query.size() != value.size();
   if (!isViewed && !haveSameOuter(*match, match->query, match->value))
     return std::nullopt;
+  // Grouped heads are a dim of their own behind the batch.
+  if (match->isGrouped && query.size() < 4)
+    return std::nullopt;
   ArrayRef<int64_t> outer = query.drop_back(2);
   if ((isViewed || outer.size() > 2) &&
       (llvm::any_of(outer, ShapedType::isDynamic) || llvm::any_of(value, ShapedType::isDynamic)))
+    return std::nullopt;
+  // A product may repeat its operands along dims in front, which makes other results than those of
+  // one query for each position.
+  ArrayRef<int64_t> result = shapeOf(match->op->getResult(0));
+  if (!isViewed && result.size() == query.size())
+    return result.drop_back(2) == outer ? match : std::nullopt;
+  if (llvm::any_of(outer, ShapedType::isDynamic) || llvm::any_of(value, ShapedType::isDynamic) ||
+      llvm::any_of(result, ShapedType::isDynamic) ||
+      llvm::product_of(outer) != llvm::product_of(value.drop_back(2)) ||
+      llvm::product_of(outer) != llvm::product_of(result.drop_back(2)))
     return std::nullopt;
   return match;
 }

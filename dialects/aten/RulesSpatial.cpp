@@ -178,14 +178,15 @@ ShardingRule adaptivePoolRule(Operation *op, ArrayRef<int64_t> parts, Reduction 
   RuleBuilder builder = leadingDims(op, leading, reduction == Reduction::Sum);
   for (auto [i, part] : llvm::enumerate(parts)) {
     int64_t dim = static_cast<int64_t>(leading + i);
-    // Several parts: ranks have chunks of them, and fetch what of these they lack.
+    // Several parts: ranks have chunks of them, and send what they have made of parts of others.
+    // (An element is in parts as a part has elements.)
     if (part > 1 && !ShapedType::isDynamic(image[dim])) {
       unsigned factor = builder.factor(std::max(image[dim], part), FactorKind::Neighbouring);
       builder.at(factor).inOnePiece = true;
+      double ofResult = elementsOfShape(shapeOf(op->getResult(0)));
       builder.at(factor).haloAfter =
-          haloOfTwo(image[dim], part, std::max(image[dim], part), elementsOfShape(image),
-                    elementsOfShape(shapeOf(op->getResult(0))),
-                    [&](Run run) { return coverOfParts(run, image[dim], part); });
+          haloOfTwo(part, image[dim], std::max(image[dim], part), ofResult, ofResult,
+                    [&](Run run) { return coverOfParts(run, part, image[dim]); });
       builder.operandDim(0, dim, {factor}).resultDim(0, dim, {factor});
       continue;
     }

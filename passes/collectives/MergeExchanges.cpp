@@ -30,7 +30,8 @@ struct Meeting {
   CollectiveOpInterface first, second;
   /// What depends on the first one, in order.
   SmallVector<Operation *> behind;
-  /// What the second one needs and the first does not, in microseconds.
+  /// By how much the first one is later, in microseconds: what the second one needs and the first
+  /// does not, and its bytes.
   double delayUs = 0;
 };
 
@@ -87,8 +88,8 @@ private:
     }
   }
 
-  /// Nothing where one depends on the other, or what the second one waits for takes as long as
-  /// what one exchange less saves.
+  /// Nothing where one depends on the other, or the first would be later by more than what one
+  /// exchange less saves.
   static std::optional<Meeting> meet(CollectiveOpInterface first, CollectiveOpInterface second,
                                      const LocalCosts &costs, const cost::CostModel &model) {
     if (first->getNumResults() + second->getNumResults() > kMostTensors)
@@ -127,10 +128,25 @@ private:
         meeting.delayUs += model.launchUs() + us;
     }
     cost::Group ranks{static_cast<uint32_t>(first.getGroup().getGroupSize())};
-    if (!model.supports(CollectiveKind::AllToAll) ||
-        meeting.delayUs > model.latencyUs(CollectiveKind::AllToAll, ranks))
+    if (!model.supports(CollectiveKind::AllToAll))
+      return std::nullopt;
+    // What reads the first one waits for the second one's bytes as well.
+    double latency = model.latencyUs(CollectiveKind::AllToAll, ranks);
+    meeting.delayUs +=
+        model.collectiveUs(CollectiveKind::AllToAll, ranks, fullBytes(second, costs)) - latency;
+    if (meeting.delayUs > latency)
       return std::nullopt;
     return meeting;
+  }
+
+  /// As those of an even all-to-all, of whose operand a rank keeps its part.
+  static uint64_t fullBytes(CollectiveOpInterface op, const LocalCosts &costs) {
+    uint64_t size = op.getGroup().getGroupSize(), bytes = 0;
+    if (std::optional<uint64_t> moved = costs.exchangedBytes(op); moved && size > 1)
+      return (*moved * size + size - 2) / (size - 1);
+    for (Value tensor : op.getTensors())
+      bytes += costs.bytesOf(tensor);
+    return bytes;
   }
 
   static bool dependsOnAny(Operation *op, const llvm::DenseSet<Operation *> &ops) {

@@ -223,7 +223,7 @@ def MergeExchanges : Pass<"dist-merge-exchanges", "::mlir::ModuleOp"> {
     element type become one all-to-all of several tensors, of which nothing is copied together.
 
     The first one waits for the second. What depends on the first one moves behind both. So it is done where neither depends on the other, and where what the
-    second one needs in between takes no longer than what one exchange less saves, by the cost model. Of two that
+    second one needs in between and its bytes take no longer than what one exchange less saves, by the cost model. Of two that
     send in opposite directions, a rank gets the one while it sends the other.
 
     Before:

@@ -22,6 +22,8 @@ namespace {
 
 /// Less of the step is within what a prediction cannot tell.
 constexpr double kLeastRingGain = 0.01;
+/// By `auto`, of all rings of a function.
+constexpr uint64_t kMostStepsTried = 4096;
 
 enum class Form { Gathered, Ring, Balanced };
 
@@ -113,7 +115,12 @@ private:
       return success();
     Form form = how == RingMode::All ? Form::Ring : Form::Balanced;
     if (how == RingMode::Auto) {
-      FailureOr<Form> best = choose(function, input, candidates);
+      // Each step of a ring is some twenty ops, which are built to be compared.
+      uint64_t steps = 0;
+      for (const RingSite &site : sites)
+        steps += site.size();
+      FailureOr<Form> best = steps > kMostStepsTried ? FailureOr<Form>(Form::Gathered)
+                                                     : choose(function, input, candidates);
       if (failed(best))
         return failure();
       form = *best;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Adaptive pools over sharded spatial dims. Of a dim that becomes one part, each rank has some
-// elements: the result is partial. Of any other sharded dim, a rank fetches what its parts have
-// that others hold; parts may overlap and be of two sizes, so that the pool is then written out,
-// dim by dim, over the elements that are in each part.
+// elements: the result is partial. Of any other sharded dim, a rank makes of its elements what it
+// can of each part that has some, and sends what it has made of parts of others: one number for
+// each that a border cuts. Parts may overlap and be of two sizes, so that the pool is then written
+// out, dim by dim, over the elements that are in each part.
 
+#include "passes/localize/Halos.h"
 #include "passes/localize/Models.h"
-#include "passes/localize/MovePieces.h"
 
 #include "dialects/aten/Spatial.h"
 
@@ -34,7 +35,8 @@ struct SpatialDims {
           !localizer.operandAxes(0, dim).empty() || (result && !result->splitOfDim(dim).empty());
       if (isSharded)
         (part == 1 ? whole : shared).push_back(dim);
-      if (localizer.globalOperandType(0).getDimSize(dim) != part)
+      // Of a single element that one rank has, the others make what the reduction leaves as it is.
+      if (localizer.globalOperandType(0).getDimSize(dim) != part || (isSharded && part == 1))
         pooled.push_back(dim);
     }
   }
@@ -52,66 +54,79 @@ public:
 
   FailureOr<Value> run(const SpatialDims &dims) {
     for (int64_t dim : dims.shared)
-      if (failed(fetch(dim)))
+      if (failed(poolShared(dim)))
         return failure();
-    for (int64_t dim : dims.pooled)
-      sizeOf(dim) == 1 ? poolWhole(dim) : pool(dim);
+    for (int64_t dim : dims.pooled) {
+      if (llvm::is_contained(dims.shared, dim))
+        continue;
+      if (sizeOf(dim) == 1) {
+        poolWhole(dim);
+      } else {
+        LocalIndices indices = localizer.indices(builder);
+        pool(dim, {indices.constant(0), builder.getIndexAttr(sizeOf(dim))}, indices.constant(0));
+        divide(dim);
+      }
+    }
     Value made = emit.cast(value, localizer.localResultType(0).getElementType());
     made.setType(localizer.localResultType(0));
     return made;
   }
 
 private:
+  /// Up to so many parts of a rank are pooled by an op each, which reads their elements alone.
+  static constexpr int64_t kFewParts = 16;
+
+  /// Parts of a dim, one after the other.
+  struct PartRange {
+    Value first;
+    OpFoldResult count;
+  };
+
   int64_t sizeOf(int64_t dim) const { return localizer.globalResultType(0).getDimSize(dim); }
   int64_t elementsOf(int64_t dim) const { return localizer.globalOperandType(0).getDimSize(dim); }
-  DimSplit splitOf(int64_t dim) const {
-    const Layout *layout = localizer.resultLayout(0);
-    return layout ? layout->splitOfDim(dim) : DimSplit();
-  }
   OpFoldResult table(ArrayRef<int64_t> numbers) {
     return getAsOpFoldResult(localizer.indices(builder).table(numbers));
   }
 
-  /// Brings the elements of this rank's parts.
-  LogicalResult fetch(int64_t dim) {
-    if (ShapedType::isDynamic(elementsOf(dim))) {
-      localizer.refuse() << "along dim " << dim
-                         << ", whose size is symbolic, a rank would need "
-                            "elements of other ranks; replicate the dim before";
+  /// Of the elements that a rank has, all parts that have any; then all that ranks have of a part
+  /// goes to its owner.
+  LogicalResult poolShared(int64_t dim) {
+    HaloDim halo{0, dim, localizer.resultDim(0, dim), localizer.operandDim(0, dim), {}};
+    auto axes = [](const SplitDim &side) {
+      return llvm::map_to_vector(side.split.axes, [](const AxisSplit &a) { return a.axis; });
+    };
+    if (ShapedType::isDynamic(elementsOf(dim)) || axes(halo.image) != axes(halo.positions)) {
+      localizer.refuse()
+          << "along dim " << dim
+          << ", which has an unknown size or is sharded over other "
+             "axes than the result, a rank would need elements of other ranks; replicate "
+             "the dim before";
       return failure();
     }
-    HeldDim parts = heldDim(mesh, localizer.resultDim(0, dim));
-    SmallVector<int64_t> begins, extents;
-    for (std::vector<Run> &runs : parts.runs) {
-      Run run = runs.empty() ? Run{} : runs.front();
-      Run covered = aten::coverOfParts(run, elementsOf(dim), sizeOf(dim));
-      begins.push_back(covered.begin);
-      extents.push_back(covered.size());
-      runs.clear();
-      if (covered.size() > 0)
-        runs.push_back(covered);
+    SmallVector<int64_t> firstPart, firstElement, counts;
+    for (int64_t position = 0; position < mesh.numDevices(); ++position) {
+      std::vector<Run> runs =
+          halo.positions.split.runs(elementsOf(dim), mesh.coordinateOfPosition(position));
+      Run own = runs.empty() ? Run{} : runs.front();
+      // Element i is in part i * parts / elements: the same with both exchanged.
+      Run parts = aten::coverOfParts(own, sizeOf(dim), elementsOf(dim));
+      halo.covers.push_back({parts});
+      firstElement.push_back(own.begin);
+      firstPart.push_back(parts.begin);
+      counts.push_back(parts.size());
     }
-    parts.size = elementsOf(dim);
-    PieceSource source{value, sizes, heldDim(mesh, localizer.operandDim(0, dim))};
-    sizes[dim] = table(extents);
-    SmallVector<int64_t> shape(aten::shapeOf(value));
-    shape[dim] = llvm::all_equal(extents) ? extents.front() : ShapedType::kDynamic;
-    PieceTarget target{{{0, elementsOf(dim)}},
-                       std::move(parts),
-                       sizes,
-                       RankedTensorType::get(shape, aten::elementTypeOf(value))};
-    value = movePieces(localizer, builder, dim, source, target).front();
-    firstOf[dim] = localizer.indices(builder).table(begins);
-    return success();
-  }
-
-  /// [elements]: which of the whole dim this rank has after `fetch`.
-  Value elementNumbers(int64_t dim) {
     LocalIndices indices = localizer.indices(builder);
-    auto fetched = firstOf.find(dim);
-    Value first = fetched == firstOf.end() ? indices.constant(0) : fetched->second;
-    Value length = getValueOrCreateConstantIndexOp(builder, op.getLoc(), sizes[dim]);
-    return emit.range(first, length);
+    if (sizeOf(dim) == elementsOf(dim))
+      ;
+    else if (*llvm::max_element(counts) <= kFewParts)
+      poolEach(dim, firstPart, counts, halo.positions);
+    else
+      pool(dim, {indices.table(firstPart), table(counts)}, indices.table(firstElement));
+    value = haloSum(localizer, builder, halo, value, sizes,
+                    kIsMean<Op> ? Reduction::Sum : Reduction::Max);
+    sizes[dim] = localizer.localSizes(builder, 0)[dim];
+    divide(dim);
+    return success();
   }
 
   void poolWhole(int64_t dim) {
@@ -125,35 +140,87 @@ private:
     }
   }
 
-  /// Of [..., elements, ...] makes [..., parts, ...], by [..., parts, elements, ...].
-  void pool(int64_t dim) {
-    Type i64 = builder.getI64Type(), type = aten::elementTypeOf(value);
-    int64_t rank = static_cast<int64_t>(sizes.size());
-    OpFoldResult count = localizer.localSizes(builder, 0)[dim];
-    Value part = alongDim(
-        emit, globalRange(localizer, builder, localizer.resultSize(builder, 0, dim), splitOf(dim)),
-        count, dim, rank + 1);
-    Value element = alongDim(emit, elementNumbers(dim), sizes[dim], dim + 1, rank + 1);
-    Value all = emit.integer(elementsOf(dim), i64), parts = emit.integer(sizeOf(dim), i64);
-    auto floorDiv = [&](Value x, Value y) -> Value {
-      return aten::DivOp::create(builder, op.getLoc(), x, y, builder.getStringAttr("floor"));
+  /// Of parts: [floor(i * elements / parts), ceil((i + 1) * elements / parts)).
+  std::pair<Value, Value> boundsOf(Value part, int64_t dim) {
+    Type i64 = builder.getI64Type();
+    Value all = emit.ofIndex(
+        localizer.indices(builder).global(localizer.operandSize(builder, 0, dim)), i64);
+    Value parts = emit.integer(sizeOf(dim), i64);
+    auto floorDiv = [&](Value x) -> Value {
+      return aten::DivOp::create(builder, op.getLoc(), x, parts, builder.getStringAttr("floor"));
     };
-    // [floor(i * all / parts), ceil((i + 1) * all / parts))
-    Value begin = floorDiv(emit.mul(part, all), parts);
     Value next = emit.mul(emit.add(part, emit.integer(1, i64)), all);
-    Value end = floorDiv(emit.add(next, emit.integer(sizeOf(dim) - 1, i64)), parts);
+    return {floorDiv(emit.mul(part, all)),
+            floorDiv(emit.add(next, emit.integer(sizeOf(dim) - 1, i64)))};
+  }
+
+  /// Of the elements of this rank, those of its k-th part, for one k after the other.
+  void poolEach(int64_t dim, ArrayRef<int64_t> firstPart, ArrayRef<int64_t> counts,
+                const SplitDim &elements) {
+    SmallVector<Value> parts;
+    for (int64_t k = 0; k < *llvm::max_element(counts); ++k) {
+      SmallVector<int64_t> begins, ends;
+      for (auto [position, count] : llvm::enumerate(counts)) {
+        std::vector<Run> runs = elements.split.runs(
+            elementsOf(dim), mesh.coordinateOfPosition(static_cast<int64_t>(position)));
+        Run own = runs.empty() ? Run{} : runs.front(), part{own.begin, own.begin};
+        if (k < count) {
+          int64_t number = firstPart[position] + k;
+          part = aten::coverOfParts({number, number + 1}, elementsOf(dim), sizeOf(dim));
+        }
+        begins.push_back(std::clamp(part.begin, own.begin, own.end) - own.begin);
+        ends.push_back(std::clamp(part.end, own.begin, own.end) - own.begin);
+      }
+      Value piece = emit.slice(value, dim, table(begins), table(ends));
+      parts.push_back(kIsMean<Op> ? emit.sum(piece, dim, /*keepdim=*/true)
+                                  : emit.amax(piece, dim, /*keepdim=*/true));
+    }
+    sizes[dim] = table(counts);
+    if (parts.empty()) { // nobody has an element
+      value = emit.zeros(sizes, aten::elementTypeOf(value));
+      return;
+    }
+    value = parts.size() == 1 ? parts.front() : emit.cat(parts, dim);
+    if (!llvm::all_equal(counts))
+      value = emit.slice(value, dim, builder.getIndexAttr(0), sizes[dim]);
+  }
+
+  Value lengthOf(OpFoldResult size) {
+    return getValueOrCreateConstantIndexOp(builder, op.getLoc(), size);
+  }
+
+  /// Of [..., elements, ...], the first of which is `firstElement` of all, makes [..., parts, ...],
+  /// by way of [..., parts, elements, ...].
+  void pool(int64_t dim, PartRange range, Value firstElement) {
+    Type type = aten::elementTypeOf(value);
+    auto rank = static_cast<int64_t>(sizes.size());
+    Value part =
+        alongDim(emit, emit.range(range.first, lengthOf(range.count)), range.count, dim, rank + 1);
+    Value element = alongDim(emit, emit.range(firstElement, lengthOf(sizes[dim])), sizes[dim],
+                             dim + 1, rank + 1);
+    auto [begin, end] = boundsOf(part, dim);
     Value isIn = emit.binary<aten::LogicalAndOp>(emit.binary<aten::GeOp>(element, begin),
                                                  emit.binary<aten::LtOp>(element, end));
-    Value neutral = kIsMean<Op> ? emit.scalar(0, type) : lowestOf(emit, type);
-    Value inPart = emit.where(isIn, emit.unsqueeze(value, dim), neutral);
+    double neutral = kIsMean<Op> ? 0 : lowestOf(type);
+    Value none = isa<FloatType>(type) ? emit.scalar(neutral, type)
+                                      : emit.integer(static_cast<int64_t>(neutral), type);
+    Value inPart = emit.where(isIn, emit.unsqueeze(value, dim), none);
     value = kIsMean<Op> ? emit.sum(inPart, dim + 1, /*keepdim=*/false)
                         : emit.amax(inPart, dim + 1, /*keepdim=*/false);
-    sizes[dim] = count;
-    if (kIsMean<Op>) {
-      SmallVector<OpFoldResult> along(rank, builder.getIndexAttr(1));
-      along[dim] = count;
-      value = emit.div(value, emit.view(emit.cast(emit.sub(end, begin), type), along));
-    }
+    sizes[dim] = range.count;
+  }
+
+  /// The sums of this rank's parts by how many elements these have.
+  void divide(int64_t dim) {
+    if (!kIsMean<Op> || sizeOf(dim) == elementsOf(dim))
+      return;
+    const Layout *layout = localizer.resultLayout(0);
+    Value part = alongDim(emit,
+                          globalRange(localizer, builder, localizer.resultSize(builder, 0, dim),
+                                      layout ? layout->splitOfDim(dim) : DimSplit()),
+                          sizes[dim], dim, static_cast<int64_t>(sizes.size()));
+    auto [begin, end] = boundsOf(part, dim);
+    value = emit.div(value, emit.cast(emit.sub(end, begin), aten::elementTypeOf(value)));
   }
 
   Localizer &localizer;
@@ -163,7 +230,6 @@ private:
   const Mesh &mesh;
   SmallVector<OpFoldResult> sizes; ///< of `value`
   Value value;
-  llvm::DenseMap<int64_t, Value> firstOf;
 };
 
 /// Partial over the axes of dims of one part: P(sum) of what ranks have, divided by the whole

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/Halos.h"
 
+#include "passes/localize/Models.h"
 #include "passes/localize/Rearrangements.h"
 #include "passes/localize/WindowedImages.h"
 
@@ -120,9 +121,9 @@ namespace {
 class DimSum {
 public:
   DimSum(Localizer &localizer, OpBuilder &builder, const HaloDim &dim,
-         SmallVector<OpFoldResult> &sizes)
+         SmallVector<OpFoldResult> &sizes, Reduction reduction)
       : localizer(localizer), builder(builder), dim(dim), mesh(localizer.getMesh().getValue()),
-        sizes(sizes), parts(mesh.numDevices()) {}
+        sizes(sizes), reduction(reduction), parts(mesh.numDevices()) {}
 
   Value run(Value value) {
     PieceSource all{value, sizes, heldDim(mesh, dim.positions)};
@@ -140,9 +141,14 @@ public:
     SmallVector<PieceTarget> targets;
     for (size_t k = 0; k < most; ++k)
       targets.push_back(target(k, all.dim, owned, value));
+    PieceSource none;
+    none.value = reduction == Reduction::Max ? lowestOf(aten::elementTypeOf(value)) : 0;
+    Emitter emit = localizer.emitter(builder);
     Value sum;
-    for (Value part : movePieces(localizer, builder, dim.imageDim, {all, PieceSource()}, targets))
-      sum = sum ? localizer.emitter(builder).add(sum, part) : part;
+    for (Value part : movePieces(localizer, builder, dim.imageDim, {all, none}, targets))
+      sum = !sum                          ? part
+            : reduction == Reduction::Max ? emit.binary<aten::MaximumOp>(sum, part)
+                                          : emit.add(sum, part);
     return sum;
   }
 
@@ -174,7 +180,7 @@ private:
     all.size = total;
   }
 
-  /// Part `k` of each rank with zeros around it.
+  /// Part `k` of each rank with zeros, or lowest numbers, around it.
   PieceTarget target(size_t k, const HeldDim &all, ArrayRef<int64_t> owned, Value value) {
     int64_t zeros = dim.image.size;
     PieceTarget target;
@@ -198,13 +204,14 @@ private:
   const HaloDim &dim;
   const Mesh &mesh;
   SmallVector<OpFoldResult> &sizes;
+  Reduction reduction;                  ///< Sum or Max
   SmallVector<SmallVector<Part>> parts; ///< [position of the mesh]
 };
 
 } // namespace
 
 Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
-                      Value covered, ArrayRef<OpFoldResult> coveredSizes) {
+                      Value covered, ArrayRef<OpFoldResult> coveredSizes, Reduction reduction) {
   Emitter emit = localizer.emitter(builder);
   SmallVector<OpFoldResult> sizes(coveredSizes);
   Value value = covered;
@@ -218,6 +225,6 @@ Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim
     value.setType(typeOfSizes(value, sizes));
   }
   for (const HaloDim &dim : dims)
-    value = DimSum(localizer, builder, dim, sizes).run(value);
+    value = DimSum(localizer, builder, dim, sizes, reduction).run(value);
   return value;
 }

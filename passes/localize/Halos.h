@@ -52,9 +52,11 @@ CoveredImage coveredImage(Localizer &localizer, mlir::OpBuilder &builder,
 aten::Windows withoutPadding(llvm::ArrayRef<aten::Window> windows, llvm::ArrayRef<HaloDim> dims);
 
 /// `covered` has, in the halo dims, something for every element that this rank's positions cover,
-/// padding included. Returns the sum of what all ranks have for the elements of this one.
+/// padding included. Returns the sum, or the largest, of what all ranks have for the elements of
+/// this one.
 mlir::Value haloSum(Localizer &localizer, mlir::OpBuilder &builder, llvm::ArrayRef<HaloDim> dims,
-                    mlir::Value covered, llvm::ArrayRef<mlir::OpFoldResult> sizes);
+                    mlir::Value covered, llvm::ArrayRef<mlir::OpFoldResult> sizes,
+                    Reduction reduction = Reduction::Sum);
 
 } // namespace shardc
 

@@ -5,6 +5,7 @@
 
 #include "passes/localize/RedistributeSteps.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -44,12 +45,12 @@ Value shardc::globalRange(Localizer &localizer, OpBuilder &builder, const Global
   return emitShard(localizer, builder, whole, layout, {size});
 }
 
-Value shardc::lowestOf(Emitter &emit, Type elementType) {
+double shardc::lowestOf(Type elementType) {
   if (isa<FloatType>(elementType))
-    return emit.scalar(-std::numeric_limits<double>::infinity(), elementType);
+    return -std::numeric_limits<double>::infinity();
   unsigned width = elementType.getIntOrFloatBitWidth();
   bool isUnsigned = elementType.isUnsignedInteger() || width == 1;
-  return emit.integer(isUnsigned ? 0 : APInt::getSignedMinValue(width).getSExtValue(), elementType);
+  return isUnsigned ? 0 : -std::ldexp(1.0, static_cast<int>(width) - 1);
 }
 
 Value shardc::alongDim(Emitter &emit, Value vector, OpFoldResult length, int64_t dim,

@@ -59,8 +59,8 @@ llvm::LogicalResult checkAddedOnce(Localizer &localizer, mlir::Value added, unsi
 mlir::Value globalRange(Localizer &localizer, mlir::OpBuilder &builder, const GlobalSize &size,
                         const DimSplit &split);
 
-/// A number (0-dim tensor) that no other of the type is below.
-mlir::Value lowestOf(Emitter &emit, mlir::Type elementType);
+/// A number that no other of the type is below.
+double lowestOf(mlir::Type elementType);
 
 /// `vector` along dim `dim` of a tensor of this rank: all other dims have size 1.
 mlir::Value alongDim(Emitter &emit, mlir::Value vector, mlir::OpFoldResult length, int64_t dim,

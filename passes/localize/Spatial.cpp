@@ -13,9 +13,6 @@
 #include "dialects/aten/ConvolutionAsProduct.h"
 #include "dialects/aten/Spatial.h"
 
-#include <cmath>
-#include <limits>
-
 using namespace mlir;
 using namespace shardc;
 
@@ -130,15 +127,6 @@ struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
   }
 };
 
-/// A number that no other is below.
-double lowest(Type element) {
-  if (isa<FloatType>(element))
-    return -std::numeric_limits<double>::infinity();
-  unsigned width = element.getIntOrFloatBitWidth();
-  return element.isUnsignedInteger() || width == 1 ? 0
-                                                   : -std::ldexp(1.0, static_cast<int>(width) - 1);
-}
-
 /// The same pool without padding in the halo dims, where a last position that reaches beyond the
 /// padding is in the covered image as well.
 template <typename Op>
@@ -158,7 +146,7 @@ struct MaxPoolModel : LocalizeModel<MaxPoolModel, aten::MaxPoolOp> {
     if (dims.empty())
       return sameOp(localizer, builder, operands);
     CoveredImage image = coveredImage(localizer, builder, dims, operands[0],
-                                      lowest(aten::elementTypeOf(operands[0])));
+                                      lowestOf(aten::elementTypeOf(operands[0])));
     return poolOf(localizer, builder, op, dims, operands, image.value);
   }
 };
@@ -175,7 +163,7 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
       return sameOp(localizer, builder, operands);
     SmallVector<HaloDim> dims = haloDims(localizer, windows);
     CoveredImage image = coveredImage(localizer, builder, dims, operands[0],
-                                      lowest(aten::elementTypeOf(operands[0])));
+                                      lowestOf(aten::elementTypeOf(operands[0])));
     LocalValues values = poolOf(localizer, builder, op, dims, operands, image.value);
     if (failed(values))
       return failure();

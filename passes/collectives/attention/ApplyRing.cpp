@@ -94,8 +94,9 @@ private:
                         block.mask, site.isCausal && step == 0);
       sum = step == 0 ? part.query : emit.add(sum, part.query);
       if (step == 0) {
-        ownKey = part.key;
-        ownValue = part.value;
+        // A rank without queries sees none of its own keys.
+        ownKey = beyondSeen(part.key, step);
+        ownValue = beyondSeen(part.value, step);
         continue;
       }
       SmallVector<Value> sent;

@@ -23,7 +23,9 @@ Value RingSite::mask() const {
 }
 
 bool RingSite::canBalance() const {
-  return isCausal && isEven() && extents.front() % 2 == 0 && extents.front() > 0;
+  // Each rank has two pieces of its queries, which are as many as its keys.
+  return isCausal && isEven() && extents.front() % 2 == 0 && extents.front() > 0 &&
+         llvm::all_of(queries, [&](int64_t count) { return count == extents.front(); });
 }
 
 /// Of an argument whose layout is known.
@@ -161,9 +163,10 @@ private:
     if (gradient.use_empty())
       return true;
     Value value = gradient;
-    while (value.hasOneUse() && !isa<ReduceScatterOp>(*value.user_begin())) {
+    constexpr unsigned kMostViews = 32;
+    for (unsigned n = 0; value.hasOneUse() && !isa<ReduceScatterOp>(*value.user_begin()); ++n) {
       Operation *user = *value.user_begin();
-      if (user->getNumResults() != 1)
+      if (user->getNumResults() != 1 || n == kMostViews)
         return false;
       value = user->getResult(0);
     }
