@@ -220,6 +220,25 @@ def test_other_masks_stay(tmp_path, mask, attend, why):
     model.run("sp=2", *ROWS)
 
 
+class Repeated(nn.Module):
+    """Products that repeat their operands along dims in front, grouped heads without a batch, and masks that are each another one for other dims in front."""
+
+    def forward(self, q, k, v):
+        band, i = m.cut((16,), 1), torch.arange(16)
+        some, others = ((i[:, None] == row) & (i == column) for row, column in ((0, 9), (3, 12)))
+        both = band | torch.stack([some, others])
+        scores = (q @ k.mT).masked_fill(~both[None], -torch.inf).masked_fill(~both.flip(0)[:, None], -torch.inf)
+        weights = (q[:, 0] @ k[:, 0].mT).masked_fill(~band, -torch.inf).softmax(-1)
+        return (scores.softmax(-1) @ v, weights @ v[0, 0], weights[0] @ v, m.one_op(q, k, v[0], band),
+                torch.nn.functional.scaled_dot_product_attention(torch.cat([q[0], q[1]]), k[0], v[0], attn_mask=band, enable_gqa=True))
+
+
+def test_products_that_repeat(tmp_path):
+    model = attention(tmp_path, Repeated(), 16)
+    for options in ((), ROWS):
+        model.run("sp=2", *options, "--neighborhoods", "all")
+
+
 def test_which_are_taken(tmp_path):
     wide = attention(tmp_path, Attention(lambda: m.cut((64,), 12)), 64)
     assert moved(wide, "sp=4", "--neighborhoods", "all") < moved(wide)
