@@ -4,6 +4,8 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/KnownElements.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -85,9 +87,12 @@ private:
     lowest.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
     if (number == lowest.convertToDouble() || (std::isinf(number) && number < 0))
       return false;
-    why = number < -1000 ? "its mask adds " + std::to_string(number) +
-                               " to scores, which need not hide a key as -infinity does"
-                         : "its mask adds other numbers to scores than 0 and -infinity";
+    why = number < -1000
+              ? llvm::formatv("its mask adds {0:e2} to scores, which need not hide a key as "
+                              "-infinity does",
+                              number)
+                    .str()
+              : "its mask adds other numbers to scores than 0 and -infinity";
     return std::nullopt;
   }
 

@@ -124,7 +124,7 @@ func.func @globals(%q: tensor<1x1x4x2xf32>) -> tensor<1x1x4x2xf32> {
 // CHECK-NOT: aten.neighborhood
 func.func @large(%q: tensor<1x1x3x2xf32>) -> tensor<1x1x3x2xf32> {
   %m = aten.constant dense<[[0.0, -1.0e9, -1.0e9], [-1.0e9, 0.0, -1.0e9], [-1.0e9, -1.0e9, 0.0]]> : tensor<3x3xf32>
-  // expected-remark @below {{its mask adds -1000000000 to scores, which need not hide a key as -infinity does}}
+  // expected-remark @below {{its mask adds -1.00e+09 to scores, which need not hide a key as -infinity does}}
   %0 = aten.scaled_dot_product_attention %q, %q, %q mask(%m)
       : (tensor<1x1x3x2xf32>, tensor<1x1x3x2xf32>, tensor<1x1x3x2xf32>, tensor<3x3xf32>) -> tensor<1x1x3x2xf32>
   return %0 : tensor<1x1x3x2xf32>
