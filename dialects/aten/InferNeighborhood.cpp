@@ -2,6 +2,7 @@
 #include "dialects/aten/Emitter.h"
 #include "dialects/aten/Neighborhood.h"
 #include "dialects/aten/Rules.h"
+#include "dialects/sharding/HaloCost.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
@@ -153,23 +154,9 @@ struct SpatialDim {
 
   /// Most keys of others that one of two ranks has to get.
   int64_t halo() const {
-    int64_t half = ceilDiv(size, 2), most = 0;
-    for (Run own : {Run{0, half}, Run{half, size}}) {
-      Run keys = keysOfAll(neighborhood, own, size);
-      int64_t common =
-          std::max<int64_t>(std::min(keys.end, own.end) - std::max(keys.begin, own.begin), 0);
-      most = std::max(most, keys.size() - common);
-    }
-    return most;
+    return mostLackedOfTwo(size, size, [&](Run own) { return keysOfAll(neighborhood, own, size); });
   }
 };
-
-double elementsOf(ArrayRef<int64_t> shape) {
-  double product = 1;
-  for (int64_t size : shape)
-    product *= ShapedType::isDynamic(size) ? 1.0 : static_cast<double>(size);
-  return product;
-}
 
 /// Factors of batch, spatial dims and heads, which all tensors have, at the same dims. `moved` is
 /// the tensor of which ranks get or send elements, and `result` that of the op.

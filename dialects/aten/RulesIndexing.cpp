@@ -3,6 +3,7 @@
 #include "dialects/aten/IndexedWrites.h"
 #include "dialects/aten/KnownLookups.h"
 #include "dialects/aten/Rules.h"
+#include "dialects/sharding/HaloCost.h"
 
 using namespace mlir;
 
@@ -74,14 +75,9 @@ ShardingRule GatherOp::getShardingRule() {
 static int64_t haloOf(ArrayRef<int64_t> positions, int64_t size) {
   auto count = static_cast<int64_t>(positions.size()), most = int64_t(0);
   for (int64_t rank : {0, 1}) {
-    auto chunk = [&](int64_t n) {
-      return rank == 0 ? Run{0, ceilDiv(n, 2)} : Run{ceilDiv(n, 2), n};
-    };
-    Run own = chunk(size);
     int64_t lacks = 0;
-    for (const Run &rows : rowsAt(SmallVector<int64_t>(positions), chunk(count)))
-      lacks += rows.size() -
-               std::max<int64_t>(0, std::min(own.end, rows.end) - std::max(own.begin, rows.begin));
+    for (const Run &rows : rowsAt(SmallVector<int64_t>(positions), chunkOfTwo(count, rank)))
+      lacks += lackedOf(rows, chunkOfTwo(size, rank));
     most = std::max(most, lacks);
   }
   return ceilDiv(most * std::max(size, count), count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Rules.h"
 #include "dialects/aten/Spatial.h"
+#include "dialects/sharding/HaloCost.h"
 
 using namespace mlir;
 
@@ -17,33 +18,15 @@ static DimFactors join(DimFactors outer, const DimFactors &inner) {
   return outer;
 }
 
-static double elementsOfShape(ArrayRef<int64_t> shape) {
-  double product = 1;
-  for (int64_t n : shape)
-    product *= ShapedType::isDynamic(n) ? 1.0 : static_cast<double>(n);
-  return product;
-}
-
-/// For each of the `ofFactor` elements of a factor, which of the `ofResult` elements of the result
-/// count as few: elements of the image that the one of two ranks lacks which lacks more. The dim
-/// has `size` elements of the image's `ofImage`, and `count` positions, of which `cover` says what
-/// they have.
-static double haloOfTwo(int64_t size, int64_t count, int64_t ofFactor, double ofImage,
-                        double ofResult, llvm::function_ref<Run(Run)> cover) {
-  int64_t most = 0;
-  for (int64_t rank : {0, 1}) {
-    auto chunk = [&](int64_t n) {
-      int64_t half = ceilDiv(n, 2);
-      return rank == 0 ? Run{0, half} : Run{half, n};
-    };
-    Run own = chunk(size), covered = cover(chunk(count));
-    int64_t common =
-        std::max<int64_t>(std::min(own.end, covered.end) - std::max(own.begin, covered.begin), 0);
-    most = std::max(most, covered.size() - common);
-  }
-  double ofRow = size == 0 ? 0 : ofImage / static_cast<double>(size);
-  double amount = static_cast<double>(most) * ofRow * static_cast<double>(ofFactor);
-  return ofResult == 0 ? 0 : amount / ofResult;
+/// A halo as rules count it: elements of the tensor that ranks exchange, for each of the `ofFactor`
+/// elements of a factor, in elements of the op's result. `lacked` of the `size` rows of that tensor
+/// are exchanged, which has `exchanged` elements; the result has `made`.
+static double haloOf(int64_t lacked, int64_t size, int64_t ofFactor, double exchanged,
+                     double made) {
+  if (size == 0 || made == 0)
+    return 0;
+  double ofRow = exchanged / static_cast<double>(size);
+  return static_cast<double>(lacked) * ofRow * static_cast<double>(ofFactor) / made;
 }
 
 namespace {
@@ -85,9 +68,10 @@ struct SlidingDim {
   /// which the result may have few: rows of the image, which may be wider than those of the result,
   /// or narrower by far where the result has all elements of every window.
   double halo() const {
-    return haloOfTwo(size(), count(), std::max(size(), count()), elementsOfShape(image),
-                     elementsOfShape(isAdjoint ? image : positions),
-                     [&](Run run) { return coverOf(window, run, size()).elements; });
+    int64_t lacked = mostLackedOfTwo(
+        size(), count(), [&](Run run) { return coverOf(window, run, size()).elements; });
+    return haloOf(lacked, size(), std::max(size(), count()), elementsOf(image),
+                  elementsOf(isAdjoint ? image : positions));
   }
 };
 } // namespace
@@ -183,10 +167,10 @@ ShardingRule adaptivePoolRule(Operation *op, ArrayRef<int64_t> parts, Reduction 
     if (part > 1 && !ShapedType::isDynamic(image[dim])) {
       unsigned factor = builder.factor(std::max(image[dim], part), FactorKind::Neighbouring);
       builder.at(factor).inOnePiece = true;
-      double ofResult = elementsOfShape(shapeOf(op->getResult(0)));
-      builder.at(factor).haloAfter =
-          haloOfTwo(part, image[dim], std::max(image[dim], part), ofResult, ofResult,
-                    [&](Run run) { return coverOfParts(run, part, image[dim]); });
+      int64_t lacked = mostLackedOfTwo(
+          part, image[dim], [&](Run run) { return coverOfParts(run, part, image[dim]); });
+      double made = elementsOf(shapeOf(op->getResult(0)));
+      builder.at(factor).haloAfter = haloOf(lacked, part, std::max(image[dim], part), made, made);
       builder.operandDim(0, dim, {factor}).resultDim(0, dim, {factor});
       continue;
     }

@@ -2,6 +2,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/DimOrigins.h"
 #include "dialects/aten/Rules.h"
+#include "dialects/sharding/HaloCost.h"
 
 #include <numeric>
 
@@ -105,18 +106,14 @@ struct Piece {
 int64_t lackedByOneOfTwo(int64_t size, ArrayRef<Piece> pieces, bool areResults) {
   int64_t most = 0;
   for (int64_t rank : {0, 1}) {
-    auto chunk = [&](int64_t n) {
-      int64_t half = ceilDiv(n, 2);
-      return rank == 0 ? std::pair(int64_t(0), half) : std::pair(half, n);
-    };
-    auto common = [](std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
-      return std::max<int64_t>(std::min(a.second, b.second) - std::max(a.first, b.first), 0);
-    };
-    auto [begin, end] = chunk(size);
+    Run all = chunkOfTwo(size, rank);
     int64_t lacks = 0;
     for (const Piece &piece : pieces) {
-      std::pair whole(begin - piece.offset, end - piece.offset), own = chunk(piece.size);
-      lacks += common(areResults ? own : whole, {0, piece.size}) - common(whole, own);
+      Run whole{all.begin - piece.offset, all.end - piece.offset},
+          own = chunkOfTwo(piece.size, rank);
+      Run inside{std::clamp<int64_t>(whole.begin, 0, piece.size),
+                 std::clamp<int64_t>(whole.end, 0, piece.size)};
+      lacks += areResults ? lackedOf(own, whole) : lackedOf(inside, own);
     }
     most = std::max(most, lacks);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/sharding/RuleText.h"
 
+#include "dialects/sharding/HaloCost.h"
 #include "dialects/sharding/RuleBuilder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 namespace shardc {
@@ -173,30 +173,6 @@ std::vector<std::string> RuleText::check(const Shapes &operandShapes,
   return problems;
 }
 
-/// Elements that the larger part of two ranks' exchange has, for each element of the factor and of
-/// what results have beside it.
-static double haloOf(const TextWindow &window, int64_t size, int64_t count, double perRow,
-                     double perResultRow) {
-  int64_t most = 0;
-  for (int64_t rank : {0, 1}) {
-    auto chunk = [&](int64_t n) {
-      int64_t half = ceilDiv(n, 2);
-      return rank == 0 ? Run{0, half} : Run{half, n};
-    };
-    Run own = chunk(size), covered = window.cover(chunk(count));
-    int64_t common = std::min(own.end, covered.end) - std::max(own.begin, covered.begin);
-    most = std::max(most, covered.size() - std::max<int64_t>(common, 0));
-  }
-  return perResultRow == 0 ? 0 : static_cast<double>(most) * perRow / perResultRow;
-}
-
-static double elementsOf(const std::vector<int64_t> &shape) {
-  double product = 1;
-  for (int64_t n : shape)
-    product *= n == kDynamic ? 1.0 : static_cast<double>(n);
-  return product;
-}
-
 ShardingRule RuleText::build(const Shapes &operandShapes, const Shapes &resultShapes) const {
   RuleBuilder builder = RuleBuilder::ofShapes(operandShapes, resultShapes);
   NameSizes sizes(*this, operandShapes, resultShapes);
@@ -254,9 +230,11 @@ ShardingRule RuleText::build(const Shapes &operandShapes, const Shapes &resultSh
     }
     described.kind = FactorKind::Neighbouring;
     described.inOnePiece = true;
-    described.haloAfter += haloOf(*dim.window, size, count,
-                                  elementsOf(operandShapes[operand]) / static_cast<double>(size),
-                                  perResultRow / static_cast<double>(count));
+    double lacked = static_cast<double>(
+        mostLackedOfTwo(size, count, [&](Run run) { return dim.window->cover(run); }));
+    double perRow = elementsOf(operandShapes[operand]) / static_cast<double>(size);
+    if (perResultRow != 0)
+      described.haloAfter += lacked * perRow / (perResultRow / static_cast<double>(count));
   };
   for (bool isResult : {false, true}) {
     const auto &tensors = isResult ? results : operands;

@@ -31,6 +31,7 @@ def RingAttention : Pass<"dist-ring-attention", "::mlir::ModuleOp"> {
 
     With `mode=auto`, all such attention becomes a ring, balanced or not, where the scheduled program is predicted to be at least 1 % better under the
     same memory limit, on nominal times and on slower networks (`robust`), and where it does not fit into the memory limit as it is and rings do.
+    Programs of more than 4,096 steps of rings in a function are not compared, and stay as they are.
     `mode=all` makes rings of all that can be, and `mode=balanced` balanced ones where that is possible.
 
     Before, with `mode=all`:
@@ -96,6 +97,8 @@ def RingAttention : Pass<"dist-ring-attention", "::mlir::ModuleOp"> {
     Statistic<"numRings", "rings", "Attention that became a ring, forward or backward">,
     Statistic<"numBalanced", "balanced", "Of these, causal ones in which all ranks have the same work">,
     Statistic<"numGathered", "gathered", "Attention that could be a ring and gathers its keys and values">,
+    Statistic<"numUntried", "untried",
+              "Of these, attention whose rings have too many steps to be compared: 4,096 in a function (mode=auto)">,
     Statistic<"numUnknown", "unknown",
               "Attention over gathered keys that stays as it is because sizes or ranks are not known, or what it makes is used otherwise">,
     Statistic<"numUnaligned", "unaligned",

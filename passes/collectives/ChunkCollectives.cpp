@@ -23,25 +23,20 @@ struct ChunkCollectives : shardc::impl::ChunkCollectivesBase<ChunkCollectives> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string error;
-    std::optional<ChunkMode> mode = ChunkMode::parse(chunks.getValue(), error);
-    if (!mode) {
-      module.emitError() << "chunks: " << error;
+    auto move = readMove<ChunkMode>(module, "chunks", chunks.getValue(), ChunkMode::parse,
+                                    {topology, caps, memoryLimit, sizes},
+                                    moveOptions(bucket, policy, robust, flat, mixedDtype));
+    if (failed(move))
       return signalPassFailure();
-    }
-    FailureOr<OptimizeInput> input =
-        readOptimizeText(module, {topology, caps, memoryLimit, sizes},
-                         moveOptions(bucket, policy, robust, flat, mixedDtype));
-    if (failed(input))
-      return signalPassFailure();
-    if (!mode->enabled)
+    if (!move->mode.enabled)
       return;
-    if (mode->ring && !input->model->supports(CollectiveKind::Permute)) {
-      module.emitError() << "chunks: " << describeNoRings(*input->model);
+    if (move->mode.ring && !move->input.model->supports(CollectiveKind::Permute)) {
+      module.emitError() << "chunks: " << describeNoRings(*move->input.model);
       return signalPassFailure();
     }
     for (auto function : module.getOps<func::FuncOp>())
-      if (!function.isExternal() && mayGain(function) && failed(chunk(function, *input, *mode)))
+      if (!function.isExternal() && mayGain(function) &&
+          failed(chunk(function, move->input, move->mode)))
         return signalPassFailure();
   }
 

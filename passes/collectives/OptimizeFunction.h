@@ -49,6 +49,28 @@ inline collectives::OptimizeOptions moveOptions(bool bucket, collectives::Schedu
   return options;
 }
 
+/// What the options of such a move say: where it is made, and how it is judged.
+template <typename Mode> struct Move {
+  Mode mode;
+  OptimizeInput input;
+};
+/// Fails, with errors at the module, where option `name` or the others make no sense. `parse` is
+/// given the option's text and a place for an error.
+template <typename Mode>
+mlir::FailureOr<Move<Mode>>
+readMove(mlir::ModuleOp module, llvm::StringRef name, const std::string &mode,
+         std::optional<Mode> (*parse)(std::string_view, std::string &), const OptimizeText &text,
+         collectives::OptimizeOptions options) {
+  std::string error;
+  std::optional<Mode> parsed = parse(mode, error);
+  if (!parsed)
+    return module.emitError() << name << ": " << error;
+  mlir::FailureOr<OptimizeInput> input = readOptimizeText(module, text, options);
+  if (failed(input))
+    return mlir::failure();
+  return Move<Mode>{std::move(*parsed), std::move(*input)};
+}
+
 struct OptimizeMode {
   PlanForm form;
   /// Also a remark at each bucket and at each collective left alone.

@@ -71,24 +71,19 @@ struct RingAttention : shardc::impl::RingAttentionBase<RingAttention> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string error;
-    std::optional<RingMode> how = parseRingMode(mode.getValue(), error);
-    if (!how) {
-      module.emitError() << "mode: " << error;
+    auto move = readMove<RingMode>(module, "mode", mode.getValue(), parseRingMode,
+                                   {topology, caps, memoryLimit, sizes},
+                                   moveOptions(bucket, policy, robust, flat, mixedDtype));
+    if (failed(move))
       return signalPassFailure();
-    }
-    FailureOr<OptimizeInput> input =
-        readOptimizeText(module, {topology, caps, memoryLimit, sizes},
-                         moveOptions(bucket, policy, robust, flat, mixedDtype));
-    if (failed(input))
-      return signalPassFailure();
-    if (*how == RingMode::Off)
+    if (move->mode == RingMode::Off)
       return;
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
     for (func::FuncOp function : functions)
       if (!function.isExternal() && !attentionOps(function).empty() &&
-          failed(whileSynchronous(
-              function, [&](AsyncPairs &pairs) { return change(function, *input, *how, pairs); })))
+          failed(whileSynchronous(function, [&](AsyncPairs &pairs) {
+            return change(function, move->input, move->mode, pairs);
+          })))
         return signalPassFailure();
   }
 
@@ -119,8 +114,10 @@ private:
       uint64_t steps = 0;
       for (const RingSite &site : sites)
         steps += site.size();
-      FailureOr<Form> best = steps > kMostStepsTried ? FailureOr<Form>(Form::Gathered)
-                                                     : choose(function, input, candidates);
+      bool isTried = steps <= kMostStepsTried;
+      if (!isTried)
+        numUntried += sites.size();
+      FailureOr<Form> best = isTried ? choose(function, input, candidates) : Form::Gathered;
       if (failed(best))
         return failure();
       form = *best;

@@ -24,26 +24,20 @@ struct SplitNodes : shardc::impl::SplitNodesBase<SplitNodes> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string error;
-    std::optional<SplitMode> parsed = parseSplitMode(mode.getValue(), error);
-    if (!parsed) {
-      module.emitError() << "mode: " << error;
+    auto move = readMove<SplitMode>(module, "mode", mode.getValue(), parseSplitMode,
+                                    {topology, caps, memoryLimit, sizes},
+                                    moveOptions(bucket, policy, robust, flat, mixedDtype));
+    if (failed(move))
       return signalPassFailure();
-    }
-    FailureOr<OptimizeInput> input =
-        readOptimizeText(module, {topology, caps, memoryLimit, sizes},
-                         moveOptions(bucket, policy, robust, flat, mixedDtype));
-    if (failed(input))
-      return signalPassFailure();
-    if (*parsed == SplitMode::Off)
+    if (move->mode == SplitMode::Off)
       return;
-    if (std::string problem = describeMissingNodes(*input->model); !problem.empty()) {
+    if (std::string problem = describeMissingNodes(*move->input.model); !problem.empty()) {
       module.emitError() << "topology: " << problem;
       return signalPassFailure();
     }
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isExternal() && communicates(function) &&
-          failed(split(function, *input, *parsed)))
+          failed(split(function, move->input, move->mode)))
         return signalPassFailure();
   }
 

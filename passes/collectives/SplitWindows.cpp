@@ -49,22 +49,16 @@ struct SplitWindows : shardc::impl::SplitWindowsBase<SplitWindows> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string error;
-    std::optional<SplitMode> how = parseSplitMode(mode.getValue(), error);
-    if (!how) {
-      module.emitError() << "mode: " << error;
+    auto move = readMove<SplitMode>(module, "mode", mode.getValue(), parseSplitMode,
+                                    {topology, caps, memoryLimit, sizes},
+                                    moveOptions(bucket, policy, robust, flat, mixedDtype));
+    if (failed(move))
       return signalPassFailure();
-    }
-    FailureOr<OptimizeInput> input =
-        readOptimizeText(module, {topology, caps, memoryLimit, sizes},
-                         moveOptions(bucket, policy, robust, flat, mixedDtype));
-    if (failed(input))
-      return signalPassFailure();
-    if (*how == SplitMode::Off)
+    if (move->mode == SplitMode::Off)
       return;
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
     for (func::FuncOp function : functions)
-      if (!function.isExternal() && failed(split(function, *input, *how)))
+      if (!function.isExternal() && failed(split(function, move->input, move->mode)))
         return signalPassFailure();
   }
 

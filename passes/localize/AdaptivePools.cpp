@@ -116,12 +116,12 @@ private:
       counts.push_back(parts.size());
     }
     LocalIndices indices = localizer.indices(builder);
-    if (sizeOf(dim) == elementsOf(dim))
-      ;
-    else if (*llvm::max_element(counts) <= kFewParts)
-      poolEach(dim, firstPart, counts, halo.positions);
-    else
-      pool(dim, {indices.table(firstPart), table(counts)}, indices.table(firstElement));
+    if (sizeOf(dim) != elementsOf(dim)) {
+      if (*llvm::max_element(counts) <= kFewParts)
+        poolEach(dim, firstPart, counts, halo.positions);
+      else
+        pool(dim, {indices.table(firstPart), table(counts)}, indices.table(firstElement));
+    }
     value = haloSum(localizer, builder, halo, value, sizes,
                     kIsMean<Op> ? Reduction::Sum : Reduction::Max);
     sizes[dim] = localizer.localSizes(builder, 0)[dim];

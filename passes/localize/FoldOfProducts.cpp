@@ -4,6 +4,7 @@
 #include "passes/localize/MovePieces.h"
 
 #include "dialects/aten/ConvolutionAsProduct.h"
+#include "dialects/sharding/HaloCost.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -72,11 +73,6 @@ Run positionsOver(const aten::Window &window, Run rows, int64_t count) {
 
 Run pieceOf(ArrayRef<Run> runs) { return runs.empty() ? Run{} : runs.front(); }
 
-int64_t without(Run all, Run own) {
-  return all.size() -
-         std::max<int64_t>(0, std::min(all.end, own.end) - std::max(all.begin, own.begin));
-}
-
 /// Elements beside dim `dim`, of a rank where sizes are known.
 double elementsBeside(RankedTensorType local, int64_t dim) {
   double product = 1;
@@ -109,8 +105,8 @@ public:
       if (rows.size() > 0 && (rows.begin < cover.begin || rows.end > cover.end))
         return false;
       Run have = pieceOf(held.runs[position]);
-      fetched = std::max(fetched, without(needed[position], have));
-      sent = std::max(sent, without(halo.covers[position].elements, rows));
+      fetched = std::max(fetched, lackedOf(needed[position], have));
+      sent = std::max(sent, lackedOf(halo.covers[position].elements, rows));
     }
     auto source = cast<RankedTensorType>(localizer.localOf(chain.source).getType());
     return static_cast<double>(fetched) * elementsBeside(source, chain.dim) <

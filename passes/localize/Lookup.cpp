@@ -5,6 +5,7 @@
 // Positions outside the whole table stay outside on every rank: the lookup itself refuses them.
 
 #include "dialects/aten/KnownLookups.h"
+#include "dialects/interfaces/FewUsers.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/MovePieces.h"
 #include "passes/localize/Positions.h"
@@ -118,10 +119,12 @@ struct GatherModel : LocalizeModel<GatherModel, aten::GatherOp> {
 static SmallVector<SmallVector<int64_t>> knownTogether(aten::IndexSelectOp op,
                                                        ArrayRef<int64_t> positions) {
   constexpr int64_t kNear = 16;
-  constexpr unsigned kMostUsers = 64;
   SmallVector<SmallVector<int64_t>> together;
-  for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
-    auto other = number < kMostUsers ? dyn_cast<aten::IndexSelectOp>(user) : aten::IndexSelectOp();
+  SmallVector<Operation *> users;
+  if (hasFewUsers(op.getSelf()))
+    users = llvm::to_vector(op.getSelf().getUsers());
+  for (Operation *user : users) {
+    auto other = dyn_cast<aten::IndexSelectOp>(user);
     if (!other || other == op || other.getDim() != op.getDim() || other.getType() != op.getType())
       continue;
     std::optional<SmallVector<int64_t>> those = aten::ascendingPositions(other);

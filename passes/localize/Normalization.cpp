@@ -4,6 +4,7 @@
 // by the global count (G6). The variance takes two passes, the mean first and then the squares of
 // the differences from it, which is as exact as PyTorch's; the sum of squares alone would cancel.
 
+#include "dialects/interfaces/FewUsers.h"
 #include "passes/localize/Models.h"
 
 #include "llvm/ADT/Sequence.h"
@@ -35,14 +36,13 @@ static Value globalMean(Localizer &localizer, OpBuilder &builder, Value x, Array
 /// Whether a mean over `dims` of what `op` takes the variance of keeps the dims; yes if there is
 /// none.
 static bool doesMeanKeepDims(aten::VarOp op, ArrayRef<int64_t> dims) {
-  constexpr unsigned kMostUsers = 64;
+  if (!hasFewUsers(op.getSelf()))
+    return true;
   int64_t rank = aten::typeOf(op.getSelf()).getRank();
-  for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
+  for (Operation *user : op.getSelf().getUsers()) {
     auto mean = dyn_cast<aten::MeanOp>(user);
     if (mean && reducedDims(mean.getDim(), rank) == dims)
       return mean.getKeepdim();
-    if (number == kMostUsers)
-      break;
   }
   return true;
 }

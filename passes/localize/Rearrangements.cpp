@@ -7,6 +7,7 @@
 #include "passes/localize/PiecesOpInterface.h"
 #include "passes/localize/WindowedImages.h"
 
+#include "dialects/interfaces/FewUsers.h"
 #include "dialects/interfaces/OpInterfaces.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -97,12 +98,9 @@ public:
 private:
   /// Whether `user` alone needs a value, or whatever else does looks at what it is made of as well.
   bool areAllBehind(Value value, Operation *user) const {
-    constexpr unsigned kMostUsers = 64;
-    for (auto [number, other] : llvm::enumerate(value.getUsers()))
-      if (number >= kMostUsers ||
-          (other != user && !isOpTriviallyDead(other) && !looksBehind(other, value)))
-        return false;
-    return true;
+    return hasFewUsers(value) && llvm::all_of(value.getUsers(), [&](Operation *other) {
+             return other == user || isOpTriviallyDead(other) || looksBehind(other, value);
+           });
   }
   bool looksBehind(Operation *user, Value value) const {
     if (auto redistribute = dyn_cast<RedistributeOp>(user))
@@ -279,7 +277,8 @@ static LocalValues moveAlongSeveral(Localizer &localizer, OpBuilder &builder, Va
 /// do. The present one is not among them.
 static SmallVector<int64_t> slicesNear(aten::SliceOp op) {
   constexpr int64_t kNear = 16;
-  constexpr unsigned kMostUsers = 64;
+  if (!hasFewUsers(op.getSelf()))
+    return {};
   // Where it is computed with element by element, perhaps with a part of its other dims. Ops that
   // move its elements on, and windows, look at what it is made of instead.
   auto isMoved = [](aten::SliceOp slice) {
@@ -294,9 +293,7 @@ static SmallVector<int64_t> slicesNear(aten::SliceOp op) {
     });
   };
   SmallVector<int64_t> starts;
-  for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
-    if (number >= kMostUsers) // none looks, so that all of them find the same
-      return {};
+  for (Operation *user : op.getSelf().getUsers()) {
     auto other = dyn_cast<aten::SliceOp>(user);
     if (other && other.getDim() == op.getDim() && other.getStep() == 1 && !other.getStart() &&
         !other.getEnd() && other.getType() == op.getType() && isMoved(other))

@@ -2,6 +2,7 @@
 #include "passes/localize/WindowedImages.h"
 
 #include "dialects/aten/Spatial.h"
+#include "dialects/interfaces/FewUsers.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -38,27 +39,25 @@ std::optional<HaloDim> shardc::firstHaloDim(Operation *op) {
     if ((window.isIdentity() && image->size == positions->size) ||
         (image->split.empty() && positions->split.empty()))
       continue;
-    HaloDim dim{i, imageRank + fromEnd, *image, *positions, window};
-    dim.findCovers(dist::getLayout(op->getOperand(0).getType()).getValue().mesh);
-    return dim;
+    return HaloDim{i, imageRank + fromEnd, *image, *positions, window};
   }
   return std::nullopt;
 }
 
 SmallVector<HaloDim> shardc::halosBeside(Localizer &localizer, const HaloDim &dim) {
-  constexpr unsigned kMostUsers = 64;
   SmallVector<HaloDim> beside;
   Operation *op = localizer.getOp();
   // An op that is not among those that are looked for, such as an attention, shares nothing.
-  if (!firstHaloDim(op))
+  if (!firstHaloDim(op) || !hasFewUsers(op->getOperand(0)))
     return {};
-  for (auto [number, user] : llvm::enumerate(op->getOperand(0).getUsers())) {
-    if (number >= kMostUsers) // none looks, so that all of them find the same
-      return {};
+  for (Operation *user : op->getOperand(0).getUsers()) {
     if (user == op || user->getOperand(0) != op->getOperand(0))
       continue;
-    if (std::optional<HaloDim> other = firstHaloDim(user); other && other->imageDim == dim.imageDim)
-      beside.push_back(std::move(*other));
+    std::optional<HaloDim> other = firstHaloDim(user);
+    if (!other || other->imageDim != dim.imageDim)
+      continue;
+    other->findCovers(localizer.getMesh().getValue());
+    beside.push_back(std::move(*other));
   }
   return beside;
 }

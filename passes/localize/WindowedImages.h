@@ -10,7 +10,7 @@
 namespace shardc {
 
 /// The dim of operand 0 along which a placed op with windows over it fetches first what its
-/// positions cover (see coveredImage), as a rank's positions have it. Nothing for any other op.
+/// positions cover (see coveredImage), without what that is. Nothing for any other op.
 std::optional<HaloDim> firstHaloDim(mlir::Operation *op);
 
 /// The same of every other op over the present op's operand 0 that fetches along this dim first.

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A module, exported, with PyTorch's outputs and gradients beside it; compiled and run, its own are compared with them."""
+import functools
 import json
 import sys
 
+import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch.utils import _pytree as pytree
@@ -64,3 +66,16 @@ class Exported:
     def moved(self, mesh, *plan):
         text = run(tool("shardc"), "explain", self.folder / "m.pt2", "--mesh", mesh, *plan, "--format", "json").stdout
         return {kind for kind, entry in json.loads(text)["totals"].items() if entry["count"]}
+
+
+def fixture_of(models, seed=1):
+    """A fixture that exports a model by its name, once in a module of tests. `models` are functions that return a module and its inputs."""
+    @pytest.fixture(scope="module")
+    def exported(tmp_path_factory):
+        @functools.cache
+        def export(name):
+            torch.manual_seed(seed)
+            module, inputs = models[name]()
+            return Exported(tmp_path_factory.mktemp(name), module.double(), inputs)
+        return export
+    return exported

@@ -13,32 +13,25 @@ from torch import nn
 import masked_attention as m
 import window_cases
 from conftest import BUILD, run, tool
-from exported import F64, Exported
+from exported import F64, Exported, fixture_of
 from plans import places
 from test_joint_graphs import joint
 
+def image(*sizes):
+    return {"x": torch.randn(*sizes, dtype=F64)}
+
+
 MODELS = {
     "line": lambda: (m.Transformer(1, [(lambda: m.cut((36,), 2), m.one_op), (lambda: m.sliding(36, 5), m.filled), (lambda: m.band(36, 3, 1), m.added),
-                                       (lambda: m.cut((36,), 2, 3), m.batched)]), (2, 3, 36)),
+                                       (lambda: m.cut((36,), 2, 3), m.batched)]), image(2, 3, 36)),
     "image": lambda: (m.Transformer(2, [(lambda: m.cut((10, 8), 1), m.one_op), (lambda: m.natten((10, 8), (3, 5)), m.summed),
-                                        (lambda: m.natten_causal(10, 8, 3), m.filled), (lambda: m.outer((10, 8), 1), m.batched)]), (2, 3, 10, 8)),
-    "volume": lambda: (m.Transformer(3, [(lambda: m.cut((12, 3, 3), 1), m.one_op), (lambda: m.distances((12, 3, 3), 1), m.filled)]), (1, 3, 12, 3, 3)),
+                                        (lambda: m.natten_causal(10, 8, 3), m.filled), (lambda: m.outer((10, 8), 1), m.batched)]), image(2, 3, 10, 8)),
+    "volume": lambda: (m.Transformer(3, [(lambda: m.cut((12, 3, 3), 1), m.one_op), (lambda: m.distances((12, 3, 3), 1), m.filled)]), image(1, 3, 12, 3, 3)),
 }
 
 GIVEN = "input:x=sp:S(2, sizes = [4, 0, 5, 1])"
 
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    made = {}
-
-    def export(name):
-        if name not in made:
-            torch.manual_seed(1)
-            module, shape = MODELS[name]()
-            made[name] = Exported(tmp_path_factory.mktemp(name), module.double(), {"x": torch.randn(*shape, dtype=F64)})
-        return made[name]
-    return export
+exported = fixture_of(MODELS)
 
 
 def explained(model, mesh, *options):

@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from conftest import BUILD, run, tool
-from exported import F64, Exported
+from exported import F64, Exported, fixture_of
 from natten_ops import LIBRARY, na
 from plans import places
 from test_joint_graphs import joint
@@ -47,26 +47,19 @@ def windows(kernel, stride=1, dilation=1, causal=False, dims=2):
     return [list(x) if isinstance(x, tuple) else [x] * dims for x in (kernel, stride, dilation, causal)]
 
 
+def image(*sizes):
+    return {"x": torch.randn(*sizes, dtype=F64)}
+
+
 MODELS = {
-    "line": lambda: (Transformer(1, [windows(5, dims=1), windows(3, 1, 3, dims=1), windows(4, 2, 2, True, dims=1)]), (2, 3, 29)),
-    "image": lambda: (Transformer(2, [windows(3), windows((4, 3), (2, 1), (2, 3))]), (2, 3, 13, 11)),
-    "causal": lambda: (Transformer(2, [windows((3, 4), 1, (2, 1), (True, False))], reference=True), (1, 3, 10, 9)),
-    "volume": lambda: (Transformer(3, [windows(3, dims=3), windows((2, 1, 3), 1, (2, 1, 1), (True, False, False), dims=3)]), (1, 3, 7, 5, 6)),
+    "line": lambda: (Transformer(1, [windows(5, dims=1), windows(3, 1, 3, dims=1), windows(4, 2, 2, True, dims=1)]), image(2, 3, 29)),
+    "image": lambda: (Transformer(2, [windows(3), windows((4, 3), (2, 1), (2, 3))]), image(2, 3, 13, 11)),
+    "causal": lambda: (Transformer(2, [windows((3, 4), 1, (2, 1), (True, False))], reference=True), image(1, 3, 10, 9)),
+    "volume": lambda: (Transformer(3, [windows(3, dims=3), windows((2, 1, 3), 1, (2, 1, 1), (True, False, False), dims=3)]), image(1, 3, 7, 5, 6)),
 }
 GIVEN = "input:x=sp:S(2, sizes = [4, 0, 8, 1])"
 
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    made = {}
-
-    def export(name):
-        if name not in made:
-            torch.manual_seed(1)
-            module, shape = MODELS[name]()
-            made[name] = Exported(tmp_path_factory.mktemp(name), module.double(), {"x": torch.randn(*shape, dtype=F64)})
-        return made[name]
-    return export
+exported = fixture_of(MODELS)
 
 
 @pytest.mark.parametrize("name, mesh, plan", [

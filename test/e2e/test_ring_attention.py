@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Attention over a sharded sequence as a ring (--ring-attention): PyTorch's outputs and gradients, for queries and keys that ranks have in equal and
 unequal shares, causal, masked and grouped, on several axes; and what it saves."""
-import functools
 import json
 import re
 
@@ -11,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from conftest import run, tool
-from exported import F64, Exported
+from exported import F64, Exported, fixture_of
 from plans import places
 import test_joint_graphs
 from test_sequence_attention import Model
@@ -64,15 +63,7 @@ MODELS = {
     "cross": lambda: (Cross(), {"x": sequence(6), "memory": sequence(13), "mask": hiding(6, 13)}),
 }
 
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    @functools.cache
-    def export(name):
-        torch.manual_seed(1)
-        module, inputs = MODELS[name]()
-        return Exported(tmp_path_factory.mktemp(name), module.double(), inputs)
-    return export
+exported = fixture_of(MODELS)
 
 
 @pytest.mark.parametrize("name, mesh, plan, how", [

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Attention over a sharded sequence: ranks have some queries each and gather keys and values; in the backward what their queries make for all keys is a
 partial sum, and no rank has the scores of all queries."""
-import functools
 import json
 
 import pytest
@@ -10,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from conftest import run, tool
-from exported import F64, Exported
+from exported import F64, Exported, fixture_of
 from plans import places
 
 
@@ -46,15 +45,7 @@ MODELS = {
     "masked": lambda: (Model((False, 2)), {"x": torch.randn(2, 9, 8, dtype=F64), "mask": torch.rand(9, 9) < 0.7}),
 }
 
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    @functools.cache
-    def export(name):
-        torch.manual_seed(1)
-        module, inputs = MODELS[name]()
-        return Exported(tmp_path_factory.mktemp(name), module.double(), inputs)
-    return export
+exported = fixture_of(MODELS)
 
 
 @pytest.mark.parametrize("name, mesh, plan", [

@@ -183,6 +183,9 @@ struct RecognizeNeighborhoods : impl::AtenRecognizeNeighborhoodsBase<RecognizeNe
   using Base::Base;
 
   LogicalResult initialize(MLIRContext *context) override {
+    if (leastRatio < 1)
+      return emitError(UnknownLoc::get(context))
+             << "least-ratio is a number of windows from 1 on, not " << leastRatio;
     if (mode == "auto" || mode == "all" || mode == "off")
       return success();
     return emitError(UnknownLoc::get(context))

@@ -56,11 +56,11 @@ DenseElementsAttr readElements(const StoredTensor &tensor, RankedTensorType type
 static bool mayBeOfMask(RankedTensorType type) {
   if (!type.hasStaticShape() || type.getNumElements() > kMostElements)
     return false;
-  if (type.getElementType().isSignlessInteger())
+  Type element = type.getElementType();
+  if (element.isInteger(1) || element.isSignlessInteger(32) || element.isSignlessInteger(64))
     return true;
   ArrayRef<int64_t> shape = type.getShape();
-  return isa<FloatType>(type.getElementType()) && shape.size() >= 2 &&
-         shape.back() == shape[shape.size() - 2];
+  return isa<FloatType>(element) && shape.size() >= 2 && shape.back() == shape[shape.size() - 2];
 }
 
 namespace {

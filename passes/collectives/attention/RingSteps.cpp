@@ -2,6 +2,8 @@
 
 #include "passes/collectives/attention/RingSteps.h"
 
+#include "passes/collectives/analysis/EraseDead.h"
+
 #include "dialects/aten/BuiltSizes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -197,18 +199,5 @@ void RingSteps::erase(function_ref<void(Operation *)> erased) {
     if (Operation *maker = value ? value.getDefiningOp() : nullptr;
         maker && isOpTriviallyDead(maker))
       dead.insert(maker);
-  SmallVector<Operation *> stack(dead.rbegin(), dead.rend());
-  while (!stack.empty()) {
-    Operation *op = stack.pop_back_val();
-    SmallVector<Value> operands(op->getOperands());
-    erased(op);
-    ranks.forget(op);
-    op->erase();
-    for (Value operand : llvm::SetVector<Value>(operands.begin(), operands.end())) {
-      Operation *maker = operand.getDefiningOp();
-      bool isCollective = maker && isa<CollectiveOpInterface>(maker) && maker->use_empty();
-      if (maker && (isOpTriviallyDead(maker) || isCollective) && !llvm::is_contained(stack, maker))
-        stack.push_back(maker);
-    }
-  }
+  eraseDead(dead.getArrayRef(), ranks, erased);
 }

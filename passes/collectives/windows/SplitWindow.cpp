@@ -2,6 +2,8 @@
 
 #include "passes/collectives/windows/SplitWindow.h"
 
+#include "passes/collectives/analysis/EraseDead.h"
+
 #include "dialects/aten/BuiltSizes.h"
 #include "dialects/aten/Emitter.h"
 
@@ -57,7 +59,7 @@ public:
     if (whole.getType() != site.op->getResult(0).getType())
       whole.setType(cast<RankedTensorType>(site.op->getResult(0).getType()));
     site.op->getResult(0).replaceAllUsesWith(whole);
-    erase(erased);
+    eraseDead(site.op, ranks, erased);
     return interior;
   }
 
@@ -136,23 +138,6 @@ private:
       all.push_back(dim == site.imageDim ? ranks.build(builder, emit.getLoc(), lengths)
                                          : sizes.get(sizes.of(rows, dim)));
     return emit.zeros(all, aten::elementTypeOf(rows));
-  }
-
-  /// The op, and what only it used.
-  void erase(function_ref<void(Operation *)> erased) {
-    SmallVector<Operation *> stack{site.op};
-    while (!stack.empty()) {
-      Operation *op = stack.pop_back_val();
-      SmallVector<Value> operands(op->getOperands());
-      erased(op);
-      ranks.forget(op);
-      op->erase();
-      for (Value operand : llvm::SetVector<Value>(operands.begin(), operands.end())) {
-        Operation *maker = operand.getDefiningOp();
-        if (maker && isOpTriviallyDead(maker) && !llvm::is_contained(stack, maker))
-          stack.push_back(maker);
-      }
-    }
   }
 
   const WindowSite &site;

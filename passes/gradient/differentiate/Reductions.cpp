@@ -2,6 +2,7 @@
 //
 // Reductions. The number of elements of a mean is that of the whole tensor (G6).
 
+#include "dialects/interfaces/FewUsers.h"
 #include "passes/gradient/differentiate/Models.h"
 
 #include <cmath>
@@ -113,8 +114,9 @@ struct LogsumexpGradient : GradientModel<LogsumexpGradient, aten::LogsumexpOp> {
 struct VarGradient : GradientModel<VarGradient, aten::VarOp> {
   /// The mean of the same elements that the program has already, as a batch norm in training does.
   static Expr meanOf(Derivation &d, aten::VarOp op, const Reduced<aten::VarOp> &r) {
-    constexpr unsigned kMostUsers = 64;
-    for (auto [number, user] : llvm::enumerate(op.getSelf().getUsers())) {
+    if (!hasFewUsers(op.getSelf()))
+      return mean(r.self, r.dims);
+    for (Operation *user : op.getSelf().getUsers()) {
       auto found = dyn_cast<aten::MeanOp>(user);
       if (found && found.getDim() == op.getDim() && found->getBlock() == op->getBlock() &&
           found->isBeforeInBlock(op) &&
@@ -122,8 +124,6 @@ struct VarGradient : GradientModel<VarGradient, aten::VarOp> {
         Expr mean = d.of(found.getResult());
         return mean.rank() == 0 ? mean : restoreDims(mean, r.dims, found.getKeepdim());
       }
-      if (number == kMostUsers)
-        break;
     }
     return mean(r.self, r.dims);
   }
