@@ -219,8 +219,8 @@ class Repeated(nn.Module):
     def forward(self, q, k, v):
         band, i = m.cut((16,), 1), torch.arange(16)
         some, others = ((i[:, None] == row) & (i == column) for row, column in ((0, 9), (3, 12)))
-        both = band | torch.stack([some, others])
-        scores = (q @ k.mT).masked_fill(~both[None], -torch.inf).masked_fill(~both.flip(0)[:, None], -torch.inf)
+        heads, batch = torch.stack([band | some, band | others]), torch.stack([band | others, band | some])
+        scores = (q @ k.mT).masked_fill(~heads[None], -torch.inf).masked_fill(~batch[:, None], -torch.inf)
         weights = (q[:, 0] @ k[:, 0].mT).masked_fill(~band, -torch.inf).softmax(-1)
         return (scores.softmax(-1) @ v, weights @ v[0, 0], weights[0] @ v, m.one_op(q, k, v[0], band),
                 torch.nn.functional.scaled_dot_product_attention(torch.cat([q[0], q[1]]), k[0], v[0], attn_mask=band, enable_gqa=True))
