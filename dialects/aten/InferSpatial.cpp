@@ -5,6 +5,8 @@
 
 using namespace mlir;
 
+#include "dialects/aten/WindowInterface.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "dialects/aten/Spatial.cpp.inc"
 

@@ -5,6 +5,8 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/Window.h"
 
+#include "dialects/aten/WindowInterface.h.inc"
+
 #define GET_OP_CLASSES
 #include "dialects/aten/Spatial.h.inc"
 

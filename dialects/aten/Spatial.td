@@ -5,6 +5,7 @@
 #define SHARDC_DIALECTS_ATEN_SPATIAL_TD
 
 include "dialects/aten/AtenBase.td"
+include "dialects/aten/WindowInterface.td"
 
 /// How the window slides: lists of one number for each spatial dim, or of one number for all of them. Position i
 /// of the window covers elements `i * stride - padding + j * dilation`, j = 0 ... kernel - 1.
@@ -17,7 +18,8 @@ class Aten_SpatialOp<string mnemonic, list<Trait> traits = []> : Aten_Op<mnemoni
   }];
 }
 
-def Aten_ConvolutionOp : Aten_SpatialOp<"convolution", [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+def Aten_ConvolutionOp
+    : Aten_SpatialOp<"convolution", [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, Aten_WindowOpInterface]> {
   let summary = "Computes the cross-correlation of images with kernels, plus bias (conv1d, conv2d, conv3d)";
   let description = [{
     `result[n, o, y, x] = sum over c, i, j of input[n, c', y * stride - padding + i * dilation, ...] * weight[o, c, i, j]
@@ -46,7 +48,7 @@ def Aten_ConvolutionOp : Aten_SpatialOp<"convolution", [DeclareOpInterfaceMethod
   let hasCanonicalizer = 1;
 }
 
-def Aten_WindowsOp : Aten_SpatialOp<"windows"> {
+def Aten_WindowsOp : Aten_SpatialOp<"windows", [Aten_WindowOpInterface]> {
   let summary = "Returns the elements under the window at each position";
   let description = [{
     `[N, C, H, W]` becomes `[N, C, kernel height, kernel width, positions, positions]`, and likewise for lines and volumes;
@@ -94,7 +96,7 @@ def Aten_FoldOp : Aten_SpatialOp<"fold"> {
 //===--------------------------------------------------------------------------------------------===//
 
 /// A window of `kernel_size` elements, which has a number for each spatial dim.
-class Aten_MaxPoolOpBase<string mnemonic> : Aten_SpatialOp<mnemonic> {
+class Aten_MaxPoolOpBase<string mnemonic> : Aten_SpatialOp<mnemonic, [Aten_WindowOpInterface]> {
   let arguments = (ins Aten_NumberTensor:$self, DenseI64ArrayAttr:$kernel_size, DenseI64ArrayAttr:$stride,
                        DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilation, UnitAttr:$ceil_mode);
   let assemblyFormat = [{
@@ -119,9 +121,13 @@ def Aten_MaxPoolPositionsOp : Aten_MaxPoolOpBase<"max_pool_positions"> {
     The position is that in the flattened image. Of equal elements the first one counts, of several NaNs the last one. The window moves
     as in max_pool.
   }];
+  let moreDeclarations = windowsDeclaration # [{
+    /// It is told in the whole image.
+    bool isComputedByPosition() { return false; }
+  }];
 }
 
-def Aten_AvgPoolOp : Aten_SpatialOp<"avg_pool"> {
+def Aten_AvgPoolOp : Aten_SpatialOp<"avg_pool", [Aten_WindowOpInterface]> {
   let summary = "Computes the mean of the elements under the window";
   let description = [{
     The window moves as in max_pool. The sum is divided by the number of elements under the window that are in the image
@@ -135,7 +141,10 @@ def Aten_AvgPoolOp : Aten_SpatialOp<"avg_pool"> {
     (`with_padding` $count_include_pad^)? (`divisor` $divisor_override^)? attr-dict
     `:` functional-type(operands, results)
   }];
-  let moreDeclarations = windowsDeclaration;
+  let moreDeclarations = windowsDeclaration # [{
+    /// Otherwise what it divides by depends on where the image ends.
+    bool isComputedByPosition() { return getDivisorOverride().has_value(); }
+  }];
   let shardBy = "poolRule(op, op.getWindows(), /*isLinear=*/true)";
 }
 

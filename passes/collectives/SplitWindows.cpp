@@ -38,7 +38,7 @@ struct WindowChoice {
 SmallVector<Operation *> windowOps(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
-    if (isa<aten::ConvolutionOp, aten::WindowsOp, aten::MaxPoolOp, aten::AvgPoolOp>(op))
+    if (isa<aten::WindowOpInterface>(op))
       ops.push_back(op);
   });
   return ops;

@@ -4,17 +4,8 @@
 #include "dialects/aten/Spatial.h"
 #include "dialects/interfaces/FewUsers.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace shardc;
-
-static aten::Windows windowsOverImage(Operation *op) {
-  return llvm::TypeSwitch<Operation *, aten::Windows>(op)
-      .Case<aten::ConvolutionOp, aten::WindowsOp, aten::MaxPoolOp, aten::MaxPoolPositionsOp,
-            aten::AvgPoolOp>([](auto windowed) { return windowed.getWindows(); })
-      .Default({});
-}
 
 static std::optional<SplitDim> splitDim(Value placed, int64_t dim) {
   dist::LayoutAttr layout = dist::getLayout(placed.getType());
@@ -25,9 +16,10 @@ static std::optional<SplitDim> splitDim(Value placed, int64_t dim) {
 }
 
 std::optional<HaloDim> shardc::firstHaloDim(Operation *op) {
-  aten::Windows windows = windowsOverImage(op);
-  if (windows.empty())
+  auto windowed = dyn_cast<aten::WindowOpInterface>(op);
+  if (!windowed)
     return std::nullopt;
+  aten::Windows windows = windowed.getWindows();
   int64_t imageRank = aten::typeOf(op->getOperand(0)).getRank();
   int64_t resultRank = aten::typeOf(op->getResult(0)).getRank();
   for (auto [i, window] : llvm::enumerate(windows)) {

@@ -10,16 +10,8 @@ using namespace shardc::dist;
 
 /// The windows of an op that may be computed position by position; empty for other ops.
 static aten::Windows windowsOf(Operation *op) {
-  if (auto convolution = dyn_cast<aten::ConvolutionOp>(op))
-    return convolution.getWindows();
-  if (auto windows = dyn_cast<aten::WindowsOp>(op))
-    return windows.getWindows();
-  if (auto pool = dyn_cast<aten::MaxPoolOp>(op))
-    return pool.getWindows();
-  // Otherwise what it divides by depends on where the image ends.
-  if (auto pool = dyn_cast<aten::AvgPoolOp>(op); pool && pool.getDivisorOverride())
-    return pool.getWindows();
-  return {};
+  auto windowed = dyn_cast<aten::WindowOpInterface>(op);
+  return windowed && windowed.isComputedByPosition() ? windowed.getWindows() : aten::Windows();
 }
 
 static ArrayRef<int64_t> shapeOfValue(Value value) {

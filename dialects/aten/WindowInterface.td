@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef SHARDC_DIALECTS_ATEN_WINDOWINTERFACE_TD
+#define SHARDC_DIALECTS_ATEN_WINDOWINTERFACE_TD
+
+include "mlir/IR/OpBase.td"
+
+def Aten_WindowOpInterface : OpInterface<"WindowOpInterface"> {
+  let cppNamespace = "::shardc::aten";
+  let description = [{
+    An op that slides a window over the last dims of its operand 0, the image, and makes one position of the last dims of its
+    result of what the window covers. (A fold is not one: its windows slide over the result.)
+  }];
+  let methods = [
+    InterfaceMethod<"One for each spatial dim.", "::shardc::aten::Windows", "getWindows">,
+    InterfaceMethod<[{
+        Whether a position is made of the elements under its window alone, wherever it lies in the image, so that some
+        of the positions may be computed by an op of their own.
+      }],
+      "bool", "isComputedByPosition", (ins), [{}], [{ return true; }]>,
+  ];
+}
+
+#endif // SHARDC_DIALECTS_ATEN_WINDOWINTERFACE_TD
