@@ -58,14 +58,17 @@ public:
   }
 
 private:
-  /// New values of parameters that are computed in the memory of the old ones. What a collective
-  /// delivers keeps its size, by which it has its price.
+  /// New values of parameters that are computed, or delivered, in the memory of the old ones.
   void findUpdates() {
     Operation *end = function.getBody().front().getTerminator();
     for (auto [result, argument] : llvm::enumerate(findStateArguments(function))) {
-      Operation *op = argument ? end->getOperand(result).getDefiningOp() : nullptr;
-      if (op && !isView(op) && !isa<WaitOp, CollectiveOpInterface>(op))
-        updates.insert(end->getOperand(result));
+      Value update = end->getOperand(result);
+      Operation *op = argument ? update.getDefiningOp() : nullptr;
+      if (!op || isView(op))
+        continue;
+      updates.insert(update);
+      if (auto wait = dyn_cast<WaitOp>(op))
+        updates.insert(wait.getFutures()[cast<OpResult>(update).getResultNumber()]);
     }
   }
 
@@ -185,9 +188,21 @@ private:
     uint64_t size = op.getGroup().getGroupSize();
     if (std::optional<uint64_t> moved = costs.exchangedBytes(op); moved && size > 1)
       info.fullBytes = (*moved * size + size - 2) / (size - 1);
+    // What is delivered where it stays takes no memory, and has its price all the same.
+    else if (llvm::any_of(op->getResults(), [&](Value result) { return updates.contains(result); }))
+      info.fullBytes = deliveredBytes(op);
     record(program.graph.addCollective(info, nameOf(op), operands, futures), op);
     if (!op.isAsync())
       addNode(NodeClass::Wait, op, futures, defineAll(op->getResults()));
+  }
+
+  /// As Graph::fullBytes counts them, from the tensors' own sizes.
+  uint64_t deliveredBytes(CollectiveOpInterface op) {
+    bool isGather = op.getCollectiveKind() == CollectiveKind::AllGather;
+    uint64_t bytes = 0;
+    for (Value tensor : isGather ? ValueRange(op->getResults()) : ValueRange(op.getTensors()))
+      bytes += costs.bytesOf(tensor);
+    return bytes;
   }
 
   void addWait(WaitOp op) {
