@@ -52,8 +52,10 @@ struct SlidingDim {
       factors = factorOf(builder, size());
       for (unsigned factor : factors)
         builder.at(factor).inOnePiece = isPosition;
-    } else if (size() > 1 && count() > 1 && !ShapedType::isDynamic(window.kernel)) {
-      unsigned factor = builder.factor(std::max(size(), count()), FactorKind::Neighbouring);
+    } else if (mayBeLong(size()) && mayBeLong(count()) && !ShapedType::isDynamic(window.kernel)) {
+      bool isKnown = !ShapedType::isDynamic(size()) && !ShapedType::isDynamic(count());
+      unsigned factor = builder.factor(isKnown ? std::max(size(), count()) : ShapedType::kDynamic,
+                                       FactorKind::Neighbouring);
       builder.at(factor).inOnePiece = true;
       builder.at(factor).haloAfter = halo();
       factors = {factor};
@@ -64,14 +66,26 @@ struct SlidingDim {
     builder.resultDim(0, isAdjoint ? imageDim : positionsDim, factors);
   }
 
+  /// Of one element there is nothing to share out.
+  static bool mayBeLong(int64_t extent) { return extent > 1 || ShapedType::isDynamic(extent); }
+
   /// Elements that the larger part of two ranks' exchange has, for each element of the factor, of
   /// which the result may have few: rows of the image, which may be wider than those of the result,
-  /// or narrower by far where the result has all elements of every window.
+  /// or narrower by far where the result has all elements of every window. Of symbolic sizes any
+  /// that are large say the same.
   double halo() const {
-    int64_t lacked = mostLackedOfTwo(
-        size(), count(), [&](Run run) { return coverOf(window, run, size()).elements; });
-    return haloOf(lacked, size(), std::max(size(), count()), elementsOf(image),
-                  elementsOf(isAdjoint ? image : positions));
+    constexpr int64_t kLarge = 1024;
+    int64_t counted = ShapedType::isDynamic(count()) ? kLarge : count();
+    int64_t sized = ShapedType::isDynamic(size()) ? counted * window.stride : size();
+    auto elements = [](ArrayRef<int64_t> shape, int64_t dim, int64_t extent) {
+      return elementsOf(shape) *
+             static_cast<double>(ShapedType::isDynamic(shape[dim]) ? extent : 1);
+    };
+    double ofImage = elements(image, imageDim, sized);
+    int64_t lacked = mostLackedOfTwo(sized, counted,
+                                     [&](Run run) { return coverOf(window, run, sized).elements; });
+    return haloOf(lacked, sized, std::max(sized, counted), ofImage,
+                  isAdjoint ? ofImage : elements(positions, positionsDim, counted));
   }
 };
 } // namespace

@@ -48,13 +48,43 @@ shardc::dist::canonicalizeSize(ArrayRef<StringAttr> symbols, AffineExpr expr) {
   return {used, expr};
 }
 
+/// What is a multiple of the divisor is divided by itself: (2 n + 3) ceildiv 2 is n + 2. So sizes
+/// that are equal for all values of their symbols, as those of a window and of its adjoint are, are
+/// one expression more often.
+static AffineExpr quotient(AffineExprKind op, AffineExpr dividend, int64_t divisor) {
+  AffineExpr whole = getAffineConstantExpr(0, dividend.getContext()), rest = whole;
+  SmallVector<AffineExpr> terms{dividend};
+  while (!terms.empty()) {
+    AffineExpr term = terms.pop_back_val();
+    if (term.getKind() == AffineExprKind::Add) {
+      auto sum = cast<AffineBinaryOpExpr>(term);
+      terms.append({sum.getLHS(), sum.getRHS()});
+    } else if (auto number = dyn_cast<AffineConstantExpr>(term)) {
+      int64_t floor = llvm::divideFloorSigned(number.getValue(), divisor);
+      whole = whole + floor;
+      rest = rest + (number.getValue() - floor * divisor);
+    } else if (term.isMultipleOf(divisor)) {
+      whole = whole + term.floorDiv(divisor);
+    } else {
+      rest = rest + term;
+    }
+  }
+  return whole +
+         getAffineBinaryOpExpr(op, rest, getAffineConstantExpr(divisor, dividend.getContext()));
+}
+
 SizeAttr SizeAttr::combine(AffineExprKind op, SizeAttr lhs, SizeAttr rhs) {
   SmallVector<StringAttr> names(lhs.getSymbols());
   names.append(rhs.getSymbols().begin(), rhs.getSymbols().end());
   sortByName(names);
-  return get(lhs.getContext(), names,
-             getAffineBinaryOpExpr(op, renameSymbols(lhs.getExpr(), lhs.getSymbols(), names),
-                                   renameSymbols(rhs.getExpr(), rhs.getSymbols(), names)));
+  AffineExpr left = renameSymbols(lhs.getExpr(), lhs.getSymbols(), names);
+  std::optional<int64_t> divisor = rhs.getConstant();
+  bool isQuotient = op == AffineExprKind::FloorDiv || op == AffineExprKind::CeilDiv;
+  if (isQuotient && divisor && *divisor > 0)
+    return get(lhs.getContext(), names, quotient(op, left, *divisor));
+  return get(
+      lhs.getContext(), names,
+      getAffineBinaryOpExpr(op, left, renameSymbols(rhs.getExpr(), rhs.getSymbols(), names)));
 }
 
 /// A symbol must read back as one: a bare identifier that is not a word of the expression's

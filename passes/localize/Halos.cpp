@@ -15,6 +15,8 @@ static Run pieceOf(const Mesh &mesh, const SplitDim &dim, int64_t position) {
 }
 
 void HaloDim::findCovers(const Mesh &mesh) {
+  if (isSymbolic())
+    return;
   for (int64_t position = 0; position < mesh.numDevices(); ++position)
     covers.push_back(aten::coverOf(window, pieceOf(mesh, positions, position), image.size));
 }
@@ -39,6 +41,8 @@ SmallVector<HaloDim> shardc::haloDims(Localizer &localizer, ArrayRef<aten::Windo
     SplitDim made = localizer.resultDim(0, resultDim);
     HaloDim dim{i, isAdjoint ? resultDim : operandDim, isAdjoint ? made : operand,
                 isAdjoint ? operand : made, window};
+    dim.isAdjoint = isAdjoint;
+    dim.positionsDim = isAdjoint ? operandDim : resultDim;
     dim.findCovers(localizer.getMesh().getValue());
     dims.push_back(std::move(dim));
   }
@@ -77,12 +81,49 @@ static PieceTarget coveredTarget(const Mesh &mesh, const HaloDim &dim, const Pie
   return target;
 }
 
+static SymbolicHalo symbolicHalo(Localizer &localizer, OpBuilder &builder, const HaloDim &dim) {
+  GlobalSize size = dim.isAdjoint ? localizer.resultSize(builder, 0, dim.imageDim)
+                                  : localizer.operandSize(builder, dim.operand, dim.imageDim);
+  GlobalSize count = dim.isAdjoint ? localizer.operandSize(builder, 0, dim.positionsDim)
+                                   : localizer.resultSize(builder, 0, dim.positionsDim);
+  return {dim.imageDim,
+          size,
+          count,
+          dim.image.split,
+          dim.positions.split,
+          localizer.indices(builder).constant(-dim.window.padding),
+          dim.window.stride,
+          dim.window.extent()};
+}
+
+IndexCover shardc::coverOnRank(Localizer &localizer, OpBuilder &builder, const HaloDim &dim) {
+  LocalIndices indices = localizer.indices(builder);
+  if (dim.isSymbolic())
+    return ownCover(indices, symbolicHalo(localizer, builder, dim));
+  auto table = [&](auto &&number) { return indices.table(dim.table(number)); };
+  using aten::Cover;
+  IndexCover cover;
+  cover.elements = {table([](const Cover &c) { return c.elements.begin; }),
+                    table([](const Cover &c) { return c.elements.end; })};
+  cover.length = table([](const Cover &c) { return c.elements.size(); });
+  cover.inside = {table([](const Cover &c) { return c.before; }),
+                  table([](const Cover &c) { return c.before + c.elements.size(); })};
+  cover.size = table([](const Cover &c) { return c.size(); });
+  cover.begin = table([](const Cover &c) { return c.elements.begin - c.before; });
+  return cover;
+}
+
 CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
                                   Value local, double fill) {
   const Mesh &mesh = localizer.getMesh().getValue();
   CoveredImage covered{local,
                        localizer.operandSizes(builder, dims.empty() ? 0 : dims.front().operand)};
   for (const HaloDim &dim : dims) {
+    if (dim.isSymbolic()) {
+      covered.value = coveredPart(localizer.indices(builder), symbolicHalo(localizer, builder, dim),
+                                  covered.value, covered.sizes, fill);
+      continue;
+    }
     // What comes from other ranks goes straight to where it is needed: a border of the image's own
     // elements, for example, comes with those that the window covers.
     std::optional<MovedOperand> moved =
@@ -217,14 +258,17 @@ Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim
   Value value = covered;
   for (const HaloDim &dim : dims) {
     // Nothing belongs to the padding.
-    LocalIndices indices = localizer.indices(builder);
-    auto table = [&](auto &&number) { return getAsOpFoldResult(indices.table(dim.table(number))); };
-    value = emit.slice(value, dim.imageDim, table([](const aten::Cover &c) { return c.before; }),
-                       table([](const aten::Cover &c) { return c.before + c.elements.size(); }));
-    sizes[dim.imageDim] = table([](const aten::Cover &c) { return c.elements.size(); });
+    IndexCover cover = coverOnRank(localizer, builder, dim);
+    value = emit.slice(value, dim.imageDim, getAsOpFoldResult(cover.inside.begin),
+                       getAsOpFoldResult(cover.inside.end));
+    sizes[dim.imageDim] = getAsOpFoldResult(cover.length);
     value.setType(typeOfSizes(value, sizes));
   }
-  for (const HaloDim &dim : dims)
-    value = DimSum(localizer, builder, dim, sizes, reduction).run(value);
+  for (const HaloDim &dim : dims) {
+    assert((!dim.isSymbolic() || reduction == Reduction::Sum) && "no such op");
+    value = dim.isSymbolic() ? sumOfCovered(localizer.indices(builder),
+                                            symbolicHalo(localizer, builder, dim), value, sizes)
+                             : DimSum(localizer, builder, dim, sizes, reduction).run(value);
+  }
   return value;
 }

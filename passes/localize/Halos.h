@@ -9,6 +9,7 @@
 
 #include "dialects/aten/Window.h"
 #include "passes/localize/Localizer.h"
+#include "passes/localize/SymbolicHalos.h"
 
 namespace shardc {
 
@@ -21,8 +22,15 @@ struct HaloDim {
   aten::Window window;
   /// Which operand the image is, where it is one.
   unsigned operand = 0;
-  /// For every position of the mesh.
+  /// For every position of the mesh; nothing of a symbolic dim.
   llvm::SmallVector<aten::Cover> covers = {};
+  /// Where the positions are a dim of operand 0, and the image is the result.
+  bool isAdjoint = false;
+  /// The dim of the positions.
+  int64_t positionsDim = 0;
+
+  /// Whether sizes are known only when the program runs.
+  bool isSymbolic() const { return image.size == kDynamic || positions.size == kDynamic; }
 
   /// Finds what every rank covers.
   void findCovers(const Mesh &mesh);
@@ -38,6 +46,9 @@ struct HaloDim {
 llvm::SmallVector<HaloDim> haloDims(Localizer &localizer, llvm::ArrayRef<aten::Window> windows,
                                     bool isAdjoint = false);
 
+/// What this rank's positions cover, as index values.
+IndexCover coverOnRank(Localizer &localizer, mlir::OpBuilder &builder, const HaloDim &dim);
+
 /// The part of the image that this rank's positions cover, the padding of halo dims included.
 struct CoveredImage {
   mlir::Value value;
@@ -52,8 +63,8 @@ CoveredImage coveredImage(Localizer &localizer, mlir::OpBuilder &builder,
 aten::Windows withoutPadding(llvm::ArrayRef<aten::Window> windows, llvm::ArrayRef<HaloDim> dims);
 
 /// `covered` has, in the halo dims, something for every element that this rank's positions cover,
-/// padding included. Returns the sum, or the largest, of what all ranks have for the elements of
-/// this one.
+/// padding included. Returns the sum, or the largest (which no dim of symbolic size has), of what
+/// all ranks have for the elements of this one.
 mlir::Value haloSum(Localizer &localizer, mlir::OpBuilder &builder, llvm::ArrayRef<HaloDim> dims,
                     mlir::Value covered, llvm::ArrayRef<mlir::OpFoldResult> sizes,
                     Reduction reduction = Reduction::Sum);

@@ -137,3 +137,42 @@ Value LocalIndices::blockSize(const AxisShare &share) {
     return whole;
   return builder.createOrFold<arith::DivSIOp>(loc, whole, constant(share.split.blocks));
 }
+
+IndexInterval LocalIndices::interval(const GlobalSize &size, const DimSplit &split,
+                                     function_ref<Coordinate(int64_t)> coordinateOf) {
+  auto forAll = [&](auto &&numberAt) {
+    SmallVector<int64_t> numbers;
+    for (int64_t p = 0, n = mesh.getValue().numDevices(); p < n; ++p)
+      numbers.push_back(numberAt(coordinateOf(p)));
+    return table(numbers);
+  };
+  if (int64_t fixed = size.fixed(); fixed != kDynamic) {
+    auto begin = [&](const Coordinate &coordinate) {
+      std::vector<Run> runs = split.runs(fixed, coordinate);
+      return runs.empty() ? 0 : runs.front().begin;
+    };
+    auto end = [&](const Coordinate &coordinate) {
+      std::vector<Run> runs = split.runs(fixed, coordinate);
+      return runs.empty() ? 0 : runs.back().end;
+    };
+    return {forAll(begin), forAll(end)};
+  }
+  // Chunks of chunks (L3): each axis cuts what the one outside of it left.
+  Value first = constant(0), length = global(size);
+  for (const AxisSplit &axis : split.axes) {
+    Value granule = constant(axis.granule);
+    Value piece = mul(ceilDiv(ceilDiv(length, granule), constant(axis.count)), granule);
+    Value coordinate = forAll([&](const Coordinate &c) { return c[axis.axis]; });
+    Value from = min(length, mul(coordinate, piece));
+    Value to = min(length, add(from, piece));
+    first = add(first, from);
+    length = sub(to, from);
+  }
+  return {first, add(first, length)};
+}
+
+IndexInterval LocalIndices::within(const IndexInterval &held, const IndexInterval &wanted) {
+  Value length = lengthOf(held);
+  auto local = [&](Value index) { return min(max(sub(index, held.begin), constant(0)), length); };
+  return {local(wanted.begin), local(wanted.end)};
+}

@@ -31,6 +31,11 @@ struct AxisShare {
   AxisSplit split;
 };
 
+/// Half-open, of indices along one dim.
+struct IndexInterval {
+  mlir::Value begin, end;
+};
+
 class LocalIndices {
 public:
   LocalIndices(mlir::OpBuilder &builder, mlir::Location loc, dist::MeshAttr mesh)
@@ -70,6 +75,16 @@ public:
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLoc() const { return loc; }
+  /// What the rank with the coordinate that `coordinateOf` says of each position of the mesh has of
+  /// a dim, which is in one piece on every rank: to find what another rank has, a position is given
+  /// that rank's coordinate.
+  IndexInterval interval(const GlobalSize &size, const DimSplit &split,
+                         llvm::function_ref<Coordinate(int64_t)> coordinateOf);
+  /// What two intervals have in common, relative to the begin of the first. It lies in the first
+  /// even where it is empty.
+  IndexInterval within(const IndexInterval &held, const IndexInterval &wanted);
+  mlir::Value lengthOf(const IndexInterval &interval) { return sub(interval.end, interval.begin); }
+
   dist::MeshAttr getMesh() const { return mesh; }
 
 private:

@@ -456,13 +456,10 @@ private:
   }
 
   Value newElements(const PieceTarget &target, const Part &part) {
-    Type type = target.type.getElementType();
-    double number = sources[part.source].value;
-    auto whole = static_cast<int64_t>(type.isInteger(1) ? number != 0 : number);
-    Value value = isa<FloatType>(type) ? emit.scalar(number, type) : emit.integer(whole, type);
     Sizes sizes(target.sizes);
     sizes[dim] = asSize(lengthsOf(part.runs));
-    return emit.full(sizes, value);
+    return emit.full(sizes,
+                     newNumber(emit, sources[part.source].value, target.type.getElementType()));
   }
 
   Localizer &localizer;
@@ -478,6 +475,12 @@ private:
 };
 
 } // namespace
+
+Value shardc::newNumber(Emitter &emit, double number, Type elementType) {
+  auto whole = static_cast<int64_t>(elementType.isInteger(1) ? number != 0 : number);
+  return isa<FloatType>(elementType) ? emit.scalar(number, elementType)
+                                     : emit.integer(whole, elementType);
+}
 
 HeldDim shardc::heldDim(const Mesh &mesh, const SplitDim &dim) {
   HeldDim held{dim.size, {}, {}};

@@ -28,6 +28,9 @@ struct PieceSource {
   double value = 0;
 };
 
+/// What new elements are, in an element type that may have no fractions.
+mlir::Value newNumber(Emitter &emit, double number, mlir::Type elementType);
+
 /// What is made of pieces; their sources are positions in a list.
 struct PieceTarget {
   Pieces pieces;

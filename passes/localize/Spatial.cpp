@@ -113,8 +113,7 @@ struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
                               "different axes; shard both alike";
         return failure();
       }
-      sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
-          dim.table([](const aten::Cover &cover) { return cover.size(); })));
+      sizes[dim.imageDim] = getAsOpFoldResult(coverOnRank(localizer, builder, dim).size);
     }
     if (LocalValues fetched = foldOfFetched(localizer, builder, op, dims); succeeded(fetched))
       return fetched;
@@ -201,8 +200,7 @@ struct MaxPoolPositionsModel : LocalizeModel<MaxPoolPositionsModel, aten::MaxPoo
   static Value inImage(Localizer &localizer, OpBuilder &builder, const HaloDim &dim, Value at) {
     Emitter emit = localizer.emitter(builder);
     Type i64 = builder.getI64Type();
-    Value begin = localizer.indices(builder).table(
-        dim.table([](const aten::Cover &cover) { return cover.elements.begin - cover.before; }));
+    Value begin = coverOnRank(localizer, builder, dim).begin;
     at = emit.add(at, emit.ofIndex(begin, i64));
     Value inside = emit.binary<aten::RemainderOp>(at, emit.integer(dim.window.dilation, i64));
     return emit.where(emit.binary<aten::LtOp>(at, emit.integer(0, i64)), inside, at);

@@ -9,19 +9,14 @@ using namespace shardc::dist;
 
 namespace {
 
-/// Half-open, of global indices along one dim.
-struct IndexInterval {
-  Value begin, end;
-};
-
 class SymbolicExchangeEmitter {
 public:
   SymbolicExchangeEmitter(LocalIndices indices, const RedistributeStep &step,
                           ArrayRef<int64_t> shape, Value local, ArrayRef<OpFoldResult> sizes,
                           ArrayRef<GlobalSize> globals)
       : indices(indices), builder(this->indices.getBuilder()),
-        emit(builder, this->indices.getLoc()), step(step), exchange(step, shape), shape(shape),
-        local(local), sizes(sizes), globals(globals), mesh(indices.getMesh().getValue()) {}
+        emit(builder, this->indices.getLoc()), step(step), exchange(step, shape), local(local),
+        sizes(sizes), globals(globals), mesh(indices.getMesh().getValue()) {}
 
   Value run() {
     const size_t n = exchange.size(), dims = exchange.dims().size();
@@ -77,49 +72,8 @@ private:
   /// What a rank holds of the i-th exchanged dim.
   IndexInterval boundsOf(const Layout &layout, size_t i, std::optional<size_t> member) {
     int64_t dim = exchange.dims()[i];
-    DimSplit split = layout.splitOfDim(dim);
-    if (shape[dim] != kDynamic) {
-      auto runsAt = [&](int64_t position) {
-        return split.runs(shape[dim], coordinateOf(position, member));
-      };
-      auto begin = [&](int64_t position) {
-        auto runs = runsAt(position);
-        return runs.empty() ? 0 : runs.front().begin;
-      };
-      auto end = [&](int64_t position) {
-        auto runs = runsAt(position);
-        return runs.empty() ? 0 : runs.back().end;
-      };
-      return {table(begin), table(end)};
-    }
-    // Chunks of chunks (L3): each axis cuts what the one outside of it left.
-    Value begin = indices.constant(0), length = indices.global(globals[dim]);
-    for (const AxisSplit &axis : split.axes) {
-      Value granule = indices.constant(axis.granule);
-      Value piece = indices.mul(
-          indices.ceilDiv(indices.ceilDiv(length, granule), indices.constant(axis.count)), granule);
-      Value coordinate =
-          table([&](int64_t position) { return coordinateOf(position, member)[axis.axis]; });
-      Value from = indices.min(length, indices.mul(coordinate, piece));
-      Value to = indices.min(length, indices.add(from, piece));
-      begin = indices.add(begin, from);
-      length = indices.sub(to, from);
-    }
-    return {begin, indices.add(begin, length)};
-  }
-
-  /// What two intervals have in common, relative to the begin of the first. It lies in the first
-  /// even where it is empty.
-  IndexInterval common(const IndexInterval &held, const IndexInterval &wanted) {
-    Value length = indices.sub(held.end, held.begin);
-    auto within = [&](Value index) {
-      Value local = indices.sub(index, held.begin);
-      return indices.min(indices.max(local, indices.constant(0)), length);
-    };
-    return {within(wanted.begin), within(wanted.end)};
-  }
-  Value lengthOf(const IndexInterval &interval) {
-    return indices.sub(interval.end, interval.begin);
+    return indices.interval(globals[dim], layout.splitOfDim(dim),
+                            [&](int64_t position) { return coordinateOf(position, member); });
   }
 
   /// Elements of the dims that go along as they are.
@@ -141,10 +95,10 @@ private:
     length = indices.mul(sends, unit);
     Value message = local;
     for (auto [i, dim] : llvm::enumerate(exchange.dims())) {
-      IndexInterval part = common(mineBefore[i], boundsOf(step.after, i, peer));
+      IndexInterval part = indices.within(mineBefore[i], boundsOf(step.after, i, peer));
       if (i == 0) // to whom this rank sends nothing, it sends an empty interval
-        part.end = indices.add(part.begin, indices.mul(sends, lengthOf(part)));
-      length = indices.mul(length, lengthOf(part));
+        part.end = indices.add(part.begin, indices.mul(sends, indices.lengthOf(part)));
+      length = indices.mul(length, indices.lengthOf(part));
       message =
           emit.slice(message, dim, getAsOpFoldResult(part.begin), getAsOpFoldResult(part.end));
     }
@@ -157,7 +111,8 @@ private:
                                }),
                                unit);
     for (size_t i = 0; i < exchange.dims().size(); ++i)
-      length = indices.mul(length, lengthOf(common(mineAfter[i], boundsOf(step.before, i, peer))));
+      length = indices.mul(
+          length, indices.lengthOf(indices.within(mineAfter[i], boundsOf(step.before, i, peer))));
     return length;
   }
 
@@ -219,9 +174,10 @@ private:
   SmallVector<OpFoldResult> shapeOf(ArrayRef<size_t> cell) {
     SmallVector<OpFoldResult> result(sizes);
     for (auto [i, dim] : llvm::enumerate(exchange.dims())) {
-      Value length = lengthOf(mineAfter[i]);
+      Value length = indices.lengthOf(mineAfter[i]);
       if (i < cell.size())
-        length = lengthOf(common(mineAfter[i], boundsOf(step.before, i, holderOf(i, cell[i]))));
+        length = indices.lengthOf(
+            indices.within(mineAfter[i], boundsOf(step.before, i, holderOf(i, cell[i]))));
       result[dim] = getAsOpFoldResult(length);
     }
     return result;
@@ -247,7 +203,6 @@ private:
   Emitter emit;
   const RedistributeStep &step;
   SymbolicExchange exchange;
-  ArrayRef<int64_t> shape;
   Value local;
   ArrayRef<OpFoldResult> sizes;
   ArrayRef<GlobalSize> globals;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/localize/IntervalExchange.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::dist;
+
+size_t IntervalExchange::numMembers() const {
+  size_t product = 1;
+  for (const AxisSplit &axis : split.axes)
+    product *= static_cast<size_t>(axis.count);
+  return product;
+}
+
+Coordinate IntervalExchange::memberAt(int64_t position, size_t member) const {
+  Coordinate coordinate = indices.getMesh().getValue().coordinateOfPosition(position);
+  for (const AxisSplit &axis : llvm::reverse(split.axes)) {
+    coordinate[axis.axis] = static_cast<int64_t>(member) % axis.count;
+    member /= static_cast<size_t>(axis.count);
+  }
+  return coordinate;
+}
+
+size_t IntervalExchange::indexAt(int64_t position) const {
+  Coordinate coordinate = indices.getMesh().getValue().coordinateOfPosition(position);
+  size_t index = 0;
+  for (const AxisSplit &axis : split.axes)
+    index = index * static_cast<size_t>(axis.count) + static_cast<size_t>(coordinate[axis.axis]);
+  return index;
+}
+
+template <typename F> Value IntervalExchange::table(F &&numberAt) {
+  SmallVector<int64_t> numbers;
+  for (int64_t p = 0, n = indices.getMesh().getValue().numDevices(); p < n; ++p)
+    numbers.push_back(numberAt(p));
+  return indices.table(numbers);
+}
+
+IndexInterval IntervalExchange::own(IntervalOf interval) {
+  const Mesh &mesh = indices.getMesh().getValue();
+  return interval([&](int64_t position) { return mesh.coordinateOfPosition(position); });
+}
+IndexInterval IntervalExchange::of(IntervalOf interval, size_t member) {
+  return interval([&](int64_t position) { return memberAt(position, member); });
+}
+
+Value IntervalExchange::isOther(size_t member) {
+  return table([&](int64_t position) { return int64_t(indexAt(position) != member); });
+}
+
+Value IntervalExchange::sum(ArrayRef<Value> values) {
+  Value total = indices.constant(0);
+  for (Value value : values)
+    total = indices.add(total, value);
+  return total;
+}
+
+Value IntervalExchange::countBefore(ArrayRef<Value> counts) {
+  Value total = indices.constant(0);
+  for (auto [member, count] : llvm::enumerate(counts)) {
+    Value isBefore = table([&](int64_t position) { return int64_t(member < indexAt(position)); });
+    total = indices.add(total, indices.mul(isBefore, count));
+  }
+  return total;
+}
+
+Value IntervalExchange::unitSize() {
+  Value product = indices.constant(1);
+  for (auto [d, size] : llvm::enumerate(sizes)) {
+    if (static_cast<int64_t>(d) == dim)
+      continue;
+    std::optional<int64_t> fixed = getConstantIntValue(size);
+    product = indices.mul(product, fixed ? indices.constant(*fixed) : cast<Value>(size));
+  }
+  return product;
+}
+
+RankedTensorType IntervalExchange::flatType(Value length, Type elementType) const {
+  return RankedTensorType::get({getConstantIntValue(length).value_or(ShapedType::kDynamic)},
+                               elementType);
+}
+
+ArrayAttr IntervalExchange::extentsOf(ArrayRef<Value> lengths, SmallVectorImpl<Value> &operands) {
+  OpBuilder &builder = indices.getBuilder();
+  SmallVector<int64_t> fixed;
+  for (Value length : lengths) {
+    fixed.push_back(getConstantIntValue(length).value_or(kDynamic));
+    if (fixed.back() == kDynamic)
+      operands.push_back(length);
+  }
+  return builder.getArrayAttr(builder.getDenseI64ArrayAttr(fixed));
+}
+
+/// So that what comes from one member after another is in one piece.
+Value IntervalExchange::dimFirst(Value value) {
+  SmallVector<int64_t> order{dim};
+  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
+    if (d != dim)
+      order.push_back(d);
+  if (dim == 0)
+    return value;
+  return aten::PermuteOp::create(indices.getBuilder(), indices.getLoc(), value, order);
+}
+Value IntervalExchange::dimBack(Value value) {
+  if (dim == 0)
+    return value;
+  SmallVector<int64_t> order;
+  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
+    order.push_back(d == dim ? 0 : d < dim ? d + 1 : d);
+  return aten::PermuteOp::create(indices.getBuilder(), indices.getLoc(), value, order);
+}
+
+IntervalExchange::Arrived IntervalExchange::run(Value local, IntervalOf has, IntervalOf wants) {
+  OpBuilder &builder = indices.getBuilder();
+  Type elementType = aten::elementTypeOf(local);
+  Value unit = unitSize();
+  IndexInterval held = own(has), wanted = own(wants);
+  Arrived arrived;
+  SmallVector<Value> messages, leaving, arriving;
+  for (size_t member = 0; member < numMembers(); ++member) {
+    Value other = isOther(member);
+    IndexInterval part = indices.within(held, of(wants, member));
+    Value count = indices.mul(indices.lengthOf(part), other);
+    Value message = emit.slice(local, dim, getAsOpFoldResult(part.begin),
+                               getAsOpFoldResult(indices.add(part.begin, count)));
+    leaving.push_back(indices.mul(count, unit));
+    messages.push_back(emit.view(dimFirst(message), {getAsOpFoldResult(leaving.back())}));
+    arrived.counts.push_back(
+        indices.mul(indices.lengthOf(indices.within(wanted, of(has, member))), other));
+    arriving.push_back(indices.mul(arrived.counts.back(), unit));
+  }
+  Value sent = emit.cat(messages, 0);
+  sent.setType(flatType(sum(leaving), elementType));
+  SmallVector<Value> operands;
+  ArrayAttr splits = extentsOf(leaving, operands), concats = extentsOf(arriving, operands);
+  SmallVector<StringAttr> axes;
+  for (const AxisSplit &axis : split.axes)
+    axes.push_back(builder.getStringAttr(indices.getMesh().getValue().axes[axis.axis].name));
+  auto group = AxesAttr::get(builder.getContext(), indices.getMesh(), axes);
+  Value flat =
+      AllToAllOp::create(builder, indices.getLoc(), TypeRange{flatType(sum(arriving), elementType)},
+                         ValueRange{sent}, operands, group, builder.getDenseI64ArrayAttr({0}),
+                         builder.getDenseI64ArrayAttr({0}), splits, concats)
+          .getResult(0);
+  SmallVector<OpFoldResult> shape{getAsOpFoldResult(sum(arrived.counts))};
+  for (auto [d, size] : llvm::enumerate(sizes))
+    if (static_cast<int64_t>(d) != dim)
+      shape.push_back(size);
+  arrived.value = dimBack(emit.view(flat, shape));
+  return arrived;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/localize/SymbolicHalos.h"
+
+#include "passes/localize/MovePieces.h"
+
+using namespace mlir;
+using namespace shardc;
+
+IndexCover shardc::coverOf(LocalIndices &indices, const SymbolicHalo &halo,
+                           CoordinateOf coordinateOf) {
+  IndexInterval own = indices.interval(halo.count, halo.positions, coordinateOf);
+  Value zero = indices.constant(0), one = indices.constant(1), size = indices.global(halo.size);
+  Value count = indices.lengthOf(own), any = indices.min(count, one);
+  Value stride = indices.constant(halo.stride);
+  Value begin = indices.add(indices.mul(own.begin, stride), halo.origin);
+  Value end = indices.add(begin, indices.add(indices.mul(indices.sub(count, one), stride),
+                                             indices.constant(halo.extent)));
+  auto inImage = [&](Value index) { return indices.min(indices.max(index, zero), size); };
+  IndexCover cover;
+  cover.elements.begin = inImage(begin);
+  cover.length = indices.mul(any, indices.sub(inImage(end), cover.elements.begin));
+  cover.elements.end = indices.add(cover.elements.begin, cover.length);
+  // Without positions there is as much padding as has no place for one.
+  int64_t none = std::max<int64_t>(halo.extent - halo.stride, 0);
+  Value before = indices.max(indices.sub(indices.min(end, zero), begin), zero);
+  Value after = indices.max(indices.sub(end, indices.max(begin, size)), zero);
+  before = indices.add(indices.mul(any, before),
+                       indices.mul(indices.sub(one, any), indices.constant(none)));
+  cover.inside = {before, indices.add(before, cover.length)};
+  cover.size = indices.add(cover.inside.end, indices.mul(any, after));
+  cover.begin = indices.sub(cover.elements.begin, before);
+  return cover;
+}
+
+IndexCover shardc::ownCover(LocalIndices &indices, const SymbolicHalo &halo) {
+  const Mesh &mesh = indices.getMesh().getValue();
+  return coverOf(indices, halo,
+                 [&](int64_t position) { return mesh.coordinateOfPosition(position); });
+}
+
+namespace {
+
+/// One halo of one op.
+class HaloMove {
+public:
+  HaloMove(LocalIndices indices, const SymbolicHalo &halo, SmallVectorImpl<OpFoldResult> &sizes)
+      : indices(indices), emit(this->indices.getBuilder(), this->indices.getLoc()), halo(halo),
+        sizes(sizes) {}
+
+  Value cover(Value local, double fill) {
+    Type elementType = aten::elementTypeOf(local);
+    IndexCover cover = ownCover(indices, halo);
+    SmallVector<Value> parts;
+    auto addNew = [&](Value length) {
+      SmallVector<OpFoldResult> all(sizes.begin(), sizes.end());
+      all[halo.dim] = getAsOpFoldResult(length);
+      parts.push_back(emit.full(all, newNumber(emit, fill, elementType)));
+    };
+    auto elements = [&](CoordinateOf at) { return coverOf(indices, halo, at).elements; };
+    auto image = [&](CoordinateOf at) { return indices.interval(halo.size, halo.image, at); };
+    addNew(cover.inside.begin);
+    const Mesh &mesh = indices.getMesh().getValue();
+    IndexInterval held =
+        image([&](int64_t position) { return mesh.coordinateOfPosition(position); });
+    IndexInterval kept = indices.within(held, cover.elements);
+    if (halo.image.empty()) {
+      parts.push_back(slice(local, kept));
+    } else {
+      IntervalExchange exchange(indices, halo.dim, halo.image, sizes);
+      IntervalExchange::Arrived arrived = exchange.run(local, image, elements);
+      Value before = exchange.countBefore(arrived.counts), all = indices.constant(0);
+      for (Value count : arrived.counts)
+        all = indices.add(all, count);
+      parts.push_back(slice(arrived.value, {indices.constant(0), before}));
+      parts.push_back(slice(local, kept));
+      parts.push_back(slice(arrived.value, {before, all}));
+    }
+    addNew(indices.sub(cover.size, cover.inside.end));
+    return join(parts, cover.size);
+  }
+
+  Value sum(Value covered) {
+    auto elements = [&](CoordinateOf at) { return coverOf(indices, halo, at).elements; };
+    auto image = [&](CoordinateOf at) { return indices.interval(halo.size, halo.image, at); };
+    IntervalExchange exchange(indices, halo.dim, halo.image, sizes);
+    IntervalExchange::Arrived arrived = exchange.run(covered, elements, image);
+    IndexInterval own = exchange.own(image), made = exchange.own(elements);
+    // What this rank has for its own elements, and zeros around it.
+    IndexInterval at = indices.within(own, made);
+    Value length = indices.lengthOf(own);
+    Value sum = join({zeros(covered, at.begin), slice(covered, indices.within(made, own)),
+                      zeros(covered, indices.sub(length, at.end))},
+                     length);
+    SmallVector<Value> places;
+    for (auto [member, count] : llvm::enumerate(arrived.counts))
+      places.push_back(emit.range(indices.within(own, exchange.of(elements, member)).begin, count));
+    return aten::IndexPutOp::create(indices.getBuilder(), indices.getLoc(), sum,
+                                    ValueRange{emit.cat(places, 0)}, arrived.value,
+                                    ArrayRef<int64_t>(halo.dim), /*accumulate=*/true);
+  }
+
+private:
+  Value slice(Value value, const IndexInterval &interval) {
+    return emit.slice(value, halo.dim, getAsOpFoldResult(interval.begin),
+                      getAsOpFoldResult(interval.end));
+  }
+  Value zeros(Value like, Value length) {
+    SmallVector<OpFoldResult> all(sizes.begin(), sizes.end());
+    all[halo.dim] = getAsOpFoldResult(length);
+    return emit.zeros(all, aten::elementTypeOf(like));
+  }
+  /// The parts one after the other, which `sizes` say from now on.
+  Value join(ArrayRef<Value> parts, Value length) {
+    sizes[halo.dim] = getAsOpFoldResult(length);
+    SmallVector<int64_t> shape;
+    for (OpFoldResult size : sizes)
+      shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
+    Value joined = parts.size() == 1 ? parts.front() : emit.cat(parts, halo.dim);
+    joined.setType(RankedTensorType::get(shape, aten::elementTypeOf(joined)));
+    return joined;
+  }
+
+  LocalIndices indices;
+  Emitter emit;
+  const SymbolicHalo &halo;
+  SmallVectorImpl<OpFoldResult> &sizes;
+};
+
+} // namespace
+
+Value shardc::coveredPart(LocalIndices indices, const SymbolicHalo &halo, Value local,
+                          SmallVectorImpl<OpFoldResult> &sizes, double fill) {
+  return HaloMove(indices, halo, sizes).cover(local, fill);
+}
+
+Value shardc::sumOfCovered(LocalIndices indices, const SymbolicHalo &halo, Value covered,
+                           SmallVectorImpl<OpFoldResult> &sizes) {
+  return HaloMove(indices, halo, sizes).sum(covered);
+}
