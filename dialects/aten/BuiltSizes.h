@@ -11,7 +11,7 @@ namespace shardc::aten {
 
 /// Arithmetic is built at the builder; sizes of tensors that types leave open are `aten.sym_size`,
 /// built when they are used.
-class BuiltSizes final : public SizeAlgebra {
+class BuiltSizes : public SizeAlgebra {
 public:
   BuiltSizes(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
 

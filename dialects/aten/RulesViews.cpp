@@ -143,6 +143,16 @@ void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<P
   builder.at(factor).haloAfter = ceilDiv(most * largest, areResults ? pieces.front().size : size);
 }
 
+/// The same of sizes that are not all known. A rank lacks `shift` elements of its part.
+void symbolicDim(RuleBuilder &builder, int64_t dim, ArrayRef<unsigned> operands, int64_t shift) {
+  unsigned factor = builder.factor(ShapedType::kDynamic, FactorKind::Neighbouring);
+  for (unsigned operand : operands)
+    builder.operandDim(operand, dim, {factor});
+  builder.resultDim(0, dim, {factor});
+  builder.at(factor).inOnePiece = true;
+  builder.at(factor).haloAfter = static_cast<double>(shift);
+}
+
 /// The same of a result whose element i is element start + step * i of the operand.
 void stridedDim(RuleBuilder &builder, int64_t dim, int64_t size, int64_t start, int64_t step,
                 int64_t count) {
@@ -179,6 +189,11 @@ ShardingRule sliceRule(Operation *op) {
   if (slice.getStep() != 1 && isKnown && result[dim] > 1) {
     builder.slice(dim, -1);
     stridedDim(builder, dim, self[dim], start, slice.getStep(), result[dim]);
+    return builder.build();
+  }
+  if (ShapedType::isDynamic(self[dim]) && result[dim] != 1) {
+    builder.slice(dim, -1);
+    symbolicDim(builder, dim, {0}, slice.getStart() ? 1 : std::abs(start) + 1);
     return builder.build();
   }
   // Blocks can be told apart only where all is known.
@@ -224,13 +239,15 @@ ShardingRule catRule(Operation *op) {
   bool equal = true, isStatic = size > 0;
   std::optional<int64_t> first;
   SmallVector<Piece> pieces;
+  SmallVector<unsigned> joined;
   for (auto [number, tensor] : llvm::enumerate(cat.getTensors())) {
     if (typeOf(tensor).getRank() != rank) // a legacy empty one
       continue;
+    joined.push_back(static_cast<unsigned>(number));
     int64_t own = shapeOf(tensor)[dim];
     isStatic &= !ShapedType::isDynamic(own);
     if (!isStatic)
-      break;
+      continue;
     if (own > 0)
       pieces.push_back({static_cast<unsigned>(number), own, offset});
     if (!first)
@@ -240,6 +257,8 @@ ShardingRule catRule(Operation *op) {
   }
   if (isStatic && !equal)
     neighbouringDim(builder, dim, size, pieces);
+  if (ShapedType::isDynamic(size))
+    symbolicDim(builder, dim, joined, /*shift=*/1);
   return builder.build();
 }
 
@@ -276,7 +295,11 @@ ShardingRule padRule(Operation *op) {
     int64_t size = shapeOf(pad.getSelf())[i], padded = shapeOf(pad.getResult())[i];
     int64_t kept = size + std::min<int64_t>(pad.getPad()[entry], 0) +
                    std::min<int64_t>(pad.getPad()[entry + 1], 0);
-    if (ShapedType::isDynamic(size) || kept < 1)
+    if (ShapedType::isDynamic(size)) {
+      symbolicDim(pairs.builder, i, {0}, std::abs(pad.getPad()[entry]) + 1);
+      continue;
+    }
+    if (kept < 1)
       continue;
     neighbouringDim(pairs.builder, i, padded, Piece{0, size, pad.getPad()[entry]});
   }
@@ -286,12 +309,16 @@ ShardingRule padRule(Operation *op) {
 }
 
 ShardingRule flipRule(Operation *op) {
+  constexpr int64_t kQuarter =
+      32; // of a dim of symbolic size, which counts as 128 (dist/TypicalSizes.h)
   auto flip = cast<FlipOp>(op);
   DimPairs pairs(op);
   for (int64_t i = 0; i < pairs.getRank(); ++i) {
     int64_t size = shapeOf(flip.getSelf())[i];
     if (!llvm::is_contained(flip.getDims(), i) || size <= 1) {
-      if (!ShapedType::isDynamic(size) || !llvm::is_contained(flip.getDims(), i))
+      if (ShapedType::isDynamic(size) && llvm::is_contained(flip.getDims(), i))
+        symbolicDim(pairs.builder, i, {0}, kQuarter);
+      else
         pairs.pair(i, i);
       continue;
     }

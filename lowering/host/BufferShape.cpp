@@ -39,6 +39,18 @@ FailureOr<BufferShape> BufferShape::of(Value memref, ConversionPatternRewriter &
   } else if (auto alloc = dyn_cast_or_null<exec::AllocOp>(definition)) {
     take(alloc.getSizes(), shape.dynamicSizes);
     shape.fillDenseStrides(b, memref.getLoc());
+  } else if (auto cast = dyn_cast_or_null<memref::CastOp>(definition)) {
+    // What folding found to be constant is called dynamic again, as the kernel has it.
+    FailureOr<BufferShape> source = of(cast.getSource(), b);
+    if (failed(source))
+      return failure();
+    for (auto [dim, size] : llvm::enumerate(shape.sizes)) {
+      auto number = static_cast<unsigned>(dim);
+      if (ShapedType::isDynamic(size))
+        shape.dynamicSizes.push_back(valueOf(b, memref.getLoc(), source->size(b, number)));
+      if (ShapedType::isDynamic(shape.strides[dim]))
+        shape.dynamicStrides.push_back(valueOf(b, memref.getLoc(), source->stride(b, number)));
+    }
   } else if (type.hasStaticShape()) {
     // Of a type without elements, MLIR calls strides dynamic that are products of its sizes.
     shape.fillDenseStrides(b, memref.getLoc());

@@ -87,6 +87,16 @@ struct LowerReinterpretCast : EmitPattern<memref::ReinterpretCastOp> {
   }
 };
 
+/// Another type of the same memory (BufferShape).
+struct LowerCast : EmitPattern<memref::CastOp> {
+  using EmitPattern::EmitPattern;
+  LogicalResult matchAndRewrite(memref::CastOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    b.replaceOp(op, adaptor.getSource());
+    return success();
+  }
+};
+
 struct LowerGlobal : EmitPattern<memref::GlobalOp> {
   using EmitPattern::EmitPattern;
   LogicalResult matchAndRewrite(memref::GlobalOp op, OpAdaptor,
@@ -173,8 +183,8 @@ struct LowerReadSizes : EmitPattern<exec::ReadSizesOp> {
 } // namespace
 
 void populateHostPatterns(const Emission &emission, RewritePatternSet &patterns) {
-  patterns.add<LowerArgument, LowerAlloc, LowerReinterpretCast, LowerGlobal, LowerGetGlobal,
-               LowerLaunch, LowerCommit, LowerReadSizes>(emission);
+  patterns.add<LowerArgument, LowerAlloc, LowerReinterpretCast, LowerCast, LowerGlobal,
+               LowerGetGlobal, LowerLaunch, LowerCommit, LowerReadSizes>(emission);
 }
 
 } // namespace shardc::host

@@ -70,8 +70,18 @@ ArrayAttr EntryLowering::argumentExtents(unsigned argument) {
     return isResult ? source.getResultAttr(argument - count, name)
                     : source.getArgAttr(argument, name);
   };
+  if (type.hasStaticShape())
+    return nullptr;
   auto global = dyn_cast_or_null<ArrayAttr>(attribute(dist::kSizesAttr));
-  if (type.hasStaticShape() || !global)
+  if (auto whole = dyn_cast_or_null<TypeAttr>(attribute(dist::kGlobalTypeAttr)); !global && whole) {
+    auto tensor = dyn_cast<RankedTensorType>(whole.getValue());
+    if (tensor && tensor.hasStaticShape())
+      global = program.builder.getArrayAttr(
+          llvm::map_to_vector(tensor.getShape(), [&](int64_t size) -> Attribute {
+            return dist::SizeAttr::get(tensor.getContext(), size);
+          }));
+  }
+  if (!global)
     return nullptr;
   auto layout = dyn_cast_or_null<dist::LayoutAttr>(attribute(dist::kLayoutAttr));
   SmallVector<Attribute> extents;

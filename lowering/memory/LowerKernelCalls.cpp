@@ -102,9 +102,16 @@ void rewriteKernel(func::FuncOp kernel, ArrayRef<Type> types) {
     auto read = bufferization::ToTensorOp::create(
         builder, loc, RankedTensorType::get(memref.getShape(), memref.getElementType()), argument,
         /*restrict=*/true);
-    Value value = castTo(builder, loc, read.getResult(), tensor);
+    // Sizes of memory that folding found are sizes of the tensor.
+    SmallVector<int64_t> shape(cast<RankedTensorType>(tensor).getShape());
+    for (auto [size, known] : llvm::zip_equal(shape, memref.getShape()))
+      size = ShapedType::isDynamic(size) ? known : size;
+    Value value = castTo(builder, loc, read.getResult(),
+                         cast<RankedTensorType>(tensor).clone(ArrayRef(shape)));
     argument.replaceUsesWithIf(value, [&](OpOperand &use) { return use.getOwner() != read; });
   }
+  for (Operation &op : block)
+    (void)aten::inferAndSetTypes(&op); // they were right, and become more exact
   Operation *terminator = block.getTerminator();
   builder.setInsertionPoint(terminator);
   bool checks = checksPositions(kernel);

@@ -129,14 +129,26 @@ View BufferVerifier::viewOf(Value memref) {
   return {bufferOf(memref), region};
 }
 
+/// Behind the last element.
+static int64_t endOf(const StridedRegion &region) {
+  int64_t last = region.offset;
+  for (const StridedRegion::Dim &dim : region.dims)
+    last += (dim.size - 1) * dim.stride;
+  return region.isEmpty() ? 0 : last + 1;
+}
+
 /// An element that has not been written.
 std::optional<int64_t> BufferVerifier::missing(const View &view) {
   const Contents &state = contents[view.root];
   const std::optional<StridedRegion> &region = view.region ? view.region : state.whole;
   if (state.complete)
     return std::nullopt;
-  if (!region) // all of something whose size is not known
-    return 0;
+  if (!region) { // all of something whose size is not known: what is there must have no holes
+    int64_t end = 1;
+    for (const StridedRegion &written : state.written)
+      end = std::max(end, endOf(written));
+    return findOutside({0, {{end, 1}}}, state.written);
+  }
   return findOutside(*region, state.written);
 }
 

@@ -90,10 +90,21 @@ LogicalResult FunctionLocalizer::checkTypes() {
   return success(placed);
 }
 
+/// A type with the sizes of one that says more of them.
+static Type moreExact(Type type, Type other) {
+  auto tensor = dyn_cast<RankedTensorType>(type), known = dyn_cast<RankedTensorType>(other);
+  if (!tensor || !known || tensor.getRank() != known.getRank())
+    return type;
+  SmallVector<int64_t> shape(tensor.getShape());
+  for (auto [size, given] : llvm::zip_equal(shape, known.getShape()))
+    size = ShapedType::isDynamic(size) ? given : size;
+  return tensor.clone(shape);
+}
+
 /// Results built with less exact types than the layouts say get the exact ones.
 static LogicalResult refineTypes(Operation *op, Block *local, MutableArrayRef<Value> values) {
   for (auto [i, value] : llvm::enumerate(values)) {
-    Type due = getLocalType(op->getResult(i).getType());
+    Type due = moreExact(getLocalType(op->getResult(i).getType()), value.getType());
     if (value.getType() == due)
       continue;
     Operation *producer = value.getDefiningOp();
@@ -178,8 +189,9 @@ void FunctionLocalizer::setSignature() {
     inputs.push_back(getLocalType(type));
     describe(signature.argument(i), type);
   }
+  // A result may have a type that is more exact than that of the placed one.
+  llvm::append_range(results, function.getBody().front().getTerminator()->getOperandTypes());
   for (auto [i, type] : llvm::enumerate(placed.getResults())) {
-    results.push_back(getLocalType(type));
     describe(signature.result(i), type);
   }
   signature.store();

@@ -2,6 +2,8 @@
 
 #include "passes/localize/Localizer.h"
 
+#include "dialects/aten/BuiltSizes.h"
+#include "dialects/interfaces/IdentityOpInterface.h"
 #include "passes/localize/RedistributeSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -103,18 +105,67 @@ Value Localizer::allGather(OpBuilder &builder, Value value, const Layout &layout
                        layout.splitOfDim(dim), meshAxes.size(), dim);
 }
 
-/// The index value of a size that no expression is known of: the placed program's own, or the size
-/// of the local tensor where that is the whole dim.
-GlobalSize Localizer::sizeOf(OpBuilder &builder, Value placed, int64_t dim) {
+/// The sizes of an op's results by arithmetic on the global sizes of its operands.
+class Localizer::BuiltGlobalSizes final : public aten::BuiltSizes {
+public:
+  BuiltGlobalSizes(Localizer &localizer, OpBuilder &builder)
+      : BuiltSizes(builder, localizer.op->getLoc()), localizer(localizer), builder(builder) {}
+
+  SmallVector<Dim> sizesOf(Value tensor) override {
+    SmallVector<Dim> sizes;
+    for (int64_t dim = 0, e = cast<RankedTensorType>(tensor.getType()).getRank(); dim < e; ++dim) {
+      std::optional<GlobalSize> size = localizer.findSize(builder, tensor, dim);
+      sizes.push_back(size ? of(getAsOpFoldResult(localizer.indices(builder).global(*size)))
+                           : Dim());
+    }
+    return sizes;
+  }
+  Dim valueOf(Value index) override {
+    return localizer.locals.contains(index) ? of(localizer.locals.lookup(index)) : Dim();
+  }
+
+private:
+  Localizer &localizer;
+  OpBuilder &builder;
+};
+
+/// The index value of a size that no expression is known of: the placed program's own, the size
+/// of the local tensor where that is the whole dim, or what follows from the sizes of operands.
+std::optional<GlobalSize> Localizer::findSize(OpBuilder &builder, Value placed, int64_t dim) {
   GlobalSizes::Known known = sizes.of(placed, dim);
   if (known.size)
-    return {known.size, Value()};
+    return GlobalSize{known.size, Value()};
   if (known.index && locals.contains(known.index))
-    return {SizeAttr(), locals.lookup(known.index)};
+    return GlobalSize{SizeAttr(), locals.lookup(known.index)};
   const Layout *layout = layoutOf(placed.getType());
   if (layout && layout->splitOfDim(dim).empty() && locals.contains(placed))
-    return {SizeAttr(), aten::SymSizeOp::create(builder, op->getLoc(), builder.getIndexType(),
-                                                locals.lookup(placed), dim)};
+    return GlobalSize{SizeAttr(),
+                      aten::SymSizeOp::create(builder, op->getLoc(), builder.getIndexType(),
+                                              locals.lookup(placed), dim)};
+  if (Value built = builtSizes.lookup({placed, dim}))
+    return GlobalSize{SizeAttr(), built};
+  if (auto identity = placed.getDefiningOp<IdentityOpInterface>())
+    return findSize(builder, identity.getIdentitySource(), dim);
+  auto sized = placed.getDefiningOp<ResultSizesOpInterface>();
+  if (!sized)
+    return std::nullopt;
+  BuiltGlobalSizes algebra(*this, builder);
+  auto results = sized.inferResultSizes(algebra);
+  if (failed(results))
+    return std::nullopt;
+  Dim size = (*results)[cast<OpResult>(placed).getResultNumber()][dim];
+  if (!size.isKnown())
+    return std::nullopt;
+  Value value = algebra.value(size);
+  // What is built in a region is not there behind it.
+  if (isa_and_nonnull<FunctionOpInterface>(builder.getInsertionBlock()->getParentOp()))
+    builtSizes[{placed, dim}] = value;
+  return GlobalSize{SizeAttr(), value};
+}
+
+GlobalSize Localizer::sizeOf(OpBuilder &builder, Value placed, int64_t dim) {
+  if (std::optional<GlobalSize> size = findSize(builder, placed, dim))
+    return *size;
   if (!missingSize)
     op->emitOpError("cannot be localised: the global size of dim ")
         << dim << " of " << placed.getType()

@@ -84,13 +84,18 @@ public:
   int64_t getNumInner() const { return numInner; }
 
 private:
+  class BuiltGlobalSizes;
   GlobalSize sizeOf(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
+  /// Nothing where nothing is known of it, and nothing can be computed.
+  std::optional<GlobalSize> findSize(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
 
   const GlobalSizes &sizes;
   const mlir::IRMapping &locals;
   mlir::Operation *op = nullptr;
   dist::MeshAttr mesh;
   bool missingSize = false;
+  /// Sizes that no expression is known of, computed from those of operands.
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> builtSizes;
   int64_t numInner = 0;
 };
 

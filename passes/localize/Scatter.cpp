@@ -14,6 +14,39 @@ using namespace shardc;
 
 namespace {
 
+/// Dims of symbolic size may be empty on a rank, which then adds its zeros in one row more, behind
+/// the others. (Of known sizes a rank that has nothing has code of its own.)
+class WithRoom {
+public:
+  WithRoom(Localizer &localizer, OpBuilder &builder, Value table, ArrayRef<int64_t> dims)
+      : emit(localizer.emitter(builder)), builder(builder), table(table) {
+    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+    LocalIndices indices = localizer.indices(builder);
+    for (int64_t dim : dims) {
+      if (!ShapedType::isDynamic(localizer.globalOperandType(0).getDimSize(dim)) ||
+          localizer.operandAxes(0, dim).empty())
+        continue;
+      OpFoldResult rows = std::exchange(sizes[dim], builder.getIndexAttr(1));
+      this->table = emit.cat({this->table, emit.zeros(sizes, aten::elementTypeOf(table))}, dim);
+      sizes[dim] = getAsOpFoldResult(indices.add(cast<Value>(rows), indices.constant(1)));
+      given.push_back({dim, rows});
+    }
+  }
+
+  Value get() const { return table; }
+  Value without(Value added) {
+    for (auto [dim, rows] : given)
+      added = emit.slice(added, dim, builder.getIndexAttr(0), rows);
+    return added;
+  }
+
+private:
+  Emitter emit;
+  OpBuilder &builder;
+  Value table;
+  SmallVector<std::pair<int64_t, OpFoldResult>> given;
+};
+
 struct ScatterAddModel : LocalizeModel<ScatterAddModel, aten::ScatterAddOp> {
   static LocalValues run(Localizer &localizer, OpBuilder &builder, aten::ScatterAddOp op,
                          ValueRange operands) {
@@ -28,10 +61,11 @@ struct ScatterAddModel : LocalizeModel<ScatterAddModel, aten::ScatterAddOp> {
     Emitter emit = localizer.emitter(builder);
     // Elements of src beyond those of the index are not used.
     Value src = masked(emit, alike(localizer, builder, emit, operands[2]), positions->mask);
+    WithRoom table(localizer, builder, operands[0], dim);
     auto added =
-        aten::ScatterAddOp::create(builder, op.getLoc(), operands[0], dim, positions->index, src);
+        aten::ScatterAddOp::create(builder, op.getLoc(), table.get(), dim, positions->index, src);
     nameTableSizes(added, positions->size);
-    return single(added);
+    return single(table.without(added));
   }
 
   /// The part of src that has the shape of the index.
@@ -71,10 +105,11 @@ struct IndexPutModel : LocalizeModel<IndexPutModel, aten::IndexPutOp> {
     }
     mask = alignMask(emit, mask, at, localizer.globalOperandType(0).getRank());
     Value values = masked(emit, operands.back(), mask);
-    auto added = aten::IndexPutOp::create(builder, op.getLoc(), operands.front(), indices, values,
-                                          at, op.getAccumulate());
+    WithRoom table(localizer, builder, operands.front(), at);
+    auto added = aten::IndexPutOp::create(builder, op.getLoc(), table.get(), indices, values, at,
+                                          op.getAccumulate());
     nameTableSizes(added, wholeSizes);
-    return single(added);
+    return single(table.without(added));
   }
 };
 

@@ -8,6 +8,7 @@
 #include "passes/localize/Parts.h"
 #include "passes/localize/Rearrangements.h"
 #include "passes/localize/Scans.h"
+#include "passes/localize/SymbolicParts.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -31,6 +32,23 @@ static Value sliceAt(Localizer &localizer, OpBuilder &builder, Value value, int6
   return slice;
 }
 
+/// Whether a rank has several pieces of the dim: blocks of a symbolic size are not told apart.
+static bool isInPieces(const Layout *layout, int64_t dim) {
+  return layout && llvm::any_of(layout->splitOfDim(dim).axes,
+                                [](const AxisSplit &axis) { return !axis.isOnePiece(); });
+}
+
+/// Those of sharded dims whose sizes are known, and the others.
+static std::pair<SmallVector<int64_t>, SmallVector<int64_t>> bySize(Localizer &localizer,
+                                                                    ArrayRef<int64_t> dims) {
+  std::pair<SmallVector<int64_t>, SmallVector<int64_t>> sorted;
+  for (int64_t dim : dims) {
+    bool isKnown = !ShapedType::isDynamic(localizer.globalOperandType(0).getDimSize(dim));
+    (isKnown ? sorted.first : sorted.second).push_back(dim);
+  }
+  return sorted;
+}
+
 namespace {
 
 struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
@@ -44,9 +62,9 @@ struct SliceModel : LocalizeModel<SliceModel, aten::SliceOp> {
     if (isWhole(localizer, builder, op, dim))
       return single(operands[0]);
     if (ShapedType::isDynamic(size) || op.getStart() || op.getEnd()) {
-      localizer.refuse() << "dim " << dim
-                         << " is sharded and has a symbolic size or bound; replicate it before";
-      return failure();
+      if (isInPieces(localizer.operandLayout(0), dim) || isInPieces(localizer.resultLayout(0), dim))
+        return refuseForeignElements(localizer, dim);
+      return sliceSymbolic(localizer, builder, op, operands[0]);
     }
     // What comes from other ranks goes straight to where it is needed.
     if (isBehindMoves(localizer, dim))
@@ -154,8 +172,15 @@ struct CatModel : LocalizeModel<CatModel, aten::CatOp> {
     }
     if (!sharded)
       return sameOp(localizer, builder, operands);
-    if (!isStatic)
-      return refuseForeignElements(localizer, dim);
+    if (!isStatic) {
+      bool inPieces = isInPieces(localizer.resultLayout(0), dim);
+      for (unsigned i = 0; i < operands.size(); ++i)
+        if (!aten::isSkippedByCat(op.getTensors()[i], rank))
+          inPieces |= isInPieces(localizer.operandLayout(i), dim);
+      if (inPieces)
+        return refuseForeignElements(localizer, dim);
+      return joinSymbolic(localizer, builder, op, operands);
+    }
     if (!isBehindMoves(localizer, dim) &&
         isLocalConcatenation(localizer.getMesh().getValue(), inputs, localizer.resultDim(0, dim)))
       return sameOp(localizer, builder, operands);
@@ -169,16 +194,25 @@ struct PadModel : LocalizeModel<PadModel, aten::ConstantPadNdOp> {
     SmallVector<int64_t> dims = shardedMovedDims(localizer);
     if (dims.empty())
       return sameOp(localizer, builder, operands);
-    LocalValues moved = moveAlong(localizer, builder, operands, dims);
+    auto [known, symbolic] = bySize(localizer, dims);
+    LocalValues moved = known.empty() ? LocalValues(SmallVector<Value>{operands[0]})
+                                      : moveAlong(localizer, builder, operands, known);
     if (failed(moved))
       return failure();
+    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+    for (int64_t dim : known)
+      sizes[dim] = localizer.localSizes(builder, 0)[dim];
+    for (int64_t dim : symbolic)
+      moved->front() = padSymbolic(localizer, builder, op, dim, moved->front(), sizes);
     // The other dims are padded alike on all ranks.
     SmallVector<int64_t> rest(op.getPad());
     for (int64_t dim : dims)
       for (size_t side = 0; side < 2; ++side)
         rest[amountsOf(op, dim) + side] = 0;
-    if (llvm::all_of(rest, [](int64_t amount) { return amount == 0; }))
+    if (llvm::all_of(rest, [](int64_t amount) { return amount == 0; })) {
+      moved->front().setType(localizer.localResultType(0));
       return moved;
+    }
     Value padded =
         aten::ConstantPadNdOp::create(builder, op.getLoc(), moved->front(), rest, op.getValue());
     padded.setType(localizer.localResultType(0));
@@ -216,10 +250,20 @@ struct FlipModel : LocalizeModel<FlipModel, aten::FlipOp> {
       return sameOp(localizer, builder, operands);
     if (LocalValues scanned = scanFromEnd(localizer, builder, op); succeeded(scanned))
       return scanned;
-    LocalValues moved = moveAlong(localizer, builder, operands, dims);
+    auto [known, symbolic] = bySize(localizer, dims);
+    LocalValues moved = known.empty() ? LocalValues(SmallVector<Value>{operands[0]})
+                                      : moveAlong(localizer, builder, operands, known);
     SmallVector<int64_t> rest = llvm::filter_to_vector(
         op.getDims(), [&](int64_t dim) { return !llvm::is_contained(dims, dim); });
-    if (failed(moved) || rest.empty())
+    if (failed(moved))
+      return moved;
+    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+    for (int64_t dim : known)
+      sizes[dim] = localizer.localSizes(builder, 0)[dim];
+    for (int64_t dim : symbolic)
+      moved->front() = flipSymbolic(localizer, builder, dim, moved->front(), sizes);
+    moved->front().setType(localizer.localResultType(0));
+    if (rest.empty())
       return moved;
     return single(aten::FlipOp::create(builder, op.getLoc(), moved->front(), rest));
   }

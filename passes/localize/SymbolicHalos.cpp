@@ -15,6 +15,10 @@ IndexCover shardc::coverOf(LocalIndices &indices, const SymbolicHalo &halo,
   Value begin = indices.add(indices.mul(own.begin, stride), halo.origin);
   Value end = indices.add(begin, indices.add(indices.mul(indices.sub(count, one), stride),
                                              indices.constant(halo.extent)));
+  if (halo.isReversed) {
+    begin = indices.sub(size, own.end);
+    end = indices.sub(size, own.begin);
+  }
   auto inImage = [&](Value index) { return indices.min(indices.max(index, zero), size); };
   IndexCover cover;
   cover.elements.begin = inImage(begin);
@@ -50,33 +54,20 @@ public:
   Value cover(Value local, double fill) {
     Type elementType = aten::elementTypeOf(local);
     IndexCover cover = ownCover(indices, halo);
-    SmallVector<Value> parts;
-    auto addNew = [&](Value length) {
+    SmallVector<Value> parts = fetch(local, cover);
+    auto padding = [&](Value length) {
       SmallVector<OpFoldResult> all(sizes.begin(), sizes.end());
       all[halo.dim] = getAsOpFoldResult(length);
-      parts.push_back(emit.full(all, newNumber(emit, fill, elementType)));
+      return emit.full(all, newNumber(emit, fill, elementType));
     };
-    auto elements = [&](CoordinateOf at) { return coverOf(indices, halo, at).elements; };
-    auto image = [&](CoordinateOf at) { return indices.interval(halo.size, halo.image, at); };
-    addNew(cover.inside.begin);
-    const Mesh &mesh = indices.getMesh().getValue();
-    IndexInterval held =
-        image([&](int64_t position) { return mesh.coordinateOfPosition(position); });
-    IndexInterval kept = indices.within(held, cover.elements);
-    if (halo.image.empty()) {
-      parts.push_back(slice(local, kept));
-    } else {
-      IntervalExchange exchange(indices, halo.dim, halo.image, sizes);
-      IntervalExchange::Arrived arrived = exchange.run(local, image, elements);
-      Value before = exchange.countBefore(arrived.counts), all = indices.constant(0);
-      for (Value count : arrived.counts)
-        all = indices.add(all, count);
-      parts.push_back(slice(arrived.value, {indices.constant(0), before}));
-      parts.push_back(slice(local, kept));
-      parts.push_back(slice(arrived.value, {before, all}));
-    }
-    addNew(indices.sub(cover.size, cover.inside.end));
+    parts.insert(parts.begin(), padding(cover.inside.begin));
+    parts.push_back(padding(indices.sub(cover.size, cover.inside.end)));
     return join(parts, cover.size);
+  }
+
+  Value elements(Value local) {
+    IndexCover cover = ownCover(indices, halo);
+    return join(fetch(local, cover), cover.length);
   }
 
   Value sum(Value covered) {
@@ -100,6 +91,25 @@ public:
   }
 
 private:
+  /// What a rank has of what its positions cover, and what comes before and behind that.
+  SmallVector<Value> fetch(Value local, const IndexCover &cover) {
+    auto elements = [&](CoordinateOf at) { return coverOf(indices, halo, at).elements; };
+    auto image = [&](CoordinateOf at) { return indices.interval(halo.size, halo.image, at); };
+    const Mesh &mesh = indices.getMesh().getValue();
+    IndexInterval held =
+        image([&](int64_t position) { return mesh.coordinateOfPosition(position); });
+    Value kept = slice(local, indices.within(held, cover.elements));
+    if (halo.image.empty())
+      return {kept};
+    IntervalExchange exchange(indices, halo.dim, halo.image, sizes);
+    IntervalExchange::Arrived arrived = exchange.run(local, image, elements);
+    Value before = exchange.countBefore(arrived.counts), all = indices.constant(0);
+    for (Value count : arrived.counts)
+      all = indices.add(all, count);
+    return {slice(arrived.value, {indices.constant(0), before}), kept,
+            slice(arrived.value, {before, all})};
+  }
+
   Value slice(Value value, const IndexInterval &interval) {
     return emit.slice(value, halo.dim, getAsOpFoldResult(interval.begin),
                       getAsOpFoldResult(interval.end));
@@ -131,6 +141,11 @@ private:
 Value shardc::coveredPart(LocalIndices indices, const SymbolicHalo &halo, Value local,
                           SmallVectorImpl<OpFoldResult> &sizes, double fill) {
   return HaloMove(indices, halo, sizes).cover(local, fill);
+}
+
+Value shardc::coveredElements(LocalIndices indices, const SymbolicHalo &halo, Value local,
+                              SmallVectorImpl<OpFoldResult> &sizes) {
+  return HaloMove(indices, halo, sizes).elements(local);
 }
 
 Value shardc::sumOfCovered(LocalIndices indices, const SymbolicHalo &halo, Value covered,

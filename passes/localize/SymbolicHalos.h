@@ -10,13 +10,15 @@
 namespace shardc {
 
 /// A dim of an image and positions in it: position i covers `extent` elements from element
-/// `origin` + i * `stride` on, of which some may lie before or behind the image.
+/// `origin` + i * `stride` on, of which some may lie before or behind the image. Or, where it
+/// `isReversed`, the element that has i behind it.
 struct SymbolicHalo {
   int64_t dim; ///< of the image and of what is covered
   GlobalSize size, count;
   DimSplit image, positions;
   mlir::Value origin;
   int64_t stride = 1, extent = 1;
+  bool isReversed = false;
 };
 
 /// What the positions of a rank cover (aten::Cover), as index values.
@@ -35,6 +37,10 @@ IndexCover ownCover(LocalIndices &indices, const SymbolicHalo &halo);
 /// `sizes` are those of `local`, and become those of the result.
 mlir::Value coveredPart(LocalIndices indices, const SymbolicHalo &halo, mlir::Value local,
                         llvm::SmallVectorImpl<mlir::OpFoldResult> &sizes, double fill);
+
+/// The elements among them alone, in ascending order.
+mlir::Value coveredElements(LocalIndices indices, const SymbolicHalo &halo, mlir::Value local,
+                            llvm::SmallVectorImpl<mlir::OpFoldResult> &sizes);
 
 /// `covered` has something for every element of the image that this rank's positions cover. Returns
 /// the sum of what all ranks have for the elements of this one. Sizes as above.

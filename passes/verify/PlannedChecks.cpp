@@ -43,7 +43,7 @@ bool belongsIn(Role role, Operation *op) {
            isa<exec::AllocOp, exec::LaunchOp, exec::GemmOp, exec::GroupedGemmOp, exec::AttentionOp,
                exec::AttentionBackwardOp, exec::ScatterOp, exec::SortOp, exec::CollectiveOp,
                exec::StartOp, exec::WaitOp, exec::CommitOp, exec::ReadSizesOp, exec::CallSymbolOp,
-               memref::ReinterpretCastOp, memref::GetGlobalOp>(op);
+               memref::ReinterpretCastOp, memref::CastOp, memref::GetGlobalOp>(op);
   case Role::Plan:
     return isSizeOp(op) || isa<exec::SetOffsetOp, exec::SetArenaBytesOp>(op);
   case Role::Kernel: {

@@ -6,6 +6,7 @@
 #include "importers/torch_export/import/SliceBuilders.h"
 
 #include "dialects/aten/Emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
@@ -335,6 +336,20 @@ FailureOr<Results> buildCountNonzero(Call &call) {
   return Results{rank == 0 ? counted : emit.sum(counted, dims, /*keepdim=*/false)};
 }
 
+/// Which element of a dim of `size` elements comes first where it is rolled by `shift`.
+static OpFoldResult firstOfRolled(Call &call, OpFoldResult size, int64_t shift) {
+  if (std::optional<int64_t> known = getConstantIntValue(size))
+    return call.builder.getIndexAttr(*known == 0 ? 0 : ((-shift) % *known + *known) % *known);
+  auto number = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(call.builder, call.loc, value).getResult();
+  };
+  // An empty dim is rolled as one of a single element.
+  Value count = arith::MaxSIOp::create(call.builder, call.loc, cast<Value>(size), number(1));
+  Value rest = arith::RemSIOp::create(call.builder, call.loc, number(-shift), count);
+  Value positive = arith::AddIOp::create(call.builder, call.loc, rest, count);
+  return arith::RemSIOp::create(call.builder, call.loc, positive, count).getResult();
+}
+
 // Two parts of each dim change places.
 FailureOr<Results> buildRoll(Call &call) {
   FailureOr<Value> self = call.tensor("self");
@@ -360,15 +375,13 @@ FailureOr<Results> buildRoll(Call &call) {
     FailureOr<int64_t> dim = call.dim(given, isFlat ? 1 : rank);
     if (failed(dim))
       return failure();
-    int64_t size = aten::shapeOf(result)[*dim];
-    if (ShapedType::isDynamic(size))
-      return call.error() << "dim " << *dim << " is rolled, whose size is not known";
-    int64_t begin = size == 0 ? 0 : ((size - shift) % size + size) % size;
-    if (begin == 0)
+    OpFoldResult size = sizesOf(call.builder, call.loc, result)[*dim];
+    OpFoldResult begin = firstOfRolled(call, size, shift);
+    if (getConstantIntValue(begin) == 0)
       continue;
-    auto at = [&](int64_t value) { return call.builder.getIndexAttr(value); };
-    FailureOr<Value> first = buildSlice(call.builder, call.loc, result, *dim, at(begin), at(size)),
-                     last = buildSlice(call.builder, call.loc, result, *dim, at(0), at(begin));
+    OpFoldResult zero = call.builder.getIndexAttr(0);
+    FailureOr<Value> first = buildSlice(call.builder, call.loc, result, *dim, begin, size),
+                     last = buildSlice(call.builder, call.loc, result, *dim, zero, begin);
     if (failed(first) || failed(last))
       return failure();
     result = emit.cat({*first, *last}, *dim);

@@ -72,15 +72,3 @@ func.func @unknown_size(%x: tensor<?x8xf32, #S0>) -> tensor<?x8xf32, #R> {
   %y = dist.redistribute %x : tensor<?x8xf32, #S0> to tensor<?x8xf32, #R>
   return %y : tensor<?x8xf32, #R>
 }
-
-// -----
-
-#mesh = #dist.mesh<["dp" = 2]>
-#S0 = #dist.layout<#mesh, [S(0)]>
-
-func.func @slice_of_symbolic(%x: tensor<?xf32, #S0> {dist.sizes = [#dist.size<n>]})
-    -> tensor<4xf32, #S0> attributes {dist.symbols = [#dist.symbol<n in [8, 64]>]} {
-  // expected-error @+1 {{dim 0 is sharded and has a symbolic size or bound; replicate it before}}
-  %y = aten.slice %x dim 0 [0 : 4 : 1] : (tensor<?xf32, #S0>) -> tensor<4xf32, #S0>
-  return %y : tensor<4xf32, #S0>
-}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Windows, slices, joins and pads over sharded dims of symbolic size (symbolic_windows.py), and that they gather nothing."""
+import json
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import symbolic_windows
+from conftest import run, tool
+
+# A seed for each kind, of which the layouts differ, and one of all kinds together.
+SEEDS = {"convolution": 0, "transposed": 3, "pool": 2, "pad": 1, "padded": 22, "part": 4, "difference": 0, "moved": 1, "joined": 20, None: 7}
+
+
+@pytest.mark.parametrize("kind", SEEDS)
+def test_against_pytorch(tmp_path, kind):
+    wrong, _ = symbolic_windows.check(tmp_path, SEEDS[kind], kind, count=5)
+    assert not wrong
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = nn.Conv2d(4, 8, 3, stride=2, padding=1), nn.ConvTranspose2d(8, 4, 2, stride=2)
+
+    def forward(self, x):
+        y = F.max_pool2d(F.relu(self.down(x)), 3, 1, 1)
+        return self.up(y)[:, :, 1:] + F.pad(y.mean(1, keepdim=True), (0, 0, 1, 0)).sum()
+
+
+def test_moves_halos_only(tmp_path):
+    """Of an image that is assumed to have 128 rows, of 1 KiB each, a few."""
+    dims = {"x": {2: torch.export.Dim("height", min=16, max=1 << 20)}}
+    torch.export.save(torch.export.export(Net().eval(), (torch.randn(1, 4, 64, 64),), dynamic_shapes=dims), tmp_path / "m.pt2")
+    text = run(tool("shardc"), "explain", tmp_path / "m.pt2", "--mesh", "h=4", "--place", "input:x=h:S(2)", "--format", "json").stdout
+    totals = json.loads(text)["totals"]
+    assert totals["all_to_all"]["count"] and not any(totals.get(kind, {"count": 0})["count"] for kind in ("all_gather", "reduce_scatter"))
+    assert totals["all_to_all"]["bytes_per_rank"] <= 6 * 1024
