@@ -55,15 +55,6 @@ Value IntervalExchange::sum(ArrayRef<Value> values) {
   return total;
 }
 
-Value IntervalExchange::countBefore(ArrayRef<Value> counts) {
-  Value total = indices.constant(0);
-  for (auto [member, count] : llvm::enumerate(counts)) {
-    Value isBefore = table([&](int64_t position) { return int64_t(member < indexAt(position)); });
-    total = indices.add(total, indices.mul(isBefore, count));
-  }
-  return total;
-}
-
 Value IntervalExchange::unitSize() {
   Value product = indices.constant(1);
   for (auto [d, size] : llvm::enumerate(sizes)) {
@@ -124,13 +115,13 @@ IntervalExchange::Arrived IntervalExchange::run(Value local, IntervalOf has, Int
     Value message = emit.slice(local, dim, getAsOpFoldResult(part.begin),
                                getAsOpFoldResult(indices.add(part.begin, count)));
     leaving.push_back(indices.mul(count, unit));
-    messages.push_back(emit.view(dimFirst(message), {getAsOpFoldResult(leaving.back())}));
+    messages.push_back(dimFirst(message));
     arrived.counts.push_back(
         indices.mul(indices.lengthOf(indices.within(wanted, of(has, member))), other));
     arriving.push_back(indices.mul(arrived.counts.back(), unit));
   }
-  Value sent = emit.cat(messages, 0);
-  sent.setType(flatType(sum(leaving), elementType));
+  // Each is computed in its place among the others.
+  Value sent = emit.view(emit.cat(messages, 0), {getAsOpFoldResult(sum(leaving))});
   SmallVector<Value> operands;
   ArrayAttr splits = extentsOf(leaving, operands), concats = extentsOf(arriving, operands);
   SmallVector<StringAttr> axes;

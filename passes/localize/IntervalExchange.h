@@ -38,9 +38,6 @@ public:
   };
   Arrived run(mlir::Value local, IntervalOf has, IntervalOf wants);
 
-  /// How many elements come from the members that are before this rank.
-  mlir::Value countBefore(llvm::ArrayRef<mlir::Value> counts);
-
 private:
   Coordinate memberAt(int64_t position, size_t member) const;
   size_t indexAt(int64_t position) const;

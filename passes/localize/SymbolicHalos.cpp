@@ -98,14 +98,16 @@ private:
     const Mesh &mesh = indices.getMesh().getValue();
     IndexInterval held =
         image([&](int64_t position) { return mesh.coordinateOfPosition(position); });
-    Value kept = slice(local, indices.within(held, cover.elements));
+    IndexInterval keptPart = indices.within(held, cover.elements);
+    Value kept = slice(local, keptPart);
     if (halo.image.empty())
       return {kept};
     IntervalExchange exchange(indices, halo.dim, halo.image, sizes);
     IntervalExchange::Arrived arrived = exchange.run(local, image, elements);
-    Value before = exchange.countBefore(arrived.counts), all = indices.constant(0);
-    for (Value count : arrived.counts)
-      all = indices.add(all, count);
+    // Ranks have the elements in the order of their group: from those before this one comes what is
+    // before its own.
+    Value before = indices.within(cover.elements, held).begin;
+    Value all = indices.sub(cover.length, indices.lengthOf(keptPart));
     return {slice(arrived.value, {indices.constant(0), before}), kept,
             slice(arrived.value, {before, all})};
   }

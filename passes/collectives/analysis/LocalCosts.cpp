@@ -121,6 +121,20 @@ LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
   return success();
 }
 
+/// Some of many kinds of devices, from the first to the last, where looking at each would take
+/// long: each has a clone of the function, in which index arithmetic is done.
+static std::deque<DeviceClass> sampled(std::deque<DeviceClass> classes, func::FuncOp function) {
+  constexpr size_t kAll = 16, kFewest = 4, kMostOps = 100000;
+  auto ops = static_cast<size_t>(llvm::range_size(function.getBody().front()));
+  size_t count = std::max(kFewest, kMostOps / std::max<size_t>(ops, 1));
+  if (classes.size() <= kAll || classes.size() <= count)
+    return classes;
+  std::deque<DeviceClass> some;
+  for (size_t i = 0; i < count; ++i)
+    some.push_back(std::move(classes[i * (classes.size() - 1) / (count - 1)]));
+  return some;
+}
+
 FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::CostModel &model,
                                           const SymbolValues &sizes) {
   LocalCosts costs;
@@ -147,7 +161,8 @@ FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::Cos
     // A size that cannot be followed is an error where shapes must be static, and a guess here.
     ScopedDiagnosticHandler silent(function.getContext(), [](Diagnostic &) {});
     auto varying = varyingExtents(bound, MeshAttr::get(function.getContext(), world));
-    variants = makeVariants(bound, classifyDevices(varying, devices), devices, world);
+    variants =
+        makeVariants(bound, sampled(classifyDevices(varying, devices), bound), devices, world);
   }
   bool taken = true;
   for (SpecializedFunction &variant : variants) {
