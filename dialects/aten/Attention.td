@@ -5,26 +5,40 @@
 include "dialects/aten/AtenBase.td"
 
 class Aten_AttentionOp<string mnemonic>
-    : Aten_Op<mnemonic, [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+    : Aten_Op<mnemonic, [AttrSizedOperandSegments, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
   let runsAs = "KernelForm::Attention";
+  let moreDeclarations = [{
+    /// The position of the first query among the keys.
+    ::mlir::OpFoldResult getMixedFirst() {
+      return getFirst() ? ::mlir::OpFoldResult(getFirst())
+                        : ::mlir::OpFoldResult(::mlir::Builder(getContext()).getIndexAttr(getStaticFirst()));
+    }
+  }];
 }
 
 defvar Aten_AttentionOptions = (ins Optional<Aten_Tensor>:$attn_mask, DefaultValuedAttr<F64Attr, "0.0">:$dropout_p,
-                                    UnitAttr:$is_causal, OptionalAttr<F64Attr>:$scale, UnitAttr:$enable_gqa, UnitAttr:$lower_right);
+                                    UnitAttr:$is_causal, OptionalAttr<F64Attr>:$scale, UnitAttr:$enable_gqa,
+                                    DefaultValuedAttr<I64Attr, "0">:$static_first, Optional<Index>:$first);
 
 def Aten_ScaledDotProductAttentionOp : Aten_AttentionOp<"scaled_dot_product_attention"> {
   let summary = "Computes attention: softmax(query key^T * scale + mask) value";
   let description = [{
     query is `[..., heads, L, E]`, key `[..., heads, S, E]`, value `[..., heads, S, Ev]`. The mask is
     broadcast to `[..., heads, L, S]`. It is bool (keys where it is true take part) or is added to the scores. `is_causal` lets
-    query i see keys j <= i, and with `lower_right` (which needs it) keys j <= i + S - L: the last query sees all keys. `scale` is 1/sqrt(E) unless given. `enable_gqa` repeats each head of key
-    and value heads(query) / heads(key) times.
+    query i see keys j <= first + i: `first`, which is 0 unless given and never negative, is the position of the first query among
+    the keys. A query behind the last key sees all. Ranks that have some of the queries differ in this number alone. `scale` is
+    1/sqrt(E) unless given. `enable_gqa` repeats each head of key and value heads(query) / heads(key) times.
+
+    ```mlir
+    %y = aten.scaled_dot_product_attention %q, %k, %v causal first %i
+        : (tensor<2x4x5x8xf32>, tensor<2x4x20x8xf32>, tensor<2x4x20x8xf32>, index) -> tensor<2x4x5x8xf32>
+    ```
   }];
   let arguments = !con((ins Aten_FloatTensor:$query, Aten_FloatTensor:$key, Aten_FloatTensor:$value), Aten_AttentionOptions);
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)?
-    (`lower_right` $lower_right^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
+    custom<FirstQuery>($first, $static_first) (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "attentionRule(op)";
 }
@@ -43,8 +57,8 @@ def Aten_ScaledDotProductFlashAttentionOp : Aten_AttentionOp<"scaled_dot_product
                        (ins UnitAttr:$partial));
   let results = (outs Aten_FloatTensor:$output, Aten_FloatTensor:$logsumexp);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)? (`lower_right` $lower_right^)?
-    (`partial` $partial^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)?
+    custom<FirstQuery>($first, $static_first) (`partial` $partial^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
   let shardBy = "flashAttentionRule(op)";
 }
@@ -66,7 +80,7 @@ def Aten_ScaledDotProductFlashAttentionBackwardOp : Aten_AttentionOp<"scaled_dot
   let results = (outs Aten_FloatTensor:$grad_query, Aten_FloatTensor:$grad_key, Aten_FloatTensor:$grad_value);
   let assemblyFormat = [{
     $grad_out `,` $query `,` $key `,` $value `,` $out `,` $logsumexp (`mask` `(` $attn_mask^ `)`)? (`causal` $is_causal^)?
-    (`lower_right` $lower_right^)? (`partial` $partial^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict
+    custom<FirstQuery>($first, $static_first) (`partial` $partial^)? (`gqa` $enable_gqa^)? (`scale` $scale^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let shardBy = "flashAttentionBackwardRule(op)";

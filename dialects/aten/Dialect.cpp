@@ -59,6 +59,24 @@ static void printDynamicIndex(OpAsmPrinter &printer, Operation *, Value operand,
     printer << value.getInt();
 }
 
+// Where the first query of causal attention is, if it is not key 0: `first %i`, `first 4`.
+static ParseResult parseFirstQuery(OpAsmParser &parser,
+                                   std::optional<OpAsmParser::UnresolvedOperand> &operand,
+                                   IntegerAttr &value) {
+  if (succeeded(parser.parseOptionalKeyword("first")))
+    return parseDynamicIndex(parser, operand, value);
+  value = parser.getBuilder().getI64IntegerAttr(0);
+  return success();
+}
+
+static void printFirstQuery(OpAsmPrinter &printer, Operation *op, Value operand,
+                            IntegerAttr value) {
+  if (!operand && value.getInt() == 0)
+    return;
+  printer << "first ";
+  printDynamicIndex(printer, op, operand, value);
+}
+
 // The dims of a tensor that is indexed: `[:, %i, %j]`. Dims after the last indexed one are left
 // out.
 static ParseResult parseIndexedDims(OpAsmParser &parser,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/Emitter.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -14,9 +15,13 @@ struct Attention {
 
 /// What all forms of attention ask of query, key, value and mask.
 template <typename Adaptor> FailureOr<Attention> inferAttention(Inference &inference, Adaptor op) {
-  if (op.getLowerRight() && !op.getIsCausal())
-    return inference.error(
-        "has lower_right, which says where causal attention begins, and is not causal");
+  if (failed(inference.checkDynamic(op.getStaticFirst(), op.getFirst(), "first")))
+    return failure();
+  if (!op.getIsCausal() && (op.getFirst() || op.getStaticFirst() != 0))
+    return inference.error("says where its first query is among the keys, and is not causal");
+  if (!op.getFirst() && static_cast<int64_t>(op.getStaticFirst()) < 0)
+    return inference.error("has its first query at ", static_cast<int64_t>(op.getStaticFirst()),
+                           ", before the first key");
   Shape query = inference.sizesOf(op.getQuery()), key = inference.sizesOf(op.getKey()),
         value = inference.sizesOf(op.getValue());
   Value queryKeyValue[] = {op.getQuery(), op.getKey(), op.getValue()};
@@ -81,6 +86,26 @@ Shape logsumexpShape(Inference &inference, const Attention &of, Adaptor op) {
   return join(of.batch, {query[query.size() - 2]});
 }
 
+/// Pairs of a query and a key that it sees, of `queries` of which the first is at `first`.
+double countSeen(int64_t first, int64_t queries, int64_t keys) {
+  // Those before the last key see more and more, and the others all.
+  int64_t growing = std::clamp<int64_t>(keys - first, 0, queries);
+  return static_cast<double>(growing) *
+             (static_cast<double>(first) + static_cast<double>(growing + 1) / 2) +
+         static_cast<double>(queries - growing) * static_cast<double>(keys);
+}
+
+/// Where the first query is, as far as that is known: else where the last one is at the last key,
+/// as it is on the rank that has most to do.
+template <typename OpT> int64_t firstQueryOf(OpT op, int64_t queries, int64_t keys) {
+  IntegerAttr constant;
+  if (!op.getFirst())
+    return static_cast<int64_t>(op.getStaticFirst());
+  if (matchPattern(op.getFirst(), m_Constant(&constant)))
+    return std::max<int64_t>(constant.getInt(), 0);
+  return std::max<int64_t>(keys - queries, 0);
+}
+
 /// Both products of a forward with these operands; the softmax is of lower order.
 template <typename OpT> std::optional<double> forwardFlops(OpT op, Value output) {
   std::optional<double> result = numElements(output.getType());
@@ -95,12 +120,10 @@ template <typename OpT> std::optional<double> forwardFlops(OpT op, Value output)
   if (!op.getIsCausal())
     return full;
   int64_t queries = query[query.size() - 2];
-  if (!op.getLowerRight() || ShapedType::isDynamic(queries) || queries == 0 || keys == 0)
+  if (ShapedType::isDynamic(queries))
     return full / 2;
-  // Query i sees keys - queries + i + 1 of them, where these are any.
-  int64_t seeing = std::min(queries, keys), first = keys - seeing + 1;
-  return full * (static_cast<double>(seeing) / static_cast<double>(queries)) *
-         (static_cast<double>(first + keys) / 2 / static_cast<double>(keys));
+  double all = static_cast<double>(queries) * static_cast<double>(keys);
+  return all == 0 ? 0 : full * countSeen(firstQueryOf(op, queries, keys), queries, keys) / all;
 }
 
 } // namespace

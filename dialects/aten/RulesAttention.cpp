@@ -57,6 +57,8 @@ template <typename OpT> std::optional<RuleBuilder> forwardRule(OpT op) {
                                        dimsOf(op.getValue(), heads->key, "sf")};
   if (Value mask = op.getAttnMask())
     operands.push_back(dimsOf(mask, heads->query, "ls"));
+  if (op.getFirst())
+    operands.emplace_back(); // an index
   std::vector<std::string> results = {dimsOf(op->getResult(0), heads->query, "lf")};
   if (op->getNumResults() == 2)
     results.push_back(dimsOf(op->getResult(1), heads->query, "l"));
@@ -100,6 +102,8 @@ ShardingRule flashAttentionBackwardRule(Operation *op) {
       ofQuery(backward.getOut(), "lf"),     ofQuery(backward.getLogsumexp(), "l")};
   if (Value mask = backward.getAttnMask())
     operands.push_back(ofQuery(mask, "ls"));
+  if (backward.getFirst())
+    operands.emplace_back(); // an index
   builder.einsum(operands,
                  {ofQuery(backward.getGradQuery(), "le"), ofKey(backward.getGradKey(), "se"),
                   ofKey(backward.getGradValue(), "sf")});

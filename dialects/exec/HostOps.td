@@ -123,8 +123,8 @@ def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
     `query` is `batch x H x L x E`, `key` is `batch x G x S x E`, `value` is `batch x G x S x F`, `mask` is
     `batch x H x L x S` and `out` is `batch x H x L x F`, with any strides. H is a multiple of G: head h of the query uses
     head h / (H / G) of key and value. A mask of i8 is one of booleans (a key whose entry is 0 takes no part), one of
-    numbers is added to the scores. With `causal`, query i sees keys 0 to i, and with `lower_right`, too, keys 0 to i + S - L. A
-    query that sees no key gets zeros.
+    numbers is added to the scores. With `causal`, query i sees keys 0 to `first` + i, where `first` is the position of
+    the first query among the keys, 0 without it and never negative. A query behind the last key sees all, and one that sees no key gets zeros.
     `logsumexp`, `batch x H x L`, gets the logarithm of what the softmax of each query divides by, and 0 for a query that
     sees no key. With `partial` the keys are some of all: `out` has the type of sums, and that logsumexp is -inf.
 
@@ -143,17 +143,17 @@ def Exec_AttentionOp : Exec_Op<"attention", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$query, Arg<AnyMemRef, "", [MemRead]>:$key,
                        Arg<AnyMemRef, "", [MemRead]>:$value, Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask,
-                       Arg<AnyMemRef, "", [MemWrite]>:$out, Arg<Optional<AnyMemRef>, "", [MemWrite]>:$logsumexp,
-                       UnitAttr:$causal, UnitAttr:$lower_right, UnitAttr:$partial, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
+                       Optional<Index>:$first, Arg<AnyMemRef, "", [MemWrite]>:$out, Arg<Optional<AnyMemRef>, "", [MemWrite]>:$logsumexp,
+                       UnitAttr:$causal, UnitAttr:$partial, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` $mask^)? `->` $out (`logsumexp` $logsumexp^)? (`causal` $causal^)?
-    (`lower_right` $lower_right^)? (`partial` $partial^)? `scale` $scale (`name` $name^)? attr-dict `:` type($query) `,` type($key) `,` type($value) (`mask` type($mask)^)? `->` type($out)
+    (`first` $first^)? (`partial` $partial^)? `scale` $scale (`name` $name^)? attr-dict `:` type($query) `,` type($key) `,` type($value) (`mask` type($mask)^)? `->` type($out)
     (`logsumexp` type($logsumexp)^)?
   }];
   let hasVerifier = 1;
 }
 
-def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
+def Exec_AttentionBackwardOp : Exec_Op<"attention_backward", [AttrSizedOperandSegments]> {
   let summary = "Computes the cotangents of query, key and value of an attention from that of its result";
   let description = [{
     `query`, `key`, `value`, `mask`, `out` and `logsumexp` are those of the `exec.attention`, and `grad_out` is the cotangent of
@@ -161,7 +161,7 @@ def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
     of the logsumexp: `grad_query` = g K * scale, `grad_key` = g^T Q * scale and `grad_value` = p^T grad_out, of which the last
     two are sums over the heads of queries that share a head of keys. Sums have one order, so that every run gives the same bits.
     Where matrix units multiply 16-bit numbers, p and g are rounded to the element type before these products. With `partial`
-    the keys are some of those that the forward had, and the results have the type of the logsumexp.
+    the keys are some of those that the forward had, and the results have the type of the logsumexp. Keys that no query sees get zeros.
 
     ```mlir
     exec.attention_backward %g, %q, %k, %v, %o, %l -> %dq, %dk, %dv causal scale 1.250000e-01 name "attention_backward"
@@ -172,12 +172,12 @@ def Exec_AttentionBackwardOp : Exec_Op<"attention_backward"> {
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$grad_out, Arg<AnyMemRef, "", [MemRead]>:$query,
                        Arg<AnyMemRef, "", [MemRead]>:$key, Arg<AnyMemRef, "", [MemRead]>:$value,
                        Arg<AnyMemRef, "", [MemRead]>:$out, Arg<AnyMemRef, "", [MemRead]>:$logsumexp,
-                       Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask, Arg<AnyMemRef, "", [MemWrite]>:$grad_query,
+                       Arg<Optional<AnyMemRef>, "", [MemRead]>:$mask, Optional<Index>:$first, Arg<AnyMemRef, "", [MemWrite]>:$grad_query,
                        Arg<AnyMemRef, "", [MemWrite]>:$grad_key, Arg<AnyMemRef, "", [MemWrite]>:$grad_value,
-                       UnitAttr:$causal, UnitAttr:$lower_right, UnitAttr:$partial, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
+                       UnitAttr:$causal, UnitAttr:$partial, F64Attr:$scale, OptionalAttr<StrAttr>:$name);
   let assemblyFormat = [{
     $grad_out `,` $query `,` $key `,` $value `,` $out `,` $logsumexp (`mask` $mask^)? `->` $grad_query `,` $grad_key `,` $grad_value
-    (`causal` $causal^)? (`lower_right` $lower_right^)? (`partial` $partial^)? `scale` $scale (`name` $name^)? attr-dict `:`
+    (`causal` $causal^)? (`first` $first^)? (`partial` $partial^)? `scale` $scale (`name` $name^)? attr-dict `:`
     type($grad_out) `,` type($query) `,` type($key) `,` type($value) `,` type($out) `,` type($logsumexp) (`mask` type($mask)^)? `->` type($grad_query) `,` type($grad_key) `,`
     type($grad_value)
   }];

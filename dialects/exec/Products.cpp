@@ -84,9 +84,8 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op, MemRefType 
     if (type.getElementType() != wanted)
       return op.emitOpError("mixes the element types ")
              << wanted << " and " << type.getElementType();
-  if (op.getLowerRight() && !op.getCausal())
-    return op.emitOpError(
-        "has lower_right, which says where causal attention begins, and is not causal");
+  if (op.getFirst() && !op.getCausal())
+    return op.emitOpError("says where its first query is among the keys, and is not causal");
   for (MemRefType type : {key, value, out})
     if (!sameDim(query, 0, type, 0))
       return op.emitOpError("has different batch sizes: ") << query << " and " << type;

@@ -14,9 +14,9 @@ public:
                            const target::Limits &limits)
       : AttentionTiles(kernel, options, limits, elementOf(kernel.getArgument(0))) {
     ArrayRef<BlockArgument> arguments = kernel.getArguments();
-    for (Value *argument : {&gradOut, &query, &key, &value, &out, &logsumexp, &mask, &gradQuery,
-                            &gradKey, &gradValue}) {
-      if (argument == &mask && !options.hasMask)
+    for (Value *argument : {&gradOut, &query, &key, &value, &out, &logsumexp, &mask, &firstQuery,
+                            &gradQuery, &gradKey, &gradValue}) {
+      if ((argument == &mask && !options.hasMask) || (argument == &firstQuery && !options.hasFirst))
         continue;
       *argument = arguments.front();
       arguments = arguments.drop_front();

@@ -27,6 +27,7 @@ public:
     key = next();
     value = next();
     mask = options.hasMask ? next() : Value();
+    firstQuery = options.hasFirst ? next() : Value();
     result = next();
     logsumexp = options.hasLogsumexp ? next() : Value();
   }

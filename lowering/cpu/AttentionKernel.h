@@ -15,12 +15,12 @@ namespace shardc::cpu {
 
 using host::AttentionOptions;
 
-/// A kernel (`exec.kernel`) of these memref arguments: query [B, H, L, E], key [B, K, S, E], value
-/// [B, K, S, F], with `hasMask` a mask [B, H, L, S], the result [B, H, L, F] and with
-/// `hasLogsumexp` that of each query [B, H, L], which it writes. Sizes and strides may be dynamic;
-/// H is a multiple of K, and query head h uses key head h / (H / K). The mask is bool (i8: not 0
-/// takes part) or added to the scores. A query that sees no key gets zeros, as in PyTorch, and a
-/// logsumexp of 0.
+/// A kernel (`exec.kernel`) of these arguments, memrefs but for one: query [B, H, L, E], key [B, K,
+/// S, E], value [B, K, S, F], with `hasMask` a mask [B, H, L, S], with `hasFirst` an index, the
+/// result [B, H, L, F] and with `hasLogsumexp` that of each query [B, H, L], which it writes. Sizes
+/// and strides may be dynamic; H is a multiple of K, and query head h uses key head h / (H / K).
+/// The mask is bool (i8: not 0 takes part) or added to the scores. A query that sees no key gets
+/// zeros, as in PyTorch, and a logsumexp of 0.
 ///
 /// Arithmetic is in f32, in f64 for f64; results are rounded once.
 /// `limits` are those of the target: its vectors, and the registers that the inner products fill.
@@ -29,8 +29,8 @@ mlir::func::FuncOp buildAttentionKernel(mlir::Location loc, llvm::ArrayRef<mlir:
                                         const target::Limits &limits);
 
 /// Likewise of: the cotangent of the result, query, key, value, result, logsumexp, with `hasMask`
-/// the mask, and the cotangents of query, key and value, which it writes. On several threads by
-/// heads of keys; each sum has one order.
+/// the mask, with `hasFirst` the index, and the cotangents of query, key and value, which it
+/// writes. On several threads by heads of keys; each sum has one order.
 mlir::func::FuncOp buildAttentionBackwardKernel(mlir::Location loc,
                                                 llvm::ArrayRef<mlir::Type> arguments,
                                                 const AttentionOptions &options,

@@ -183,9 +183,10 @@ void AttentionTiles::enterRows(Value tile, Value tileRows, Value rowCount) {
 }
 
 Value AttentionTiles::seenBy(Value rows, Value end) {
-  if (!options.isCausal)
+  // Where there is no key, nobody has to find out when it runs.
+  if (!options.isCausal || (end && getConstantIntValue(end) == 0))
     return end;
-  Value seen = options.isLowerRight ? add(rows, sub(keyCount, queryCount)) : rows;
+  Value seen = firstQuery ? add(rows, firstQuery) : rows;
   return end ? minimum(end, seen) : seen;
 }
 

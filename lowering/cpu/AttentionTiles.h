@@ -84,7 +84,7 @@ protected:
   /// A task is one tile of `tileRows` queries: sets `firstRow` and `rows`.
   void enterRows(Value tile, Value tileRows, Value rowCount);
   /// Of the keys up to `end`, if there is one, those that some of the first `rows` queries sees: of
-  /// causal attention not all. May be negative.
+  /// causal attention not all.
   Value seenBy(Value rows, Value end = {});
   /// Sets `firstKey`, `keyTile` and `paddedKeys` for the keys from `first` up to `end`.
   void enterKeys(Value first, Value end);
@@ -121,6 +121,7 @@ protected:
   mlir::VectorType vectorType;
   int64_t lanes, mostVectors, microRows = 1, keyVectors = 1, mostRows = 1, mostKeys = 1;
   Value mask;                 // null without one
+  Value firstQuery;           // its position among the keys, null for 0
   Value queryCount, keyCount; // of a head
   // Of one tile.
   Value batch, head, keyHead, firstRow, rows, paddedRows, firstKey, keyTile, paddedKeys;

@@ -12,7 +12,10 @@ bool SharedKernels::replace(Operation *op, llvm::function_ref<func::FuncOp(Array
   SmallVector<Type> types;
   auto operands = op->getOperands().drop_front(skipped);
   for (Value operand : operands)
-    types.push_back(exec::kernelArgumentType(cast<MemRefType>(operand.getType())));
+    if (auto memory = dyn_cast<MemRefType>(operand.getType()))
+      types.push_back(exec::kernelArgumentType(memory));
+    else
+      types.push_back(operand.getType());
   // The attributes say which of the optional operands are there.
   NamedAttrList attributes(op->getAttrDictionary());
   // For traces alone; all ops of exec that are launched call it so.

@@ -37,23 +37,19 @@ mlir::func::FuncOp makeKernel(mlir::Location loc, llvm::StringRef name,
 /// What an attention op asks for besides its operands.
 struct AttentionOptions {
   double scale = 1;
-  bool isCausal = false; ///< query i sees keys j <= i
+  bool isCausal = false; ///< query i sees keys j <= first + i
   bool hasMask = false;
   bool hasLogsumexp = false; ///< forward: it is a result
-  bool isLowerRight = false; ///< causal: the last query sees all keys
+  bool hasFirst = false;     ///< the number `first` is an operand, and else 0
   bool isPartial = false;    ///< the keys are some of all
 
   static AttentionOptions of(exec::AttentionOp op) {
-    return {op.getScale().convertToDouble(), op.getCausal(),     op.getMask() != nullptr,
-            op.getLogsumexp() != nullptr,    op.getLowerRight(), op.getPartial()};
+    return {op.getScale().convertToDouble(), op.getCausal(),           op.getMask() != nullptr,
+            op.getLogsumexp() != nullptr,    op.getFirst() != nullptr, op.getPartial()};
   }
   static AttentionOptions of(exec::AttentionBackwardOp op) {
-    return {op.getScale().convertToDouble(),
-            op.getCausal(),
-            op.getMask() != nullptr,
-            true,
-            op.getLowerRight(),
-            op.getPartial()};
+    return {op.getScale().convertToDouble(), op.getCausal(), op.getMask() != nullptr, true,
+            op.getFirst() != nullptr,        op.getPartial()};
   }
 };
 

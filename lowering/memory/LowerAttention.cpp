@@ -77,6 +77,14 @@ template <typename OpT> struct Attention {
     return memory(normalize(broadcast(math, program.view(mask), all)));
   }
 
+  /// Null where the first query is at the first key.
+  Value firstQuery() {
+    if (Value first = op.getFirst())
+      return program.scalars.lookup(first);
+    auto known = static_cast<int64_t>(op.getStaticFirst());
+    return known == 0 ? Value() : math.constantValue(known);
+  }
+
   FailureOr<llvm::APFloat> scale() {
     if (std::optional<llvm::APFloat> scale = op.getScale())
       return *scale;
@@ -154,9 +162,8 @@ template <typename OpT> struct Attention {
           value = memoryLikeQuery(op.getValue()), mask = maskMemory();
     Value out = resultMemory(0), sums = hasSums ? resultMemory(1, /*last=*/1) : Value();
     OpBuilder &b = program.builder;
-    exec::AttentionOp::create(b, op.getLoc(), query, key, value, mask, out, sums, op.getIsCausal(),
-                              op.getLowerRight(), isPartial(), *factor,
-                              b.getStringAttr("attention"));
+    exec::AttentionOp::create(b, op.getLoc(), query, key, value, mask, firstQuery(), out, sums,
+                              op.getIsCausal(), isPartial(), *factor, b.getStringAttr("attention"));
     copyToTargets();
     return success();
   }
@@ -174,8 +181,8 @@ template <typename OpT> struct Attention {
     Value results[] = {resultMemory(0), resultMemory(1), resultMemory(2)};
     OpBuilder &b = program.builder;
     exec::AttentionBackwardOp::create(b, op.getLoc(), operands[0], operands[1], operands[2],
-                                      operands[3], operands[4], operands[5], mask, results[0],
-                                      results[1], results[2], op.getIsCausal(), op.getLowerRight(),
+                                      operands[3], operands[4], operands[5], mask, firstQuery(),
+                                      results[0], results[1], results[2], op.getIsCausal(),
                                       isPartial(), *factor, b.getStringAttr("attention_backward"));
     copyToTargets();
     return success();

@@ -61,7 +61,7 @@ struct Restored {
         builder, result.getLoc(), inType(parts.lookup(aten::kAttentionQuery)),
         inType(parts.lookup(aten::kAttentionKey)), inType(parts.lookup(aten::kAttentionValue)),
         mask, APFloat(0.0), isCausal, options.getAs<FloatAttr>("scale"),
-        options.contains("enable_gqa"), /*lower_right=*/false);
+        options.contains("enable_gqa"), /*static_first=*/0, /*first=*/Value());
     Type type = result.getType();
     if (made.getType() != type && dist::getLayout(type))
       made = dist::RedistributeOp::create(builder, result.getLoc(), type, made, /*backward=*/false);

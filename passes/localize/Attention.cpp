@@ -6,6 +6,8 @@
 
 #include "passes/localize/Models.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -59,115 +61,83 @@ int64_t sequenceDim(Localizer &localizer, unsigned operand) {
   return localizer.globalOperandType(operand).getRank() - 2;
 }
 
-/// [queries, keys]: query i sees keys j <= i, with i its global position.
-Value maskByPosition(Localizer &localizer, OpBuilder &builder, unsigned queryNumber,
-                     unsigned keyNumber) {
-  Emitter emit = localizer.emitter(builder);
-  int64_t queries = sequenceDim(localizer, queryNumber), keys = sequenceDim(localizer, keyNumber);
-  Value query =
-      globalRange(localizer, builder, localizer.operandSize(builder, queryNumber, queries),
-                  localizer.operandLayout(queryNumber)->splitOfDim(queries));
-  Value key =
-      globalRange(localizer, builder, localizer.operandSize(builder, keyNumber, keys), DimSplit());
-  OpFoldResult rows = localizer.operandSizes(builder, queryNumber)[queries];
-  OpFoldResult columns = localizer.operandSizes(builder, keyNumber)[keys];
-  return emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
-                                 alongDim(emit, query, rows, 0, 2));
-}
-
-/// Where a rank's queries end, if they are one range and no query is behind the last key: then no
-/// query of the rank sees a key from there on, and the last one sees all before. Null otherwise.
-Value endOfQueries(Localizer &localizer, OpBuilder &builder, unsigned queryNumber,
-                   unsigned keyNumber) {
-  int64_t dim = sequenceDim(localizer, queryNumber);
-  GlobalSize queries = localizer.operandSize(builder, queryNumber, dim);
-  GlobalSize keys = localizer.operandSize(builder, keyNumber, sequenceDim(localizer, keyNumber));
-  bool isBehind = queries.size && keys.size && queries.size == keys.size;
-  if (queries.fixed() != kDynamic && keys.fixed() != kDynamic)
-    isBehind = queries.fixed() <= keys.fixed();
-  if (!isBehind)
-    return {};
-  LocalIndices indices = localizer.indices(builder);
-  const DimSplit &split = localizer.operandLayout(queryNumber)->splitOfDim(dim);
-  Value first = indices.offset(queries, split);
-  return first ? indices.add(first, indices.extent(queries, split)) : Value();
-}
-
 /// The op with queries that are some of all, of which operand `queryNumber` is the first, followed
-/// by key and value. Where it is causal, the rank takes the keys up to its last query; where that
-/// is not possible, a mask says which keys each query sees.
+/// by key and value. Where it is causal, it is told where the rank's queries are among the keys;
+/// where they are no range, a mask says which keys each query sees.
 template <typename OpT> class WithLocalQueries {
 public:
   WithLocalQueries(Localizer &localizer, OpBuilder &builder, OpT op, unsigned queryNumber)
-      : localizer(localizer), builder(builder), op(op), queryNumber(queryNumber) {}
+      : localizer(localizer), builder(builder), op(op), queryNumber(queryNumber),
+        queryDim(sequenceDim(localizer, queryNumber)) {}
 
   LocalValues run(ValueRange operands) {
-    if (!op.getIsCausal() ||
-        localizer.operandAxes(queryNumber, sequenceDim(localizer, queryNumber)).empty())
-      return sameOp(localizer, builder, operands);
-    if (op.getLowerRight()) {
-      localizer.refuse()
-          << "counts causal attention from the last query, which only the forms that "
-             "ranks compute do";
-      return failure();
-    }
-    if (op.getAttnMask()) {
-      localizer.refuse() << "is causal and has a mask, too; make the mask causal";
-      return failure();
-    }
-    SmallVector<Value> with(operands);
-    NamedAttrList attributes(op->getAttrDictionary());
-    Value end = endOfQueries(localizer, builder, queryNumber, queryNumber + 1);
-    if (end) {
-      for (unsigned number : {queryNumber + 1, queryNumber + 2})
-        with[number] = localizer.emitter(builder).slice(
-            with[number], sequenceDim(localizer, number), builder.getIndexAttr(0), end);
-      attributes.set(op.getLowerRightAttrName(), builder.getUnitAttr());
-    } else {
-      with.push_back(maskByPosition(localizer, builder, queryNumber, queryNumber + 1));
-      attributes.erase(op.getIsCausalAttrName());
-    }
-    OperationState state(op.getLoc(), op->getName());
-    state.addOperands(with);
-    for (unsigned i = 0; i < op->getNumResults(); ++i)
-      state.addTypes(typeOf(i, with, bool(end)));
-    state.addAttributes(attributes);
-    SmallVector<Value> results(builder.create(state)->getResults());
-    if (end && isBackward())
-      for (unsigned number : {1, 2})
-        results[number] = withZeros(results[number], number, end);
-    return results;
+    LocalValues results = sameOp(localizer, builder, operands);
+    bool isWhole = localizer.operandAxes(queryNumber, queryDim).empty();
+    if (failed(results) || !op.getIsCausal() || isWhole ||
+        succeeded(setQueries(cast<OpT>(results->front().getDefiningOp()))))
+      return results;
+    return failure();
   }
 
 private:
-  static constexpr bool isBackward() {
-    return std::is_same_v<OpT, aten::ScaledDotProductFlashAttentionBackwardOp>;
-  }
-
-  /// The cotangents of keys and values are those of the keys that the op has.
-  Type typeOf(unsigned result, ArrayRef<Value> with, bool hasSomeKeys) {
-    if (hasSomeKeys && isBackward() && result > 0)
-      return with[queryNumber + result].getType();
-    return localizer.localResultType(result);
-  }
-
-  /// The cotangents of all keys: zeros for those that no query of the rank sees.
-  Value withZeros(Value gradient, unsigned result, Value end) {
+  LogicalResult setQueries(OpT local) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(local);
     LocalIndices indices = localizer.indices(builder);
-    int64_t dim = localizer.globalResultType(result).getRank() - 2;
-    SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, result);
-    Value all = indices.global(localizer.resultSize(builder, result, dim));
-    sizes[dim] = indices.sub(all, end);
+    Value offset = indices.offset(localizer.operandSize(builder, queryNumber, queryDim),
+                                  localizer.operandLayout(queryNumber)->splitOfDim(queryDim));
+    if (offset) {
+      OpFoldResult before = local.getMixedFirst();
+      bool isFirst = isZeroInteger(before);
+      setFirst(local, isFirst ? offset : indices.add(valueOf(before), offset));
+      return success();
+    }
+    if (op.getAttnMask()) {
+      localizer.refuse()
+          << "is causal and has a mask, too, and a rank's queries are no range; make "
+             "the mask causal";
+      return failure();
+    }
+    local.getAttnMaskMutable().assign(maskByPosition(local.getMixedFirst()));
+    local.setIsCausal(false);
+    setFirst(local, {});
+    return success();
+  }
+
+  void setFirst(OpT local, Value first) {
+    local.setStaticFirst(first ? ShapedType::kDynamic : 0);
+    local.getFirstMutable().clear();
+    if (first)
+      local.getFirstMutable().assign(first);
+  }
+
+  Value valueOf(OpFoldResult index) {
+    return getValueOrCreateConstantIndexOp(builder, op.getLoc(), index);
+  }
+
+  /// [queries, keys]: query i sees keys j <= first + i, with i its global position.
+  Value maskByPosition(OpFoldResult first) {
     Emitter emit = localizer.emitter(builder);
-    Value joined = emit.cat({gradient, emit.zeros(sizes, aten::elementTypeOf(gradient))}, dim);
-    joined.setType(localizer.localResultType(result));
-    return joined;
+    unsigned keyNumber = queryNumber + 1;
+    int64_t keyDim = sequenceDim(localizer, keyNumber);
+    Value query =
+        globalRange(localizer, builder, localizer.operandSize(builder, queryNumber, queryDim),
+                    localizer.operandLayout(queryNumber)->splitOfDim(queryDim));
+    if (!isZeroInteger(first))
+      query = emit.add(query, emit.ofIndex(valueOf(first), builder.getI64Type()));
+    Value key = globalRange(localizer, builder, localizer.operandSize(builder, keyNumber, keyDim),
+                            DimSplit());
+    OpFoldResult rows = localizer.operandSizes(builder, queryNumber)[queryDim];
+    OpFoldResult columns = localizer.operandSizes(builder, keyNumber)[keyDim];
+    return emit.binary<aten::LeOp>(alongDim(emit, key, columns, 1, 2),
+                                   alongDim(emit, query, rows, 0, 2));
   }
 
   Localizer &localizer;
   OpBuilder &builder;
   OpT op;
   unsigned queryNumber;
+  int64_t queryDim;
 };
 
 template <typename OpT> struct AttentionModel : LocalizeModel<AttentionModel<OpT>, OpT> {

@@ -288,17 +288,17 @@ def attention():
     q, kk, v = x(2, 3, 5, 4), x(2, 3, 6, 4), x(2, 3, 6, 2)
     yield Case([q, kk, v], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
     yield Case([q, kk, v], f"{name} {{0}}, {{1}}, {{2}} causal", lambda a, b, c: sdpa(a, b, c, is_causal=True))
+    yield Case([q, kk, v, x(5, 6)], f"{name} {{0}}, {{1}}, {{2}} mask({{3}}) causal first 2",
+               lambda a, b, c, m: sdpa(a, b, c, m.masked_fill(torch.ones(5, 6).tril(2) == 0, -torch.inf)))
     yield Case([q, kk, v, x(3, 1, 6)], f"{name} {{0}}, {{1}}, {{2}} mask({{3}}) scale 0.3",
                lambda a, b, c, m: sdpa(a, b, c, m, scale=0.3))
     yield Case([q, kk, v, torch.rand(2, 1, 5, 6) < 0.7], f"{name} {{0}}, {{1}}, {{2}} mask({{3}})", sdpa)
-    yield Case([x(2, 6, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}} causal gqa",
-               lambda a, b, c: sdpa(a, b, c, is_causal=True, enable_gqa=True))
+    yield Case([x(2, 6, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}} causal gqa", lambda a, b, c: sdpa(a, b, c, is_causal=True, enable_gqa=True))
     yield Case([x(3, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
     yield Case([x(1, 3, 5, 4), kk, v], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
     yield Case([x(5, 4), x(6, 4), x(6, 2)], f"{name} {{0}}, {{1}}, {{2}}", sdpa)
     # What is repeated, a mask that is not trained, tiles that are not full, and rows that see nothing.
-    yield Case([x(3, 2, 5, 4), x(2, 6, 4), x(1, 2, 6, 2)], f"{name} {{0}}, {{1}}, {{2}} causal",
-               lambda a, b, c: sdpa(a, b, c, is_causal=True))
+    yield Case([x(3, 2, 5, 4), x(2, 6, 4), x(1, 2, 6, 2)], f"{name} {{0}}, {{1}}, {{2}} causal", lambda a, b, c: sdpa(a, b, c, is_causal=True))
     hidden = x(1, 1, 5, 6).masked_fill(torch.rand(1, 1, 5, 6) < 0.3, -torch.inf)
     hidden[0, 0, 2] = -torch.inf
     yield Case([x(2, 6, 5, 4), kk, v, hidden], f"{name} {{0}}, {{1}}, {{2}} mask({{3}}) gqa",

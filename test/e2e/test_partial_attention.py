@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention as one rank computes it: over some of the keys (partial), and causal, counted from the last query (lower_right), forward and backward, on
-the CPU and on the emulated device: fewer and more keys than queries, no keys, rows that see nothing, grouped heads, all types."""
+"""Attention as one rank computes it: over some of the keys (partial), and causal, with its first query at any key (first), forward and backward, on
+the CPU and on the emulated device: fewer and more keys than queries, queries behind the last key, no keys and no queries, rows that see nothing,
+grouped heads, all types."""
 import pytest
 import torch
 
@@ -12,8 +13,9 @@ from test_cuda_attention import Program, compile_text, difference, outputs
 NAME = "aten.scaled_dot_product_flash_attention"
 
 
-def cases(heads, rows, keys, depth, t, words, *, key_heads=None, width=None, mask=False):
-    """The forward and the backward, whose logsumexp is that of these keys and of others, which all rows see."""
+def cases(heads, rows, keys, depth, t, words, *, key_heads=None, width=None, mask=False, first=0):
+    """The forward and the backward, whose logsumexp is that of these keys and of others, which all rows see. `first`: the key at which the first
+    query is."""
     key_heads, sums = key_heads or heads, F64 if t == F64 else F32
     q, k, v = (values([2, n, length, size], t) for n, length, size in
                ((heads, rows, depth), (key_heads, keys, depth), (key_heads, keys, width or depth)))
@@ -21,6 +23,8 @@ def cases(heads, rows, keys, depth, t, words, *, key_heads=None, width=None, mas
     for one in masks:
         one[rows // 2] = False
     attributes = dict.fromkeys({"causal": "is_causal", "gqa": "enable_gqa"}.get(word, word) for word in words.split())
+    attributes["static_first"] = first
+    words = words.replace("causal", f"causal first {first}")
     partial = "partial" in attributes
     made = sums if partial else t
 
@@ -35,9 +39,7 @@ def cases(heads, rows, keys, depth, t, words, *, key_heads=None, width=None, mas
     out, total = forward(q, k, v, *masks)
     text = (" mask({%d})" if mask else "") + " " + words
     yield Case([q, k, v, *masks], f"{NAME} {{0}}, {{1}}, {{2}}" + (text % 3 if mask else text), forward, loose=LOOSE[t])
-    if not partial:
-        total = total.masked_fill(~torch.ones(rows, keys, dtype=torch.bool).tril(keys - rows).any(-1), 0) if "lower_right" in attributes else total
-    else:
+    if partial:
         total = torch.logaddexp(total, values([2, heads, rows], sums))
     operands = [values(list(out.shape), t), q, k, v, out.to(t), total]
     yield Case([*operands, *masks], f"{NAME}_backward " + ", ".join(f"{{{i}}}" for i in range(6)) + (text % 6 if mask else text),
@@ -45,9 +47,14 @@ def cases(heads, rows, keys, depth, t, words, *, key_heads=None, width=None, mas
 
 
 def some(t):
-    yield from cases(2, 70, 133, 32, t, "causal lower_right")
-    yield from cases(4, 130, 70, 24, t, "causal lower_right gqa", key_heads=2)
-    yield from cases(2, 3, 300, 16, t, "causal lower_right partial")
+    yield from cases(2, 70, 133, 32, t, "causal", first=63)
+    yield from cases(1, 200, 600, 16, t, "causal", first=190)
+    yield from cases(4, 130, 70, 24, t, "causal gqa", key_heads=2, first=5)
+    yield from cases(2, 9, 40, 16, t, "causal", first=40)
+    yield from cases(2, 3, 300, 16, t, "causal partial", first=297)
+    yield from cases(2, 3, 300, 16, t, "causal partial", first=1000)
+    yield from cases(2, 5, 0, 16, t, "causal partial", first=2)
+    yield from cases(2, 0, 7, 16, t, "causal", first=7)
     yield from cases(2, 70, 70, 33, t, "causal partial", width=40)
     yield from cases(4, 33, 65, 64, t, "partial gqa", key_heads=2, mask=True)
     yield from cases(2, 5, 600, 16, t, "partial", mask=True)
@@ -66,8 +73,13 @@ def test_on_the_cpu(t, tmp_path):
 
 def few(t):
     """An emulated device is slow."""
-    yield from cases(2, 70, 33, 24, t, "causal lower_right gqa", key_heads=1)
-    yield from cases(1, 3, 290, 16, t, "causal lower_right partial")
+    yield from cases(2, 70, 33, 24, t, "causal gqa", key_heads=1, first=7)
+    yield from cases(1, 40, 100, 24, t, "causal", first=33)
+    yield from cases(1, 3, 290, 16, t, "causal partial", first=287)
+    yield from cases(1, 3, 600, 16, t, "causal", first=270)
+    yield from cases(1, 3, 40, 16, t, "causal partial", first=50)
+    yield from cases(1, 3, 0, 16, t, "causal partial", first=2)
+    yield from cases(1, 0, 7, 16, t, "causal", first=7)
     yield from cases(1, 40, 40, 16, t, "causal partial", width=24)
     yield from cases(2, 17, 33, 16, t, "partial gqa", key_heads=1, mask=True)
     yield from cases(1, 9, 0, 16, t, "partial")

@@ -13,23 +13,7 @@ from conftest import run, tool
 from exported import F64, Exported, fixture_of
 from plans import places
 import test_joint_graphs
-from test_sequence_attention import Model
-
-
-class Cross(nn.Module):
-    """Queries of one sequence, keys of another one, which is longer."""
-
-    def __init__(self, width=8, heads=2, causal=False):
-        super().__init__()
-        self.causal = causal
-        self.heads, self.q, self.kv = heads, nn.Linear(width, width), nn.Linear(width, 2 * width)
-
-    def forward(self, x, memory, mask=None):
-        def split(t):
-            return t.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        k, v = self.kv(memory).chunk(2, -1)
-        y = F.scaled_dot_product_attention(split(self.q(x)), split(k), split(v), mask, is_causal=self.causal, scale=0.3)
-        return y.square().mean(), y
+from test_sequence_attention import Cross, Model
 
 
 def hiding(queries, keys):
@@ -60,6 +44,7 @@ MODELS = {
     # In chunks, a rank has keys and no queries.
     "fewer": lambda: (Cross(causal=True), {"x": sequence(9), "memory": sequence(12)}),
     "fewer, even": lambda: (Cross(causal=True), {"x": sequence(6), "memory": sequence(8)}),
+    "more": lambda: (Cross(causal=True), {"x": sequence(12), "memory": sequence(8)}),
     "cross": lambda: (Cross(), {"x": sequence(6), "memory": sequence(13), "mask": hiding(6, 13)}),
 }
 
@@ -78,6 +63,7 @@ exported = fixture_of(MODELS)
     ("cross", "sp=2", ("input:x=sp:S(1)", "input:memory=sp:S(1)"), "all"), ("cross", "sp=3", ("input:x=R", "input:memory=sp:S(1)"), "all"),
     ("fewer", "sp=4", ("input:x=sp:S(1)", "input:memory=sp:S(1)"), "all"),
     ("fewer, even", "sp=4", ("input:x=sp:S(1)", "input:memory=sp:S(1)"), "balanced"),
+    ("more", "sp=4", ("input:x=sp:S(1)", "input:memory=sp:S(1)"), "all"),
 ])
 def test_gradients(exported, name, mesh, plan, how):
     exported(name).run(mesh, *places(*([plan] if isinstance(plan, str) else plan)), "--ring-attention", how)

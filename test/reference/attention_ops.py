@@ -6,19 +6,25 @@ import torch.nn.functional as F
 from aten_ops import aten, number
 
 
-@aten("scaled_dot_product_attention", "query", "key", "value", "?attn_mask")
+@aten("scaled_dot_product_attention", "query", "key", "value", "?attn_mask", "?first")
 def attention(o, a, t):
     scale = number(a["scale"]) if "scale" in a else None
-    mask = seen(o["query"], o["key"], a) if "lower_right" in a else o["attn_mask"]
+    mask = seen(o, a) if first_query(o, a) else o["attn_mask"]
     return F.scaled_dot_product_attention(
-        o["query"], o["key"], o["value"], mask, is_causal="is_causal" in a and "lower_right" not in a, scale=scale,
+        o["query"], o["key"], o["value"], mask, is_causal="is_causal" in a and not first_query(o, a), scale=scale,
         enable_gqa="enable_gqa" in a)
 
 
-def seen(query, key, a):
-    """Which keys each query sees in causal order, counted from the last of both with `lower_right`."""
-    rows, keys = query.shape[-2], key.shape[-2]
-    return torch.ones(rows, keys, dtype=torch.bool, device=query.device).tril(keys - rows if "lower_right" in a else 0)
+def first_query(o, a):
+    """The position of the first query among the keys."""
+    first = o.get("first")
+    return a.get("static_first", 0) if first is None else first
+
+
+def seen(o, a):
+    """Which keys each query sees in causal order."""
+    query, key = o["query"], o["key"]
+    return torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril(first_query(o, a))
 
 
 def _scores(o, a):
@@ -30,14 +36,14 @@ def _scores(o, a):
     scale = number(a["scale"]) if "scale" in a else 0 if q.shape[-1] == 0 else q.shape[-1] ** -0.5
     scores = q @ k.transpose(-1, -2) * scale
     if "is_causal" in a:
-        scores = scores.masked_fill(~seen(q, k, a), -torch.inf)
+        scores = scores.masked_fill(~seen(o, a), -torch.inf)
     mask = o["attn_mask"]
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
     return scores, scale, q, k, v
 
 
-@aten("scaled_dot_product_flash_attention", "query", "key", "value", "?attn_mask")
+@aten("scaled_dot_product_flash_attention", "query", "key", "value", "?attn_mask", "?first")
 def flash_attention(o, a, t):
     scores, _, _, _, v = _scores(o, a)
     sums = scores.logsumexp(-1)
@@ -46,7 +52,8 @@ def flash_attention(o, a, t):
     return [attention(o, a, t), sums.masked_fill(sums == -torch.inf, 0)]
 
 
-@aten("scaled_dot_product_flash_attention_backward", "grad_out", "query", "key", "value", "out", "logsumexp", "?attn_mask")
+@aten("scaled_dot_product_flash_attention_backward", "grad_out", "query", "key", "value", "out", "logsumexp", "?attn_mask",
+      "?first")
 def flash_attention_backward(o, a, t):
     """From `out` and `logsumexp` as they are given, which autograd would not read."""
     scores, scale, q, k, v = _scores(o, a)

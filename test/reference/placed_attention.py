@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Templates for random placed programs (placed_ops.py): attention that keeps its logsumexp, and its backward."""
-from placed_ops import template
+from placed_ops import attention_segments, first_query, template
 from placed_programs import Factor, Spec
 
 
@@ -43,9 +43,9 @@ class Setting:
             return [self.operand(self.heads, "q", "k")]
         return [(self.p.arg([self.b, 1, self.q, self.k]), self.dims([["b"], [], ["q"], ["k"]]))]
 
-    def attributes(self):
-        words = (["is_causal"] if self.causal else []) + (["enable_gqa"] if self.group > 1 else [])
-        return ", ".join(words + ["scale = 0.25 : f64"])
+    def attributes(self, operands, count):
+        words = (["is_causal", first_query(self.p)] if self.causal else []) + (["enable_gqa"] if self.group > 1 else [])
+        return ", ".join(words + ["scale = 0.25 : f64", attention_segments(operands, count)])
 
 
 @template
@@ -55,7 +55,7 @@ def flash_attention(p):
     operands = [s.operand(s.heads, "q", "e"), s.operand(["h"], "k", "e"), s.operand(["h"], "k", "f")] + s.mask()
     (out, out_dims), (sums, sums_dims) = s.tensor(s.heads, "q", "f"), s.tensor(s.heads, "q")
     return Spec("scaled_dot_product_flash_attention", operands, [(out, p.float, out_dims), (sums, s.sums, sums_dims)],
-                factors, s.attributes())
+                factors, s.attributes(operands, 3))
 
 
 @template
@@ -66,4 +66,4 @@ def flash_attention_backward(p):
     operands = [s.operand(s.heads, "q", "f"), s.operand(*query), s.operand(*key), s.operand(*value),
                 s.operand(s.heads, "q", "f"), s.operand(s.heads, "q", dtype=s.sums)] + s.mask()
     results = [(shape, p.float, dims) for shape, dims in (s.tensor(*query), s.tensor(*key), s.tensor(*value))]
-    return Spec("scaled_dot_product_flash_attention_backward", operands, results, factors, s.attributes(), linear=[{0}])
+    return Spec("scaled_dot_product_flash_attention_backward", operands, results, factors, s.attributes(operands, 6), linear=[{0}])

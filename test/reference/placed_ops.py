@@ -122,6 +122,15 @@ def matmul(p):
                 factors, linear=[{0}, {1}])
 
 
+def first_query(p):
+    return f"static_first = {p.rng.choice([0, 0, 1, 3, 6])} : i64"
+
+
+def attention_segments(operands, count):
+    """Of `count` operands, a mask where there are more, and no index."""
+    return f"operandSegmentSizes = array<i32: {'1, ' * count}{len(operands) - count}, 0>"
+
+
 @template
 def attention(p):
     b, q = p.dim([1, 2, 3]), p.dim([3, 4, 5])
@@ -142,7 +151,8 @@ def attention(p):
     if not causal and not gqa and p.rng.random() < 0.5:
         mask = p.arg([b, 1, q, k])
         operands.append((mask, dims("b", [], "q", "k")))
-    attrs = ", ".join((["is_causal"] if causal else []) + (["enable_gqa"] if gqa else []) + ["scale = 0.25 : f64"])
+    attrs = ", ".join((["is_causal", first_query(p)] if causal else []) + (["enable_gqa"] if gqa else []) +
+                      ["scale = 0.25 : f64", attention_segments(operands, 3)])
     return Spec("scaled_dot_product_attention", operands,
                 [([b, h, q, e], p.float, dims("b", heads, "q", "e"))], factors, attrs)
 

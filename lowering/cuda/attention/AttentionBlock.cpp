@@ -62,7 +62,7 @@ void AttentionBlock::finishScores(AttentionNumbers &scores, const Scores &at,
   if (options.isCausal) {
     // The last key of the tile is behind its first query.
     Value last = code.add(at.firstKey, (at.transposed ? at.rows : at.columns) - 1);
-    Value query = code.add(queryOf(at.firstQuery), causalShift(at.queries, at.keys));
+    Value query = code.add(queryOf(at.firstQuery), causalShift());
     Value diagonal = code.less(query, last);
     edge = arith::OrIOp::create(code.builder, code.loc, edge, diagonal);
   }
@@ -134,7 +134,7 @@ void AttentionBlock::hideUnseen(AttentionNumbers &scores, const Scores &at) {
       Value row = code.add(code.add(at.transposed ? at.firstKey : at.firstQuery, rows.base),
                            rows.offsets[i]);
       // Query r sees keys up to r + shift; key r is seen from query r - shift on.
-      Value shift = causalShift(at.queries, at.keys);
+      Value shift = causalShift();
       if (at.transposed) {
         begin = relative(code.sub(row, shift), first);
       } else {

@@ -19,7 +19,7 @@ struct DeviceAttention : host::AttentionOptions {
   int64_t multiprocessors = kAttentionMultiprocessors;
 };
 
-/// A kernel (`exec.kernel`) of the memref arguments of `exec.attention`, which launches on the
+/// A kernel (`exec.kernel`) of the arguments of `exec.attention`, which launches on the
 /// device. The sizes of a head are static and at most kAttentionMostDepth.
 mlir::func::FuncOp buildDeviceAttention(mlir::Location loc, llvm::ArrayRef<mlir::Type> arguments,
                                         const DeviceAttention &options);
@@ -49,10 +49,8 @@ protected:
   /// The query of a row, where rows of a head of keys are those of all heads of queries that use
   /// it.
   Value queryOf(Value row) { return code.div(row, heads); }
-  /// Of causal attention: query q sees keys up to q plus this. `rows` are all of a head of keys.
-  Value causalShift(Value rows, Value keys) {
-    return options.isLowerRight ? code.sub(keys, queryOf(rows)) : code.index(0);
-  }
+  /// Of causal attention: query q sees keys up to q plus this.
+  Value causalShift() { return firstQuery ? firstQuery : code.index(0); }
   /// The head of keys that a head of queries uses.
   Value keyHeadOf(Value head, Value query, Value key);
 
@@ -79,6 +77,7 @@ protected:
 
   DeviceAttention options;
   AttentionCode code;
+  Value firstQuery; ///< its position among the keys, null for 0
   /// Of queries that a block has together: those that use the same keys.
   int64_t heads = 1;
 

@@ -19,9 +19,9 @@ public:
   DeviceAttentionBackward(func::FuncOp kernel, const DeviceAttention &options)
       : AttentionBlock(kernel, options, AttentionCode::elementOf(kernel.getArgument(0))) {
     ArrayRef<BlockArgument> arguments = kernel.getArguments();
-    for (Value *argument : {&gradOut, &query, &key, &value, &out, &logsumexp, &mask, &gradQuery,
-                            &gradKey, &gradValue}) {
-      if (argument == &mask && !options.hasMask)
+    for (Value *argument : {&gradOut, &query, &key, &value, &out, &logsumexp, &mask, &firstQuery,
+                            &gradQuery, &gradKey, &gradValue}) {
+      if ((argument == &mask && !options.hasMask) || (argument == &firstQuery && !options.hasFirst))
         continue;
       *argument = arguments.front();
       arguments = arguments.drop_front();
@@ -149,15 +149,14 @@ private:
       // Queries before the first key see none of the keys.
       firstTile = zero;
       if (options.isCausal)
-        firstTile = code.div(code.maximum(zero, code.sub(first, causalShift(queryCount, keyCount))),
-                             plan.columns);
+        firstTile = code.div(code.maximum(zero, code.sub(first, causalShift())), plan.columns);
       tilesOfHead =
           code.maximum(zero, code.sub(code.ceilDivide(queryCount, plan.columns), firstTile));
       turns = code.mul(share, tilesOfHead);
     } else {
       Value last = keyCount;
       if (options.isCausal) {
-        Value seen = code.add(code.add(first, plan.rows), causalShift(queryCount, keyCount));
+        Value seen = code.add(code.add(first, plan.rows), causalShift());
         last = code.maximum(zero, code.minimum(keyCount, seen));
       }
       turns = code.ceilDivide(last, plan.columns);

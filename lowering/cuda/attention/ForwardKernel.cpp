@@ -20,8 +20,9 @@ public:
   DeviceAttentionBuilder(func::FuncOp kernel, const DeviceAttention &options)
       : AttentionBlock(kernel, options, AttentionCode::elementOf(kernel.getArgument(0))) {
     ArrayRef<BlockArgument> arguments = kernel.getArguments();
-    for (Value *argument : {&query, &key, &value, &mask, &out, &logsumexp}) {
+    for (Value *argument : {&query, &key, &value, &mask, &firstQuery, &out, &logsumexp}) {
       if ((argument == &mask && !options.hasMask) ||
+          (argument == &firstQuery && !options.hasFirst) ||
           (argument == &logsumexp && !options.hasLogsumexp))
         continue;
       *argument = arguments.front();
@@ -45,13 +46,15 @@ public:
     AttentionPlan few = *planAttention(problem);
     rowCount = code.mul(code.dim(query, 2), heads);
     Value seen = code.dim(key, 2);
-    if (options.isCausal && !options.isLowerRight)
-      seen = code.minimum(seen, code.dim(query, 2));
+    if (options.isCausal)
+      seen = code.minimum(seen, code.add(code.dim(query, 2), causalShift()));
     AttentionParts<AttentionCode, Value> parts(code, few, options.multiprocessors,
                                                countAllBlocks(few), seen);
-    std::optional<int64_t> count = isOneInteger(parts.wanted) || isOneInteger(parts.useful)
-                                       ? 1
-                                       : getConstantIntValue(parts.count);
+    bool areFewKeys = knownRows(key) >= 0 && knownRows(key) < 2 * kAttentionLeastKeys;
+    std::optional<int64_t> count =
+        areFewKeys || isOneInteger(parts.wanted) || isOneInteger(parts.useful)
+            ? 1
+            : getConstantIntValue(parts.count);
     auto buildWhole = [&] {
       plan = whole;
       keysOfPart = partCount = Value();
@@ -124,8 +127,8 @@ private:
 
     Value begin = zero, end = keyCount;
     if (options.isCausal)
-      end = code.minimum(end, code.add(code.add(queryOf(code.add(firstRow, plan.rows - 1)), 1),
-                                       causalShift(rowCount, keyCount)));
+      end = code.minimum(
+          end, code.add(code.add(queryOf(code.add(firstRow, plan.rows - 1)), 1), causalShift()));
     if (partCount) {
       begin = code.mul(code.part, keysOfPart);
       end = code.minimum(end, code.add(begin, keysOfPart));

@@ -10,6 +10,7 @@
 #include "passes/specialize/FunctionSpecializer.h"
 #include "passes/specialize/RankValues.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -58,7 +59,35 @@ static std::string elementTypeOf(Operation *op) {
   return text;
 }
 
-static double kernelUsOf(Operation *op, const cost::CostModel &model) {
+/// Of causal attention, the queries that some of `devices` have see the more keys the later these
+/// queries are: its cost where they are last. Nothing where that is the same everywhere, or not
+/// known.
+static std::optional<double> flopsOfLast(Operation *op, RankValues &values,
+                                         ArrayRef<int64_t> devices) {
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  if (!kernel || kernel.getKernelForm() != KernelForm::Attention)
+    return std::nullopt;
+  auto operands = op->getOperands();
+  auto first = llvm::find_if(operands, [](Value value) { return value.getType().isIndex(); });
+  if (first == operands.end())
+    return std::nullopt;
+  ArrayRef<int64_t> everywhere = values.of(*first);
+  if (everywhere.empty() || devices.empty())
+    return std::nullopt;
+  int64_t last = 0;
+  for (int64_t device : devices)
+    last = std::max(last, everywhere[device]);
+  OpBuilder builder(op);
+  auto constant = arith::ConstantIndexOp::create(builder, op->getLoc(), last);
+  Operation *there = builder.clone(*op);
+  there->setOperand(first.getIndex(), constant);
+  std::optional<double> flops = cast<CostOpInterface>(there).getFlops();
+  there->erase();
+  constant->erase();
+  return flops;
+}
+
+static double kernelUsOf(Operation *op, const cost::CostModel &model, std::optional<double> flops) {
   double traffic = 0;
   for (Value operand : llvm::SetVector<Value>(op->operand_begin(), op->operand_end()))
     if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
@@ -66,8 +95,7 @@ static double kernelUsOf(Operation *op, const cost::CostModel &model) {
   for (Value result : op->getResults())
     if (auto type = dyn_cast<RankedTensorType>(result.getType()))
       traffic += bytesOf(type);
-  std::optional<double> flops;
-  if (auto costs = dyn_cast<CostOpInterface>(op))
+  if (auto costs = dyn_cast<CostOpInterface>(op); costs && !flops)
     flops = costs.getFlops();
   return model.kernelUs(flops.value_or(0), traffic, elementTypeOf(op));
 }
@@ -112,7 +140,9 @@ LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
     for (auto [value, sized] : llvm::zip_equal(op.getResults(), other->getResults()))
       takeValue(value, sized);
     double &most = us[&op];
-    most = std::max(most, kernelUsOf(&*other, model));
+    std::optional<double> flops =
+        runBy ? flopsOfLast(&*other, runBy->values, runBy->which) : std::nullopt;
+    most = std::max(most, kernelUsOf(&*other, model, flops));
     if (auto collective = dyn_cast<CollectiveOpInterface>(*other); collective && runBy)
       if (auto moved = shardc::exchangedBytes(collective, runBy->which, runBy->all))
         exchanged[&op] = std::max(exchanged[&op], *moved);
@@ -146,16 +176,17 @@ FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::Cos
   }
   // Clones say by positions in the mesh of all ranks which devices run them.
   auto module = function->getParentOfType<ModuleOp>();
-  Devices devices(module ? findWorld(module).value_or(*mesh) : *mesh);
+  Mesh world = module ? findWorld(module).value_or(*mesh) : *mesh;
+  Devices devices(world);
   if (isStatic(function)) {
     SmallVector<int64_t> runBy = devicesThatRun(function, devices);
-    if (failed(costs.take(function, function, model, RunBy{runBy, devices})))
+    RankValues values(world, function.getContext());
+    if (failed(costs.take(function, function, model, RunBy{runBy, devices, values})))
       return failure();
     return costs;
   }
   func::FuncOp bound = function.clone();
   bindSymbols(bound, sizes, /*typical=*/true, MeshAttr::get(function.getContext(), *mesh));
-  Mesh world = module ? findWorld(module).value_or(*mesh) : *mesh;
   std::vector<SpecializedFunction> variants;
   {
     // A size that cannot be followed is an error where shapes must be static, and a guess here.
@@ -166,8 +197,9 @@ FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::Cos
   }
   bool taken = true;
   for (SpecializedFunction &variant : variants) {
+    RankValues values(world, function.getContext());
     taken = taken && succeeded(costs.take(function, variant.function, model,
-                                          RunBy{variant.devices, devices}));
+                                          RunBy{variant.devices, devices, values}));
     variant.function.erase();
   }
   bound.erase();

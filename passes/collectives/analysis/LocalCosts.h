@@ -8,7 +8,7 @@
 
 #include "passes/cost/core/CostModel.h"
 #include "passes/specialize/BindSymbols.h"
-#include "passes/specialize/Devices.h"
+#include "passes/specialize/RankValues.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -35,6 +35,7 @@ private:
   struct RunBy {
     llvm::ArrayRef<int64_t> which;
     Devices &all;
+    RankValues &values; ///< of the instance
   };
   mlir::LogicalResult take(mlir::func::FuncOp function, mlir::func::FuncOp instance,
                            const cost::CostModel &model, std::optional<RunBy> runBy);

@@ -55,7 +55,7 @@ private:
       return rows(value, rowsDim(value), zero, seen, length);
     };
     Block made{read(site.key, travelling.front()), read(site.value, travelling.back()), {}};
-    Value mask = site.mask();
+    Value mask = site.mask;
     int64_t columns = mask ? rankOf(mask) - 1 : 0;
     if (mask && cast<RankedTensorType>(mask.getType()).getDimSize(columns) != 1) {
       DeviceTable from = tableOf(step, [&](int64_t, int64_t block) { return begins[block]; });

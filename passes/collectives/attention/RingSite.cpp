@@ -17,11 +17,6 @@ using Backward = aten::ScaledDotProductFlashAttentionBackwardOp;
 
 static int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).getRank(); }
 
-Value RingSite::mask() const {
-  unsigned number = isBackward ? 6 : 3;
-  return op->getNumOperands() > number ? op->getOperand(number) : Value();
-}
-
 bool RingSite::canBalance() const {
   // Each rank has two pieces of its queries, which are as many as its keys.
   return isCausal && isEven() && extents.front() % 2 == 0 && extents.front() > 0 &&
@@ -79,10 +74,8 @@ public:
     site.op = op;
     site.isBackward = std::is_same_v<OpT, Backward>;
     site.isCausal = op.getIsCausal();
-    Value key = op.getKey(), value = op.getValue();
-    if (op.getLowerRight() && !(peelSlice(key) && peelSlice(value)))
-      return RingObstacle::NoGather;
-    if (!findGather(site.key, key) || !findGather(site.value, value))
+    site.mask = op.getAttnMask();
+    if (!findGather(site.key, op.getKey()) || !findGather(site.value, op.getValue()))
       return RingObstacle::NoGather;
     if (site.key.gather.getGroup().getCanonicalGroup() !=
         site.value.gather.getGroup().getCanonicalGroup())
@@ -98,32 +91,15 @@ public:
     site.queries = lengthsAlong(site.query(), rankOf(site.query()) - 2, ranks);
     if (!site.isCausal)
       return RingObstacle::None;
-    if (site.queries.empty() || site.mask())
+    DeviceTable firstQueries(ranks.of(op.getMixedFirst()));
+    if (site.queries.empty() || firstQueries.empty() || site.mask)
       return RingObstacle::Unknown;
-    return findSeen(op.getLowerRight()) ? RingObstacle::None : RingObstacle::Unaligned;
+    return findSeen(firstQueries) ? RingObstacle::None : RingObstacle::Unaligned;
   }
 
 private:
   static bool isPartial(Forward) { return false; }
   template <typename OpT> static bool isPartial(OpT op) { return op.getPartial(); }
-
-  /// The first keys of all, up to the last query of the rank.
-  bool peelSlice(Value &value) {
-    auto slice = value.getDefiningOp<aten::SliceOp>();
-    if (!slice || static_cast<int64_t>(slice.getDim()) != rankOf(value) - 2 || slice.getStart() ||
-        slice.getStaticStart() != 0 || slice.getStep() != 1)
-      return false;
-    OpFoldResult end = slice.getEnd()
-                           ? OpFoldResult(slice.getEnd())
-                           : OpFoldResult(IntegerAttr::get(IndexType::get(slice.getContext()),
-                                                           slice.getStaticEnd()));
-    DeviceTable ends(ranks.of(end));
-    if (ends.empty() || (!keysEnd.empty() && keysEnd != ends))
-      return false;
-    keysEnd = std::move(ends);
-    value = slice.getSelf();
-    return true;
-  }
 
   static bool findGather(RingTensor &tensor, Value value) {
     tensor.chain = BlockChain::to(value, rankOf(value) - 2);
@@ -157,8 +133,8 @@ private:
     return true;
   }
 
-  /// What becomes of a cotangent: it may be put beside zeros and viewed in other ways, and is then
-  /// scattered as the gather put it together.
+  /// What becomes of a cotangent: it may be viewed in other ways, and is then scattered as the
+  /// gather put it together.
   bool findScatter(RingTensor &tensor, Value gradient) {
     if (gradient.use_empty())
       return true;
@@ -186,26 +162,11 @@ private:
     tensor.scattered = BlockChain::to(value, dim);
     tensor.scatter = scatter;
     int64_t rows = rankOf(gradient) - 2;
-    if (tensor.scattered.source != gradient && !isBesideZeros(tensor.scattered.source, gradient))
-      return false;
-    return tensor.scattered.sourceDim == rows;
-  }
-
-  static bool isBesideZeros(Value value, Value gradient) {
-    auto cat = value.getDefiningOp<aten::CatOp>();
-    if (!cat || static_cast<int64_t>(cat.getDim()) != rankOf(gradient) - 2 ||
-        cat.getTensors().size() != 2 || cat.getTensors()[0] != gradient)
-      return false;
-    auto expand = cat.getTensors()[1].getDefiningOp<aten::ExpandOp>();
-    auto constant =
-        expand ? expand.getSelf().getDefiningOp<aten::ConstantOp>() : aten::ConstantOp();
-    auto number =
-        constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
-    return number && number.isSplat() && number.getSplatValue<APFloat>().isZero();
+    return tensor.scattered.source == gradient && tensor.scattered.sourceDim == rows;
   }
 
   /// By the place of a rank's queries among all keys.
-  bool findSeen(bool isLowerRight) {
+  bool findSeen(const DeviceTable &firstQueries) {
     int64_t size = site.size();
     SmallVector<int64_t> begin{0};
     for (int64_t extent : site.extents)
@@ -214,8 +175,7 @@ private:
       DeviceTable &table = site.seen.emplace_back();
       for (auto [device, position] : llvm::enumerate(site.position)) {
         int64_t count = site.queries[device], block = site.blockAt(position, step);
-        // Without a slice, all ranks have the first queries.
-        int64_t first = isLowerRight ? keysEnd[device] - count : 0, length = site.extents[block];
+        int64_t first = firstQueries[device], length = site.extents[block];
         bool isSameRange = first == begin[block] && count == length;
         if (count == 0)
           table.push_back(0);
@@ -234,7 +194,6 @@ private:
 
   RankValues &ranks;
   RingSite &site;
-  DeviceTable keysEnd;
 };
 
 } // namespace

@@ -21,8 +21,8 @@ struct RingTensor {
     dist::AllGatherOp op = gather;
     return op.getTensors()[0];
   }
-  /// Of the backward; null where nothing asks for the cotangent. The chain goes from the cotangent,
-  /// or from it and zeros, to what is scattered.
+  /// Of the backward; null where nothing asks for the cotangent. The chain goes from the cotangent
+  /// to what is scattered.
   dist::ReduceScatterOp scatter;
   BlockChain scattered;
 };
@@ -31,6 +31,7 @@ struct RingSite {
   mlir::Operation *op = nullptr;
   bool isBackward = false, isCausal = false;
   RingTensor key, value;
+  mlir::Value mask; ///< null without one
   dist::GroupAttrInterface group;
   /// Rows of each rank's block, by position in the group.
   llvm::SmallVector<int64_t> extents;
@@ -44,7 +45,6 @@ struct RingSite {
   int64_t size() const { return static_cast<int64_t>(extents.size()); }
   unsigned queryNumber() const { return isBackward ? 1 : 0; }
   mlir::Value query() const { return op->getOperand(queryNumber()); }
-  mlir::Value mask() const;
   /// The block that a rank has at a step, by its owner's position.
   int64_t blockAt(int64_t position, int64_t step) const {
     return (position + size() - step) % size();

@@ -121,7 +121,7 @@ RingPart RingSteps::attend(Value query, Value key, Value value, Value mask, bool
     auto made = WithSums::create(
         builder, op.getLoc(), query, key, value, mask, op.getDropoutPAttr(),
         isCausal ? builder.getUnitAttr() : UnitAttr(), op.getScaleAttr(), op.getEnableGqaAttr(),
-        /*lower_right=*/UnitAttr(), builder.getUnitAttr());
+        builder.getI64IntegerAttr(0), /*first=*/Value(), builder.getUnitAttr());
     return RingPart{made.getOutput(), made.getLogsumexp()};
   });
 }
@@ -129,10 +129,11 @@ RingPart RingSteps::attend(Value query, Value key, Value value, Value mask, bool
 RingGradients RingSteps::differentiate(Value cotangent, Value query, Value key, Value value,
                                        Value output, Value logsumexp, Value mask, bool isCausal) {
   auto op = cast<Backward>(site.op);
-  auto made = Backward::create(
-      builder, op.getLoc(), cotangent, query, key, value, output, logsumexp, mask,
-      op.getDropoutPAttr(), isCausal ? builder.getUnitAttr() : UnitAttr(), op.getScaleAttr(),
-      op.getEnableGqaAttr(), /*lower_right=*/UnitAttr(), builder.getUnitAttr());
+  auto made =
+      Backward::create(builder, op.getLoc(), cotangent, query, key, value, output, logsumexp, mask,
+                       op.getDropoutPAttr(), isCausal ? builder.getUnitAttr() : UnitAttr(),
+                       op.getScaleAttr(), op.getEnableGqaAttr(), builder.getI64IntegerAttr(0),
+                       /*first=*/Value(), builder.getUnitAttr());
   return {made.getGradQuery(), made.getGradKey(), made.getGradValue()};
 }
 
@@ -170,7 +171,7 @@ void RingSteps::finish(const RingPart &whole) {
     return;
   Value sums = whole.logsumexp;
   // As the op has it for a query that sees no key.
-  if (site.mask()) {
+  if (site.mask) {
     Type type = aten::elementTypeOf(sums);
     Value none = emit.binary<aten::EqOp>(sums, emit.scalar(-INFINITY, type));
     sums = emit.where(none, emit.scalar(0, type), sums);

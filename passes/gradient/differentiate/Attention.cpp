@@ -26,12 +26,16 @@ template <typename OpT> std::optional<double> scaleOf(OpT op) {
   return depth == 0 ? 0 : 1 / std::sqrt(static_cast<double>(depth));
 }
 
-/// [queries, keys]: key j <= query i.
+/// [queries, keys]: key j <= query i, which is `first` behind its place here.
 template <typename OpT> Expr causalMask(Derivation &d, OpT op) {
   Type i64 = d.builder.getI64Type();
   int64_t queryRank = aten::typeOf(op.getQuery()).getRank(),
           keyRank = aten::typeOf(op.getKey()).getRank();
   Expr rows = d.positions(d.size(op.getQuery(), queryRank - 2), 0, 2, i64);
+  if (op.getFirst())
+    rows = rows + d.of(d.emit.ofIndex(op.getFirst(), i64));
+  else if (int64_t first = static_cast<int64_t>(op.getStaticFirst()); first != 0)
+    rows = rows + d.of(d.emit.integer(first, i64));
   Expr columns = d.positions(d.size(op.getKey(), keyRank - 2), 1, 2, i64);
   return le(columns, rows);
 }
@@ -196,7 +200,8 @@ aten::ScaledDotProductFlashAttentionOp withLogsumexp(Derivation &d,
   auto made = aten::ScaledDotProductFlashAttentionOp::create(
       d.builder, op.getLoc(), TypeRange{output, rows}, op.getQuery(), op.getKey(), op.getValue(),
       op.getAttnMask(), op.getDropoutPAttr(), op.getIsCausalAttr(), op.getScaleAttr(),
-      op.getEnableGqaAttr(), /*lower_right=*/UnitAttr(), /*partial=*/UnitAttr());
+      op.getEnableGqaAttr(), op.getStaticFirstAttr(), op.getFirst(),
+      /*partial=*/UnitAttr());
   d.context.replace(made);
   return made;
 }
@@ -254,8 +259,8 @@ template <typename OpT> void callBackward(Derivation &plain, OpT replaced) {
   auto made = aten::ScaledDotProductFlashAttentionBackwardOp::create(
       d.builder, d.emit.getLoc(), d.grad().value, query.value, key.value, value.value, output,
       op.getLogsumexp(), op.getAttnMask(), op.getDropoutPAttr(), op.getIsCausalAttr(),
-      op.getScaleAttr(), isSplit ? UnitAttr() : op.getEnableGqaAttr(), /*lower_right=*/UnitAttr(),
-      /*partial=*/UnitAttr());
+      op.getScaleAttr(), isSplit ? UnitAttr() : op.getEnableGqaAttr(), op.getStaticFirstAttr(),
+      op.getFirst(), /*partial=*/UnitAttr());
   auto ofKey = [&](Expr x, Value like) { return isSplit ? sumOfGroups(d, x, like) : x; };
   if (d.needs(0))
     d.add(0, d.of(made.getGradQuery()));
@@ -276,8 +281,8 @@ template <typename OpT> struct AttentionGradient : GradientModel<AttentionGradie
     }
     if (!d.grad())
       return success();
-    if (op.getLowerRight() || isPartial(op)) {
-      d.refuse() << "is what one rank computes of an attention: differentiate the whole";
+    if (isPartial(op)) {
+      d.refuse() << "is over some of the keys of an attention: differentiate the whole";
       return failure();
     }
     if (!op.getDropoutP().isZero()) {

@@ -21,15 +21,15 @@ func.func @backward(%g: tensor<2x4x5x6xf64>, %q: tensor<2x4x5x8xf64>, %k: tensor
   return
 }
 
-// Over some of the keys: the results, which are parts of sums, have their type. From the last query on, where there are fewer queries than keys.
+// Over some of the keys: the results, which are parts of sums, have their type. The first query is at any key.
 // CHECK-LABEL: func.func @partial(
-func.func @partial(%g: tensor<2x4x5x6xbf16>, %q: tensor<2x4x5x8xbf16>, %k: tensor<2x4x7x8xbf16>, %v: tensor<2x4x7x6xbf16>, %l: tensor<2x4x5xf32>) {
-  // CHECK: aten.scaled_dot_product_flash_attention %{{.*}}, %{{.*}}, %{{.*}} causal lower_right partial :
+func.func @partial(%i: index, %g: tensor<2x4x5x6xbf16>, %q: tensor<2x4x5x8xbf16>, %k: tensor<2x4x7x8xbf16>, %v: tensor<2x4x7x6xbf16>, %l: tensor<2x4x5xf32>) {
+  // CHECK: aten.scaled_dot_product_flash_attention %{{.*}}, %{{.*}}, %{{.*}} causal first %arg0 partial :
   // CHECK-SAME: -> (tensor<2x4x5x6xf32>, tensor<2x4x5xf32>)
-  %o, %s = aten.scaled_dot_product_flash_attention %q, %k, %v causal lower_right partial : (tensor<2x4x5x8xbf16>, tensor<2x4x7x8xbf16>, tensor<2x4x7x6xbf16>) -> (tensor<2x4x5x6xf32>, tensor<2x4x5xf32>)
-  // CHECK: aten.scaled_dot_product_flash_attention_backward %{{.*}} causal lower_right partial :
+  %o, %s = aten.scaled_dot_product_flash_attention %q, %k, %v causal first %i partial : (tensor<2x4x5x8xbf16>, tensor<2x4x7x8xbf16>, tensor<2x4x7x6xbf16>, index) -> (tensor<2x4x5x6xf32>, tensor<2x4x5xf32>)
+  // CHECK: aten.scaled_dot_product_flash_attention_backward %{{.*}} causal first 2 partial :
   // CHECK-SAME: -> (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>, tensor<2x4x7x6xf32>)
-  %dq, %dk, %dv = aten.scaled_dot_product_flash_attention_backward %g, %q, %k, %v, %g, %l causal lower_right partial
+  %dq, %dk, %dv = aten.scaled_dot_product_flash_attention_backward %g, %q, %k, %v, %g, %l causal first 2 partial
       : (tensor<2x4x5x6xbf16>, tensor<2x4x5x8xbf16>, tensor<2x4x7x8xbf16>, tensor<2x4x7x6xbf16>, tensor<2x4x5x6xbf16>, tensor<2x4x5xf32>)
         -> (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>, tensor<2x4x7x6xf32>)
   return
@@ -37,9 +37,17 @@ func.func @partial(%g: tensor<2x4x5x6xbf16>, %q: tensor<2x4x5x8xbf16>, %k: tenso
 
 // -----
 func.func @f(%q: tensor<2x4x5x8xf32>) {
-  // expected-error @+2 {{has lower_right, which says where causal attention begins, and is not causal}}
+  // expected-error @+2 {{says where its first query is among the keys, and is not causal}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y = aten.scaled_dot_product_attention %q, %q, %q lower_right : (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x5x8xf32>
+  %y = aten.scaled_dot_product_attention %q, %q, %q first 1 : (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x5x8xf32>
+  return
+}
+
+// -----
+func.func @f(%q: tensor<2x4x5x8xf32>) {
+  // expected-error @+2 {{has its first query at -1, before the first key}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = aten.scaled_dot_product_attention %q, %q, %q causal first -1 : (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x5x8xf32>
   return
 }
 

@@ -34,6 +34,15 @@ func.func @flash_attention(%q: tensor<2x8x5x4xf32>, %k: tensor<2x2x5x4xf32>, %m:
   return
 }
 
+// The position of the first query is a scalar.
+func.func @first_query(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x9x8xf32>, %l: tensor<2x4x5xf32>, %i: index) {
+  // expected-remark @below {{(a)(b)(c)(d), (a)(b)(e)(d), (a)(b)(e)(f), scalar -> (a)(b)(c)(f), (a)(b)(c), a = 2, b = 4, c = 5, d = 8 replicated, e = 9 replicated, f = 8 replicated}}
+  %o:2 = aten.scaled_dot_product_flash_attention %q, %k, %k causal first %i : (tensor<2x4x5x8xf32>, tensor<2x4x9x8xf32>, tensor<2x4x9x8xf32>, index) -> (tensor<2x4x5x8xf32>, tensor<2x4x5xf32>)
+  // expected-remark @below {{a = 2, b = 4, c = 5 sum, d = 8 replicated, e = 8 replicated, f = 9 replicated}}
+  %d:3 = aten.scaled_dot_product_flash_attention_backward %q, %q, %k, %k, %q, %l causal first %i : (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x9x8xf32>, tensor<2x4x9x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5xf32>, index) -> (tensor<2x4x5x8xf32>, tensor<2x4x9x8xf32>, tensor<2x4x9x8xf32>)
+  return
+}
+
 func.func @rows(%x: tensor<8x11x64xf32>, %w: tensor<64xf32>) {
   // expected-remark @below {{(a)(b)(c), (c), (c) -> (a)(b)(c), a = 8, b = 11, c = 64 cooperative}}
   %n = aten.layer_norm %x [64] weight(%w) bias(%w) : (tensor<8x11x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<8x11x64xf32>

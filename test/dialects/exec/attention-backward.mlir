@@ -23,21 +23,21 @@ func.func @backward(%g: memref<2x8x16x64xbf16>, %k: memref<2x2x16x64xbf16>, %m: 
 
 // Over some of the keys.
 // CHECK-LABEL: func.func @partial(
-func.func @partial(%q: memref<2x8x4x64xbf16>, %k: memref<2x8x16x64xbf16>, %o: memref<2x8x4x64xf32>, %l: memref<2x8x4xf32>, %dk: memref<2x8x16x64xf32>) {
-  // CHECK: exec.attention %{{.*}} logsumexp %{{.*}} causal lower_right partial scale
-  exec.attention %q, %k, %k -> %o logsumexp %l causal lower_right partial scale 1.0
+func.func @partial(%i: index, %q: memref<2x8x4x64xbf16>, %k: memref<2x8x16x64xbf16>, %o: memref<2x8x4x64xf32>, %l: memref<2x8x4xf32>, %dk: memref<2x8x16x64xf32>) {
+  // CHECK: exec.attention %{{.*}} logsumexp %{{.*}} causal first %{{.*}} partial scale
+  exec.attention %q, %k, %k -> %o logsumexp %l causal first %i partial scale 1.0
       : memref<2x8x4x64xbf16>, memref<2x8x16x64xbf16>, memref<2x8x16x64xbf16> -> memref<2x8x4x64xf32> logsumexp memref<2x8x4xf32>
-  // CHECK: exec.attention_backward %{{.*}} causal lower_right partial scale
-  exec.attention_backward %q, %q, %k, %k, %q, %l -> %o, %dk, %dk causal lower_right partial scale 1.0
+  // CHECK: exec.attention_backward %{{.*}} causal first %{{.*}} partial scale
+  exec.attention_backward %q, %q, %k, %k, %q, %l -> %o, %dk, %dk causal first %i partial scale 1.0
       : memref<2x8x4x64xbf16>, memref<2x8x4x64xbf16>, memref<2x8x16x64xbf16>, memref<2x8x16x64xbf16>, memref<2x8x4x64xbf16>, memref<2x8x4xf32>
         -> memref<2x8x4x64xf32>, memref<2x8x16x64xf32>, memref<2x8x16x64xf32>
   return
 }
 
 // -----
-func.func @f(%q: memref<2x4x5x8xf32>, %o: memref<2x4x5x8xf32>) {
-  // expected-error@+1 {{has lower_right, which says where causal attention begins, and is not causal}}
-  exec.attention %q, %q, %q -> %o lower_right scale 1.0 : memref<2x4x5x8xf32>, memref<2x4x5x8xf32>, memref<2x4x5x8xf32> -> memref<2x4x5x8xf32>
+func.func @f(%i: index, %q: memref<2x4x5x8xf32>, %o: memref<2x4x5x8xf32>) {
+  // expected-error@+1 {{says where its first query is among the keys, and is not causal}}
+  exec.attention %q, %q, %q -> %o first %i scale 1.0 : memref<2x4x5x8xf32>, memref<2x4x5x8xf32>, memref<2x4x5x8xf32> -> memref<2x4x5x8xf32>
   return
 }
 

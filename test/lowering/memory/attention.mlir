@@ -44,6 +44,22 @@ func.func @backward(%g: tensor<4x7x8xf32>, %q: tensor<4x7x8xf32>) -> (tensor<4x7
 
 // -----
 
+// Where the first query is among the keys is a number for the kernel.
+// CHECK-LABEL: func.func @causal(
+// CHECK: %[[FIRST:.*]] = dist.extent
+// CHECK: exec.attention %{{.*}}, %{{.*}}, %{{.*}} -> %{{.*}} causal first %[[FIRST]] scale
+// CHECK: %[[THREE:.*]] = arith.constant 3 : index
+// CHECK: exec.attention %{{.*}}, %{{.*}}, %{{.*}} -> %{{.*}} causal first %[[THREE]] scale
+#mesh = #dist.mesh<["r" = 4]>
+func.func @causal(%q: tensor<1x2x7x8xf32>, %k: tensor<1x2x28x8xf32>) -> (tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>) {
+  %i = dist.extent #dist.extents<table [0, 7, 14, 21] over #mesh>
+  %0 = aten.scaled_dot_product_attention %q, %k, %k causal first %i : (tensor<1x2x7x8xf32>, tensor<1x2x28x8xf32>, tensor<1x2x28x8xf32>, index) -> tensor<1x2x7x8xf32>
+  %1 = aten.scaled_dot_product_attention %q, %k, %k causal first 3 : (tensor<1x2x7x8xf32>, tensor<1x2x28x8xf32>, tensor<1x2x28x8xf32>) -> tensor<1x2x7x8xf32>
+  return %0, %1 : tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>
+}
+
+// -----
+
 func.func @dropout(%q: tensor<2x7x8xf32>) -> tensor<2x7x8xf32> {
   // expected-error @+1 {{has dropout, which inference does not: export the model in eval mode}}
   %0 = aten.scaled_dot_product_attention %q, %q, %q {dropout_p = 0.1 : f64} : (tensor<2x7x8xf32>, tensor<2x7x8xf32>, tensor<2x7x8xf32>) -> tensor<2x7x8xf32>

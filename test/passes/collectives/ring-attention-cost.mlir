@@ -31,11 +31,9 @@
 func.func @long(%q: tensor<1x16x8192x128xbf16>, %k: tensor<1x16x8192x128xbf16>, %v: tensor<1x16x8192x128xbf16>) -> tensor<1x16x8192x128xbf16> {
   %keys = dist.all_gather over #sp %k dim 2 : (tensor<1x16x8192x128xbf16>) -> tensor<1x16x65536x128xbf16>
   %values = dist.all_gather over #sp %v dim 2 : (tensor<1x16x8192x128xbf16>) -> tensor<1x16x65536x128xbf16>
-  %end = dist.extent #dist.extents<table [8192, 16384, 24576, 32768, 40960, 49152, 57344, 65536] over #mesh>
-  %ks = aten.slice %keys dim 2 [0 : %end : 1] : (tensor<1x16x65536x128xbf16>) -> tensor<1x16x?x128xbf16>
-  %vs = aten.slice %values dim 2 [0 : %end : 1] : (tensor<1x16x65536x128xbf16>) -> tensor<1x16x?x128xbf16>
-  %y = aten.scaled_dot_product_attention %q, %ks, %vs causal lower_right
-      : (tensor<1x16x8192x128xbf16>, tensor<1x16x?x128xbf16>, tensor<1x16x?x128xbf16>) -> tensor<1x16x8192x128xbf16>
+  %first = dist.extent #dist.extents<table [0, 8192, 16384, 24576, 32768, 40960, 49152, 57344] over #mesh>
+  %y = aten.scaled_dot_product_attention %q, %keys, %values causal first %first
+      : (tensor<1x16x8192x128xbf16>, tensor<1x16x65536x128xbf16>, tensor<1x16x65536x128xbf16>, index) -> tensor<1x16x8192x128xbf16>
   return %y : tensor<1x16x8192x128xbf16>
 }
 
@@ -48,11 +46,9 @@ func.func @long(%q: tensor<1x16x8192x128xbf16>, %k: tensor<1x16x8192x128xbf16>, 
 func.func @short(%q: tensor<1x16x128x128xbf16>, %k: tensor<1x16x128x128xbf16>, %v: tensor<1x16x128x128xbf16>) -> tensor<1x16x128x128xbf16> {
   %keys = dist.all_gather over #sp %k dim 2 : (tensor<1x16x128x128xbf16>) -> tensor<1x16x1024x128xbf16>
   %values = dist.all_gather over #sp %v dim 2 : (tensor<1x16x128x128xbf16>) -> tensor<1x16x1024x128xbf16>
-  %end = dist.extent #dist.extents<table [128, 256, 384, 512, 640, 768, 896, 1024] over #mesh>
-  %ks = aten.slice %keys dim 2 [0 : %end : 1] : (tensor<1x16x1024x128xbf16>) -> tensor<1x16x?x128xbf16>
-  %vs = aten.slice %values dim 2 [0 : %end : 1] : (tensor<1x16x1024x128xbf16>) -> tensor<1x16x?x128xbf16>
-  %y = aten.scaled_dot_product_attention %q, %ks, %vs causal lower_right
-      : (tensor<1x16x128x128xbf16>, tensor<1x16x?x128xbf16>, tensor<1x16x?x128xbf16>) -> tensor<1x16x128x128xbf16>
+  %first = dist.extent #dist.extents<table [0, 128, 256, 384, 512, 640, 768, 896] over #mesh>
+  %y = aten.scaled_dot_product_attention %q, %keys, %values causal first %first
+      : (tensor<1x16x128x128xbf16>, tensor<1x16x1024x128xbf16>, tensor<1x16x1024x128xbf16>, index) -> tensor<1x16x128x128xbf16>
   return %y : tensor<1x16x128x128xbf16>
 }
 

@@ -103,3 +103,28 @@ func.func @forward(%q: tensor<2x7x8xf32> {dist.kind = "input", dist.name = "q"})
   %o, %l = aten.scaled_dot_product_flash_attention %q, %q, %q : (tensor<2x7x8xf32>, tensor<2x7x8xf32>, tensor<2x7x8xf32>) -> (tensor<2x7x8xf32>, tensor<2x7xf32>)
   return %l : tensor<2x7xf32>
 }
+
+// -----
+
+// Where the first query is among the keys, forward and backward.
+// CHECK-LABEL: func.func @forward
+// CHECK-NEXT: %[[O:.*]], %[[L:.*]] = aten.scaled_dot_product_flash_attention %arg0, %arg1, %arg1 causal first 3 :
+// CHECK-NEXT: aten.scaled_dot_product_flash_attention_backward %arg2, %arg0, %arg1, %arg1, %[[O]], %[[L]] causal first 3 :
+func.func @forward(%q: tensor<2x5x8xf32> {dist.kind = "input", dist.name = "q"}, %k: tensor<2x9x8xf32> {dist.kind = "input", dist.name = "k"})
+    -> (tensor<2x5x8xf32> {dist.kind = "output", dist.name = "o"}) {
+  %o = aten.scaled_dot_product_attention %q, %k, %k causal first 3 : (tensor<2x5x8xf32>, tensor<2x9x8xf32>, tensor<2x9x8xf32>) -> tensor<2x5x8xf32>
+  return %o : tensor<2x5x8xf32>
+}
+
+// -----
+
+// Written out.
+// CHECK-LABEL: func.func @forward
+// CHECK: %[[THREE:.*]] = aten.constant dense<3> : tensor<i64>
+// CHECK: %[[ROWS:.*]] = aten.add %{{.*}}, %[[THREE]] : (tensor<5x1xi64>, tensor<i64>) -> tensor<5x1xi64>
+// CHECK: aten.le %{{.*}}, %[[ROWS]] : (tensor<1x9xi64>, tensor<5x1xi64>) -> tensor<5x9xi1>
+func.func @forward(%q: tensor<2x5x8xf32> {dist.kind = "input", dist.name = "q"}, %k: tensor<2x9x8xf32> {dist.kind = "input", dist.name = "k"},
+                   %b: tensor<5x9xf32> {dist.kind = "input", dist.name = "b"}) -> (tensor<2x5x8xf32> {dist.kind = "output", dist.name = "o"}) {
+  %o = aten.scaled_dot_product_attention %q, %k, %k mask(%b) causal first 3 : (tensor<2x5x8xf32>, tensor<2x9x8xf32>, tensor<2x9x8xf32>, tensor<5x9xf32>) -> tensor<2x5x8xf32>
+  return %o : tensor<2x5x8xf32>
+}

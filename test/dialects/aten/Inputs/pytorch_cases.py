@@ -363,14 +363,16 @@ def attention():
     q, kk, vv = ([b, h, l, e], t), ([b, h, k, e], t), ([b, h, k, v], t)
     gq = ([b, h * 2, l, e], t)
 
+    begin = random.choice([0, 0, 1, 3])
+
     def local_causal(x, r):
-        """Query i of the shard is query i + first of all of them."""
-        first = getattr(x[0], "starts", {}).get(2, 0)
+        """Query i of the shard is query i + first of all of them, which begin at some key."""
+        first = begin + getattr(x[0], "starts", {}).get(2, 0)
         rows = torch.arange(first, first + x[0].shape[2]).unsqueeze(1)
         return A.scaled_dot_product_attention(*x, torch.arange(x[1].shape[2]) <= rows)
     return random.choice([
-        ([q, kk, vv], "aten.scaled_dot_product_attention {0}, {1}, {2} causal",
-         lambda x, y, z: A.scaled_dot_product_attention(x, y, z, is_causal=True),
+        ([q, kk, vv], "aten.scaled_dot_product_attention {0}, {1}, {2} causal" + f" first {begin}" * (begin != 0),
+         lambda x, y, z: A.scaled_dot_product_attention(x, y, z, torch.ones(l, k, dtype=torch.bool).tril(begin)),
          {"local": local_causal}),
         ([q, kk, vv, (mask, random.choice([torch.bool, t]))],
          "aten.scaled_dot_product_attention {0}, {1}, {2} mask({3}) scale 0.5",

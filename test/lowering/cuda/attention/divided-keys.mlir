@@ -4,8 +4,8 @@
 //
 // Where one or a few queries would leave multiprocessors without work, blocks divide the keys.
 //
-// STATS-DAG: 5{{ +}}kernels
-// STATS-DAG: 2{{ +}}divided
+// STATS-DAG: 6{{ +}}kernels
+// STATS-DAG: 3{{ +}}divided
 
 // 8 x 8 heads of keys, and a warp for each: 132 * 4 / 64 = 8 parts of 4096 / 8 keys. A block has the 4 heads of queries that use a
 // head of keys, whose rows are 128 elements apart.
@@ -19,6 +19,8 @@
 // CHECK: exec.launch @[[SHORT:[a-z_0-9]+]](
 // CHECK-LABEL: func.func @no_heads(
 // CHECK: exec.launch @[[NONE:[a-z_0-9]+]](
+// CHECK-LABEL: func.func @behind(
+// CHECK: exec.launch @[[BEHIND:[a-z_0-9]+]](%{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:[a-z0-9]+]], %{{.*}}) {{.*}}, index, memref
 // CHECK: func.func private @[[DECODE]](
 // CHECK-DAG: %[[SUMS:[a-z_0-9]+]] = memref.alloc() : memref<8x64x4x128xf32>
 // CHECK-DAG: memref.alloc() : memref<8x64x4xf32>
@@ -88,5 +90,16 @@ func.func @short(%q: memref<?x12x128x64xf32>, %k: memref<?x12x128x64xf32>, %v: m
 // CHECK: return
 func.func @no_heads(%q: memref<2x0x8x64xf32>, %k: memref<2x3x16x64xf32>, %v: memref<2x3x16x64xf32>, %o: memref<2x0x8x64xf32>) {
   exec.attention %q, %k, %v -> %o scale 0.125 : memref<2x0x8x64xf32>, memref<2x3x16x64xf32>, memref<2x3x16x64xf32> -> memref<2x0x8x64xf32>
+  return
+}
+
+// Queries from some position on: keys behind the last one are in no part.
+// CHECK: func.func private @[[BEHIND]](
+// CHECK-SAME: %[[AT:[a-z0-9]+]]: index
+// CHECK: %[[SEEN:.*]] = arith.addi %[[AT]], %c8
+// CHECK: arith.minsi %[[SEEN]], %c4096
+// CHECK: scf.if
+func.func @behind(%q: memref<1x12x8x64xf32>, %k: memref<1x12x4096x64xf32>, %v: memref<1x12x4096x64xf32>, %i: index, %o: memref<1x12x8x64xf32>) {
+  exec.attention %q, %k, %v -> %o causal first %i scale 0.125 : memref<1x12x8x64xf32>, memref<1x12x4096x64xf32>, memref<1x12x4096x64xf32> -> memref<1x12x8x64xf32>
   return
 }
