@@ -6,6 +6,7 @@ import json
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 from torch import nn
 
 from conftest import run, tool
@@ -92,6 +93,19 @@ def test_emulated_device(tmp_path, groups):
     run(tool("shardc"), "compile", tmp_path / "m.pt2", "--mesh", "sp=4", *places("input:x=sp:S(1)"), "--gradients", 0, "--target", "cuda:emulated",
         "--ring-attention", "off", "-o", tmp_path / "m.so")
     model.answer("--inputs", tmp_path / "in.safetensors", "--device", "emulated", what="on the emulated device")
+
+
+def test_symbolic_sequence(tmp_path):
+    """Where a rank's queries begin is computed when it runs."""
+    torch.manual_seed(1)
+    model = Exported(tmp_path, Model((True, 2), (True,)).double(), {"x": sequence(13)}, dynamic=["x:1=n"])
+    model.run("sp=4", *places("input:x=sp:S(1)"), "--ring-attention", "off")
+    x = sequence(3)
+    save_file({"x": x}, tmp_path / "short.safetensors")
+    loss, y = model.module(x)
+    trained = dict(model.module.named_parameters())
+    model.outputs, model.grads = [loss.detach(), y.detach()], dict(zip(trained, torch.autograd.grad(loss, trained.values())))
+    model.answer("--inputs", tmp_path / "short.safetensors", what="of 3 positions")
 
 
 def test_ranks_have_one_code(tmp_path):
