@@ -143,6 +143,9 @@ void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<P
   builder.at(factor).haloAfter = ceilDiv(most * largest, areResults ? pieces.front().size : size);
 }
 
+/// What a symbolic size counts as in costs, as in dialects/dist/TypicalSizes.h.
+constexpr int64_t kTypicalSize = 128;
+
 /// The same of sizes that are not all known. A rank lacks `shift` elements of its part.
 void symbolicDim(RuleBuilder &builder, int64_t dim, ArrayRef<unsigned> operands, int64_t shift) {
   unsigned factor = builder.factor(ShapedType::kDynamic, FactorKind::Neighbouring);
@@ -191,9 +194,9 @@ ShardingRule sliceRule(Operation *op) {
     stridedDim(builder, dim, self[dim], start, slice.getStep(), result[dim]);
     return builder.build();
   }
-  if (ShapedType::isDynamic(self[dim]) && result[dim] != 1) {
+  if (ShapedType::isDynamic(self[dim])) {
     builder.slice(dim, -1);
-    symbolicDim(builder, dim, {0}, slice.getStart() ? 1 : std::abs(start) + 1);
+    symbolicDim(builder, dim, {0}, slice.getStart() ? kTypicalSize / 4 : std::abs(start) + 1);
     return builder.build();
   }
   // Blocks can be told apart only where all is known.
@@ -230,6 +233,20 @@ ShardingRule splitRule(Operation *op) {
   return builder.build();
 }
 
+/// The most elements that one of two ranks lacks of a join whose operands of symbolic size have a
+/// typical one.
+static int64_t shiftOfJoin(CatOp cat, int64_t dim, ArrayRef<unsigned> joined) {
+  int64_t total = 0;
+  SmallVector<Piece> pieces;
+  for (unsigned number : joined) {
+    int64_t own = shapeOf(cat.getTensors()[number])[dim];
+    own = ShapedType::isDynamic(own) ? kTypicalSize : own;
+    pieces.push_back({number, own, total});
+    total += own;
+  }
+  return std::max<int64_t>(lackedByOneOfTwo(total, pieces, /*areResults=*/false), 1);
+}
+
 ShardingRule catRule(Operation *op) {
   auto cat = cast<CatOp>(op);
   int64_t dim = cat.getDim(), rank = typeOf(op->getResult(0)).getRank();
@@ -258,7 +275,7 @@ ShardingRule catRule(Operation *op) {
   if (isStatic && !equal)
     neighbouringDim(builder, dim, size, pieces);
   if (ShapedType::isDynamic(size))
-    symbolicDim(builder, dim, joined, /*shift=*/1);
+    symbolicDim(builder, dim, joined, shiftOfJoin(cat, dim, joined));
   return builder.build();
 }
 
@@ -309,15 +326,13 @@ ShardingRule padRule(Operation *op) {
 }
 
 ShardingRule flipRule(Operation *op) {
-  constexpr int64_t kQuarter =
-      32; // of a dim of symbolic size, which counts as 128 (dist/TypicalSizes.h)
   auto flip = cast<FlipOp>(op);
   DimPairs pairs(op);
   for (int64_t i = 0; i < pairs.getRank(); ++i) {
     int64_t size = shapeOf(flip.getSelf())[i];
     if (!llvm::is_contained(flip.getDims(), i) || size <= 1) {
       if (ShapedType::isDynamic(size) && llvm::is_contained(flip.getDims(), i))
-        symbolicDim(pairs.builder, i, {0}, kQuarter);
+        symbolicDim(pairs.builder, i, {0}, kTypicalSize / 4);
       else
         pairs.pair(i, i);
       continue;

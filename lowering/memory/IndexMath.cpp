@@ -11,7 +11,16 @@ using namespace mlir;
 namespace shardc::memory {
 namespace {
 
-/// The value of a polynomial that was computed before, else a new op.
+/// An op on these operands, made once.
+template <typename Op> Value makeOp(const IndexMath &math, Size a, Size b) {
+  Value left = math.value(a), right = math.value(b);
+  OpBuilder detached(math.builder.getContext());
+  OwningOpRef<Op> op = Op::create(detached, math.loc, left, right);
+  return math.values.clone(math.builder, *op, {left, right});
+}
+
+/// The value of a polynomial that was computed before, else a new op. (One of many terms is not
+/// followed; the same op on the same operands is one all the same.)
 template <typename Op>
 Size make(const IndexMath &math, Size a, Size b, const std::optional<Polynomial> &polynomial) {
   if (polynomial)
@@ -20,9 +29,10 @@ Size make(const IndexMath &math, Size a, Size b, const std::optional<Polynomial>
   if (polynomial)
     if (std::optional<Size> known = math.values.find(*polynomial))
       return *known;
+  if (!polynomial)
+    return makeOp<Op>(math, a, b);
   Value result = Op::create(math.builder, math.loc, math.value(a), math.value(b)).getResult();
-  if (polynomial)
-    math.values.note(result, *polynomial);
+  math.values.note(result, *polynomial);
   return result;
 }
 
@@ -30,10 +40,7 @@ Size make(const IndexMath &math, Size a, Size b, const std::optional<Polynomial>
 /// neither operand is.
 template <typename Op> Size makeOnce(const IndexMath &math, Size a, Size b) {
   bool nonNegative = math.isNonNegative(a) && math.isNonNegative(b);
-  Value left = math.value(a), right = math.value(b);
-  OpBuilder detached(math.builder.getContext());
-  OwningOpRef<Op> op = Op::create(detached, math.loc, left, right);
-  Value result = math.values.clone(math.builder, *op, {left, right});
+  Value result = makeOp<Op>(math, a, b);
   if (nonNegative)
     math.values.noteNonNegative(result);
   return result;

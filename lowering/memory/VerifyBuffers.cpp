@@ -143,7 +143,8 @@ std::optional<int64_t> BufferVerifier::missing(const View &view) {
   const std::optional<StridedRegion> &region = view.region ? view.region : state.whole;
   if (state.complete)
     return std::nullopt;
-  if (!region) { // all of something whose size is not known: what is there must have no holes
+  // All of something whose size is not known: as far as it is written, it must have no holes.
+  if (!region) {
     int64_t end = 1;
     for (const StridedRegion &written : state.written)
       end = std::max(end, endOf(written));

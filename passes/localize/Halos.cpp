@@ -86,14 +86,16 @@ static SymbolicHalo symbolicHalo(Localizer &localizer, OpBuilder &builder, const
                                   : localizer.operandSize(builder, dim.operand, dim.imageDim);
   GlobalSize count = dim.isAdjoint ? localizer.operandSize(builder, 0, dim.positionsDim)
                                    : localizer.resultSize(builder, 0, dim.positionsDim);
-  return {dim.imageDim,
-          size,
-          count,
-          dim.image.split,
-          dim.positions.split,
-          localizer.indices(builder).constant(-dim.window.padding),
-          dim.window.stride,
-          dim.window.extent()};
+  SymbolicHalo halo{dim.imageDim,
+                    size,
+                    count,
+                    dim.image.split,
+                    dim.positions.split,
+                    localizer.indices(builder).constant(-dim.window.padding),
+                    dim.window.stride,
+                    dim.window.extent()};
+  findFarthest(localizer, halo);
+  return halo;
 }
 
 IndexCover shardc::coverOnRank(Localizer &localizer, OpBuilder &builder, const HaloDim &dim) {

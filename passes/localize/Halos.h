@@ -26,7 +26,7 @@ struct HaloDim {
   llvm::SmallVector<aten::Cover> covers = {};
   /// Where the positions are a dim of operand 0, and the image is the result.
   bool isAdjoint = false;
-  /// The dim of the positions.
+  /// The dim of the positions, which haloDims finds; what has no symbolic sizes needs none.
   int64_t positionsDim = 0;
 
   /// Whether sizes are known only when the program runs.

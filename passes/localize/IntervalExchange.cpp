@@ -5,28 +5,44 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
-size_t IntervalExchange::numMembers() const {
-  size_t product = 1;
-  for (const AxisSplit &axis : split.axes)
-    product *= static_cast<size_t>(axis.count);
-  return product;
+IntervalExchange::IntervalExchange(LocalIndices indices, int64_t dim, const DimSplit &split,
+                                   ArrayRef<OpFoldResult> sizes, std::optional<int64_t> farthest)
+    : indices(indices), emit(this->indices.getBuilder(), this->indices.getLoc()), dim(dim),
+      split(split), sizes(sizes) {
+  if (farthest && 2 * *farthest + 1 < numMembers())
+    this->farthest = farthest;
 }
 
-Coordinate IntervalExchange::memberAt(int64_t position, size_t member) const {
+int64_t IntervalExchange::numMembers() const {
+  int64_t product = 1;
+  for (const AxisSplit &axis : split.axes)
+    product *= axis.count;
+  return product;
+}
+size_t IntervalExchange::numPeers() const {
+  return static_cast<size_t>(farthest ? 2 * *farthest + 1 : numMembers());
+}
+
+Coordinate IntervalExchange::memberAt(int64_t position, int64_t member) const {
   Coordinate coordinate = indices.getMesh().getValue().coordinateOfPosition(position);
   for (const AxisSplit &axis : llvm::reverse(split.axes)) {
-    coordinate[axis.axis] = static_cast<int64_t>(member) % axis.count;
-    member /= static_cast<size_t>(axis.count);
+    coordinate[axis.axis] = member % axis.count;
+    member /= axis.count;
   }
   return coordinate;
 }
 
-size_t IntervalExchange::indexAt(int64_t position) const {
+int64_t IntervalExchange::indexAt(int64_t position) const {
   Coordinate coordinate = indices.getMesh().getValue().coordinateOfPosition(position);
-  size_t index = 0;
+  int64_t index = 0;
   for (const AxisSplit &axis : split.axes)
-    index = index * static_cast<size_t>(axis.count) + static_cast<size_t>(coordinate[axis.axis]);
+    index = index * axis.count + coordinate[axis.axis];
   return index;
+}
+
+int64_t IntervalExchange::memberOf(int64_t position, size_t peer) const {
+  auto number = static_cast<int64_t>(peer);
+  return farthest ? indexAt(position) + number - *farthest : number;
 }
 
 template <typename F> Value IntervalExchange::table(F &&numberAt) {
@@ -40,12 +56,33 @@ IndexInterval IntervalExchange::own(IntervalOf interval) {
   const Mesh &mesh = indices.getMesh().getValue();
   return interval([&](int64_t position) { return mesh.coordinateOfPosition(position); });
 }
-IndexInterval IntervalExchange::of(IntervalOf interval, size_t member) {
-  return interval([&](int64_t position) { return memberAt(position, member); });
+IndexInterval IntervalExchange::of(IntervalOf interval, size_t peer) {
+  return interval([&](int64_t position) {
+    return memberAt(position, std::clamp<int64_t>(memberOf(position, peer), 0, numMembers() - 1));
+  });
 }
 
-Value IntervalExchange::isOther(size_t member) {
-  return table([&](int64_t position) { return int64_t(indexAt(position) != member); });
+Value IntervalExchange::isOther(size_t peer) {
+  return table([&](int64_t position) {
+    int64_t member = memberOf(position, peer);
+    return int64_t(member >= 0 && member < numMembers() && member != indexAt(position));
+  });
+}
+
+SmallVector<Value> IntervalExchange::byMember(ArrayRef<Value> ofPeers) {
+  if (!farthest)
+    return SmallVector<Value>(ofPeers);
+  SmallVector<Value> all;
+  for (int64_t member = 0; member < numMembers(); ++member) {
+    Value sum = indices.constant(0);
+    for (auto [peer, value] : llvm::enumerate(ofPeers)) {
+      Value isIt =
+          table([&](int64_t position) { return int64_t(memberOf(position, peer) == member); });
+      sum = indices.add(sum, indices.mul(isIt, value));
+    }
+    all.push_back(sum);
+  }
+  return all;
 }
 
 Value IntervalExchange::sum(ArrayRef<Value> values) {
@@ -108,22 +145,23 @@ IntervalExchange::Arrived IntervalExchange::run(Value local, IntervalOf has, Int
   IndexInterval held = own(has), wanted = own(wants);
   Arrived arrived;
   SmallVector<Value> messages, leaving, arriving;
-  for (size_t member = 0; member < numMembers(); ++member) {
-    Value other = isOther(member);
-    IndexInterval part = indices.within(held, of(wants, member));
+  for (size_t peer = 0; peer < numPeers(); ++peer) {
+    Value other = isOther(peer);
+    IndexInterval part = indices.within(held, of(wants, peer));
     Value count = indices.mul(indices.lengthOf(part), other);
     Value message = emit.slice(local, dim, getAsOpFoldResult(part.begin),
                                getAsOpFoldResult(indices.add(part.begin, count)));
     leaving.push_back(indices.mul(count, unit));
     messages.push_back(dimFirst(message));
     arrived.counts.push_back(
-        indices.mul(indices.lengthOf(indices.within(wanted, of(has, member))), other));
+        indices.mul(indices.lengthOf(indices.within(wanted, of(has, peer))), other));
     arriving.push_back(indices.mul(arrived.counts.back(), unit));
   }
   // Each is computed in its place among the others.
   Value sent = emit.view(emit.cat(messages, 0), {getAsOpFoldResult(sum(leaving))});
   SmallVector<Value> operands;
-  ArrayAttr splits = extentsOf(leaving, operands), concats = extentsOf(arriving, operands);
+  ArrayAttr splits = extentsOf(byMember(leaving), operands),
+            concats = extentsOf(byMember(arriving), operands);
   SmallVector<StringAttr> axes;
   for (const AxisSplit &axis : split.axes)
     axes.push_back(builder.getStringAttr(indices.getMesh().getValue().axes[axis.axis].name));

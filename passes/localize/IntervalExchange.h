@@ -19,19 +19,18 @@ using IntervalOf = llvm::function_ref<IndexInterval(CoordinateOf)>;
 class IntervalExchange {
 public:
   /// Members of a group differ on the axes of `split`, and are in the order of what they have of a
-  /// dim that is split so. `sizes` are those of tensors that take part, but for `dim`.
+  /// dim that is split so. `sizes` are those of tensors that take part, but for `dim`. A rank's
+  /// peers are all members, or, where it is known that no interval goes farther, those up to
+  /// `farthest` before and behind it, of which ranks at the ends lack some.
   IntervalExchange(LocalIndices indices, int64_t dim, const DimSplit &split,
-                   llvm::ArrayRef<mlir::OpFoldResult> sizes)
-      : indices(indices), emit(this->indices.getBuilder(), this->indices.getLoc()), dim(dim),
-        split(split), sizes(sizes) {}
+                   llvm::ArrayRef<mlir::OpFoldResult> sizes, std::optional<int64_t> farthest);
 
-  size_t numMembers() const;
-  /// This rank's interval, and that of a member of its group.
+  /// This rank's interval, and that of a peer.
   IndexInterval own(IntervalOf interval);
-  IndexInterval of(IntervalOf interval, size_t member);
+  IndexInterval of(IntervalOf interval, size_t peer);
 
   /// What this rank gets of the others, each part of them in order, and how many elements of the
-  /// dim come from each member: none from itself.
+  /// dim come from each peer: none from itself, and from one that it lacks.
   struct Arrived {
     mlir::Value value;
     llvm::SmallVector<mlir::Value> counts;
@@ -39,10 +38,15 @@ public:
   Arrived run(mlir::Value local, IntervalOf has, IntervalOf wants);
 
 private:
-  Coordinate memberAt(int64_t position, size_t member) const;
-  size_t indexAt(int64_t position) const;
+  int64_t numMembers() const;
+  size_t numPeers() const;
+  Coordinate memberAt(int64_t position, int64_t member) const;
+  int64_t indexAt(int64_t position) const;
+  /// The member that a peer is of the rank at a position; none of them where it lacks one.
+  int64_t memberOf(int64_t position, size_t peer) const;
   template <typename F> mlir::Value table(F &&numberAt);
-  mlir::Value isOther(size_t member);
+  mlir::Value isOther(size_t peer);
+  llvm::SmallVector<mlir::Value> byMember(llvm::ArrayRef<mlir::Value> ofPeers);
   mlir::Value sum(llvm::ArrayRef<mlir::Value> values);
   mlir::Value unitSize();
   mlir::RankedTensorType flatType(mlir::Value length, mlir::Type elementType) const;
@@ -56,6 +60,7 @@ private:
   int64_t dim;
   const DimSplit &split;
   llvm::ArrayRef<mlir::OpFoldResult> sizes;
+  std::optional<int64_t> farthest; ///< where that leaves fewer peers than members
 };
 
 } // namespace shardc

@@ -1,10 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/SymbolicHalos.h"
 
+#include "dialects/dist/FunctionAttributes.h"
 #include "passes/localize/MovePieces.h"
+#include "passes/localize/core/FarthestNeighbour.h"
 
 using namespace mlir;
 using namespace shardc;
+
+/// A multiple of what the expression divides by, and of what it takes remainders by.
+static uint64_t divisorOf(AffineExpr expr) {
+  uint64_t product = 1;
+  expr.walk([&](AffineExpr part) {
+    auto binary = dyn_cast<AffineBinaryOpExpr>(part);
+    auto divisor = binary ? dyn_cast<AffineConstantExpr>(binary.getRHS()) : AffineConstantExpr();
+    bool divides = binary && binary.getKind() != AffineExprKind::Add &&
+                   binary.getKind() != AffineExprKind::Mul;
+    if (divides && divisor && divisor.getValue() > 0)
+      product = llvm::SaturatingMultiply(product, static_cast<uint64_t>(divisor.getValue()));
+  });
+  return product;
+}
+
+void shardc::findFarthest(Localizer &localizer, SymbolicHalo &halo) {
+  std::optional<int64_t> origin = getConstantIntValue(halo.origin);
+  dist::SizeAttr size = halo.size.size, count = halo.count.size;
+  auto isChunked = [](const DimSplit &split) {
+    return split.axes.size() == 1 && split.axes.front().isPlainChunk();
+  };
+  if (!origin || halo.isReversed || !size || !count || size.getSymbols() != count.getSymbols() ||
+      size.getSymbols().size() != 1 || !isChunked(halo.image) || !(halo.image == halo.positions))
+    return;
+  StringRef name = size.getSymbols().front();
+  dist::SymbolAttr symbol =
+      dist::findSymbol(localizer.getOp()->getParentOfType<func::FuncOp>(), name);
+  if (!symbol)
+    return;
+  auto valueOf = [](dist::SizeAttr expression) {
+    return [expression](int64_t number) {
+      return expression.evaluate([&](StringRef) { return std::optional(number); });
+    };
+  };
+  ChunkedWindows windows{valueOf(size), valueOf(count)};
+  windows.least = symbol.getMin();
+  windows.most = symbol.getMax();
+  windows.divisor = static_cast<int64_t>(std::min<uint64_t>(
+      llvm::SaturatingMultiply(divisorOf(size.getExpr()), divisorOf(count.getExpr())), INT32_MAX));
+  windows.ranks = halo.image.axes.front().count;
+  windows.origin = *origin;
+  windows.stride = halo.stride;
+  windows.extent = halo.extent;
+  halo.farthest = farthestNeighbour(windows);
+}
 
 IndexCover shardc::coverOf(LocalIndices &indices, const SymbolicHalo &halo,
                            CoordinateOf coordinateOf) {
@@ -73,7 +120,7 @@ public:
   Value sum(Value covered) {
     auto elements = [&](CoordinateOf at) { return coverOf(indices, halo, at).elements; };
     auto image = [&](CoordinateOf at) { return indices.interval(halo.size, halo.image, at); };
-    IntervalExchange exchange(indices, halo.dim, halo.image, sizes);
+    IntervalExchange exchange(indices, halo.dim, halo.image, sizes, halo.farthest);
     IntervalExchange::Arrived arrived = exchange.run(covered, elements, image);
     IndexInterval own = exchange.own(image), made = exchange.own(elements);
     // What this rank has for its own elements, and zeros around it.
@@ -83,8 +130,8 @@ public:
                       zeros(covered, indices.sub(length, at.end))},
                      length);
     SmallVector<Value> places;
-    for (auto [member, count] : llvm::enumerate(arrived.counts))
-      places.push_back(emit.range(indices.within(own, exchange.of(elements, member)).begin, count));
+    for (auto [peer, count] : llvm::enumerate(arrived.counts))
+      places.push_back(emit.range(indices.within(own, exchange.of(elements, peer)).begin, count));
     return aten::IndexPutOp::create(indices.getBuilder(), indices.getLoc(), sum,
                                     ValueRange{emit.cat(places, 0)}, arrived.value,
                                     ArrayRef<int64_t>(halo.dim), /*accumulate=*/true);
@@ -102,7 +149,7 @@ private:
     Value kept = slice(local, keptPart);
     if (halo.image.empty())
       return {kept};
-    IntervalExchange exchange(indices, halo.dim, halo.image, sizes);
+    IntervalExchange exchange(indices, halo.dim, halo.image, sizes, halo.farthest);
     IntervalExchange::Arrived arrived = exchange.run(local, image, elements);
     // Ranks have the elements in the order of their group: from those before this one comes what is
     // before its own.

@@ -6,6 +6,7 @@
 #define SHARDC_PASSES_LOCALIZE_SYMBOLICHALOS_H
 
 #include "passes/localize/IntervalExchange.h"
+#include "passes/localize/Localizer.h"
 
 namespace shardc {
 
@@ -19,7 +20,12 @@ struct SymbolicHalo {
   mlir::Value origin;
   int64_t stride = 1, extent = 1;
   bool isReversed = false;
+  /// How far, in ranks, elements are from positions over them, at most; nothing where that is not
+  /// known.
+  std::optional<int64_t> farthest = {};
 };
+/// Finds how far that is, where origin and the sizes' expressions say it.
+void findFarthest(Localizer &localizer, SymbolicHalo &halo);
 
 /// What the positions of a rank cover (aten::Cover), as index values.
 struct IndexCover {

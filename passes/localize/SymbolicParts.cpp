@@ -35,6 +35,7 @@ LocalValues shardc::sliceSymbolic(Localizer &localizer, OpBuilder &builder, aten
   start = bounds.min(bounds.max(bounds.fromEnd(start, size), 0), size);
   SymbolicHalo part = partOf(localizer, builder, 0, dim, bounds.value(start));
   part.stride = step;
+  findFarthest(localizer, part);
   SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
   Value moved = coveredElements(indices, part, local, sizes);
   if (step != 1)
@@ -58,6 +59,7 @@ LocalValues shardc::joinSymbolic(Localizer &localizer, OpBuilder &builder, aten:
       continue;
     SymbolicHalo part =
         partOf(localizer, builder, number, dim, indices.sub(indices.constant(0), offset));
+    findFarthest(localizer, part);
     SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, number);
     parts.push_back(emit.cast(coveredElements(indices, part, local, sizes), elementType));
     offset = indices.add(offset, indices.global(part.size));
@@ -72,6 +74,7 @@ Value shardc::padSymbolic(Localizer &localizer, OpBuilder &builder, aten::Consta
   LocalIndices indices = localizer.indices(builder);
   SymbolicHalo part =
       partOf(localizer, builder, 0, dim, indices.constant(-op.getPad()[amountsOf(op, dim)]));
+  findFarthest(localizer, part);
   return coveredPart(indices, part, local, sizes, op.getValue().convertToDouble());
 }
 

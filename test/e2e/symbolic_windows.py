@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Windows over sharded spatial dims of symbolic size, drawn at random, forward and gradients, against PyTorch in f64. A program is compiled once
-and run with several sizes, of which the smallest leave ranks with nothing. By hand:
+"""Windows over sharded spatial dims of symbolic size, the height or both, drawn at random, forward and gradients, against PyTorch in f64. A program
+is compiled once and run with several sizes, of which the smallest leave ranks with nothing. By hand:
 
     python test/e2e/symbolic_windows.py --count 100            # seeds 0 to 99
     python test/e2e/symbolic_windows.py --seed 12 --count 1 --only pool
@@ -116,10 +116,10 @@ KINDS = {f.__name__: f for f in (convolution, transposed, pool, pad, padded, par
 class Windows(nn.Module):
     """Each op on the image times numbers of its own, so that the image has a gradient in each."""
 
-    def __init__(self, ops):
+    def __init__(self, ops, width):
         super().__init__()
         self.ops = nn.ModuleList(ops)
-        self.scale = nn.ParameterList(torch.rand(CHANNELS, 1, WIDTH) + 0.5 for _ in ops)
+        self.scale = nn.ParameterList(torch.rand(CHANNELS, 1, width) + 0.5 for _ in ops)
 
     def forward(self, x):
         results = [op(x * scale) for op, scale in zip(self.ops, self.scale)]
@@ -133,16 +133,18 @@ def check(folder, seed, only=None, options=(), count=CASES):
     torch.manual_seed(seed)
     drawn = [KINDS[only or chosen.choice(list(KINDS))](chosen) for _ in range(count)]
     mesh, layout = chosen.choice(LAYOUTS)
-    module = Windows([op for _, op in drawn]).double()
+    both = chosen.random() < 0.5  # dims are symbolic
+    module = Windows([op for _, op in drawn], 1 if both else WIDTH).double()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         example = {"x": torch.randn(2, CHANNELS, 19, WIDTH, dtype=torch.float64)}
-        program = shardc_export.export(module, (), example, (f"x:2=height:{LEAST}:4096",))
+        dynamic = (f"x:2=height:{LEAST}:4096", *(["x:3=width:4:512"] if both else []))
+        program = shardc_export.export(module, (), example, dynamic)
         torch.export.save(program, folder / "m.pt2")
     run(tool("shardc"), "compile", folder / "m.pt2", "--mesh", mesh, "--place", f"input:x={layout}", "--gradients", 0, *options, "-o", folder / "m.so")
     wrong = []
     for height in HEIGHTS:
-        x = torch.randn(2, CHANNELS, height, WIDTH, dtype=torch.float64)
+        x = torch.randn(2, CHANNELS, height, 4 + height % 9 if both else WIDTH, dtype=torch.float64)
         save_file({"x": x}, folder / "in.safetensors")
         loss, *results = module(x)
         grads = dict(zip(dict(module.named_parameters()), torch.autograd.grad(loss, list(module.parameters()))))

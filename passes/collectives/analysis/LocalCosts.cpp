@@ -154,7 +154,7 @@ LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
 /// Some of many kinds of devices, from the first to the last, where looking at each would take
 /// long: each has a clone of the function, in which index arithmetic is done.
 static std::deque<DeviceClass> sampled(std::deque<DeviceClass> classes, func::FuncOp function) {
-  constexpr size_t kAll = 16, kFewest = 4, kMostOps = 100000;
+  constexpr size_t kAll = 16, kFewest = 4, kMostOps = 20000;
   auto ops = static_cast<size_t>(llvm::range_size(function.getBody().front()));
   size_t count = std::max(kFewest, kMostOps / std::max<size_t>(ops, 1));
   if (classes.size() <= kAll || classes.size() <= count)

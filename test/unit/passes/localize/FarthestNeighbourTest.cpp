@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/localize/core/FarthestNeighbour.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+using namespace shardc;
+
+namespace {
+
+/// PyTorch's chunks, element by element.
+std::vector<int64_t> ownersOf(int64_t size, int64_t ranks) {
+  std::vector<int64_t> owners;
+  int64_t chunk = (size + ranks - 1) / ranks;
+  for (int64_t i = 0; i < size; ++i)
+    owners.push_back(i / chunk);
+  return owners;
+}
+
+/// By looking at every element under every position.
+int64_t bruteForce(const ChunkedWindows &windows, int64_t least, int64_t most) {
+  int64_t farthest = 0;
+  for (int64_t symbol = least; symbol <= most; ++symbol) {
+    int64_t size = *windows.size(symbol), count = *windows.count(symbol);
+    if (size <= 0 || count <= 0)
+      continue;
+    std::vector<int64_t> owners = ownersOf(size, windows.ranks),
+                         ofPositions = ownersOf(count, windows.ranks);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = 0; j < windows.extent; ++j) {
+        int64_t element = i * windows.stride + windows.origin + j;
+        if (element >= 0 && element < size)
+          farthest = std::max(farthest, std::abs(owners[element] - ofPositions[i]));
+      }
+  }
+  return farthest;
+}
+
+TEST(FarthestNeighbour, NoLessThanOfEveryElement) {
+  for (int64_t ranks : {1, 2, 3, 5, 8})
+    for (int64_t stride : {1, 2, 3})
+      for (int64_t extent : {1, 2, 3, 7})
+        for (int64_t padding : {0, 1, 3})
+          for (int64_t scale : {1, 4}) {
+            ChunkedWindows windows;
+            windows.size = [=](int64_t s) { return scale * s; };
+            windows.count = [=](int64_t s) -> std::optional<int64_t> {
+              int64_t room = scale * s + 2 * padding - extent;
+              return room < 0 ? 0 : room / stride + 1;
+            };
+            windows.ranks = ranks;
+            windows.origin = -padding;
+            windows.stride = stride;
+            windows.extent = extent;
+            windows.divisor = stride;
+            windows.least = 8;
+            windows.most = std::numeric_limits<int64_t>::max() / 16;
+            std::optional<int64_t> found = farthestNeighbour(windows);
+            ASSERT_TRUE(found);
+            // Until all ranks have some, and more.
+            int64_t least = 8, most = 8 + 2 * ranks * ranks * stride + 40;
+            int64_t exact = bruteForce(windows, least, most);
+            EXPECT_GE(*found, exact) << ranks << " ranks, stride " << stride << ", extent "
+                                     << extent << ", padding " << padding << ", scale " << scale;
+            if (stride == 1 && extent == 2 * padding + 1 && extent <= 8 / ranks)
+              EXPECT_LE(*found, 1);
+            windows.most = most;
+            EXPECT_EQ(farthestNeighbour(windows), exact);
+          }
+}
+
+TEST(FarthestNeighbour, RangesThatAreShortAreLookedThrough) {
+  ChunkedWindows windows;
+  windows.size = [](int64_t s) { return s; };
+  windows.count = [](int64_t s) { return 2 * s; }; // in no proportion to the stride
+  windows.ranks = 4;
+  windows.extent = 1;
+  windows.least = 5;
+  windows.most = 20;
+  EXPECT_EQ(farthestNeighbour(windows), bruteForce(windows, 5, 20));
+  windows.most = std::numeric_limits<int64_t>::max() / 16;
+  EXPECT_FALSE(farthestNeighbour(windows));
+}
+
+TEST(FarthestNeighbour, NothingWhereAnExpressionHasNoValue) {
+  ChunkedWindows windows;
+  windows.size = [](int64_t) -> std::optional<int64_t> { return std::nullopt; };
+  windows.count = [](int64_t s) { return s; };
+  windows.least = 1;
+  windows.most = 4;
+  EXPECT_FALSE(farthestNeighbour(windows));
+}
+
+} // namespace
