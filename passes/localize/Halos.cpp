@@ -267,7 +267,8 @@ Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim
     value.setType(typeOfSizes(value, sizes));
   }
   for (const HaloDim &dim : dims) {
-    assert((!dim.isSymbolic() || reduction == Reduction::Sum) && "no such op");
+    if (dim.isSymbolic() && reduction != Reduction::Sum)
+      llvm::report_fatal_error("the largest of a halo over a dim of symbolic size");
     value = dim.isSymbolic() ? sumOfCovered(localizer.indices(builder),
                                             symbolicHalo(localizer, builder, dim), value, sizes)
                              : DimSum(localizer, builder, dim, sizes, reduction).run(value);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/IntervalExchange.h"
 
+#include "passes/localize/FlatExchange.h"
+
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
@@ -85,40 +87,6 @@ SmallVector<Value> IntervalExchange::byMember(ArrayRef<Value> ofPeers) {
   return all;
 }
 
-Value IntervalExchange::sum(ArrayRef<Value> values) {
-  Value total = indices.constant(0);
-  for (Value value : values)
-    total = indices.add(total, value);
-  return total;
-}
-
-Value IntervalExchange::unitSize() {
-  Value product = indices.constant(1);
-  for (auto [d, size] : llvm::enumerate(sizes)) {
-    if (static_cast<int64_t>(d) == dim)
-      continue;
-    std::optional<int64_t> fixed = getConstantIntValue(size);
-    product = indices.mul(product, fixed ? indices.constant(*fixed) : cast<Value>(size));
-  }
-  return product;
-}
-
-RankedTensorType IntervalExchange::flatType(Value length, Type elementType) const {
-  return RankedTensorType::get({getConstantIntValue(length).value_or(ShapedType::kDynamic)},
-                               elementType);
-}
-
-ArrayAttr IntervalExchange::extentsOf(ArrayRef<Value> lengths, SmallVectorImpl<Value> &operands) {
-  OpBuilder &builder = indices.getBuilder();
-  SmallVector<int64_t> fixed;
-  for (Value length : lengths) {
-    fixed.push_back(getConstantIntValue(length).value_or(kDynamic));
-    if (fixed.back() == kDynamic)
-      operands.push_back(length);
-  }
-  return builder.getArrayAttr(builder.getDenseI64ArrayAttr(fixed));
-}
-
 /// So that what comes from one member after another is in one piece.
 Value IntervalExchange::dimFirst(Value value) {
   SmallVector<int64_t> order{dim};
@@ -139,9 +107,7 @@ Value IntervalExchange::dimBack(Value value) {
 }
 
 IntervalExchange::Arrived IntervalExchange::run(Value local, IntervalOf has, IntervalOf wants) {
-  OpBuilder &builder = indices.getBuilder();
-  Type elementType = aten::elementTypeOf(local);
-  Value unit = unitSize();
+  Value unit = unitOf(indices, sizes, dim);
   IndexInterval held = own(has), wanted = own(wants);
   Arrived arrived;
   SmallVector<Value> messages, leaving, arriving;
@@ -158,20 +124,12 @@ IntervalExchange::Arrived IntervalExchange::run(Value local, IntervalOf has, Int
     arriving.push_back(indices.mul(arrived.counts.back(), unit));
   }
   // Each is computed in its place among the others.
-  Value sent = emit.view(emit.cat(messages, 0), {getAsOpFoldResult(sum(leaving))});
-  SmallVector<Value> operands;
-  ArrayAttr splits = extentsOf(byMember(leaving), operands),
-            concats = extentsOf(byMember(arriving), operands);
-  SmallVector<StringAttr> axes;
+  Value sent = emit.view(emit.cat(messages, 0), {getAsOpFoldResult(indices.sum(leaving))});
+  SmallVector<unsigned> axes;
   for (const AxisSplit &axis : split.axes)
-    axes.push_back(builder.getStringAttr(indices.getMesh().getValue().axes[axis.axis].name));
-  auto group = AxesAttr::get(builder.getContext(), indices.getMesh(), axes);
-  Value flat =
-      AllToAllOp::create(builder, indices.getLoc(), TypeRange{flatType(sum(arriving), elementType)},
-                         ValueRange{sent}, operands, group, builder.getDenseI64ArrayAttr({0}),
-                         builder.getDenseI64ArrayAttr({0}), splits, concats)
-          .getResult(0);
-  SmallVector<OpFoldResult> shape{getAsOpFoldResult(sum(arrived.counts))};
+    axes.push_back(axis.axis);
+  Value flat = emitFlatExchange(indices, axes, sent, byMember(leaving), byMember(arriving));
+  SmallVector<OpFoldResult> shape{getAsOpFoldResult(indices.sum(arrived.counts))};
   for (auto [d, size] : llvm::enumerate(sizes))
     if (static_cast<int64_t>(d) != dim)
       shape.push_back(size);

@@ -47,11 +47,6 @@ private:
   template <typename F> mlir::Value table(F &&numberAt);
   mlir::Value isOther(size_t peer);
   llvm::SmallVector<mlir::Value> byMember(llvm::ArrayRef<mlir::Value> ofPeers);
-  mlir::Value sum(llvm::ArrayRef<mlir::Value> values);
-  mlir::Value unitSize();
-  mlir::RankedTensorType flatType(mlir::Value length, mlir::Type elementType) const;
-  mlir::ArrayAttr extentsOf(llvm::ArrayRef<mlir::Value> lengths,
-                            llvm::SmallVectorImpl<mlir::Value> &operands);
   mlir::Value dimFirst(mlir::Value value);
   mlir::Value dimBack(mlir::Value value);
 

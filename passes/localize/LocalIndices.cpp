@@ -31,6 +31,13 @@ Value LocalIndices::max(Value lhs, Value rhs) {
   return builder.createOrFold<arith::MaxSIOp>(loc, lhs, rhs);
 }
 
+Value LocalIndices::sum(ArrayRef<Value> values) {
+  Value total = constant(0);
+  for (Value value : values)
+    total = add(total, value);
+  return total;
+}
+
 Value LocalIndices::extentOp(ExtentsAttr extents) {
   if (std::optional<int64_t> value = extents.getConstant())
     return constant(*value);

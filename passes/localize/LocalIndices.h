@@ -49,6 +49,7 @@ public:
   mlir::Value ceilDiv(mlir::Value lhs, mlir::Value rhs);
   mlir::Value min(mlir::Value lhs, mlir::Value rhs);
   mlir::Value max(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value sum(llvm::ArrayRef<mlir::Value> values);
 
   /// `values[p]` at mesh position p. One constant where all are equal; negative values are allowed.
   mlir::Value table(llvm::ArrayRef<int64_t> values);
@@ -73,8 +74,6 @@ public:
   /// Elements in one block of what the outer axes leave to this rank.
   mlir::Value blockSize(const AxisShare &share);
 
-  mlir::OpBuilder &getBuilder() { return builder; }
-  mlir::Location getLoc() const { return loc; }
   /// What the rank with the coordinate that `coordinateOf` says of each position of the mesh has of
   /// a dim, which is in one piece on every rank: to find what another rank has, a position is given
   /// that rank's coordinate.
@@ -85,6 +84,8 @@ public:
   IndexInterval within(const IndexInterval &held, const IndexInterval &wanted);
   mlir::Value lengthOf(const IndexInterval &interval) { return sub(interval.end, interval.begin); }
 
+  mlir::OpBuilder &getBuilder() { return builder; }
+  mlir::Location getLoc() const { return loc; }
   dist::MeshAttr getMesh() const { return mesh; }
 
 private:

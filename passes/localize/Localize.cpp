@@ -191,9 +191,8 @@ void FunctionLocalizer::setSignature() {
   }
   // A result may have a type that is more exact than that of the placed one.
   llvm::append_range(results, function.getBody().front().getTerminator()->getOperandTypes());
-  for (auto [i, type] : llvm::enumerate(placed.getResults())) {
+  for (auto [i, type] : llvm::enumerate(placed.getResults()))
     describe(signature.result(i), type);
-  }
   signature.store();
   function.setFunctionType(builder.getFunctionType(inputs, results));
 }

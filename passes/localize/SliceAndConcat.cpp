@@ -38,15 +38,26 @@ static bool isInPieces(const Layout *layout, int64_t dim) {
                                 [](const AxisSplit &axis) { return !axis.isOnePiece(); });
 }
 
-/// Those of sharded dims whose sizes are known, and the others.
-static std::pair<SmallVector<int64_t>, SmallVector<int64_t>> bySize(Localizer &localizer,
-                                                                    ArrayRef<int64_t> dims) {
-  std::pair<SmallVector<int64_t>, SmallVector<int64_t>> sorted;
-  for (int64_t dim : dims) {
-    bool isKnown = !ShapedType::isDynamic(localizer.globalOperandType(0).getDimSize(dim));
-    (isKnown ? sorted.first : sorted.second).push_back(dim);
-  }
-  return sorted;
+/// Of one operand along dims of known sizes at once, and along each of symbolic size by `move`,
+/// which takes what is moved so far and its sizes, and changes them.
+static LocalValues
+moveDims(Localizer &localizer, OpBuilder &builder, ValueRange operands, ArrayRef<int64_t> dims,
+         function_ref<Value(int64_t, Value, SmallVectorImpl<OpFoldResult> &)> move) {
+  SmallVector<int64_t> known, symbolic;
+  for (int64_t dim : dims)
+    (ShapedType::isDynamic(localizer.globalOperandType(0).getDimSize(dim)) ? symbolic : known)
+        .push_back(dim);
+  LocalValues moved = SmallVector<Value>{operands[0]};
+  if (!known.empty())
+    moved = moveAlong(localizer, builder, operands, known);
+  if (failed(moved) || symbolic.empty())
+    return moved;
+  SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+  for (int64_t dim : known)
+    sizes[dim] = localizer.localSizes(builder, 0)[dim];
+  for (int64_t dim : symbolic)
+    moved->front() = move(dim, moved->front(), sizes);
+  return moved;
 }
 
 namespace {
@@ -194,16 +205,12 @@ struct PadModel : LocalizeModel<PadModel, aten::ConstantPadNdOp> {
     SmallVector<int64_t> dims = shardedMovedDims(localizer);
     if (dims.empty())
       return sameOp(localizer, builder, operands);
-    auto [known, symbolic] = bySize(localizer, dims);
-    LocalValues moved = known.empty() ? LocalValues(SmallVector<Value>{operands[0]})
-                                      : moveAlong(localizer, builder, operands, known);
+    LocalValues moved =
+        moveDims(localizer, builder, operands, dims, [&](int64_t dim, Value value, auto &sizes) {
+          return padSymbolic(localizer, builder, op, dim, value, sizes);
+        });
     if (failed(moved))
       return failure();
-    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
-    for (int64_t dim : known)
-      sizes[dim] = localizer.localSizes(builder, 0)[dim];
-    for (int64_t dim : symbolic)
-      moved->front() = padSymbolic(localizer, builder, op, dim, moved->front(), sizes);
     // The other dims are padded alike on all ranks.
     SmallVector<int64_t> rest(op.getPad());
     for (int64_t dim : dims)
@@ -250,18 +257,14 @@ struct FlipModel : LocalizeModel<FlipModel, aten::FlipOp> {
       return sameOp(localizer, builder, operands);
     if (LocalValues scanned = scanFromEnd(localizer, builder, op); succeeded(scanned))
       return scanned;
-    auto [known, symbolic] = bySize(localizer, dims);
-    LocalValues moved = known.empty() ? LocalValues(SmallVector<Value>{operands[0]})
-                                      : moveAlong(localizer, builder, operands, known);
+    LocalValues moved =
+        moveDims(localizer, builder, operands, dims, [&](int64_t dim, Value value, auto &sizes) {
+          return flipSymbolic(localizer, builder, dim, value, sizes);
+        });
+    if (failed(moved))
+      return failure();
     SmallVector<int64_t> rest = llvm::filter_to_vector(
         op.getDims(), [&](int64_t dim) { return !llvm::is_contained(dims, dim); });
-    if (failed(moved))
-      return moved;
-    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
-    for (int64_t dim : known)
-      sizes[dim] = localizer.localSizes(builder, 0)[dim];
-    for (int64_t dim : symbolic)
-      moved->front() = flipSymbolic(localizer, builder, dim, moved->front(), sizes);
     moved->front().setType(localizer.localResultType(0));
     if (rest.empty())
       return moved;

@@ -2,6 +2,7 @@
 
 #include "passes/redistribute/core/SymbolicExchange.h"
 #include "passes/localize/Exchange.h"
+#include "passes/localize/FlatExchange.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -20,7 +21,7 @@ public:
 
   Value run() {
     const size_t n = exchange.size(), dims = exchange.dims().size();
-    unit = unitSize();
+    unit = unitOf(indices, sizes, exchange.dims());
     for (size_t i = 0; i < dims; ++i) {
       mineBefore.push_back(boundsOf(step.before, i, std::nullopt));
       mineAfter.push_back(boundsOf(step.after, i, std::nullopt));
@@ -31,14 +32,8 @@ public:
       arriving.push_back(arrivingFrom(peer));
     }
     Value sent = emit.cat(messages, 0);
-    sent.setType(flatType(sum(leaving)));
-    SmallVector<Value> operands;
-    ArrayAttr splits = extentsOf(leaving, operands), concats = extentsOf(arriving, operands);
-    arrived = AllToAllOp::create(builder, indices.getLoc(), TypeRange{flatType(sum(arriving))},
-                                 ValueRange{sent}, operands, groupAxes(),
-                                 builder.getDenseI64ArrayAttr({0}),
-                                 builder.getDenseI64ArrayAttr({0}), splits, concats)
-                  .getResult(0);
+    sent.setType(typeOf(getAsOpFoldResult(indices.sum(leaving))));
+    arrived = emitFlatExchange(indices, step.axes, sent, leaving, arriving);
     Value at = indices.constant(0);
     for (Value length : arriving) {
       Value end = indices.add(at, length);
@@ -50,13 +45,6 @@ public:
   }
 
 private:
-  AxesAttr groupAxes() const {
-    SmallVector<StringAttr> names;
-    for (unsigned axis : step.axes)
-      names.push_back(builder.getStringAttr(mesh.axes[axis].name));
-    return AxesAttr::get(builder.getContext(), indices.getMesh(), names);
-  }
-
   /// A number for every position of the mesh.
   template <typename F> Value table(F &&numberAt) {
     SmallVector<int64_t> numbers;
@@ -74,18 +62,6 @@ private:
     int64_t dim = exchange.dims()[i];
     return indices.interval(globals[dim], layout.splitOfDim(dim),
                             [&](int64_t position) { return coordinateOf(position, member); });
-  }
-
-  /// Elements of the dims that go along as they are.
-  Value unitSize() {
-    Value product = indices.constant(1);
-    for (auto [dim, size] : llvm::enumerate(sizes)) {
-      if (llvm::is_contained(exchange.dims(), static_cast<int64_t>(dim)))
-        continue;
-      std::optional<int64_t> fixed = getConstantIntValue(size);
-      product = indices.mul(product, fixed ? indices.constant(*fixed) : cast<Value>(size));
-    }
-    return product;
   }
 
   Value messageTo(size_t peer, Value &length) {
@@ -114,26 +90,6 @@ private:
       length = indices.mul(
           length, indices.lengthOf(indices.within(mineAfter[i], boundsOf(step.before, i, peer))));
     return length;
-  }
-
-  Value sum(ArrayRef<Value> values) {
-    Value total = indices.constant(0);
-    for (Value value : values)
-      total = indices.add(total, value);
-    return total;
-  }
-  RankedTensorType flatType(Value length) const {
-    return RankedTensorType::get({getConstantIntValue(length).value_or(ShapedType::kDynamic)},
-                                 aten::elementTypeOf(local));
-  }
-  ArrayAttr extentsOf(ArrayRef<Value> lengths, SmallVectorImpl<Value> &operands) const {
-    SmallVector<int64_t> fixed;
-    for (Value length : lengths) {
-      fixed.push_back(getConstantIntValue(length).value_or(kDynamic));
-      if (fixed.back() == kDynamic)
-        operands.push_back(length);
-    }
-    return builder.getArrayAttr(builder.getDenseI64ArrayAttr(fixed));
   }
 
   RankedTensorType typeOf(ArrayRef<OpFoldResult> dims) const {
