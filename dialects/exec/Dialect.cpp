@@ -58,7 +58,9 @@ MemRefType shardc::exec::kernelArgumentType(MemRefType type) {
     return type;
   SmallVector<int64_t> denseStrides;
   int64_t zero;
-  if (succeeded(dense.getStridesAndOffset(denseStrides, zero)) && strides == denseStrides)
+  // A stride that is not known may be any, whatever the sizes are.
+  if (succeeded(dense.getStridesAndOffset(denseStrides, zero)) && strides == denseStrides &&
+      llvm::none_of(strides, ShapedType::isDynamic))
     return dense;
   return MemRefType::get(type.getShape(), type.getElementType(),
                          StridedLayoutAttr::get(type.getContext(), 0, strides));

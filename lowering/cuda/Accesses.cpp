@@ -48,6 +48,8 @@ Value flatView(OpBuilder &builder, Location loc, Value memory, OpFoldResult size
                               MemRefLayoutAttrInterface(), from.getMemorySpace());
   if (memory.getType() == type)
     return memory;
+  if (constant) // which may be a value that is a constant
+    size = builder.getIndexAttr(*constant);
   return memref::ReinterpretCastOp::create(builder, loc, type, memory, builder.getIndexAttr(0),
                                            ArrayRef<OpFoldResult>(size),
                                            ArrayRef<OpFoldResult>(builder.getIndexAttr(1)));

@@ -375,7 +375,9 @@ Value DomainElements::flatMemory(const LaunchAccess &access) {
   auto type = cast<MemRefType>(access.memory.getType());
   if (type.hasStaticShape() && type.getLayout().isIdentity())
     return flatView(builder, loc, access.memory, builder.getIndexAttr(type.getNumElements()));
-  Value last = index.constant(0);
+  // What no loop moves in is one element.
+  bool isOne = llvm::all_of(access.strides, [](const auto &stride) { return stride.is(0); });
+  Value last = index.constant(isOne ? 1 : 0);
   for (auto [loop, stride] : llvm::enumerate(access.strides))
     if (!stride.is(0))
       last = index.add(last, index.mul(index.of(domain.loops[loop].extent),
