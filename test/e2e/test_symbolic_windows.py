@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import symbolic_windows
-from conftest import run, tool
+from conftest import BUILD, run, tool
 
 # A seed for each kind, of which the layouts differ, and one of all kinds together.
 SEEDS = {"convolution": 0, "transposed": 3, "pool": 2, "pad": 1, "padded": 22, "part": 4, "difference": 0, "moved": 1, "joined": 20, None: 7}
@@ -17,6 +17,14 @@ SEEDS = {"convolution": 0, "transposed": 3, "pool": 2, "pad": 1, "padded": 22, "
 @pytest.mark.parametrize("kind", SEEDS)
 def test_against_pytorch(tmp_path, kind):
     wrong, _ = symbolic_windows.check(tmp_path, SEEDS[kind], kind, count=5)
+    assert not wrong
+
+
+@pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
+@pytest.mark.parametrize("kind", ["convolution", "transposed", "pool", "part", "padded"])
+def test_on_the_emulated_device(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("SHARDC_TEST_DEVICE", "emulated")
+    wrong, _ = symbolic_windows.check(tmp_path, SEEDS[kind], kind, count=1)
     assert not wrong
 
 
