@@ -14,6 +14,26 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::exec;
 
+bool shardc::exec::mayBeDense(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset, expected = 1;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return false;
+  if (llvm::is_contained(type.getShape(), 0))
+    return true;
+  for (int64_t dim = type.getRank(); dim-- > 0;) {
+    int64_t size = type.getDimSize(dim);
+    if (size == 1)
+      continue;
+    if (!ShapedType::isDynamic(strides[dim]) && !ShapedType::isDynamic(expected) &&
+        strides[dim] != expected)
+      return false;
+    bool known = !ShapedType::isDynamic(size) && !ShapedType::isDynamic(expected);
+    expected = known ? expected * size : ShapedType::kDynamic;
+  }
+  return true;
+}
+
 namespace {
 
 /// Whether kinds gather or scatter along a dim.
@@ -80,27 +100,6 @@ private:
   KindRule rule;
   int64_t groupSize;
 };
-
-/// Row-major without gaps, as far as the type says it.
-bool mayBeDense(MemRefType type) {
-  SmallVector<int64_t> strides;
-  int64_t offset, expected = 1;
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    return false;
-  if (llvm::is_contained(type.getShape(), 0))
-    return true;
-  for (int64_t dim = type.getRank(); dim-- > 0;) {
-    int64_t size = type.getDimSize(dim);
-    if (size == 1)
-      continue;
-    if (!ShapedType::isDynamic(strides[dim]) && !ShapedType::isDynamic(expected) &&
-        strides[dim] != expected)
-      return false;
-    bool known = !ShapedType::isDynamic(size) && !ShapedType::isDynamic(expected);
-    expected = known ? expected * size : ShapedType::kDynamic;
-  }
-  return true;
-}
 
 LogicalResult Verifier::verifyKind() {
   bool hasReduction = op.getReductionAttr() != nullptr;

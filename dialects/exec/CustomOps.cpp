@@ -13,16 +13,6 @@ using namespace shardc::exec;
 #define GET_OP_CLASSES
 #include "dialects/exec/CustomOps.cpp.inc"
 
-/// As far as the type says: strides that are not known may be those of its sizes.
-static bool mayBeDense(MemRefType type) {
-  auto dense = MemRefType::get(type.getShape(), type.getElementType());
-  SmallVector<int64_t> strides, denseStrides;
-  int64_t offset = 0, zero = 0;
-  return llvm::is_contained(type.getShape(), 0) ||
-         (succeeded(type.getStridesAndOffset(strides, offset)) &&
-          succeeded(dense.getStridesAndOffset(denseStrides, zero)) && strides == denseStrides);
-}
-
 LogicalResult CallSymbolOp::verify() {
   if (getSymbol().empty())
     return emitOpError("has no symbol");

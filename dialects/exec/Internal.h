@@ -27,6 +27,9 @@ inline bool agree(int64_t x, int64_t y) {
   return mlir::ShapedType::isDynamic(x) || mlir::ShapedType::isDynamic(y) || x == y;
 }
 
+/// Row-major without gaps, as far as the type says it.
+bool mayBeDense(mlir::MemRefType type);
+
 /// Of an op that makes a dense buffer of its type with these sizes.
 mlir::LogicalResult verifyDenseBuffer(mlir::Operation *op, mlir::MemRefType type,
                                       mlir::OperandRange sizes);
