@@ -5,6 +5,7 @@
 #include "lowering/memory/CopyKernel.h"
 
 #include "dialects/aten/Aten.h"
+#include "dialects/dist/SizeSigns.h"
 #include "dialects/exec/Exec.h"
 #include "lowering/linalg/Iteration.h"
 #include "lowering/linalg/ScalarBuilder.h"
@@ -19,22 +20,11 @@ FailureOr<Sizes> HostProgram::resultSizes(Operation *op, unsigned result) {
       [&](Value index) { return scalars.lookup(index); });
 }
 
-/// Whether there is a difference in it; symbols are sizes.
-static bool mayBeNegative(AffineExpr expr) {
-  bool isLess = false;
-  expr.walk([&](AffineExpr part) {
-    auto number = dyn_cast<AffineConstantExpr>(part);
-    isLess |= number && number.getValue() < 0;
-  });
-  return isLess;
-}
-
 Value HostProgram::extent(Location loc, dist::ExtentsAttr extents) {
   OpBuilder detached(builder.getContext());
   OwningOpRef<dist::ExtentOp> op = dist::ExtentOp::create(detached, loc, extents);
   Value value = indices.clone(builder, *op, {});
-  // An expression may be a number of the program that is no size, such as a bound from the end.
-  if (!extents.getSize() || !mayBeNegative(extents.getSize().getExpr()))
+  if (!dist::mayBeNegative(extents))
     indices.noteNonNegative(value);
   return value;
 }

@@ -2,6 +2,8 @@
 
 #include "passes/localize/Exchange.h"
 
+#include "passes/localize/FlatExchange.h"
+
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
@@ -108,18 +110,6 @@ private:
     });
   }
 
-  /// Elements of the dims that go along as they are.
-  Value unitSize() {
-    LocalIndices &indices = from.indices;
-    Value product = indices.constant(1);
-    for (auto [dim, size] : llvm::enumerate(sizes)) {
-      if (llvm::is_contained(step.dims, static_cast<int64_t>(dim)))
-        continue;
-      std::optional<int64_t> fixed = getConstantIntValue(size);
-      product = indices.mul(product, fixed ? indices.constant(*fixed) : cast<Value>(size));
-    }
-    return product;
-  }
   /// `table` times the elements that go along.
   Value elements(Side &side, const Table &table) {
     return side.indices.mul(side.indices.table(table), unit);
@@ -168,7 +158,7 @@ private:
 
   /// The messages to all positions, one after the other; those to the first where all are the same.
   Value send(bool isGather) {
-    unit = unitSize();
+    unit = unitOf(from.indices, sizes, step.dims);
     // A tensor that no axis splits goes as a whole, or not at all: to whom is not the same on all
     // ranks.
     Value whole = step.dims.empty() ? emit.view(local, {getAsOpFoldResult(unit)}) : Value();
@@ -279,7 +269,7 @@ private:
 
   /// Where nothing moves, every rank has all that it is to have, in order.
   Value keep() {
-    unit = unitSize();
+    unit = unitOf(from.indices, sizes, step.dims);
     bool isDirect = covers(from, to) && covers(to, from) && hasExtentsAfter();
     Value kept = local;
     for (auto [i, dim] : llvm::enumerate(step.dims)) {

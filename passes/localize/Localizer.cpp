@@ -142,8 +142,16 @@ std::optional<GlobalSize> Localizer::findSize(OpBuilder &builder, Value placed, 
     return GlobalSize{SizeAttr(),
                       aten::SymSizeOp::create(builder, op->getLoc(), builder.getIndexType(),
                                               locals.lookup(placed), dim)};
-  if (Value built = builtSizes.lookup({placed, dim}))
-    return GlobalSize{SizeAttr(), built};
+  if (auto built = builtSizes.find({placed, dim}); built != builtSizes.end())
+    return built->second ? std::optional(GlobalSize{SizeAttr(), built->second}) : std::nullopt;
+  std::optional<GlobalSize> size = buildSize(builder, placed, dim);
+  // What is built in a region is not there behind it.
+  if (isa_and_nonnull<FunctionOpInterface>(builder.getInsertionBlock()->getParentOp()))
+    builtSizes[{placed, dim}] = size ? indices(builder).global(*size) : Value();
+  return size;
+}
+
+std::optional<GlobalSize> Localizer::buildSize(OpBuilder &builder, Value placed, int64_t dim) {
   if (auto identity = placed.getDefiningOp<IdentityOpInterface>())
     return findSize(builder, identity.getIdentitySource(), dim);
   auto sized = placed.getDefiningOp<ResultSizesOpInterface>();
@@ -156,11 +164,7 @@ std::optional<GlobalSize> Localizer::findSize(OpBuilder &builder, Value placed, 
   Dim size = (*results)[cast<OpResult>(placed).getResultNumber()][dim];
   if (!size.isKnown())
     return std::nullopt;
-  Value value = algebra.value(size);
-  // What is built in a region is not there behind it.
-  if (isa_and_nonnull<FunctionOpInterface>(builder.getInsertionBlock()->getParentOp()))
-    builtSizes[{placed, dim}] = value;
-  return GlobalSize{SizeAttr(), value};
+  return GlobalSize{SizeAttr(), algebra.value(size)};
 }
 
 GlobalSize Localizer::sizeOf(OpBuilder &builder, Value placed, int64_t dim) {

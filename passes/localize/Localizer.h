@@ -88,13 +88,16 @@ private:
   GlobalSize sizeOf(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
   /// Nothing where nothing is known of it, and nothing can be computed.
   std::optional<GlobalSize> findSize(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
+  /// From the sizes of the operands of the op that makes it.
+  std::optional<GlobalSize> buildSize(mlir::OpBuilder &builder, mlir::Value placed, int64_t dim);
 
   const GlobalSizes &sizes;
   const mlir::IRMapping &locals;
   mlir::Operation *op = nullptr;
   dist::MeshAttr mesh;
   bool missingSize = false;
-  /// Sizes that no expression is known of, computed from those of operands.
+  /// Sizes that no expression is known of, computed from those of operands; null where they are not
+  /// known either, so that nothing is looked for twice.
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> builtSizes;
   int64_t numInner = 0;
 };

@@ -44,6 +44,8 @@ void shardc::findFarthest(Localizer &localizer, SymbolicHalo &halo) {
   ChunkedWindows windows{valueOf(size), valueOf(count)};
   windows.least = symbol.getMin();
   windows.most = symbol.getMax();
+  if (ShapedType::isDynamic(windows.most)) // it has no largest value
+    windows.most = std::numeric_limits<int64_t>::max();
   windows.divisor = static_cast<int64_t>(std::min<uint64_t>(
       llvm::SaturatingMultiply(divisorOf(size.getExpr()), divisorOf(count.getExpr())), INT32_MAX));
   windows.ranks = halo.image.axes.front().count;

@@ -2,7 +2,7 @@
 
 #include "passes/verify/SizeTerms.h"
 
-#include "dialects/dist/Dist.h"
+#include "dialects/dist/SizeSigns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -115,7 +115,8 @@ SizeSum SizeTerms::atomOf(Value value) {
       if (std::optional<int64_t> divisor = getConstantIntValue(op->getOperand(1));
           divisor && *divisor > 0)
         atom = {Kind::CeilDiv, {key.operands.front()}, *divisor};
-    } else if (isa<dist::ExtentOp, dist::AxisIndexOp>(op)) {
+    } else if (auto extent = dyn_cast<dist::ExtentOp>(op);
+               isa<dist::AxisIndexOp>(op) || (extent && !mayBeNegative(extent.getExtents()))) {
       atom.kind = Kind::Size;
     }
   }

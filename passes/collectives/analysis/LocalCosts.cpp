@@ -151,9 +151,14 @@ LogicalResult LocalCosts::take(func::FuncOp function, func::FuncOp instance,
   return success();
 }
 
-/// Some of many kinds of devices, from the first to the last, where looking at each would take
-/// long: each has a clone of the function, in which index arithmetic is done.
+/// Some of many kinds of devices, from the first to the last, where sizes are symbolic and looking
+/// at each would take long: each has a clone of the function, in which index arithmetic is done.
+/// Symbolic dims are in chunks, of which the first rank has the most, and some rank between it and
+/// the last the most neighbours. Of shares that are known every one is looked at.
 static std::deque<DeviceClass> sampled(std::deque<DeviceClass> classes, func::FuncOp function) {
+  auto symbols = function->getAttrOfType<ArrayAttr>(kSymbolsAttr);
+  if (!symbols || symbols.empty())
+    return classes;
   constexpr size_t kAll = 16, kFewest = 4, kMostOps = 20000;
   auto ops = static_cast<size_t>(llvm::range_size(function.getBody().front()));
   size_t count = std::max(kFewest, kMostOps / std::max<size_t>(ops, 1));
@@ -193,7 +198,7 @@ FailureOr<LocalCosts> LocalCosts::compute(func::FuncOp function, const cost::Cos
     ScopedDiagnosticHandler silent(function.getContext(), [](Diagnostic &) {});
     auto varying = varyingExtents(bound, MeshAttr::get(function.getContext(), world));
     variants =
-        makeVariants(bound, sampled(classifyDevices(varying, devices), bound), devices, world);
+        makeVariants(bound, sampled(classifyDevices(varying, devices), function), devices, world);
   }
   bool taken = true;
   for (SpecializedFunction &variant : variants) {

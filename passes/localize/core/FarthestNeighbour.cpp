@@ -8,8 +8,9 @@
 namespace shardc {
 
 namespace {
-/// How often the search may look at a rank.
-constexpr int64_t kMostSteps = 1 << 20;
+/// How often the search may look at a rank: for a period, and for the values of a symbol one by
+/// one.
+constexpr int64_t kMostSteps = 1 << 20, kMostExact = 1 << 14;
 } // namespace
 
 /// By which a symbol must grow so that image and positions grow in proportion, by whole chunks;
@@ -54,8 +55,10 @@ static int64_t distanceAt(const ChunkedWindows &windows, int64_t size, int64_t c
 }
 
 std::optional<int64_t> farthestNeighbour(const ChunkedWindows &windows) {
+  if (windows.most < windows.least)
+    return std::nullopt;
   int64_t farthest = 0, last = windows.most;
-  bool isLong = windows.most - windows.least > kMostSteps / windows.ranks;
+  bool isLong = windows.most - windows.least > kMostExact / windows.ranks;
   if (isLong) {
     std::optional<int64_t> period = periodOf(windows);
     if (!period)

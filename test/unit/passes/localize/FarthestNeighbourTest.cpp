@@ -85,6 +85,26 @@ TEST(FarthestNeighbour, RangesThatAreShortAreLookedThrough) {
   EXPECT_FALSE(farthestNeighbour(windows));
 }
 
+TEST(FarthestNeighbour, NothingOfAnEmptyRange) {
+  ChunkedWindows windows;
+  windows.size = windows.count = [](int64_t s) { return s; };
+  windows.ranks = 4;
+  windows.least = 5;
+  windows.most = std::numeric_limits<int64_t>::min(); // not known, to those who forget to ask
+  EXPECT_FALSE(farthestNeighbour(windows));
+}
+
+TEST(FarthestNeighbour, OfARangeWithoutEnd) {
+  ChunkedWindows windows;
+  windows.size = windows.count = [](int64_t s) { return s; };
+  windows.ranks = 4;
+  windows.origin = -1;
+  windows.extent = 3;
+  windows.least = 4;
+  windows.most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(farthestNeighbour(windows), 1);
+}
+
 TEST(FarthestNeighbour, NothingWhereAnExpressionHasNoValue) {
   ChunkedWindows windows;
   windows.size = [](int64_t) -> std::optional<int64_t> { return std::nullopt; };
