@@ -46,9 +46,6 @@ LogicalResult SliceOp::infer(Inference &inference, Adaptor op) {
   shape[dim] = sliceRange(inference.sizes, inference.given(start, op.getStart()),
                           inference.given(end, op.getEnd()), step, shape[dim])
                    .count;
-  // Of two equal bounds, whatever they are.
-  if (op.getStart() && op.getStart() == op.getEnd())
-    shape[dim] = 0;
   return inference.result(shape, type.getElementType());
 }
 

@@ -159,7 +159,11 @@ Value toMemref(const IndexMath &math, const StridedView &view) {
       strides[dim] = math.constant(1);
   }
   int64_t offset = staticSize(view.offset);
-  auto layout = StridedLayoutAttr::get(math.builder.getContext(), offset, staticSizes(strides));
+  MemRefLayoutAttrInterface layout =
+      StridedLayoutAttr::get(math.builder.getContext(), offset, staticSizes(strides));
+  // Of strides that are not known the type alone tells kernels that memory is dense.
+  if (offset == 0 && !ShapedType::isStaticShape(staticSizes(strides)) && isDense(math, view))
+    layout = {};
   auto result = MemRefType::get(staticSizes(view.sizes), type.getElementType(), layout);
   return memref::ReinterpretCastOp::create(math.builder, math.loc, result, view.base, view.offset,
                                            view.sizes, strides);

@@ -67,6 +67,7 @@ private:
   void checkFunction(func::FuncOp function);
   void checkEntry(func::FuncOp entry);
   void checkView(memref::ReinterpretCastOp view);
+  void checkCast(memref::CastOp cast);
 
   ModuleOp module;
   PlannedModule known;
@@ -97,6 +98,20 @@ void PlannedChecker::checkView(memref::ReinterpretCastOp view) {
                              Twine(last) + " of " + Twine(buffer.getNumElements()));
 }
 
+/// Folding makes types more exact, and a cast gives what reads memory the type that it knows: it
+/// says less, and never more.
+void PlannedChecker::checkCast(memref::CastOp cast) {
+  auto from = dyn_cast<MemRefType>(cast.getSource().getType()),
+       to = dyn_cast<MemRefType>(cast.getType());
+  bool saysMore =
+      !from || !to || llvm::any_of(llvm::zip(from.getShape(), to.getShape()), [](auto sizes) {
+        return ShapedType::isDynamic(std::get<0>(sizes)) &&
+               !ShapedType::isDynamic(std::get<1>(sizes));
+      });
+  if (saysMore)
+    violations.add(cast, "makes sizes known that nothing has checked");
+}
+
 void PlannedChecker::checkEntry(func::FuncOp entry) {
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
     if (!isa<MemRefType>(entry.getArgumentTypes()[i]))
@@ -113,6 +128,8 @@ void PlannedChecker::checkEntry(func::FuncOp entry) {
     violations.add(entry, "returns values: the results of an entry are arguments");
   for (auto view : entry.getBody().front().getOps<memref::ReinterpretCastOp>())
     checkView(view);
+  for (auto cast : entry.getBody().front().getOps<memref::CastOp>())
+    checkCast(cast);
   checkArena(entry, known, violations);
   FlightStatistics flights;
   checkFlights(entry, known, violations, flights);

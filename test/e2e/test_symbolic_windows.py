@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
@@ -26,6 +27,30 @@ def test_on_the_emulated_device(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("SHARDC_TEST_DEVICE", "emulated")
     wrong, _ = symbolic_windows.check(tmp_path, SEEDS[kind], kind, count=1)
     assert not wrong
+
+
+@pytest.mark.parametrize("rows", (64, 12, 13))
+def test_roll_as_pytorch_exports_it(rows, rolled):
+    folder, model = rolled
+    x = torch.randn(2, rows, 5)
+    save_file({"x": x}, folder / "in.safetensors")
+    run(tool("shard-run"), folder / "m.so", "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors", "--timeout", 60)
+    got = load_file(folder / "out.safetensors")
+    wanted = model(x)
+    assert len(got) == len(wanted)
+    for name, want in zip(sorted(got), wanted):
+        assert torch.equal(got[name], want), name
+
+
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory):
+    """Also by more than there are rows."""
+    folder = tmp_path_factory.mktemp("rolled")
+    model = symbolic_windows.Function(lambda x: tuple(torch.roll(x, by, 1) * (n + 2) for n, by in enumerate((1, -3, 97, -130))))
+    program = torch.export.export(model, (torch.randn(2, 17, 5),), dynamic_shapes=({1: torch.export.Dim("rows", min=12)},))
+    torch.export.save(program, folder / "m.pt2")
+    run(tool("shardc"), "compile", folder / "m.pt2", "--mesh", "h=4", "--place", "input:x=h:S(1)", "-o", folder / "m.so")
+    return folder, model
 
 
 class Net(nn.Module):

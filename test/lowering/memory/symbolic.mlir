@@ -67,3 +67,48 @@ func.func @scatter(%x: tensor<?x3xf32> {dist.sizes = [#dist.size<n>, #dist.size<
   %0 = dist.reduce_scatter sum over #tp %x dim 0 : (tensor<?x3xf32>) -> tensor<?x3xf32>
   return %0 : tensor<?x3xf32>
 }
+
+// -----
+// A bound that is computed from the end is counted from there.
+// CHECK-LABEL: func.func @from_the_end(
+// CHECK: %[[LESS:.*]] = dist.extent #dist.extents<b * -1>
+// CHECK: %[[IS_LESS:.*]] = arith.cmpi slt, %[[LESS]]
+// CHECK: arith.select %[[IS_LESS]]
+// CHECK: return
+func.func @from_the_end(%x: tensor<8x3xf32>, %y: tensor<?xf32> {dist.sizes = [#dist.size<b>]}) -> (tensor<?x3xf32>, tensor<?xf32>)
+    attributes {dist.symbols = [#dist.symbol<b in [1, 8]>]} {
+  %start = dist.extent #dist.extents<b * -1>
+  %0 = aten.slice %x dim 0 [%start : 9223372036854775807 : 1] : (tensor<8x3xf32>) -> tensor<?x3xf32>
+  %1 = aten.neg %0 : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %2 = aten.neg %y : (tensor<?xf32>) -> tensor<?xf32>
+  return %1, %2 : tensor<?x3xf32>, tensor<?xf32>
+}
+
+// -----
+// A kernel is not told that a part of a tensor is dense because its strides are as little known as those of one that is.
+// CHECK-LABEL: func.func @columns(
+// The whole of the result is dense.
+// CHECK: exec.launch @[[KERNEL:.*]](%{{.*}}, %{{.*}}) {{.*}} : memref<4x?x3xf32, strided<[?, 3, 1], offset: ?>>, memref<4x?x3xf32>
+// CHECK: func.func private @[[KERNEL]](%{{.*}}: memref<4x?x3xf32, strided<[?, 3, 1]>>, %{{.*}}: memref<4x?x3xf32>)
+func.func @columns(%x: tensor<4x?x3xf32> {dist.sizes = [#dist.size<4>, #dist.size<b>, #dist.size<3>]}) -> tensor<4x?x3xf32>
+    attributes {dist.symbols = [#dist.symbol<b in [2, 8]>]} {
+  %0 = aten.slice %x dim 1 [1 : 9223372036854775807 : 1] : (tensor<4x?x3xf32>) -> tensor<4x?x3xf32>
+  %1 = aten.neg %0 : (tensor<4x?x3xf32>) -> tensor<4x?x3xf32>
+  return %1 : tensor<4x?x3xf32>
+}
+
+// -----
+// What arithmetic shows of the memory is so of the tensor that is read at positions in it.
+// CHECK-LABEL: func.func @one_row(
+// CHECK: func.func private @{{.*}}(%{{.*}}: memref<1x8xf32>
+// CHECK: aten.flip %{{.*}} [1] : (tensor<1x8xf32>) -> tensor<1x8xf32>
+func.func @one_row(%x: tensor<8xf32>, %y: tensor<?xf32> {dist.sizes = [#dist.size<b>]}) -> tensor<?x8xf32>
+    attributes {dist.symbols = [#dist.symbol<b in [1, 8]>]} {
+  %one = arith.constant 1 : index
+  %b = aten.sym_size %y dim 0 : (tensor<?xf32>) -> index
+  %more = arith.addi %b, %one : index
+  %rows = arith.subi %more, %b : index
+  %0 = aten.view %x [%rows, 8] : (tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = aten.flip %0 [1] : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
+}

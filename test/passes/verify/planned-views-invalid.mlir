@@ -68,3 +68,17 @@ func.func private @p() attributes {exec.plan, dist.symbols = [#dist.symbol<n in 
   exec.set_arena_bytes %c0
   return
 }
+
+// -----
+// What is called more general is right, for comparison; what is called more exact is refused.
+func.func private @k(%x: memref<?xf32>) attributes {exec.kernel, exec.writes = array<i64: 0>} {
+  return
+}
+func.func @f(%o: memref<?xf32> {exec.argument = #exec.argument<output>}) attributes {exec.entry, exec.arena_bytes = 64 : i64} {
+  %a = exec.alloc at 0 : memref<16xf32>
+  %general = memref.cast %a : memref<16xf32> to memref<?xf32>
+  exec.launch @k(%general) : memref<?xf32>
+  // expected-error@+1 {{makes sizes known that nothing has checked}}
+  %exact = memref.cast %o : memref<?xf32> to memref<4xf32>
+  return
+}

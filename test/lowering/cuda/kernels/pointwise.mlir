@@ -193,3 +193,14 @@ func.func @entry(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.entry} {
   bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<4xf32>, memref<4xf32>) -> ()
   return
 }
+
+// -----
+// A number that no loop moves in is one element of memory.
+// CHECK-LABEL: func.func private @filled(
+// CHECK: gpu.launch
+// CHECK: memref.load %{{.*}} : memref<1xf32>
+func.func private @filled(%x: memref<?x40xf32, strided<[0, 0]>>, %y: memref<?x40xf32>) attributes {exec.kernel} {
+  %0 = bufferization.to_tensor %x restrict : memref<?x40xf32, strided<[0, 0]>> to tensor<?x40xf32>
+  bufferization.materialize_in_destination %0 in restrict writable %y : (tensor<?x40xf32>, memref<?x40xf32>) -> ()
+  return
+}
