@@ -143,9 +143,6 @@ void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<P
   builder.at(factor).haloAfter = ceilDiv(most * largest, areResults ? pieces.front().size : size);
 }
 
-/// What a symbolic size counts as in costs, as in dialects/dist/TypicalSizes.h.
-constexpr int64_t kTypicalSize = 128;
-
 /// The same of sizes that are not all known. A rank lacks `shift` elements of its part.
 void symbolicDim(RuleBuilder &builder, int64_t dim, ArrayRef<unsigned> operands, int64_t shift) {
   unsigned factor = builder.factor(ShapedType::kDynamic, FactorKind::Neighbouring);

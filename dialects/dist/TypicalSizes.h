@@ -6,13 +6,14 @@
 #define SHARDC_DIALECTS_DIST_TYPICALSIZES_H
 
 #include "dialects/dist/Dist.h"
+#include "dialects/sharding/HaloCost.h"
 
 #include <algorithm>
 
 namespace shardc::dist {
 
 /// Stands for a symbol of which nothing is known.
-inline constexpr int64_t kTypicalSymbol = 128;
+inline constexpr int64_t kTypicalSymbol = kTypicalSize;
 
 /// Of a module: a dictionary of what each symbol of its functions is taken to be where something is
 /// estimated (`dist-assume-sizes`).

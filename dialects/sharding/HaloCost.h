@@ -12,6 +12,9 @@
 
 namespace shardc {
 
+/// What a size counts as that is known only when the program runs.
+inline constexpr int64_t kTypicalSize = 128;
+
 /// PyTorch's chunk of `n` elements on one of two ranks.
 inline Run chunkOfTwo(int64_t n, int64_t rank) {
   int64_t half = ceilDiv(n, 2);

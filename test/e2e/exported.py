@@ -21,6 +21,17 @@ def parts(t):
     return torch.view_as_real(t.resolve_conj()) if t.dtype.is_complex else t
 
 
+class Function(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
 class Exported:
     """A module whose first output is a loss, and PyTorch's values of it."""
 

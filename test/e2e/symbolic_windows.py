@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from conftest import ROOT, run, tool
+from exported import Function
 
 sys.path.insert(0, str(ROOT / "tools/export"))
 import shardc_export  # noqa: E402
@@ -54,15 +55,6 @@ def pool(chosen):
         return f"max_pool2d {kernel} {stride} {padding} {dilation}", nn.MaxPool2d(kernel, stride, padding, dilation)
     options = {"count_include_pad": chosen.random() < 0.5, "divisor_override": chosen.choice((None, None, 3))}
     return f"avg_pool2d {kernel} {stride} {padding} {options}", nn.AvgPool2d(kernel, stride, padding, **options)
-
-
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 def pad(chosen):

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from conftest import ROOT, run, tool
+from exported import Function
 from plans import places
 
 sys.path.insert(0, str(ROOT / "tools/export"))
@@ -185,15 +186,6 @@ class Pool(nn.Module):
     def forward(self, w):
         y = F.avg_pool1d(self.x, 2)
         return (y * w).sum(), y
-
-
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 LEAST = {

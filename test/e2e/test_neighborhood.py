@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from conftest import BUILD, run, tool
-from exported import F64, Exported, fixture_of
+from exported import F64, Exported, Function, fixture_of
 from natten_ops import LIBRARY, na
 from plans import places
 from test_joint_graphs import joint
@@ -143,15 +143,6 @@ LIBRARY.define("hopper_na1d_forward(Tensor query, Tensor key, Tensor value, int[
 torch.library.register_fake("natten::hopper_na1d_forward", lambda q, *_: (torch.empty_like(q), q.new_empty(q.shape[:-1])), lib=LIBRARY)
 
 
-class Refused(nn.Module):
-    def __init__(self, call):
-        super().__init__()
-        self.call = call
-
-    def forward(self, x):
-        return self.call(x)
-
-
 @pytest.mark.parametrize("call, message", [
     (lambda x: torch.ops.natten.hopper_na1d_forward(x, x, x, [3], [1], [1], [False], 1.0, [8], [8], [8], [8], [8], 0)[0], "NATTEN's backend 'cutlass-fna'"),
     (lambda x: torch.ops.natten.na1d_forward(x, x, x, [5], [1], [2], [False], 1.0, [8], [8])[0], "has a kernel of 5 with dilation 2 for a dim of 8 elements"),
@@ -166,7 +157,7 @@ class Refused(nn.Module):
     (lambda x: torch.ops.natten.na1d_forward(x, x, x, [1 << 40], [1], [1], [False], 1.0, [8], [8])[0], "which is no window"),
 ])
 def test_refusals(tmp_path, call, message):
-    program = torch.export.export(Refused(call), (torch.randn(1, 8, 2, 4),))
+    program = torch.export.export(Function(call), (torch.randn(1, 8, 2, 4),))
     torch.export.save(program, tmp_path / "m.pt2")
     done = run(tool("shardc"), "compile", tmp_path / "m.pt2", "-o", tmp_path / "m.so", check=False)
     assert done.returncode == 1 and message in done.stderr, done.stderr
