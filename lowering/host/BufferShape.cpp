@@ -32,7 +32,9 @@ FailureOr<BufferShape> BufferShape::of(Value memref, ConversionPatternRewriter &
   };
   if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(definition)) {
     take(view.getSizes(), shape.dynamicSizes);
-    if (isEmpty)
+    // A dense view may write constants where its type calls strides dynamic: those of dims of
+    // size 1.
+    if (type.getLayout().isIdentity())
       shape.fillDenseStrides(b, memref.getLoc());
     else
       take(view.getStrides(), shape.dynamicStrides);
