@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/Halos.h"
 
+#include "passes/localize/MadeParts.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/Rearrangements.h"
 #include "passes/localize/WindowedImages.h"
 
 using namespace mlir;
 using namespace shardc;
-
-/// What a rank holds of a dim that is in one piece on each.
-static Run pieceOf(const Mesh &mesh, const SplitDim &dim, int64_t position) {
-  std::vector<Run> runs = dim.split.runs(dim.size, mesh.coordinateOfPosition(position));
-  return runs.empty() ? Run{} : runs.front();
-}
 
 void HaloDim::findCovers(const Mesh &mesh) {
   if (isSymbolic())
@@ -47,14 +42,6 @@ SmallVector<HaloDim> shardc::haloDims(Localizer &localizer, ArrayRef<aten::Windo
     dims.push_back(std::move(dim));
   }
   return dims;
-}
-
-/// The type with the sizes that are numbers.
-static RankedTensorType typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) {
-  SmallVector<int64_t> shape;
-  for (OpFoldResult size : sizes)
-    shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
-  return RankedTensorType::get(shape, aten::elementTypeOf(value));
 }
 
 /// What every rank's positions cover of an image that `pieces` make, with as much padding as any of
@@ -157,102 +144,6 @@ aten::Windows shardc::withoutPadding(ArrayRef<aten::Window> windows, ArrayRef<Ha
   return result;
 }
 
-namespace {
-
-/// What several ranks have for the elements of a dim, rank by rank, is a dim of its own. Every rank
-/// gets of it what belongs to its elements, in as many parts as there are ranks that have some.
-class DimSum {
-public:
-  DimSum(Localizer &localizer, OpBuilder &builder, const HaloDim &dim,
-         SmallVector<OpFoldResult> &sizes, Reduction reduction)
-      : localizer(localizer), builder(builder), dim(dim), mesh(localizer.getMesh().getValue()),
-        sizes(sizes), reduction(reduction), parts(mesh.numDevices()) {}
-
-  Value run(Value value) {
-    PieceSource all{value, sizes, heldDim(mesh, dim.positions)};
-    all.dim.size = 0;
-    Mesh byPosition(mesh.axes); // without device ids, ranks are positions
-    for (ArrayRef<int64_t> group : byPosition.groups(all.dim.axes))
-      addGroup(group, all.dim);
-    SmallVector<int64_t> owned;
-    size_t most = 1;
-    for (int64_t position = 0; position < mesh.numDevices(); ++position) {
-      owned.push_back(pieceOf(mesh, dim.image, position).size());
-      most = std::max(most, parts[position].size());
-    }
-    sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(owned));
-    SmallVector<PieceTarget> targets;
-    for (size_t k = 0; k < most; ++k)
-      targets.push_back(target(k, all.dim, owned, value));
-    PieceSource none;
-    none.value = reduction == Reduction::Max ? lowestOf(aten::elementTypeOf(value)) : 0;
-    Emitter emit = localizer.emitter(builder);
-    Value sum;
-    for (Value part : movePieces(localizer, builder, dim.imageDim, {all, none}, targets))
-      sum = !sum                          ? part
-            : reduction == Reduction::Max ? emit.binary<aten::MaximumOp>(sum, part)
-                                          : emit.add(sum, part);
-    return sum;
-  }
-
-private:
-  /// What a rank gets from one: an interval of what all have, and where that belongs among its own
-  /// elements.
-  struct Part {
-    Run run;
-    int64_t begin = 0;
-  };
-
-  void addGroup(ArrayRef<int64_t> group, HeldDim &all) {
-    int64_t total = 0;
-    for (int64_t source : group) {
-      Run covered = dim.covers[source].elements;
-      all.runs[source].clear();
-      if (covered.size() > 0)
-        all.runs[source].push_back({total, total + covered.size()});
-      for (int64_t position : group) {
-        Run owned = pieceOf(mesh, dim.image, position);
-        Run common{std::max(owned.begin, covered.begin), std::min(owned.end, covered.end)};
-        int64_t shift = total - covered.begin;
-        if (common.begin < common.end)
-          parts[position].push_back(
-              {{common.begin + shift, common.end + shift}, common.begin - owned.begin});
-      }
-      total += covered.size();
-    }
-    all.size = total;
-  }
-
-  /// Part `k` of each rank with zeros, or lowest numbers, around it.
-  PieceTarget target(size_t k, const HeldDim &all, ArrayRef<int64_t> owned, Value value) {
-    int64_t zeros = dim.image.size;
-    PieceTarget target;
-    target.pieces = {{1, zeros}, {0, all.size}, {1, zeros}};
-    target.dim.size = zeros + all.size + zeros;
-    target.dim.axes = all.axes;
-    for (auto [list, own] : llvm::zip_equal(parts, owned)) {
-      Part part = k < list.size() ? list[k] : Part();
-      Run run{zeros + part.run.begin, zeros + part.run.end};
-      int64_t behind = zeros + all.size;
-      target.dim.runs.push_back(
-          {{0, part.begin}, run, {behind, behind + own - part.begin - run.size()}});
-    }
-    target.sizes = sizes;
-    target.type = typeOfSizes(value, sizes);
-    return target;
-  }
-
-  Localizer &localizer;
-  OpBuilder &builder;
-  const HaloDim &dim;
-  const Mesh &mesh;
-  SmallVector<OpFoldResult> &sizes;
-  Reduction reduction;                  ///< Sum or Max
-  SmallVector<SmallVector<Part>> parts; ///< [position of the mesh]
-};
-
-} // namespace
-
 Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
                       Value covered, ArrayRef<OpFoldResult> coveredSizes, Reduction reduction) {
   Emitter emit = localizer.emitter(builder);
@@ -269,9 +160,15 @@ Value shardc::haloSum(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim
   for (const HaloDim &dim : dims) {
     if (dim.isSymbolic() && reduction != Reduction::Sum)
       llvm::report_fatal_error("the largest of a halo over a dim of symbolic size");
-    value = dim.isSymbolic() ? sumOfCovered(localizer.indices(builder),
-                                            symbolicHalo(localizer, builder, dim), value, sizes)
-                             : DimSum(localizer, builder, dim, sizes, reduction).run(value);
+    if (dim.isSymbolic()) {
+      value = sumOfCovered(localizer.indices(builder), symbolicHalo(localizer, builder, dim), value,
+                           sizes);
+      continue;
+    }
+    HeldDim made = heldDim(localizer.getMesh().getValue(), dim.positions);
+    for (auto [runs, cover] : llvm::zip_equal(made.runs, dim.covers))
+      runs = {cover.elements};
+    value = sumOfMade(localizer, builder, {dim.imageDim, made, dim.image}, value, sizes, reduction);
   }
   return value;
 }

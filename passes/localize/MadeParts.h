@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Along a dim, ranks make parts of elements that others own: the owners get these parts, and add
+// them up or take the largest.
+#ifndef SHARDC_PASSES_LOCALIZE_MADEPARTS_H
+#define SHARDC_PASSES_LOCALIZE_MADEPARTS_H
+
+#include "passes/localize/MovePieces.h"
+
+namespace shardc {
+
+/// What a rank holds of a dim that is in one piece on each.
+Run pieceOf(const Mesh &mesh, const SplitDim &dim, int64_t position);
+
+/// The type of `value` with the sizes that are numbers.
+mlir::RankedTensorType typeOfSizes(mlir::Value value, llvm::ArrayRef<mlir::OpFoldResult> sizes);
+
+struct MadeDim {
+  int64_t dim; ///< of the tensor
+  /// Of which elements each rank has made a part. In what it has, these intervals follow each
+  /// other; unlike what ranks own, they may overlap those of others.
+  HeldDim made;
+  SplitDim owned;
+};
+
+/// `value` is what this rank has made. Returns, for the elements that it owns, the sum (or the
+/// largest) of what all ranks have made and of `own`, where that is not null. `sizes` are those of
+/// `value`, and become those of the result.
+mlir::Value sumOfMade(Localizer &localizer, mlir::OpBuilder &builder, const MadeDim &dim,
+                      mlir::Value value, llvm::SmallVectorImpl<mlir::OpFoldResult> &sizes,
+                      Reduction reduction, mlir::Value own = {});
+
+} // namespace shardc
+
+#endif // SHARDC_PASSES_LOCALIZE_MADEPARTS_H
