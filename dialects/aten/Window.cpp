@@ -26,6 +26,15 @@ Cover coverOf(const Window &window, Run positions, int64_t size) {
           std::max<int64_t>(end - std::max(begin, size), 0)};
 }
 
+Run positionsOver(const Window &window, Run elements, int64_t count) {
+  if (elements.size() <= 0)
+    return {0, 0};
+  int64_t begin = ceilDiv(elements.begin + window.padding - (window.extent() - 1), window.stride);
+  int64_t end = (elements.end - 1 + window.padding) / window.stride + 1;
+  begin = std::clamp<int64_t>(begin, 0, count);
+  return {begin, std::max(begin, std::min(end, count))};
+}
+
 Run coverOfParts(Run run, int64_t size, int64_t parts) {
   if (run.size() <= 0 || parts <= 0)
     return {0, 0};

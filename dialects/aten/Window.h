@@ -46,6 +46,10 @@ struct Cover {
 /// `size`: of the image.
 Cover coverOf(const Window &window, Run positions, int64_t size);
 
+/// The other way round: of `count` positions, those from the first to the last whose window has an
+/// element of `elements` between its ends.
+Run positionsOver(const Window &window, Run elements, int64_t count);
+
 /// What the parts `run` of an adaptive pool have of a dim of `size` elements that becomes `parts`:
 /// part i is `[floor(i * size / parts), ceil((i + 1) * size / parts))`.
 Run coverOfParts(Run run, int64_t size, int64_t parts);

@@ -61,16 +61,6 @@ std::optional<Chain> chainTo(Value folded, int64_t dim) {
   return std::nullopt;
 }
 
-/// Positions whose windows have an element of `rows`; `count` in all.
-Run positionsOver(const aten::Window &window, Run rows, int64_t count) {
-  if (rows.size() <= 0)
-    return {0, 0};
-  int64_t begin = ceilDiv(rows.begin + window.padding - (window.extent() - 1), window.stride);
-  int64_t end = (rows.end - 1 + window.padding) / window.stride + 1;
-  begin = std::clamp<int64_t>(begin, 0, count);
-  return {begin, std::max(begin, std::min(end, count))};
-}
-
 Run pieceOf(ArrayRef<Run> runs) { return runs.empty() ? Run{} : runs.front(); }
 
 /// Elements beside dim `dim`, of a rank where sizes are known.
@@ -92,7 +82,7 @@ public:
     HeldDim image = heldDim(mesh, halo.image);
     for (int64_t position = 0; position < mesh.numDevices(); ++position) {
       own.push_back(pieceOf(image.runs[position]));
-      needed.push_back(positionsOver(halo.window, own.back(), halo.positions.size));
+      needed.push_back(aten::positionsOver(halo.window, own.back(), halo.positions.size));
       covers.push_back(aten::coverOf(halo.window, needed.back(), halo.image.size));
     }
   }

@@ -18,6 +18,31 @@ RankedTensorType shardc::typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) 
   return RankedTensorType::get(shape, aten::elementTypeOf(value));
 }
 
+PieceTarget shardc::spreadRuns(int64_t size, ArrayRef<ArrayRef<PlacedRun>> placed,
+                               ArrayRef<int64_t> lengths) {
+  size_t most = 0;
+  for (ArrayRef<PlacedRun> list : placed)
+    most = std::max(most, list.size());
+  int64_t zeros = *llvm::max_element(lengths), period = zeros + size;
+  PieceTarget target;
+  for (size_t i = 0; i < most; ++i)
+    llvm::append_values(target.pieces, Piece{1, zeros}, Piece{0, size});
+  target.pieces.push_back({1, zeros});
+  target.dim.size = static_cast<int64_t>(most) * period + zeros;
+  for (auto [list, length] : llvm::zip_equal(placed, lengths)) {
+    std::vector<Run> &runs = target.dim.runs.emplace_back();
+    int64_t made = 0, at = 0;
+    for (const PlacedRun &part : list) {
+      runs.push_back({at, at + part.begin - made});
+      runs.push_back({at + zeros + part.run.begin, at + zeros + part.run.end});
+      made = part.end();
+      at += period;
+    }
+    runs.push_back({at, at + length - made});
+  }
+  return target;
+}
+
 namespace {
 
 /// What all ranks have made, rank by rank, is a dim of its own. Every rank gets of it what belongs
@@ -59,15 +84,8 @@ public:
   }
 
 private:
-  /// What a rank gets from one: an interval of what all have, and where that begins among its own
-  /// elements.
-  struct Part {
-    Run run;
-    int64_t begin;
-
-    int64_t end() const { return begin + run.size(); }
-  };
-  using Layer = SmallVector<Part, 2>; ///< in order, and none overlaps another
+  /// What a rank gets from others, in the order of its own elements, where none overlaps another.
+  using Layer = SmallVector<PlacedRun, 2>;
 
   void addGroup(ArrayRef<int64_t> group, HeldDim &all) {
     int64_t total = 0;
@@ -96,7 +114,7 @@ private:
 
   /// In the first layer that has room for it: what comes from before and from behind a rank's own
   /// elements is one.
-  static void place(SmallVectorImpl<Layer> &layers, const Part &part) {
+  static void place(SmallVectorImpl<Layer> &layers, const PlacedRun &part) {
     auto *layer =
         llvm::find_if(layers, [&](const Layer &other) { return other.back().end() <= part.begin; });
     if (layer == layers.end())
@@ -104,32 +122,13 @@ private:
     layer->push_back(part);
   }
 
-  /// Layer `k` of each rank, with zeros (or lowest numbers) before, between and behind its parts.
+  /// Layer `k` of each rank, with zeros (or lowest numbers) around its parts.
   PieceTarget target(size_t k, const HeldDim &all, ArrayRef<int64_t> owned, Value value) {
-    size_t most = 0;
-    auto layerOf = [&](size_t position) {
-      return k < layers[position].size() ? ArrayRef<Part>(layers[position][k]) : ArrayRef<Part>();
-    };
-    for (size_t position = 0; position < layers.size(); ++position)
-      most = std::max(most, layerOf(position).size());
-    int64_t zeros = dim.owned.size, period = zeros + all.size;
-    PieceTarget target;
-    for (size_t i = 0; i < most; ++i)
-      llvm::append_values(target.pieces, Piece{1, zeros}, Piece{0, all.size});
-    target.pieces.push_back({1, zeros});
-    target.dim.size = static_cast<int64_t>(most) * period + zeros;
+    SmallVector<ArrayRef<PlacedRun>> parts;
+    for (const SmallVector<Layer> &list : layers)
+      parts.push_back(k < list.size() ? ArrayRef<PlacedRun>(list[k]) : ArrayRef<PlacedRun>());
+    PieceTarget target = spreadRuns(all.size, parts, owned);
     target.dim.axes = all.axes;
-    for (auto [position, own] : llvm::enumerate(owned)) {
-      std::vector<Run> &runs = target.dim.runs.emplace_back();
-      int64_t made = 0, at = 0;
-      for (const Part &part : layerOf(position)) {
-        runs.push_back({at, at + part.begin - made});
-        runs.push_back({at + zeros + part.run.begin, at + zeros + part.run.end});
-        made = part.end();
-        at += period;
-      }
-      runs.push_back({at, at + own - made});
-    }
     target.sizes.assign(sizes.begin(), sizes.end());
     target.type = typeOfSizes(value, sizes);
     return target;

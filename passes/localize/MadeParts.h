@@ -15,6 +15,20 @@ Run pieceOf(const Mesh &mesh, const SplitDim &dim, int64_t position);
 /// The type of `value` with the sizes that are numbers.
 mlir::RankedTensorType typeOfSizes(mlir::Value value, llvm::ArrayRef<mlir::OpFoldResult> sizes);
 
+/// An interval of a tensor, and where it begins in something that is made of such intervals.
+struct PlacedRun {
+  Run run;
+  int64_t begin = 0;
+
+  int64_t end() const { return begin + run.size(); }
+};
+
+/// For each position of the mesh as many elements along a dim as `lengths` says: intervals of
+/// source 0, which has `size` elements, in order, and before, between and behind them new elements,
+/// which are source 1. Says nothing of the other dims.
+PieceTarget spreadRuns(int64_t size, llvm::ArrayRef<llvm::ArrayRef<PlacedRun>> placed,
+                       llvm::ArrayRef<int64_t> lengths);
+
 struct MadeDim {
   int64_t dim; ///< of the tensor
   /// Of which elements each rank has made a part. In what it has, these intervals follow each

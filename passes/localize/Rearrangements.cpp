@@ -170,13 +170,18 @@ bool shardc::isBehindMoves(Localizer &localizer, int64_t dim) {
   return trace.numPassed != 0;
 }
 
+bool shardc::isMovedOperand(Localizer &localizer, int64_t dim, unsigned operand) {
+  Operation *op = localizer.getOp();
+  Trace trace(localizer, nullptr, dim);
+  trace.ofOperand(op->getOperand(operand), op);
+  return trace.numPassed != 0;
+}
+
 std::optional<MovedOperand> shardc::movedOperand(Localizer &localizer, OpBuilder &builder,
                                                  int64_t dim, unsigned operand) {
-  Operation *op = localizer.getOp();
-  Trace asked(localizer, nullptr, dim);
-  asked.ofOperand(op->getOperand(operand), op);
-  if (asked.numPassed == 0)
+  if (!isMovedOperand(localizer, dim, operand))
     return std::nullopt;
+  Operation *op = localizer.getOp();
   Trace trace(localizer, &builder, dim);
   Pieces pieces = trace.ofOperand(op->getOperand(operand), op);
   return MovedOperand{std::move(pieces), std::move(trace.sources)};

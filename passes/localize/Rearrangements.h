@@ -24,6 +24,8 @@ struct MovedOperand {
   Pieces pieces;
   llvm::SmallVector<PieceSource> sources;
 };
+/// Whether there is such a thing.
+bool isMovedOperand(Localizer &localizer, int64_t dim, unsigned operand = 0);
 std::optional<MovedOperand> movedOperand(Localizer &localizer, mlir::OpBuilder &builder,
                                          int64_t dim, unsigned operand = 0);
 

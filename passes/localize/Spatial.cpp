@@ -8,6 +8,7 @@
 #include "passes/localize/FoldOfProducts.h"
 #include "passes/localize/Halos.h"
 #include "passes/localize/Models.h"
+#include "passes/localize/PartialWindows.h"
 
 #include "dialects/aten/BuiltSizes.h"
 #include "dialects/aten/ConvolutionAsProduct.h"
@@ -38,16 +39,45 @@ struct ConvolutionModel : LocalizeModel<ConvolutionModel, aten::ConvolutionOp> {
       return failure();
     aten::Windows windows = op.getWindows();
     SmallVector<HaloDim> dims = haloDims(localizer, windows);
-    SmallVector<Value> locals(operands);
-    if (!dims.empty()) {
-      locals.front() = coveredImage(localizer, builder, dims, operands[0], 0).value;
-      windows = withoutPadding(windows, dims);
+    windows = withoutPadding(windows, dims);
+    auto fetched = [&] {
+      return dims.empty() ? operands[0]
+                          : coveredImage(localizer, builder, dims, operands[0], 0).value;
+    };
+    auto numGroups = static_cast<int64_t>(op.getGroups());
+    FailureOr<std::optional<ChannelGroups>> groups = groupsOf(localizer, builder, op);
+    if (failed(groups))
+      return failure();
+    Value bias = op.getBias() ? operands[2] : Value();
+    if (*groups) {
+      std::optional<int64_t> fixed = getConstantIntValue((*groups)->groups);
+      if (!fixed)
+        return single(aten::buildConvolutionAsProduct(builder, op.getLoc(), windows, fetched(),
+                                                      operands[1], bias, (*groups)->groups,
+                                                      (*groups)->channels));
+      numGroups = *fixed;
     }
+    auto make = [&](ValueRange of) {
+      return convolution(localizer, builder, of, windows, numGroups);
+    };
+    // Sums of shorter floats would be rounded once more.
+    Type element = aten::elementTypeOf(operands[0]);
+    if (Emitter::accumulator(element) == element)
+      if (Value sum = partialWindows(localizer, builder, dims, operands[0], 0, Reduction::Sum,
+                                     [&](Value image) { return make({image, operands[1]}); }))
+        return single(bias ? plusChannels(localizer, builder, sum, bias) : sum);
+    SmallVector<Value> all = withImage(operands, fetched());
+    return single(make(all));
+  }
+
+  /// The groups of this rank, where channels are shared out.
+  static FailureOr<std::optional<ChannelGroups>> groupsOf(Localizer &localizer, OpBuilder &builder,
+                                                          aten::ConvolutionOp op) {
     auto numGroups = static_cast<int64_t>(op.getGroups());
     DimSplit split =
         localizer.resultLayout(0) ? localizer.resultLayout(0)->splitOfDim(1) : DimSplit();
     if (numGroups == 1 || split.empty())
-      return convolution(localizer, builder, locals, windows, numGroups);
+      return std::optional<ChannelGroups>();
     FailureOr<ChannelGroups> local =
         localGroups(localizer, builder, localizer.resultSize(builder, 0, 1), split, numGroups);
     if (failed(local))
@@ -57,22 +87,27 @@ struct ConvolutionModel : LocalizeModel<ConvolutionModel, aten::ConvolutionOp> {
                             "whole groups, or replicate the channels before";
       return failure();
     }
-    if (std::optional<int64_t> fixed = getConstantIntValue(local->groups))
-      return convolution(localizer, builder, locals, windows, *fixed);
-    return single(aten::buildConvolutionAsProduct(builder, op.getLoc(), windows, locals[0],
-                                                  locals[1], op.getBias() ? locals[2] : Value(),
-                                                  local->groups, local->channels));
+    return std::optional<ChannelGroups>(*local);
   }
 
-  static LocalValues convolution(Localizer &localizer, OpBuilder &builder, ValueRange operands,
-                                 ArrayRef<aten::Window> windows, int64_t groups) {
-    LocalValues values = sameOp(localizer, builder, operands);
-    if (failed(values))
-      return failure();
-    auto local = cast<aten::ConvolutionOp>(values->front().getDefiningOp());
+  static Value convolution(Localizer &localizer, OpBuilder &builder, ValueRange operands,
+                           ArrayRef<aten::Window> windows, int64_t groups) {
+    Value value = sameOp(localizer, builder, operands)->front();
+    auto local = cast<aten::ConvolutionOp>(value.getDefiningOp());
     local.setPadding(paddingOf(windows));
     local.setGroups(static_cast<uint64_t>(groups));
-    return values;
+    return value;
+  }
+
+  /// With a number for each channel, which is dim 1.
+  static Value plusChannels(Localizer &localizer, OpBuilder &builder, Value value, Value channels) {
+    Emitter emit = localizer.emitter(builder);
+    auto type = cast<RankedTensorType>(value.getType());
+    for (int64_t dim = 2; dim < type.getRank(); ++dim)
+      channels = emit.unsqueeze(channels, dim - 1);
+    value = emit.add(value, channels);
+    value.setType(type);
+    return value;
   }
 };
 
@@ -144,9 +179,14 @@ struct MaxPoolModel : LocalizeModel<MaxPoolModel, aten::MaxPoolOp> {
     SmallVector<HaloDim> dims = haloDims(localizer, op.getWindows());
     if (dims.empty())
       return sameOp(localizer, builder, operands);
-    CoveredImage image = coveredImage(localizer, builder, dims, operands[0],
-                                      lowestOf(aten::elementTypeOf(operands[0])));
-    return poolOf(localizer, builder, op, dims, operands, image.value);
+    double lowest = lowestOf(aten::elementTypeOf(operands[0]));
+    auto make = [&](Value image) {
+      return poolOf(localizer, builder, op, dims, operands, image)->front();
+    };
+    if (Value largest =
+            partialWindows(localizer, builder, dims, operands[0], lowest, Reduction::Max, make))
+      return single(largest);
+    return single(make(coveredImage(localizer, builder, dims, operands[0], lowest).value));
   }
 };
 
@@ -217,7 +257,6 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
     if (dims.empty())
       return sameOp(localizer, builder, operands);
     Type element = aten::elementTypeOf(operands[0]);
-    CoveredImage image = coveredImage(localizer, builder, dims, operands[0], 0);
     int64_t elements = 1;
     bool isPadded = op.getCeilMode();
     for (const aten::Window &window : windows) {
@@ -229,11 +268,18 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
       divisor = elements;
     Type wide = divisor ? element : Emitter::accumulator(element);
     Emitter emit = localizer.emitter(builder);
-    Value sums = aten::AvgPoolOp::create(
-        builder, op.getLoc(), cast<RankedTensorType>(localizer.localResultType(0)).clone(wide),
-        emit.cast(image.value, wide), op.getKernelSize(), op.getStride(),
-        paddingOf(withoutPadding(windows, dims)), op.getCeilMode(), op.getCountIncludePad(),
-        builder.getI64IntegerAttr(divisor.value_or(1)));
+    auto make = [&](Value image) -> Value {
+      return aten::AvgPoolOp::create(
+          builder, op.getLoc(), cast<RankedTensorType>(localizer.localResultType(0)).clone(wide),
+          emit.cast(image, wide), op.getKernelSize(), op.getStride(),
+          paddingOf(withoutPadding(windows, dims)), op.getCeilMode(), op.getCountIncludePad(),
+          builder.getI64IntegerAttr(divisor.value_or(1)));
+    };
+    Value sums;
+    if (Emitter::accumulator(element) == element)
+      sums = partialWindows(localizer, builder, dims, operands[0], 0, Reduction::Sum, make);
+    if (!sums)
+      sums = make(coveredImage(localizer, builder, dims, operands[0], 0).value);
     if (divisor)
       return single(sums);
     return single(emit.cast(emit.div(sums, counts(localizer, builder, op, wide)), element));

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/localize/PartialWindows.h"
+
+#include "passes/localize/BorderPlan.h"
+#include "passes/localize/MadeParts.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+using Table = SmallVector<int64_t>; ///< a number for every position of the mesh
+using Runs = SmallVector<Run>;      ///< likewise
+
+class PartialWindowBuilder {
+public:
+  PartialWindowBuilder(Localizer &localizer, OpBuilder &builder, ArrayRef<BorderDim> dims,
+                       double fill, Reduction reduction, function_ref<Value(Value)> make)
+      : localizer(localizer), builder(builder), emit(localizer.emitter(builder)), dims(dims),
+        fill(fill), reduction(reduction), make(make), mesh(localizer.getMesh().getValue()),
+        sizes(localizer.localSizes(builder, 0)) {}
+
+  Value run(Value local) {
+    SmallVector<HaloDim> fetched;
+    const BorderDim *sides = nullptr;
+    for (const BorderDim &dim : dims) {
+      if (dim.way == Way::Fetch)
+        fetched.push_back(*dim.halo);
+      else if (dim.way == Way::Sides)
+        sides = &dim;
+    }
+    CoveredImage image = coveredImage(localizer, builder, fetched, local, fill);
+    for (const BorderDim &dim : dims) {
+      if (dim.way != Way::Whole)
+        continue;
+      Runs touched;
+      for (const BorderRank &rank : dim.ranks)
+        touched.push_back(rank.touched);
+      image = imageUnder(image, dim, touched, /*withFetched=*/false);
+      sizes[dim.halo->positionsDim] = lengths(touched);
+    }
+    Value value;
+    if (sides) {
+      value = sumOfSides(image, *sides);
+    } else {
+      value = made(image);
+      addWhole(value);
+    }
+    value.setType(localizer.localResultType(0));
+    return value;
+  }
+
+private:
+  OpFoldResult table(ArrayRef<int64_t> numbers) {
+    return getAsOpFoldResult(localizer.indices(builder).table(numbers));
+  }
+  OpFoldResult lengths(ArrayRef<Run> runs) {
+    return table(llvm::map_to_vector(runs, [](const Run &run) { return run.size(); }));
+  }
+
+  /// What the op makes of an image, whose positions `sizes` counts.
+  Value made(const CoveredImage &image) {
+    Value value = make(image.value);
+    value.setType(typeOfSizes(value, sizes));
+    return value;
+  }
+
+  /// The image under some positions of each rank, with its own elements and, for its own positions,
+  /// those that it fetches: `fill` is in place of all others.
+  CoveredImage imageUnder(const CoveredImage &image, const BorderDim &dim, ArrayRef<Run> positions,
+                          bool withFetched) {
+    const HaloDim &halo = *dim.halo;
+    SmallVector<std::vector<Run>> held;
+    for (const BorderRank &rank : dim.ranks)
+      held.push_back({rank.elements});
+    if (withFetched)
+      for (const BorderNeed &need : dim.needs)
+        if (!dim.sums[need.source].covers(need))
+          held[need.owner].push_back(dim.ranks[need.source].elements);
+    Table sizesOf;
+    SmallVector<SmallVector<PlacedRun>> placed;
+    for (auto [list, run] : llvm::zip_equal(held, positions)) {
+      llvm::sort(list, [](const Run &a, const Run &b) { return a.begin < b.begin; });
+      SmallVector<PlacedRun> &own = placed.emplace_back();
+      if (run.size() == 0) {
+        sizesOf.push_back(aten::coverOf(halo.window, {}, 0).size());
+        continue;
+      }
+      Run cover{run.begin * halo.window.stride - halo.window.padding,
+                (run.end - 1) * halo.window.stride - halo.window.padding + halo.window.extent()};
+      sizesOf.push_back(cover.size());
+      for (const Run &elements : list) {
+        Run both{std::max(cover.begin, elements.begin), std::min(cover.end, elements.end)};
+        if (both.size() > 0)
+          own.push_back({both, both.begin - cover.begin});
+      }
+    }
+    PieceSource source{image.value, image.sizes, heldDim(mesh, halo.image)}, padding;
+    padding.value = fill;
+    PieceTarget target = spreadRuns(
+        halo.image.size,
+        llvm::map_to_vector(placed, [](const auto &list) { return ArrayRef<PlacedRun>(list); }),
+        sizesOf);
+    target.dim.axes = source.dim.axes;
+    target.sizes = image.sizes;
+    target.sizes[halo.imageDim] = table(sizesOf);
+    target.type = typeOfSizes(image.value, target.sizes);
+    CoveredImage under{{}, target.sizes};
+    under.value = movePieces(localizer, builder, halo.imageDim, {source, padding}, target).front();
+    return under;
+  }
+
+  Value sumOfSides(const CoveredImage &image, const BorderDim &dim) {
+    Runs before, own, behind;
+    for (auto [rank, sums] : llvm::zip_equal(dim.ranks, dim.sums)) {
+      before.push_back(sums.before ? rank.before() : Run{});
+      own.push_back(rank.positions);
+      behind.push_back(sums.behind ? rank.behind() : Run{});
+    }
+    int64_t along = dim.halo->positionsDim;
+    SmallVector<Value> parts;
+    SmallVector<ArrayRef<Run>> runs;
+    for (const Runs *side : {&before, &behind, &own}) {
+      bool isOwn = side == &own;
+      if (!isOwn && llvm::all_of(*side, [](const Run &run) { return run.size() == 0; }))
+        continue;
+      sizes[along] = lengths(*side);
+      parts.push_back(made(imageUnder(image, dim, *side, /*withFetched=*/isOwn)));
+      runs.push_back(*side);
+    }
+    // Sums along other dims are of all positions at once.
+    bool hasWhole = llvm::any_of(dims, [](const BorderDim &d) { return d.way == Way::Whole; });
+    if (hasWhole) {
+      Table total(own.size(), 0);
+      for (ArrayRef<Run> side : runs)
+        for (auto [sum, run] : llvm::zip_equal(total, side))
+          sum += run.size();
+      sizes[along] = table(total);
+      Value all = joined(parts, along);
+      addWhole(all);
+      Table begin(own.size(), 0);
+      for (auto [part, side] : llvm::zip_equal(parts, runs)) {
+        Table end(begin);
+        for (auto [sum, run] : llvm::zip_equal(end, side))
+          sum += run.size();
+        part = emit.slice(all, along, table(begin), table(end));
+        sizes[along] = lengths(side);
+        part.setType(typeOfSizes(part, sizes));
+        begin = std::move(end);
+      }
+    }
+    Value result = parts.pop_back_val();
+    MadeDim sum{along, heldDim(mesh, dim.halo->image), dim.halo->positions};
+    Table total;
+    for (auto [made, first, last] : llvm::zip_equal(sum.made.runs, before, behind)) {
+      made = {first, last};
+      total.push_back(first.size() + last.size());
+    }
+    sizes[along] = table(total);
+    return sumOfMade(localizer, builder, sum, joined(parts, along), sizes, reduction, result);
+  }
+
+  Value joined(ArrayRef<Value> parts, int64_t dim) {
+    if (parts.size() == 1)
+      return parts.front();
+    Value all = emit.cat(parts, dim);
+    all.setType(typeOfSizes(all, sizes));
+    return all;
+  }
+
+  /// Along dims where one op has made all parts.
+  void addWhole(Value &value) {
+    for (const BorderDim &dim : dims) {
+      if (dim.way != Way::Whole)
+        continue;
+      MadeDim sum{dim.halo->positionsDim, heldDim(mesh, dim.halo->image), dim.halo->positions};
+      for (auto [made, rank] : llvm::zip_equal(sum.made.runs, dim.ranks))
+        made = {rank.touched};
+      value = sumOfMade(localizer, builder, sum, value, sizes, reduction);
+    }
+  }
+
+  Localizer &localizer;
+  OpBuilder &builder;
+  Emitter emit;
+  ArrayRef<BorderDim> dims;
+  double fill;
+  Reduction reduction;
+  function_ref<Value(Value)> make;
+  const Mesh &mesh;
+  SmallVector<OpFoldResult> sizes; ///< of what has been made
+};
+
+} // namespace
+
+Value shardc::partialWindows(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
+                             Value local, double fill, Reduction reduction,
+                             function_ref<Value(Value)> make) {
+  if (dims.empty())
+    return {};
+  std::optional<SmallVector<BorderDim>> plan = planBorders(localizer, dims);
+  if (!plan)
+    return {};
+  return PartialWindowBuilder(localizer, builder, *plan, fill, reduction, make).run(local);
+}
