@@ -169,12 +169,21 @@ static std::optional<FactorSplit> projectBlocks(const RuleDim &dim, const Split 
   return std::nullopt;
 }
 
+static std::vector<int64_t> chunkSizes(int64_t size, size_t count) {
+  AxisSplit split;
+  split.count = static_cast<int64_t>(count);
+  return split.extents(size);
+}
+
 /// Shards of another range of `size` elements, whose borders are where those of these shards are,
-/// in proportion; null where that is not known.
+/// in proportion; null where that is not known. Chunks stay chunks, which a tensor of that size has
+/// where nothing is said.
 static Sizes inProportion(const std::vector<int64_t> &sizes, int64_t size, SizesPool &pool) {
   int64_t whole = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
   if (size == kDynamic || whole <= 0)
     return nullptr;
+  if (sizes == chunkSizes(whole, sizes.size()))
+    return pool.get(chunkSizes(size, sizes.size()));
   std::vector<int64_t> result;
   int64_t border = 0, last = 0;
   for (int64_t shard : sizes) {
