@@ -2,6 +2,7 @@
 #include "dialects/aten/Aten.h"
 #include "dialects/aten/IndexedWrites.h"
 #include "dialects/aten/KnownLookups.h"
+#include "dialects/aten/LookupLine.h"
 #include "dialects/aten/Rules.h"
 #include "dialects/sharding/HaloCost.h"
 
@@ -83,10 +84,29 @@ static int64_t haloOf(ArrayRef<int64_t> positions, int64_t size) {
   return ceilDiv(most * std::max(size, count), count);
 }
 
+/// The factor of a dim and of elements at positions in it that follow a line; none where there is
+/// nothing to share out.
+static DimFactors factorOfLine(RuleBuilder &builder, const LookupLine &line, int64_t rows,
+                               int64_t count) {
+  bool isKnown = !ShapedType::isDynamic(rows) && !ShapedType::isDynamic(count);
+  if (rows == 1 || count == 1)
+    return {};
+  unsigned factor =
+      builder.factor(isKnown ? std::max(rows, count) : kDynamic, FactorKind::Neighbouring);
+  builder.at(factor).inOnePiece = true;
+  // Rows for each element of the factor, of which the result may have fewer than there are rows.
+  int64_t lacked = line.before + line.after + 1;
+  builder.at(factor).haloAfter = static_cast<double>(
+      line.followsSizes() ? lacked
+                          : lacked * std::max<int64_t>(line.numerator / line.denominator, 1));
+  return {factor};
+}
+
 ShardingRule IndexSelectOp::getShardingRule() {
   RuleBuilder builder = ruleBuilder(*this);
   builder.linear(0);
   std::optional<SmallVector<int64_t>> positions = ascendingPositions(*this);
+  std::optional<LookupLine> line = LookupLine::of(*this);
   for (auto [i, size] : llvm::enumerate(shapeOf(getResult()))) {
     int64_t dim = static_cast<int64_t>(i);
     DimFactors factors;
@@ -96,6 +116,11 @@ ShardingRule IndexSelectOp::getShardingRule() {
       builder.at(factors.front()).inOnePiece = true;
       builder.at(factors.front()).haloAfter = haloOf(*positions, rows);
       builder.operandDim(0, dim, factors).resultDim(0, dim, factors);
+      continue;
+    }
+    if (line && !positions && dim == static_cast<int64_t>(getDim())) {
+      factors = factorOfLine(builder, *line, shapeOf(getSelf())[dim], size);
+      builder.operandDim(0, dim, factors).operandDim(1, 0, factors).resultDim(0, dim, factors);
       continue;
     }
     if (size != 1)
@@ -255,7 +280,27 @@ RuleBuilder indexedWriteRule(Operation *op, ArrayRef<int64_t> at,
   return builder;
 }
 
+/// Ranks have chunks of the dim and of the values, and send what these add to elements of others.
+static ShardingRule lineWriteRule(IndexPutOp op, const LookupLine &line) {
+  RuleBuilder builder = ruleBuilder(op);
+  ArrayRef<int64_t> self = shapeOf(op.getSelf()), values = shapeOf(op.getValues());
+  for (auto [i, size] : llvm::enumerate(self)) {
+    auto dim = static_cast<int64_t>(i);
+    DimFactors factors;
+    if (dim == op.getIndicesAt().front()) {
+      factors = factorOfLine(builder, line, size, values[dim]);
+      builder.operandDim(1, 0, factors);
+    } else if (size != 1) {
+      factors.push_back(builder.factor(size));
+    }
+    builder.operandDim(0, dim, factors).operandDim(2, dim, factors).resultDim(0, dim, factors);
+  }
+  return builder.linearJointly({0, 2}).additive(0).build();
+}
+
 ShardingRule IndexPutOp::getShardingRule() {
+  if (std::optional<LookupLine> line = LookupLine::of(*this))
+    return lineWriteRule(*this, *line);
   return indexedWriteRule(*this, getIndicesAt(), Reduction::Sum)
       .linearJointly({0, getNumOperands() - 1})
       .additive(0)

@@ -24,6 +24,9 @@ Value LocalIndices::mul(Value lhs, Value rhs) {
 Value LocalIndices::ceilDiv(Value lhs, Value rhs) {
   return builder.createOrFold<arith::CeilDivSIOp>(loc, lhs, rhs);
 }
+Value LocalIndices::floorDiv(Value lhs, Value rhs) {
+  return builder.createOrFold<arith::FloorDivSIOp>(loc, lhs, rhs);
+}
 Value LocalIndices::min(Value lhs, Value rhs) {
   return builder.createOrFold<arith::MinSIOp>(loc, lhs, rhs);
 }

@@ -47,6 +47,7 @@ public:
   mlir::Value sub(mlir::Value lhs, mlir::Value rhs);
   mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
   mlir::Value ceilDiv(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value floorDiv(mlir::Value lhs, mlir::Value rhs);
   mlir::Value min(mlir::Value lhs, mlir::Value rhs);
   mlir::Value max(mlir::Value lhs, mlir::Value rhs);
   mlir::Value sum(llvm::ArrayRef<mlir::Value> values);

@@ -6,6 +6,7 @@
 
 #include "dialects/aten/KnownLookups.h"
 #include "dialects/interfaces/FewUsers.h"
+#include "passes/localize/LineLookups.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/MovePieces.h"
 #include "passes/localize/Positions.h"
@@ -196,6 +197,8 @@ struct IndexSelectModel : LocalizeModel<IndexSelectModel, aten::IndexSelectOp> {
     std::optional<SmallVector<int64_t>> positions = aten::ascendingPositions(op);
     if (isSharded && positions && (axes.empty() || !isPartialOver(localizer, axes, Reduction::Sum)))
       return lookUpKnown(localizer, builder, op, operands[0], *positions);
+    if (std::optional<aten::LookupLine> line = aten::LookupLine::of(op); isSharded && line)
+      return lookUpOnLine(localizer, builder, op, *line, operands);
     return lookUp(localizer, builder, operands, dim, [&](const LocalLookup &lookup, Emitter &emit) {
       Value found =
           aten::IndexSelectOp::create(builder, op.getLoc(), lookup.table, dim, lookup.index);

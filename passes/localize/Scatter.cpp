@@ -6,6 +6,7 @@
 // skipped.
 
 #include "dialects/aten/Writing.h"
+#include "passes/localize/LineLookups.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/Positions.h"
 
@@ -86,6 +87,9 @@ struct IndexPutModel : LocalizeModel<IndexPutModel, aten::IndexPutOp> {
     if (failed(checkAddedOnce(localizer, op.getSelf(), 0)))
       return failure();
     SmallVector<int64_t> at(op.getIndicesAt());
+    std::optional<aten::LookupLine> line = aten::LookupLine::of(op);
+    if (line && !(localizer.operandAxes(0, at).empty() && localizer.operandAxes(2, at).empty()))
+      return addOnLine(localizer, builder, op, *line, operands);
     if (localizer.operandAxes(0, at).empty())
       return sameOp(localizer, builder, operands);
     Emitter emit = localizer.emitter(builder);

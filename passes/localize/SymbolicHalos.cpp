@@ -23,7 +23,8 @@ static uint64_t divisorOf(AffineExpr expr) {
 }
 
 void shardc::findFarthest(Localizer &localizer, SymbolicHalo &halo) {
-  std::optional<int64_t> origin = getConstantIntValue(halo.origin);
+  std::optional<int64_t> origin = halo.line ? std::optional<int64_t>(0) // the line has its own
+                                            : getConstantIntValue(halo.origin);
   dist::SizeAttr size = halo.size.size, count = halo.count.size;
   auto isChunked = [](const DimSplit &split) {
     return split.axes.size() == 1 && split.axes.front().isPlainChunk();
@@ -52,7 +53,51 @@ void shardc::findFarthest(Localizer &localizer, SymbolicHalo &halo) {
   windows.origin = *origin;
   windows.stride = halo.stride;
   windows.extent = halo.extent;
+  if (const std::optional<aten::LookupLine> &line = halo.line) {
+    if (line->followsSizes())
+      return;
+    windows.stride = 2 * line->numerator;
+    windows.per = 2 * line->denominator;
+    windows.origin =
+        line->half * line->numerator - (line->shift + 2 * line->before) * line->denominator;
+    windows.extent = line->before + line->after + 1;
+    windows.isCut = true;
+  }
   halo.farthest = farthestNeighbour(windows);
+  // What rounding adds for large positions reaches into the next chunk at most, as one element
+  // does.
+  if (halo.line && halo.farthest)
+    halo.farthest = std::max<int64_t>(*halo.farthest, 1);
+}
+
+/// The elements that lookups at the positions of an interval that is not empty may read.
+static IndexInterval elementsOnLine(LocalIndices &indices, const SymbolicHalo &halo,
+                                    const IndexInterval &positions) {
+  const aten::LookupLine &line = *halo.line;
+  Value zero = indices.constant(0), one = indices.constant(1), two = indices.constant(2);
+  Value size = indices.global(halo.size), last = indices.sub(size, one);
+  Value numerator = indices.constant(line.numerator),
+        denominator = indices.constant(line.denominator);
+  if (line.followsSizes()) {
+    Value shorter = indices.constant(line.alignsCorners ? 1 : 0);
+    numerator = indices.sub(size, shorter);
+    denominator = indices.max(indices.sub(indices.global(halo.count), shorter), one);
+  }
+  // The bound of what one position reads, with what rounding adds to it.
+  auto bound = [&](Value position, bool isFirst) {
+    Value twice = indices.add(indices.mul(position, two), indices.constant(line.half));
+    Value difference = indices.sub(indices.mul(twice, numerator),
+                                   indices.mul(indices.constant(line.shift), denominator));
+    Value at = indices.floorDiv(difference, indices.mul(denominator, two));
+    Value large = indices.constant(aten::LookupLine::kExact);
+    Value rounding = indices.add(indices.floorDiv(indices.max(position, zero), large),
+                                 indices.floorDiv(indices.max(at, zero), large));
+    at = isFirst ? indices.sub(indices.sub(at, indices.constant(line.before)), rounding)
+                 : indices.add(indices.add(at, indices.constant(line.after)), rounding);
+    return indices.max(indices.min(at, last), zero);
+  };
+  return {bound(positions.begin, true),
+          indices.min(indices.add(bound(indices.sub(positions.end, one), false), one), size)};
 }
 
 IndexCover shardc::coverOf(LocalIndices &indices, const SymbolicHalo &halo,
@@ -61,12 +106,18 @@ IndexCover shardc::coverOf(LocalIndices &indices, const SymbolicHalo &halo,
   Value zero = indices.constant(0), one = indices.constant(1), size = indices.global(halo.size);
   Value count = indices.lengthOf(own), any = indices.min(count, one);
   Value stride = indices.constant(halo.stride);
-  Value begin = indices.add(indices.mul(own.begin, stride), halo.origin);
+  Value origin = halo.origin ? halo.origin : zero;
+  Value begin = indices.add(indices.mul(own.begin, stride), origin);
   Value end = indices.add(begin, indices.add(indices.mul(indices.sub(count, one), stride),
                                              indices.constant(halo.extent)));
   if (halo.isReversed) {
     begin = indices.sub(size, own.end);
     end = indices.sub(size, own.begin);
+  }
+  if (halo.line) {
+    IndexInterval elements = elementsOnLine(indices, halo, own);
+    begin = elements.begin;
+    end = elements.end;
   }
   auto inImage = [&](Value index) { return indices.min(indices.max(index, zero), size); };
   IndexCover cover;

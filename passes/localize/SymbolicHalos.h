@@ -5,6 +5,7 @@
 #ifndef SHARDC_PASSES_LOCALIZE_SYMBOLICHALOS_H
 #define SHARDC_PASSES_LOCALIZE_SYMBOLICHALOS_H
 
+#include "dialects/aten/LookupLine.h"
 #include "passes/localize/IntervalExchange.h"
 #include "passes/localize/Localizer.h"
 
@@ -20,6 +21,8 @@ struct SymbolicHalo {
   mlir::Value origin;
   int64_t stride = 1, extent = 1;
   bool isReversed = false;
+  /// Where a position covers the elements that a lookup there may read, instead.
+  std::optional<aten::LookupLine> line = {};
   /// How far, in ranks, elements are from positions over them, at most; nothing where that is not
   /// known.
   std::optional<int64_t> farthest = {};

@@ -4,6 +4,7 @@
 #include "passes/placement/PlacedParts.h"
 
 #include "dialects/aten/KnownLookups.h"
+#include "dialects/aten/LookupLine.h"
 #include "dialects/aten/Random.h"
 #include "dialects/dist/FunctionAttributes.h"
 #include "dialects/dist/Shardings.h"
@@ -80,9 +81,11 @@ struct OpFacts {
 
   /// Whether it follows from the op's own attributes and types: all sizes are static. (Where they
   /// are not, a rule asks where they come from.) That of a lookup looks at positions that are
-  /// known.
+  /// known, or at what is known of them.
   static bool areOfTypes(Operation *op) {
     if (auto lookup = dyn_cast<aten::IndexSelectOp>(op); lookup && aten::constantPositions(lookup))
+      return false;
+    if (aten::LookupLine::of(op))
       return false;
     auto isStatic = [](Type type) {
       auto tensor = dyn_cast<RankedTensorType>(type);

@@ -69,6 +69,27 @@ def padded(chosen):
     return f"pad {mode} {widths}", Function(lambda x: F.pad(x, widths, mode=mode))
 
 
+def resampled(chosen):
+    """By a factor, of which some are no floats when they are inverted, or to a size that is computed."""
+    mode = chosen.choice(("nearest", "nearest-exact", "bilinear", "bilinear", "bicubic"))
+    options = {"mode": mode, **({"align_corners": chosen.random() < 0.4} if mode.startswith("bi") else {})}
+    if chosen.random() < 0.3:
+        times, more = chosen.choice((1, 2, 3)), chosen.randint(-3, 3)
+        return f"interpolate {options} to {times} h + {more}", Function(
+            lambda x: resized(x, False, size=(times * x.shape[2] + more, x.shape[3]), **options))
+    factors = (chosen.choice((2.0, 2.0, 3.0, 4.0, 0.5, 1.5, 2.5, 0.75, 0.25)), chosen.choice((1.0, 2.0)))
+    is_exact = factors[0] in (0.25, 0.5, 2.0, 4.0)
+    return f"interpolate {options} by {factors}", Function(lambda x: resized(x, is_exact, scale_factor=factors, **options))
+
+
+def resized(x, is_exact, **options):
+    """Where the scale is rounded, PyTorch's gradient of the nearest element may be one of the element beside it (64 rows of f64 to 194): it is not
+    compared."""
+    if is_exact or not options["mode"].startswith("nearest"):
+        return F.interpolate(x, **options)
+    return F.interpolate(x.detach(), **options) + 0 * x.mean()
+
+
 def part(chosen):
     kind = chosen.choice(("front", "back", "both", "last", "step"))
     begin, end, step = chosen.randint(1, 4), chosen.randint(1, 4), chosen.randint(2, 3)
@@ -102,7 +123,7 @@ def joined(chosen):
     return f"cat {begin}", Function(lambda x: torch.cat((x[:, :, begin:], x, x[:, :, :begin]), 2))
 
 
-KINDS = {f.__name__: f for f in (convolution, transposed, pool, pad, padded, part, difference, moved, joined)}
+KINDS = {f.__name__: f for f in (convolution, transposed, pool, pad, padded, resampled, part, difference, moved, joined)}
 
 
 class Windows(nn.Module):

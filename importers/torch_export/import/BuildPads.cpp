@@ -7,6 +7,9 @@
 
 #include "dialects/aten/Emitter.h"
 #include "dialects/aten/KnownLookups.h"
+#include "dialects/aten/LookupLine.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 
 using namespace mlir;
 
@@ -106,11 +109,13 @@ struct Pad {
   }
 
   /// The elements at the ends several times, as one lookup along the dim: of a sharded dim, ranks
-  /// then need few rows of others. Null where the size is not known, and where the borders are so
-  /// wide that the derivative of a lookup is more work.
+  /// then need few rows of others. Null where the borders are so wide that the derivative of a
+  /// lookup is more work.
   Value replicated(Value x, int64_t dim, int64_t before, int64_t after) {
     constexpr int64_t kWidest = 7, kLongest = 1 << 16;
     int64_t size = aten::shapeOf(x)[dim];
+    if (ShapedType::isDynamic(size) && (before > 0 || after > 0))
+      return replicatedBySize(x, dim, std::max<int64_t>(before, 0), std::max<int64_t>(after, 0));
     if (ShapedType::isDynamic(size) || size == 0 || size > kLongest ||
         std::max(before, after) > kWidest || (before <= 0 && after <= 0))
       return Value();
@@ -119,6 +124,26 @@ struct Pad {
       positions.push_back(std::clamp<int64_t>(i, 0, size - 1));
     return aten::IndexSelectOp::create(call.builder, call.loc, x, dim,
                                        aten::vectorOf(emit, positions));
+  }
+
+  /// Likewise where the program computes the positions.
+  Value replicatedBySize(Value x, int64_t dim, int64_t before, int64_t after) {
+    Type i64 = call.builder.getI64Type();
+    auto value = [&](OpFoldResult size) {
+      return getValueOrCreateConstantIndexOp(call.builder, call.loc, size);
+    };
+    OpFoldResult size = sizeOf(x, dim);
+    Value first = value(number(-before));
+    Value length = value(addSizes(call.builder, call.loc, size, number(before + after)));
+    Value last = emit.sub(emit.ofIndex(value(size), i64), emit.integer(1, i64));
+    Value inside = emit.binary<aten::MinimumOp>(emit.range(first, length), last);
+    Value position = emit.binary<aten::MaximumOp>(inside, emit.integer(0, i64));
+    auto lookup = aten::IndexSelectOp::create(call.builder, call.loc, x, dim, position);
+    aten::LookupLine line;
+    line.numerator = line.denominator = 1;
+    line.shift = 2 * before;
+    line.setOn(lookup);
+    return lookup;
   }
 
   Value joined(Value x, int64_t dim, int64_t before, int64_t after) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importers/torch_export/program/SymExpr.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace shardc::torch_export {
@@ -26,6 +28,39 @@ constexpr std::array functions = {
     Function{"PythonMod", Kind::Mod, 2, 2},     Function{"Pow", Kind::Pow, 2, 2},
     Function{"PowByNatural", Kind::Pow, 2, 2},
 };
+
+/// Whether it is no less than 0, since sizes are not.
+bool isNotNegative(const SymExpr &expr) {
+  if (expr.kind == Kind::Integer)
+    return expr.value >= 0;
+  return std::all_of(expr.operands.begin(), expr.operands.end(), isNotNegative);
+}
+
+/// An integer times factor, rounded down: exact where the factor is a fraction of small integers
+/// whose denominator is a power of two, since the product is a float of 64 bits then.
+std::optional<SymExpr> timesFloat(SymExpr expr, double factor) {
+  constexpr double kMost = 1 << 20;
+  SymExpr times, over;
+  over.value = 1;
+  while (static_cast<double>(over.value) < kMost && factor != std::floor(factor)) {
+    factor *= 2;
+    over.value *= 2;
+  }
+  if (!(factor > 0 && factor <= kMost && factor == std::floor(factor)) || !isNotNegative(expr))
+    return std::nullopt;
+  times.value = static_cast<int64_t>(factor);
+  auto join = [](Kind kind, SymExpr left, SymExpr right) {
+    SymExpr joined;
+    joined.kind = kind;
+    joined.operands = {std::move(left), std::move(right)};
+    return joined;
+  };
+  if (times.value != 1)
+    expr = join(Kind::Mul, std::move(expr), times);
+  if (over.value != 1)
+    expr = join(Kind::FloorDiv, std::move(expr), over);
+  return expr;
+}
 
 class SymExprParser {
 public:
@@ -112,10 +147,50 @@ private:
       expr.kind = Kind::Symbol;
       if (!symbol(expr.symbol))
         return false;
+    } else if (name == "TruncToInt") {
+      if (!truncated(expr, depth))
+        return false;
     } else if (!call(name, expr, depth)) {
       return false;
     }
     return eat(')') || fail("expected ')'");
+  }
+  // The size of an image that is resized by a factor: Mul(Float('1.5', precision=53), ToFloat(n)).
+  bool truncated(SymExpr &expr, int depth) {
+    double factor = 1;
+    std::string_view name = word();
+    bool isProduct = name == "Mul";
+    if (isProduct) {
+      std::string_view digits;
+      if (!eat('(') || word() != "Float" || !eat('(') || !quoted(digits) || !eat(',') ||
+          word() != "precision" || !eat('=') || word() != "53" || !eat(')') || !eat(','))
+        return fail("only a product of a size and a float is truncated");
+      auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
+      if (code != std::errc() || end != digits.data() + digits.size())
+        return fail("expected a float");
+      name = word();
+    }
+    SymExpr size;
+    if (name != "ToFloat" || !eat('('))
+      return fail("only a product of a size and a float is truncated");
+    if (!parse(size, std::min(depth + 2, SymExpr::maxDepth)))
+      return false;
+    if (!eat(')') || (isProduct && !eat(')')))
+      return fail("expected ')'");
+    std::optional<SymExpr> product = timesFloat(std::move(size), factor);
+    if (!product)
+      return fail("a size times a float is known where the float is a fraction whose denominator "
+                  "is a small power of two, and the size cannot be negative");
+    expr = std::move(*product);
+    return true;
+  }
+  bool quoted(std::string_view &text) {
+    size_t end = eat('\'') ? this->text.find('\'', at) : std::string_view::npos;
+    if (end == std::string_view::npos)
+      return false;
+    text = this->text.substr(at, end - at);
+    at = end + 1;
+    return true;
   }
   bool call(std::string_view name, SymExpr &expr, int depth) {
     const Function *function = nullptr;

@@ -25,7 +25,9 @@ struct SymExpr {
 };
 
 /// Parses e.g. `Add(Symbol('s70', positive=True, integer=True), Integer(1))`. Returns nothing and
-/// sets `error` for functions that are not integer arithmetic and for text of another form.
+/// sets `error` for functions that are not integer arithmetic and for text of another form. A size
+/// times a float, truncated, is integer arithmetic where the float is a fraction of small integers
+/// whose denominator is a power of two.
 std::optional<SymExpr> parseSymExpr(std::string_view text, std::string &error);
 
 } // namespace shardc::torch_export

@@ -3,6 +3,7 @@
 // Lookups: what was read at a position is added there.
 
 #include "dialects/aten/KnownLookups.h"
+#include "dialects/aten/LookupLine.h"
 #include "dialects/aten/RowFrequency.h"
 #include "passes/gradient/differentiate/Models.h"
 
@@ -110,7 +111,10 @@ struct IndexSelectGradient : GradientModel<IndexSelectGradient, aten::IndexSelec
       }
     if (index.rank() == 0)
       index = unsqueeze(index, 0);
-    d.add(0, addedAt(d, op.getSelf(), index.value, dim, grad));
+    Expr added = addedAt(d, op.getSelf(), index.value, dim, grad);
+    if (std::optional<aten::LookupLine> line = aten::LookupLine::of(op))
+      line->setOn(added.value.getDefiningOp());
+    d.add(0, added);
     return success();
   }
 };
@@ -156,9 +160,17 @@ struct IndexPutGradient : GradientModel<IndexPutGradient, aten::IndexPutOp> {
       return success();
     d.add(0, d.grad());
     unsigned values = op.getValuesMutable().getOperandNumber();
-    if (d.needs(values))
+    if (!d.needs(values))
+      return success();
+    if (std::optional<aten::LookupLine> line = aten::LookupLine::of(op)) {
+      Value read = aten::IndexSelectOp::create(d.builder, d.emit.getLoc(), d.grad().value,
+                                               op.getIndicesAt().front(), op.getIndices().front());
+      line->setOn(read.getDefiningOp());
+      d.add(values, d.of(read));
+    } else {
       d.add(values, d.of(aten::IndexOp::create(d.builder, d.emit.getLoc(), d.grad().value,
                                                op.getIndices(), op.getIndicesAt())));
+    }
     return success();
   }
 };

@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kMostSteps = 1 << 20, kMostExact = 1 << 14;
 } // namespace
 
+static int64_t floorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceilDiv(-a, b); }
+
 /// By which a symbol must grow so that image and positions grow in proportion, by whole chunks;
 /// nothing where they do not, or it is too much to look at.
 static std::optional<int64_t> periodOf(const ChunkedWindows &windows) {
@@ -28,8 +30,8 @@ static std::optional<int64_t> periodOf(const ChunkedWindows &windows) {
   if (!size || !count || !nextSize || !nextCount)
     return std::nullopt;
   int64_t elements = *nextSize - *size, positions = *nextCount - *count;
-  bool isInProportion =
-      positions > 0 && elements == positions * windows.stride && positions % windows.ranks == 0;
+  bool isInProportion = positions > 0 && elements * windows.per == positions * windows.stride &&
+                        positions % windows.ranks == 0 && elements % windows.ranks == 0;
   return isInProportion ? std::optional(period) : std::nullopt;
 }
 
@@ -42,14 +44,22 @@ static int64_t distanceAt(const ChunkedWindows &windows, int64_t size, int64_t c
     if (!all && first >= count)
       break;
     int64_t end = all ? windows.ranks * chunk : size;
-    int64_t begin = std::max<int64_t>(first * windows.stride + windows.origin, 0);
     if (!all)
       last = std::min(last, count - 1);
-    int64_t behind = std::min(last * windows.stride + windows.origin + windows.extent, end);
-    if (begin >= behind)
-      continue;
-    farthest =
-        std::max({farthest, std::abs(begin / chunk - rank), std::abs((behind - 1) / chunk - rank)});
+    auto elementOf = [&](int64_t position) {
+      return floorDiv(position * windows.stride + windows.origin, windows.per);
+    };
+    auto look = [&](int64_t begin, int64_t behind) {
+      if (begin < behind)
+        farthest = std::max(
+            {farthest, std::abs(begin / chunk - rank), std::abs((behind - 1) / chunk - rank)});
+    };
+    int64_t begin = std::max<int64_t>(elementOf(first), 0);
+    int64_t behind = elementOf(last) + windows.extent;
+    look(begin, std::min(behind, end));
+    // What is cut for this size may not be for a larger one, so that both count.
+    if (windows.isCut)
+      look(std::min(begin, size - 1), std::clamp<int64_t>(behind, 1, size));
   }
   return farthest;
 }

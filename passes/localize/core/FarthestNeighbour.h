@@ -12,8 +12,9 @@
 namespace shardc {
 
 /// An image and positions in it, each in plain chunks over the same `ranks`: position i covers
-/// `extent` elements from element `origin` + i * `stride` on. How many there are of both depends on
-/// a symbol between `least` and `most`; nothing where an expression has no value.
+/// `extent` elements from element (`origin` + i * `stride`) / `per` on, rounded down. How many
+/// there are of both depends on a symbol between `least` and `most`; nothing where an expression
+/// has no value.
 struct ChunkedWindows {
   std::function<std::optional<int64_t>(int64_t symbol)> size, count;
   int64_t least = 0, most = 0;
@@ -21,7 +22,9 @@ struct ChunkedWindows {
   /// with it.
   int64_t divisor = 1;
   int64_t ranks = 1;
-  int64_t origin = 0, stride = 1, extent = 1;
+  int64_t origin = 0, stride = 1, per = 1, extent = 1;
+  /// Whether a position before or behind the image means the element at that end of it.
+  bool isCut = false;
 };
 
 /// The largest distance in the order of the ranks between one that has positions and one that has
@@ -29,10 +32,10 @@ struct ChunkedWindows {
 /// range of the symbol is short. Nothing where it cannot be said, or where only a long search could
 /// say it.
 ///
-/// With chunks of C elements and P positions rank r needs elements from r P stride + origin on, and
-/// their owner is that over C. A symbol that is larger by a period makes C larger by D stride and P
-/// by D, for some D: the quotient is then between what it was and r, which is its limit. So values
-/// of one period, from the least on, say it for all.
+/// With chunks of C elements and P positions rank r needs elements from (r P stride + origin) / per
+/// on, and their owner is that over C. A symbol that is larger by a period makes C larger by
+/// D stride / per and P by D, for some D: the quotient is then between what it was and r, which is
+/// its limit. So values of one period, from the least on, say it for all.
 std::optional<int64_t> farthestNeighbour(const ChunkedWindows &windows);
 
 } // namespace shardc

@@ -32,6 +32,35 @@ TEST(SymExpr, ParsesWhatSympyPrints) {
   EXPECT_EQ(qualified->kind, Kind::Mod);
 }
 
+TEST(SymExpr, TruncatedProductsWithFractionsOfTwo) {
+  std::string error;
+  auto size = [](const char *factor) {
+    return std::string("TruncToInt(Mul(Float('") + factor +
+           "', precision=53), ToFloat(Symbol('s53', positive=True, integer=True))))";
+  };
+  auto half = parseSymExpr(size("1.5"), error);
+  ASSERT_TRUE(half) << error;
+  EXPECT_EQ(half->kind, Kind::FloorDiv);
+  EXPECT_EQ(half->operands[0].kind, Kind::Mul);
+  EXPECT_EQ(half->operands[0].operands[0].symbol, "s53");
+  EXPECT_EQ(half->operands[0].operands[1].value, 3);
+  EXPECT_EQ(half->operands[1].value, 2);
+  auto twice = parseSymExpr(size("2.0"), error);
+  ASSERT_TRUE(twice) << error;
+  EXPECT_EQ(twice->kind, Kind::Mul);
+  auto once = parseSymExpr("TruncToInt(ToFloat(Symbol('s53')))", error);
+  ASSERT_TRUE(once) << error;
+  EXPECT_EQ(once->symbol, "s53");
+  // The product of 0.7 and 90 is less than 63, as floats are.
+  for (const std::string &text :
+       {size("0.69999999999999996"), size("-2.0"), size("0"), size("1e300"), size("nan"),
+        size("inf"), size("x"), std::string("TruncToInt(Symbol('s0'))"),
+        std::string("TruncToInt(Mul(Float('0.5', precision=53), Symbol('s0')))"),
+        std::string("TruncToInt(Mul(Float('0.5', precision=53), ToFloat(Add(Symbol('s0'), "
+                    "Integer(-3)))))")})
+    EXPECT_NE(errorOf(text), "") << text;
+}
+
 TEST(SymExpr, RefusesTheRest) {
   EXPECT_NE(errorOf("FloatTrueDiv(Integer(1), Integer(2))").find("FloatTrueDiv is not known"),
             std::string::npos);

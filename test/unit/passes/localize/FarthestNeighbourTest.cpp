@@ -31,7 +31,11 @@ int64_t bruteForce(const ChunkedWindows &windows, int64_t least, int64_t most) {
                          ofPositions = ownersOf(count, windows.ranks);
     for (int64_t i = 0; i < count; ++i)
       for (int64_t j = 0; j < windows.extent; ++j) {
-        int64_t element = i * windows.stride + windows.origin + j;
+        int64_t numerator = i * windows.stride + windows.origin;
+        int64_t element =
+            (numerator - ((numerator % windows.per) + windows.per) % windows.per) / windows.per + j;
+        if (windows.isCut)
+          element = std::clamp<int64_t>(element, 0, size - 1);
         if (element >= 0 && element < size)
           farthest = std::max(farthest, std::abs(owners[element] - ofPositions[i]));
       }
@@ -70,6 +74,34 @@ TEST(FarthestNeighbour, NoLessThanOfEveryElement) {
             windows.most = most;
             EXPECT_EQ(farthestNeighbour(windows), exact);
           }
+}
+
+TEST(FarthestNeighbour, LookupsOnALine) {
+  for (int64_t ranks : {2, 3, 5, 8})
+    for (auto [up, down] : {std::pair(1, 1), std::pair(2, 1), std::pair(3, 2), std::pair(1, 4)})
+      for (int64_t before : {0, 1, 5})
+        for (int64_t pad : {0, 7}) {
+          ChunkedWindows windows;
+          windows.size = [](int64_t s) { return s; };
+          windows.count = [=](int64_t s) { return s * up / down + pad; };
+          windows.divisor = down;
+          windows.ranks = ranks;
+          windows.stride = 2 * down;
+          windows.per = 2 * up;
+          windows.origin = down - (1 + 2 * before) * up;
+          windows.extent = 2 * before + 2;
+          windows.isCut = true;
+          windows.least = 9;
+          windows.most = std::numeric_limits<int64_t>::max();
+          std::optional<int64_t> found = farthestNeighbour(windows);
+          ASSERT_TRUE(found);
+          int64_t most = 9 + 8 * ranks * ranks * down + 40;
+          EXPECT_GE(*found, bruteForce(windows, 9, most))
+              << ranks << " ranks, " << up << " / " << down << ", before " << before << ", pad "
+              << pad;
+          windows.most = 40;
+          EXPECT_EQ(farthestNeighbour(windows), bruteForce(windows, 9, 40));
+        }
 }
 
 TEST(FarthestNeighbour, RangesThatAreShortAreLookedThrough) {
