@@ -144,11 +144,13 @@ void neighbouringDim(RuleBuilder &builder, int64_t dim, int64_t size, ArrayRef<P
 }
 
 /// The same of sizes that are not all known. A rank lacks `shift` elements of its part.
-void symbolicDim(RuleBuilder &builder, int64_t dim, ArrayRef<unsigned> operands, int64_t shift) {
+void symbolicDim(RuleBuilder &builder, int64_t dim, ArrayRef<unsigned> operands, int64_t shift,
+                 ArrayRef<unsigned> results = {0}) {
   unsigned factor = builder.factor(ShapedType::kDynamic, FactorKind::Neighbouring);
   for (unsigned operand : operands)
     builder.operandDim(operand, dim, {factor});
-  builder.resultDim(0, dim, {factor});
+  for (unsigned result : results)
+    builder.resultDim(result, dim, {factor});
   builder.at(factor).inOnePiece = true;
   builder.at(factor).haloAfter = static_cast<double>(shift);
 }
@@ -208,6 +210,24 @@ ShardingRule sliceRule(Operation *op) {
   return builder.build();
 }
 
+/// Of a split of a dim of typical size, of which the parts of unknown size have equal shares: the
+/// most elements that one of two ranks lacks, for as many elements of the first part as there are.
+static int64_t shiftOfSplit(SplitWithSizesOp split) {
+  int64_t rest = kTypicalSize, numUnknown = 0, offset = 0;
+  for (int64_t size : split.getStaticSplitSizes())
+    ShapedType::isDynamic(size) ? ++numUnknown : rest -= size;
+  SmallVector<Piece> pieces;
+  for (auto [number, size] : llvm::enumerate(split.getStaticSplitSizes())) {
+    int64_t own = ShapedType::isDynamic(size) ? std::max<int64_t>(rest / numUnknown, 1) : size;
+    pieces.push_back({static_cast<unsigned>(number), own, offset});
+    offset += own;
+  }
+  int64_t most = std::max<int64_t>(lackedByOneOfTwo(offset, pieces, /*areResults=*/true), 1);
+  int64_t first = split.getStaticSplitSizes().front();
+  return ShapedType::isDynamic(first) ? most
+                                      : ceilDiv(most * kTypicalSize, std::max<int64_t>(first, 1));
+}
+
 ShardingRule splitRule(Operation *op) {
   auto split = cast<SplitWithSizesOp>(op);
   int64_t dim = split.getDim(), size = shapeOf(split.getSelf())[dim], offset = 0;
@@ -227,6 +247,12 @@ ShardingRule splitRule(Operation *op) {
   }
   if (isStatic && !equal)
     neighbouringDim(builder, dim, size, pieces, /*areResults=*/true);
+  if (ShapedType::isDynamic(size) || llvm::any_of(split.getStaticSplitSizes(), [](int64_t part) {
+        return ShapedType::isDynamic(part);
+      })) {
+    SmallVector<unsigned> parts = llvm::to_vector(llvm::seq<unsigned>(0, op->getNumResults()));
+    symbolicDim(builder, dim, {0}, shiftOfSplit(split), parts);
+  }
   return builder.build();
 }
 

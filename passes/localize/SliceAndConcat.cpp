@@ -106,10 +106,14 @@ struct SplitModel : LocalizeModel<SplitModel, aten::SplitWithSizesOp> {
       sharded |= !localizer.resultLayout(i)->splitOfDim(dim).empty();
     if (!sharded)
       return sameOp(localizer, builder, operands);
-    if (!op.getSplitSizes().empty()) {
-      localizer.refuse() << "dim " << dim
-                         << " is sharded and is cut into symbolic sizes; replicate it before";
-      return failure();
+    if (!op.getSplitSizes().empty() ||
+        ShapedType::isDynamic(localizer.globalOperandType(0).getDimSize(dim))) {
+      bool inPieces = isInPieces(localizer.operandLayout(0), dim);
+      for (unsigned i = 0; i < op.getNumResults(); ++i)
+        inPieces |= isInPieces(localizer.resultLayout(i), dim);
+      if (inPieces)
+        return refuseForeignElements(localizer, dim);
+      return splitSymbolic(localizer, builder, op, operands[0]);
     }
     SmallVector<Value> parts;
     int64_t start = 0;

@@ -11,15 +11,15 @@ using namespace shardc;
 
 /// Of an operand that is `origin` elements behind where the result begins.
 static SymbolicHalo partOf(Localizer &localizer, OpBuilder &builder, unsigned operand, int64_t dim,
-                           Value origin) {
+                           Value origin, unsigned result = 0) {
   auto splitOf = [&](const Layout *layout) {
     return layout ? layout->splitOfDim(dim) : DimSplit();
   };
   return {dim,
           localizer.operandSize(builder, operand, dim),
-          localizer.resultSize(builder, 0, dim),
+          localizer.resultSize(builder, result, dim),
           splitOf(localizer.operandLayout(operand)),
-          splitOf(localizer.resultLayout(0)),
+          splitOf(localizer.resultLayout(result)),
           origin};
 }
 
@@ -42,6 +42,23 @@ LocalValues shardc::sliceSymbolic(Localizer &localizer, OpBuilder &builder, aten
     moved = localizer.emitter(builder).slice(moved, dim, builder.getIndexAttr(0), sizes[dim], step);
   moved.setType(localizer.localResultType(0));
   return single(moved);
+}
+
+LocalValues shardc::splitSymbolic(Localizer &localizer, OpBuilder &builder,
+                                  aten::SplitWithSizesOp op, Value local) {
+  auto dim = static_cast<int64_t>(op.getDim());
+  LocalIndices indices = localizer.indices(builder);
+  Value offset = indices.constant(0);
+  SmallVector<Value> parts;
+  for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    SymbolicHalo part = partOf(localizer, builder, 0, dim, offset, i);
+    findFarthest(localizer, part);
+    SmallVector<OpFoldResult> sizes = localizer.operandSizes(builder, 0);
+    parts.push_back(coveredElements(indices, part, local, sizes));
+    parts.back().setType(localizer.localResultType(i));
+    offset = indices.add(offset, indices.global(part.count));
+  }
+  return parts;
 }
 
 LocalValues shardc::joinSymbolic(Localizer &localizer, OpBuilder &builder, aten::CatOp op,

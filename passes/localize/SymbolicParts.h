@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Slices, joins, pads and reversals along sharded dims of symbolic size: what a rank lacks of its
-// part comes in an exchange of intervals (IntervalExchange.h), one for each operand.
+// Slices, splits, joins, pads and reversals along sharded dims of symbolic size: what a rank lacks
+// of its part comes in an exchange of intervals (IntervalExchange.h), one for each operand.
 #ifndef SHARDC_PASSES_LOCALIZE_SYMBOLICPARTS_H
 #define SHARDC_PASSES_LOCALIZE_SYMBOLICPARTS_H
 
@@ -10,6 +10,8 @@
 namespace shardc {
 
 LocalValues sliceSymbolic(Localizer &localizer, mlir::OpBuilder &builder, aten::SliceOp op,
+                          mlir::Value local);
+LocalValues splitSymbolic(Localizer &localizer, mlir::OpBuilder &builder, aten::SplitWithSizesOp op,
                           mlir::Value local);
 LocalValues joinSymbolic(Localizer &localizer, mlir::OpBuilder &builder, aten::CatOp op,
                          mlir::ValueRange operands);

@@ -110,7 +110,14 @@ def test_a_full_window_needs_positions():
 
 def test_a_dim_without_a_name(factory, tmp_path, capfd):
     status, text = main(factory(Keeps), tmp_path, capfd, "--dynamic", "x:0=3:4")
-    assert status == 1 and text == "shardc export: error: --dynamic 'x:0=3:4' is not of the form ARG:DIM=NAME[:MIN[:MAX]]\n"
+    assert status == 1 and text == "shardc export: error: --dynamic 'x:0=3:4' is not of the form ARG:DIM=[N*]NAME[:MIN[:MAX]]\n"
+
+
+def test_a_multiple_of_a_symbol():
+    assert str(shardc_export.parse_dynamic(["x:2=4*tiles:1:8"])["x"][2]) == str(4 * torch.export.Dim("tiles", min=1, max=8))
+    for spec in ("x:2=0*tiles", "x:2=2*3*tiles", "x:2=n*tiles", "x:2=2*"):
+        with pytest.raises(ValueError, match="is not of the form"):
+            shardc_export.parse_dynamic([spec])
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -123,23 +123,24 @@ def load_factory(spec):
 
 
 def parse_dynamic(specs):
-    """["ids:0=batch:1:64"] -> {"ids": {0: Dim("batch", min=1, max=64)}}; equal names are one Dim."""
+    """["ids:0=batch:1:64"] -> {"ids": {0: Dim("batch", min=1, max=64)}}; equal names are one Dim. "x:2=4*tiles" is a multiple of it."""
     dims, shapes = {}, {}
     for spec in specs:
         try:
             place, symbol = spec.split("=")
             argument, dim = place.rsplit(":", 1)
             name, *bounds = symbol.split(":")
+            *times, name = name.split("*")
             bounds = dict(zip(("min", "max"), map(int, bounds)))
-            dim = int(dim)
-            if not name.isidentifier():
+            dim, (times,) = int(dim), [*map(int, times)] or [1]
+            if not name.isidentifier() or times < 1:
                 raise ValueError
         except ValueError:
-            raise ValueError(f"--dynamic '{spec}' is not of the form ARG:DIM=NAME[:MIN[:MAX]]") from None
+            raise ValueError(f"--dynamic '{spec}' is not of the form ARG:DIM=[N*]NAME[:MIN[:MAX]]") from None
         if name not in dims or bounds:
             dims[name] = torch.export.Dim(name, **bounds)
-        shapes.setdefault(argument, {})[dim] = name
-    return {a: {d: dims[n] for d, n in s.items()} for a, s in shapes.items()}
+        shapes.setdefault(argument, {})[dim] = name, times
+    return {a: {d: dims[n] if times == 1 else times * dims[n] for d, (n, times) in s.items()} for a, s in shapes.items()}
 
 
 def dynamic_shapes(model, args, kwargs, dynamic):
@@ -202,8 +203,8 @@ def main(argv=None):
     parser.add_argument("factory", metavar="MODULE:FUNCTION", help="function that builds the model")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.pt2")
     parser.add_argument("--args", metavar="FILE.safetensors", help="example arguments, by name")
-    parser.add_argument("--dynamic", action="append", default=[], metavar="ARG:DIM=NAME[:MIN[:MAX]]",
-                        help="a dimension that stays symbolic; equal names are equal sizes")
+    parser.add_argument("--dynamic", action="append", default=[], metavar="ARG:DIM=[N*]NAME[:MIN[:MAX]]",
+                        help="a dimension that stays symbolic, or is N times a symbol; equal names are equal sizes")
     parser.add_argument("--form", choices=("composite", "core", "training"), default="composite")
     parser.add_argument("--train", action="store_true",
                         help="in training mode: with dropout, and with the batch's own statistics in batch norm")

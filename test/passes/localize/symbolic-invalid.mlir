@@ -6,9 +6,11 @@
 #mesh = #dist.mesh<["tp" = 2]>
 #S0 = #dist.layout<#mesh, [S(0)]>
 
-func.func @split(%x: tensor<8xf32, #S0>, %n: index, %m: index) -> (tensor<?xf32, #S0>, tensor<?xf32, #S0>) {
-  // expected-error @+1 {{dim 0 is sharded and is cut into symbolic sizes; replicate it before}}
-  %0:2 = aten.split_with_sizes %x [%n, %m] dim 0 : (tensor<8xf32, #S0>) -> (tensor<?xf32, #S0>, tensor<?xf32, #S0>)
+#Blocks = #dist.layout<#mesh, [S(0, blocks = 2)]>
+
+func.func @split(%x: tensor<8xf32, #Blocks>, %n: index, %m: index) -> (tensor<?xf32, #S0>, tensor<?xf32, #S0>) {
+  // expected-error @+1 {{along dim 0 a rank would need elements of other ranks; replicate the dim before}}
+  %0:2 = aten.split_with_sizes %x [%n, %m] dim 0 : (tensor<8xf32, #Blocks>) -> (tensor<?xf32, #S0>, tensor<?xf32, #S0>)
   return %0#0, %0#1 : tensor<?xf32, #S0>, tensor<?xf32, #S0>
 }
 

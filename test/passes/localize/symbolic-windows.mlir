@@ -89,3 +89,17 @@ func.func @half(%x: tensor<1x2x?x8xf32, #R> {dist.sizes = [#dist.size<1>, #dist.
   %z = dist.redistribute %y by slice : tensor<1x2x?x4xf32, #R> to tensor<1x2x?x4xf32, #S2>
   return %z : tensor<1x2x?x4xf32, #S2>
 }
+
+// A split into parts of symbolic size: each is cut where it begins, and fetches what it lacks.
+// CHECK-LABEL: func.func @split
+// CHECK-COUNT-2: dist.all_to_all
+// CHECK-NOT: dist.all
+// CHECK: return
+func.func @split(%x: tensor<?x3xf32, #S0> {dist.sizes = [#dist.size<2 * n>, #dist.size<3>]}) -> (tensor<?x3xf32, #S0>, tensor<?x3xf32, #S0>)
+    attributes {dist.symbols = [#dist.symbol<n in [4, 64]>]} {
+  %two = arith.constant 2 : index
+  %n = aten.sym_size %x dim 0 : (tensor<?x3xf32, #S0>) -> index
+  %half = arith.divsi %n, %two : index
+  %a:2 = aten.split_with_sizes %x [%half, %half] dim 0 : (tensor<?x3xf32, #S0>) -> (tensor<?x3xf32, #S0>, tensor<?x3xf32, #S0>)
+  return %a#0, %a#1 : tensor<?x3xf32, #S0>, tensor<?x3xf32, #S0>
+}
