@@ -188,6 +188,14 @@ ShardingRule adaptivePoolRule(Operation *op, ArrayRef<int64_t> parts, Reduction 
       builder.operandDim(0, dim, {factor}).resultDim(0, dim, {factor});
       continue;
     }
+    // Of symbolic size, sums of parts that a border cuts go to their owners.
+    if (part > 1 && reduction == Reduction::Sum) {
+      unsigned factor = builder.factor(ShapedType::kDynamic, FactorKind::Neighbouring);
+      builder.at(factor).inOnePiece = true;
+      builder.at(factor).haloAfter = static_cast<double>(ceilDiv(2 * kTypicalSize, part));
+      builder.operandDim(0, dim, {factor}).resultDim(0, dim, {factor});
+      continue;
+    }
     // The whole is a reduction.
     if (part != 1)
       continue;

@@ -8,6 +8,7 @@
 
 #include "passes/localize/Halos.h"
 #include "passes/localize/Models.h"
+#include "passes/localize/SymbolicHalos.h"
 
 #include "dialects/aten/Spatial.h"
 
@@ -95,13 +96,18 @@ private:
     auto axes = [](const SplitDim &side) {
       return llvm::map_to_vector(side.split.axes, [](const AxisSplit &a) { return a.axis; });
     };
-    if (ShapedType::isDynamic(elementsOf(dim)) || axes(halo.image) != axes(halo.positions)) {
+    bool isSymbolic = ShapedType::isDynamic(elementsOf(dim));
+    if ((isSymbolic && !kIsMean<Op>) || axes(halo.image) != axes(halo.positions)) {
       localizer.refuse()
           << "along dim " << dim
           << ", which has an unknown size or is sharded over other "
              "axes than the result, a rank would need elements of other ranks; replicate "
              "the dim before";
       return failure();
+    }
+    if (isSymbolic) {
+      poolSymbolic(dim, halo.image.split, halo.positions.split);
+      return success();
     }
     SmallVector<int64_t> firstPart, firstElement, counts;
     for (int64_t position = 0; position < mesh.numDevices(); ++position) {
@@ -127,6 +133,27 @@ private:
     sizes[dim] = localizer.localSizes(builder, 0)[dim];
     divide(dim);
     return success();
+  }
+
+  /// Likewise where the program computes which parts these are. Sums alone are added up there.
+  void poolSymbolic(int64_t dim, const DimSplit &parts, const DimSplit &elements) {
+    LocalIndices indices = localizer.indices(builder);
+    SymbolicHalo halo{dim,
+                      localizer.resultSize(builder, 0, dim),
+                      localizer.operandSize(builder, 0, dim),
+                      parts,
+                      elements,
+                      Value()};
+    halo.coversParts = true;
+    IndexCover cover = ownCover(indices, halo);
+    auto own = [&](int64_t position) { return mesh.coordinateOfPosition(position); };
+    pool(dim, {cover.elements.begin, getAsOpFoldResult(cover.length)},
+         indices.interval(halo.count, elements, own).begin);
+    value = sumOfCovered(indices, halo, value, sizes);
+    // All of them: where a rank has no part, the types of all that follows say so.
+    sizes[dim] = localizer.localSizes(builder, 0)[dim];
+    value = emit.slice(value, dim, builder.getIndexAttr(0), sizes[dim]);
+    divide(dim);
   }
 
   void poolWhole(int64_t dim) {

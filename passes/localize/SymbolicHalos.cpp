@@ -119,6 +119,11 @@ IndexCover shardc::coverOf(LocalIndices &indices, const SymbolicHalo &halo,
     begin = elements.begin;
     end = elements.end;
   }
+  if (halo.coversParts) {
+    Value positions = indices.max(indices.global(halo.count), one);
+    begin = indices.floorDiv(indices.mul(own.begin, size), positions);
+    end = indices.ceilDiv(indices.mul(own.end, size), positions);
+  }
   auto inImage = [&](Value index) { return indices.min(indices.max(index, zero), size); };
   IndexCover cover;
   cover.elements.begin = inImage(begin);

@@ -23,6 +23,9 @@ struct SymbolicHalo {
   bool isReversed = false;
   /// Where a position covers the elements that a lookup there may read, instead.
   std::optional<aten::LookupLine> line = {};
+  /// Where the image's elements are adaptive parts of the positions, and each position covers those
+  /// that it is in, instead.
+  bool coversParts = false;
   /// How far, in ranks, elements are from positions over them, at most; nothing where that is not
   /// known.
   std::optional<int64_t> farthest = {};

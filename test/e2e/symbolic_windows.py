@@ -123,6 +123,14 @@ def joined(chosen):
     return f"cat {begin}", Function(lambda x: torch.cat((x[:, :, begin:], x, x[:, :, :begin]), 2))
 
 
+def adaptive(chosen):
+    """To fewer parts than there are elements, and to more."""
+    parts = (chosen.choice((2, 3, 5, 7, 12, 30)), chosen.choice((1, 2, 4)))
+    if chosen.random() < 0.25:
+        return f"adaptive_max_pool2d {parts}", nn.AdaptiveMaxPool2d(parts)
+    return f"adaptive_avg_pool2d {parts}", nn.AdaptiveAvgPool2d(parts)
+
+
 def cut(chosen):
     first, last = chosen.randint(1, 5), chosen.randint(1, 5)
 
@@ -143,7 +151,7 @@ def halves(chosen):
     return "halves", Function(joined_again)
 
 
-KINDS = {f.__name__: f for f in (convolution, transposed, pool, pad, padded, resampled, part, difference, moved, joined, cut)}
+KINDS = {f.__name__: f for f in (convolution, transposed, pool, pad, padded, resampled, part, difference, moved, joined, adaptive, cut)}
 EVEN_KINDS = {"halves": halves}  # of heights that are even
 
 

@@ -12,7 +12,7 @@ import symbolic_windows
 from conftest import BUILD, run, tool
 
 # A seed for each kind, of which the layouts differ, and one of all kinds together.
-SEEDS = {"convolution": 0, "transposed": 3, "pool": 2, "pad": 1, "padded": 22, "resampled": 101, "part": 4, "difference": 0, "moved": 1, "joined": 20, "cut": 5, "halves": 6, None: 7}
+SEEDS = {"convolution": 0, "transposed": 3, "pool": 2, "pad": 1, "padded": 22, "resampled": 101, "part": 4, "difference": 0, "moved": 1, "joined": 20, "adaptive": 3, "cut": 5, "halves": 6, None: 7}
 
 
 @pytest.mark.parametrize("kind", SEEDS)
@@ -22,7 +22,7 @@ def test_against_pytorch(tmp_path, kind):
 
 
 @pytest.mark.skipif(not (BUILD / "lib/shardrt/libcuda-emulated.so").exists(), reason="the emulated device was not built")
-@pytest.mark.parametrize("kind", ["convolution", "transposed", "pool", "part", "padded", "resampled", "halves"])
+@pytest.mark.parametrize("kind", ["convolution", "transposed", "pool", "part", "padded", "resampled", "adaptive", "halves"])
 def test_on_the_emulated_device(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("SHARDC_TEST_DEVICE", "emulated")
     wrong, _ = symbolic_windows.check(tmp_path, SEEDS[kind], kind, count=1)

@@ -103,3 +103,16 @@ func.func @split(%x: tensor<?x3xf32, #S0> {dist.sizes = [#dist.size<2 * n>, #dis
   %a:2 = aten.split_with_sizes %x [%half, %half] dim 0 : (tensor<?x3xf32, #S0>) -> (tensor<?x3xf32, #S0>, tensor<?x3xf32, #S0>)
   return %a#0, %a#1 : tensor<?x3xf32, #S0>, tensor<?x3xf32, #S0>
 }
+
+// An adaptive mean: sums of parts that a border cuts go to their owners.
+// CHECK-LABEL: func.func @parts
+// CHECK: aten.sum
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.all
+// CHECK: aten.div
+// CHECK: return
+func.func @parts(%x: tensor<1x2x?x8xf32, #S2> {dist.sizes = [#dist.size<1>, #dist.size<2>, #dist.size<n>, #dist.size<8>]}) -> tensor<1x2x3x4xf32, #S2>
+    attributes {dist.symbols = [#dist.symbol<n in [4, 64]>]} {
+  %y = aten.adaptive_avg_pool %x to [3, 4] : (tensor<1x2x?x8xf32, #S2>) -> tensor<1x2x3x4xf32, #S2>
+  return %y : tensor<1x2x3x4xf32, #S2>
+}
