@@ -16,8 +16,7 @@ namespace shardc::aten {
 ///
 ///   x = floor(((2 i + half) numerator - shift denominator) / (2 denominator)),
 ///
-/// or, of element 2^20 or one behind it, and of positions as large, farther by what
-/// `roundingOf` says.
+/// or farther on both sides by floor(i / 2^20) + floor(x / 2^20), as f32 rounds large numbers.
 struct LookupLine {
   /// Positions for so many elements; where both are 0, the numbers of positions and of elements
   /// themselves, without the last of each where the line `alignsCorners`.
@@ -29,7 +28,7 @@ struct LookupLine {
 
   bool followsSizes() const { return denominator == 0; }
 
-  /// Positions that are computed in f32 are off by less than one in 2^20 of them.
+  /// Of fewer elements and positions, rounding adds nothing to `before` and `after`.
   static constexpr int64_t kExact = 1 << 20;
 
   void setOn(mlir::Operation *op) const;

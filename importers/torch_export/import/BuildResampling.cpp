@@ -16,6 +16,7 @@ using namespace mlir;
 
 namespace shardc::torch_export {
 namespace {
+
 struct Resampling : ResampledPositions {
   Call &call;
 
