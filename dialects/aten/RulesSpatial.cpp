@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Emitter.h"
 #include "dialects/aten/Rules.h"
 #include "dialects/aten/Spatial.h"
 #include "dialects/sharding/HaloCost.h"
@@ -39,6 +40,7 @@ struct SlidingDim {
   Window window;
   bool isAdjoint;  ///< the image is the result
   bool isPosition; ///< the op tells where in the image something is
+  bool hasParts;   ///< what a window makes can be put together from parts, which ranks may send
 
   int64_t size() const { return image[imageDim]; }
   int64_t count() const { return positions[positionsDim]; }
@@ -84,15 +86,24 @@ struct SlidingDim {
     double ofImage = elements(image, imageDim, sized);
     int64_t lacked = mostLackedOfTwo(sized, counted,
                                      [&](Run run) { return coverOf(window, run, sized).elements; });
-    return haloOf(lacked, sized, std::max(sized, counted), ofImage,
-                  isAdjoint ? ofImage : elements(positions, positionsDim, counted));
+    int64_t ofFactor = std::max(sized, counted);
+    if (isAdjoint)
+      return haloOf(lacked, sized, ofFactor, ofImage, ofImage);
+    double ofPositions = elements(positions, positionsDim, counted);
+    double fetched = haloOf(lacked, sized, ofFactor, ofImage, ofPositions);
+    if (!hasParts || ShapedType::isDynamic(size()) || ShapedType::isDynamic(count()))
+      return fetched;
+    int64_t touched = mostLackedOfTwo(counted, sized,
+                                      [&](Run run) { return positionsOver(window, run, counted); });
+    return std::min(fetched, haloOf(touched, counted, ofFactor, ofPositions, ofPositions));
   }
 };
 } // namespace
 
 /// The last dims of operand 0 and of result 0.
 static void slide(RuleBuilder &builder, ArrayRef<Window> windows, ArrayRef<int64_t> operand,
-                  ArrayRef<int64_t> result, bool isAdjoint = false, bool isPosition = false) {
+                  ArrayRef<int64_t> result, bool isAdjoint = false, bool isPosition = false,
+                  bool hasParts = false) {
   ArrayRef<int64_t> image = isAdjoint ? result : operand, positions = isAdjoint ? operand : result;
   auto spatial = static_cast<int64_t>(windows.size());
   for (auto [i, window] : llvm::enumerate(windows)) {
@@ -103,9 +114,16 @@ static void slide(RuleBuilder &builder, ArrayRef<Window> windows, ArrayRef<int64
                positions,
                window,
                isAdjoint,
-               isPosition}
+               isPosition,
+               hasParts}
         .describe(builder);
   }
+}
+
+/// Sums of shorter floats are not sent in parts, which would be rounded once more.
+static bool addsExactly(Operation *op) {
+  Type element = elementTypeOf(op->getOperand(0));
+  return Emitter::accumulator(element) == element;
 }
 
 ShardingRule convolutionRule(Operation *op) {
@@ -129,7 +147,8 @@ ShardingRule convolutionRule(Operation *op) {
   builder.operandDim(0, 0, batch).operandDim(0, 1, join(group, in));
   builder.operandDim(1, 0, join(group, out)).operandDim(1, 1, in);
   builder.resultDim(0, 0, batch).resultDim(0, 1, join(group, out));
-  slide(builder, conv.getWindows(), input, shapeOf(conv.getResult()));
+  slide(builder, conv.getWindows(), input, shapeOf(conv.getResult()), /*isAdjoint=*/false,
+        /*isPosition=*/false, addsExactly(op));
   if (!conv.getBias())
     return builder.linear(0).linear(1).build();
   builder.operandDim(2, 0, join(group, out));
@@ -166,7 +185,7 @@ ShardingRule poolRule(Operation *op, ArrayRef<Window> windows, bool isLinear) {
   ArrayRef<int64_t> image = shapeOf(op->getOperand(0));
   RuleBuilder builder = leadingDims(op, image.size() - windows.size(), isLinear);
   slide(builder, windows, image, shapeOf(op->getResult(0)), /*isAdjoint=*/false,
-        isa<MaxPoolPositionsOp>(op));
+        isa<MaxPoolPositionsOp>(op), isa<MaxPoolOp>(op) || (isLinear && addsExactly(op)));
   return builder.build();
 }
 

@@ -3,6 +3,8 @@
 
 #include "passes/localize/BorderPlan.h"
 #include "passes/localize/MadeParts.h"
+#include "passes/localize/Rearrangements.h"
+#include "passes/localize/WindowedImages.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -11,6 +13,29 @@ namespace {
 
 using Table = SmallVector<int64_t>; ///< a number for every position of the mesh
 using Runs = SmallVector<Run>;      ///< likewise
+
+/// How ranks may come to what an op's windows make along a halo dim of its image.
+BorderDim borderDim(Localizer &localizer, const HaloDim &halo) {
+  const Mesh &mesh = localizer.getMesh().getValue();
+  BorderDim dim{&halo, halo.imageDim, halo.positionsDim};
+  auto axes = [](const SplitDim &side) {
+    return llvm::map_to_vector(side.split.axes, [](const AxisSplit &a) { return a.axis; });
+  };
+  if (halo.isSymbolic())
+    return dim;
+  for (auto [position, cover] : llvm::enumerate(halo.covers)) {
+    Run elements = pieceOf(mesh, halo.image, static_cast<int64_t>(position));
+    dim.ranks.push_back({elements, pieceOf(mesh, halo.positions, static_cast<int64_t>(position)),
+                         cover.elements,
+                         aten::positionsOver(halo.window, elements, halo.positions.size)});
+    dim.fetched.push_back(cover.size());
+  }
+  dim.findNeeds(mesh, heldDim(mesh, halo.image).axes);
+  // What pieces of other tensors make goes straight to where it is needed.
+  if (axes(halo.image) == axes(halo.positions) && !isMovedOperand(localizer, halo.imageDim))
+    dim.ways = {BorderWay::Fetch, BorderWay::Sides, BorderWay::Whole};
+  return dim;
+}
 
 class PartialWindowBuilder {
 public:
@@ -24,14 +49,14 @@ public:
     SmallVector<HaloDim> fetched;
     const BorderDim *sides = nullptr;
     for (const BorderDim &dim : dims) {
-      if (dim.way == Way::Fetch)
+      if (dim.way == BorderWay::Fetch)
         fetched.push_back(*dim.halo);
-      else if (dim.way == Way::Sides)
+      else if (dim.way == BorderWay::Sides)
         sides = &dim;
     }
     CoveredImage image = coveredImage(localizer, builder, fetched, local, fill);
     for (const BorderDim &dim : dims) {
-      if (dim.way != Way::Whole)
+      if (dim.way != BorderWay::Whole)
         continue;
       Runs touched;
       for (const BorderRank &rank : dim.ranks)
@@ -129,7 +154,8 @@ private:
       runs.push_back(*side);
     }
     // Sums along other dims are of all positions at once.
-    bool hasWhole = llvm::any_of(dims, [](const BorderDim &d) { return d.way == Way::Whole; });
+    bool hasWhole =
+        llvm::any_of(dims, [](const BorderDim &d) { return d.way == BorderWay::Whole; });
     if (hasWhole) {
       Table total(own.size(), 0);
       for (ArrayRef<Run> side : runs)
@@ -171,7 +197,7 @@ private:
   /// Along dims where one op has made all parts.
   void addWhole(Value &value) {
     for (const BorderDim &dim : dims) {
-      if (dim.way != Way::Whole)
+      if (dim.way != BorderWay::Whole)
         continue;
       MadeDim sum{dim.halo->positionsDim, heldDim(mesh, dim.halo->image), dim.halo->positions};
       for (auto [made, rank] : llvm::zip_equal(sum.made.runs, dim.ranks))
@@ -196,10 +222,17 @@ private:
 Value shardc::partialWindows(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
                              Value local, double fill, Reduction reduction,
                              function_ref<Value(Value)> make) {
-  if (dims.empty())
+  const Mesh &mesh = localizer.getMesh().getValue();
+  // Where other windows fetch elements of the image, these come in the same exchange.
+  if (dims.empty() || !halosBeside(localizer, dims.front()).empty())
     return {};
-  std::optional<SmallVector<BorderDim>> plan = planBorders(localizer, dims);
-  if (!plan)
+  SmallVector<BorderDim> ways;
+  for (const HaloDim &halo : dims)
+    ways.push_back(borderDim(localizer, halo));
+  chooseBorderWays(mesh, ways,
+                   LocalExtents(mesh, localizer.globalOperandType(0), localizer.operandLayout(0)),
+                   LocalExtents(mesh, localizer.globalResultType(0), localizer.resultLayout(0)));
+  if (llvm::all_of(ways, [](const BorderDim &dim) { return dim.way == BorderWay::Fetch; }))
     return {};
-  return PartialWindowBuilder(localizer, builder, *plan, fill, reduction, make).run(local);
+  return PartialWindowBuilder(localizer, builder, ways, fill, reduction, make).run(local);
 }

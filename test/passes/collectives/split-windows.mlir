@@ -50,9 +50,9 @@ func.func @convolution(%x: tensor<1x2x16x6xf32, #S2>, %w: tensor<2x2x3x3xf32, #R
 // CHECK-LABEL: func.func @strided(
 // CHECK-COUNT-3: aten.convolution
 // CHECK: aten.cat
-func.func @strided(%x: tensor<1x2x31x5xf32, #S2three>, %w: tensor<3x2x3x3xf32, #R3>) -> tensor<1x3x16x5xf32, #S2three> {
-  %0 = aten.convolution %x, %w stride [2, 1] padding [1, 1] dilation [1, 1] : (tensor<1x2x31x5xf32, #S2three>, tensor<3x2x3x3xf32, #R3>) -> tensor<1x3x16x5xf32, #S2three>
-  return %0 : tensor<1x3x16x5xf32, #S2three>
+func.func @strided(%x: tensor<1x2x31x5xf32, #S2three>, %w: tensor<7x2x3x3xf32, #R3>) -> tensor<1x7x16x5xf32, #S2three> {
+  %0 = aten.convolution %x, %w stride [2, 1] padding [1, 1] dilation [1, 1] : (tensor<1x2x31x5xf32, #S2three>, tensor<7x2x3x3xf32, #R3>) -> tensor<1x7x16x5xf32, #S2three>
+  return %0 : tensor<1x7x16x5xf32, #S2three>
 }
 
 // One rank has no rows, and one fewer than the window covers: their interior is empty.
@@ -90,9 +90,9 @@ func.func @square(%x: tensor<1x2x16x16xf32, #S23>, %w: tensor<2x2x3x3xf32, #Rsqu
 // CHECK: aten.convolution
 // CHECK-NOT: aten.convolution
 // CHECK: return
-func.func @no_interior(%x: tensor<1x1x4x4xf32, #S2>, %w: tensor<1x1x3x3xf32, #R>) -> tensor<1x1x2x2xf32, #S2> {
-  %0 = aten.convolution %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<1x1x4x4xf32, #S2>, tensor<1x1x3x3xf32, #R>) -> tensor<1x1x2x2xf32, #S2>
-  return %0 : tensor<1x1x2x2xf32, #S2>
+func.func @no_interior(%x: tensor<1x1x4x4xf32, #S2>, %w: tensor<4x1x3x3xf32, #R>) -> tensor<1x4x2x2xf32, #S2> {
+  %0 = aten.convolution %x, %w stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<1x1x4x4xf32, #S2>, tensor<4x1x3x3xf32, #R>) -> tensor<1x4x2x2xf32, #S2>
+  return %0 : tensor<1x4x2x2xf32, #S2>
 }
 
 // Nothing is exchanged.
