@@ -40,26 +40,23 @@ namespace {
 class BorderPlanner {
 public:
   BorderPlanner(const Mesh &mesh, MutableArrayRef<BorderDim> dims, const LocalExtents &read,
-                const LocalExtents &made)
-      : dims(dims), read(read), made(made),
+                const LocalExtents &made, double worth)
+      : dims(dims), read(read), made(made), worth(worth),
         all(static_cast<size_t>(mesh.numDevices()), BorderSums{true, true}),
         none(static_cast<size_t>(mesh.numDevices())) {}
 
   void run() {
     for (BorderDim &dim : dims)
       dim.way = dim.ways.front();
-    best = evaluate() * (dims.size() > 1 ? kWorthParts : 1);
+    if (llvm::all_of(dims, [](const BorderDim &dim) { return dim.ways.size() == 1; }))
+      return;
+    best = evaluate() * worth;
     chosen.assign(dims.begin(), dims.end());
     tryFrom(0, /*hasSides=*/false);
     llvm::copy(chosen, dims.begin());
   }
 
 private:
-  /// What other ways than the first must leave of its bytes where there are several dims. An op of
-  /// which all elements are fetched has an interior along each of them, that is computed during
-  /// both exchanges; and without the corners alone, little is saved.
-  static constexpr double kWorthParts = 0.75;
-
   void tryFrom(size_t next, bool hasSides) {
     if (next == dims.size()) {
       double numbers = evaluate();
@@ -148,6 +145,7 @@ private:
 
   MutableArrayRef<BorderDim> dims;
   const LocalExtents &read, &made;
+  double worth;
   std::vector<BorderSums> all, none;
   double best = 0;
   SmallVector<BorderDim> chosen;
@@ -156,7 +154,6 @@ private:
 } // namespace
 
 void shardc::chooseBorderWays(const Mesh &mesh, MutableArrayRef<BorderDim> dims,
-                              const LocalExtents &read, const LocalExtents &made) {
-  if (llvm::any_of(dims, [](const BorderDim &dim) { return dim.ways.size() > 1; }))
-    BorderPlanner(mesh, dims, read, made).run();
+                              const LocalExtents &read, const LocalExtents &made, double worth) {
+  BorderPlanner(mesh, dims, read, made, worth).run();
 }

@@ -50,8 +50,9 @@ private:
 
 /// Sets the ways with which the busiest rank gets or gives the fewest numbers, in all exchanges
 /// together. Of several dims one has sums of sides at most, as each would make three ops of one.
+/// Others than the first ways must move less than `worth` times what those move.
 void chooseBorderWays(const Mesh &mesh, llvm::MutableArrayRef<BorderDim> dims,
-                      const LocalExtents &read, const LocalExtents &made);
+                      const LocalExtents &read, const LocalExtents &made, double worth = 1);
 
 } // namespace shardc
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/FoldOfProducts.h"
 
-#include "passes/localize/MovePieces.h"
+#include "passes/localize/BorderPlan.h"
+#include "passes/localize/MadeParts.h"
 
 #include "dialects/aten/ConvolutionAsProduct.h"
-#include "dialects/sharding/HaloCost.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -18,8 +18,8 @@ struct Chain {
   int64_t dim;  ///< of its positions
   struct Link {
     Operation *op;
-    unsigned operand;  ///< which the chain goes through
-    int64_t resultDim; ///< of its positions
+    unsigned operand; ///< which the chain goes through
+    bool operator==(const Link &) const = default;
   };
   SmallVector<Link> links; ///< the last op first
 };
@@ -43,11 +43,11 @@ std::optional<Chain> chainTo(Value folded, int64_t dim) {
     if (!op->hasOneUse())
       break;
     if (auto permute = dyn_cast<aten::PermuteOp>(op)) {
-      chain.links.push_back({op, 0, chain.dim});
+      chain.links.push_back({op, 0});
       chain.dim = permute.getDims()[chain.dim];
     } else if (auto product = dyn_cast<aten::TensordotOp>(op)) {
       auto [operand, of] = operandDimOf(product, chain.dim);
-      chain.links.push_back({op, operand, chain.dim});
+      chain.links.push_back({op, operand});
       chain.dim = of;
       hasProduct = true;
     } else {
@@ -61,95 +61,116 @@ std::optional<Chain> chainTo(Value folded, int64_t dim) {
   return std::nullopt;
 }
 
-Run pieceOf(ArrayRef<Run> runs) { return runs.empty() ? Run{} : runs.front(); }
+/// Along one dim: positions that make a rank's rows of the image, and what those cover.
+struct FoldDim {
+  const HaloDim *halo;
+  int64_t sourceDim; ///< of the positions, in what is fetched
+  SmallVector<Run> rows, needed;
+  SmallVector<aten::Cover> covers;
 
-/// Elements beside dim `dim`, of a rank where sizes are known.
-double elementsBeside(RankedTensorType local, int64_t dim) {
-  double product = 1;
-  for (auto [i, size] : llvm::enumerate(local.getShape()))
-    if (static_cast<int64_t>(i) != dim && !ShapedType::isDynamic(size))
-      product *= static_cast<double>(size);
-  return product;
-}
-
-class FetchedFold {
-public:
-  FetchedFold(Localizer &localizer, OpBuilder &builder, aten::FoldOp op, const HaloDim &halo,
-              const Chain &chain)
-      : localizer(localizer), builder(builder), emit(localizer.emitter(builder)), op(op),
-        halo(halo), chain(chain), mesh(localizer.getMesh().getValue()),
-        held(heldDim(mesh, halo.positions)) {
-    HeldDim image = heldDim(mesh, halo.image);
+  FoldDim(const Mesh &mesh, const HaloDim &halo, int64_t sourceDim)
+      : halo(&halo), sourceDim(sourceDim) {
     for (int64_t position = 0; position < mesh.numDevices(); ++position) {
-      own.push_back(pieceOf(image.runs[position]));
-      needed.push_back(aten::positionsOver(halo.window, own.back(), halo.positions.size));
+      rows.push_back(pieceOf(mesh, halo.image, position));
+      needed.push_back(aten::positionsOver(halo.window, rows.back(), halo.positions.size));
       covers.push_back(aten::coverOf(halo.window, needed.back(), halo.image.size));
     }
   }
 
-  /// Whether each rank's rows are among those that its windows cover, and what it fetches is less.
-  bool pays() const {
-    int64_t fetched = 0, sent = 0;
-    for (auto [position, rows] : llvm::enumerate(own)) {
-      Run cover = covers[position].elements;
-      if (rows.size() > 0 && (rows.begin < cover.begin || rows.end > cover.end))
-        return false;
-      Run have = pieceOf(held.runs[position]);
-      fetched = std::max(fetched, lackedOf(needed[position], have));
-      sent = std::max(sent, lackedOf(halo.covers[position].elements, rows));
-    }
-    auto source = cast<RankedTensorType>(localizer.localOf(chain.source).getType());
-    return static_cast<double>(fetched) * elementsBeside(source, chain.dim) <
-           static_cast<double>(sent) * elementsBeside(localizer.localResultType(0), halo.imageDim);
+  /// Whether each rank's rows are among those that its windows cover.
+  bool mayFetch() const {
+    return llvm::all_of(llvm::zip_equal(rows, covers), [](auto pair) {
+      const auto &[own, cover] = pair;
+      return own.size() == 0 ||
+             (own.begin >= cover.elements.begin && own.end <= cover.elements.end);
+    });
   }
 
-  Value run(ArrayRef<HaloDim> dims) {
-    Value value = fetch();
+  /// Positions are what is read, and rows of the image what is made.
+  BorderDim border(const Mesh &mesh) const {
+    BorderDim border{halo, sourceDim, halo->imageDim};
+    for (auto [position, own] : llvm::enumerate(rows)) {
+      Run have = pieceOf(mesh, halo->positions, static_cast<int64_t>(position));
+      border.ranks.push_back({have, own, needed[position], halo->covers[position].elements});
+      border.fetched.push_back(needed[position].size());
+    }
+    border.findNeeds(mesh, heldDim(mesh, halo->image).axes);
+    border.ways = {BorderWay::Whole};
+    if (mayFetch())
+      border.ways.push_back(BorderWay::Fetch);
+    return border;
+  }
+};
+
+class FetchedFold {
+public:
+  FetchedFold(Localizer &localizer, OpBuilder &builder, aten::FoldOp op, const Chain &chain)
+      : localizer(localizer), builder(builder), emit(localizer.emitter(builder)), op(op),
+        chain(chain), mesh(localizer.getMesh().getValue()) {}
+
+  /// `fetched` are among `dims`; along the others, what is made for elements of others is sent.
+  Value run(ArrayRef<HaloDim> dims, ArrayRef<FoldDim> fetched) {
+    PieceSource source{
+        localizer.localOf(chain.source), localizer.localSizesOf(builder, chain.source), {}};
+    for (const FoldDim &dim : fetched)
+      fetch(dim, source);
+    Value value = source.local;
     for (const Chain::Link &link : llvm::reverse(chain.links))
       value = again(link, value);
-    // Of all that these windows cover, this rank's rows.
     SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
-    sizes[halo.imageDim] = table([](const aten::Cover &cover, Run) { return cover.size(); });
+    SmallVector<OpFoldResult> own = sizes;
+    SmallVector<HaloDim> summed;
+    for (const HaloDim &halo : dims) {
+      const auto *dim = llvm::find_if(fetched, [&](const FoldDim &f) { return f.halo == &halo; });
+      if (dim == fetched.end()) {
+        summed.push_back(halo);
+        sizes[halo.imageDim] = getAsOpFoldResult(coverOnRank(localizer, builder, halo).size);
+        continue;
+      }
+      sizes[halo.imageDim] =
+          table(llvm::map_to_vector(dim->covers, [](const aten::Cover &c) { return c.size(); }));
+    }
     aten::Windows windows = withoutPadding(op.getWindows(), dims);
     value = aten::buildFold(builder, op.getLoc(), value, ArrayRef(sizes).take_back(windows.size()),
                             windows);
-    auto begin = [](const aten::Cover &cover, Run rows) {
-      return rows.size() == 0 ? 0 : cover.before + rows.begin - cover.elements.begin;
-    };
-    value = emit.slice(value, halo.imageDim, table(begin),
-                       table([&](const aten::Cover &cover, Run rows) {
-                         return begin(cover, rows) + rows.size();
-                       }));
+    // Of all that these windows cover, this rank's rows.
+    for (const FoldDim &dim : fetched) {
+      SmallVector<int64_t> begin, end;
+      for (auto [cover, rows] : llvm::zip_equal(dim.covers, dim.rows)) {
+        begin.push_back(rows.size() == 0 ? 0 : cover.before + rows.begin - cover.elements.begin);
+        end.push_back(begin.back() + rows.size());
+      }
+      int64_t along = dim.halo->imageDim;
+      value = emit.slice(value, along, table(begin), table(end));
+      sizes[along] = own[along];
+      value.setType(typeOfSizes(value, sizes));
+    }
+    if (!summed.empty())
+      value = haloSum(localizer, builder, summed, value, sizes);
     value.setType(localizer.localResultType(0));
     return value;
   }
 
 private:
-  template <typename F> OpFoldResult table(F &&number) {
-    SmallVector<int64_t> numbers;
-    for (auto [cover, rows] : llvm::zip_equal(covers, own))
-      numbers.push_back(number(cover, rows));
+  OpFoldResult table(ArrayRef<int64_t> numbers) {
     return getAsOpFoldResult(localizer.indices(builder).table(numbers));
   }
 
-  Value fetch() {
-    PieceSource source{localizer.localOf(chain.source),
-                       localizer.localSizesOf(builder, chain.source), held};
-    PieceTarget target{{{0, halo.positions.size}},
-                       held,
-                       source.sizes,
-                       cast<RankedTensorType>(source.local.getType())};
-    SmallVector<int64_t> extents, shape(target.type.getShape());
-    for (auto [runs, run] : llvm::zip_equal(target.dim.runs, needed)) {
+  /// All positions that make this rank's rows, in place of those that it has.
+  void fetch(const FoldDim &dim, PieceSource &source) {
+    source.dim = heldDim(mesh, dim.halo->positions);
+    PieceTarget target{{{0, dim.halo->positions.size}}, source.dim, source.sizes, {}};
+    SmallVector<int64_t> extents;
+    for (auto [runs, run] : llvm::zip_equal(target.dim.runs, dim.needed)) {
       runs.clear();
       if (run.size() > 0)
         runs.push_back(run);
       extents.push_back(run.size());
     }
-    target.sizes[chain.dim] = getAsOpFoldResult(localizer.indices(builder).table(extents));
-    shape[chain.dim] = llvm::all_equal(extents) ? extents.front() : ShapedType::kDynamic;
-    target.type = target.type.clone(shape);
-    return movePieces(localizer, builder, chain.dim, source, target).front();
+    target.sizes[dim.sourceDim] = table(extents);
+    target.type = typeOfSizes(source.local, target.sizes);
+    source.local = movePieces(localizer, builder, dim.sourceDim, source, target).front();
+    source.sizes = target.sizes;
   }
 
   /// The op of the chain, of more positions.
@@ -167,33 +188,40 @@ private:
   OpBuilder &builder;
   Emitter emit;
   aten::FoldOp op;
-  const HaloDim &halo;
   const Chain &chain;
   const Mesh &mesh;
-  HeldDim held; ///< positions
-  // For every position of the mesh: rows of the image, positions that make them, what those cover.
-  SmallVector<Run> own, needed;
-  SmallVector<aten::Cover> covers;
 };
 
 } // namespace
 
 LocalValues shardc::foldOfFetched(Localizer &localizer, OpBuilder &builder, aten::FoldOp op,
                                   ArrayRef<HaloDim> dims) {
-  // Of several dims the corners would have to be fetched as well.
-  if (dims.size() != 1 || ShapedType::isDynamic(dims.front().image.size) ||
-      ShapedType::isDynamic(dims.front().positions.size))
-    return failure();
-  const HaloDim &halo = dims.front();
-  auto spatial = static_cast<int64_t>(op.getWindows().size());
-  int64_t positionsDim =
-      aten::typeOf(op.getSelf()).getRank() - spatial + static_cast<int64_t>(halo.spatial);
-  std::optional<Chain> chain = chainTo(op.getSelf(), positionsDim);
+  const Mesh &mesh = localizer.getMesh().getValue();
+  std::optional<Chain> chain;
+  SmallVector<FoldDim> all;
+  for (const HaloDim &halo : dims) {
+    std::optional<Chain> along = chainTo(op.getSelf(), halo.positionsDim);
+    if (halo.isSymbolic() || !along || (chain && along->links != chain->links))
+      return failure();
+    const Layout &layout = dist::getLayout(along->source.getType()).getValue();
+    if (!(layout.splitOfDim(along->dim) == halo.positions.split) || !layout.partialAxes().empty())
+      return failure();
+    all.emplace_back(mesh, halo, along->dim);
+    chain = std::move(along);
+  }
   if (!chain)
     return failure();
-  const Layout &layout = dist::getLayout(chain->source.getType()).getValue();
-  if (!(layout.splitOfDim(chain->dim) == halo.positions.split) || !layout.partialAxes().empty())
+  SmallVector<BorderDim> ways;
+  for (const FoldDim &dim : all)
+    ways.push_back(dim.border(mesh));
+  const Layout &source = dist::getLayout(chain->source.getType()).getValue();
+  chooseBorderWays(mesh, ways, LocalExtents(mesh, aten::typeOf(chain->source), &source),
+                   LocalExtents(mesh, localizer.globalResultType(0), localizer.resultLayout(0)));
+  SmallVector<FoldDim> fetched;
+  for (auto [dim, border] : llvm::zip_equal(all, ways))
+    if (border.way == BorderWay::Fetch)
+      fetched.push_back(dim);
+  if (fetched.empty())
     return failure();
-  FetchedFold fold(localizer, builder, op, halo, *chain);
-  return fold.pays() ? single(fold.run(dims)) : LocalValues(failure());
+  return single(FetchedFold(localizer, builder, op, *chain).run(dims, fetched));
 }

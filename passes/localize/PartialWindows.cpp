@@ -14,6 +14,11 @@ namespace {
 using Table = SmallVector<int64_t>; ///< a number for every position of the mesh
 using Runs = SmallVector<Run>;      ///< likewise
 
+/// What other ways than to fetch all elements must leave of the numbers that it moves, where there
+/// are several dims. What it makes has an interior that is computed during each of the exchanges,
+/// and with less for the corners alone little is saved.
+constexpr double kWorthParts = 0.75;
+
 /// How ranks may come to what an op's windows make along a halo dim of its image.
 BorderDim borderDim(Localizer &localizer, const HaloDim &halo) {
   const Mesh &mesh = localizer.getMesh().getValue();
@@ -231,7 +236,8 @@ Value shardc::partialWindows(Localizer &localizer, OpBuilder &builder, ArrayRef<
     ways.push_back(borderDim(localizer, halo));
   chooseBorderWays(mesh, ways,
                    LocalExtents(mesh, localizer.globalOperandType(0), localizer.operandLayout(0)),
-                   LocalExtents(mesh, localizer.globalResultType(0), localizer.resultLayout(0)));
+                   LocalExtents(mesh, localizer.globalResultType(0), localizer.resultLayout(0)),
+                   dims.size() > 1 ? kWorthParts : 1);
   if (llvm::all_of(ways, [](const BorderDim &dim) { return dim.way == BorderWay::Fetch; }))
     return {};
   return PartialWindowBuilder(localizer, builder, ways, fill, reduction, make).run(local);
