@@ -86,7 +86,8 @@ def test_gradients(exported, name, mesh, plan):
 ])
 def test_forwards_exchange_boundary_rows(exported, name, mesh, plan):
     """No image is gathered."""
-    assert exported(name).moved(mesh, *places(*plan)) == {"all_reduce", "all_to_all"}
+    moved = exported(name).moved(mesh, *places(*plan))
+    assert {"all_reduce", "all_to_all"} <= moved <= {"all_reduce", "all_to_all", "permute"}
 
 
 OVER = ("dp=2,sp=2", *places(*predicted("dp:S(0),sp:S(2)")))
