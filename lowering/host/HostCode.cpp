@@ -4,6 +4,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "lowering/host/Emission.h"
+#include "lowering/host/MaskedStores.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -83,6 +84,10 @@ Expected<target::ObjectCode> emitObject(Module &module, const target::Processor 
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   unrollModestly(builder);
+  builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
+        passes.addPass(createModuleToFunctionPassAdaptor(ScalariseMaskedStores()));
+      });
   builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3).run(module, modules);
 
   target::ObjectCode object;
