@@ -82,12 +82,12 @@ func.func @symbolic(%x: tensor<?x?x384xf32>) {
 
 // Channels of a convolution: output channels and batch freely, input channels into a sum, height and width by the rows that ranks exchange.
 func.func @convolution(%x: tensor<8x6x9x9xf32>, %w: tensor<4x6x3x3xf32>, %b: tensor<4xf32>, %d: tensor<12x2x3x3xf32>, %c: tensor<6xf32>) {
-  // expected-remark @below {{(a)(b)(c)(d), (e)(b)(f)(g), (e) -> (a)(e)(c)(d), a = 8, b = 6 sum, c = 9 halo 0:2.48 in one piece, d = 9 halo 0:2.48 in one piece, e = 4, f = 3 replicated, g = 3 replicated}}
+  // expected-remark @below {{(a)(b)(c)(d), (e)(b)(f)(g), (e) -> (a)(e)(c)(d), a = 8, b = 6 sum, c = 9 halo 0:1.29 in one piece, d = 9 halo 0:1.29 in one piece, e = 4, f = 3 replicated, g = 3 replicated}}
   %0 = aten.convolution %x, %w bias(%b) stride [1, 1] padding [0, 0] dilation [1, 1] : (tensor<8x6x9x9xf32>, tensor<4x6x3x3xf32>, tensor<4xf32>) -> tensor<8x4x7x7xf32>
   // Whole groups.
   // expected-remark @below {{(a)(b c)(d)(e), (b f)(c)(g)(h) -> (a)(b f)(d)(e), a = 8, b = 3, c = 2 replicated, d = 9 halo 0:0.5 in one piece, e = 9 halo 0:0.5 in one piece, f = 4 replicated, g = 3 replicated, h = 3 replicated}}
   %1 = aten.convolution %x, %d stride [1, 1] padding [1, 1] dilation [1, 1] groups 3 : (tensor<8x6x9x9xf32>, tensor<12x2x3x3xf32>) -> tensor<8x12x9x9xf32>
-  // expected-remark @below {{(a)(b)(c)(d) -> (a)(b)(c)(d), a = 8, b = 6, c = 9 halo 0:5.06 in one piece, d = 9 halo 0:5.06 in one piece}}
+  // expected-remark @below {{(a)(b)(c)(d) -> (a)(b)(c)(d), a = 8, b = 6, c = 9 halo 0:2.25 in one piece, d = 9 halo 0:2.25 in one piece}}
   %2 = aten.max_pool %x kernel [3, 3] stride [2] padding [0] dilation [1] : (tensor<8x6x9x9xf32>) -> tensor<8x6x4x4xf32>
   // expected-remark @below {{(a)(b)(c)(d), (b), (b) -> (a)(b)(c)(d), a = 8, b = 6, c = 9, d = 9}}
   %3 = aten.batch_norm %x mean(%c) variance(%c) eps 1.0e-5 : (tensor<8x6x9x9xf32>, tensor<6xf32>, tensor<6xf32>) -> tensor<8x6x9x9xf32>
