@@ -20,8 +20,8 @@ enum class BorderWay {
 
 /// A dim of what an op reads, which becomes one of what it makes.
 struct BorderDim {
-  const HaloDim *halo;
-  int64_t read, made; ///< the dims
+  const HaloDim *halo; ///< not owned: of the op that is being localised
+  int64_t read, made;  ///< the dims
   std::vector<BorderRank> ranks = {};
   std::vector<BorderNeed> needs = {};
   /// How many elements each rank has, its own and others, once all are fetched.
@@ -29,7 +29,7 @@ struct BorderDim {
   /// What there is to choose from; of ways that move as much, the first.
   llvm::SmallVector<BorderWay, 3> ways = {BorderWay::Fetch};
   BorderWay way = BorderWay::Fetch;
-  std::vector<BorderSums> sums = {}; ///< where the way is Sides
+  std::vector<BorderSums> sums = {}; ///< where the way is Sides; else empty
 
   /// Finds the needs of ranks that differ on `axes`.
   void findNeeds(const Mesh &mesh, llvm::ArrayRef<unsigned> axes);

@@ -52,7 +52,10 @@ public:
   PartSum(Localizer &localizer, OpBuilder &builder, const MadeDim &dim,
           SmallVectorImpl<OpFoldResult> &sizes, Reduction reduction)
       : localizer(localizer), builder(builder), dim(dim), mesh(localizer.getMesh().getValue()),
-        sizes(sizes), reduction(reduction), layers(mesh.numDevices()) {}
+        sizes(sizes), reduction(reduction), layers(mesh.numDevices()) {
+    for (int64_t position = 0; position < mesh.numDevices(); ++position)
+      owned.push_back(pieceOf(mesh, dim.owned, position));
+  }
 
   Value run(Value value, Value own) {
     PieceSource all{value, llvm::to_vector(sizes), dim.made};
@@ -60,16 +63,14 @@ public:
     Mesh byPosition(mesh.axes); // without device ids, ranks are positions
     for (ArrayRef<int64_t> group : byPosition.groups(all.dim.axes))
       addGroup(group, all.dim);
-    SmallVector<int64_t> owned;
     size_t most = own ? 0 : 1;
-    for (int64_t position = 0; position < mesh.numDevices(); ++position) {
-      owned.push_back(pieceOf(mesh, dim.owned, position).size());
-      most = std::max(most, layers[position].size());
-    }
-    sizes[dim.dim] = getAsOpFoldResult(localizer.indices(builder).table(owned));
+    for (ArrayRef<Layer> list : layers)
+      most = std::max(most, list.size());
+    auto lengths = llvm::map_to_vector(owned, [](const Run &run) { return run.size(); });
+    sizes[dim.dim] = getAsOpFoldResult(localizer.indices(builder).table(lengths));
     SmallVector<PieceTarget> targets;
     for (size_t k = 0; k < most; ++k)
-      targets.push_back(target(k, all.dim, owned, value));
+      targets.push_back(target(k, all.dim, lengths, value));
     if (targets.empty())
       return own;
     PieceSource none;
@@ -97,12 +98,12 @@ private:
         if (run.size() <= 0)
           continue;
         for (int64_t position : group) {
-          Run owned = pieceOf(mesh, dim.owned, position);
-          Run common{std::max(owned.begin, run.begin), std::min(owned.end, run.end)};
+          const Run &own = owned[position];
+          Run common{std::max(own.begin, run.begin), std::min(own.end, run.end)};
           int64_t shift = total - run.begin;
           if (common.begin < common.end)
             place(layers[position],
-                  {{common.begin + shift, common.end + shift}, common.begin - owned.begin});
+                  {{common.begin + shift, common.end + shift}, common.begin - own.begin});
         }
         total += run.size();
       }
@@ -123,11 +124,11 @@ private:
   }
 
   /// Layer `k` of each rank, with zeros (or lowest numbers) around its parts.
-  PieceTarget target(size_t k, const HeldDim &all, ArrayRef<int64_t> owned, Value value) {
+  PieceTarget target(size_t k, const HeldDim &all, ArrayRef<int64_t> lengths, Value value) {
     SmallVector<ArrayRef<PlacedRun>> parts;
     for (const SmallVector<Layer> &list : layers)
       parts.push_back(k < list.size() ? ArrayRef<PlacedRun>(list[k]) : ArrayRef<PlacedRun>());
-    PieceTarget target = spreadRuns(all.size, parts, owned);
+    PieceTarget target = spreadRuns(all.size, parts, lengths);
     target.dim.axes = all.axes;
     target.sizes.assign(sizes.begin(), sizes.end());
     target.type = typeOfSizes(value, sizes);
@@ -140,7 +141,8 @@ private:
   const Mesh &mesh;
   SmallVectorImpl<OpFoldResult> &sizes;
   Reduction reduction;                    ///< Sum or Max
-  SmallVector<SmallVector<Layer>> layers; ///< [position of the mesh]
+  SmallVector<Run> owned;                 ///< [position of the mesh]
+  SmallVector<SmallVector<Layer>> layers; ///< likewise
 };
 
 } // namespace

@@ -22,8 +22,8 @@ struct BorderRank {
   Run covered;   ///< elements from the first to the last that its positions cover
   Run touched;   ///< positions from the first to the last whose windows have some of its elements
 
-  /// What it touches of the positions of ranks before and behind it. Of a rank without positions,
-  /// all others are behind it.
+  /// What it touches of the positions of ranks before and behind it. To a rank without positions,
+  /// whose run is {0, 0}, all others are behind it.
   Run before() const;
   Run behind() const;
 };
