@@ -3,6 +3,7 @@
 #include "passes/localize/Exchange.h"
 
 #include "passes/localize/FlatExchange.h"
+#include "passes/localize/core/Slots.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -112,6 +113,9 @@ private:
 
   /// `table` times the elements that go along.
   Value elements(Side &side, const Table &table) {
+    if (std::optional<int64_t> known = getConstantIntValue(unit))
+      return side.indices.table(
+          llvm::map_to_vector(table, [&](int64_t count) { return count * *known; }));
     return side.indices.mul(side.indices.table(table), unit);
   }
   /// A flat tensor of so many elements.
@@ -164,12 +168,14 @@ private:
     Value whole = step.dims.empty() ? emit.view(local, {getAsOpFoldResult(unit)}) : Value();
     SmallVector<Value> messages;
     Table total(from.size(), 0);
-    for (size_t target = 0; target < (isGather ? 1 : groupSize()); ++target) {
-      Table count = tableOf(from, [&](const BlockExchange &exchange, size_t index) {
-        return exchange.messageSize(index, target);
-      });
-      if (llvm::all_of(count, [](int64_t n) { return n == 0; }))
-        continue;
+    auto sends = [&](size_t rank, size_t target) {
+      const Member &member = from.members[rank];
+      return member.exchange->messageSize(member.index, target) != 0;
+    };
+    for (const Slot &targets : slotsOf(from.size(), isGather ? 1 : groupSize(), sends)) {
+      Table count;
+      for (auto [member, target] : llvm::zip_equal(from.members, targets))
+        count.push_back(target ? member.exchange->messageSize(member.index, *target) : 0);
       for (auto [sum, n] : llvm::zip(total, count))
         sum += n;
       if (whole) {
@@ -182,8 +188,8 @@ private:
       Value message = local;
       for (auto [i, dim] : llvm::enumerate(step.dims)) {
         SmallVector<std::vector<Run>> runs;
-        for (const Member &member : from.members) {
-          auto box = member.exchange->message(member.index, target);
+        for (auto [member, target] : llvm::zip_equal(from.members, targets)) {
+          auto box = target ? member.exchange->message(member.index, *target) : std::nullopt;
           runs.push_back(box ? (*box)[i] : std::vector<Run>());
         }
         if (!isAll(runs, extentsBefore(i)))
@@ -349,28 +355,38 @@ private:
                                 builder.getDenseI64ArrayAttr({0}), splits, concats)
           .getResult(0);
     });
-    SmallVector<size_t> cell;
+    for (size_t i = 0; i < step.dims.size(); ++i)
+      slots.push_back(slotsOfParts(i));
+    SmallVector<const Slot *> cell;
     Value whole = assemble(cell);
     whole.setType(resultType());
     return whole;
   }
 
-  size_t numParts(size_t i) const {
+  /// What a rank needs of a part along the i-th exchanged dim: intervals of its own new indices.
+  static std::vector<Run> shareOf(const Member &member, size_t i, size_t part) {
+    const HeldBlock &after = member.exchange->blockAfter(member.index);
+    const auto &parts = member.exchange->parts(i);
+    return after && part < parts.size() ? localIntersection((*after)[i], parts[part])
+                                        : std::vector<Run>();
+  }
+  SmallVector<std::vector<Run>> sharesOf(size_t i, const Slot &parts) const {
+    SmallVector<std::vector<Run>> shares;
+    for (auto [member, part] : llvm::zip_equal(to.members, parts))
+      shares.push_back(part ? shareOf(member, i, *part) : std::vector<Run>());
+    return shares;
+  }
+  /// One at least.
+  std::vector<Slot> slotsOfParts(size_t i) const {
     size_t most = 1;
     for (const GroupExchange &member : step.groups)
       most = std::max(most, member.exchange.parts(i).size());
-    return most;
-  }
-  /// What each rank needs of a part along the i-th exchanged dim: intervals of its own new indices.
-  SmallVector<std::vector<Run>> sharesOf(size_t i, size_t part) const {
-    SmallVector<std::vector<Run>> shares;
-    for (const Member &member : to.members) {
-      const HeldBlock &after = member.exchange->blockAfter(member.index);
-      const auto &parts = member.exchange->parts(i);
-      shares.push_back(after && part < parts.size() ? localIntersection((*after)[i], parts[part])
-                                                    : std::vector<Run>());
-    }
-    return shares;
+    std::vector<Slot> slots = slotsOf(to.size(), most, [&](size_t rank, size_t part) {
+      return !shareOf(to.members[rank], i, part).empty();
+    });
+    if (slots.empty())
+      slots.push_back(Slot(to.size(), 0));
+    return slots;
   }
   static Table lengthsOf(ArrayRef<std::vector<Run>> runs) {
     Table lengths;
@@ -379,20 +395,17 @@ private:
     return lengths;
   }
 
-  /// The block made of all cells that begin with these parts.
-  Value assemble(SmallVectorImpl<size_t> &cell) {
+  /// The block made of all cells that begin with these slots.
+  Value assemble(SmallVectorImpl<const Slot *> &cell) {
     size_t i = cell.size();
     if (i == step.dims.size())
       return arrivedCell(cell);
     int64_t dim = step.dims[i];
     SmallVector<Value> pieces;
     SmallVector<SmallVector<std::vector<Run>>> shares;
-    for (size_t part = 0, n = numParts(i); part < n; ++part) {
-      shares.push_back(sharesOf(i, part));
-      bool isEmpty = llvm::all_of(lengthsOf(shares.back()), [](int64_t n) { return n == 0; });
-      if (isEmpty && (part + 1 < n || !pieces.empty()))
-        continue;
-      cell.push_back(part);
+    for (const Slot &slot : slots[i]) {
+      shares.push_back(sharesOf(i, slot));
+      cell.push_back(&slot);
       pieces.push_back(assemble(cell));
       cell.pop_back();
     }
@@ -429,28 +442,28 @@ private:
   }
 
   /// What arrived of one cell.
-  Value arrivedCell(ArrayRef<size_t> cell) {
-    auto isCell = [&](const BlockExchange &exchange) {
-      for (auto [i, part] : llvm::enumerate(cell))
-        if (part >= exchange.parts(i).size())
-          return false;
-      return true;
-    };
-    Table begin = tableOf(to, [&](const BlockExchange &exchange, size_t index) -> int64_t {
+  Value arrivedCell(ArrayRef<const Slot *> cell) {
+    Table begin;
+    for (auto [rank, member] : llvm::enumerate(to.members)) {
+      const BlockExchange &exchange = *member.exchange;
+      SmallVector<size_t> parts;
+      for (auto [i, slot] : llvm::enumerate(cell))
+        if (std::optional<size_t> part = (*slot)[rank]; part && *part < exchange.parts(i).size())
+          parts.push_back(*part);
       std::optional<size_t> source;
-      if (isCell(exchange))
-        source = exchange.source(index, cell);
+      if (parts.size() == cell.size())
+        source = exchange.source(member.index, parts);
       int64_t at = 0;
       for (size_t peer = 0; source && peer < *source; ++peer)
-        at += exchange.messageSize(peer, index);
-      return at;
-    });
+        at += exchange.messageSize(peer, member.index);
+      begin.push_back(at);
+    }
     Table end = begin;
     Sizes shape(sizes);
     Table count(to.size(), 1);
     Type type = local.getType();
-    for (auto [i, part] : llvm::enumerate(cell)) {
-      Table length = lengthsOf(sharesOf(i, part));
+    for (auto [i, slot] : llvm::enumerate(cell)) {
+      Table length = lengthsOf(sharesOf(i, *slot));
       for (auto [product, n] : llvm::zip(count, length))
         product *= n;
       shape[step.dims[i]] = asSize(to, length);
@@ -474,6 +487,7 @@ private:
   ArrayRef<OpFoldResult> sizes;
   SmallVector<Member> members; ///< by position in the step's mesh
   Side from, to, all;
+  SmallVector<std::vector<Slot>> slots; ///< of parts, for each exchanged dim
   Value unit, arrived;
 };
 

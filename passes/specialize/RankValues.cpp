@@ -5,12 +5,32 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
 
 bool shardc::dependsOnSymbol(ExtentsAttr extents) {
   return extents.getSize() && !extents.getSize().getConstant();
+}
+
+/// What an op's result is where its operands are these numbers.
+static std::optional<int64_t> fold(Operation *op, unsigned result, ArrayRef<int64_t> operands) {
+  SmallVector<Attribute> constants;
+  for (auto [operand, number] : llvm::zip_equal(op->getOperands(), operands))
+    constants.push_back(IntegerAttr::get(operand.getType(), number));
+  SmallVector<OpFoldResult> folded;
+  if (failed(op->fold(constants, folded)) || folded.size() <= result)
+    return std::nullopt;
+  // One of the operands (x + 0, or a selection), or a number.
+  auto same = dyn_cast<Value>(folded[result]);
+  if (!same)
+    return getConstantIntValue(folded[result]);
+  auto operand = llvm::find(op->getOperands(), same);
+  if (operand == op->getOperands().end())
+    return std::nullopt;
+  return operands[std::distance(op->getOperands().begin(), operand)];
 }
 
 std::vector<int64_t> RankValues::evaluate(Operation *op, unsigned result) {
@@ -44,30 +64,20 @@ std::vector<int64_t> RankValues::evaluate(Operation *op, unsigned result) {
       return {};
     operands.push_back(it->second);
   }
+  // Of many devices, few differ in the operands.
+  std::map<SmallVector<int64_t>, int64_t> folded;
   std::vector<int64_t> values;
   for (int64_t device = 0; device < devices.size(); ++device) {
-    SmallVector<Attribute> constants;
-    for (auto [operand, list] : llvm::zip_equal(op->getOperands(), operands))
-      constants.push_back(IntegerAttr::get(operand.getType(), list[device]));
-    SmallVector<OpFoldResult> folded;
-    if (failed(op->fold(constants, folded)) || folded.size() <= result)
-      return {};
-    // One of the operands (x + 0, or a selection), or a number.
-    std::optional<int64_t> value;
-    if (auto same = dyn_cast<Value>(folded[result])) {
-      auto operand = llvm::find(op->getOperands(), same);
-      if (operand != op->getOperands().end())
-        value = operands[std::distance(op->getOperands().begin(), operand)][device];
-    } else {
-      value = getConstantIntValue(folded[result]);
+    auto numbers =
+        llvm::map_to_vector(operands, [&](ArrayRef<int64_t> list) { return list[device]; });
+    auto [entry, isNew] = folded.try_emplace(std::move(numbers), 0);
+    if (isNew) {
+      std::optional<int64_t> value = fold(op, result, entry->first);
+      if (!value)
+        return {};
+      entry->second = *value;
     }
-    if (!value)
-      return {};
-    values.push_back(*value);
-    if (operands.empty()) {
-      values.resize(devices.size(), *value);
-      break;
-    }
+    values.push_back(entry->second);
   }
   return values;
 }

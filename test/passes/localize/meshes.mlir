@@ -15,7 +15,7 @@
 // CHECK: %[[SENT:.*]] = dist.leave_mesh on #{{.*}} %{{.*}} : tensor<8xf32> to tensor<?xf32>
 // CHECK: %[[GOT:.*]] = dist.all_to_all over #ranks %[[SENT]] split 0 extents [{{.*}}] concat 0 extents [{{.*}}] : tensor<?xf32>
 // CHECK: %[[FLAT:.*]] = dist.enter_mesh on #{{.*}} %[[GOT]] : tensor<?xf32> to tensor<8xf32>
-// CHECK: aten.slice %[[FLAT]] dim 0
+// CHECK: aten.view %[[FLAT]] [4, 2]
 // CHECK: return %{{.*}} : tensor<4x2xf32>
 func.func @apart(%x: tensor<8x2xf32, #here>) -> tensor<8x2xf32, #there> {
   %y = dist.redistribute %x : tensor<8x2xf32, #here> to tensor<8x2xf32, #there>
