@@ -64,6 +64,7 @@ def Aten_Dialect : Dialect {
     any size. A result type may be less or more precise than the inferred one, but must not contradict it.
   }];
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 

@@ -3,6 +3,7 @@
 #include "dialects/aten/Custom.h"
 #include "dialects/aten/Fourier.h"
 #include "dialects/aten/Grouped.h"
+#include "dialects/aten/LookupLine.h"
 #include "dialects/aten/Neighborhood.h"
 #include "dialects/aten/Random.h"
 #include "dialects/aten/Rules.h"
@@ -159,6 +160,12 @@ void AtenDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/aten/Writing.cpp.inc"
       >();
+}
+
+LogicalResult AtenDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kLookupLineAttr)
+    return LookupLine::verify(op, attribute.getValue());
+  return success();
 }
 
 Operation *AtenDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,

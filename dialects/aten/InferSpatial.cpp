@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/aten/Emitter.h"
 #include "dialects/aten/Rules.h"
 #include "dialects/aten/Spatial.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -229,6 +230,16 @@ template <typename Op> static Windows windowsOfPool(Op op, ArrayRef<int64_t> dil
   ArrayRef<int64_t> kernel = op.getKernelSize(), stride = op.getStride();
   return makeWindows(kernel, stride.empty() ? kernel : stride, op.getPadding(), dilation);
 }
+
+/// Sums of shorter floats would be rounded once more.
+static std::optional<Reduction> exactSum(Value of) {
+  Type element = elementTypeOf(of);
+  return Emitter::accumulator(element) == element ? std::optional(Reduction::Sum) : std::nullopt;
+}
+
+std::optional<Reduction> ConvolutionOp::getPartReduction() { return exactSum(getInput()); }
+std::optional<Reduction> MaxPoolOp::getPartReduction() { return Reduction::Max; }
+std::optional<Reduction> AvgPoolOp::getPartReduction() { return exactSum(getSelf()); }
 
 Windows MaxPoolOp::getWindows() { return windowsOfPool(*this, getDilation()); }
 Windows MaxPoolPositionsOp::getWindows() { return windowsOfPool(*this, getDilation()); }

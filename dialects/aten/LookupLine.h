@@ -30,9 +30,13 @@ struct LookupLine {
 
   /// Of fewer elements and positions, rounding adds nothing to `before` and `after`.
   static constexpr int64_t kExact = 1 << 20;
+  /// No number is larger, so that products with sizes fit 64 bits.
+  static constexpr int64_t kMost = 1 << 20;
 
   void setOn(mlir::Operation *op) const;
   static std::optional<LookupLine> of(mlir::Operation *op);
+  /// Reports what is no line, or is on another op.
+  static mlir::LogicalResult verify(mlir::Operation *op, mlir::Attribute value);
 };
 
 inline constexpr llvm::StringLiteral kLookupLineAttr = "aten.lookup_line";

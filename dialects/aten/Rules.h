@@ -82,7 +82,7 @@ ShardingRule windowsRule(mlir::Operation *op, llvm::ArrayRef<Window> windows);
 /// The adjoint of windows.
 ShardingRule foldRule(mlir::Operation *op, llvm::ArrayRef<Window> windows);
 /// Dims in front of the spatial ones are independent.
-ShardingRule poolRule(mlir::Operation *op, llvm::ArrayRef<Window> windows, bool isLinear);
+ShardingRule poolRule(mlir::Operation *op, bool isLinear);
 /// Likewise; means of parts, and the largest element of all of a dim, are reductions of what ranks
 /// have of them.
 ShardingRule adaptivePoolRule(mlir::Operation *op, llvm::ArrayRef<int64_t> parts,

@@ -31,6 +31,12 @@ static double haloOf(int64_t lacked, int64_t size, int64_t ofFactor, double exch
 }
 
 namespace {
+struct Sliding {
+  bool isAdjoint = false;  ///< the image is the result
+  bool isPosition = false; ///< the op tells where in the image something is
+  bool hasParts = false;   ///< ranks may send what they make of parts of a window
+};
+
 /// A dim of the image and the dim of the window's positions in it. Each is chunked over the ranks,
 /// which fetch the elements under their positions (or, the other way round, send what their
 /// positions add to elements of others).
@@ -38,9 +44,7 @@ struct SlidingDim {
   int64_t imageDim, positionsDim;     ///< of operand 0 and of the result, in one order or the other
   ArrayRef<int64_t> image, positions; ///< shapes
   Window window;
-  bool isAdjoint;  ///< the image is the result
-  bool isPosition; ///< the op tells where in the image something is
-  bool hasParts;   ///< what a window makes can be put together from parts, which ranks may send
+  Sliding sliding;
 
   int64_t size() const { return image[imageDim]; }
   int64_t count() const { return positions[positionsDim]; }
@@ -49,11 +53,11 @@ struct SlidingDim {
   /// have more elements behind the last position.)
   void describe(RuleBuilder &builder) const {
     DimFactors factors;
-    bool isAsLong = size() == count() && !(isAdjoint && ShapedType::isDynamic(size()));
+    bool isAsLong = size() == count() && !(sliding.isAdjoint && ShapedType::isDynamic(size()));
     if (window.isIdentity() && isAsLong) {
       factors = factorOf(builder, size());
       for (unsigned factor : factors)
-        builder.at(factor).inOnePiece = isPosition;
+        builder.at(factor).inOnePiece = sliding.isPosition;
     } else if (mayBeLong(size()) && mayBeLong(count()) && !ShapedType::isDynamic(window.kernel)) {
       bool isKnown = !ShapedType::isDynamic(size()) && !ShapedType::isDynamic(count());
       unsigned factor = builder.factor(isKnown ? std::max(size(), count()) : ShapedType::kDynamic,
@@ -64,8 +68,8 @@ struct SlidingDim {
     } else {
       return;
     }
-    builder.operandDim(0, isAdjoint ? positionsDim : imageDim, factors);
-    builder.resultDim(0, isAdjoint ? imageDim : positionsDim, factors);
+    builder.operandDim(0, sliding.isAdjoint ? positionsDim : imageDim, factors);
+    builder.resultDim(0, sliding.isAdjoint ? imageDim : positionsDim, factors);
   }
 
   /// Of one element there is nothing to share out.
@@ -87,11 +91,11 @@ struct SlidingDim {
     int64_t lacked = mostLackedOfTwo(sized, counted,
                                      [&](Run run) { return coverOf(window, run, sized).elements; });
     int64_t ofFactor = std::max(sized, counted);
-    if (isAdjoint)
+    if (sliding.isAdjoint)
       return haloOf(lacked, sized, ofFactor, ofImage, ofImage);
     double ofPositions = elements(positions, positionsDim, counted);
     double fetched = haloOf(lacked, sized, ofFactor, ofImage, ofPositions);
-    if (!hasParts || ShapedType::isDynamic(size()) || ShapedType::isDynamic(count()))
+    if (!sliding.hasParts || ShapedType::isDynamic(size()) || ShapedType::isDynamic(count()))
       return fetched;
     int64_t touched = mostLackedOfTwo(counted, sized,
                                       [&](Run run) { return positionsOver(window, run, counted); });
@@ -102,9 +106,9 @@ struct SlidingDim {
 
 /// The last dims of operand 0 and of result 0.
 static void slide(RuleBuilder &builder, ArrayRef<Window> windows, ArrayRef<int64_t> operand,
-                  ArrayRef<int64_t> result, bool isAdjoint = false, bool isPosition = false,
-                  bool hasParts = false) {
-  ArrayRef<int64_t> image = isAdjoint ? result : operand, positions = isAdjoint ? operand : result;
+                  ArrayRef<int64_t> result, Sliding sliding) {
+  ArrayRef<int64_t> image = sliding.isAdjoint ? result : operand,
+                    positions = sliding.isAdjoint ? operand : result;
   auto spatial = static_cast<int64_t>(windows.size());
   for (auto [i, window] : llvm::enumerate(windows)) {
     int64_t fromEnd = static_cast<int64_t>(i) - spatial;
@@ -113,17 +117,9 @@ static void slide(RuleBuilder &builder, ArrayRef<Window> windows, ArrayRef<int64
                image,
                positions,
                window,
-               isAdjoint,
-               isPosition,
-               hasParts}
+               sliding}
         .describe(builder);
   }
-}
-
-/// Sums of shorter floats are not sent in parts, which would be rounded once more.
-static bool addsExactly(Operation *op) {
-  Type element = elementTypeOf(op->getOperand(0));
-  return Emitter::accumulator(element) == element;
 }
 
 ShardingRule convolutionRule(Operation *op) {
@@ -147,8 +143,8 @@ ShardingRule convolutionRule(Operation *op) {
   builder.operandDim(0, 0, batch).operandDim(0, 1, join(group, in));
   builder.operandDim(1, 0, join(group, out)).operandDim(1, 1, in);
   builder.resultDim(0, 0, batch).resultDim(0, 1, join(group, out));
-  slide(builder, conv.getWindows(), input, shapeOf(conv.getResult()), /*isAdjoint=*/false,
-        /*isPosition=*/false, addsExactly(op));
+  slide(builder, conv.getWindows(), input, shapeOf(conv.getResult()),
+        {.hasParts = conv.getPartReduction().has_value()});
   if (!conv.getBias())
     return builder.linear(0).linear(1).build();
   builder.operandDim(2, 0, join(group, out));
@@ -170,22 +166,25 @@ static RuleBuilder leadingDims(Operation *op, size_t count, bool isLinear) {
 
 ShardingRule windowsRule(Operation *op, ArrayRef<Window> windows) {
   RuleBuilder builder = leadingDims(op, 2, /*isLinear=*/true);
-  slide(builder, windows, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
+  slide(builder, windows, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)), {});
   return builder.build();
 }
 
 ShardingRule foldRule(Operation *op, ArrayRef<Window> windows) {
   RuleBuilder builder = leadingDims(op, 2, /*isLinear=*/true);
   slide(builder, windows, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)),
-        /*isAdjoint=*/true);
+        {.isAdjoint = true});
   return builder.build();
 }
 
-ShardingRule poolRule(Operation *op, ArrayRef<Window> windows, bool isLinear) {
+ShardingRule poolRule(Operation *op, bool isLinear) {
+  auto windowed = cast<WindowOpInterface>(op);
+  Windows windows = windowed.getWindows();
   ArrayRef<int64_t> image = shapeOf(op->getOperand(0));
   RuleBuilder builder = leadingDims(op, image.size() - windows.size(), isLinear);
-  slide(builder, windows, image, shapeOf(op->getResult(0)), /*isAdjoint=*/false,
-        isa<MaxPoolPositionsOp>(op), isa<MaxPoolOp>(op) || (isLinear && addsExactly(op)));
+  slide(builder, windows, image, shapeOf(op->getResult(0)),
+        {.isPosition = isa<MaxPoolPositionsOp>(op),
+         .hasParts = windowed.getPartReduction().has_value()});
   return builder.build();
 }
 

@@ -16,6 +16,9 @@ class Aten_SpatialOp<string mnemonic, list<Trait> traits = []> : Aten_Op<mnemoni
     /// One for each spatial dim.
     ::shardc::aten::Windows getWindows();
   }];
+  code partsDeclaration = [{
+    std::optional<::shardc::Reduction> getPartReduction();
+  }];
 }
 
 def Aten_ConvolutionOp
@@ -42,7 +45,7 @@ def Aten_ConvolutionOp
     $input `,` $weight (`bias` `(` $bias^ `)`)? `stride` $stride `padding` $padding `dilation` $dilation
     (`groups` $groups^)? attr-dict `:` functional-type(operands, results)
   }];
-  let moreDeclarations = windowsDeclaration;
+  let moreDeclarations = windowsDeclaration # partsDeclaration;
   let shardBy = "convolutionRule(op)";
   let runsAs = "KernelForm::None"; // becomes a product of what the window covers
   let hasCanonicalizer = 1;
@@ -104,7 +107,7 @@ class Aten_MaxPoolOpBase<string mnemonic> : Aten_SpatialOp<mnemonic, [Aten_Windo
     (`ceil` $ceil_mode^)? attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = windowsDeclaration;
-  let shardBy = "poolRule(op, op.getWindows(), /*isLinear=*/false)";
+  let shardBy = "poolRule(op, /*isLinear=*/false)";
 }
 
 def Aten_MaxPoolOp : Aten_MaxPoolOpBase<"max_pool"> {
@@ -113,6 +116,7 @@ def Aten_MaxPoolOp : Aten_MaxPoolOpBase<"max_pool"> {
     Elements outside of the image do not count. An empty `stride` is the kernel size. With `ceil_mode` a
     last position may reach beyond the padding, as long as it starts inside of the image or left padding.
   }];
+  let moreDeclarations = windowsDeclaration # partsDeclaration;
 }
 
 def Aten_MaxPoolPositionsOp : Aten_MaxPoolOpBase<"max_pool_positions"> {
@@ -141,11 +145,11 @@ def Aten_AvgPoolOp : Aten_SpatialOp<"avg_pool", [Aten_WindowOpInterface]> {
     (`with_padding` $count_include_pad^)? (`divisor` $divisor_override^)? attr-dict
     `:` functional-type(operands, results)
   }];
-  let moreDeclarations = windowsDeclaration # [{
+  let moreDeclarations = windowsDeclaration # partsDeclaration # [{
     /// Otherwise what it divides by depends on where the image ends.
     bool isComputedByPosition() { return getDivisorOverride().has_value(); }
   }];
-  let shardBy = "poolRule(op, op.getWindows(), /*isLinear=*/true)";
+  let shardBy = "poolRule(op, /*isLinear=*/true)";
 }
 
 /// Part i of n of a dim of size s is `[floor(i * s / n), ceil((i + 1) * s / n))`: parts may overlap by one.

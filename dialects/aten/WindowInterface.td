@@ -17,6 +17,11 @@ def Aten_WindowOpInterface : OpInterface<"WindowOpInterface"> {
         of the positions may be computed by an op of their own.
       }],
       "bool", "isComputedByPosition", (ins), [{}], [{ return true; }]>,
+    InterfaceMethod<[{
+        How a position is put together from what the op makes of parts of the elements under its window; nothing where it
+        cannot be, or where it would be rounded once more than PyTorch does.
+      }],
+      "std::optional<::shardc::Reduction>", "getPartReduction", (ins), [{}], [{ return std::nullopt; }]>,
   ];
 }
 

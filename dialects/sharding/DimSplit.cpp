@@ -143,6 +143,10 @@ std::string AxisSplit::options() const {
   return text;
 }
 
+bool DimSplit::isOverAxesOf(const DimSplit &other) const {
+  return std::ranges::equal(axes, other.axes, {}, &AxisSplit::axis, &AxisSplit::axis);
+}
+
 int64_t DimSplit::extent(int64_t n, std::span<const int64_t> coordinate) const {
   for (const AxisSplit &split : axes)
     n = split.extent(n, coordinate[split.axis]);

@@ -81,6 +81,8 @@ struct DimSplit {
 
   bool operator==(const DimSplit &) const = default;
   bool empty() const { return axes.empty(); }
+  /// Whether both are over the same mesh axes, in the same order, however each shares out.
+  bool isOverAxesOf(const DimSplit &other) const;
 
   /// Local extent at a mesh coordinate (one entry per mesh axis) of a dim of `n` elements.
   int64_t extent(int64_t n, std::span<const int64_t> coordinate) const;

@@ -93,11 +93,8 @@ private:
   /// goes to its owner.
   LogicalResult poolShared(int64_t dim) {
     HaloDim halo{0, dim, localizer.resultDim(0, dim), localizer.operandDim(0, dim), {}};
-    auto axes = [](const SplitDim &side) {
-      return llvm::map_to_vector(side.split.axes, [](const AxisSplit &a) { return a.axis; });
-    };
     bool isSymbolic = ShapedType::isDynamic(elementsOf(dim));
-    if ((isSymbolic && !kIsMean<Op>) || axes(halo.image) != axes(halo.positions)) {
+    if ((isSymbolic && !kIsMean<Op>) || !halo.image.split.isOverAxesOf(halo.positions.split)) {
       localizer.refuse()
           << "along dim " << dim
           << ", which has an unknown size or is sharded over other "

@@ -23,9 +23,6 @@ constexpr double kWorthParts = 0.75;
 BorderDim borderDim(Localizer &localizer, const HaloDim &halo) {
   const Mesh &mesh = localizer.getMesh().getValue();
   BorderDim dim{&halo, halo.imageDim, halo.positionsDim};
-  auto axes = [](const SplitDim &side) {
-    return llvm::map_to_vector(side.split.axes, [](const AxisSplit &a) { return a.axis; });
-  };
   if (halo.isSymbolic())
     return dim;
   for (auto [position, cover] : llvm::enumerate(halo.covers)) {
@@ -37,7 +34,8 @@ BorderDim borderDim(Localizer &localizer, const HaloDim &halo) {
   }
   dim.findNeeds(mesh, heldDim(mesh, halo.image).axes);
   // What pieces of other tensors make goes straight to where it is needed.
-  if (axes(halo.image) == axes(halo.positions) && !isMovedOperand(localizer, halo.imageDim))
+  if (halo.image.split.isOverAxesOf(halo.positions.split) &&
+      !isMovedOperand(localizer, halo.imageDim))
     dim.ways = {BorderWay::Fetch, BorderWay::Sides, BorderWay::Whole};
   return dim;
 }
@@ -45,12 +43,14 @@ BorderDim borderDim(Localizer &localizer, const HaloDim &halo) {
 class PartialWindowBuilder {
 public:
   PartialWindowBuilder(Localizer &localizer, OpBuilder &builder, ArrayRef<BorderDim> dims,
-                       double fill, Reduction reduction, function_ref<Value(Value)> make)
+                       Reduction reduction, function_ref<Value(Value)> make)
       : localizer(localizer), builder(builder), emit(localizer.emitter(builder)), dims(dims),
-        fill(fill), reduction(reduction), make(make), mesh(localizer.getMesh().getValue()),
+        reduction(reduction), make(make), mesh(localizer.getMesh().getValue()),
         sizes(localizer.localSizes(builder, 0)) {}
 
   Value run(Value local) {
+    if (reduction == Reduction::Max)
+      fill = lowestOf(aten::elementTypeOf(local));
     SmallVector<HaloDim> fetched;
     const BorderDim *sides = nullptr;
     for (const BorderDim &dim : dims) {
@@ -140,63 +140,81 @@ private:
     return under;
   }
 
+  /// What an op of its own makes for some positions of each rank.
+  struct Part {
+    Runs runs;
+    Value value;
+
+    bool isEmpty() const {
+      return llvm::all_of(runs, [](const Run &run) { return run.size() == 0; });
+    }
+  };
+
   Value sumOfSides(const CoveredImage &image, const BorderDim &dim) {
-    Runs before, own, behind;
+    Part before, behind, own;
     for (auto [rank, sums] : llvm::zip_equal(dim.ranks, dim.sums)) {
-      before.push_back(sums.before ? rank.before() : Run{});
-      own.push_back(rank.positions);
-      behind.push_back(sums.behind ? rank.behind() : Run{});
+      before.runs.push_back(sums.before ? rank.before() : Run{});
+      behind.runs.push_back(sums.behind ? rank.behind() : Run{});
+      own.runs.push_back(rank.positions);
     }
     int64_t along = dim.halo->positionsDim;
-    SmallVector<Value> parts;
-    SmallVector<ArrayRef<Run>> runs;
-    for (const Runs *side : {&before, &behind, &own}) {
-      bool isOwn = side == &own;
-      if (!isOwn && llvm::all_of(*side, [](const Run &run) { return run.size() == 0; }))
-        continue;
-      sizes[along] = lengths(*side);
-      parts.push_back(made(imageUnder(image, dim, *side, /*withFetched=*/isOwn)));
-      runs.push_back(*side);
+    SmallVector<Part *> forOthers;
+    for (Part *side : {&before, &behind})
+      if (!side->isEmpty())
+        forOthers.push_back(side);
+    SmallVector<Part *> all(forOthers);
+    all.push_back(&own);
+    for (Part *part : all) {
+      sizes[along] = lengths(part->runs);
+      part->value = made(imageUnder(image, dim, part->runs, /*withFetched=*/part == &own));
     }
-    // Sums along other dims are of all positions at once.
-    bool hasWhole =
-        llvm::any_of(dims, [](const BorderDim &d) { return d.way == BorderWay::Whole; });
-    if (hasWhole) {
-      Table total(own.size(), 0);
-      for (ArrayRef<Run> side : runs)
-        for (auto [sum, run] : llvm::zip_equal(total, side))
-          sum += run.size();
-      sizes[along] = table(total);
-      Value all = joined(parts, along);
-      addWhole(all);
-      Table begin(own.size(), 0);
-      for (auto [part, side] : llvm::zip_equal(parts, runs)) {
-        Table end(begin);
-        for (auto [sum, run] : llvm::zip_equal(end, side))
-          sum += run.size();
-        part = emit.slice(all, along, table(begin), table(end));
-        sizes[along] = lengths(side);
-        part.setType(typeOfSizes(part, sizes));
-        begin = std::move(end);
-      }
-    }
-    Value result = parts.pop_back_val();
+    if (hasWhole())
+      addWholeToEach(all, along);
+    // Elements that lie between the windows of another rank are under none of them.
+    if (forOthers.empty())
+      return own.value;
     MadeDim sum{along, heldDim(mesh, dim.halo->image), dim.halo->positions};
-    Table total;
-    for (auto [made, first, last] : llvm::zip_equal(sum.made.runs, before, behind)) {
+    for (auto [made, first, last] : llvm::zip_equal(sum.made.runs, before.runs, behind.runs))
       made = {first, last};
-      total.push_back(first.size() + last.size());
-    }
-    sizes[along] = table(total);
-    return sumOfMade(localizer, builder, sum, joined(parts, along), sizes, reduction, result);
+    sizes[along] = total(forOthers);
+    return sumOfMade(localizer, builder, sum, joined(forOthers, along), sizes, reduction,
+                     own.value);
   }
 
-  Value joined(ArrayRef<Value> parts, int64_t dim) {
+  /// How many positions parts have together.
+  OpFoldResult total(ArrayRef<Part *> parts) { return table(ends(parts)); }
+  Table ends(ArrayRef<Part *> parts) {
+    Table ends(dims.front().ranks.size(), 0);
+    for (const Part *part : parts)
+      for (auto [end, run] : llvm::zip_equal(ends, part->runs))
+        end += run.size();
+    return ends;
+  }
+
+  /// `addWhole` of parts along another dim, for the positions of all of them in one exchange.
+  void addWholeToEach(ArrayRef<Part *> parts, int64_t along) {
+    sizes[along] = total(parts);
+    Value all = joined(parts, along);
+    addWhole(all);
+    for (auto [index, part] : llvm::enumerate(parts)) {
+      part->value = emit.slice(all, along, table(ends(parts.take_front(index))),
+                               table(ends(parts.take_front(index + 1))));
+      sizes[along] = lengths(part->runs);
+      part->value.setType(typeOfSizes(part->value, sizes));
+    }
+  }
+
+  Value joined(ArrayRef<Part *> parts, int64_t dim) {
     if (parts.size() == 1)
-      return parts.front();
-    Value all = emit.cat(parts, dim);
+      return parts.front()->value;
+    Value all =
+        emit.cat(llvm::map_to_vector(parts, [](const Part *part) { return part->value; }), dim);
     all.setType(typeOfSizes(all, sizes));
     return all;
+  }
+
+  bool hasWhole() const {
+    return llvm::any_of(dims, [](const BorderDim &dim) { return dim.way == BorderWay::Whole; });
   }
 
   /// Along dims where one op has made all parts.
@@ -215,8 +233,8 @@ private:
   OpBuilder &builder;
   Emitter emit;
   ArrayRef<BorderDim> dims;
-  double fill;
   Reduction reduction;
+  double fill = 0; ///< leaves what is put together as it is
   function_ref<Value(Value)> make;
   const Mesh &mesh;
   SmallVector<OpFoldResult> sizes; ///< of what has been made
@@ -224,10 +242,12 @@ private:
 
 } // namespace
 
-Value shardc::partialWindows(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
-                             Value local, double fill, Reduction reduction,
-                             function_ref<Value(Value)> make) {
+Value shardc::partialWindows(Localizer &localizer, OpBuilder &builder, aten::WindowOpInterface op,
+                             ArrayRef<HaloDim> dims, Value local, function_ref<Value(Value)> make) {
   const Mesh &mesh = localizer.getMesh().getValue();
+  std::optional<Reduction> reduction = op.getPartReduction();
+  if (!reduction)
+    return {};
   // Where other windows fetch elements of the image, these come in the same exchange.
   if (dims.empty() || !halosBeside(localizer, dims.front()).empty())
     return {};
@@ -240,5 +260,5 @@ Value shardc::partialWindows(Localizer &localizer, OpBuilder &builder, ArrayRef<
                    dims.size() > 1 ? kWorthParts : 1);
   if (llvm::all_of(ways, [](const BorderDim &dim) { return dim.way == BorderWay::Fetch; }))
     return {};
-  return PartialWindowBuilder(localizer, builder, ways, fill, reduction, make).run(local);
+  return PartialWindowBuilder(localizer, builder, ways, *reduction, make).run(local);
 }

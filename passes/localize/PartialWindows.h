@@ -6,18 +6,19 @@
 #ifndef SHARDC_PASSES_LOCALIZE_PARTIALWINDOWS_H
 #define SHARDC_PASSES_LOCALIZE_PARTIALWINDOWS_H
 
+#include "dialects/aten/Spatial.h"
 #include "passes/localize/Halos.h"
 
 namespace shardc {
 
-/// The present op's result 0 on this rank, in which the parts of windows are combined by
-/// `reduction`, a sum or the largest. `dims` are the halo dims of its operand 0, `local` is what
-/// this rank has of that, and `fill` leaves a part as it is. `make` gives what the op makes of an
-/// image for the positions that it has, in windows without padding in these dims. Null where it
-/// moves less, or as much, that ranks fetch all elements.
+/// The present op's result 0 on this rank, put together from parts of windows. `dims` are the halo
+/// dims of its operand 0, and `local` is what this rank has of that. `make` gives what the op makes
+/// of an image for the positions that it has, in windows without padding in these dims. Null where
+/// the op cannot be put together, and where it moves less, or as much, that ranks fetch all
+/// elements.
 mlir::Value partialWindows(Localizer &localizer, mlir::OpBuilder &builder,
-                           llvm::ArrayRef<HaloDim> dims, mlir::Value local, double fill,
-                           Reduction reduction,
+                           aten::WindowOpInterface op, llvm::ArrayRef<HaloDim> dims,
+                           mlir::Value local,
                            llvm::function_ref<mlir::Value(mlir::Value image)> make);
 
 } // namespace shardc

@@ -60,12 +60,9 @@ struct ConvolutionModel : LocalizeModel<ConvolutionModel, aten::ConvolutionOp> {
     auto make = [&](ValueRange of) {
       return convolution(localizer, builder, of, windows, numGroups);
     };
-    // Sums of shorter floats would be rounded once more.
-    Type element = aten::elementTypeOf(operands[0]);
-    if (Emitter::accumulator(element) == element)
-      if (Value sum = partialWindows(localizer, builder, dims, operands[0], 0, Reduction::Sum,
-                                     [&](Value image) { return make({image, operands[1]}); }))
-        return single(bias ? plusChannels(localizer, builder, sum, bias) : sum);
+    if (Value sum = partialWindows(localizer, builder, op, dims, operands[0],
+                                   [&](Value image) { return make({image, operands[1]}); }))
+      return single(bias ? plusChannels(localizer, builder, sum, bias) : sum);
     SmallVector<Value> all = withImage(operands, fetched());
     return single(make(all));
   }
@@ -140,10 +137,7 @@ struct FoldModel : LocalizeModel<FoldModel, aten::FoldOp> {
       return sameOp(localizer, builder, operands);
     SmallVector<OpFoldResult> sizes = localizer.localSizes(builder, 0);
     for (const HaloDim &dim : dims) {
-      auto axes = [](const SplitDim &side) {
-        return llvm::map_to_vector(side.split.axes, [](const AxisSplit &a) { return a.axis; });
-      };
-      if (axes(dim.image) != axes(dim.positions)) {
+      if (!dim.image.split.isOverAxesOf(dim.positions.split)) {
         localizer.refuse() << "the positions of the window and the image are sharded over "
                               "different axes; shard both alike";
         return failure();
@@ -183,8 +177,7 @@ struct MaxPoolModel : LocalizeModel<MaxPoolModel, aten::MaxPoolOp> {
     auto make = [&](Value image) {
       return poolOf(localizer, builder, op, dims, operands, image)->front();
     };
-    if (Value largest =
-            partialWindows(localizer, builder, dims, operands[0], lowest, Reduction::Max, make))
+    if (Value largest = partialWindows(localizer, builder, op, dims, operands[0], make))
       return single(largest);
     return single(make(coveredImage(localizer, builder, dims, operands[0], lowest).value));
   }
@@ -275,9 +268,7 @@ struct AvgPoolModel : LocalizeModel<AvgPoolModel, aten::AvgPoolOp> {
           paddingOf(withoutPadding(windows, dims)), op.getCeilMode(), op.getCountIncludePad(),
           builder.getI64IntegerAttr(divisor.value_or(1)));
     };
-    Value sums;
-    if (Emitter::accumulator(element) == element)
-      sums = partialWindows(localizer, builder, dims, operands[0], 0, Reduction::Sum, make);
+    Value sums = partialWindows(localizer, builder, op, dims, operands[0], make);
     if (!sums)
       sums = make(coveredImage(localizer, builder, dims, operands[0], 0).value);
     if (divisor)

@@ -7,6 +7,10 @@
 #R = #dist.layout<#mesh, [R]>
 #S2 = #dist.layout<#mesh, [S(2)]>
 #S2uneven = #dist.layout<#mesh, [S(2, sizes = [7, 2])]>
+#three = #dist.mesh<["h" = 3]>
+#Rthree = #dist.layout<#three, [R]>
+#image = #dist.layout<#three, [S(2, sizes = [1, 2, 9])]>
+#ends = #dist.layout<#three, [S(2, sizes = [2, 0, 2])]>
 #square = #dist.mesh<["h" = 2, "w" = 2]>
 #Rsquare = #dist.layout<#square, [R, R]>
 #S23 = #dist.layout<#square, [S(2), S(3)]>
@@ -107,4 +111,16 @@ func.func @square(%x: tensor<1x2x16x16xf32, #S23>, %w: tensor<2x2x3x3xf32, #Rsqu
 func.func @gaps(%x: tensor<1x2x11x4xf32, #S2>) -> tensor<1x2x4x4xf32, #S2> {
   %0 = aten.avg_pool %x kernel [2, 1] stride [3, 1] padding [0, 0] : (tensor<1x2x11x4xf32, #S2>) -> tensor<1x2x4x4xf32, #S2>
   return %0 : tensor<1x2x4x4xf32, #S2>
+}
+
+// The second rank has elements between the first rank's windows, but none under them, so there is nothing that it could send.
+// CHECK-LABEL: func.func @between_windows(
+// CHECK: dist.{{all_to_all|permute}}
+// CHECK-NOT: dist.{{all|permute}}
+// CHECK: aten.convolution
+// CHECK-NOT: aten.convolution
+// CHECK: return
+func.func @between_windows(%x: tensor<1x1x12x4xf32, #image>, %w: tensor<8x1x1x1xf32, #Rthree>) -> tensor<1x8x4x4xf32, #ends> {
+  %0 = aten.convolution %x, %w stride [3, 1] padding [0, 0] dilation [1, 1] : (tensor<1x1x12x4xf32, #image>, tensor<8x1x1x1xf32, #Rthree>) -> tensor<1x8x4x4xf32, #ends>
+  return %0 : tensor<1x8x4x4xf32, #ends>
 }

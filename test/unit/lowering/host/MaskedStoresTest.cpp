@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "lowering/host/MaskedStores.h"
+#include "lowering/host/HostCode.h"
 
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/InstIterator.h"
@@ -87,6 +88,35 @@ TEST(MaskedStores, OthersStay) {
   Stores bits =
       storesAfterwards(*storing(context, "i1", "<i1 true, i1 false, i1 false, i1 false>"));
   EXPECT_EQ(bits.masked, 1U);
+}
+
+/// A loop whose last iteration has one lane, which LLVM cuts short from 64 bits.
+TEST(MaskedStores, HostCodeHasNoneOfOneLane) {
+  LLVMContext context;
+  SMDiagnostic error;
+  std::unique_ptr<Module> module =
+      parseAssemblyString("define void @f(<8 x i64> %wide, ptr %p) {\n"
+                          "  %value = trunc <8 x i64> %wide to <8 x i8>\n"
+                          "  call void @llvm.masked.store.v8i8.p0(<8 x i8> %value, ptr align 1 %p, "
+                          "<8 x i1> <i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, "
+                          "i1 false, i1 false>)\n"
+                          "  ret void\n}\n",
+                          error, context);
+  ASSERT_TRUE(module) << error.getMessage().str();
+  llvm::Expected<shardc::target::Processor> processor =
+      shardc::target::makeProcessor("x86_64-unknown-linux-gnu", "skylake-avx512", "");
+  ASSERT_TRUE(bool(processor)) << toString(processor.takeError());
+  llvm::Expected<shardc::target::ObjectCode> object = shardc::host::emitObject(*module, *processor);
+  ASSERT_TRUE(bool(object)) << toString(object.takeError());
+  Function &function = *module->getFunction("f");
+  for (Instruction &instruction : instructions(function))
+    if (auto *call = dyn_cast<IntrinsicInst>(&instruction))
+      EXPECT_NE(call->getIntrinsicID(), Intrinsic::masked_store);
+  bool storesAByte = llvm::any_of(instructions(function), [](const Instruction &instruction) {
+    auto *store = dyn_cast<StoreInst>(&instruction);
+    return store && store->getValueOperand()->getType()->isIntegerTy(8);
+  });
+  EXPECT_TRUE(storesAByte);
 }
 
 } // namespace

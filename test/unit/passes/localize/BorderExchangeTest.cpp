@@ -82,14 +82,22 @@ std::vector<BorderNeed> needsOf(const std::vector<BorderRank> &ranks) {
   return borderNeeds(ranks, std::vector<std::vector<int64_t>>{all});
 }
 
+/// A random exchange between ranks that are all in one group.
+struct Trial {
+  explicit Trial(std::mt19937 &random)
+      : sliding(randomSliding(random)), ranks(ranksOf(sliding)), needs(needsOf(ranks)) {}
+
+  Sliding sliding;
+  std::vector<BorderRank> ranks;
+  std::vector<BorderNeed> needs;
+};
+
 /// Whatever sides send sums: each element under a position is added once, by its owner's sum or by
 /// the owner of the position, which has it or fetches it.
 TEST(BorderExchange, EveryElementUnderAPositionCountsOnce) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 3000; ++trial) {
-    Sliding sliding = randomSliding(random);
-    std::vector<BorderRank> ranks = ranksOf(sliding);
-    std::vector<BorderNeed> needs = needsOf(ranks);
+    auto [sliding, ranks, needs] = Trial(random);
     std::vector<BorderSums> sums;
     for (size_t rank = 0; rank < ranks.size(); ++rank)
       sums.push_back({random() % 2 == 0, random() % 2 == 0});
@@ -115,9 +123,7 @@ TEST(BorderExchange, EveryElementUnderAPositionCountsOnce) {
 TEST(BorderExchange, TrafficIsWhatRanksGetAndGive) {
   std::mt19937 random(2);
   for (int trial = 0; trial < 1000; ++trial) {
-    Sliding sliding = randomSliding(random);
-    std::vector<BorderRank> ranks = ranksOf(sliding);
-    std::vector<BorderNeed> needs = needsOf(ranks);
+    auto [sliding, ranks, needs] = Trial(random);
     std::vector<double> three(ranks.size(), 3), two(ranks.size(), 2);
     std::vector<BorderSums> sums = cheapestSums(needs, three, two);
     std::vector<double> got(ranks.size()), given(ranks.size());
