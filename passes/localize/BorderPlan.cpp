@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/BorderPlan.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace shardc;
 
@@ -21,6 +23,13 @@ LocalExtents::LocalExtents(const Mesh &mesh, RankedTensorType global, const Layo
       sizes.push_back(extent);
     }
   }
+}
+
+double LocalExtents::most() const {
+  double most = 0;
+  for (const SmallVector<int64_t> &sizes : all)
+    most = std::max(most, std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>()));
+  return most;
 }
 
 std::vector<double> LocalExtents::beside(int64_t dim) const {
@@ -45,15 +54,17 @@ public:
         all(static_cast<size_t>(mesh.numDevices()), BorderSums{true, true}),
         none(static_cast<size_t>(mesh.numDevices())) {}
 
-  void run() {
+  double run() {
     for (BorderDim &dim : dims)
       dim.way = dim.ways.front();
     if (llvm::all_of(dims, [](const BorderDim &dim) { return dim.ways.size() == 1; }))
-      return;
-    best = evaluate() * worth;
+      return 0;
+    double first = evaluate();
+    best = first * worth;
     chosen.assign(dims.begin(), dims.end());
     tryFrom(0, /*hasSides=*/false);
     llvm::copy(chosen, dims.begin());
+    return first - evaluate();
   }
 
 private:
@@ -153,7 +164,7 @@ private:
 
 } // namespace
 
-void shardc::chooseBorderWays(const Mesh &mesh, MutableArrayRef<BorderDim> dims,
-                              const LocalExtents &read, const LocalExtents &made, double worth) {
-  BorderPlanner(mesh, dims, read, made, worth).run();
+double shardc::chooseBorderWays(const Mesh &mesh, MutableArrayRef<BorderDim> dims,
+                                const LocalExtents &read, const LocalExtents &made, double worth) {
+  return BorderPlanner(mesh, dims, read, made, worth).run();
 }

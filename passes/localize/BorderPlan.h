@@ -41,6 +41,8 @@ public:
   LocalExtents(const Mesh &mesh, mlir::RankedTensorType global, const Layout *layout);
 
   void set(size_t position, int64_t dim, int64_t extent) { all[position][dim] = extent; }
+  /// The most elements of a rank.
+  double most() const;
   /// The product of the sizes of all dims but one, on each rank.
   std::vector<double> beside(int64_t dim) const;
 
@@ -50,9 +52,10 @@ private:
 
 /// Sets the ways with which the busiest rank gets or gives the fewest numbers, in all exchanges
 /// together. Of several dims one has sums of sides at most, as each would make three ops of one.
-/// Others than the first ways must move less than `worth` times what those move.
-void chooseBorderWays(const Mesh &mesh, llvm::MutableArrayRef<BorderDim> dims,
-                      const LocalExtents &read, const LocalExtents &made, double worth = 1);
+/// Others than the first ways must move less than `worth` times what those move. Returns how many
+/// numbers fewer than with the first ways move.
+double chooseBorderWays(const Mesh &mesh, llvm::MutableArrayRef<BorderDim> dims,
+                        const LocalExtents &read, const LocalExtents &made, double worth = 1);
 
 } // namespace shardc
 

@@ -43,6 +43,40 @@ PieceTarget shardc::spreadRuns(int64_t size, ArrayRef<ArrayRef<PlacedRun>> place
   return target;
 }
 
+/// Ranks that differ in what they have of a dim, by position.
+static std::vector<std::vector<int64_t>> groupsOf(const Mesh &mesh, const HeldDim &dim) {
+  return Mesh(mesh.axes).groups(dim.axes); // without device ids, ranks are positions
+}
+
+SmallVector<std::vector<Run>, 3> shardc::ownedParts(const Mesh &mesh, const MadeDim &dim) {
+  auto ranks = static_cast<size_t>(mesh.numDevices());
+  std::vector<Run> front(ranks), middle(ranks), back(ranks);
+  for (const std::vector<int64_t> &group : groupsOf(mesh, dim.made))
+    for (int64_t rank : group) {
+      Run own = pieceOf(mesh, dim.owned, rank);
+      int64_t first = own.begin, last = own.end; // of what is between
+      for (int64_t other : group)
+        for (const Run &run : other == rank ? std::vector<Run>() : dim.made.runs[other]) {
+          Run common{std::max(own.begin, run.begin), std::min(own.end, run.end)};
+          if (common.begin >= common.end)
+            continue;
+          if (common.end == own.end && common.begin != own.begin)
+            last = std::min(last, common.begin);
+          else
+            first = std::max(first, common.end);
+        }
+      last = std::max(first, last);
+      front[rank] = {own.begin, first};
+      middle[rank] = {first, last};
+      back[rank] = {last, own.end};
+    }
+  SmallVector<std::vector<Run>, 3> parts;
+  for (std::vector<Run> *part : {&front, &middle, &back})
+    if (llvm::any_of(*part, [](const Run &run) { return run.size() > 0; }))
+      parts.push_back(std::move(*part));
+  return parts;
+}
+
 namespace {
 
 /// What all ranks have made, rank by rank, is a dim of its own. Every rank gets of it what belongs
@@ -52,41 +86,70 @@ public:
   PartSum(Localizer &localizer, OpBuilder &builder, const MadeDim &dim,
           SmallVectorImpl<OpFoldResult> &sizes, Reduction reduction)
       : localizer(localizer), builder(builder), dim(dim), mesh(localizer.getMesh().getValue()),
-        sizes(sizes), reduction(reduction), layers(mesh.numDevices()) {
-    for (int64_t position = 0; position < mesh.numDevices(); ++position)
-      owned.push_back(pieceOf(mesh, dim.owned, position));
+        sizes(sizes), reduction(reduction) {
+    for (std::vector<Run> &runs : ownedParts(mesh, dim))
+      parts.push_back({std::move(runs), SmallVector<SmallVector<Layer>>(mesh.numDevices())});
   }
 
-  Value run(Value value, Value own) {
+  Value run(Value value, ArrayRef<Value> own) {
     PieceSource all{value, llvm::to_vector(sizes), dim.made};
     all.dim.size = 0;
-    Mesh byPosition(mesh.axes); // without device ids, ranks are positions
-    for (ArrayRef<int64_t> group : byPosition.groups(all.dim.axes))
+    for (ArrayRef<int64_t> group : groupsOf(mesh, dim.made))
       addGroup(group, all.dim);
-    size_t most = own ? 0 : 1;
-    for (ArrayRef<Layer> list : layers)
-      most = std::max(most, list.size());
-    auto lengths = llvm::map_to_vector(owned, [](const Run &run) { return run.size(); });
-    sizes[dim.dim] = getAsOpFoldResult(localizer.indices(builder).table(lengths));
+    Emitter emit = localizer.emitter(builder);
+    std::vector<Run> owned;
+    for (int64_t position = 0; position < mesh.numDevices(); ++position)
+      owned.push_back(pieceOf(mesh, dim.owned, position));
+    if (parts.empty()) { // nobody owns anything
+      setLength(owned);
+      return emit.zeros(llvm::to_vector(sizes), aten::elementTypeOf(value));
+    }
     SmallVector<PieceTarget> targets;
-    for (size_t k = 0; k < most; ++k)
-      targets.push_back(target(k, all.dim, lengths, value));
-    if (targets.empty())
-      return own;
+    SmallVector<size_t> ends;
+    for (const Part &part : parts) {
+      setLength(part.owned);
+      size_t most = own.empty() ? 1 : 0;
+      for (ArrayRef<Layer> list : part.layers)
+        most = std::max(most, list.size());
+      for (size_t k = 0; k < most; ++k)
+        targets.push_back(target(part, k, all.dim, value));
+      ends.push_back(targets.size());
+    }
     PieceSource none;
     none.value = reduction == Reduction::Max ? lowestOf(aten::elementTypeOf(value)) : 0;
-    Emitter emit = localizer.emitter(builder);
-    Value sum = own;
-    for (Value part : movePieces(localizer, builder, dim.dim, {all, none}, targets))
-      sum = !sum                          ? part
-            : reduction == Reduction::Max ? emit.binary<aten::MaximumOp>(sum, part)
-                                          : emit.add(sum, part);
-    return sum;
+    SmallVector<Value> layers;
+    if (!targets.empty())
+      layers = movePieces(localizer, builder, dim.dim, {all, none}, targets);
+    SmallVector<Value> sums;
+    for (auto [i, end] : llvm::enumerate(ends)) {
+      Value sum = own.empty() ? Value() : own[i];
+      for (Value layer :
+           ArrayRef(layers).slice(i == 0 ? 0 : ends[i - 1], end - (i == 0 ? 0 : ends[i - 1])))
+        sum = !sum                          ? layer
+              : reduction == Reduction::Max ? emit.binary<aten::MaximumOp>(sum, layer)
+                                            : emit.add(sum, layer);
+      sums.push_back(sum);
+    }
+    setLength(owned);
+    if (sums.size() == 1)
+      return sums.front();
+    Value whole = emit.cat(sums, dim.dim);
+    whole.setType(typeOfSizes(whole, sizes));
+    return whole;
   }
 
 private:
+  void setLength(ArrayRef<Run> runs) {
+    sizes[dim.dim] = getAsOpFoldResult(localizer.indices(builder).table(
+        llvm::map_to_vector(runs, [](const Run &run) { return run.size(); })));
+  }
+
   /// What a rank gets from others, in the order of its own elements, where none overlaps another.
   using Layer = SmallVector<PlacedRun, 2>;
+  struct Part {
+    std::vector<Run> owned;                 ///< [position of the mesh]
+    SmallVector<SmallVector<Layer>> layers; ///< likewise
+  };
 
   void addGroup(ArrayRef<int64_t> group, HeldDim &all) {
     int64_t total = 0;
@@ -97,14 +160,15 @@ private:
       for (Run run : made) {
         if (run.size() <= 0)
           continue;
-        for (int64_t position : group) {
-          const Run &own = owned[position];
-          Run common{std::max(own.begin, run.begin), std::min(own.end, run.end)};
-          int64_t shift = total - run.begin;
-          if (common.begin < common.end)
-            place(layers[position],
-                  {{common.begin + shift, common.end + shift}, common.begin - own.begin});
-        }
+        int64_t shift = total - run.begin;
+        for (Part &part : parts)
+          for (int64_t position : group) {
+            const Run &own = part.owned[position];
+            Run common{std::max(own.begin, run.begin), std::min(own.end, run.end)};
+            if (common.begin < common.end)
+              place(part.layers[position],
+                    {{common.begin + shift, common.end + shift}, common.begin - own.begin});
+          }
         total += run.size();
       }
       if (first < total)
@@ -124,11 +188,13 @@ private:
   }
 
   /// Layer `k` of each rank, with zeros (or lowest numbers) around its parts.
-  PieceTarget target(size_t k, const HeldDim &all, ArrayRef<int64_t> lengths, Value value) {
-    SmallVector<ArrayRef<PlacedRun>> parts;
-    for (const SmallVector<Layer> &list : layers)
-      parts.push_back(k < list.size() ? ArrayRef<PlacedRun>(list[k]) : ArrayRef<PlacedRun>());
-    PieceTarget target = spreadRuns(all.size, parts, lengths);
+  PieceTarget target(const Part &part, size_t k, const HeldDim &all, Value value) {
+    SmallVector<ArrayRef<PlacedRun>> placed;
+    for (const SmallVector<Layer> &list : part.layers)
+      placed.push_back(k < list.size() ? ArrayRef<PlacedRun>(list[k]) : ArrayRef<PlacedRun>());
+    PieceTarget target =
+        spreadRuns(all.size, placed,
+                   llvm::map_to_vector(part.owned, [](const Run &run) { return run.size(); }));
     target.dim.axes = all.axes;
     target.sizes.assign(sizes.begin(), sizes.end());
     target.type = typeOfSizes(value, sizes);
@@ -140,14 +206,14 @@ private:
   const MadeDim &dim;
   const Mesh &mesh;
   SmallVectorImpl<OpFoldResult> &sizes;
-  Reduction reduction;                    ///< Sum or Max
-  SmallVector<Run> owned;                 ///< [position of the mesh]
-  SmallVector<SmallVector<Layer>> layers; ///< likewise
+  Reduction reduction; ///< Sum or Max
+  SmallVector<Part, 3> parts;
 };
 
 } // namespace
 
 Value shardc::sumOfMade(Localizer &localizer, OpBuilder &builder, const MadeDim &dim, Value value,
-                        SmallVectorImpl<OpFoldResult> &sizes, Reduction reduction, Value own) {
+                        SmallVectorImpl<OpFoldResult> &sizes, Reduction reduction,
+                        ArrayRef<Value> own) {
   return PartSum(localizer, builder, dim, sizes, reduction).run(value, own);
 }

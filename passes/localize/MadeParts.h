@@ -37,12 +37,17 @@ struct MadeDim {
   SplitDim owned;
 };
 
+/// What each rank owns, in order: at both ends rows to which others add, and between them rows that
+/// nobody else has made a part of. Where a part of all ranks is empty, it is left out.
+llvm::SmallVector<std::vector<Run>, 3> ownedParts(const Mesh &mesh, const MadeDim &dim);
+
 /// `value` is what this rank has made. Returns, for the elements that it owns, the sum (or the
-/// largest) of what all ranks have made and of `own`, where that is not null. `sizes` are those of
-/// `value`, and become those of the result.
+/// largest) of what all ranks have made; `own`, where that is not empty, is what this rank has made
+/// of each of its `ownedParts` besides. `sizes` are those of `value`, and become those of the
+/// result. Rows to which nobody adds are only moved.
 mlir::Value sumOfMade(Localizer &localizer, mlir::OpBuilder &builder, const MadeDim &dim,
                       mlir::Value value, llvm::SmallVectorImpl<mlir::OpFoldResult> &sizes,
-                      Reduction reduction, mlir::Value own = {});
+                      Reduction reduction, llvm::ArrayRef<mlir::Value> own = {});
 
 } // namespace shardc
 

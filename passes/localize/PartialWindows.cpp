@@ -4,6 +4,7 @@
 #include "passes/localize/BorderPlan.h"
 #include "passes/localize/MadeParts.h"
 #include "passes/localize/Rearrangements.h"
+#include "passes/localize/RemadeBorders.h"
 #include "passes/localize/WindowedImages.h"
 
 using namespace mlir;
@@ -18,6 +19,11 @@ using Runs = SmallVector<Run>;      ///< likewise
 /// are several dims. What it makes has an interior that is computed during each of the exchanges,
 /// and with less for the corners alone little is saved.
 constexpr double kWorthParts = 0.75;
+
+/// Where parts are sent, the image and the result are copied once more: what others add is beside
+/// the rest, and the rest waits for no exchange, so that its image is put together first. A network
+/// is so much slower than memory; copies of a few pages take less than to start a kernel.
+constexpr double kNetworkOverMemory = 16, kFewBytes = 64 << 10;
 
 /// How ranks may come to what an op's windows make along a halo dim of its image.
 BorderDim borderDim(Localizer &localizer, const HaloDim &halo) {
@@ -43,9 +49,9 @@ BorderDim borderDim(Localizer &localizer, const HaloDim &halo) {
 class PartialWindowBuilder {
 public:
   PartialWindowBuilder(Localizer &localizer, OpBuilder &builder, ArrayRef<BorderDim> dims,
-                       Reduction reduction, function_ref<Value(Value)> make)
+                       Reduction reduction, function_ref<Value(Value)> compute)
       : localizer(localizer), builder(builder), emit(localizer.emitter(builder)), dims(dims),
-        reduction(reduction), make(make), mesh(localizer.getMesh().getValue()),
+        reduction(reduction), compute(compute), mesh(localizer.getMesh().getValue()),
         sizes(localizer.localSizes(builder, 0)) {}
 
   Value run(Value local) {
@@ -90,7 +96,7 @@ private:
 
   /// What the op makes of an image, whose positions `sizes` counts.
   Value made(const CoveredImage &image) {
-    Value value = make(image.value);
+    Value value = compute(image.value);
     value.setType(typeOfSizes(value, sizes));
     return value;
   }
@@ -151,34 +157,45 @@ private:
   };
 
   Value sumOfSides(const CoveredImage &image, const BorderDim &dim) {
-    Part before, behind, own;
-    for (auto [rank, sums] : llvm::zip_equal(dim.ranks, dim.sums)) {
+    int64_t along = dim.halo->positionsDim;
+    MadeDim sum{along, heldDim(mesh, dim.halo->image), dim.halo->positions};
+    Part before, behind;
+    for (auto [rank, sums, made] : llvm::zip_equal(dim.ranks, dim.sums, sum.made.runs)) {
       before.runs.push_back(sums.before ? rank.before() : Run{});
       behind.runs.push_back(sums.behind ? rank.behind() : Run{});
-      own.runs.push_back(rank.positions);
+      made = {before.runs.back(), behind.runs.back()};
     }
-    int64_t along = dim.halo->positionsDim;
-    SmallVector<Part *> forOthers;
+    // What is own is made in parts, so that what others send is added to the ends alone.
+    SmallVector<Part, 3> own;
+    for (std::vector<Run> &runs : ownedParts(mesh, sum))
+      own.push_back({Runs(runs.begin(), runs.end()), {}});
+    if (own.empty()) // no rank has positions
+      own.push_back({Runs(dim.ranks.size()), {}});
+    SmallVector<Part *> forOthers, all;
     for (Part *side : {&before, &behind})
       if (!side->isEmpty())
         forOthers.push_back(side);
-    SmallVector<Part *> all(forOthers);
-    all.push_back(&own);
-    for (Part *part : all) {
-      sizes[along] = lengths(part->runs);
-      part->value = made(imageUnder(image, dim, part->runs, /*withFetched=*/part == &own));
+    for (Part *part : forOthers)
+      make(*part, image, dim, /*withFetched=*/false);
+    all = forOthers;
+    for (Part &part : own) {
+      make(part, image, dim, /*withFetched=*/true);
+      all.push_back(&part);
     }
     if (hasWhole())
       addWholeToEach(all, along);
+    auto ownValues = llvm::map_to_vector(own, [](const Part &part) { return part.value; });
     // Elements that lie between the windows of another rank are under none of them.
     if (forOthers.empty())
-      return own.value;
-    MadeDim sum{along, heldDim(mesh, dim.halo->image), dim.halo->positions};
-    for (auto [made, first, last] : llvm::zip_equal(sum.made.runs, before.runs, behind.runs))
-      made = {first, last};
+      return ownValues.front();
     sizes[along] = total(forOthers);
     return sumOfMade(localizer, builder, sum, joined(forOthers, along), sizes, reduction,
-                     own.value);
+                     ownValues);
+  }
+
+  void make(Part &part, const CoveredImage &image, const BorderDim &dim, bool withFetched) {
+    sizes[dim.halo->positionsDim] = lengths(part.runs);
+    part.value = made(imageUnder(image, dim, part.runs, withFetched));
   }
 
   /// How many positions parts have together.
@@ -234,8 +251,8 @@ private:
   Emitter emit;
   ArrayRef<BorderDim> dims;
   Reduction reduction;
-  double fill = 0; ///< leaves what is put together as it is
-  function_ref<Value(Value)> make;
+  double fill = 0;                    ///< leaves what is put together as it is
+  function_ref<Value(Value)> compute; ///< the op, of an image
   const Mesh &mesh;
   SmallVector<OpFoldResult> sizes; ///< of what has been made
 };
@@ -248,17 +265,22 @@ Value shardc::partialWindows(Localizer &localizer, OpBuilder &builder, aten::Win
   std::optional<Reduction> reduction = op.getPartReduction();
   if (!reduction)
     return {};
-  // Where other windows fetch elements of the image, these come in the same exchange.
-  if (dims.empty() || !halosBeside(localizer, dims.front()).empty())
+  // Where other windows fetch elements of the image, these come in the same exchange. Rows that are
+  // made again do not move.
+  if (dims.empty() || !halosBeside(localizer, dims.front()).empty() ||
+      localizer.remadeBorders().of(op->getOperand(0), dims.front().imageDim))
     return {};
   SmallVector<BorderDim> ways;
   for (const HaloDim &halo : dims)
     ways.push_back(borderDim(localizer, halo));
-  chooseBorderWays(mesh, ways,
-                   LocalExtents(mesh, localizer.globalOperandType(0), localizer.operandLayout(0)),
-                   LocalExtents(mesh, localizer.globalResultType(0), localizer.resultLayout(0)),
-                   dims.size() > 1 ? kWorthParts : 1);
-  if (llvm::all_of(ways, [](const BorderDim &dim) { return dim.way == BorderWay::Fetch; }))
+  LocalExtents image(mesh, localizer.globalOperandType(0), localizer.operandLayout(0)),
+      result(mesh, localizer.globalResultType(0), localizer.resultLayout(0));
+  double fewer = chooseBorderWays(mesh, ways, image, result, dims.size() > 1 ? kWorthParts : 1);
+  double copied = 2 * (image.most() + result.most());
+  double bytes = aten::elementTypeOf(local).getIntOrFloatBitWidth() / 8.0;
+  bool isWorth = copied * bytes <= kFewBytes || fewer * kNetworkOverMemory >= copied;
+  if (!isWorth ||
+      llvm::all_of(ways, [](const BorderDim &dim) { return dim.way == BorderWay::Fetch; }))
     return {};
   return PartialWindowBuilder(localizer, builder, ways, *reduction, make).run(local);
 }

@@ -15,15 +15,19 @@
 #Rsquare = #dist.layout<#square, [R, R]>
 #S23 = #dist.layout<#square, [S(2), S(3)]>
 
-// From 6 channels to one: of each border one row of 4 sums goes each way, and the convolution of a rank's own positions waits for
-// nothing. The bias is added once, to the sum.
+// From 6 channels to one: of each border one row of 4 sums goes each way, and the convolutions of a rank's own positions wait for
+// nothing. What comes is added to the rows at the ends, which are made apart from the others. The bias is added once, to the sum.
 // CHECK-LABEL: func.func @fewer_channels(
 // CHECK: %[[BEFORE:.*]] = aten.convolution {{.*}} : (tensor<1x6x?x4xf32>, tensor<1x6x3x1xf32>) -> tensor<1x1x?x4xf32>
 // CHECK: %[[BEHIND:.*]] = aten.convolution {{.*}} : (tensor<1x6x?x4xf32>, tensor<1x6x3x1xf32>) -> tensor<1x1x?x4xf32>
-// CHECK: %[[OWN:.*]] = aten.convolution {{.*}} : (tensor<1x6x6x4xf32>, tensor<1x6x3x1xf32>) -> tensor<1x1x4x4xf32>
+// CHECK: %[[FRONT:.*]] = aten.convolution {{.*}} : (tensor<1x6x?x4xf32>, tensor<1x6x3x1xf32>) -> tensor<1x1x?x4xf32>
+// CHECK: %[[MIDDLE:.*]] = aten.convolution {{.*}} : (tensor<1x6x5x4xf32>, tensor<1x6x3x1xf32>) -> tensor<1x1x3x4xf32>
+// CHECK: %[[BACK:.*]] = aten.convolution {{.*}} : (tensor<1x6x?x4xf32>, tensor<1x6x3x1xf32>) -> tensor<1x1x?x4xf32>
 // CHECK: %[[PARTS:.*]] = aten.cat %[[BEFORE]], %[[BEHIND]] dim 2
 // CHECK: dist.permute over #h {{.*}} %[[PARTS]] : tensor<1x1x1x4xf32>
-// CHECK: %[[SUM:.*]] = aten.add %[[OWN]],
+// CHECK: %[[FIRST:.*]] = aten.add %[[FRONT]], {{.*}} : (tensor<1x1x?x4xf32>, tensor<1x1x?x4xf32>)
+// CHECK: %[[LAST:.*]] = aten.add %[[BACK]], {{.*}} : (tensor<1x1x?x4xf32>, tensor<1x1x?x4xf32>)
+// CHECK: %[[SUM:.*]] = aten.cat %[[FIRST]], %[[MIDDLE]], %[[LAST]] dim 2
 // CHECK: aten.add %[[SUM]], {{.*}} : (tensor<1x1x4x4xf32>, tensor<1x1x1xf32>)
 // CHECK: return
 func.func @fewer_channels(%x: tensor<1x6x8x4xf32, #S2>, %w: tensor<1x6x3x1xf32, #R>, %b: tensor<1xf32, #R>) -> tensor<1x1x8x4xf32, #S2> {
@@ -111,6 +115,17 @@ func.func @square(%x: tensor<1x2x16x16xf32, #S23>, %w: tensor<2x2x3x3xf32, #Rsqu
 func.func @gaps(%x: tensor<1x2x11x4xf32, #S2>) -> tensor<1x2x4x4xf32, #S2> {
   %0 = aten.avg_pool %x kernel [2, 1] stride [3, 1] padding [0, 0] : (tensor<1x2x11x4xf32, #S2>) -> tensor<1x2x4x4xf32, #S2>
   return %0 : tensor<1x2x4x4xf32, #S2>
+}
+
+// Of a large image, two more copies take longer than the row that parts would save.
+// CHECK-LABEL: func.func @large(
+// CHECK: dist.{{all_to_all|permute}}
+// CHECK: aten.convolution
+// CHECK-NOT: aten.convolution
+// CHECK: return
+func.func @large(%x: tensor<1x16x512x512xf32, #S2>, %w: tensor<8x16x3x3xf32, #R>) -> tensor<1x8x512x512xf32, #S2> {
+  %0 = aten.convolution %x, %w stride [1, 1] padding [1, 1] dilation [1, 1] : (tensor<1x16x512x512xf32, #S2>, tensor<8x16x3x3xf32, #R>) -> tensor<1x8x512x512xf32, #S2>
+  return %0 : tensor<1x8x512x512xf32, #S2>
 }
 
 // The second rank has elements between the first rank's windows, but none under them, so there is nothing that it could send.
