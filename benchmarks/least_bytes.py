@@ -219,6 +219,8 @@ def main():
     shardc_export.hide_warnings()
     torch.set_num_threads(1)
     asked = [name for name in (LISTS[options.list] if options.list else GRAPHS) if fnmatch.fnmatch(name, options.only)]
+    if not asked:
+        parser.error(f"no graph has a name like {options.only}; the pattern is one of file names, such as '*convolution*'")
     pairs = [(name, n) for name in asked for n in ([4] if GRAPHS[name].mesh else map(int, options.ranks.split(",")))]
     others = {n: peers(options, [name for name, m in pairs if m == n], n) for n in sorted({n for _, n in pairs})}
     rows = []

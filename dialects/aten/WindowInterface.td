@@ -22,6 +22,8 @@ def Aten_WindowOpInterface : OpInterface<"WindowOpInterface"> {
         cannot be, or where it would be rounded once more than PyTorch does.
       }],
       "std::optional<::shardc::Reduction>", "getPartReduction", (ins), [{}], [{ return std::nullopt; }]>,
+    InterfaceMethod<"Elements beside the image on both sides, one number for each spatial dim.",
+      "void", "setPadding", (ins "::llvm::ArrayRef<int64_t>":$padding)>,
   ];
 }
 

@@ -4,7 +4,10 @@
 #include "passes/localize/MadeParts.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/Rearrangements.h"
+#include "passes/localize/RemadeBorders.h"
 #include "passes/localize/WindowedImages.h"
+
+#include "dialects/aten/Spatial.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -102,9 +105,32 @@ IndexCover shardc::coverOnRank(Localizer &localizer, OpBuilder &builder, const H
   return cover;
 }
 
+/// What `parts` cover of an image, of which `covered` has all else that is covered. What is covered
+/// `beside` them, by others, comes in the same exchange.
+static SmallVector<Value> fetchCovers(Localizer &localizer, OpBuilder &builder, const HaloDim &dim,
+                                      ArrayRef<HaloDim> parts, ArrayRef<HaloDim> beside,
+                                      std::optional<MovedOperand> moved,
+                                      const CoveredImage &covered, double fill) {
+  const Mesh &mesh = localizer.getMesh().getValue();
+  if (!moved)
+    moved = {{{0, dim.image.size}}, {{covered.value, covered.sizes, heldDim(mesh, dim.image)}}};
+  auto padding = static_cast<unsigned>(moved->sources.size());
+  moved->sources.emplace_back().value = fill;
+  SmallVector<PieceTarget> targets, others;
+  for (const HaloDim &part : parts) {
+    PieceTarget &target = targets.emplace_back(coveredTarget(mesh, part, moved->pieces, padding));
+    target.sizes = covered.sizes;
+    target.sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
+        part.table([](const aten::Cover &cover) { return cover.size(); })));
+    target.type = typeOfSizes(covered.value, target.sizes);
+  }
+  for (const HaloDim &other : beside)
+    others.push_back(coveredTarget(mesh, other, moved->pieces, padding));
+  return movePieces(localizer, builder, dim.imageDim, moved->sources, targets, others);
+}
+
 CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, ArrayRef<HaloDim> dims,
                                   Value local, double fill) {
-  const Mesh &mesh = localizer.getMesh().getValue();
   CoveredImage covered{local,
                        localizer.operandSizes(builder, dims.empty() ? 0 : dims.front().operand)};
   for (const HaloDim &dim : dims) {
@@ -113,28 +139,37 @@ CoveredImage shardc::coveredImage(Localizer &localizer, OpBuilder &builder, Arra
                                   covered.value, covered.sizes, fill);
       continue;
     }
+    bool isFirst = &dim == &dims.front();
+    if (isFirst && isa<aten::WindowOpInterface>(localizer.getOp()))
+      if (const RemadeBorder *border =
+              localizer.remadeBorders().of(localizer.getOp()->getOperand(0), dim.imageDim)) {
+        covered.value =
+            remadeCover(localizer, builder, *border, dim, covered.value, fill, covered.sizes);
+        continue;
+      }
     // What comes from other ranks goes straight to where it is needed: a border of the image's own
     // elements, for example, comes with those that the window covers.
     std::optional<MovedOperand> moved =
-        &dim == &dims.front() ? movedOperand(localizer, builder, dim.imageDim, dim.operand)
-                              : std::nullopt;
-    if (!moved)
-      moved = {{{0, dim.image.size}}, {{covered.value, covered.sizes, heldDim(mesh, dim.image)}}};
-    auto padding = static_cast<unsigned>(moved->sources.size());
-    moved->sources.emplace_back().value = fill;
-    PieceTarget target = coveredTarget(mesh, dim, moved->pieces, padding);
-    SmallVector<PieceTarget> beside;
-    if (&dim == &dims.front() && dim.operand == 0)
-      for (const HaloDim &other : halosBeside(localizer, dim))
-        beside.push_back(coveredTarget(mesh, other, moved->pieces, padding));
+        isFirst ? movedOperand(localizer, builder, dim.imageDim, dim.operand) : std::nullopt;
+    SmallVector<HaloDim> beside;
+    if (isFirst && dim.operand == 0)
+      beside = halosBeside(localizer, dim);
+    covered.value =
+        fetchCovers(localizer, builder, dim, dim, beside, std::move(moved), covered, fill).front();
     covered.sizes[dim.imageDim] = getAsOpFoldResult(localizer.indices(builder).table(
         dim.table([](const aten::Cover &cover) { return cover.size(); })));
-    target.sizes = covered.sizes;
-    target.type = typeOfSizes(local, covered.sizes);
-    covered.value =
-        movePieces(localizer, builder, dim.imageDim, moved->sources, target, beside).front();
   }
   return covered;
+}
+
+SmallVector<Value> shardc::coveredParts(Localizer &localizer, OpBuilder &builder,
+                                        const HaloDim &dim, ArrayRef<HaloDim> parts, Value local,
+                                        double fill) {
+  SmallVector<HaloDim> beside = halosBeside(localizer, dim);
+  beside.push_back(dim);
+  return fetchCovers(localizer, builder, dim, parts, beside,
+                     movedOperand(localizer, builder, dim.imageDim),
+                     {local, localizer.operandSizes(builder, 0)}, fill);
 }
 
 aten::Windows shardc::withoutPadding(ArrayRef<aten::Window> windows, ArrayRef<HaloDim> dims) {

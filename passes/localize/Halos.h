@@ -59,6 +59,12 @@ struct CoveredImage {
 CoveredImage coveredImage(Localizer &localizer, mlir::OpBuilder &builder,
                           llvm::ArrayRef<HaloDim> dims, mlir::Value local, double fill);
 
+/// What of the present op's operand 0 each of `parts` covers, which slide as the op's first halo
+/// dim `dim` does: in one exchange with what the op covers itself, and others beside it.
+llvm::SmallVector<mlir::Value> coveredParts(Localizer &localizer, mlir::OpBuilder &builder,
+                                            const HaloDim &dim, llvm::ArrayRef<HaloDim> parts,
+                                            mlir::Value local, double fill);
+
 /// Windows that have no padding in the halo dims, where it is part of the covered image.
 aten::Windows withoutPadding(llvm::ArrayRef<aten::Window> windows, llvm::ArrayRef<HaloDim> dims);
 

@@ -7,6 +7,7 @@
 #include "passes/localize/OwnRowsAttribute.h"
 #include "passes/localize/Passes.h"
 #include "passes/localize/RedistributeSteps.h"
+#include "passes/localize/RemadeBorders.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,6 +36,7 @@ public:
 
   int64_t numOps = 0, numSteps = 0;
   int64_t getNumInner() const { return localizer.getNumInner(); }
+  int64_t getNumRemade() { return localizer.remadeBorders().count(); }
 
 private:
   LogicalResult checkTypes();
@@ -231,6 +233,7 @@ struct LocalizePass : public shardc::impl::LocalizeBase<LocalizePass> {
       numOps += localizer.numOps;
       numSteps += localizer.numSteps;
       numInner += localizer.getNumInner();
+      numRemade += localizer.getNumRemade();
     }
   }
 };

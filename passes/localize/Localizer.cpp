@@ -2,6 +2,8 @@
 
 #include "passes/localize/Localizer.h"
 
+#include "passes/localize/RemadeBorders.h"
+
 #include "dialects/aten/BuiltSizes.h"
 #include "dialects/interfaces/IdentityOpInterface.h"
 #include "passes/localize/RedistributeSteps.h"
@@ -27,6 +29,10 @@ Type shardc::getLocalType(Type placed) {
   }
   return RankedTensorType::get(shape, type.getElementType());
 }
+
+Localizer::Localizer(const GlobalSizes &sizes, const IRMapping &locals)
+    : sizes(sizes), locals(locals), remade(std::make_unique<RemadeBorders>()) {}
+Localizer::~Localizer() = default;
 
 void Localizer::enter(Operation *newOp) {
   op = newOp;

@@ -21,11 +21,13 @@ namespace shardc {
 /// is dynamic. A type without layout stays.
 mlir::Type getLocalType(mlir::Type placed);
 
+class RemadeBorders;
+
 class Localizer final : public LocalizeContext {
 public:
   /// `locals` maps values of the placed program to local ones.
-  Localizer(const GlobalSizes &sizes, const mlir::IRMapping &locals)
-      : sizes(sizes), locals(locals) {}
+  Localizer(const GlobalSizes &sizes, const mlir::IRMapping &locals);
+  ~Localizer();
 
   static Localizer &of(LocalizeContext &context) { return static_cast<Localizer &>(context); }
 
@@ -80,6 +82,8 @@ public:
   /// Whether a size that nothing is known of was asked for since `enter`; it has been reported, and
   /// what was built with it is of no use.
   bool lacksSize() const { return missingSize; }
+  /// Which images of the function ranks make rows of again.
+  RemadeBorders &remadeBorders() { return *remade; }
   /// Collectives that ops needed inside so far.
   int64_t getNumInner() const { return numInner; }
 
@@ -100,6 +104,7 @@ private:
   /// known either, so that nothing is looked for twice.
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> builtSizes;
   int64_t numInner = 0;
+  std::unique_ptr<RemadeBorders> remade;
 };
 
 } // namespace shardc

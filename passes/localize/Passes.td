@@ -93,6 +93,7 @@ def Localize : Pass<"dist-localize", "::mlir::ModuleOp"> {
     Statistic<"numOps", "ops", "Ops that were localised">,
     Statistic<"numSteps", "steps", "Redistributions that became collectives or local operations">,
     Statistic<"numInner", "inner-collectives", "Collectives that were added for single ops">,
+    Statistic<"numRemade", "remade-borders", "Images of which ranks make rows of others again">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::shardc::aten::AtenDialect",
                            "::shardc::dist::DistDialect"];

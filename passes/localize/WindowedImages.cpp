@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/localize/WindowedImages.h"
 
+#include "passes/localize/RemadeBorders.h"
+
 #include "dialects/aten/Spatial.h"
 #include "dialects/interfaces/FewUsers.h"
 
@@ -51,5 +53,8 @@ SmallVector<HaloDim> shardc::halosBeside(Localizer &localizer, const HaloDim &di
     other->findCovers(localizer.getMesh().getValue());
     beside.push_back(std::move(*other));
   }
+  for (const RemadeBorder *border : localizer.remadeBorders().from(op->getOperand(0), dim.imageDim))
+    for (const std::vector<Run> *rows : {&border->rows.before, &border->rows.behind})
+      beside.push_back(border->haloOf(*rows));
   return beside;
 }

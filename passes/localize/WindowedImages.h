@@ -13,7 +13,8 @@ namespace shardc {
 /// positions cover (see coveredImage), without what that is. Nothing for any other op.
 std::optional<HaloDim> firstHaloDim(mlir::Operation *op);
 
-/// The same of every other op over the present op's operand 0 that fetches along this dim first.
+/// The same of every other op over the present op's operand 0 that fetches along this dim first,
+/// with what these cover, and of what is made again of it (RemadeBorders.h).
 llvm::SmallVector<HaloDim> halosBeside(Localizer &localizer, const HaloDim &dim);
 
 } // namespace shardc

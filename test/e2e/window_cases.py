@@ -27,6 +27,7 @@ from torch import nn
 
 import masked_attention
 import natten_ops
+import window_compositions
 from conftest import ROOT, run, tool
 from plans import places
 
@@ -175,51 +176,16 @@ def masked(chosen, image):
     return Case(0, f"attention with the mask of windows {tuple(sizes)} {windows} {heads} {width} {attend.__name__}", call, [image, weight])
 
 
-def stencil(chosen, image):
-    """Several parts and windows of one padded, perhaps rolled image."""
-    sizes = image.shape[2:]
-    mode = chosen.choice(("constant", "circular", "circular", "reflect", "replicate"))
-    width = chosen.randint(1, 2)
-    if min(sizes) <= width:
-        raise RuntimeError("too small for the pad")
-    shift, rolled = chosen.randint(-3, 3), 2 + chosen.randrange(len(sizes))
-    offsets = [[chosen.randint(0, 2 * width) for _ in sizes] for _ in range(chosen.randint(2, 5))]
-    windows = chosen.sample(("mean", "largest", "conv"), chosen.randint(0, 2))
-    pools = {1: (F.avg_pool1d, F.max_pool1d, F.conv1d), 2: (F.avg_pool2d, F.max_pool2d, F.conv2d), 3: (F.avg_pool3d, F.max_pool3d, F.conv3d)}[len(sizes)]
-    kernel = torch.randn(image.shape[1], image.shape[1], *[2 * width + 1] * len(sizes), dtype=image.dtype)
-
-    def call(x):
-        if shift:
-            x = x.roll(shift, rolled)
-        x = F.pad(x, [width] * 2 * len(sizes), mode)
-        y = 0
-        for k, offset in enumerate(offsets):
-            part = x[(slice(None), slice(None), *(slice(begin, begin + size) for begin, size in zip(offset, sizes)))]
-            y = y + (part.sin() if k == 1 else part * (k + 1))
-        for name in windows:
-            if name == "conv":
-                y = y + pools[2](x, kernel)
-            else:
-                y = y * pools[name == "largest"](x, 2 * width + 1, 1)
-        return y
-    return Case(0, f"stencil {tuple(sizes)} {mode} {width} roll {shift} of {rolled} {offsets} {windows}", call, [image])
+def composed(draw_call):
+    """A case of one of the compositions."""
+    def drawn(chosen, image):
+        text, call, more = draw_call(chosen, image)
+        return Case(0, text, call, [image, *more])
+    return drawn
 
 
-def scans(chosen, image):
-    dim = 2 + chosen.randrange(image.dim() - 2)
-    names = [chosen.choice(("cumsum", "logcumsumexp", "cummax", "cumprod")) for _ in range(2)]
-    turned = [chosen.random() < 0.6 for _ in range(2)]
-
-    def call(x):
-        for name, is_turned in zip(names, turned):
-            y = getattr(torch, name)(x.flip(dim) if is_turned else x, dim)
-            y = y.values if name == "cummax" else y
-            x = (y.flip(dim) if is_turned else y).sin()
-        return x
-    return Case(0, f"scans {tuple(image.shape[2:])} {dim} {names} {turned}", call, [image])
-
-
-DRAWN = {"masked": masked, "stencil": stencil, "scans": scans, "resize": resize, "lookup": lookup, "pad": pad, "windows": unfold, "neighborhood": neighborhood}
+COMPOSED = {"chained": window_compositions.chained, "stencil": window_compositions.stencil, "scans": window_compositions.scans}
+DRAWN = {**{name: composed(function) for name, function in COMPOSED.items()}, "masked": masked, "resize": resize, "lookup": lookup, "pad": pad, "windows": unfold, "neighborhood": neighborhood}
 
 
 KNOWN = ("conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "unfold", "fold")
@@ -238,7 +204,7 @@ def draw_any(chosen):
     inside, outside, batch = groups * chosen.randint(1, 3), groups * chosen.randint(1, 2), chosen.randint(1, 2)
     f64 = torch.float64
     image = torch.randn(batch, inside, *sizes, dtype=f64)
-    kind = chosen.choice(KINDS or ("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad", "windows", "neighborhood", "stencil", "scans",
+    kind = chosen.choice(KINDS or ("conv", "conv", "transposed", "max_pool", "avg_pool", "adaptive", "lp", "positions", "resize", "lookup", "pad", "windows", "neighborhood", "stencil", "scans", "chained",
                         *(("unfold", "fold") if spatial == 2 else ())))
     if kind in DRAWN:
         return DRAWN[kind](chosen, image)

@@ -4,6 +4,8 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::dist;
@@ -17,6 +19,8 @@ static aten::Windows windowsOf(Operation *op) {
 static ArrayRef<int64_t> shapeOfValue(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
+
+static DeviceTable positionsAlong(aten::WindowOpInterface op, int64_t dim, RankValues &ranks);
 
 /// How many elements a value has along a dim, by device; empty where that is not known.
 static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
@@ -72,7 +76,31 @@ static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
     return known(expand.getMixedSize()[dim]);
   if (auto view = dyn_cast_or_null<aten::ViewOp>(op))
     return known(view.getMixedSize()[dim]);
+  if (auto windowed = dyn_cast_or_null<aten::WindowOpInterface>(op))
+    return positionsAlong(windowed, dim, ranks);
+  auto kernel = dyn_cast_or_null<KernelOpInterface>(op);
+  if (kernel && kernel.getKernelForm() == KernelForm::Elementwise)
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()) && shapeOfValue(operand) == shapeOfValue(value))
+        return lengthsAlong(operand, dim, ranks);
   return {};
+}
+
+/// How many positions windows have along a dim of what an op makes of them.
+static DeviceTable positionsAlong(aten::WindowOpInterface op, int64_t dim, RankValues &ranks) {
+  aten::Windows windows = op.getWindows();
+  int64_t fromEnd = static_cast<int64_t>(shapeOfValue(op->getResult(0)).size()) - dim;
+  if (!op.isComputedByPosition() || fromEnd > static_cast<int64_t>(windows.size()))
+    return {};
+  const aten::Window &window = windows[windows.size() - static_cast<size_t>(fromEnd)];
+  Value image = op->getOperand(0);
+  DeviceTable lengths =
+      lengthsAlong(image, static_cast<int64_t>(shapeOfValue(image).size()) - fromEnd, ranks);
+  for (int64_t &length : lengths) {
+    int64_t room = length + 2 * window.padding - window.extent();
+    length = room < 0 ? 0 : room / window.stride + 1;
+  }
+  return lengths;
 }
 
 /// Ops that say where elements are, and compute nothing.
@@ -80,20 +108,22 @@ static bool isArrangement(Operation *op) {
   return isa<aten::SliceOp, aten::ViewOp, aten::CatOp, aten::ExpandOp, aten::SelectOp, WaitOp>(op);
 }
 
-/// The collectives whose results a value is made of without computing.
-static void collectExchanges(Value value, SmallPtrSetImpl<Operation *> &found,
+/// The collectives whose results a value is made of: without computing, or by a few ops whatever
+/// these do.
+static void collectExchanges(Value value, bool computing, SmallPtrSetImpl<Operation *> &found,
                              SmallPtrSetImpl<Operation *> &seen) {
+  constexpr unsigned kMostOps = 64;
   Operation *op = value.getDefiningOp();
-  if (!op || !seen.insert(op).second)
+  if (!op || (computing && seen.size() == kMostOps) || !seen.insert(op).second)
     return;
   if (isa<CollectiveOpInterface>(op)) {
     found.insert(op);
     return;
   }
-  if (isArrangement(op))
+  if (computing || isArrangement(op))
     for (Value operand : op->getOperands())
       if (isa<RankedTensorType>(operand.getType()))
-        collectExchanges(operand, found, seen);
+        collectExchanges(operand, computing, found, seen);
 }
 
 static bool isFill(Value value) {
@@ -107,23 +137,46 @@ static bool isFill(Value value) {
   return false;
 }
 
+static int64_t totalOf(const ImageRows &rows) {
+  return std::accumulate(rows.lengths.begin(), rows.lengths.end(), int64_t(0));
+}
+
+/// Where ranks make rows of others again, of what an exchange has brought: the most rows are those
+/// that a rank has itself, which may wait for the same exchange, and the others are few.
+static bool findOwnAmongMade(WindowSite &site) {
+  const auto *own = llvm::max_element(site.rows, [](const ImageRows &a, const ImageRows &b) {
+    return (isFill(a.value) ? -1 : totalOf(a)) < (isFill(b.value) ? -1 : totalOf(b));
+  });
+  if (own == site.rows.end() || isFill(own->value))
+    return false;
+  site.own = static_cast<size_t>(own - site.rows.begin());
+  SmallPtrSet<Operation *, 4> found;
+  for (const ImageRows &rows : site.rows) {
+    SmallPtrSet<Operation *, 16> seen;
+    if (&rows != own && !isFill(rows.value))
+      collectExchanges(rows.value, /*computing=*/true, found, seen);
+  }
+  for (Operation *op : found)
+    if (!site.exchange || site.exchange->isBeforeInBlock(op))
+      site.exchange = op;
+  return site.exchange != nullptr;
+}
+
 /// Which rows the last exchange brings, and which the rank has itself.
 static bool findOwnRows(WindowSite &site) {
   SmallVector<SmallPtrSet<Operation *, 4>> exchanges(site.rows.size());
   for (auto [rows, found] : llvm::zip_equal(site.rows, exchanges)) {
     SmallPtrSet<Operation *, 16> seen;
-    collectExchanges(rows.value, found, seen);
+    collectExchanges(rows.value, /*computing=*/false, found, seen);
     for (Operation *op : found)
       if (!site.exchange || site.exchange->isBeforeInBlock(op))
         site.exchange = op;
   }
   if (!site.exchange)
-    return false;
+    return findOwnAmongMade(site);
   int64_t most = 0;
   for (auto [i, rows] : llvm::enumerate(site.rows)) {
-    int64_t total = 0;
-    for (int64_t length : rows.lengths)
-      total += length;
+    int64_t total = totalOf(rows);
     if (total <= most || exchanges[i].contains(site.exchange) || isFill(rows.value))
       continue;
     most = total;
