@@ -35,9 +35,13 @@ Localizer::Localizer(const GlobalSizes &sizes, const IRMapping &locals)
 Localizer::~Localizer() = default;
 
 void Localizer::enter(Operation *newOp) {
+  missingSize = false;
+  turnTo(newOp);
+}
+
+void Localizer::turnTo(Operation *newOp) {
   op = newOp;
   mesh = MeshAttr();
-  missingSize = false;
   auto look = [&](Type type) {
     if (LayoutAttr layout = getLayout(type); layout && !mesh)
       mesh = layout.getMesh();

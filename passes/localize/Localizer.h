@@ -33,6 +33,8 @@ public:
 
   /// Makes `op` the one that is being localised.
   void enter(mlir::Operation *op);
+  /// Likewise for a part of what another op becomes, which is told whether sizes were missing.
+  void turnTo(mlir::Operation *op);
   mlir::Operation *getOp() const { return op; }
   /// The mesh of the op's layouts; null where no type has a layout.
   dist::MeshAttr getMesh() const { return mesh; }

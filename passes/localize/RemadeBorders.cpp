@@ -7,6 +7,7 @@
 #include "passes/localize/MovePieces.h"
 #include "passes/localize/WindowedImages.h"
 
+#include "dialects/aten/OwnRows.h"
 #include "dialects/aten/Spatial.h"
 #include "dialects/interfaces/FewUsers.h"
 #include "llvm/ADT/SetVector.h"
@@ -62,8 +63,8 @@ std::optional<HaloDim> onlyHaloDim(Operation *op) {
 bool isMadeByRow(Operation *op, int64_t dim, SmallVectorImpl<unsigned> &of) {
   auto kernel = dyn_cast<KernelOpInterface>(op);
   auto rules = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!kernel || kernel.getKernelForm() != KernelForm::Elementwise || !rules ||
-      op->getNumResults() != 1 || !isPlaced(op->getResult(0)))
+  if (!kernel || kernel.getKernelForm() != KernelForm::Elementwise || !aten::worksRowByRow(op) ||
+      !rules || op->getNumResults() != 1 || !isPlaced(op->getResult(0)))
     return false;
   ShardingRule rule = rules.getShardingRule();
   const TensorFactors &result = rule.results.front();
@@ -130,6 +131,23 @@ private:
   DimSplit split;
 };
 
+/// What is made row by row of what an op with windows makes, along this dim of it.
+llvm::SetVector<Value> rowsMadeOf(Operation *source, int64_t dim) {
+  constexpr size_t kMostValues = 64;
+  llvm::SetVector<Value> values;
+  values.insert(source->getResult(0));
+  for (size_t next = 0; next < values.size(); ++next) {
+    if (!hasFewUsers(values[next]))
+      continue;
+    for (Operation *user : values[next].getUsers()) {
+      SmallVector<unsigned> by;
+      if (values.size() < kMostValues && isMadeByRow(user, dim, by))
+        values.insert(user->getResult(0));
+    }
+  }
+  return values;
+}
+
 /// Ops with windows over a dim of an image.
 SmallVector<HaloDim> windowsOver(Value image, int64_t dim, bool &hasOthers) {
   SmallVector<HaloDim> windows;
@@ -169,6 +187,10 @@ public:
     SmallVector<HaloDim> windows = windowsOver(image, dim, hasOthers);
     SourceSearch search(image, dim);
     if (windows.empty() || hasOthers || !search.visit(image) || !search.source)
+      return nullptr;
+    // Otherwise those that fetch beside it would not know.
+    if (!hasFewUsers(search.source->getOperand(0)) ||
+        !rowsMadeOf(search.source, dim).contains(image))
       return nullptr;
     auto border = std::make_unique<RemadeBorder>(
         RemadeBorder{search.source, *search.halo, search.ops.takeVector(), {}});
@@ -277,22 +299,10 @@ SmallVector<const RemadeBorder *> RemadeBorders::from(Value image, int64_t dim) 
     std::optional<HaloDim> halo = onlyHaloDim(user);
     if (user->getOperand(0) != image || !halo || halo->imageDim != dim)
       continue;
-    // Of each value that is made of its positions, row by row.
-    llvm::SetVector<Value> values;
-    values.insert(user->getResult(0));
-    for (size_t next = 0; next < values.size() && next <= kMostOps; ++next) {
-      Value value = values[next];
+    for (Value value : rowsMadeOf(user, halo->positionsDim))
       if (const RemadeBorder *border = of(value, halo->positionsDim))
         if (border->source == user)
           borders.push_back(border);
-      if (!hasFewUsers(value))
-        continue;
-      for (Operation *behind : value.getUsers()) {
-        SmallVector<unsigned> by;
-        if (isMadeByRow(behind, halo->positionsDim, by))
-          values.insert(behind->getResult(0));
-      }
-    }
   }
   return borders;
 }
@@ -311,11 +321,11 @@ public:
     for (const std::vector<Run> *side : {&border.rows.before, &border.rows.behind})
       if (llvm::any_of(*side, [](const Run &run) { return run.size() > 0; }))
         sides.push_back(*side);
-    localizer.enter(border.source);
+    localizer.turnTo(border.source);
     SmallVector<Value> made;
     for (auto [image, runs] : llvm::zip_equal(coveredImages(sides), sides))
       made.push_back(rowsOf(image, runs));
-    localizer.enter(op);
+    localizer.turnTo(op);
     bool hasBefore = !sides.empty() && sides.front().data() == border.rows.before.data();
     return {hasBefore ? made.front() : Value(),
             made.size() == (hasBefore ? 2 : 1) ? made.back() : Value()};
@@ -338,7 +348,7 @@ private:
     IRMapping remade;
     Value value;
     auto again = [&](Operation *of, Value first) {
-      localizer.enter(of);
+      localizer.turnTo(of);
       SmallVector<Value> operands;
       for (Value operand : of->getOperands())
         operands.push_back(remade.lookupOrNull(operand) ? remade.lookup(operand)

@@ -142,7 +142,8 @@ struct Pad {
     aten::LookupLine line;
     line.numerator = line.denominator = 1;
     line.shift = 2 * before;
-    line.setOn(lookup);
+    if (std::abs(line.shift) <= aten::LookupLine::kMost)
+      line.setOn(lookup);
     return lookup;
   }
 

@@ -20,31 +20,64 @@ static ArrayRef<int64_t> shapeOfValue(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-static DeviceTable positionsAlong(aten::WindowOpInterface op, int64_t dim, RankValues &ranks);
+namespace {
+/// How many elements values have along a dim, by device; empty where that is not known, or would
+/// take long to find.
+class Lengths {
+public:
+  explicit Lengths(RankValues &ranks) : ranks(ranks) {}
 
-/// How many elements a value has along a dim, by device; empty where that is not known.
-static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
-  auto known = [&](OpFoldResult size) {
+  DeviceTable along(Value value, int64_t dim) {
+    if (int64_t size = shapeOfValue(value)[dim]; !ShapedType::isDynamic(size))
+      return DeviceTable(ranks.getDevices().size(), size);
+    auto [entry, isNew] = known.try_emplace({value, dim});
+    if (!isNew || known.size() > kMostValues)
+      return entry->second;
+    DeviceTable lengths = find(value.getDefiningOp(), value, dim);
+    return known[{value, dim}] = std::move(lengths);
+  }
+
+private:
+  static constexpr size_t kMostValues = 256;
+
+  DeviceTable numbers(OpFoldResult size) {
     ArrayRef<int64_t> values = ranks.of(size);
     return DeviceTable(values.begin(), values.end());
-  };
-  if (int64_t size = shapeOfValue(value)[dim]; !ShapedType::isDynamic(size))
-    return DeviceTable(ranks.getDevices().size(), size);
-  Operation *op = value.getDefiningOp();
-  if (auto slice = dyn_cast_or_null<aten::SliceOp>(op)) {
+  }
+
+  DeviceTable find(Operation *op, Value value, int64_t dim) {
+    if (auto slice = dyn_cast_or_null<aten::SliceOp>(op))
+      return ofSlice(slice, dim);
+    if (auto cat = dyn_cast_or_null<aten::CatOp>(op))
+      return ofCat(cat, dim);
+    if (auto expand = dyn_cast_or_null<aten::ExpandOp>(op))
+      return numbers(expand.getMixedSize()[dim]);
+    if (auto view = dyn_cast_or_null<aten::ViewOp>(op))
+      return numbers(view.getMixedSize()[dim]);
+    if (auto windowed = dyn_cast_or_null<aten::WindowOpInterface>(op))
+      return positionsOf(windowed, dim);
+    auto kernel = dyn_cast_or_null<KernelOpInterface>(op);
+    if (kernel && kernel.getKernelForm() == KernelForm::Elementwise)
+      for (Value operand : op->getOperands())
+        if (isa<RankedTensorType>(operand.getType()) &&
+            shapeOfValue(operand) == shapeOfValue(value))
+          return along(operand, dim);
+    return {};
+  }
+
+  DeviceTable ofSlice(aten::SliceOp slice, int64_t dim) {
     if (static_cast<int64_t>(slice.getDim()) != dim)
-      return lengthsAlong(slice.getSelf(), dim, ranks);
+      return along(slice.getSelf(), dim);
     auto bound = [&](Value dynamic, int64_t fixed) {
-      return known(dynamic
-                       ? OpFoldResult(dynamic)
-                       : OpFoldResult(IntegerAttr::get(IndexType::get(slice.getContext()), fixed)));
+      return numbers(
+          dynamic ? OpFoldResult(dynamic)
+                  : OpFoldResult(IntegerAttr::get(IndexType::get(slice.getContext()), fixed)));
     };
     DeviceTable begin = bound(slice.getStart(), slice.getStaticStart());
     DeviceTable end = bound(slice.getEnd(), slice.getStaticEnd());
     if (begin.empty() || end.empty() || slice.getStep() != 1)
       return {};
-    DeviceTable whole = lengthsAlong(slice.getSelf(), dim, ranks);
-    DeviceTable lengths;
+    DeviceTable whole = along(slice.getSelf(), dim), lengths;
     for (auto [device, first] : llvm::enumerate(begin)) {
       int64_t last = end[device];
       if (first < 0 || last < 0)
@@ -59,12 +92,13 @@ static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
     }
     return lengths;
   }
-  if (auto cat = dyn_cast_or_null<aten::CatOp>(op)) {
+
+  DeviceTable ofCat(aten::CatOp cat, int64_t dim) {
     if (static_cast<int64_t>(cat.getDim()) != dim)
-      return lengthsAlong(cat.getTensors().front(), dim, ranks);
+      return along(cat.getTensors().front(), dim);
     DeviceTable sum(ranks.getDevices().size(), 0);
     for (Value part : cat.getTensors()) {
-      DeviceTable lengths = lengthsAlong(part, dim, ranks);
+      DeviceTable lengths = along(part, dim);
       if (lengths.empty())
         return {};
       for (auto [total, length] : llvm::zip_equal(sum, lengths))
@@ -72,36 +106,27 @@ static DeviceTable lengthsAlong(Value value, int64_t dim, RankValues &ranks) {
     }
     return sum;
   }
-  if (auto expand = dyn_cast_or_null<aten::ExpandOp>(op))
-    return known(expand.getMixedSize()[dim]);
-  if (auto view = dyn_cast_or_null<aten::ViewOp>(op))
-    return known(view.getMixedSize()[dim]);
-  if (auto windowed = dyn_cast_or_null<aten::WindowOpInterface>(op))
-    return positionsAlong(windowed, dim, ranks);
-  auto kernel = dyn_cast_or_null<KernelOpInterface>(op);
-  if (kernel && kernel.getKernelForm() == KernelForm::Elementwise)
-    for (Value operand : op->getOperands())
-      if (isa<RankedTensorType>(operand.getType()) && shapeOfValue(operand) == shapeOfValue(value))
-        return lengthsAlong(operand, dim, ranks);
-  return {};
-}
 
-/// How many positions windows have along a dim of what an op makes of them.
-static DeviceTable positionsAlong(aten::WindowOpInterface op, int64_t dim, RankValues &ranks) {
-  aten::Windows windows = op.getWindows();
-  int64_t fromEnd = static_cast<int64_t>(shapeOfValue(op->getResult(0)).size()) - dim;
-  if (!op.isComputedByPosition() || fromEnd > static_cast<int64_t>(windows.size()))
-    return {};
-  const aten::Window &window = windows[windows.size() - static_cast<size_t>(fromEnd)];
-  Value image = op->getOperand(0);
-  DeviceTable lengths =
-      lengthsAlong(image, static_cast<int64_t>(shapeOfValue(image).size()) - fromEnd, ranks);
-  for (int64_t &length : lengths) {
-    int64_t room = length + 2 * window.padding - window.extent();
-    length = room < 0 ? 0 : room / window.stride + 1;
+  /// How many positions windows have along a dim of what an op makes of them.
+  DeviceTable positionsOf(aten::WindowOpInterface op, int64_t dim) {
+    aten::Windows windows = op.getWindows();
+    int64_t fromEnd = static_cast<int64_t>(shapeOfValue(op->getResult(0)).size()) - dim;
+    if (!op.isComputedByPosition() || fromEnd > static_cast<int64_t>(windows.size()))
+      return {};
+    const aten::Window &window = windows[windows.size() - static_cast<size_t>(fromEnd)];
+    Value image = op->getOperand(0);
+    DeviceTable lengths = along(image, static_cast<int64_t>(shapeOfValue(image).size()) - fromEnd);
+    for (int64_t &length : lengths) {
+      int64_t room = length + 2 * window.padding - window.extent();
+      length = room < 0 ? 0 : room / window.stride + 1;
+    }
+    return lengths;
   }
-  return lengths;
-}
+
+  RankValues &ranks;
+  llvm::DenseMap<std::pair<Value, int64_t>, DeviceTable> known;
+};
+} // namespace
 
 /// Ops that say where elements are, and compute nothing.
 static bool isArrangement(Operation *op) {
@@ -141,8 +166,8 @@ static int64_t totalOf(const ImageRows &rows) {
   return std::accumulate(rows.lengths.begin(), rows.lengths.end(), int64_t(0));
 }
 
-/// Where ranks make rows of others again, of what an exchange has brought: the most rows are those
-/// that a rank has itself, which may wait for the same exchange, and the others are few.
+/// Where ranks make rows of others again, of what an exchange has brought: the most rows are taken
+/// for those that a rank has itself, which may wait for the same exchange.
 static bool findOwnAmongMade(WindowSite &site) {
   const auto *own = llvm::max_element(site.rows, [](const ImageRows &a, const ImageRows &b) {
     return (isFill(a.value) ? -1 : totalOf(a)) < (isFill(b.value) ? -1 : totalOf(b));
@@ -216,7 +241,7 @@ static bool findInterior(WindowSite &site) {
 }
 
 static std::optional<WindowSite> siteAlong(Operation *op, size_t spatial,
-                                           const aten::Windows &windows, RankValues &ranks) {
+                                           const aten::Windows &windows, Lengths &known) {
   WindowSite site;
   site.op = op;
   site.window = windows[spatial];
@@ -238,7 +263,7 @@ static std::optional<WindowSite> siteAlong(Operation *op, size_t spatial,
   site.image = cat;
   Type element = aten::elementTypeOf(image);
   for (Value part : cat.getTensors()) {
-    DeviceTable lengths = lengthsAlong(part, site.imageDim, ranks);
+    DeviceTable lengths = known.along(part, site.imageDim);
     if (lengths.empty() || aten::elementTypeOf(part) != element)
       return std::nullopt;
     site.rows.push_back({part, std::move(lengths)});
@@ -260,8 +285,9 @@ static std::optional<WindowSite> siteAlong(Operation *op, size_t spatial,
 std::optional<WindowSite> shardc::findWindowSite(Operation *op, RankValues &ranks) {
   aten::Windows windows = windowsOf(op);
   std::optional<WindowSite> last;
+  Lengths known(ranks);
   for (size_t spatial = 0; spatial != windows.size(); ++spatial)
-    if (auto site = siteAlong(op, spatial, windows, ranks);
+    if (auto site = siteAlong(op, spatial, windows, known);
         site && (!last || last->exchange->isBeforeInBlock(site->exchange)))
       last = std::move(site);
   return last;

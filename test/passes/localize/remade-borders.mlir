@@ -89,3 +89,16 @@ func.func @corners(%x: tensor<1x3x16x8xf32, #S23>, %w: tensor<64x3x3x3xf32, #Rsq
       : (tensor<1x64x16x8xf32, #S23>, tensor<64x64x3x3xf32, #Rsquare>) -> tensor<1x64x16x8xf32, #S23>
   return %1 : tensor<1x64x16x8xf32, #S23>
 }
+
+// What a triangle keeps of a row goes by where that lies in the whole image.
+// CHECK-LABEL: func.func @triangle(
+// CHECK-COUNT-2: dist.{{all_to_all|permute}}
+// CHECK: return
+func.func @triangle(%x: tensor<1x3x16x8xf32, #S2>, %w: tensor<64x3x3x3xf32, #R>, %v: tensor<64x64x3x3xf32, #R>) -> tensor<1x64x16x8xf32, #S2> {
+  %0 = aten.convolution %x, %w stride [1, 1] padding [1, 1] dilation [1, 1]
+      : (tensor<1x3x16x8xf32, #S2>, tensor<64x3x3x3xf32, #R>) -> tensor<1x64x16x8xf32, #S2>
+  %1 = aten.tril %0 : (tensor<1x64x16x8xf32, #S2>) -> tensor<1x64x16x8xf32, #S2>
+  %2 = aten.convolution %1, %v stride [1, 1] padding [1, 1] dilation [1, 1]
+      : (tensor<1x64x16x8xf32, #S2>, tensor<64x64x3x3xf32, #R>) -> tensor<1x64x16x8xf32, #S2>
+  return %2 : tensor<1x64x16x8xf32, #S2>
+}
