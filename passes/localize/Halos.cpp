@@ -4,7 +4,7 @@
 #include "passes/localize/MadeParts.h"
 #include "passes/localize/Models.h"
 #include "passes/localize/Rearrangements.h"
-#include "passes/localize/RemadeBorders.h"
+#include "passes/localize/RemadeCover.h"
 #include "passes/localize/WindowedImages.h"
 
 #include "dialects/aten/Spatial.h"

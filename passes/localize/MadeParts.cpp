@@ -11,6 +11,13 @@ Run shardc::pieceOf(const Mesh &mesh, const SplitDim &dim, int64_t position) {
   return runs.empty() ? Run{} : runs.front();
 }
 
+std::vector<Run> shardc::piecesOf(const Mesh &mesh, const SplitDim &dim) {
+  std::vector<Run> pieces;
+  for (int64_t position = 0; position < mesh.numDevices(); ++position)
+    pieces.push_back(pieceOf(mesh, dim, position));
+  return pieces;
+}
+
 RankedTensorType shardc::typeOfSizes(Value value, ArrayRef<OpFoldResult> sizes) {
   SmallVector<int64_t> shape;
   for (OpFoldResult size : sizes)
@@ -97,9 +104,7 @@ public:
     for (ArrayRef<int64_t> group : groupsOf(mesh, dim.made))
       addGroup(group, all.dim);
     Emitter emit = localizer.emitter(builder);
-    std::vector<Run> owned;
-    for (int64_t position = 0; position < mesh.numDevices(); ++position)
-      owned.push_back(pieceOf(mesh, dim.owned, position));
+    std::vector<Run> owned = piecesOf(mesh, dim.owned);
     if (parts.empty()) { // nobody owns anything
       setLength(owned);
       return emit.zeros(llvm::to_vector(sizes), aten::elementTypeOf(value));

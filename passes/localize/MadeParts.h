@@ -11,6 +11,8 @@ namespace shardc {
 
 /// What a rank holds of a dim that is in one piece on each.
 Run pieceOf(const Mesh &mesh, const SplitDim &dim, int64_t position);
+/// The same of every position.
+std::vector<Run> piecesOf(const Mesh &mesh, const SplitDim &dim);
 
 /// The type of `value` with the sizes that are numbers.
 mlir::RankedTensorType typeOfSizes(mlir::Value value, llvm::ArrayRef<mlir::OpFoldResult> sizes);

@@ -39,12 +39,6 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, std::unique_ptr<RemadeBorder>> known;
 };
 
-/// What the present op's positions cover of its operand 0, of which rows are made again: `local` is
-/// what this rank has of that, and `sizes` become those of what is covered.
-mlir::Value remadeCover(Localizer &localizer, mlir::OpBuilder &builder, const RemadeBorder &border,
-                        const HaloDim &dim, mlir::Value local, double fill,
-                        llvm::SmallVectorImpl<mlir::OpFoldResult> &sizes);
-
 } // namespace shardc
 
 #endif // SHARDC_PASSES_LOCALIZE_REMADEBORDERS_H
