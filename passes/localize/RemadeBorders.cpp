@@ -146,11 +146,18 @@ llvm::SetVector<Value> rowsMadeOf(Operation *source, int64_t dim) {
   return values;
 }
 
+/// As a convolution of 1 x 1.
+bool needsNoHalo(aten::WindowOpInterface op) {
+  return llvm::all_of(op.getWindows(),
+                      [](const aten::Window &window) { return window.isIdentity(); });
+}
+
 /// Ops with windows over a dim of an image.
 SmallVector<HaloDim> windowsOver(Value image, int64_t dim, bool &hasOthers) {
   SmallVector<HaloDim> windows;
   for (Operation *user : image.getUsers()) {
-    if (!isa<aten::WindowOpInterface>(user) || user->getOperand(0) != image)
+    auto windowed = dyn_cast<aten::WindowOpInterface>(user);
+    if (!windowed || user->getOperand(0) != image || needsNoHalo(windowed))
       continue;
     std::optional<HaloDim> halo = onlyHaloDim(user);
     hasOthers |= !halo || halo->imageDim != dim;
@@ -202,7 +209,7 @@ private:
     Operation *op = nullptr;
     for (Operation *user : image.getUsers()) {
       auto windowed = dyn_cast<aten::WindowOpInterface>(user);
-      if (!windowed || user->getOperand(0) != image)
+      if (!windowed || user->getOperand(0) != image || needsNoHalo(windowed))
         continue;
       if (op || !windowed.getPartReduction())
         return std::nullopt;

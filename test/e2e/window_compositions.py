@@ -58,20 +58,22 @@ def chained(chosen, image):
         kernel, stride, dilation = (tuple(chosen.choice(c) for _ in range(spatial)) for c in ((1, 2, 3, 3, 5), (1, 1, 1, 2), (1, 1, 2)))
         padding = tuple(chosen.randrange(k * d) for k, d in zip(kernel, dilation))
         return torch.randn(outside, inside, *kernel, dtype=image.dtype), stride, padding, dilation
-    wide, names = chosen.randint(3, 8), ("bias", "sin", "gelu", "norm", "times")
+    wide, names = chosen.randint(3, 8), ("bias", "sin", "gelu", "norm", "times", "single")
     first, second = drawn(image.shape[1], wide), drawn(wide, chosen.randint(1, 4))
     between = [chosen.choice(names) for _ in range(chosen.randint(0, 4))]
-    last = [chosen.choice(("conv", "conv", "mean", "largest")) for _ in range(chosen.randint(1, 2))]
+    last = [chosen.choice(("conv", "conv", "mean", "largest", "single")) for _ in range(chosen.randint(1, 2))]
     kept = chosen.random() < 0.3
     scale = torch.rand(wide, dtype=image.dtype) + 0.5
+    single = torch.randn(wide, wide, *[1] * spatial, dtype=image.dtype) / wide
 
     def call(x, w, v):
         y = convs(x, w, None, *first[1:])
         column = scale.view(-1, *[1] * spatial)
         for name in between:
             y = {"bias": lambda y: y + column, "sin": torch.sin, "gelu": F.gelu, "times": lambda y: y * y.tanh(),
+                 "single": lambda y: y + convs(y, single),
                  "norm": lambda y: F.batch_norm(y, scale - 1, scale, scale, scale)}[name](y)
-        ends = [{"conv": lambda y: convs(y, v, None, *second[1:]), "mean": lambda y: means(y, 3, 1, 1), "largest": lambda y: pools(y, 3, 2, 1)}[name](y) for name in last]
+        ends = [{"single": lambda y: convs(y, single), "conv": lambda y: convs(y, v, None, *second[1:]), "mean": lambda y: means(y, 3, 1, 1), "largest": lambda y: pools(y, 3, 2, 1)}[name](y) for name in last]
         return sum(end.flatten(2).sum(-1, keepdim=True) if len(last) > 1 else end for end in ends) if not kept or len(last) > 1 else ends[0] * y.mean()
     text = f"chained {tuple(image.shape)} {first[0].shape} {first[1:]} {between} {second[0].shape} {second[1:]} {last} {kept}"
     if len(last) > 1 and len(set(last)) > 1 and second[0].shape[0] != wide:

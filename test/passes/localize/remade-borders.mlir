@@ -4,7 +4,7 @@
 // RUN: shard-opt --dist-plan-redistributions=planner=greedy --dist-localize --canonicalize --cse %s | FileCheck %s
 // RUN: shard-opt --dist-plan-redistributions=planner=greedy --dist-localize --mlir-pass-statistics %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATISTICS
 
-// STATISTICS: 2 remade-borders
+// STATISTICS: 3 remade-borders
 
 #mesh = #dist.mesh<["h" = 4]>
 #R = #dist.layout<#mesh, [R]>
@@ -51,6 +51,23 @@ func.func @others(%x: tensor<1x3x16x8xf32, #S2>, %w: tensor<64x3x3x3xf32, #R>, %
       : (tensor<1x3x16x8xf32, #S2>, tensor<64x3x5x1xf32, #R>) -> tensor<1x64x16x8xf32, #S2>
   %3 = aten.add %0, %2 : (tensor<1x64x16x8xf32, #S2>, tensor<1x64x16x8xf32, #S2>) -> tensor<1x64x16x8xf32, #S2>
   return %1, %3 : tensor<1x64x16x8xf32, #S2>, tensor<1x64x16x8xf32, #S2>
+}
+
+// A convolution of 1 x 1 beside the one of 3 x 3 needs no rows of others.
+// CHECK-LABEL: func.func @beside_single(
+// CHECK: dist.all_to_all
+// CHECK-NOT: dist.{{all|permute}}
+// CHECK: return
+func.func @beside_single(%x: tensor<1x3x16x8xf32, #S2>, %w: tensor<64x3x3x3xf32, #R>, %v: tensor<64x64x3x3xf32, #R>, %u: tensor<64x64x1x1xf32, #R>)
+    -> tensor<1x64x16x8xf32, #S2> {
+  %0 = aten.convolution %x, %w stride [1, 1] padding [1, 1] dilation [1, 1]
+      : (tensor<1x3x16x8xf32, #S2>, tensor<64x3x3x3xf32, #R>) -> tensor<1x64x16x8xf32, #S2>
+  %1 = aten.convolution %0, %v stride [1, 1] padding [1, 1] dilation [1, 1]
+      : (tensor<1x64x16x8xf32, #S2>, tensor<64x64x3x3xf32, #R>) -> tensor<1x64x16x8xf32, #S2>
+  %2 = aten.convolution %0, %u stride [1, 1] padding [0, 0] dilation [1, 1]
+      : (tensor<1x64x16x8xf32, #S2>, tensor<64x64x1x1xf32, #R>) -> tensor<1x64x16x8xf32, #S2>
+  %3 = aten.add %1, %2 : (tensor<1x64x16x8xf32, #S2>, tensor<1x64x16x8xf32, #S2>) -> tensor<1x64x16x8xf32, #S2>
+  return %3 : tensor<1x64x16x8xf32, #S2>
 }
 
 // As many channels: rows would be no fewer, and are fetched.
