@@ -110,7 +110,7 @@ public:
       return emit.zeros(llvm::to_vector(sizes), aten::elementTypeOf(value));
     }
     SmallVector<PieceTarget> targets;
-    SmallVector<size_t> ends;
+    SmallVector<size_t> numLayers;
     for (const Part &part : parts) {
       setLength(part.owned);
       size_t most = own.empty() ? 1 : 0;
@@ -118,7 +118,7 @@ public:
         most = std::max(most, list.size());
       for (size_t k = 0; k < most; ++k)
         targets.push_back(target(part, k, all.dim, value));
-      ends.push_back(targets.size());
+      numLayers.push_back(most);
     }
     PieceSource none;
     none.value = reduction == Reduction::Max ? lowestOf(aten::elementTypeOf(value)) : 0;
@@ -126,13 +126,14 @@ public:
     if (!targets.empty())
       layers = movePieces(localizer, builder, dim.dim, {all, none}, targets);
     SmallVector<Value> sums;
-    for (auto [i, end] : llvm::enumerate(ends)) {
-      Value sum = own.empty() ? Value() : own[i];
-      for (Value layer :
-           ArrayRef(layers).slice(i == 0 ? 0 : ends[i - 1], end - (i == 0 ? 0 : ends[i - 1])))
+    ArrayRef<Value> rest = layers;
+    for (auto [part, count] : llvm::enumerate(numLayers)) {
+      Value sum = own.empty() ? Value() : own[part];
+      for (Value layer : rest.take_front(count))
         sum = !sum                          ? layer
               : reduction == Reduction::Max ? emit.binary<aten::MaximumOp>(sum, layer)
                                             : emit.add(sum, layer);
+      rest = rest.drop_front(count);
       sums.push_back(sum);
     }
     setLength(owned);

@@ -7,6 +7,8 @@
 
 #include "dialects/aten/Spatial.h"
 
+#include <array>
+
 using namespace mlir;
 using namespace shardc;
 
@@ -19,19 +21,19 @@ public:
       : localizer(localizer), builder(builder), border(border), op(localizer.getOp()) {}
 
   /// On both sides of what the rank has; null where no rank lacks anything there.
-  std::pair<Value, Value> rows() {
-    SmallVector<ArrayRef<Run>> sides;
-    for (const std::vector<Run> *side : {&border.rows.before, &border.rows.behind})
-      if (llvm::any_of(*side, [](const Run &run) { return run.size() > 0; }))
-        sides.push_back(*side);
+  std::array<Value, 2> rows() {
+    std::array<Value, 2> made;
+    std::array<ArrayRef<Run>, 2> both{border.rows.before, border.rows.behind};
+    SmallVector<size_t, 2> sides;
+    for (auto [side, runs] : llvm::enumerate(both))
+      if (llvm::any_of(runs, [](const Run &run) { return run.size() > 0; }))
+        sides.push_back(side);
     localizer.turnTo(border.source);
-    SmallVector<Value> made;
-    for (auto [image, runs] : llvm::zip_equal(coveredImages(sides), sides))
-      made.push_back(rowsOf(image, runs));
+    auto lacked = llvm::map_to_vector(sides, [&](size_t side) { return both[side]; });
+    for (auto [side, image] : llvm::zip_equal(sides, coveredImages(lacked)))
+      made[side] = rowsOf(image, both[side]);
     localizer.turnTo(op);
-    bool hasBefore = !sides.empty() && sides.front().data() == border.rows.before.data();
-    return {hasBefore ? made.front() : Value(),
-            made.size() == (hasBefore ? 2 : 1) ? made.back() : Value()};
+    return made;
   }
 
 private:
@@ -105,11 +107,14 @@ Value shardc::remadeCover(Localizer &localizer, OpBuilder &builder, const Remade
     Type element = aten::elementTypeOf(local);
     parts.push_back(emit.full(sizes, newNumber(emit, fill, element)));
   };
-  // `of` are the rows that a value has, of which `rows` are covered.
+  // `of` are the rows that a value has, of which `rows` are covered: there is no value of none.
   auto addRows = [&](Value value, ArrayRef<Run> of, ArrayRef<Run> rows) {
     SmallVector<int64_t> begin, end, length;
     bool isWhole = true, isEmpty = true;
     for (auto [has, run] : llvm::zip_equal(of, rows)) {
+      // All ops with windows over the image were asked for what they cover.
+      if (run.size() > 0 && (run.begin < has.begin || run.end > has.end))
+        llvm::report_fatal_error("windows cover rows that were not made again");
       begin.push_back(run.size() > 0 ? run.begin - has.begin : 0);
       end.push_back(begin.back() + run.size());
       length.push_back(run.size());
@@ -126,16 +131,14 @@ Value shardc::remadeCover(Localizer &localizer, OpBuilder &builder, const Remade
     parts.push_back(value);
   };
   addPadding([](const aten::Cover &cover) { return cover.before; });
-  if (before)
-    addRows(before, border.rows.before, beside.before);
+  addRows(before, border.rows.before, beside.before);
   std::vector<Run> common;
   for (auto [have, need] : llvm::zip_equal(own, whole)) {
     Run both{std::max(have.begin, need.begin), std::min(have.end, need.end)};
     common.push_back(both.begin < both.end ? both : Run{});
   }
   addRows(local, own, common);
-  if (behind)
-    addRows(behind, border.rows.behind, beside.behind);
+  addRows(behind, border.rows.behind, beside.behind);
   addPadding([](const aten::Cover &cover) { return cover.after; });
   sizes[dim.imageDim] =
       table(llvm::map_to_vector(dim.covers, [](const aten::Cover &cover) { return cover.size(); }));
